@@ -1,0 +1,32 @@
+// swift-tools-version: 6.2
+
+import PackageDescription
+
+let strict: [SwiftSetting] = [
+  .enableUpcomingFeature("ExistentialAny"),
+  .enableUpcomingFeature("InternalImportsByDefault"),
+  .enableUpcomingFeature("MemberImportVisibility"),
+  .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+  .enableUpcomingFeature("InferIsolatedConformances"),
+  .treatAllWarnings(as: .error),
+]
+
+let package = Package(
+  name: "swift-operation",
+  products: [
+    .library(name: "Operation", targets: ["Operation"]),
+    .library(name: "SharingOperation", targets: ["SharingOperation"]),
+    .library(name: "ReactiveStreams", targets: ["ReactiveStreams"]),
+  ],
+  targets: [
+    .target(name: "ReactiveStreams", swiftSettings: strict),
+    .target(name: "Operation", dependencies: ["ReactiveStreams"], swiftSettings: strict),
+    .target(name: "SharingOperation", dependencies: ["Operation"], swiftSettings: strict),
+    .testTarget(
+      name: "ReactiveStreamsTests", dependencies: ["ReactiveStreams"], swiftSettings: strict),
+    .testTarget(name: "OperationTests", dependencies: ["Operation"], swiftSettings: strict),
+    .testTarget(
+      name: "SharingOperationTests", dependencies: ["SharingOperation"], swiftSettings: strict),
+  ],
+  swiftLanguageModes: [.v6]
+)

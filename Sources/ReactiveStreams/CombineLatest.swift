@@ -1,0 +1,67 @@
+import Synchronization
+
+extension StreamSource {
+  package func combineLatest<Other: Sendable>(
+    _ other: StreamSource<Other>
+  ) -> StreamSource<(Element, Other)> {
+    StreamSource<(Element, Other)> { handler in
+      var initial = CombineLatestMachine<Element, Other>()
+      _ = initial.deliveries.subscribe(Subscriber(handler))
+      let shell = CombineLatest(initial)
+      return .combined(
+        subscribe { signal in shell.machine.commit { $0.receive(first: signal) } },
+        other.subscribe { signal in shell.machine.commit { $0.receive(second: signal) } })
+    }
+  }
+}
+
+/// The lock guards the newest element of each side and what is still to be told.
+private final class CombineLatest<First: Sendable, Second: Sendable>: Sendable {
+  let machine: Mutex<CombineLatestMachine<First, Second>>
+
+  init(_ initial: consuming CombineLatestMachine<First, Second>) {
+    machine = Mutex(initial)
+  }
+}
+
+/// The machine of `combineLatest`: a pair is told when both sides are there, and the end when both
+/// have ended or one ended before it gave anything.
+struct CombineLatestMachine<First: Sendable, Second: Sendable>: DeliveryMachine {
+  var deliveries = DeliveryQueue<StreamSignal<(First, Second)>>()
+  private var first: First?
+  private var second: Second?
+  private var openCount = 2
+  private var isFinished = false
+
+  mutating func receive(first signal: StreamSignal<First>) {
+    switch signal {
+    case .element(let element):
+      first = element
+      tell()
+    case .finished:
+      finishOne(isEmpty: first == nil)
+    }
+  }
+
+  mutating func receive(second signal: StreamSignal<Second>) {
+    switch signal {
+    case .element(let element):
+      second = element
+      tell()
+    case .finished:
+      finishOne(isEmpty: second == nil)
+    }
+  }
+
+  private mutating func tell() {
+    guard !isFinished, let first, let second else { return }
+    deliveries.append(.element((first, second)))
+  }
+
+  private mutating func finishOne(isEmpty: Bool) {
+    openCount -= 1
+    guard !isFinished, isEmpty || openCount == 0 else { return }
+    isFinished = true
+    deliveries.append(.finished)
+  }
+}

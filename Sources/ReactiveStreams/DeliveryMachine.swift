@@ -1,0 +1,38 @@
+package import Synchronization
+
+/// A machine that has a delivery queue among its parts.
+package protocol DeliveryMachine: Sendable {
+  associatedtype Event: Sendable
+  var deliveries: DeliveryQueue<Event> { get set }
+}
+
+extension Mutex where Value: DeliveryMachine {
+  /// Performs a transition under the lock, and the deliveries that it left after the lock.
+  ///
+  /// Returns when they have been performed, unless another thread is delivering: then that thread
+  /// performs them.
+  package borrowing func commit<Output: Sendable>(
+    _ transition: (inout Value) -> Output
+  ) -> Output {
+    let (output, delivery) = withLock { machine in
+      (transition(&machine), machine.deliveries.beginDraining())
+    }
+    if let delivery { drain(from: delivery) }
+    return output
+  }
+
+  private borrowing func drain(from first: Delivery<Value.Event>) {
+    var delivery = Optional(first)
+    while let current = delivery {
+      current.perform()
+      delivery = withLock { $0.deliveries.takeNext() }
+    }
+  }
+}
+
+extension DeliveryQueue: DeliveryMachine {
+  package var deliveries: DeliveryQueue<Event> {
+    _read { yield self }
+    _modify { yield &self }
+  }
+}
