@@ -16,7 +16,7 @@ package struct DeliveryQueue<Event: Sendable>: Sendable {
   private enum Audience: Sendable {
     /// Everybody whose identifier is below the bound, and those named before them.
     case everyone(before: UInt64, also: [Subscriber<Event>])
-    case only(Subscriber<Event>)
+    case only([Subscriber<Event>])
   }
 
   private struct Entry: Sendable {
@@ -38,7 +38,7 @@ package struct DeliveryQueue<Event: Sendable>: Sendable {
     _ subscriber: Subscriber<Event>, initially event: Event? = nil
   ) -> UInt64 {
     let id = subscribers.append(subscriber)
-    if let event { entries.append(Entry(event: event, audience: .only(subscriber))) }
+    if let event { tell(event, only: [subscriber]) }
     return id
   }
 
@@ -56,6 +56,14 @@ package struct DeliveryQueue<Event: Sendable>: Sendable {
     guard subscribers.count > 0 || !others.isEmpty else { return }
     let audience = Audience.everyone(before: subscribers.nextID, also: others)
     entries.append(Entry(event: event(), audience: audience))
+  }
+
+  /// Queues an event for some subscribers only.
+  package mutating func tell(
+    _ event: @autoclosure () -> Event, only subscribers: [Subscriber<Event>]
+  ) {
+    guard !subscribers.isEmpty else { return }
+    entries.append(Entry(event: event(), audience: .only(subscribers)))
   }
 
   /// Forgets what has not been delivered, and gives it back to be released without the lock.
@@ -81,8 +89,8 @@ package struct DeliveryQueue<Event: Sendable>: Sendable {
     }
     phase = .draining
     switch entry.audience {
-    case .only(let subscriber):
-      return Delivery(event: entry.event, first: [subscriber], slots: [], bound: 0)
+    case .only(let subscribers):
+      return Delivery(event: entry.event, first: subscribers, slots: [], bound: 0)
     case .everyone(let bound, let others):
       return Delivery(event: entry.event, first: others, slots: subscribers.slots, bound: bound)
     }

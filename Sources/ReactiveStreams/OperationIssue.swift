@@ -1,4 +1,4 @@
-import Foundation
+import Glibc
 import Synchronization
 
 /// A mistake in the use of the library that is reported and not thrown, because the library can go
@@ -72,6 +72,7 @@ extension OperationIssue {
   }
 
   private static func writeToStandardError(_ issue: OperationIssue) {
-    FileHandle.standardError.write(Data("swift-operation: \(issue)\n".utf8))
+    let line = Array("swift-operation: \(issue)\n".utf8)
+    _ = write(STDERR_FILENO, line, line.count)
   }
 }

@@ -1,0 +1,164 @@
+import ReactiveStreams
+import Synchronization
+
+/// Holds the stores of a program by their paths, and gives them what they have in common.
+///
+/// ```swift
+/// let client = OperationClient()
+/// let store = client.store(for: PlayerQuery(id: 7))
+/// ```
+///
+/// A client can be used from any thread.
+public final class OperationClient: Sendable {
+  /// The lock guards the index; stores are made, set up and reported about without it.
+  private let index = Mutex(StoreIndex())
+  private let contexts: Mutex<[OperationKind: OperationContext]>
+
+  /// Creates a client without stores.
+  ///
+  /// - Parameters:
+  ///   - defaults: What every store gets where its request says nothing else.
+  ///   - clock: Where dates and waits come from.
+  ///   - context: What every store's context begins with.
+  public init(
+    defaults: OperationDefaults = .standard,
+    clock: any OperationClock = SystemClock(),
+    context: OperationContext = OperationContext()
+  ) {
+    contexts = Mutex([:])
+    var context = context
+    context.operationClock = clock
+    context.operationClient = self
+    let kinds: [OperationKind] = [.query, .pages, .mutation]
+    let made = Dictionary(
+      uniqueKeysWithValues: kinds.map { ($0, defaults.context(for: $0, over: context)) })
+    contexts.withLock { $0 = made }
+  }
+
+  /// The store of a request; made, with an empty value, if there is none.
+  public func store<Request: StatefulOperationRequest>(
+    for request: Request
+  ) -> OperationStore<Request.State> where Request.State: ValueInitializedState {
+    store(for: request, initialValue: Request.State.emptyValue)
+  }
+
+  /// The store of a request; made, with a value, if there is none.
+  public func store<Request: StatefulOperationRequest>(
+    for request: Request, initialValue: @autoclosure () -> Request.State.StateValue
+  ) -> OperationStore<Request.State> where Request.State: ValueInitializedState {
+    store(for: request, initialState: Request.State(initialValue: initialValue()))
+  }
+
+  /// The store of a request; made, with a state, if there is none.
+  ///
+  /// A store that is there keeps its state and the modifiers of the request that it was made for.
+  /// If it was made for another type of request, that is reported, and this request gets a store
+  /// of its own on the same path.
+  public func store<Request: StatefulOperationRequest>(
+    for request: Request, initialState: @autoclosure () -> Request.State
+  ) -> OperationStore<Request.State> {
+    let path = request.path
+    let type = StoreIndex.RequestType(of: request)
+    if let present = index.withLock({ $0.store(at: path, for: type) }),
+      let store = present.base as? OperationStore<Request.State>
+    {
+      return store
+    }
+    let store = OperationStore(
+      request, state: initialState(), context: contexts.withLock { $0[Request.State.kind] } ?? .init())
+    return insert(store, for: request)
+  }
+
+  /// The store on a path; on one with two types of request, that of the first.
+  public func store(with path: OperationPath) -> OpaqueOperationStore? {
+    index.withLock { $0.store(at: path) }
+  }
+
+  /// Takes the store on a path out of the client. Those who hold it can go on with it; the next who
+  /// asks for the path gets a new one.
+  public func clearStore(with path: OperationPath) {
+    _ = index.withLock { $0.remove(at: path) }
+  }
+
+  private func insert<Request: StatefulOperationRequest>(
+    _ store: OperationStore<Request.State>, for request: Request
+  ) -> OperationStore<Request.State> {
+    let entry = StoreIndex.Entry(
+      store: OpaqueOperationStore(store), type: StoreIndex.RequestType(of: request),
+      requestName: "\(request.requestType)")
+    switch index.withLock({ $0.insert(entry) }) {
+    case .inserted:
+      if store.path.isEmpty { reportEmptyPath(entry) }
+      return store
+    case .clashed(let first):
+      reportClash(at: store.path, first: first, second: entry.requestName)
+      return store
+    case .present(let present):
+      return present.base as? OperationStore<Request.State> ?? store
+    }
+  }
+
+  private func reportEmptyPath(_ entry: StoreIndex.Entry) {
+    OperationIssue(
+      kind: .emptyPath,
+      message: """
+        The path of \(entry.requestName) is empty, so every request without a path meets its store; \
+        give it a path of its own.
+        """
+    ).report()
+  }
+
+  private func reportClash(at path: OperationPath, first: String, second: String) {
+    OperationIssue(
+      kind: .pathClash,
+      message: """
+        \(path) is the path of \(first) and of \(second); each has a store of its own there, and a \
+        look-up by path finds that of \(first). Give one of them another path.
+        """
+    ).report()
+  }
+}
+
+extension OperationClient {
+  @TaskLocal private static var scoped: OperationClient?
+  private static let ofProcess = OperationClient()
+
+  /// The client of the process, or the one that ``withCurrent(_:operation:)`` put in its place.
+  public static var shared: OperationClient { scoped ?? ofProcess }
+
+  /// Puts a client in the place of ``shared`` for `operation` and the tasks that it starts.
+  public static func withCurrent<Output>(
+    _ client: OperationClient, operation: () throws -> Output
+  ) rethrows -> Output {
+    try $scoped.withValue(client, operation: operation)
+  }
+
+  /// Puts a client in the place of ``shared`` for `operation` and the tasks that it starts.
+  nonisolated(nonsending) public static func withCurrent<Output>(
+    _ client: OperationClient, operation: nonisolated(nonsending) () async throws -> Output
+  ) async rethrows -> Output {
+    try await $scoped.withValue(client, operation: operation)
+  }
+}
+
+extension OperationContext {
+  /// The client of the store that a run belongs to; `nil` without one, or when it is gone.
+  ///
+  /// The context does not keep its client alive.
+  public var operationClient: OperationClient? {
+    get { self[ClientKey.self].client }
+    set { self[ClientKey.self] = WeakClient(newValue) }
+  }
+
+  private enum ClientKey: Key {
+    static var defaultValue: WeakClient { WeakClient(nil) }
+  }
+
+  private final class WeakClient: Sendable {
+    weak let client: OperationClient?
+
+    init(_ client: OperationClient?) {
+      self.client = client
+    }
+  }
+}

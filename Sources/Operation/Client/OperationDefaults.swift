@@ -1,0 +1,65 @@
+/// What every store of a client gets where its request says nothing else.
+///
+/// ```swift
+/// var defaults = OperationDefaults.standard
+/// defaults.retryLimit = 5
+/// let client = OperationClient(defaults: defaults)
+/// ```
+public struct OperationDefaults: Sendable {
+  /// How many retries a query or a page makes.
+  public var retryLimit: Int
+  /// How long a query or a page waits before each retry.
+  public var backoff: OperationBackoffFunction
+  /// Whether runs of a query or a page that are asked for at the same time are one.
+  public var isDeduplicated: Bool
+  /// Whether a query or a page runs when it is stale and gets its first subscriber.
+  public var runsAutomatically: Bool
+  /// How many retries a mutation makes.
+  public var mutationRetryLimit: Int
+  /// Changes the context of a new store, after the other defaults and before its request.
+  public var setup: @Sendable (inout OperationContext, OperationKind) -> Void
+
+  /// Creates defaults; each is that of ``standard`` unless given.
+  public init(
+    retryLimit: Int = 3,
+    backoff: OperationBackoffFunction = .exponential(.seconds(1)).jittered()
+      .capped(at: .seconds(30)),
+    isDeduplicated: Bool = true,
+    runsAutomatically: Bool = true,
+    mutationRetryLimit: Int = 0,
+    setup: @escaping @Sendable (inout OperationContext, OperationKind) -> Void = { _, _ in }
+  ) {
+    self.retryLimit = retryLimit
+    self.backoff = backoff
+    self.isDeduplicated = isDeduplicated
+    self.runsAutomatically = runsAutomatically
+    self.mutationRetryLimit = mutationRetryLimit
+    self.setup = setup
+  }
+
+  /// Three retries with jittered exponential backoff (1 s, doubling, capped at 30 s), deduplication
+  /// and automatic runs for queries and pages; none of these for mutations.
+  public static let standard = OperationDefaults()
+
+  /// As ``standard``, without retries.
+  public static let testing = OperationDefaults(retryLimit: 0)
+
+  /// The context of a store before its request has written into it.
+  func context(for kind: OperationKind, over base: OperationContext) -> OperationContext {
+    var context = base
+    var values = RunSettings.Values()
+    values.backoff = backoff
+    switch kind {
+    case .query, .pages:
+      values.retryLimit = retryLimit.checkedCount(for: "The default retry limit")
+      values.deduplication = isDeduplicated ? .equivalentContexts : .never
+      values.runsAutomatically = runsAutomatically
+    case .mutation:
+      values.retryLimit = mutationRetryLimit.checkedCount(for: "The default mutation retry limit")
+      values.runsAutomatically = false
+    }
+    context.settings.values = values
+    setup(&context, kind)
+    return context
+  }
+}

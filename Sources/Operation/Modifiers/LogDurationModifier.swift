@@ -1,0 +1,47 @@
+import FoundationEssentials
+import Glibc
+
+/// Tells how long each run of a request takes.
+public struct LogDurationModifier<Base: OperationRequest>: OperationModifier {
+  let name: String
+  let log: @Sendable (String) -> Void
+
+  /// Runs the request, and logs how long it took.
+  public func run(
+    isolation: isolated (any Actor)?,
+    in context: OperationContext,
+    using base: Base,
+    with continuation: OperationContinuation<Base.Value, Base.Failure>
+  ) async throws(Base.Failure) -> Base.Value {
+    let clock = context.operationClock
+    let start = clock.now()
+    do throws(Base.Failure) {
+      let value = try await base.run(isolation: isolation, in: context, with: continuation)
+      log("\(name) succeeded after \(clock.now().duration(since: start).inSeconds) s")
+      return value
+    } catch {
+      log("\(name) failed after \(clock.now().duration(since: start).inSeconds) s: \(error)")
+      throw error
+    }
+  }
+}
+
+extension OperationRequest {
+  /// Logs how long each run takes by the clock of the context; below a retry, each attempt.
+  ///
+  /// - Parameters:
+  ///   - name: What the line begins with; the type of the request unless given.
+  ///   - log: Takes the line; standard error unless given.
+  public func logDuration(
+    _ name: String? = nil, to log: (@Sendable (String) -> Void)? = nil
+  ) -> ModifiedOperation<Self, LogDurationModifier<Self>> {
+    modifier(
+      LogDurationModifier(name: name ?? "\(Self.self)", log: log ?? writeLineToStandardError))
+  }
+}
+
+@Sendable
+private func writeLineToStandardError(_ line: String) {
+  let bytes = Array((line + "\n").utf8)
+  _ = write(STDERR_FILENO, bytes, bytes.count)
+}

@@ -1,0 +1,82 @@
+/// Runs a request again when it fails.
+public struct RetryModifier<Base: OperationRequest>: OperationModifier {
+  let limit: Int
+  let shouldRetry: @Sendable (Base.Failure) -> Bool
+
+  /// Writes the limit into the context.
+  public func setup(context: inout OperationContext, using base: Base) {
+    context.settings.values.retryLimit = limit
+    context.settings.values.isRetryPlaced = true
+  }
+
+  /// Runs the request until it succeeds or the retries are used up.
+  public func run(
+    isolation: isolated (any Actor)?,
+    in context: OperationContext,
+    using base: Base,
+    with continuation: OperationContinuation<Base.Value, Base.Failure>
+  ) async throws(Base.Failure) -> Base.Value {
+    try await base.runRetrying(
+      isolation: isolation, in: context, with: continuation, when: shouldRetry)
+  }
+}
+
+extension OperationRequest {
+  /// Runs the request again when it fails: `limit` retries, so `limit + 1` attempts.
+  ///
+  /// A cancellation is never retried. Without a ``backoff(_:)`` it waits 1 s, 2 s, 4 s … up to 30 s
+  /// before a retry. Of several retries on one request the last one counts, for all that lies
+  /// below it; it also takes the place of the client's default.
+  ///
+  /// - Parameters:
+  ///   - limit: How many retries; a negative number is reported and taken as zero.
+  ///   - shouldRetry: Asked before each retry with what the attempt failed with.
+  public func retry(
+    limit: Int, when shouldRetry: @escaping @Sendable (Failure) -> Bool = { _ in true }
+  ) -> ModifiedOperation<Self, RetryModifier<Self>> {
+    let limit = limit.checkedCount(for: "The retry limit of \(Self.self)")
+    return modifier(RetryModifier(limit: limit, shouldRetry: shouldRetry))
+  }
+
+  /// Runs the request, and again as the settings say, unless a retry further out does that.
+  func runRetrying(
+    isolation: isolated (any Actor)?,
+    in context: OperationContext,
+    with continuation: OperationContinuation<Value, Failure>,
+    when shouldRetry: @Sendable (Failure) -> Bool
+  ) async throws(Failure) -> Value {
+    if context.attempt.isRetried {
+      return try await run(isolation: isolation, in: context, with: continuation)
+    }
+    var context = context
+    context.attempt.isRetried = true
+    context.attempt.retryLimit = context.settings.values.retryLimit
+    while true {
+      do throws(Failure) {
+        return try await run(isolation: isolation, in: context, with: continuation)
+      } catch {
+        guard !context.isLastRetryAttempt, !(error is CancellationError), !Task.isCancelled,
+          shouldRetry(error)
+        else { throw error }
+        let backoff = context.settings.values.backoff(context.attempt.index)
+        guard await context.operationClock.hasSlept(for: backoff) else {
+          throw cancellationFailure(as: Failure.self) ?? error
+        }
+        context.attempt.index += 1
+      }
+    }
+  }
+}
+
+extension OperationClock {
+  /// Waits, and tells whether the task may go on.
+  nonisolated(nonsending) func hasSlept(for duration: Duration) async -> Bool {
+    guard duration > .zero else { return !Task.isCancelled }
+    do {
+      try await sleep(for: duration)
+      return !Task.isCancelled
+    } catch {
+      return false
+    }
+  }
+}

@@ -1,0 +1,41 @@
+/// The library in the words of queries: other names for the same things, for those who know them.
+
+/// Another name for ``OperationContext``.
+public typealias QueryContext = OperationContext
+/// Another name for ``OperationClient``.
+public typealias QueryClient = OperationClient
+/// Another name for ``OperationPath``.
+public typealias QueryPath = OperationPath
+/// Another name for ``OperationStore``.
+public typealias QueryStore<State: OperationState> = OperationStore<State>
+/// Another name for ``OpaqueOperationStore``.
+public typealias OpaqueQueryStore = OpaqueOperationStore
+/// Another name for ``OperationState``.
+public typealias QueryStateProtocol = OperationState
+/// Another name for an ``OperationContinuation`` whose failure is any error.
+public typealias QueryContinuation<Value: Sendable> = OperationContinuation<Value, any Error>
+/// Another name for an ``OperationTask`` whose failure is any error.
+public typealias QueryTask<Value: Sendable> = OperationTask<Value, any Error>
+/// Another name for ``OperationTaskConfiguration``.
+public typealias QueryTaskConfiguration = OperationTaskConfiguration
+
+extension OperationState {
+  /// Another name for ``OperationValue``.
+  public typealias QueryValue = OperationValue
+  /// Another name for ``OperationValue``.
+  public typealias Value = OperationValue
+}
+
+extension OperationContext {
+  /// Another name for ``operationClient``.
+  public var queryClient: OperationClient? {
+    get { operationClient }
+    set { operationClient = newValue }
+  }
+
+  /// Another name for ``operationClock``.
+  public var queryClock: any OperationClock {
+    get { operationClock }
+    set { operationClock = newValue }
+  }
+}

@@ -1,0 +1,55 @@
+/// How one piece of asynchronous data is made.
+///
+/// Conform to ``QueryRequest`` and its relatives for data that is kept in a store. Conform to this
+/// protocol alone for work that is only run, and that modifiers apply to all the same:
+///
+/// ```swift
+/// let value = try await request.retry(limit: 2).timeout(after: .seconds(5)).run()
+/// ```
+public protocol OperationRequest<Value, Failure>: Sendable {
+  /// What a run gives.
+  associatedtype Value: Sendable
+  /// What a run fails with.
+  associatedtype Failure: Error
+
+  /// Writes what the request needs into the context of its store; called once for a store, and
+  /// once for each run without one. The default does nothing.
+  func setup(context: inout OperationContext)
+
+  /// Makes the data.
+  ///
+  /// - Parameters:
+  ///   - isolation: The actor that the run stays on; a store runs without one.
+  ///   - context: The context of the run.
+  ///   - continuation: Takes values before the last one.
+  func run(
+    isolation: isolated (any Actor)?,
+    in context: OperationContext,
+    with continuation: OperationContinuation<Value, Failure>
+  ) async throws(Failure) -> Value
+}
+
+extension OperationRequest {
+  /// Writes nothing.
+  public func setup(context: inout OperationContext) {}
+
+  /// Runs the request without a store, on the caller's actor.
+  ///
+  /// - Parameters:
+  ///   - context: What the request finds in its context; its own modifiers have the last word.
+  ///   - continuation: Takes values before the last one, which are dropped without it.
+  nonisolated(nonsending) public func run(
+    in context: OperationContext = OperationContext(),
+    with continuation: OperationContinuation<Value, Failure>? = nil
+  ) async throws(Failure) -> Value {
+    var context = context
+    context.settings = RunSettings()
+    context.attempt = OperationContext.Attempt()
+    context.runIdentity = OperationRun.Identity(id: .next(), cause: .fetch)
+    setup(context: &context)
+    context.attempt.retryLimit = context.settings.values.retryLimit
+    return try await run(
+      isolation: #isolation, in: context,
+      with: continuation ?? OperationContinuation { _ in })
+  }
+}

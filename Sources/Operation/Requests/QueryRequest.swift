@@ -1,0 +1,46 @@
+/// A request that fetches one value.
+///
+/// ```swift
+/// struct PlayerQuery: QueryRequest, Hashable {
+///   let id: Int
+///
+///   func fetch(
+///     in context: OperationContext,
+///     with continuation: OperationContinuation<Player, any Error>
+///   ) async throws -> Player {
+///     try await api.player(id)
+///   }
+/// }
+/// ```
+public protocol QueryRequest<FetchValue, State>: StatefulOperationRequest
+where Value == FetchValue, Failure == FetchFailure {
+  /// What a fetch gives.
+  associatedtype FetchValue: Sendable
+  /// What a fetch fails with.
+  associatedtype FetchFailure: Error
+  /// The state of the store.
+  associatedtype State = QueryState<FetchValue, FetchFailure>
+
+  /// Fetches the value.
+  ///
+  /// A store calls this on no actor; a run without a store, on the caller's.
+  ///
+  /// - Parameters:
+  ///   - context: The context of the run.
+  ///   - continuation: Takes values before the last one.
+  nonisolated(nonsending) func fetch(
+    in context: OperationContext,
+    with continuation: OperationContinuation<FetchValue, FetchFailure>
+  ) async throws(FetchFailure) -> FetchValue
+}
+
+extension QueryRequest {
+  /// Fetches the value.
+  public func run(
+    isolation: isolated (any Actor)?,
+    in context: OperationContext,
+    with continuation: OperationContinuation<Value, Failure>
+  ) async throws(Failure) -> Value {
+    try await fetch(in: context, with: continuation)
+  }
+}

@@ -1,0 +1,88 @@
+public import FoundationEssentials
+
+/// The state of a request: plain data that a store changes and everyone else reads.
+///
+/// A state holds no lock, calls nobody and starts nothing. Its mutating members are called while
+/// other writers of the store wait, so they must not block. Every date comes from the clock of the
+/// context or the task that they are given.
+public protocol OperationState<StateValue, OperationValue, Failure>: Sendable {
+  /// The value that the state shows.
+  associatedtype StateValue: Sendable
+  /// The value that one run of the request gives.
+  associatedtype OperationValue: Sendable
+  /// The value in the ``OperationStatus`` of the state.
+  associatedtype StatusValue: Sendable
+  /// What a run fails with.
+  associatedtype Failure: Error = any Error
+
+  /// The value that the state shows.
+  var currentValue: StateValue { get }
+  /// The value that the state began with and that a reset goes back to.
+  var initialValue: StateValue { get }
+  /// How often a value came since the beginning or the last reset.
+  var valueUpdateCount: Int { get }
+  /// When the last value came.
+  var valueLastUpdatedAt: Date? { get }
+  /// Whether a run is scheduled or under way.
+  var isLoading: Bool { get }
+  /// What went wrong last; `nil` once a value has come.
+  var error: Failure? { get }
+  /// How often something went wrong since the beginning or the last reset.
+  var errorUpdateCount: Int { get }
+  /// When something went wrong last.
+  var errorLastUpdatedAt: Date? { get }
+  /// What kind of request the state belongs to; a query unless said otherwise.
+  static var kind: OperationKind { get }
+  /// Where the state is. The default derives it from the other members.
+  var status: OperationStatus<StatusValue, Failure> { get }
+
+  /// Takes in a task that is scheduled; may change it, and make it wait for others.
+  mutating func scheduleFetchTask(_ task: inout OperationTask<OperationValue, Failure>)
+  /// Takes in a result that somebody set.
+  mutating func update(with result: Result<StateValue, Failure>, using context: OperationContext)
+  /// Takes in a result that a run yielded or ended with.
+  mutating func update(
+    with result: Result<OperationValue, Failure>,
+    for task: OperationTask<OperationValue, Failure>
+  )
+  /// Takes out a task that has ended, was cancelled, or was given up.
+  mutating func finishFetchTask(_ task: OperationTask<OperationValue, Failure>)
+  /// Goes back to the beginning, and says which tasks are to be cancelled.
+  ///
+  /// The store cancels these and all other runs; their results are dropped.
+  mutating func reset(using context: OperationContext) -> ResetEffect
+}
+
+/// What kind of request a store is for.
+public enum OperationKind: String, Sendable, Hashable, Codable {
+  /// A request that reads.
+  case query
+  /// A request that reads page by page.
+  case pages
+  /// A request that changes something.
+  case mutation
+}
+
+extension OperationState {
+  /// A request that reads.
+  public static var kind: OperationKind { .query }
+
+  /// The status that the other members imply.
+  public var status: OperationStatus<StatusValue, Failure> {
+    if isLoading { return .loading }
+    if let error { return .result(.failure(error)) }
+    guard valueLastUpdatedAt != nil, let value = currentValue as? StatusValue else { return .idle }
+    return .result(.success(value))
+  }
+}
+
+/// A state that can be made from a value, and whose value has an empty form.
+///
+/// What is made without a state of its own, by `client.store(for:)` or a wrapper with nothing
+/// behind it, begins with the empty value.
+public protocol ValueInitializedState: OperationState {
+  /// The value of a state that nothing has come into.
+  static var emptyValue: StateValue { get }
+  /// Creates a state that begins with a value.
+  init(initialValue: StateValue)
+}

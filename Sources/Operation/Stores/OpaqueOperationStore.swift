@@ -1,0 +1,167 @@
+public import ReactiveStreams
+
+/// A store whose state's type is not known: what a client finds under a path.
+public struct OpaqueOperationStore: Sendable {
+  /// The store itself; cast it to the ``OperationStore`` that it is.
+  public let base: any Sendable & AnyObject
+  private let store: any ErasedOperationStore
+
+  init<State>(_ store: OperationStore<State>) {
+    base = store
+    self.store = store
+  }
+
+  /// Where a client keeps the store.
+  public var path: OperationPath { store.path }
+  /// The state of the store.
+  public var state: any OperationState { store.erasedState }
+  /// The value that the state shows.
+  public var currentValue: any Sendable { store.erasedValue }
+  /// Where the state is.
+  public var status: OperationStatus<any Sendable, any Error> { store.erasedStatus }
+  /// Whether a run is scheduled or under way.
+  public var isLoading: Bool { store.isLoading }
+  /// What went wrong last; `nil` once a value has come.
+  public var error: (any Error)? { store.erasedState.error }
+  /// Whether a run is due.
+  public var isStale: Bool { store.isStale }
+  /// The context that runs begin with.
+  public var context: OperationContext { store.context }
+  /// How many handlers and stream iterators listen.
+  public var subscriberCount: Int { store.subscriberCount }
+  /// How many callers and subscribers hold a run of this store.
+  public var leaseCount: Int { store.leaseCount }
+
+  /// Runs the request, as `OperationStore.run` does.
+  @discardableResult
+  nonisolated(nonsending) public func run(
+    using context: OperationContext? = nil
+  ) async throws -> any Sendable {
+    try await store.erasedRun(using: context)
+  }
+
+  /// Runs the request, as `OperationStore.fetch` does.
+  @discardableResult
+  nonisolated(nonsending) public func fetch(
+    using context: OperationContext? = nil
+  ) async throws -> any Sendable {
+    try await store.erasedRun(using: context)
+  }
+
+  /// Takes in a value or a failure as if a run had given it.
+  ///
+  /// - Throws: ``OperationTypeMismatch`` for a value or a failure of another type than the store's.
+  public func setResult(
+    to result: Result<any Sendable, any Error>, using context: OperationContext? = nil
+  ) throws(OperationTypeMismatch) {
+    try store.setErasedResult(to: result, using: context)
+  }
+
+  /// Goes back to the initial state, and cancels all runs.
+  public func resetState(using context: OperationContext? = nil) {
+    store.resetState(using: context)
+  }
+
+  /// Marks the value as out of date, and runs the request if somebody observes the store.
+  public func invalidate() { store.invalidate() }
+
+  /// Cancels all runs of the store for everybody.
+  public func cancel() { store.cancel() }
+
+  /// Calls `handler` with the present state, and with each later one.
+  public func subscribe(
+    _ handler: @escaping @Sendable (any OperationState) -> Void
+  ) -> OperationSubscription {
+    store.subscribeErased(handler)
+  }
+}
+
+/// What was given to a store is of another type than what it keeps.
+public struct OperationTypeMismatch: Error, CustomStringConvertible {
+  /// Where the store is.
+  public let path: OperationPath
+  /// The type that the store keeps.
+  public let expected: any Any.Type
+  /// The type that was given.
+  public let given: any Any.Type
+
+  /// A line that names the path and both types.
+  public var description: String {
+    "The store at \(path) keeps \(expected), and was given \(given)."
+  }
+}
+
+/// What an opaque store needs of the store behind it.
+private protocol ErasedOperationStore: AnyObject, Sendable {
+  var path: OperationPath { get }
+  var erasedState: any OperationState { get }
+  var erasedValue: any Sendable { get }
+  var erasedStatus: OperationStatus<any Sendable, any Error> { get }
+  var isLoading: Bool { get }
+  var isStale: Bool { get }
+  var context: OperationContext { get }
+  var subscriberCount: Int { get }
+  var leaseCount: Int { get }
+
+  nonisolated(nonsending) func erasedRun(using: OperationContext?) async throws -> any Sendable
+  func setErasedResult(
+    to: Result<any Sendable, any Error>, using: OperationContext?
+  ) throws(OperationTypeMismatch)
+  func resetState(using: OperationContext?)
+  func invalidate()
+  func cancel()
+  func subscribeErased(
+    _ handler: @escaping @Sendable (any OperationState) -> Void
+  ) -> OperationSubscription
+}
+
+extension OperationStore: ErasedOperationStore {
+  fileprivate var erasedState: any OperationState { state }
+  fileprivate var erasedValue: any Sendable { currentValue }
+
+  fileprivate var erasedStatus: OperationStatus<any Sendable, any Error> {
+    switch status {
+    case .idle: .idle
+    case .loading: .loading
+    case .paused: .paused
+    case .result(let result): .result(result.map { $0 }.mapError { $0 })
+    }
+  }
+
+  nonisolated(nonsending) fileprivate func erasedRun(
+    using context: OperationContext?
+  ) async throws -> any Sendable {
+    try await run(using: context)
+  }
+
+  fileprivate func setErasedResult(
+    to result: Result<any Sendable, any Error>, using context: OperationContext?
+  ) throws(OperationTypeMismatch) {
+    switch result {
+    case .success(let given):
+      guard let value = given as? State.StateValue else {
+        throw mismatch(expected: State.StateValue.self, given: type(of: given))
+      }
+      setResult(to: .success(value), using: context)
+    case .failure(let given):
+      guard let error = given as? State.Failure else {
+        throw mismatch(expected: State.Failure.self, given: type(of: given))
+      }
+      setResult(to: .failure(error), using: context)
+    }
+  }
+
+  private func mismatch(
+    expected: any Any.Type, given: any Any.Type
+  ) -> OperationTypeMismatch {
+    OperationTypeMismatch(path: path, expected: expected, given: given)
+  }
+
+  fileprivate func subscribeErased(
+    _ handler: @escaping @Sendable (any OperationState) -> Void
+  ) -> OperationSubscription {
+    subscribe { event in
+      if case .stateChanged(let state) = event { handler(state) }
+    }
+  }
+}

@@ -1,0 +1,194 @@
+import ReactiveStreams
+
+extension OperationStore {
+  /// Hears of one run.
+  public typealias EventHandler = @Sendable (OperationEvent<State>) -> Void
+
+  /// Runs the request, or joins the run that is the same, and waits for the result.
+  ///
+  /// The waiting holds a lease; the run is cancelled when the last lease on it is gone. A cancelled
+  /// caller leaves at once with `CancellationError` where the failure is `any Error`; with another
+  /// failure it gets what the run ends with.
+  ///
+  /// - Parameters:
+  ///   - context: Lies over the context of the store for this run.
+  ///   - handler: Hears of this run only: its start, its yields, what it does to the state, and its
+  ///     end.
+  @discardableResult
+  nonisolated(nonsending) public func run(
+    using context: OperationContext? = nil, handler: EventHandler? = nil
+  ) async throws(State.Failure) -> State.OperationValue {
+    let configuration = OperationTaskConfiguration(context: context ?? self.context)
+    return try await run(configuration, handler: handler)
+  }
+
+  /// Runs the request, as ``run(using:handler:)`` does: the word for queries, pages and mutations.
+  @discardableResult
+  nonisolated(nonsending) public func fetch(
+    using context: OperationContext? = nil, handler: EventHandler? = nil
+  ) async throws(State.Failure) -> State.OperationValue {
+    try await run(using: context, handler: handler)
+  }
+
+  /// Runs the request with a name, a priority and a context.
+  @discardableResult
+  nonisolated(nonsending) public func fetch(
+    using configuration: OperationTaskConfiguration, handler: EventHandler? = nil
+  ) async throws(State.Failure) -> State.OperationValue {
+    try await run(configuration, handler: handler)
+  }
+
+  nonisolated(nonsending) private func run(
+    _ configuration: OperationTaskConfiguration, handler: EventHandler?
+  ) async throws(State.Failure) -> State.OperationValue {
+    while true {
+      if let (_, core) = admit(configuration, cause: .fetch, lease: .awaiter, handler: handler) {
+        return try await core.result().get()
+      }
+    }
+  }
+
+  /// Schedules a run, or joins the one that is the same, without starting it.
+  ///
+  /// The task is in the state from now on, and leaves it as if it had never been when it is dropped
+  /// before it was started.
+  public func runTask(
+    using context: OperationContext? = nil
+  ) -> OperationTask<State.OperationValue, State.Failure> {
+    runTask(using: OperationTaskConfiguration(context: context ?? self.context))
+  }
+
+  /// Schedules a run with a name, a priority and a context, without starting it.
+  public func runTask(
+    using configuration: OperationTaskConfiguration
+  ) -> OperationTask<State.OperationValue, State.Failure> {
+    while true {
+      guard let (task, core) = admit(configuration, cause: .fetch, lease: .handle, handler: nil)
+      else { continue }
+      return task.keeping(
+        TaskLifetime { [self] in commit { $0.dropHandle(core.id) }?.cancelRun() })
+    }
+  }
+
+  /// Cancels all runs of the store for everybody. What was there before them is there again.
+  public func cancel() {
+    for core in commit({ $0.cancelAll() }) { core.cancelRun() }
+  }
+
+  /// Marks the value as out of date, and runs the request if somebody observes the store.
+  ///
+  /// A run that is under way is shown when it ends, but the value stays out of date, and one run
+  /// follows, however many invalidations there were.
+  public func invalidate() {
+    if commit({ $0.invalidate() }) { runForObservers(cause: .invalidation) }
+  }
+
+  /// How many callers and subscribers hold a run of this store.
+  public var leaseCount: Int { read { $0.leaseCount } }
+
+  /// Starts a run that the subscribers hold together.
+  func runForObservers(cause: OperationRun.Cause) {
+    let settings = context.settings.values
+    let isWanted = settings.runsAutomatically ?? (cause == .invalidation && State.kind != .mutation)
+    guard isWanted else { return }
+    let configuration = OperationTaskConfiguration(context: context)
+    _ = admit(configuration, cause: cause, lease: .observers, handler: nil)
+  }
+
+  /// Takes a wish to the machine until it is granted, and launches what has to start; `nil` if it
+  /// is refused.
+  private func admit(
+    _ configuration: OperationTaskConfiguration, cause: OperationRun.Cause, lease: Machine.Lease,
+    handler: EventHandler?
+  ) -> (Machine.Task, Machine.Core)? {
+    let wish = makeWish(configuration, cause: cause, lease: lease, handler: handler)
+    let rule = wish.configuration.context.settings.values.deduplication
+    var verdict: Machine.Runs.Verdict?
+    while true {
+      switch commit({ [verdict] in $0.grant(wish, verdict: verdict) }) {
+      case .refused:
+        return nil
+      case .ask(let candidates):
+        verdict = rule.verdict(on: wish.configuration.context, among: candidates)
+      case .granted(let task, let core, let isStarted):
+        if isStarted { launch(task, core) }
+        return (task, core)
+      }
+    }
+  }
+
+  private func makeWish(
+    _ configuration: OperationTaskConfiguration, cause: OperationRun.Cause, lease: Machine.Lease,
+    handler: EventHandler?
+  ) -> Machine.Wish {
+    let core = Machine.Core(driver: self)
+    var configuration = configuration
+    var context = configuration.context.over(self.context)
+    context.attempt = OperationContext.Attempt()
+    context.attempt.retryLimit = context.settings.values.retryLimit
+    context.runIdentity = OperationRun.Identity(id: core.id, cause: cause)
+    configuration.context = context
+    return Machine.Wish(
+      core: core, configuration: configuration, cause: cause, lease: lease,
+      handler: handler.map { Subscriber($0) })
+  }
+}
+
+extension OperationStore {
+  private func launch(_ task: Machine.Task, _ core: Machine.Core) {
+    guard core.start() else { return }
+    let configuration = task.configuration
+    core.attach(
+      Task(name: configuration.name, priority: configuration.priority) { [self] in
+        await Self.wait(for: core.node.dependencies())
+        let continuation = OperationContinuation<Value, Failure> { [self] result in
+          if !commit({ $0.yield(core.id, result) }) { reportLateYield(core) }
+        }
+        finish(core, with: await operation(configuration.context, continuation))
+      })
+  }
+
+  private static func wait(for dependencies: [TaskDependency]) async {
+    guard !dependencies.isEmpty else { return }
+    await withTaskGroup(of: Void.self) { group in
+      for dependency in dependencies { group.addTask { await dependency.wait() } }
+    }
+  }
+
+  private func finish(_ core: Machine.Core, with output: Machine.Output) {
+    let mustFollow = commit { $0.end(core.id, output) }
+    core.end(with: output)
+    if mustFollow { runForObservers(cause: .invalidation) }
+  }
+
+  private func reportLateYield(_ core: Machine.Core) {
+    guard core.finishedResult != nil, !core.progress.isCancelled else { return }
+    OperationIssue(
+      kind: .lateYield,
+      message: """
+        A run of \(path), which gives \(State.OperationValue.self), yielded after it had ended; \
+        the value is dropped.
+        """
+    ).report()
+  }
+}
+
+extension OperationStore: TaskDriver {
+  func enter(
+    _ core: TaskCore<State.OperationValue, State.Failure>,
+    configuration: OperationTaskConfiguration
+  ) {
+    if let task = commit({ $0.enter(core, configuration) }) {
+      launch(task, core)
+    } else if !core.progress.hasStarted {
+      // A cancelled run whose failure cannot say so has to run to have a result at all.
+      launch(OperationTask(handle: core, configuration: configuration), core)
+    }
+  }
+
+  func leave(_ id: OperationTaskID) {
+    let (core, mustFollow) = commit { $0.leave(id) }
+    core?.cancelRun()
+    if mustFollow { runForObservers(cause: .invalidation) }
+  }
+}

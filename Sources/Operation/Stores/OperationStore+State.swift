@@ -1,0 +1,116 @@
+import ReactiveStreams
+
+extension OperationStore {
+  /// The state of the store.
+  public var state: State { read { $0.visibleState(to: .current) } }
+
+  /// The value that the state shows. Setting it is ``setResult(to:using:)`` with a success.
+  public var currentValue: State.StateValue {
+    get { read { $0.visibleState(to: .current).currentValue } }
+    set { setResult(to: .success(newValue)) }
+  }
+
+  /// Where the state is.
+  public var status: OperationStatus<State.StatusValue, State.Failure> { state.status }
+
+  /// Whether a run is scheduled or under way.
+  public var isLoading: Bool { read { $0.visibleState(to: .current).isLoading } }
+
+  /// What went wrong last; `nil` once a value has come.
+  public var error: State.Failure? { read { $0.visibleState(to: .current).error } }
+
+  /// A member of the state.
+  public subscript<Member>(dynamicMember keyPath: KeyPath<State, Member>) -> Member {
+    state[keyPath: keyPath]
+  }
+
+  /// The context that runs begin with, and that contexts passed to a run lie over.
+  public var context: OperationContext {
+    get { read { $0.context } }
+    set {
+      commit { machine in
+        let settings = machine.context.settings
+        machine.context = newValue
+        machine.context.settings = settings
+      }
+    }
+  }
+
+  /// Whether there is no value yet, or the one that is there was invalidated or is out of date by
+  /// the request's rule.
+  public var isStale: Bool {
+    let (state, context, isInvalidated) = read {
+      ($0.visibleState(to: .current), $0.context, $0.freshness.isInvalidated)
+    }
+    guard !isInvalidated, let date = state.valueLastUpdatedAt else { return true }
+    switch context.settings.values.staleness {
+    case .always: return true
+    case .never: return false
+    case .after(let duration):
+      return context.operationClock.now().duration(since: date) >= duration
+    case .when(let isStale):
+      if let isStale = isStale(state, context) { return isStale }
+      reportStateMismatch()
+      return true
+    }
+  }
+
+  private func reportStateMismatch() {
+    OperationIssue(
+      kind: .stateMismatch,
+      message: """
+        The staleness rule of \(path) is for another state than \(State.self), so the value counts \
+        as stale; put it behind the modifier that changes the state.
+        """
+    ).report()
+  }
+}
+
+extension OperationStore {
+  /// Takes in a result as if a run had given it; a push from a server, for example.
+  ///
+  /// - Parameter context: Where the date comes from; it lies over the context of the store.
+  public func setResult(
+    to result: Result<State.StateValue, State.Failure>, using context: OperationContext? = nil
+  ) {
+    commit { machine in
+      machine.write(result, context?.over(machine.context) ?? machine.context)
+    }
+  }
+
+  /// Goes back to the initial state, and cancels all runs; starts none.
+  ///
+  /// - Parameter context: What the state is given; it lies over the context of the store.
+  public func resetState(using context: OperationContext? = nil) {
+    let (effect, cores) = commit { machine in
+      machine.reset(context?.over(machine.context) ?? machine.context)
+    }
+    for core in cores { core.cancelRun() }
+    for cancel in effect.cancellations { cancel() }
+  }
+
+  /// Goes back to the initial state, as ``resetState(using:)`` does.
+  public func reset(using context: OperationContext? = nil) {
+    resetState(using: context)
+  }
+
+  /// Has the store to oneself: other threads' writes wait until `body` returns, and their reads
+  /// see what was there before; subscribers are told once, at the end.
+  ///
+  /// `body` must not block. What it has written stays if it throws.
+  public func withExclusiveAccess<Output>(_ body: () throws -> Output) rethrows -> Output {
+    commit { $0.beginExclusiveAccess(.current) }
+    defer { for gate in commit({ $0.endExclusiveAccess() }) { gate.open() } }
+    return try body()
+  }
+
+  /// Has the store to oneself: other threads' writes wait until `body` returns, and their reads
+  /// see what was there before; subscribers are told once, at the end.
+  ///
+  /// `body` must not block. What it has written stays if it throws.
+  public func withExclusiveAccess<Output>(
+    _ body: (OperationStore<State>) throws -> Output
+  ) rethrows -> Output {
+    try withExclusiveAccess { try body(self) }
+  }
+}

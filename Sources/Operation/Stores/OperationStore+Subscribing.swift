@@ -1,0 +1,81 @@
+public import ReactiveStreams
+
+extension OperationStore {
+  /// Calls `handler` with the present state, and from then on with everything that happens, in its
+  /// order.
+  ///
+  /// The handler has been called with the present state when this returns, unless a delivery of
+  /// this store is under way; then the call comes right behind it. Handlers are called in the
+  /// order in which they subscribed, by a thread that changes something, with no lock held. A
+  /// store that is stale and runs automatically starts a run for its first subscriber, which holds
+  /// a lease on it.
+  ///
+  /// - Returns: The subscription, which keeps the store alive.
+  public func subscribe(
+    _ handler: @escaping @Sendable (OperationEvent<State>) -> Void
+  ) -> OperationSubscription {
+    let subscriber = Subscriber(handler)
+    let (id, isFirst) = commit { $0.subscribe(subscriber, thread: .current) }
+    let subscription = OperationSubscription { [self] in unsubscribe(id) }
+    if isFirst, context.settings.values.runsAutomatically == true, isStale {
+      runForObservers(cause: .subscriber)
+    }
+    return subscription
+  }
+
+  /// How many handlers and stream iterators listen.
+  public var subscriberCount: Int { read { $0.deliveries.subscriberCount } }
+
+  private func unsubscribe(_ id: UInt64) {
+    let (_, cores) = commit { $0.unsubscribe(id) }
+    for core in cores { core.cancelRun() }
+  }
+}
+
+extension OperationStore {
+  private var stateSource: StreamSource<State> {
+    StreamSource { [self] handler in
+      subscribe { event in
+        if case .stateChanged(let state) = event { handler(.element(state)) }
+      }
+    }
+  }
+
+  /// The states of the store; the newest one wins.
+  public var states: StateStream<State> { StateStream(stateSource) }
+
+  /// The states of the store, kept as `buffering` says.
+  public func states(buffering: StreamBuffering) -> EventStream<State> {
+    EventStream(stateSource, buffering: buffering)
+  }
+
+  /// The values that the state shows, without repeats where they can be compared.
+  ///
+  /// A value that cannot be compared comes each time one was fetched or set.
+  public var values: StateStream<State.StateValue> {
+    if let areEqual = Equality<State.StateValue>.comparison {
+      return StateStream(stateSource.map(\.currentValue), areEqual: areEqual)
+    }
+    let changed = stateSource.removeDuplicates { $0.valueUpdateCount == $1.valueUpdateCount }
+    return StateStream(changed.map(\.currentValue))
+  }
+
+  /// Where the state is, without repeats where values and failures can be compared.
+  public var statuses: StateStream<OperationStatus<State.StatusValue, State.Failure>> {
+    changes(of: \.status)
+  }
+
+  /// A member of the state, without repeats where it can be compared.
+  public func changes<Member: Sendable>(
+    of keyPath: any KeyPath<State, Member> & Sendable
+  ) -> StateStream<Member> {
+    StateStream(
+      stateSource.map { $0[keyPath: keyPath] }, areEqual: Equality<Member>.comparison)
+  }
+
+  /// Everything that happens, beginning with the present state; nothing is dropped.
+  public var events: EventStream<OperationEvent<State>> {
+    EventStream(
+      StreamSource { [self] handler in subscribe { handler(.element($0)) } }, buffering: .all)
+  }
+}

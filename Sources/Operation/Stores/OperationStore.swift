@@ -1,0 +1,120 @@
+import ReactiveStreams
+import Synchronization
+
+/// Runs a request, holds its state, and tells everyone who watches.
+///
+/// ```swift
+/// let store = client.store(for: PlayerQuery(id: 7))
+/// let player = try await store.run()
+/// for await player in store.values { print(player?.name ?? "…") }
+/// ```
+///
+/// A store can be used from any thread. The members of its state are members of the store, too.
+/// Reads never wait for a handler, a run, or somebody's exclusive access.
+@dynamicMemberLookup
+public final class OperationStore<State: OperationState>: Sendable {
+  typealias Machine = StoreMachine<State>
+  typealias Value = State.OperationValue
+  typealias Failure = State.Failure
+
+  /// Where a client keeps the store.
+  public let path: OperationPath
+
+  /// The lock guards the machine. Requests, handlers, continuations and cancellations are outside
+  /// of it; the state's own members are inside.
+  private let machine: Mutex<Machine>
+  /// The thread that is inside the machine, so that a state that cancels a task is not waited for.
+  private let threadInside = Atomic<UInt>(0)
+  private let deferredCancellations = Mutex<[OperationTaskID]>([])
+  let operation:
+    @Sendable (OperationContext, OperationContinuation<Value, Failure>) async -> Machine.Output
+
+  init<Request: StatefulOperationRequest>(
+    _ request: Request, state: State, context: OperationContext
+  ) where Request.State == State {
+    var context = context
+    request.setup(context: &context)
+    context.settings.values.isStored = true
+    path = request.path
+    machine = Mutex(Machine(state: state, context: context))
+    operation = { context, continuation in
+      do throws(Failure) {
+        return .success(
+          try await request.runInStore(in: context, with: continuation))
+      } catch {
+        return .failure(error)
+      }
+    }
+  }
+
+  /// Creates a store without a client: no defaults apply to it, and nobody else finds it.
+  public static func detached<Request: StatefulOperationRequest>(
+    operation: Request, initialState: State, initialContext: OperationContext = OperationContext()
+  ) -> OperationStore<State> where Request.State == State {
+    OperationStore(operation, state: initialState, context: initialContext)
+  }
+
+  /// Creates a store for a query without a client: no defaults apply to it, and nobody else finds
+  /// it.
+  public static func detached<Request: QueryRequest>(
+    query: Request, initialValue: State.StateValue = State.emptyValue,
+    initialContext: OperationContext = OperationContext()
+  ) -> OperationStore<State> where Request.State == State, State: ValueInitializedState {
+    OperationStore(query, state: State(initialValue: initialValue), context: initialContext)
+  }
+
+  /// Performs a transition when no other thread has the store to itself, and the deliveries that it
+  /// left.
+  func commit<Output: Sendable>(_ transition: (inout Machine) -> Output) -> Output {
+    let thread = ThreadID.current
+    while true {
+      let (output, gate) = machine.commit { machine -> (Output?, Gate?) in
+        if let gate = machine.gate(for: thread) { return (nil, gate) }
+        threadInside.store(thread.rawValue, ordering: .relaxed)
+        defer { threadInside.store(0, ordering: .relaxed) }
+        return (transition(&machine), nil)
+      }
+      if let output {
+        performDeferredCancellations()
+        return output
+      }
+      gate?.wait()
+    }
+  }
+
+  func read<Output: Sendable>(_ body: (borrowing Machine) -> Output) -> Output {
+    machine.withLock { body($0) }
+  }
+
+  /// Cancels a task, or leaves that to the thread that is inside the machine, which is this one: a
+  /// state may cancel tasks.
+  func cancel(_ id: OperationTaskID) {
+    if threadInside.load(ordering: .relaxed) == ThreadID.current.rawValue {
+      deferredCancellations.withLock { $0.append(id) }
+    } else {
+      commit { $0.cancel(id) }?.cancelRun()
+    }
+  }
+
+  private func performDeferredCancellations() {
+    let ids = deferredCancellations.withLock { ids -> [OperationTaskID] in
+      if ids.isEmpty { return [] }
+      defer { ids = [] }
+      return ids
+    }
+    for id in ids { cancel(id) }
+  }
+}
+
+extension StatefulOperationRequest {
+  /// Runs the request with the retries of the client's defaults, unless a modifier makes its own.
+  func runInStore(
+    in context: OperationContext, with continuation: OperationContinuation<Value, Failure>
+  ) async throws(Failure) -> Value {
+    let settings = context.settings.values
+    guard !settings.isRetryPlaced, settings.retryLimit > 0 else {
+      return try await run(isolation: nil, in: context, with: continuation)
+    }
+    return try await runRetrying(isolation: nil, in: context, with: continuation) { _ in true }
+  }
+}

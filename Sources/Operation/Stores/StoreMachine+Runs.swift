@@ -1,0 +1,203 @@
+import ReactiveStreams
+
+/// The runs of a store, from the wish for one to its end.
+extension StoreMachine {
+  /// A wish for a run.
+  struct Wish: Sendable {
+    let core: Core
+    let configuration: OperationTaskConfiguration
+    let cause: OperationRun.Cause
+    let lease: Lease
+    var handler: Subscriber<Event>?
+  }
+
+  /// Who holds a run from its beginning.
+  enum Lease: Sendable {
+    /// Somebody who waits for the result.
+    case awaiter
+    /// The subscribers, as long as there are any.
+    case observers
+    /// A handle that can start the run.
+    case handle
+  }
+
+  enum Grant: Sendable {
+    /// A predicate of the user has to decide first.
+    case ask([Runs.Candidate])
+    /// Nobody observes any more.
+    case refused
+    /// The run, new or joined; it has to be launched where `isStarted` says so.
+    case granted(Task, Core, isStarted: Bool)
+  }
+
+  /// Joins the run that is the wish, or makes a new one.
+  mutating func grant(_ wish: Wish, verdict: Runs.Verdict?) -> Grant {
+    if wish.lease == .observers, deliveries.subscriberCount == 0 { return .refused }
+    let rule = context.settings.values.deduplication
+    let context = wish.configuration.context
+    switch runs.admit(context, rule: rule, verdict: verdict) {
+    case .ask(let candidates): return .ask(candidates)
+    case .join(let core): return join(core, wish)
+    case .new: return schedule(wish)
+    }
+  }
+
+  private mutating func schedule(_ wish: Wish) -> Grant {
+    var task = Task(handle: wish.core, configuration: wish.configuration)
+    state.scheduleFetchTask(&task)
+    let payload = RunPayload(
+      cause: wish.cause, task: task, handlers: wish.handler.map { [$0] } ?? [])
+    let context = wish.configuration.context
+    runs.insert(Runs.Record(core: wish.core, context: context, payload: payload))
+    let isStarted = hold(wish.core, wish.lease)
+    commit(for: payload.handlers)
+    return .granted(task, wish.core, isStarted: isStarted)
+  }
+
+  private mutating func join(_ core: Core, _ wish: Wish) -> Grant {
+    let isStarted = hold(core, wish.lease)
+    if let handler = wish.handler, let record = runs[core.id] {
+      runs.update(core.id) { $0.payload.handlers.append(handler) }
+      if !isStarted, record.isStarted {
+        deliveries.tell(.runStarted(record.payload.run), only: [handler])
+      }
+    }
+    let task = runs[core.id]?.payload.task ?? Task(handle: core, configuration: wish.configuration)
+    return .granted(task, core, isStarted: isStarted)
+  }
+
+  /// Takes a lease, which starts the run unless it is a mere handle; tells whether it did.
+  private mutating func hold(_ core: Core, _ lease: Lease) -> Bool {
+    runs.update(core.id) {
+      switch lease {
+      case .awaiter: $0.awaiters += 1
+      case .observers: $0.isHeldByObservers = true
+      case .handle: $0.handles += 1
+      }
+    }
+    guard lease != .handle, let record = runs[core.id], !record.isStarted else { return false }
+    let generation = freshness.generation
+    runs.update(core.id) {
+      $0.isStarted = true
+      $0.payload.generation = generation
+    }
+    deliveries.append(.runStarted(record.payload.run), also: record.payload.handlers)
+    return true
+  }
+
+  /// Somebody starts a scheduled run, or waits for it, too; returns the task if it starts now.
+  mutating func enter(_ core: Core, _ configuration: OperationTaskConfiguration) -> Task? {
+    guard let record = runs[core.id] else { return nil }
+    if !record.isStarted { runs.update(core.id) { $0.payload.task.configuration = configuration } }
+    return hold(core, .awaiter) ? runs[core.id]?.payload.task : nil
+  }
+
+  /// A run yielded; tells whether it counts.
+  mutating func yield(_ id: OperationTaskID, _ output: Output) -> Bool {
+    guard let payload = runs[id]?.payload else { return false }
+    let restoration = restoration(before: payload)
+    state.update(with: output, for: payload.task)
+    deliveries.append(.yielded(output, payload.run), also: payload.handlers)
+    commit(for: payload.handlers)
+    let count = commitCount
+    runs.update(id) { $0.payload.restoration = restoration(count) }
+    return true
+  }
+
+  private func restoration(before payload: RunPayload) -> (Int) -> Restoration {
+    var state = Optional(state)
+    if let earlier = payload.restoration {
+      state = earlier.commitCount == commitCount ? earlier.state : nil
+    }
+    return { [state] in Restoration(state: state, commitCount: $0) }
+  }
+
+  /// A run ended; tells whether one has to follow.
+  mutating func end(_ id: OperationTaskID, _ output: Output) -> Bool {
+    guard let record = runs.remove(id) else { return false }
+    let payload = record.payload
+    if case .failure(let error) = output, error is CancellationError {
+      giveUp(record)
+      return mustFollow(payload)
+    }
+    state.update(with: output, for: payload.task)
+    state.finishFetchTask(payload.task)
+    if case .success = output { freshness.refresh(since: payload.generation) }
+    commit(for: payload.handlers)
+    deliveries.append(.runEnded(output, payload.run), also: payload.handlers)
+    return mustFollow(payload)
+  }
+
+  /// Whether a run has to follow one that began before an invalidation.
+  private func mustFollow(_ payload: RunPayload) -> Bool {
+    needsRerun && payload.generation < freshness.generation
+  }
+
+  /// Somebody who waited goes; returns the run if nobody holds it any more, and whether one has to
+  /// follow.
+  mutating func leave(_ id: OperationTaskID) -> (core: Core?, mustFollow: Bool) {
+    runs.update(id) { $0.awaiters -= 1 }
+    guard let payload = runs[id]?.payload, let core = releaseIfFree(id) else { return (nil, false) }
+    return (core, mustFollow(payload))
+  }
+
+  /// A handle went away.
+  mutating func dropHandle(_ id: OperationTaskID) -> Core? {
+    runs.update(id) { $0.handles -= 1 }
+    guard runs[id]?.isStarted == false else { return nil }
+    return releaseIfFree(id)
+  }
+
+  mutating func releaseIfFree(_ id: OperationTaskID) -> Core? {
+    guard let record = runs.removeIfFree(id, observerCount: deliveries.subscriberCount) else {
+      return nil
+    }
+    giveUp(record)
+    return record.core
+  }
+
+  /// The run is over for everybody.
+  mutating func cancel(_ id: OperationTaskID) -> Core? {
+    guard let record = runs.remove(id) else { return nil }
+    giveUp(record)
+    return record.core
+  }
+
+  mutating func cancelAll() -> [Core] {
+    runs.records.keys.sorted().compactMap { cancel($0) }
+  }
+
+  mutating func takeAllRuns() -> [Runs.Record] {
+    runs.records.keys.sorted().compactMap { runs.remove($0) }
+  }
+
+  /// Puts back what was there before a run that is over.
+  private mutating func giveUp(_ record: Runs.Record) {
+    let payload = record.payload
+    if let restoration = payload.restoration, restoration.commitCount == commitCount,
+      let earlier = restoration.state
+    {
+      state = earlier
+    }
+    state.finishFetchTask(payload.task)
+    commit(for: payload.handlers)
+    tellCancelled(record)
+  }
+
+  func cancelledOutput() -> Output? {
+    cancellationFailure(as: State.Failure.self).map(Output.failure)
+  }
+
+  mutating func tellCancelled(_ record: Runs.Record) {
+    guard record.isStarted, let output = cancelledOutput() else { return }
+    let payload = record.payload
+    deliveries.append(.runEnded(output, payload.run), also: payload.handlers)
+  }
+
+  /// How many hold a run of this store.
+  var leaseCount: Int {
+    runs.records.values.reduce(0) { count, record in
+      count + record.awaiters + (record.isHeldByObservers ? deliveries.subscriberCount : 0)
+    }
+  }
+}

@@ -1,0 +1,172 @@
+import ReactiveStreams
+
+/// The machine of a store: its state, its runs, its freshness, who listens, and who has it to
+/// himself.
+///
+/// The one place where the state of a store changes. Every transition changes the state, appends
+/// what there is to tell to the delivery queue, and returns what the shell has to do. What it
+/// returns is performed without the lock.
+struct StoreMachine<State: OperationState>: DeliveryMachine {
+  typealias Event = OperationEvent<State>
+  typealias Output = Result<State.OperationValue, State.Failure>
+  typealias Task = OperationTask<State.OperationValue, State.Failure>
+  typealias Core = TaskCore<State.OperationValue, State.Failure>
+  typealias Runs = RunTable<State.OperationValue, State.Failure, RunPayload>
+
+  /// What a store knows of a run, beyond who holds it.
+  struct RunPayload: Sendable {
+    let cause: OperationRun.Cause
+    var task: Task
+    var handlers: [Subscriber<Event>]
+    /// The number of invalidations that there had been when the run was started.
+    var generation = 0
+    var restoration: Restoration?
+
+    var run: OperationRun {
+      OperationRun(OperationRun.Identity(id: task.id, cause: cause), context: task.context)
+    }
+  }
+
+  /// How to undo what a run yielded, as long as nobody else has changed the state since.
+  struct Restoration: Sendable {
+    let state: State?
+    var commitCount: Int
+  }
+
+  var deliveries = DeliveryQueue<Event>()
+  var context: OperationContext
+  var state: State
+  var runs = Runs()
+  var freshness = Freshness()
+  var exclusive: ExclusiveAccess<State>?
+  var commitCount = 0
+
+  init(state: State, context: OperationContext) {
+    self.state = state
+    self.context = context
+  }
+
+  /// The state as a thread may see it: nobody but the owner sees into exclusive access.
+  func visibleState(to thread: ThreadID) -> State {
+    guard let exclusive, exclusive.owner != thread else { return state }
+    return exclusive.committed
+  }
+
+  /// Counts a change of the state and tells it, for exclusive access once at its end.
+  mutating func commit(for handlers: [Subscriber<Event>] = []) {
+    commitCount += 1
+    if exclusive != nil {
+      exclusive?.hasChanged = true
+      deliveries.tell(.stateChanged(state), only: handlers)
+    } else {
+      deliveries.append(.stateChanged(state), also: handlers)
+    }
+  }
+}
+
+/// Whether the value that is there is known to be out of date.
+struct Freshness: Sendable {
+  private(set) var isInvalidated = false
+  /// How many invalidations there have been.
+  private(set) var generation = 0
+
+  mutating func invalidate() {
+    isInvalidated = true
+    generation += 1
+  }
+
+  /// A value came that was asked for when there had been `generation` invalidations.
+  mutating func refresh(since generation: Int) {
+    isInvalidated = generation < self.generation
+  }
+
+  mutating func reset() {
+    isInvalidated = false
+  }
+}
+
+extension StoreMachine {
+  /// Somebody sets a result.
+  mutating func write(_ result: Result<State.StateValue, State.Failure>, _ context: OperationContext) {
+    state.update(with: result, using: context)
+    if case .success = result { freshness.refresh(since: freshness.generation) }
+    commit()
+  }
+
+  /// The state goes back to its beginning; every run is over.
+  mutating func reset(_ context: OperationContext) -> (effect: ResetEffect, cores: [Core]) {
+    let ended = takeAllRuns()
+    let effect = state.reset(using: context)
+    for record in ended { state.finishFetchTask(record.payload.task) }
+    freshness.reset()
+    commit(for: ended.flatMap(\.payload.handlers))
+    for record in ended { tellCancelled(record) }
+    return (effect, ended.map(\.core))
+  }
+
+  /// Marks the value as out of date; tells whether a run has to start now.
+  mutating func invalidate() -> Bool {
+    freshness.invalidate()
+    return needsRerun
+  }
+
+  /// Whether somebody observes, what is there is out of date, and nobody is at it.
+  var needsRerun: Bool {
+    freshness.isInvalidated && deliveries.subscriberCount > 0 && runs.isEmpty
+  }
+
+  mutating func subscribe(
+    _ subscriber: Subscriber<Event>, thread: ThreadID
+  ) -> (id: UInt64, isFirst: Bool) {
+    let present = Event.stateChanged(visibleState(to: thread))
+    let id = deliveries.subscribe(subscriber, initially: present)
+    return (id, deliveries.subscriberCount == 1)
+  }
+
+  /// A subscriber goes; the last one takes the leases of the observers with him.
+  mutating func unsubscribe(_ id: UInt64) -> (subscriber: Subscriber<Event>?, cores: [Core]) {
+    let subscriber = deliveries.unsubscribe(id)
+    guard subscriber != nil, deliveries.subscriberCount == 0 else { return (subscriber, []) }
+    let held = runs.records.values.filter(\.isHeldByObservers).map(\.core.id).sorted()
+    return (subscriber, held.compactMap { releaseIfFree($0) })
+  }
+}
+
+/// The time in which one thread has a store to itself.
+///
+/// The owner changes the state in place and sees it; others see the committed state, and their
+/// writes wait at the gate.
+struct ExclusiveAccess<State: OperationState>: Sendable {
+  let owner: ThreadID
+  let committed: State
+  var depth = 1
+  var hasChanged = false
+  var gates: [Gate] = []
+}
+
+extension StoreMachine {
+  /// Gives a gate to wait at, if another thread has the store to itself.
+  mutating func gate(for thread: ThreadID) -> Gate? {
+    guard let owner = exclusive?.owner, owner != thread else { return nil }
+    let gate = Gate()
+    exclusive?.gates.append(gate)
+    return gate
+  }
+
+  mutating func beginExclusiveAccess(_ thread: ThreadID) {
+    if exclusive == nil {
+      exclusive = ExclusiveAccess(owner: thread, committed: state)
+    } else {
+      exclusive?.depth += 1
+    }
+  }
+
+  /// Ends the access, and tells the change, if there was one; returns the gates that open.
+  mutating func endExclusiveAccess() -> [Gate] {
+    exclusive?.depth -= 1
+    guard let access = exclusive, access.depth == 0 else { return [] }
+    exclusive = nil
+    if access.hasChanged { deliveries.append(.stateChanged(state)) }
+    return access.gates
+  }
+}

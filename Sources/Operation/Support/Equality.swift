@@ -1,0 +1,18 @@
+/// Compares values whose type is known to be `Equatable` only when the program runs.
+enum Equality<Value: Sendable> {
+  /// A comparison of two values, or `nil` where the type has none.
+  static var comparison: (@Sendable (Value, Value) -> Bool)? {
+    guard Value.self is any Equatable.Type else { return nil }
+    return { areEqual($0, $1) }
+  }
+}
+
+/// Tells whether both have one type and are equal; values that cannot be compared never are.
+func areEqual(_ lhs: any Sendable, _ rhs: any Sendable) -> Bool {
+  func compare<Concrete: Equatable>(_ lhs: Concrete) -> Bool {
+    guard let rhs = rhs as? Concrete else { return false }
+    return lhs == rhs
+  }
+  guard type(of: lhs) == type(of: rhs), let lhs = lhs as? any Equatable else { return false }
+  return compare(lhs)
+}

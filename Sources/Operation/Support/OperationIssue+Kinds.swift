@@ -1,0 +1,14 @@
+public import ReactiveStreams
+
+extension OperationIssue.Kind {
+  /// Two types of request have the same path in one client.
+  public static let pathClash = Self(rawValue: "path clash")
+  /// A request has an empty path.
+  public static let emptyPath = Self(rawValue: "empty path")
+  /// Two tasks were to wait for each other.
+  public static let scheduleCycle = Self(rawValue: "schedule cycle")
+  /// A continuation was used after its run had ended.
+  public static let lateYield = Self(rawValue: "late yield")
+  /// A rule was given a state of another type than the one it was made for.
+  public static let stateMismatch = Self(rawValue: "state mismatch")
+}

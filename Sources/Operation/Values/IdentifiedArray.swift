@@ -1,0 +1,196 @@
+/// An array whose elements are also found by their identifiers, in constant time.
+///
+/// An element whose identifier is there already takes that element's place, whichever way it comes
+/// in, so no identifier stands twice.
+public struct IdentifiedArray<ID: Hashable, Element: Identifiable> where Element.ID == ID {
+  private var elements: [Element] = []
+  /// The positions by identifier; `nil` for a few elements, which are found faster by a look.
+  private var positions: [ID: Int]?
+
+  private static var largestWithoutPositions: Int { 16 }
+
+  /// Creates an empty array.
+  public init() {}
+
+  /// Creates an array of the given elements, in their order.
+  public init(_ elements: some Sequence<Element>) {
+    for element in elements { append(element) }
+  }
+
+  /// The identifiers in the order of the elements.
+  public var ids: [ID] { elements.map(\.id) }
+
+  /// The position of the element with an identifier.
+  public func index(id: ID) -> Int? {
+    if let positions { return positions[id] }
+    return elements.firstIndex { $0.id == id }
+  }
+
+  /// The element with an identifier. Setting `nil` removes it; setting an element that is not there
+  /// appends it.
+  public subscript(id id: ID) -> Element? {
+    get { index(id: id).map { elements[$0] } }
+    set {
+      if let newValue {
+        if newValue.id != id { remove(id: id) }
+        append(newValue)
+      } else {
+        remove(id: id)
+      }
+    }
+  }
+
+  /// Adds an element at the end, or puts it in the place of the one with its identifier.
+  public mutating func append(_ element: Element) {
+    if let index = index(id: element.id) {
+      elements[index] = element
+    } else {
+      elements.append(element)
+      index(lastOf: elements.count)
+    }
+  }
+
+  /// Adds elements as ``append(_:)`` does.
+  public mutating func append(contentsOf newElements: some Sequence<Element>) {
+    for element in newElements { append(element) }
+  }
+
+  /// Adds an element before a position, or puts it in the place of the one with its identifier.
+  ///
+  /// A position outside of the array stands for the nearest end.
+  public mutating func insert(_ element: Element, at index: Int) {
+    if let present = self.index(id: element.id) {
+      elements[present] = element
+    } else {
+      let index = Swift.min(Swift.max(index, 0), elements.count)
+      elements.insert(element, at: index)
+      reindex(from: index)
+    }
+  }
+
+  /// Removes the element with an identifier.
+  @discardableResult
+  public mutating func remove(id: ID) -> Element? {
+    guard let index = index(id: id) else { return nil }
+    return remove(at: index)
+  }
+
+  /// Removes the element at a position, which must be one of the array.
+  @discardableResult
+  public mutating func remove(at index: Int) -> Element {
+    let element = elements.remove(at: index)
+    positions?[element.id] = nil
+    reindex(from: index)
+    return element
+  }
+
+  /// Removes the first elements.
+  public mutating func removeFirst(_ count: Int) {
+    elements.removeFirst(Swift.min(Swift.max(count, 0), elements.count))
+    rebuildPositions()
+  }
+
+  /// Removes the last elements.
+  public mutating func removeLast(_ count: Int) {
+    for _ in 0..<Swift.min(Swift.max(count, 0), elements.count) { remove(at: elements.count - 1) }
+  }
+
+  /// Removes the elements that satisfy a predicate.
+  public mutating func removeAll(
+    where shouldBeRemoved: (Element) throws -> Bool
+  ) rethrows {
+    try elements.removeAll(where: shouldBeRemoved)
+    rebuildPositions()
+  }
+
+  /// Changes every element, and keeps the kind of array.
+  public func map(_ transform: (Element) throws -> Element) rethrows -> Self {
+    Self(try elements.map(transform))
+  }
+
+  private mutating func index(lastOf count: Int) {
+    if positions != nil {
+      positions?[elements[count - 1].id] = count - 1
+    } else if count > Self.largestWithoutPositions {
+      rebuildPositions()
+    }
+  }
+
+  private mutating func reindex(from start: Int) {
+    if positions == nil, elements.count <= Self.largestWithoutPositions { return }
+    if positions == nil { return rebuildPositions() }
+    for index in start..<elements.count { positions?[elements[index].id] = index }
+  }
+
+  private mutating func rebuildPositions() {
+    guard elements.count > Self.largestWithoutPositions else {
+      positions = nil
+      return
+    }
+    positions = Dictionary(minimumCapacity: elements.count)
+    for (index, element) in elements.enumerated() { positions?[element.id] = index }
+  }
+}
+
+/// An ``IdentifiedArray`` of elements under their own identifiers.
+public typealias IdentifiedArrayOf<Element: Identifiable> = IdentifiedArray<Element.ID, Element>
+
+extension IdentifiedArray: RandomAccessCollection {
+  /// The position of the first element: zero.
+  public var startIndex: Int { 0 }
+  /// The position after the last element.
+  public var endIndex: Int { elements.count }
+
+  /// The element at a position. An element with another identifier that is set here takes the place
+  /// of the one that has this identifier already, if there is one, and leaves this place.
+  public subscript(position: Int) -> Element {
+    get { elements[position] }
+    set {
+      let old = elements[position].id
+      if old == newValue.id {
+        elements[position] = newValue
+      } else if let present = index(id: newValue.id) {
+        elements[present] = newValue
+        remove(at: position)
+      } else {
+        elements[position] = newValue
+        positions?[old] = nil
+        reindex(from: position)
+      }
+    }
+  }
+}
+
+extension IdentifiedArray: ExpressibleByArrayLiteral {
+  /// Creates an array of the given elements, in their order.
+  public init(arrayLiteral elements: Element...) {
+    self.init(elements)
+  }
+}
+
+extension IdentifiedArray: Sendable where Element: Sendable, ID: Sendable {}
+
+extension IdentifiedArray: Equatable where Element: Equatable {
+  /// Tells whether both have equal elements in the same order.
+  public static func == (lhs: Self, rhs: Self) -> Bool { lhs.elements == rhs.elements }
+}
+
+extension IdentifiedArray: Hashable where Element: Hashable {
+  /// Feeds the elements.
+  public func hash(into hasher: inout Hasher) { hasher.combine(elements) }
+}
+
+extension IdentifiedArray: CustomStringConvertible {
+  /// The elements, as an array shows them.
+  public var description: String { elements.description }
+}
+
+extension IdentifiedArray: Encodable where Element: Encodable {
+  /// Writes the elements as an array.
+  public func encode(to encoder: any Encoder) throws { try elements.encode(to: encoder) }
+}
+
+extension IdentifiedArray: Decodable where Element: Decodable {
+  /// Reads an array of elements.
+  public init(from decoder: any Decoder) throws { self.init(try [Element](from: decoder)) }
+}

@@ -1,0 +1,123 @@
+/// The surroundings of a run: a value with typed keys that a request reads and that modifiers,
+/// clients and users write.
+///
+/// ```swift
+/// extension OperationContext {
+///   var region: String {
+///     get { self[RegionKey.self] }
+///     set { self[RegionKey.self] = newValue }
+///   }
+///
+///   private enum RegionKey: Key {
+///     static var defaultValue: String { "eu" }
+///   }
+/// }
+/// ```
+///
+/// Copies share their storage until one of them is written. A context that is passed to a run lies
+/// over the context of the store: what it does not say, the store's says.
+public struct OperationContext: Sendable {
+  /// A key of the context and the value that stands where nothing was written.
+  public protocol Key {
+    /// The type of the values under this key.
+    associatedtype Value: Sendable
+    /// What a context gives where nothing was written.
+    static var defaultValue: Value { get }
+  }
+
+  private var head: ContextNode?
+  /// What modifiers and defaults have said about the request.
+  var settings = RunSettings()
+  /// Which attempt of a retried run this is.
+  var attempt = Attempt()
+  /// The run that this context belongs to.
+  var runIdentity: OperationRun.Identity?
+
+  /// Creates a context in which every key has its default value.
+  public init() {}
+
+  /// The value under a key.
+  public subscript<K: Key>(key: K.Type) -> K.Value {
+    get { value(of: key) ?? K.defaultValue }
+    set { head = ContextNode.setting(ObjectIdentifier(key), to: newValue, in: head) }
+  }
+
+  /// The value under a key, if one was written.
+  func value<K: Key>(of key: K.Type) -> K.Value? {
+    head?.node(for: ObjectIdentifier(key))?.value as? K.Value
+  }
+
+  /// What this context says, and where it says nothing, what `base` says; the settings are those
+  /// of `base`, because those of a context that comes from elsewhere are about another request.
+  func over(_ base: OperationContext) -> OperationContext {
+    var merged = base
+    if head !== base.head { merged.head = ContextNode.merging(head, over: base.head) }
+    return merged
+  }
+
+  /// Tells whether both say the same to a request; values that cannot be compared count as
+  /// different, unless both contexts share them.
+  func isEquivalent(to other: OperationContext) -> Bool {
+    ContextNode.areEquivalent(head, other.head)
+  }
+}
+
+/// A list of written values, the newest first, each key once; contexts share its tail.
+private final class ContextNode: Sendable {
+  let key: ObjectIdentifier
+  let value: any Sendable
+  let next: ContextNode?
+
+  init(key: ObjectIdentifier, value: any Sendable, next: ContextNode?) {
+    self.key = key
+    self.value = value
+    self.next = next
+  }
+
+  func node(for key: ObjectIdentifier) -> ContextNode? {
+    var node = Optional(self)
+    while let current = node {
+      if current.key == key { return current }
+      node = current.next
+    }
+    return nil
+  }
+
+  static func setting(
+    _ key: ObjectIdentifier, to value: any Sendable, in head: ContextNode?
+  ) -> ContextNode {
+    ContextNode(key: key, value: value, next: removing(key, from: head))
+  }
+
+  private static func removing(_ key: ObjectIdentifier, from head: ContextNode?) -> ContextNode? {
+    guard let head, let old = head.node(for: key) else { return head }
+    if head === old { return head.next }
+    return ContextNode(key: head.key, value: head.value, next: removing(key, from: head.next))
+  }
+
+  static func merging(_ top: ContextNode?, over base: ContextNode?) -> ContextNode? {
+    guard let top else { return base }
+    if top === base { return base }
+    let merged = merging(top.next, over: base)
+    if let present = merged?.node(for: top.key), present === top { return merged }
+    return setting(top.key, to: top.value, in: merged)
+  }
+
+  static func areEquivalent(_ lhs: ContextNode?, _ rhs: ContextNode?) -> Bool {
+    if lhs === rhs { return true }
+    return lhs.isCovered(by: rhs) && rhs.isCovered(by: lhs)
+  }
+}
+
+extension ContextNode? {
+  /// Tells whether `other` has an equal value for every key of this list.
+  fileprivate func isCovered(by other: ContextNode?) -> Bool {
+    var node = self
+    while let current = node {
+      guard let match = other?.node(for: current.key) else { return false }
+      guard match === current || areEqual(match.value, current.value) else { return false }
+      node = current.next
+    }
+    return true
+  }
+}

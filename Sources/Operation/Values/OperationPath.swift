@@ -1,0 +1,112 @@
+/// Where a client keeps the state of a request: a list of hashable elements, like a folder's path.
+///
+/// ```swift
+/// let path: OperationPath = ["user-projects", userID]
+/// ["user-projects"].isPrefix(of: path)  // true
+/// ```
+///
+/// Elements are equal when their types and values are, so `["a", 1]` and `["a", 1.0]` differ. A
+/// path keeps its hash. The idea is TanStack Query's query key.
+public struct OperationPath: Sendable, Hashable {
+  /// The elements, outermost first.
+  public private(set) var elements: [Element]
+  private var hash: Int
+
+  /// Creates a path of the given elements.
+  public init(_ elements: [any Hashable & Sendable] = []) {
+    self.init(elements: elements.map(Element.init))
+  }
+
+  /// Creates a path of one element.
+  public init(_ element: any Hashable & Sendable) {
+    self.init(elements: [Element(element)])
+  }
+
+  private init(elements: [Element]) {
+    self.elements = elements
+    hash = elements.reduce(into: Hasher()) { $0.combine($1) }.finalize()
+  }
+
+  /// Tells whether both have equal elements in the same order.
+  public static func == (lhs: OperationPath, rhs: OperationPath) -> Bool {
+    lhs.hash == rhs.hash && lhs.elements == rhs.elements
+  }
+
+  /// Feeds the hash that the path keeps.
+  public func hash(into hasher: inout Hasher) {
+    hasher.combine(hash)
+  }
+}
+
+extension OperationPath {
+  /// One element of a path.
+  public struct Element: Sendable, Hashable {
+    /// The value that the path was made of.
+    public let value: any Hashable & Sendable
+
+    init(_ value: any Hashable & Sendable) {
+      self.value = value
+    }
+
+    /// Tells whether both have the same type and equal values.
+    public static func == (lhs: Element, rhs: Element) -> Bool {
+      areEqual(lhs.value, rhs.value)
+    }
+
+    /// Feeds the type and the value.
+    public func hash(into hasher: inout Hasher) {
+      hasher.combine(ObjectIdentifier(type(of: value)))
+      value.hash(into: &hasher)
+    }
+  }
+
+  /// Tells whether `other` begins with the elements of this path; every path begins with itself and
+  /// with the empty one.
+  public func isPrefix(of other: OperationPath) -> Bool {
+    elements.count <= other.elements.count && other.elements.starts(with: elements)
+  }
+
+  /// Adds an element at the end.
+  public mutating func append(_ element: any Hashable & Sendable) {
+    self = appending(element)
+  }
+
+  /// Adds the elements of another path at the end.
+  public mutating func append(_ path: OperationPath) {
+    self = appending(path)
+  }
+
+  /// The path with one more element at the end.
+  public func appending(_ element: any Hashable & Sendable) -> OperationPath {
+    OperationPath(elements: elements + [Element(element)])
+  }
+
+  /// The path with the elements of another one at the end.
+  public func appending(_ path: OperationPath) -> OperationPath {
+    OperationPath(elements: elements + path.elements)
+  }
+}
+
+extension OperationPath: ExpressibleByArrayLiteral {
+  /// Creates a path of elements of any hashable types.
+  public init(arrayLiteral elements: any Hashable & Sendable...) {
+    self.init(elements)
+  }
+}
+
+extension OperationPath: RandomAccessCollection {
+  /// The position of the first element: zero.
+  public var startIndex: Int { 0 }
+  /// The position after the last element.
+  public var endIndex: Int { elements.count }
+
+  /// The element at a position.
+  public subscript(position: Int) -> Element { elements[position] }
+}
+
+extension OperationPath: CustomStringConvertible {
+  /// The elements in brackets, as an array literal shows them.
+  public var description: String {
+    "[" + elements.map { String(reflecting: $0.value) }.joined(separator: ", ") + "]"
+  }
+}

@@ -1,0 +1,111 @@
+/// A run that a store has scheduled: it can be started, awaited, cancelled, and made to wait for
+/// others.
+///
+/// Copies are the same task. It is in the store's state from the moment it is made; when the last
+/// copy that a caller has goes away before the task was started, it leaves the state as if it had
+/// never been.
+public struct OperationTask<Value: Sendable, Failure: Error>: Sendable, Identifiable {
+  let handle: any TaskHandle<Value, Failure>
+  private let lifetime: TaskLifetime?
+
+  /// How the task runs. A change counts for this copy and for the state that holds it, until the
+  /// task is started.
+  public var configuration: OperationTaskConfiguration
+
+  init(
+    handle: any TaskHandle<Value, Failure>, configuration: OperationTaskConfiguration,
+    lifetime: TaskLifetime? = nil
+  ) {
+    self.handle = handle
+    self.configuration = configuration
+    self.lifetime = lifetime
+  }
+
+  /// The identifier of the task, which is that of its run.
+  public var id: OperationTaskID { handle.id }
+
+  /// The context that the task runs in.
+  public var context: OperationContext {
+    get { configuration.context }
+    set { configuration.context = newValue }
+  }
+
+  /// The same task, whose scheduled run is given up when the last copy of this value goes away.
+  func keeping(_ lifetime: TaskLifetime) -> OperationTask {
+    OperationTask(handle: handle, configuration: configuration, lifetime: lifetime)
+  }
+}
+
+extension OperationTask {
+  /// Starts the run, if it has not been started, and waits for its result.
+  ///
+  /// The waiting holds a lease. A cancelled caller gives it back, and leaves at once with
+  /// `CancellationError` where `Failure` is `any Error`; with another failure it gets what the run
+  /// ends with.
+  @discardableResult
+  nonisolated(nonsending) public func runIfNeeded() async throws(Failure) -> Value {
+    try await handle.result(startingWith: configuration).get()
+  }
+
+  /// Cancels the run for everyone who waits for it.
+  public func cancel() { handle.cancel() }
+
+  /// Whether the run was cancelled.
+  public var isCancelled: Bool { handle.progress.isCancelled }
+  /// Whether the run was started.
+  public var hasStarted: Bool { handle.progress.hasStarted }
+  /// Whether the run was started and has not ended.
+  public var isRunning: Bool { hasStarted && !isFinished }
+  /// Whether the run has ended.
+  public var isFinished: Bool { finishedResult != nil }
+  /// What the run ended with; `nil` before.
+  public var finishedResult: Result<Value, Failure>? { handle.finishedResult }
+
+  /// A task that is this one, with its value changed.
+  public func map<NewValue: Sendable>(
+    _ transform: @escaping @Sendable (Value) -> NewValue
+  ) -> OperationTask<NewValue, Failure> {
+    OperationTask<NewValue, Failure>(
+      handle: MappedTask(base: handle, transform: transform), configuration: configuration,
+      lifetime: lifetime)
+  }
+}
+
+extension OperationTask {
+  /// Makes the run wait until another task has ended, however it ends.
+  ///
+  /// The other task is started if nobody has started it when this one starts. A schedule by which
+  /// tasks would wait for each other is not made, and a report names it. It has no effect on a
+  /// task that has been started.
+  public func schedule<OtherValue, OtherFailure>(
+    after task: OperationTask<OtherValue, OtherFailure>
+  ) {
+    handle.node.wait(for: task.dependency)
+  }
+
+  /// Makes the run wait until several other tasks have ended, however they end.
+  public func schedule<OtherValue, OtherFailure>(
+    after tasks: some Sequence<OperationTask<OtherValue, OtherFailure>>
+  ) {
+    for task in tasks { schedule(after: task) }
+  }
+
+  private var dependency: TaskDependency {
+    TaskDependency(node: handle.node) { [handle, configuration] in
+      await handle.end(startingWith: configuration)
+    }
+  }
+}
+
+/// Gives up a scheduled run when nobody can start it any more.
+final class TaskLifetime: Sendable {
+  private let onEnd: @Sendable () -> Void
+
+  init(onEnd: @escaping @Sendable () -> Void) {
+    self.onEnd = onEnd
+  }
+
+  deinit {
+    onEnd()
+  }
+}

@@ -1,0 +1,58 @@
+/// What the modifiers of a request and the defaults of its client say about its runs.
+///
+/// The last modifier of a kind wins over the ones before it, and any of them over the default.
+/// Copies share one box until they are written.
+struct RunSettings: Sendable {
+  struct Values: Sendable {
+    var retryLimit = 0
+    /// Whether a modifier of the request does the retries, so that nobody else must.
+    var isRetryPlaced = false
+    var backoff = OperationBackoffFunction.standard
+    var deduplication = Deduplication.never
+    var staleness = Staleness.always
+    /// `nil` where nobody has said anything: then only an invalidation runs an observed store.
+    var runsAutomatically: Bool?
+    /// Whether a store runs the request, and shares its runs.
+    var isStored = false
+  }
+
+  private final class Box: Sendable {
+    let values: Values
+
+    init(_ values: Values) {
+      self.values = values
+    }
+  }
+
+  private static let initial = Box(Values())
+
+  private var box = RunSettings.initial
+
+  var values: Values {
+    get { box.values }
+    set { box = Box(newValue) }
+  }
+}
+
+extension OperationBackoffFunction {
+  /// Waits 1 s, 2 s, 4 s … up to 30 s: what a retry does without a backoff of its own.
+  static let standard = exponential(.seconds(1)).capped(at: .seconds(30))
+}
+
+/// Which runs of one store are one.
+enum Deduplication: Sendable {
+  case never
+  /// Runs in contexts that say the same to the request.
+  case equivalentContexts
+  /// Runs in contexts that satisfy a predicate.
+  case by(@Sendable (OperationContext, OperationContext) -> Bool)
+}
+
+/// When a value that is there is not good enough any more.
+enum Staleness: Sendable {
+  case always
+  case never
+  case after(Duration)
+  /// When a predicate of the state says so; it gives nil for a state of another type.
+  case when(@Sendable (any Sendable, OperationContext) -> Bool?)
+}

@@ -1,0 +1,51 @@
+/// What an ``OperationTask`` is a handle on.
+protocol TaskHandle<Value, Failure>: Sendable {
+  associatedtype Value: Sendable
+  associatedtype Failure: Error
+
+  var id: OperationTaskID { get }
+  var node: TaskNode { get }
+  var progress: TaskProgress { get }
+  var finishedResult: Result<Value, Failure>? { get }
+
+  func cancel()
+
+  /// Starts the run if need be, and waits for its result; holds a lease meanwhile.
+  nonisolated(nonsending) func result(
+    startingWith configuration: OperationTaskConfiguration
+  ) async -> Result<Value, Failure>
+
+  /// Waits until the run is over; holds a lease only if it has to start the run.
+  nonisolated(nonsending) func end(startingWith configuration: OperationTaskConfiguration) async
+}
+
+/// How far a task has come.
+struct TaskProgress: Sendable {
+  var hasStarted = false
+  var isCancelled = false
+}
+
+/// A task with its value changed.
+struct MappedTask<BaseValue: Sendable, Value: Sendable, Failure: Error>: TaskHandle {
+  let base: any TaskHandle<BaseValue, Failure>
+  let transform: @Sendable (BaseValue) -> Value
+
+  var id: OperationTaskID { base.id }
+  var node: TaskNode { base.node }
+  var progress: TaskProgress { base.progress }
+  var finishedResult: Result<Value, Failure>? { base.finishedResult?.map(transform) }
+
+  func cancel() { base.cancel() }
+
+  nonisolated(nonsending) func result(
+    startingWith configuration: OperationTaskConfiguration
+  ) async -> Result<Value, Failure> {
+    await base.result(startingWith: configuration).map(transform)
+  }
+
+  nonisolated(nonsending) func end(
+    startingWith configuration: OperationTaskConfiguration
+  ) async {
+    await base.end(startingWith: configuration)
+  }
+}

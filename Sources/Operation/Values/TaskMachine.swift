@@ -1,0 +1,88 @@
+/// The machine of one task: how far it is, and who waits for its end.
+///
+/// Its phases:
+/// - *scheduled*: nobody has started it.
+/// - *running*: it has been started. Its Swift task may not have been handed in yet.
+/// - *ended*: it has a result, and nobody waits any more.
+///
+/// A task whose failure cannot say "cancelled" stays in its phase when it is cancelled, and ends
+/// with what its request ends with.
+struct TaskMachine<Output: Sendable, Waiter: Sendable>: Sendable {
+  enum Phase: Sendable {
+    case scheduled
+    case running(Task<Void, Never>?)
+    case ended(Output)
+  }
+
+  enum Wait: Sendable {
+    case suspend
+    case resume(with: Output?)
+  }
+
+  /// Who goes on, and the Swift task that is cancelled.
+  struct Actions: Sendable {
+    var resumed: [Waiter] = []
+    var cancelled: Task<Void, Never>?
+  }
+
+  private(set) var phase = Phase.scheduled
+  private(set) var progress = TaskProgress()
+  private var waiters: [OperationTaskID: Waiter] = [:]
+  private var tombstones: Set<OperationTaskID> = []
+
+  var isEnded: Bool { if case .ended = phase { true } else { false } }
+  var output: Output? { if case .ended(let output) = phase { output } else { nil } }
+  var waiterCount: Int { waiters.count }
+
+  /// Somebody starts the task; tells whether it is the first.
+  mutating func start() -> Bool {
+    guard case .scheduled = phase else { return false }
+    phase = .running(nil)
+    progress.hasStarted = true
+    return true
+  }
+
+  /// The Swift task was made; tells whether it is to be cancelled at once.
+  mutating func attach(_ task: Task<Void, Never>) -> Bool {
+    guard case .running = phase else { return progress.isCancelled }
+    phase = .running(task)
+    return progress.isCancelled
+  }
+
+  /// The task was cancelled; `output` is what its waiters get now, or nil if they have to wait for
+  /// the end.
+  mutating func cancel(with output: Output?) -> Actions {
+    guard !isEnded else { return Actions() }
+    progress.isCancelled = true
+    var actions = Actions()
+    if case .running(let task) = phase { actions.cancelled = task }
+    if let output { actions.resumed = end(with: output) }
+    return actions
+  }
+
+  /// The task ended; returns those who waited.
+  mutating func end(with output: Output) -> [Waiter] {
+    guard !isEnded else { return [] }
+    phase = .ended(output)
+    defer {
+      waiters = [:]
+      tombstones = []
+    }
+    return Array(waiters.values)
+  }
+
+  /// Somebody waits for the end.
+  mutating func wait(_ id: OperationTaskID, waiter: Waiter) -> Wait {
+    if case .ended(let output) = phase { return .resume(with: output) }
+    if tombstones.remove(id) != nil { return .resume(with: nil) }
+    waiters[id] = waiter
+    return .suspend
+  }
+
+  /// Somebody does not want to wait any more; returns him if he waits.
+  mutating func cancelWait(_ id: OperationTaskID) -> Waiter? {
+    if let waiter = waiters.removeValue(forKey: id) { return waiter }
+    if !isEnded { tombstones.insert(id) }
+    return nil
+  }
+}

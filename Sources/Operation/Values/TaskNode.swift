@@ -1,0 +1,91 @@
+import ReactiveStreams
+import Synchronization
+
+/// What a task waits for: another one, and how to wait for it.
+struct TaskDependency: Sendable {
+  let node: TaskNode
+  let wait: nonisolated(nonsending) @Sendable () async -> Void
+}
+
+/// The place of one task in the schedule of all tasks of the process.
+///
+/// One lock guards the edges of all nodes, because two edges that are made at the same time on two
+/// threads may form a cycle together. It is taken only by tasks that wait for others.
+final class TaskNode: Sendable {
+  private static let graph = Mutex(TaskGraph())
+
+  let id: OperationTaskID
+  private let isScheduled = Atomic(false)
+
+  init(id: OperationTaskID) {
+    self.id = id
+  }
+
+  deinit {
+    remove()
+  }
+
+  /// Adds an edge, unless it would close a cycle, which is reported.
+  func wait(for dependency: TaskDependency) {
+    isScheduled.store(true, ordering: .releasing)
+    let isAdded = Self.graph.withLock { $0.add(dependency, to: id) }
+    guard !isAdded else { return }
+    TaskGraph.cycleIssue(id, after: dependency.node.id).report()
+  }
+
+  /// Takes the tasks to wait for; the edges stay until the task has ended.
+  func dependencies() -> [TaskDependency] {
+    guard isScheduled.load(ordering: .acquiring) else { return [] }
+    return Self.graph.withLock { $0.dependencies(of: id) }
+  }
+
+  /// The task has ended: nobody waits for anything through it.
+  func remove() {
+    guard isScheduled.exchange(false, ordering: .acquiringAndReleasing) else { return }
+    _ = Self.graph.withLock { $0.remove(id) }
+  }
+}
+
+/// The machine of the schedule: which task waits for which, without a cycle.
+struct TaskGraph: Sendable {
+  private var edges: [OperationTaskID: [TaskDependency]] = [:]
+
+  var isEmpty: Bool { edges.isEmpty }
+
+  mutating func add(_ dependency: TaskDependency, to id: OperationTaskID) -> Bool {
+    guard !reaches(id, from: dependency.node.id) else { return false }
+    edges[id, default: []].append(dependency)
+    return true
+  }
+
+  func dependencies(of id: OperationTaskID) -> [TaskDependency] {
+    edges[id] ?? []
+  }
+
+  /// Removes a task's edges and gives them back, to be released without the lock.
+  mutating func remove(_ id: OperationTaskID) -> [TaskDependency]? {
+    edges.removeValue(forKey: id)
+  }
+
+  private func reaches(_ target: OperationTaskID, from start: OperationTaskID) -> Bool {
+    var visited: Set<OperationTaskID> = []
+    var open = [start]
+    while let id = open.popLast() {
+      if id == target { return true }
+      guard visited.insert(id).inserted else { continue }
+      open.append(contentsOf: dependencies(of: id).map(\.node.id))
+    }
+    return false
+  }
+
+  static func cycleIssue(
+    _ id: OperationTaskID, after other: OperationTaskID
+  ) -> OperationIssue {
+    OperationIssue(
+      kind: .scheduleCycle,
+      message: """
+        Task \(id) cannot be scheduled after task \(other), which waits for it already; \
+        both run without this wait.
+        """)
+  }
+}
