@@ -27,6 +27,14 @@ package struct StreamSource<Element: Sendable>: Sendable {
 
   /// A source that has nothing to tell and never ends.
   package static var never: StreamSource { StreamSource { _ in .empty } }
+
+  /// A source that tells one element to each subscriber, and does not end.
+  package static func just(_ element: Element) -> StreamSource {
+    StreamSource { handler in
+      handler(.element(element))
+      return .empty
+    }
+  }
 }
 
 extension StreamSource {

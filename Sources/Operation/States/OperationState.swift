@@ -14,6 +14,8 @@ public protocol OperationState<StateValue, OperationValue, Failure>: Sendable {
   associatedtype StatusValue: Sendable
   /// What a run fails with.
   associatedtype Failure: Error = any Error
+  /// The state that a store keeps; another one only for a projection such as ``DefaultState``.
+  associatedtype StoredState: OperationState = Self
 
   /// The value that the state shows.
   var currentValue: StateValue { get }
@@ -80,7 +82,7 @@ extension OperationState {
 ///
 /// What is made without a state of its own, by `client.store(for:)` or a wrapper with nothing
 /// behind it, begins with the empty value.
-public protocol ValueInitializedState: OperationState {
+public protocol ValueInitializedState: OperationState where StoredState == Self {
   /// The value of a state that nothing has come into.
   static var emptyValue: StateValue { get }
   /// Creates a state that begins with a value.

@@ -1,0 +1,86 @@
+import Operation
+
+/// What is behind a wrapper: a store, or nothing yet.
+enum Binding<State: OperationState>: Sendable {
+  case store(OperationStore<State>)
+  /// Nothing; the state is what is shown meanwhile.
+  case none(State)
+
+  var store: OperationStore<State>? {
+    if case .store(let store) = self { store } else { nil }
+  }
+
+  var state: State {
+    switch self {
+    case .store(let store): store.state
+    case .none(let state): state
+    }
+  }
+
+  var currentValue: State.StateValue {
+    switch self {
+    case .store(let store): store.currentValue
+    case .none(let state): state.currentValue
+    }
+  }
+}
+
+/// The machine of a wrapper: what is behind it, and the state that its readers were told last.
+///
+/// Every binding begins an epoch; events of a store that belong to an earlier one are dropped.
+struct BindingMachine<State: OperationState>: DeliveryMachine {
+  var deliveries = DeliveryQueue<StreamSignal<Binding<State>>>()
+  private(set) var binding: Binding<State>
+  private(set) var epoch = 0
+  private var subscription: OperationSubscription?
+  private var lastState: State
+  private var isRetired = false
+
+  init(_ binding: Binding<State>) {
+    self.binding = binding
+    lastState = binding.state
+  }
+
+  struct Change: Sendable {
+    let epoch: Int
+    let old: State
+    /// To be cancelled without the lock.
+    let subscription: OperationSubscription?
+  }
+
+  /// Puts something else behind the wrapper, unless it is there already or the wrapper is gone.
+  mutating func bind(_ new: Binding<State>) -> Change? {
+    switch (binding, new) {
+    case (.store(let present), .store(let store)) where present === store: return nil
+    case (.none, .none): return nil
+    default: break
+    }
+    guard !isRetired else { return nil }
+    epoch += 1
+    binding = new
+    deliveries.append(.element(new))
+    return Change(epoch: epoch, old: lastState, subscription: subscription.take())
+  }
+
+  /// The subscription of an epoch was made; it is given back if that is over.
+  mutating func setSubscription(
+    _ new: OperationSubscription, epoch: Int
+  ) -> OperationSubscription? {
+    guard epoch == self.epoch, !isRetired else { return new }
+    subscription = new
+    return nil
+  }
+
+  /// A store told its state; gives the one that was told before.
+  mutating func receive(_ state: State, epoch: Int) -> State? {
+    guard epoch == self.epoch else { return nil }
+    defer { lastState = state }
+    return lastState
+  }
+
+  /// The last copy of the wrapper is gone.
+  mutating func retire() -> OperationSubscription? {
+    isRetired = true
+    return subscription.take()
+  }
+}

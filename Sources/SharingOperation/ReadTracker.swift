@@ -1,0 +1,44 @@
+import Operation
+import Synchronization
+
+/// Knows what was read through a wrapper, and tells which of it a change touches.
+///
+/// The lock guards the table; comparisons run without it.
+final class ReadTracker<State: OperationState>: Sendable {
+  struct Read: Sendable {
+    let hasChanged: @Sendable (State, State) -> Bool
+    let tell: @Sendable () -> Void
+  }
+
+  private let reads = Mutex<[MemberKey: Read]>([:])
+
+  func note(_ key: MemberKey, _ read: @autoclosure () -> Read) {
+    if reads.withLock({ $0[key] != nil }) { return }
+    let read = read()
+    reads.withLock { $0[key] = read }
+  }
+
+  /// The readers of what differs between two states.
+  func affected(by old: State, _ new: State) -> [Read] {
+    all.filter { $0.hasChanged(old, new) }
+  }
+
+  var all: [Read] { reads.withLock { Array($0.values) } }
+}
+
+/// A member of a state, as a key.
+struct MemberKey: Sendable, Hashable {
+  private let keyPath: any AnyKeyPath & Sendable
+
+  init(_ keyPath: any AnyKeyPath & Sendable) {
+    self.keyPath = keyPath
+  }
+
+  static func == (lhs: MemberKey, rhs: MemberKey) -> Bool {
+    lhs.keyPath as AnyKeyPath == rhs.keyPath as AnyKeyPath
+  }
+
+  func hash(into hasher: inout Hasher) {
+    hasher.combine(keyPath as AnyKeyPath)
+  }
+}

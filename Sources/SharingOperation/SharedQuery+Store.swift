@@ -1,0 +1,141 @@
+public import Operation
+
+extension SharedQuery {
+  /// The store behind the wrapper; `nil` if there is none yet.
+  public var store: OperationStore<State.StoredState>? { core.binding.store }
+
+  /// Whether there is a store behind the wrapper.
+  public var isBacked: Bool { store != nil }
+
+  /// Puts the store of another request behind the wrapper, in the wrapper's client, and tells those
+  /// who read what differs.
+  public func bind<Request: StatefulOperationRequest>(to request: Request)
+  where Request.State == State.StoredState, Request.State: ValueInitializedState {
+    core.bind(to: core.client.store(for: request))
+  }
+
+  /// Whether the value is missing, invalidated, or out of date by the request's rule.
+  public var isStale: Bool { store?.isStale ?? true }
+
+  private func backed() throws -> OperationStore<State.StoredState> {
+    guard let store else { throw SharedQueryError.unbacked }
+    return store
+  }
+
+  /// Runs the request, as `OperationStore.run` does.
+  ///
+  /// - Throws: What the run fails with, or ``SharedQueryError/unbacked``.
+  @discardableResult
+  nonisolated(nonsending) public func run(
+    using context: OperationContext? = nil,
+    handler: OperationStore<State.StoredState>.EventHandler? = nil
+  ) async throws -> State.StoredState.OperationValue {
+    try await backed().run(using: context, handler: handler)
+  }
+
+  /// Runs the request, as `OperationStore.fetch` does.
+  ///
+  /// - Throws: What the run fails with, or ``SharedQueryError/unbacked``.
+  @discardableResult
+  nonisolated(nonsending) public func fetch(
+    using context: OperationContext? = nil,
+    handler: OperationStore<State.StoredState>.EventHandler? = nil
+  ) async throws -> State.StoredState.OperationValue {
+    try await backed().fetch(using: context, handler: handler)
+  }
+
+  /// Runs the request with a name, a priority and a context.
+  ///
+  /// - Throws: What the run fails with, or ``SharedQueryError/unbacked``.
+  @discardableResult
+  nonisolated(nonsending) public func fetch(
+    using configuration: OperationTaskConfiguration,
+    handler: OperationStore<State.StoredState>.EventHandler? = nil
+  ) async throws -> State.StoredState.OperationValue {
+    try await backed().fetch(using: configuration, handler: handler)
+  }
+
+  /// Schedules a run without starting it.
+  ///
+  /// - Throws: ``SharedQueryError/unbacked``.
+  public func runTask(
+    using context: OperationContext? = nil
+  ) throws -> OperationTask<State.StoredState.OperationValue, State.StoredState.Failure> {
+    try backed().runTask(using: context)
+  }
+
+  /// Changes the value with the store to oneself, as `OperationStore.withExclusiveAccess` has it.
+  ///
+  /// Without a store, `body` is given the empty value, and what it writes is reported and dropped.
+  public func withLock<Output>(
+    _ body: (inout State.StateValue) throws -> Output
+  ) rethrows -> Output {
+    let binding = core.binding
+    guard let store = binding.store else {
+      var value = projection.value(binding.currentValue)
+      defer { Self.reportLostWrite() }
+      return try body(&value)
+    }
+    return try store.withExclusiveAccess {
+      var value = projection.value(store.currentValue)
+      defer { store.currentValue = projection.stateValue(value) }
+      return try body(&value)
+    }
+  }
+
+  private static func reportLostWrite() {
+    OperationIssue(
+      kind: .unbackedWrite,
+      message: "A write to a wrapper of \(State.self) is dropped. \(SharedQueryError.unbacked)"
+    ).report()
+  }
+
+  /// Takes in a result as if a run had given it; without a store it is reported and dropped.
+  public func setResult(
+    to result: Result<State.StateValue, State.StoredState.Failure>,
+    using context: OperationContext? = nil
+  ) {
+    guard let store else { return Self.reportLostWrite() }
+    store.setResult(to: result.map(projection.stateValue), using: context)
+  }
+
+  /// Goes back to the initial state, and cancels all runs.
+  public func resetState(using context: OperationContext? = nil) {
+    store?.resetState(using: context)
+  }
+
+  /// Marks the value as out of date, and runs the request.
+  public func invalidate() { store?.invalidate() }
+
+  /// Cancels all runs of the store for everybody.
+  public func cancel() { store?.cancel() }
+}
+
+extension SharedQuery {
+  /// The states behind the wrapper, also after it is bound to another request; the newest wins.
+  public var states: StateStream<State> {
+    core.stream(of: { [projection] in $0.states.map(projection.state) }, unbacked: projection.state)
+  }
+
+  /// The values behind the wrapper, also after it is bound to another request, without repeats
+  /// where they can be compared.
+  public var values: StateStream<State.StateValue> {
+    let values = core.stream(
+      of: { [projection] in $0.values.map(projection.value) },
+      unbacked: { [projection] in projection.value($0.currentValue) })
+    return Equality<State.StateValue>.comparison.map(values.removeDuplicates(by:)) ?? values
+  }
+
+  /// Where the states behind the wrapper are.
+  public var statuses: StateStream<OperationStatus<State.StatusValue, State.Failure>> {
+    changes(of: \.status)
+  }
+
+  /// A member of the states behind the wrapper, without repeats where it can be compared.
+  public func changes<Member: Sendable>(
+    of keyPath: any KeyPath<State, Member> & Sendable
+  ) -> StateStream<Member> {
+    let members = states.map { $0[keyPath: keyPath] }
+    return Equality<Member>.comparison.map(members.removeDuplicates(by:)) ?? members
+  }
+}

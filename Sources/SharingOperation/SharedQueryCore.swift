@@ -1,0 +1,120 @@
+import Observation
+import Operation
+import Synchronization
+
+/// What the copies of one wrapper share: what is behind it, and who has read what.
+///
+/// The lock guards the machine. Stores, subscriptions and the registrar are called without it:
+/// commits come first, and the registrar is told after them.
+final class SharedQueryCore<State: OperationState>: Sendable, Observable {
+  let client: OperationClient
+  private let machine: Mutex<BindingMachine<State>>
+  private let tracker = ReadTracker<State>()
+  private let registrar = ObservationRegistrar()
+  private let upstream = Mutex<OperationSubscription?>(nil)
+  private let empty: State?
+
+  init(_ binding: Binding<State>, client: OperationClient) {
+    self.client = client
+    machine = Mutex(BindingMachine(binding))
+    if case .none(let state) = binding { empty = state } else { empty = nil }
+    if case .store(let store) = binding { follow(store, epoch: 0) }
+  }
+
+  var binding: Binding<State> { machine.withLock { $0.binding } }
+
+  /// Puts a store, or nothing, behind the wrapper, and tells those who read what differs.
+  func bind(to store: OperationStore<State>?) {
+    guard let binding = store.map(Binding.store) ?? empty.map(Binding.none) else { return }
+    guard let change = machine.commit({ $0.bind(binding) }) else { return }
+    change.subscription?.cancel()
+    if let store {
+      follow(store, epoch: change.epoch)
+    } else {
+      receive(binding.state, epoch: change.epoch)
+    }
+  }
+
+  private func follow(_ store: OperationStore<State>, epoch: Int) {
+    let subscription = store.subscribe { [weak self] event in
+      if case .stateChanged(let state) = event { self?.receive(state, epoch: epoch) }
+    }
+    machine.withLock { $0.setSubscription(subscription, epoch: epoch) }?.cancel()
+  }
+
+  private func receive(_ state: State, epoch: Int) {
+    guard let old = machine.withLock({ $0.receive(state, epoch: epoch) }) else { return }
+    for read in tracker.affected(by: old, state) { read.tell() }
+  }
+
+  /// Binds to what the values of another wrapper give.
+  func depend(on subscription: OperationSubscription) {
+    upstream.withLock { $0 = subscription }
+  }
+
+  /// The last copy of the wrapper is gone: its subscriptions end, and its readers are told.
+  func retire() {
+    upstream.withLock { $0.take() }?.cancel()
+    machine.withLock { $0.retire() }?.cancel()
+    for read in tracker.all { read.tell() }
+  }
+}
+
+extension SharedQueryCore {
+  /// Where the registrar keeps the readers of one member.
+  private subscript(member key: MemberKey) -> Bool { false }
+
+  /// Notes that a member is read; `hasChanged` tells whether two states differ in it.
+  func access(_ key: MemberKey, hasChanged: @escaping @Sendable (State, State) -> Bool) {
+    let keyPath = \SharedQueryCore[member: key]
+    registrar.access(self, keyPath: keyPath)
+    tracker.note(
+      key,
+      ReadTracker.Read(hasChanged: hasChanged) { [weak self] in self?.tell(key) })
+  }
+
+  private func tell(_ key: MemberKey) {
+    let keyPath = \SharedQueryCore[member: key]
+    registrar.withMutation(of: self, keyPath: keyPath) {}
+  }
+
+  /// What is behind the wrapper, and what comes after it.
+  private var bindings: StreamSource<Binding<State>> {
+    StreamSource { [self] handler in
+      let subscriber = Subscriber(handler)
+      let id = machine.commit {
+        $0.deliveries.subscribe(subscriber, initially: .element($0.binding))
+      }
+      return OperationSubscription { [self] in
+        _ = machine.withLock { $0.deliveries.unsubscribe(id) }
+      }
+    }
+  }
+
+  /// A stream of each store that is behind the wrapper, one after the other.
+  func stream<Element: Sendable>(
+    of stream: @escaping @Sendable (OperationStore<State>) -> StateStream<Element>,
+    unbacked: @escaping @Sendable (State) -> Element
+  ) -> StateStream<Element> {
+    StateStream(
+      bindings.flatMapLatest { binding in
+        switch binding {
+        case .store(let store): stream(store).source
+        case .none(let state): .just(unbacked(state))
+        }
+      })
+  }
+}
+
+/// What the copies of a wrapper hold; with the last of them the wrapper is gone.
+final class SharedQueryAnchor<State: OperationState>: Sendable {
+  let core: SharedQueryCore<State>
+
+  init(_ core: SharedQueryCore<State>) {
+    self.core = core
+  }
+
+  deinit {
+    core.retire()
+  }
+}
