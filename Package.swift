@@ -27,6 +27,7 @@ let package = Package(
     .testTarget(name: "OperationTests", dependencies: ["Operation"], swiftSettings: strict),
     .testTarget(
       name: "SharingOperationTests", dependencies: ["SharingOperation"], swiftSettings: strict),
+    .testTarget(name: "ReadmeTests", dependencies: ["SharingOperation"], swiftSettings: strict),
   ],
   swiftLanguageModes: [.v6]
 )

@@ -25,9 +25,9 @@ public struct SharedQuery<State: OperationState>: Sendable {
   private let anchor: SharedQueryAnchor<State.StoredState>
   let projection: Projection<State>
 
+  // In the body of the type, because only there it serves `@SharedQuery<State> var x`.
   /// Creates a wrapper with nothing behind it yet: its value is the empty one, and to run it throws
   /// ``SharedQueryError/unbacked``.
-  // In the body of the type, because only there it serves `@SharedQuery<State> var x`.
   public init() where State: ValueInitializedState {
     self.init(SharedQueryCore(.empty, client: .shared), .identity)
   }

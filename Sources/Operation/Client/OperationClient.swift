@@ -64,8 +64,8 @@ public final class OperationClient: Sendable {
     {
       return store
     }
-    let store = OperationStore(
-      request, state: initialState(), context: contexts.withLock { $0[Request.State.kind] } ?? .init())
+    let context = contexts.withLock { $0[Request.State.kind] } ?? OperationContext()
+    let store = OperationStore(request, state: initialState(), context: context)
     return insert(store, for: request)
   }
 

@@ -87,7 +87,9 @@ struct Freshness: Sendable {
 
 extension StoreMachine {
   /// Somebody sets a result.
-  mutating func write(_ result: Result<State.StateValue, State.Failure>, _ context: OperationContext) {
+  mutating func write(
+    _ result: Result<State.StateValue, State.Failure>, _ context: OperationContext
+  ) {
     state.update(with: result, using: context)
     if case .success = result { freshness.refresh(since: freshness.generation) }
     commit()

@@ -102,7 +102,9 @@ struct ManualClockMachine<Waiter: Sendable>: Sendable {
     if let index = observers.firstIndex(where: { $0.id == id }) {
       return observers.remove(at: index).waiter
     }
-    if let entry = returning.first(where: { $0.value.advance == id }), let waiter = entry.value.waiter {
+    if let entry = returning.first(where: { $0.value.advance == id }),
+      let waiter = entry.value.waiter
+    {
       returning[entry.key] = (id, nil)
       return waiter
     }

@@ -1,0 +1,19 @@
+// swift-tools-version: 6.0
+
+// A package that depends on this one by path, with none of its settings, and uses every product.
+
+import PackageDescription
+
+let package = Package(
+  name: "Consumer",
+  dependencies: [.package(name: "swift-operation", path: "../..")],
+  targets: [
+    .executableTarget(
+      name: "Consumer",
+      dependencies: [
+        .product(name: "Operation", package: "swift-operation"),
+        .product(name: "ReactiveStreams", package: "swift-operation"),
+        .product(name: "SharingOperation", package: "swift-operation"),
+      ])
+  ]
+)

@@ -1,0 +1,97 @@
+// Every block of Swift in README.md, in its order and to the letter, so that the build compiles it.
+
+// block
+import Foundation
+import FoundationNetworking
+import SharingOperation
+
+struct Post: Codable, Sendable, Equatable {
+  let id: Int
+  let title: String
+  let authorId: Int
+}
+
+struct Author: Codable, Sendable, Equatable {
+  let id: Int
+  let name: String
+}
+
+struct PostQuery: QueryRequest, Hashable {
+  let id: Int
+
+  func fetch(
+    in context: OperationContext, with continuation: OperationContinuation<Post, any Error>
+  ) async throws -> Post {
+    try await get("posts/\(id)")
+  }
+}
+
+struct AuthorQuery: QueryRequest, Hashable {
+  let id: Int
+
+  func fetch(
+    in context: OperationContext, with continuation: OperationContinuation<Author, any Error>
+  ) async throws -> Author {
+    try await get("authors/\(id)")
+  }
+}
+
+func get<Value: Decodable>(_ path: String) async throws -> Value {
+  let url = URL(string: "http://localhost:8080/\(path)")!
+  let (data, _) = try await URLSession.shared.data(from: url)
+  return try JSONDecoder().decode(Value.self, from: data)
+}
+// end
+
+// block
+func printTitle(in client: OperationClient) async throws {
+  let store = client.store(for: PostQuery(id: 1).retry(limit: 2).stale(after: .seconds(60)))
+  async let first = store.fetch()
+  async let second = store.fetch()
+  print(try await first.title, try await second == first)
+}
+// end
+
+// block
+import Observation
+
+@Observable
+final class PostModel {
+  @ObservationIgnored @SharedQuery(PostQuery(id: 1)) var post
+  @ObservationIgnored @SharedQuery<AuthorQuery.State> var author
+
+  init() {
+    _author = SharedQuery(dependingOn: $post) { post in AuthorQuery(id: post.authorId) }
+  }
+
+  func refresh() async throws {
+    try await $post.fetch()
+  }
+}
+// end
+
+// block
+func follow(_ model: PostModel) async {
+  for await (post, author) in model.$post.values.combineLatest(model.$author.values) {
+    print(post?.title ?? "…", "by", author?.name ?? "…")
+  }
+}
+// end
+
+// block
+func retriesAfterOneSecond() async throws {
+  struct Offline: Error {}
+  let clock = ManualClock()
+  let client = OperationClient(clock: clock)
+  let query = Query(path: ["answer"]) { context in
+    if context.operationRetryIndex == 0 { throw Offline() }
+    return 42
+  }
+  let store = client.store(for: query.backoff(.constant(.seconds(1))))
+  async let answer = store.run()
+  await clock.sleepers(atLeast: 1)
+  await clock.advance(by: .seconds(1))
+  let value = try await answer
+  assert(value == 42)
+}
+// end
