@@ -29,6 +29,7 @@ public final class OperationClient: Sendable {
     var context = context
     context.operationClock = clock
     context.operationClient = self
+    context.serialTurns = SerialTurns()
     let kinds: [OperationKind] = [.query, .pages, .mutation]
     let made = Dictionary(
       uniqueKeysWithValues: kinds.map { ($0, defaults.context(for: $0, over: context)) })

@@ -42,6 +42,9 @@ where
   public var path: OperationPath { base.path }
   /// The type under the modifiers.
   public var requestType: any Any.Type { base.requestType }
+
+  /// Writes what the state of the request needs.
+  public func setupState(context: inout OperationContext) { base.setupState(context: &context) }
 }
 
 extension ModifiedOperation: QueryRequest
@@ -61,5 +64,68 @@ where
     with continuation: OperationContinuation<FetchValue, FetchFailure>
   ) async throws(FetchFailure) -> FetchValue {
     try await run(isolation: #isolation, in: context, with: continuation)
+  }
+}
+
+extension ModifiedOperation: PaginatedRequest
+where
+  Base: PaginatedRequest,
+  Modifier.Value == Base.Value,
+  Modifier.Failure == Base.Failure
+{
+  /// What tells pages apart.
+  public typealias PageID = Base.PageID
+  /// What a page holds.
+  public typealias PageValue = Base.PageValue
+  /// What a fetch of a page fails with.
+  public typealias PageFailure = Base.PageFailure
+
+  /// The identifier of the first page that is fetched.
+  public var initialPageId: PageID { base.initialPageId }
+
+  /// The identifier of the page after another one.
+  public func pageId(
+    after page: PaginatedPage<PageID, PageValue>,
+    using paging: PaginatedPaging<PageID, PageValue>, in context: OperationContext
+  ) -> PageID? {
+    base.pageId(after: page, using: paging, in: context)
+  }
+
+  /// The identifier of the page before another one.
+  public func pageId(
+    before page: PaginatedPage<PageID, PageValue>,
+    using paging: PaginatedPaging<PageID, PageValue>, in context: OperationContext
+  ) -> PageID? {
+    base.pageId(before: page, using: paging, in: context)
+  }
+
+  /// Fetches one page of the request that is modified; the modifier is about whole runs.
+  nonisolated(nonsending) public func fetchPage(
+    using paging: PaginatedPaging<PageID, PageValue>, in context: OperationContext,
+    with continuation: OperationContinuation<PageValue, PageFailure>
+  ) async throws(PageFailure) -> PageValue {
+    try await base.fetchPage(using: paging, in: context, with: continuation)
+  }
+}
+
+extension ModifiedOperation: MutationRequest
+where
+  Base: MutationRequest,
+  Modifier.Value == Base.Value,
+  Modifier.Failure == Base.Failure
+{
+  /// What a mutation is called with.
+  public typealias Arguments = Base.Arguments
+  /// What a mutation gives.
+  public typealias MutateValue = Base.MutateValue
+  /// What a mutation fails with.
+  public typealias MutateFailure = Base.MutateFailure
+
+  /// Calls the mutation that is modified; the modifier is about whole runs.
+  nonisolated(nonsending) public func mutate(
+    with arguments: Arguments, in context: OperationContext,
+    with continuation: OperationContinuation<MutateValue, MutateFailure>
+  ) async throws(MutateFailure) -> MutateValue {
+    try await base.mutate(with: arguments, in: context, with: continuation)
   }
 }

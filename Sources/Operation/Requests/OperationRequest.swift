@@ -42,14 +42,18 @@ extension OperationRequest {
     in context: OperationContext = OperationContext(),
     with continuation: OperationContinuation<Value, Failure>? = nil
   ) async throws(Failure) -> Value {
+    try await run(input: nil, in: context, with: continuation)
+  }
+
+  nonisolated(nonsending) func run(
+    input: RunInput?, in context: OperationContext,
+    with continuation: OperationContinuation<Value, Failure>?
+  ) async throws(Failure) -> Value {
     var context = context
     context.settings = RunSettings()
-    context.attempt = OperationContext.Attempt()
-    context.runIdentity = OperationRun.Identity(id: .next(), cause: .fetch)
     setup(context: &context)
-    context.attempt.retryLimit = context.settings.values.retryLimit
     return try await run(
-      isolation: #isolation, in: context,
+      isolation: #isolation, in: context.beginning(.next(), cause: .fetch, input: input),
       with: continuation ?? OperationContinuation { _ in })
   }
 }

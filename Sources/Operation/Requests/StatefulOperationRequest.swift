@@ -13,11 +13,18 @@ public protocol StatefulOperationRequest<Value, State>: OperationRequest {
   /// The type that tells whether two requests on one path are the same request; the default is the
   /// request's own type, and modifiers give the type that they modify.
   var requestType: any Any.Type { get }
+
+  /// Writes what the state of this kind of request needs into the context of the store; the
+  /// protocol of the kind does it, and not the request. The default does nothing.
+  func setupState(context: inout OperationContext)
 }
 
 extension StatefulOperationRequest {
   /// The request's own type.
   public var requestType: any Any.Type { Self.self }
+
+  /// Writes nothing.
+  public func setupState(context: inout OperationContext) {}
 }
 
 extension StatefulOperationRequest where Self: Hashable {

@@ -38,6 +38,14 @@ public protocol OperationState<StateValue, OperationValue, Failure>: Sendable {
   /// Where the state is. The default derives it from the other members.
   var status: OperationStatus<StatusValue, Failure> { get }
 
+  /// Gives the run that one in `context` is the same as, whatever the deduplication says, and may
+  /// say in the context what a run means for this state. The default gives none.
+  func taskToJoin(in context: inout OperationContext) -> OperationTaskID?
+  /// Writes what a run that begins now needs of the state into its context. The default writes
+  /// nothing.
+  func willRun(in context: inout OperationContext)
+  /// Completes a value that somebody sets, before the store is locked. The default leaves it.
+  static func prepare(_ value: inout StateValue, in context: OperationContext)
   /// Takes in a task that is scheduled; may change it, and make it wait for others.
   mutating func scheduleFetchTask(_ task: inout OperationTask<OperationValue, Failure>)
   /// Takes in a result that somebody set.
@@ -68,6 +76,13 @@ public enum OperationKind: String, Sendable, Hashable, Codable {
 extension OperationState {
   /// A request that reads.
   public static var kind: OperationKind { .query }
+
+  /// Gives none.
+  public func taskToJoin(in context: inout OperationContext) -> OperationTaskID? { nil }
+  /// Writes nothing.
+  public func willRun(in context: inout OperationContext) {}
+  /// Leaves the value as it is.
+  public static func prepare(_ value: inout StateValue, in context: OperationContext) {}
 
   /// The status that the other members imply.
   public var status: OperationStatus<StatusValue, Failure> {

@@ -18,8 +18,7 @@ extension OperationStore {
   nonisolated(nonsending) public func run(
     using context: OperationContext? = nil, handler: EventHandler? = nil
   ) async throws(State.Failure) -> State.OperationValue {
-    let configuration = OperationTaskConfiguration(context: context ?? self.context)
-    return try await run(configuration, handler: handler)
+    try await run(makeConfiguration(context), handler: handler)
   }
 
   /// Runs the request, as ``run(using:handler:)`` does: the word for queries, pages and mutations.
@@ -38,11 +37,17 @@ extension OperationStore {
     try await run(configuration, handler: handler)
   }
 
-  nonisolated(nonsending) private func run(
-    _ configuration: OperationTaskConfiguration, handler: EventHandler?
+  func makeConfiguration(_ context: OperationContext?) -> OperationTaskConfiguration {
+    OperationTaskConfiguration(context: context ?? self.context)
+  }
+
+  nonisolated(nonsending) func run(
+    _ configuration: OperationTaskConfiguration, input: RunInput? = nil, handler: EventHandler?
   ) async throws(State.Failure) -> State.OperationValue {
     while true {
-      if let (_, core) = admit(configuration, cause: .fetch, lease: .awaiter, handler: handler) {
+      let wish = makeWish(
+        configuration, cause: .fetch, lease: .awaiter, input: input, handler: handler)
+      if let (_, core) = admit(wish) {
         return try await core.result().get()
       }
     }
@@ -55,16 +60,22 @@ extension OperationStore {
   public func runTask(
     using context: OperationContext? = nil
   ) -> OperationTask<State.OperationValue, State.Failure> {
-    runTask(using: OperationTaskConfiguration(context: context ?? self.context))
+    runTask(makeConfiguration(context))
   }
 
   /// Schedules a run with a name, a priority and a context, without starting it.
   public func runTask(
     using configuration: OperationTaskConfiguration
   ) -> OperationTask<State.OperationValue, State.Failure> {
+    runTask(configuration)
+  }
+
+  func runTask(
+    _ configuration: OperationTaskConfiguration, input: RunInput? = nil
+  ) -> OperationTask<State.OperationValue, State.Failure> {
     while true {
-      guard let (task, core) = admit(configuration, cause: .fetch, lease: .handle, handler: nil)
-      else { continue }
+      let wish = makeWish(configuration, cause: .fetch, lease: .handle, input: input)
+      guard let (task, core) = admit(wish) else { continue }
       return task.keeping(
         TaskLifetime { [self] in commit { $0.dropHandle(core.id) }?.cancelRun() })
     }
@@ -91,17 +102,12 @@ extension OperationStore {
     let settings = context.settings.values
     let isWanted = settings.runsAutomatically ?? (cause == .invalidation && State.kind != .mutation)
     guard isWanted else { return }
-    let configuration = OperationTaskConfiguration(context: context)
-    _ = admit(configuration, cause: cause, lease: .observers, handler: nil)
+    _ = admit(makeWish(makeConfiguration(nil), cause: cause, lease: .observers))
   }
 
   /// Takes a wish to the machine until it is granted, and launches what has to start; `nil` if it
   /// is refused.
-  private func admit(
-    _ configuration: OperationTaskConfiguration, cause: OperationRun.Cause, lease: Machine.Lease,
-    handler: EventHandler?
-  ) -> (Machine.Task, Machine.Core)? {
-    let wish = makeWish(configuration, cause: cause, lease: lease, handler: handler)
+  private func admit(_ wish: Machine.Wish) -> (Machine.Task, Machine.Core)? {
     let rule = wish.configuration.context.settings.values.deduplication
     var verdict: Machine.Runs.Verdict?
     while true {
@@ -119,15 +125,12 @@ extension OperationStore {
 
   private func makeWish(
     _ configuration: OperationTaskConfiguration, cause: OperationRun.Cause, lease: Machine.Lease,
-    handler: EventHandler?
+    input: RunInput? = nil, handler: EventHandler? = nil
   ) -> Machine.Wish {
     let core = Machine.Core(driver: self)
     var configuration = configuration
-    var context = configuration.context.over(self.context)
-    context.attempt = OperationContext.Attempt()
-    context.attempt.retryLimit = context.settings.values.retryLimit
-    context.runIdentity = OperationRun.Identity(id: core.id, cause: cause)
-    configuration.context = context
+    configuration.context = configuration.context.over(self.context)
+      .beginning(core.id, cause: cause, input: input)
     return Machine.Wish(
       core: core, configuration: configuration, cause: cause, lease: lease,
       handler: handler.map { Subscriber($0) })
@@ -141,11 +144,33 @@ extension OperationStore {
     core.attach(
       Task(name: configuration.name, priority: configuration.priority) { [self] in
         await Self.wait(for: core.node.dependencies())
-        let continuation = OperationContinuation<Value, Failure> { [self] result in
-          if !commit({ $0.yield(core.id, result) }) { reportLateYield(core) }
+        await inTurn(core.id, in: configuration.context) {
+          finish(core, with: await perform(core, in: configuration.context))
         }
-        finish(core, with: await operation(configuration.context, continuation))
       })
+  }
+
+  private func perform(_ core: Machine.Core, in context: OperationContext) async -> Machine.Output {
+    let context = read { machine in
+      var context = context
+      machine.state.willRun(in: &context)
+      return context
+    }
+    let continuation = OperationContinuation<Value, Failure> { [self] result in
+      if !commit({ $0.yield(core.id, result) }) { reportLateYield(core) }
+    }
+    return await operation(context, continuation)
+  }
+
+  /// Does the work of a run when its scope, if it has one, gives it its turn.
+  private func inTurn(
+    _ id: OperationTaskID, in context: OperationContext, _ work: () async -> Void
+  ) async {
+    guard let scope = context.settings.values.serialScope else { return await work() }
+    let turns = context.serialTurns ?? turns
+    await turns.wait(for: scope, id)
+    await work()
+    turns.end(scope, id)
   }
 
   private static func wait(for dependencies: [TaskDependency]) async {

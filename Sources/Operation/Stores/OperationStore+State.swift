@@ -73,9 +73,14 @@ extension OperationStore {
   public func setResult(
     to result: Result<State.StateValue, State.Failure>, using context: OperationContext? = nil
   ) {
-    commit { machine in
-      machine.write(result, context?.over(machine.context) ?? machine.context)
+    let present = self.context
+    let context = context?.over(present) ?? present
+    let prepared = result.map { value in
+      var value = value
+      State.prepare(&value, in: context)
+      return value
     }
+    commit { $0.write(prepared, context) }
   }
 
   /// Goes back to the initial state, and cancels all runs; starts none.

@@ -26,6 +26,8 @@ public final class OperationStore<State: OperationState>: Sendable {
   /// The thread that is inside the machine, so that a state that cancels a task is not waited for.
   private let threadInside = Atomic<UInt>(0)
   private let deferredCancellations = Mutex<[OperationTaskID]>([])
+  /// The turns of serialised runs, for a store without a client.
+  let turns = SerialTurns()
   let operation:
     @Sendable (OperationContext, OperationContinuation<Value, Failure>) async -> Machine.Output
 
@@ -33,6 +35,7 @@ public final class OperationStore<State: OperationState>: Sendable {
     _ request: Request, state: State, context: OperationContext
   ) where Request.State == State {
     var context = context
+    request.setupState(context: &context)
     request.setup(context: &context)
     context.settings.values.isStored = true
     path = request.path

@@ -5,7 +5,7 @@ extension StoreMachine {
   /// A wish for a run.
   struct Wish: Sendable {
     let core: Core
-    let configuration: OperationTaskConfiguration
+    var configuration: OperationTaskConfiguration
     let cause: OperationRun.Cause
     let lease: Lease
     var handler: Subscriber<Event>?
@@ -33,7 +33,11 @@ extension StoreMachine {
   /// Joins the run that is the wish, or makes a new one.
   mutating func grant(_ wish: Wish, verdict: Runs.Verdict?) -> Grant {
     if wish.lease == .observers, deliveries.subscriberCount == 0 { return .refused }
+    var wish = wish
     let rule = context.settings.values.deduplication
+    if let id = state.taskToJoin(in: &wish.configuration.context), let record = runs[id] {
+      return join(record.core, wish)
+    }
     let context = wish.configuration.context
     switch runs.admit(context, rule: rule, verdict: verdict) {
     case .ask(let candidates): return .ask(candidates)

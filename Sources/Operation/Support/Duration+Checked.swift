@@ -38,6 +38,15 @@ extension Date {
 }
 
 extension Int {
+  /// The number, or one for a smaller one, which is reported.
+  func checkedLimit(for purpose: @autoclosure () -> String) -> Int {
+    if self >= 1 { return self }
+    OperationIssue(
+      kind: .invalidValue, message: "\(purpose()) cannot be \(self); it is taken as one."
+    ).report()
+    return 1
+  }
+
   /// The number, or zero for a negative one, which is reported.
   func checkedCount(for purpose: @autoclosure () -> String) -> Int {
     if self >= 0 { return self }

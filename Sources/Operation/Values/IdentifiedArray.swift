@@ -86,13 +86,15 @@ public struct IdentifiedArray<ID: Hashable, Element: Identifiable> where Element
 
   /// Removes the first elements.
   public mutating func removeFirst(_ count: Int) {
-    elements.removeFirst(Swift.min(Swift.max(count, 0), elements.count))
+    guard count > 0 else { return }
+    elements.removeFirst(Swift.min(count, elements.count))
     rebuildPositions()
   }
 
   /// Removes the last elements.
   public mutating func removeLast(_ count: Int) {
-    for _ in 0..<Swift.min(Swift.max(count, 0), elements.count) { remove(at: elements.count - 1) }
+    guard count > 0 else { return }
+    for _ in 0..<Swift.min(count, elements.count) { remove(at: elements.count - 1) }
   }
 
   /// Removes the elements that satisfy a predicate.

@@ -32,6 +32,10 @@ public struct OperationContext: Sendable {
   var attempt = Attempt()
   /// The run that this context belongs to.
   var runIdentity: OperationRun.Identity?
+  /// What the run is asked to do, beyond running: a kind of page run, the arguments of a mutation.
+  var input: RunInput?
+  /// What the attempts of the run share.
+  var work: RunInput?
 
   /// Creates a context in which every key has its default value.
   public init() {}
@@ -58,7 +62,36 @@ public struct OperationContext: Sendable {
   /// Tells whether both say the same to a request; values that cannot be compared count as
   /// different, unless both contexts share them.
   func isEquivalent(to other: OperationContext) -> Bool {
-    ContextNode.areEquivalent(head, other.head)
+    RunInput.areEquivalent(input, other.input) && ContextNode.areEquivalent(head, other.head)
+  }
+}
+
+/// Something that belongs to one run, of a type that only its kind of request knows.
+final class RunInput: Sendable {
+  let value: any Sendable
+
+  init(_ value: any Sendable) {
+    self.value = value
+  }
+
+  static func areEquivalent(_ lhs: RunInput?, _ rhs: RunInput?) -> Bool {
+    if lhs === rhs { return true }
+    guard let lhs, let rhs else { return false }
+    return areEqual(lhs.value, rhs.value)
+  }
+}
+
+extension OperationContext {
+  /// The context of a run that begins now: nothing of another run is left in it.
+  func beginning(
+    _ id: OperationTaskID, cause: OperationRun.Cause, input: RunInput?
+  ) -> OperationContext {
+    var context = self
+    context.attempt = Attempt(retryLimit: settings.values.retryLimit)
+    context.runIdentity = OperationRun.Identity(id: id, cause: cause)
+    context.input = input
+    context.work = nil
+    return context
   }
 }
 

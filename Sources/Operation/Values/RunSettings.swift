@@ -12,6 +12,16 @@ struct RunSettings: Sendable {
     var staleness = Staleness.always
     /// `nil` where nobody has said anything: then only an invalidation runs an observed store.
     var runsAutomatically: Bool?
+    /// How many pages are kept at most.
+    var maxPages = Int.max
+    /// Which pages are fetched again with the whole; a rule of the request's own types.
+    var refetch: (any Sendable)?
+    /// Finds the edges of pages that somebody wrote; of the request's own types.
+    var pageEdges: (any Sendable)?
+    /// How many attempts a mutation remembers.
+    var maxHistory = 100
+    /// Within which scope runs wait for each other.
+    var serialScope: SerialScope?
     /// Whether a store runs the request, and shares its runs.
     var isStored = false
   }
@@ -37,6 +47,15 @@ struct RunSettings: Sendable {
 extension OperationBackoffFunction {
   /// Waits 1 s, 2 s, 4 s … up to 30 s: what a retry does without a backoff of its own.
   static let standard = exponential(.seconds(1)).capped(at: .seconds(30))
+}
+
+/// Something that runs one after the other have in common.
+struct SerialScope: Sendable, Hashable {
+  private let element: OperationPath.Element
+
+  init(_ scope: any Hashable & Sendable) {
+    element = OperationPath.Element(scope)
+  }
 }
 
 /// Which runs of one store are one.

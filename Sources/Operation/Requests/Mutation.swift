@@ -1,0 +1,52 @@
+/// A mutation that is not worth a type.
+///
+/// ```swift
+/// let create = Mutation(path: ["create-post"]) { (title: String, context) in
+///   try await api.createPost(title: title)
+/// }
+/// ```
+///
+/// Two mutations with the same types on one path are the same mutation: a client keeps the closure
+/// that it saw first.
+public struct Mutation<Arguments: Sendable, MutateValue: Sendable>: MutationRequest {
+  /// What a mutation fails with.
+  public typealias MutateFailure = any Error
+
+  /// Where a client keeps the store of the mutation.
+  public let path: OperationPath
+  private let body:
+    nonisolated(nonsending) @Sendable (
+      Arguments, OperationContext, OperationContinuation<MutateValue, any Error>
+    ) async throws -> MutateValue
+
+  /// Creates a mutation from a closure that tells several values.
+  public init(
+    path: OperationPath,
+    _ mutate:
+      nonisolated(nonsending) @escaping @Sendable (
+        Arguments, OperationContext, OperationContinuation<MutateValue, any Error>
+      ) async throws -> MutateValue
+  ) {
+    self.path = path
+    body = mutate
+  }
+
+  /// Creates a mutation from a closure.
+  public init(
+    path: OperationPath,
+    _ mutate:
+      nonisolated(nonsending) @escaping @Sendable (
+        Arguments, OperationContext
+      ) async throws -> MutateValue
+  ) {
+    self.init(path: path) { arguments, context, _ in try await mutate(arguments, context) }
+  }
+
+  /// Makes the change.
+  nonisolated(nonsending) public func mutate(
+    with arguments: Arguments, in context: OperationContext,
+    with continuation: OperationContinuation<MutateValue, any Error>
+  ) async throws -> MutateValue {
+    try await body(arguments, context, continuation)
+  }
+}

@@ -1,0 +1,139 @@
+public import FoundationEssentials
+
+/// The state of a mutation: what it gave last, and the attempts that were made.
+public struct MutationState<Arguments: Sendable, Value: Sendable, Failure: Error>:
+  ValueInitializedState
+{
+  /// What the mutation gave last, once it has.
+  public typealias StateValue = Value?
+  /// What one run gives.
+  public typealias OperationValue = Value
+  /// The value in the status.
+  public typealias StatusValue = Value
+
+  /// What the mutation gave last, or somebody set.
+  public private(set) var currentValue: Value?
+  /// The value that the state began with.
+  public let initialValue: Value?
+  /// How often a value came since the beginning or the last reset.
+  public private(set) var valueUpdateCount = 0
+  /// When the last value came.
+  public private(set) var valueLastUpdatedAt: Date?
+  /// What went wrong last; `nil` once a value has come.
+  public private(set) var error: Failure?
+  /// How often something went wrong since the beginning or the last reset.
+  public private(set) var errorUpdateCount = 0
+  /// When something went wrong last.
+  public private(set) var errorLastUpdatedAt: Date?
+  /// The attempts, oldest first; the oldest go when there are more than the request remembers.
+  ///
+  /// A mutation that waits for its turn has its attempt here. One that is cancelled, or given up
+  /// before it was started, leaves no attempt.
+  public private(set) var history = IdentifiedArrayOf<Attempt>()
+  private var activeTasks: [OperationTaskID: OperationTask<Value, Failure>] = [:]
+  private(set) var latestArguments: Arguments?
+
+  /// Creates a state that begins with a value, or without one.
+  public init(initialValue: Value? = nil) {
+    currentValue = initialValue
+    self.initialValue = initialValue
+  }
+
+  /// No value.
+  public static var emptyValue: Value? { nil }
+  /// A request that changes something.
+  public static var kind: OperationKind { .mutation }
+  /// Whether a run is scheduled or under way.
+  public var isLoading: Bool { !activeTasks.isEmpty }
+}
+
+extension MutationState {
+  /// One call of a mutation.
+  public struct Attempt: Sendable, Identifiable {
+    /// The task of the call.
+    public let task: OperationTask<Value, Failure>
+    /// What the mutation was called with.
+    public let arguments: Arguments
+    /// When the mutation was called.
+    public let startDate: Date
+    /// When the last result came.
+    public internal(set) var lastUpdatedAt: Date?
+    /// The last result, which is not the final one while the call is under way.
+    public internal(set) var currentResult: Result<Value, Failure>?
+    var isActive = true
+
+    /// The identifier of the task.
+    public var id: OperationTaskID { task.id }
+
+    /// Where the call is.
+    public var status: OperationStatus<Value, Failure> {
+      guard !isActive, let currentResult else { return .loading }
+      return .result(currentResult)
+    }
+  }
+
+  /// Runs a call without arguments with those of the latest one.
+  public func taskToJoin(in context: inout OperationContext) -> OperationTaskID? {
+    if context.input == nil { context.input = latestArguments.map(RunInput.init) }
+    return nil
+  }
+
+  /// Takes in a scheduled task, and remembers the attempt.
+  public mutating func scheduleFetchTask(_ task: inout OperationTask<Value, Failure>) {
+    activeTasks[task.id] = task
+    guard let arguments = task.context.input?.value as? Arguments else { return }
+    latestArguments = arguments
+    let now = task.context.operationClock.now()
+    history.append(Attempt(task: task, arguments: arguments, startDate: now))
+    history.removeFirst(history.count - task.context.settings.values.maxHistory)
+  }
+
+  /// Takes in a result that somebody set.
+  public mutating func update(
+    with result: Result<Value?, Failure>, using context: OperationContext
+  ) {
+    let now = context.operationClock.now()
+    switch result {
+    case .success(let value):
+      currentValue = value
+      valueUpdateCount += 1
+      valueLastUpdatedAt = now
+      error = nil
+    case .failure(let failure):
+      error = failure
+      errorUpdateCount += 1
+      errorLastUpdatedAt = now
+    }
+  }
+
+  /// Takes in a result that a run gave.
+  public mutating func update(
+    with result: Result<Value, Failure>, for task: OperationTask<Value, Failure>
+  ) {
+    update(with: result.map(Optional.some), using: task.context)
+    history[id: task.id]?.currentResult = result
+    history[id: task.id]?.lastUpdatedAt = task.context.operationClock.now()
+  }
+
+  /// Takes out a task that is over, and its attempt if it came to nothing.
+  public mutating func finishFetchTask(_ task: OperationTask<Value, Failure>) {
+    guard activeTasks.removeValue(forKey: task.id) != nil else { return }
+    history[id: task.id]?.isActive = false
+    if let attempt = history[id: task.id], attempt.currentResult == nil {
+      history.remove(id: task.id)
+    }
+  }
+
+  /// Goes back to the initial value, and forgets the attempts.
+  public mutating func reset(using context: OperationContext) -> ResetEffect {
+    defer { self = MutationState(initialValue: initialValue) }
+    return ResetEffect(tasksToCancel: activeTasks.values)
+  }
+}
+
+extension MutationState: DefaultableState {
+  /// The value, or `fallback` where there is none.
+  public static func value(_ value: Value?, default fallback: Value) -> Value { value ?? fallback }
+  /// The value itself.
+  public static func stateValue(_ value: Value) -> Value? { value }
+}

@@ -1,0 +1,204 @@
+public import FoundationEssentials
+
+/// The state of a paginated request: the pages that are there, and what is under way.
+///
+/// Next and previous pages are fetched side by side. A run for all pages waits for both, and they
+/// wait for it; two runs for the next page, or for the previous one, come one after the other.
+/// While there is no page, every run means the initial page, and joins the one for it that is
+/// under way.
+public struct PaginatedState<PageID: Hashable & Sendable, PageValue: Sendable, Failure: Error>:
+  ValueInitializedState
+{
+  /// The pages.
+  public typealias StateValue = PaginatedPages<PageID, PageValue>
+  /// What one run gives.
+  public typealias OperationValue = PaginatedResult<PageID, PageValue>
+  /// The pages in the status.
+  public typealias StatusValue = PaginatedPages<PageID, PageValue>
+
+  /// The pages that are there.
+  public private(set) var currentValue: StateValue
+  /// The pages that the state began with.
+  public let initialValue: StateValue
+  /// How often pages came since the beginning or the last reset.
+  public private(set) var valueUpdateCount = 0
+  /// When the last page came.
+  public private(set) var valueLastUpdatedAt: Date?
+  /// What went wrong last; `nil` once a page has come.
+  public private(set) var error: Failure?
+  /// How often something went wrong since the beginning or the last reset.
+  public private(set) var errorUpdateCount = 0
+  /// When something went wrong last.
+  public private(set) var errorLastUpdatedAt: Date?
+  /// The tasks that are scheduled or under way, in the order in which they were made.
+  public private(set) var activeTasks = IdentifiedArrayOf<OperationTask<OperationValue, Failure>>()
+
+  /// Creates a state that begins with some pages, or with none.
+  public init(initialValue: StateValue = []) {
+    currentValue = initialValue
+    self.initialValue = initialValue
+  }
+
+  /// No pages.
+  public static var emptyValue: StateValue { [] }
+  /// A request that reads page by page.
+  public static var kind: OperationKind { .pages }
+}
+
+extension PaginatedState {
+  /// The identifier of the page after the last one that is there.
+  public var nextPageId: PageID? { currentValue.last?.edges?.after }
+  /// The identifier of the page before the first one that is there.
+  public var previousPageId: PageID? { currentValue.first?.edges?.before }
+  /// Whether there is a page after the last one that is there.
+  public var hasNextPage: Bool { nextPageId != nil }
+  /// Whether there is a page before the first one that is there.
+  public var hasPreviousPage: Bool { previousPageId != nil }
+
+  /// Whether a run is scheduled or under way.
+  public var isLoading: Bool { !activeTasks.isEmpty }
+  /// Whether a run for the next page is scheduled or under way.
+  public var isLoadingNextPage: Bool { isLoading(.nextPage) }
+  /// Whether a run for the previous page is scheduled or under way.
+  public var isLoadingPreviousPage: Bool { isLoading(.previousPage) }
+  /// Whether a run for all pages is scheduled or under way.
+  public var isLoadingAllPages: Bool { isLoading(.allPages) || isLoading(.refetch) }
+  /// Whether a run for the initial page is scheduled or under way.
+  public var isLoadingInitialPage: Bool { isLoading(.initialPage) }
+
+  private func isLoading(_ kind: PaginatedRunKind) -> Bool {
+    activeTasks.contains { $0.context.pageRunKind == kind }
+  }
+
+  /// Where the state is.
+  public var status: OperationStatus<StatusValue, Failure> {
+    if isLoading { return .loading }
+    if let error { return .result(.failure(error)) }
+    return valueLastUpdatedAt == nil ? .idle : .result(.success(currentValue))
+  }
+}
+
+extension PaginatedState {
+  /// Gives the run for the initial page that is under way, if there is no page.
+  public func taskToJoin(in context: inout OperationContext) -> OperationTaskID? {
+    guard currentValue.isEmpty else { return nil }
+    context.pageRunKind = .initialPage
+    return activeTasks.first { $0.context.pageRunKind == .initialPage }?.id
+  }
+
+  /// Tells the run which pages are there.
+  public func willRun(in context: inout OperationContext) {
+    let refetch = context.settings.values.refetch as? PaginatedRefetch<PageID, PageValue>
+    context.work = RunInput(
+      PageStart(
+        kind: context.pageRunKind, pages: currentValue, refetch: refetch ?? .allPages))
+  }
+
+  /// Completes what somebody sets by the pages that are beside it.
+  public static func prepare(_ value: inout StateValue, in context: OperationContext) {
+    let finder = context.settings.values.pageEdges as? PageEdgeFinder<PageID, PageValue>
+    finder?.complete(&value, in: context)
+  }
+
+  /// Takes in a scheduled task, and makes it wait for those that must not run beside it.
+  public mutating func scheduleFetchTask(
+    _ task: inout OperationTask<OperationValue, Failure>
+  ) {
+    let kind = task.context.pageRunKind
+    for other in activeTasks where !kind.runsBeside(other.context.pageRunKind) {
+      task.schedule(after: other)
+    }
+    activeTasks.append(task)
+  }
+
+  /// Takes in pages that somebody set.
+  public mutating func update(
+    with result: Result<StateValue, Failure>, using context: OperationContext
+  ) {
+    switch result {
+    case .success(let pages):
+      currentValue = pages
+      succeed(at: context.operationClock.now())
+    case .failure(let failure):
+      fail(with: failure, at: context.operationClock.now())
+    }
+  }
+
+  /// Takes in the pages that a run gave.
+  public mutating func update(
+    with result: Result<OperationValue, Failure>,
+    for task: OperationTask<OperationValue, Failure>
+  ) {
+    let now = task.context.operationClock.now()
+    switch result {
+    case .success(let result):
+      merge(result, limit: task.context.settings.values.maxPages)
+      succeed(at: now)
+    case .failure(let failure):
+      fail(with: failure, at: now)
+    }
+  }
+
+  private mutating func merge(_ result: OperationValue, limit: Int) {
+    if result.isWhole {
+      currentValue = result.pages
+    } else if result.kind == .previousPage {
+      for page in result.pages { currentValue.insert(page, at: 0) }
+      currentValue.removeLast(currentValue.count - limit)
+    } else {
+      currentValue.append(contentsOf: result.pages)
+      currentValue.removeFirst(currentValue.count - limit)
+    }
+  }
+
+  private mutating func succeed(at now: Date) {
+    valueUpdateCount += 1
+    valueLastUpdatedAt = now
+    error = nil
+  }
+
+  private mutating func fail(with failure: Failure, at now: Date) {
+    error = failure
+    errorUpdateCount += 1
+    errorLastUpdatedAt = now
+  }
+
+  /// Takes out a task that is over.
+  public mutating func finishFetchTask(_ task: OperationTask<OperationValue, Failure>) {
+    activeTasks.remove(id: task.id)
+  }
+
+  /// Goes back to the initial pages.
+  public mutating func reset(using context: OperationContext) -> ResetEffect {
+    defer { self = PaginatedState(initialValue: initialValue) }
+    return ResetEffect(tasksToCancel: activeTasks)
+  }
+}
+
+extension PaginatedState: DefaultableState {
+  /// The pages, or `fallback` where there are none.
+  public static func value(_ value: StateValue, default fallback: StateValue) -> StateValue {
+    value.isEmpty ? fallback : value
+  }
+
+  /// The pages themselves.
+  public static func stateValue(_ value: StateValue) -> StateValue { value }
+}
+
+extension PaginatedRunKind {
+  /// Whether a run may go on beside another one.
+  func runsBeside(_ other: PaginatedRunKind) -> Bool {
+    switch (self, other) {
+    case (.nextPage, .previousPage), (.previousPage, .nextPage): true
+    default: false
+    }
+  }
+}
+
+extension OperationContext {
+  /// What the run is for.
+  var pageRunKind: PaginatedRunKind {
+    get { input?.value as? PaginatedRunKind ?? .refetch }
+    set { input = RunInput(newValue) }
+  }
+}

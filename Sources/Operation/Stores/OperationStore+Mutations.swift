@@ -1,0 +1,39 @@
+extension OperationStore {
+  /// Calls the mutation, and waits for the result.
+  ///
+  /// Calls are not deduplicated: each is an attempt of its own in the state's history.
+  ///
+  /// - Parameters:
+  ///   - arguments: What the mutation is called with.
+  ///   - context: Lies over the context of the store for this run.
+  ///   - handler: Hears of this run only.
+  @discardableResult
+  nonisolated(nonsending) public func mutate<Arguments, MutateValue, MutateFailure>(
+    with arguments: Arguments, using context: OperationContext? = nil,
+    handler: EventHandler? = nil
+  ) async throws(MutateFailure) -> MutateValue
+  where State == MutationState<Arguments, MutateValue, MutateFailure> {
+    try await run(makeConfiguration(context), input: RunInput(arguments), handler: handler)
+  }
+
+  /// Schedules a call of the mutation, without starting it.
+  public func mutateTask<Arguments, MutateValue, MutateFailure>(
+    with arguments: Arguments, using context: OperationContext? = nil
+  ) -> OperationTask<MutateValue, MutateFailure>
+  where State == MutationState<Arguments, MutateValue, MutateFailure> {
+    runTask(makeConfiguration(context), input: RunInput(arguments))
+  }
+
+  /// Calls the mutation again with the arguments of the latest call.
+  ///
+  /// - Throws: What the mutation fails with, or ``MutationError/noArguments`` if it was never
+  ///   called.
+  @discardableResult
+  nonisolated(nonsending) public func retryLatest<Arguments, MutateValue, MutateFailure>(
+    using context: OperationContext? = nil, handler: EventHandler? = nil
+  ) async throws -> MutateValue
+  where State == MutationState<Arguments, MutateValue, MutateFailure> {
+    guard let arguments = state.latestArguments else { throw MutationError.noArguments }
+    return try await mutate(with: arguments, using: context, handler: handler)
+  }
+}

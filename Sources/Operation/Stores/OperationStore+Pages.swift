@@ -1,0 +1,83 @@
+extension OperationStore {
+  /// Fetches the page after the last one that is there, or the initial page if there is none.
+  ///
+  /// - Returns: The page; `nil` if there is no further one.
+  @discardableResult
+  nonisolated(nonsending) public func fetchNextPage<PageID, PageValue, PageFailure>(
+    using context: OperationContext? = nil, handler: EventHandler? = nil
+  ) async throws(PageFailure) -> PaginatedPage<PageID, PageValue>?
+  where State == PaginatedState<PageID, PageValue, PageFailure> {
+    try await run(.nextPage, using: context, handler: handler).pages.last
+  }
+
+  /// Fetches the page before the first one that is there, or the initial page if there is none.
+  ///
+  /// - Returns: The page; `nil` if there is none before.
+  @discardableResult
+  nonisolated(nonsending) public func fetchPreviousPage<PageID, PageValue, PageFailure>(
+    using context: OperationContext? = nil, handler: EventHandler? = nil
+  ) async throws(PageFailure) -> PaginatedPage<PageID, PageValue>?
+  where State == PaginatedState<PageID, PageValue, PageFailure> {
+    try await run(.previousPage, using: context, handler: handler).pages.first
+  }
+
+  /// Fetches as many pages as are there again, one after the other from the first one on, or the
+  /// initial page if there is none.
+  ///
+  /// It ends earlier where there is no next page, or where one comes again. All are shown at once,
+  /// at the end. A retry goes on at the page that failed.
+  ///
+  /// - Returns: The pages.
+  @discardableResult
+  nonisolated(nonsending) public func fetchAllPages<PageID, PageValue, PageFailure>(
+    using context: OperationContext? = nil, handler: EventHandler? = nil
+  ) async throws(PageFailure) -> PaginatedPages<PageID, PageValue>
+  where State == PaginatedState<PageID, PageValue, PageFailure> {
+    try await run(.allPages, using: context, handler: handler).pages
+  }
+
+  /// Fetches all pages again, as ``fetchAllPages(using:handler:)`` does.
+  @discardableResult
+  nonisolated(nonsending) public func refetchAllPages<PageID, PageValue, PageFailure>(
+    using context: OperationContext? = nil, handler: EventHandler? = nil
+  ) async throws(PageFailure) -> PaginatedPages<PageID, PageValue>
+  where State == PaginatedState<PageID, PageValue, PageFailure> {
+    try await fetchAllPages(using: context, handler: handler)
+  }
+
+  /// Schedules a fetch of the next page, without starting it.
+  public func fetchNextPageTask<PageID, PageValue, PageFailure>(
+    using context: OperationContext? = nil
+  ) -> OperationTask<PaginatedPage<PageID, PageValue>?, PageFailure>
+  where State == PaginatedState<PageID, PageValue, PageFailure> {
+    task(.nextPage, using: context).map(\.pages.last)
+  }
+
+  /// Schedules a fetch of the previous page, without starting it.
+  public func fetchPreviousPageTask<PageID, PageValue, PageFailure>(
+    using context: OperationContext? = nil
+  ) -> OperationTask<PaginatedPage<PageID, PageValue>?, PageFailure>
+  where State == PaginatedState<PageID, PageValue, PageFailure> {
+    task(.previousPage, using: context).map(\.pages.first)
+  }
+
+  /// Schedules a fetch of all pages, without starting it.
+  public func fetchAllPagesTask<PageID, PageValue, PageFailure>(
+    using context: OperationContext? = nil
+  ) -> OperationTask<PaginatedPages<PageID, PageValue>, PageFailure>
+  where State == PaginatedState<PageID, PageValue, PageFailure> {
+    task(.allPages, using: context).map(\.pages)
+  }
+
+  nonisolated(nonsending) private func run(
+    _ kind: PaginatedRunKind, using context: OperationContext?, handler: EventHandler?
+  ) async throws(State.Failure) -> State.OperationValue {
+    try await run(makeConfiguration(context), input: RunInput(kind), handler: handler)
+  }
+
+  private func task(
+    _ kind: PaginatedRunKind, using context: OperationContext?
+  ) -> OperationTask<State.OperationValue, State.Failure> {
+    runTask(makeConfiguration(context), input: RunInput(kind))
+  }
+}
