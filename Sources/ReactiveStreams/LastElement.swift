@@ -13,7 +13,12 @@ package final class LastElement<Element: Sendable>: Sendable {
   package func replace(with new: Element, unless areEqual: (Element, Element) -> Bool) -> Bool {
     let last = element.withLock { $0 }
     if let last, areEqual(last, new) { return false }
-    element.withLock { $0 = new }
+    // The one before is released without the lock.
+    _ = element.withLock { element in
+      let old = element.take()
+      element = new
+      return old
+    }
     return true
   }
 }

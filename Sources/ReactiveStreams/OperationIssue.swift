@@ -62,7 +62,13 @@ extension OperationIssue {
   /// Sends every report of the process, where no scope says otherwise, to `handler`; `nil` stands
   /// for standard error.
   public static func setHandler(_ handler: Handler?) {
-    processHandler.withLock { $0 = handler ?? writeToStandardError }
+    let new = handler ?? writeToStandardError
+    // The one before is released without the lock.
+    _ = processHandler.withLock { handler in
+      let old = handler
+      handler = new
+      return old
+    }
   }
 
   /// Makes the issue known to the handler in force.
