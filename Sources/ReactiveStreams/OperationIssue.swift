@@ -78,6 +78,7 @@ extension OperationIssue {
   }
 
   private static func writeToStandardError(_ issue: OperationIssue) {
-    FileHandle.standardError.write(Data("swift-operation: \(issue)\n".utf8))
+    // A process may have closed it; a report must not end the process.
+    try? FileHandle.standardError.write(contentsOf: Data("swift-operation: \(issue)\n".utf8))
   }
 }
