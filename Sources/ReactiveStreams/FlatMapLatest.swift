@@ -26,8 +26,10 @@ struct FlatMapLatestMachine<Output: Sendable>: DeliveryMachine {
   private var isOuterActive = true
   private var isInnerActive = false
 
-  /// The outer source gave an element. What is returned is released without the lock.
-  mutating func beginEpoch() -> Beginning {
+  /// The outer source gave an element. What is returned is released without the lock; it is nil
+  /// when the element was on its way while all was cancelled.
+  mutating func beginEpoch() -> Beginning? {
+    guard isOuterActive else { return nil }
     epoch += 1
     isInnerActive = true
     return Beginning(epoch: epoch, inner: inner.take(), dropped: deliveries.dropPending())
@@ -95,7 +97,7 @@ private final class FlatMapLatest<Element: Sendable, Output: Sendable>: Sendable
     case .finished:
       machine.commit { $0.finishOuter() }
     case .element(let element):
-      let beginning = machine.withLock { $0.beginEpoch() }
+      guard let beginning = machine.withLock({ $0.beginEpoch() }) else { return }
       let epoch = beginning.epoch
       beginning.inner?.cancel()
       let subscription = transform(element).subscribe { signal in
