@@ -6,9 +6,11 @@ extension StreamSource {
   ) -> StreamSource<(Element, Other)> {
     StreamSource<(Element, Other)> { handler in
       var initial = CombineLatestMachine<Element, Other>()
-      _ = initial.deliveries.subscribe(Subscriber(handler))
+      let subscriber = Subscriber(handler)
+      _ = initial.deliveries.subscribe(subscriber)
       let shell = CombineLatest(initial)
       return .combined(
+        OperationSubscription { subscriber.deactivate() },
         subscribe { signal in _ = shell.machine.commit { $0.receive(first: signal) } },
         other.subscribe { signal in _ = shell.machine.commit { $0.receive(second: signal) } })
     }

@@ -81,6 +81,7 @@ struct FlatMapLatestMachine<Output: Sendable>: DeliveryMachine {
 private final class FlatMapLatest<Element: Sendable, Output: Sendable>: Sendable {
   private let machine: Mutex<FlatMapLatestMachine<Output>>
   private let transform: @Sendable (Element) -> StreamSource<Output>
+  private let subscriber: Subscriber<StreamSignal<Output>>
 
   init(
     transform: @escaping @Sendable (Element) -> StreamSource<Output>,
@@ -88,7 +89,8 @@ private final class FlatMapLatest<Element: Sendable, Output: Sendable>: Sendable
   ) {
     self.transform = transform
     var initial = FlatMapLatestMachine<Output>()
-    _ = initial.deliveries.subscribe(Subscriber(handler))
+    subscriber = Subscriber(handler)
+    _ = initial.deliveries.subscribe(subscriber)
     machine = Mutex(initial)
   }
 
@@ -108,6 +110,7 @@ private final class FlatMapLatest<Element: Sendable, Output: Sendable>: Sendable
   }
 
   func cancel() {
+    subscriber.deactivate()
     machine.withLock { $0.cancel() }?.cancel()
   }
 }
