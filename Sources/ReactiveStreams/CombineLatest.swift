@@ -11,8 +11,12 @@ extension StreamSource {
       let shell = CombineLatest(initial)
       return .combined(
         OperationSubscription { subscriber.deactivate() },
-        subscribe { signal in _ = shell.machine.commit { $0.receive(first: signal) } },
-        other.subscribe { signal in _ = shell.machine.commit { $0.receive(second: signal) } })
+        subscribe { signal in
+          withExtendedLifetime(shell.machine.commit { $0.receive(first: signal) }) {}
+        },
+        other.subscribe { signal in
+          withExtendedLifetime(shell.machine.commit { $0.receive(second: signal) }) {}
+        })
     }
   }
 }

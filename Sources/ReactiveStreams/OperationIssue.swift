@@ -63,12 +63,13 @@ extension OperationIssue {
   /// for standard error.
   public static func setHandler(_ handler: Handler?) {
     let new = handler ?? writeToStandardError
-    // The one before is released without the lock.
-    _ = processHandler.withLock { handler in
+    let old = processHandler.withLock { handler in
       let old = handler
       handler = new
       return old
     }
+    // Released without the lock: the optimiser moves the release of an unused result under it.
+    withExtendedLifetime(old) {}
   }
 
   /// Makes the issue known to the handler in force.
