@@ -68,7 +68,9 @@ public final class Broadcast<Element: Sendable>: Sendable {
     let subscriber = Subscriber(handler)
     let id = machine.commit { $0.subscribe(subscriber) }
     return OperationSubscription { [weak self] in
-      _ = self?.machine.withLock { $0.deliveries.unsubscribe(id) }
+      let subscriber = self?.machine.withLock { $0.deliveries.unsubscribe(id) }
+      // Released without the lock: the optimiser moves the release of an unused result under it.
+      withExtendedLifetime(subscriber) {}
     }
   }
 

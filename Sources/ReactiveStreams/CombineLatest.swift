@@ -6,11 +6,17 @@ extension StreamSource {
   ) -> StreamSource<(Element, Other)> {
     StreamSource<(Element, Other)> { handler in
       var initial = CombineLatestMachine<Element, Other>()
-      _ = initial.deliveries.subscribe(Subscriber(handler))
+      let subscriber = Subscriber(handler)
+      _ = initial.deliveries.subscribe(subscriber)
       let shell = CombineLatest(initial)
       return .combined(
-        subscribe { signal in shell.machine.commit { $0.receive(first: signal) } },
-        other.subscribe { signal in shell.machine.commit { $0.receive(second: signal) } })
+        OperationSubscription { subscriber.deactivate() },
+        subscribe { signal in
+          withExtendedLifetime(shell.machine.commit { $0.receive(first: signal) }) {}
+        },
+        other.subscribe { signal in
+          withExtendedLifetime(shell.machine.commit { $0.receive(second: signal) }) {}
+        })
     }
   }
 }
@@ -33,23 +39,31 @@ struct CombineLatestMachine<First: Sendable, Second: Sendable>: DeliveryMachine 
   private var openCount = 2
   private var isFinished = false
 
-  mutating func receive(first signal: StreamSignal<First>) {
+  /// Returns the element that gave way, so that it is released without the lock.
+  mutating func receive(first signal: StreamSignal<First>) -> First? {
     switch signal {
     case .element(let element):
+      let earlier = first.take()
       first = element
       tell()
+      return earlier
     case .finished:
       finishOne(isEmpty: first == nil)
+      return nil
     }
   }
 
-  mutating func receive(second signal: StreamSignal<Second>) {
+  /// Returns the element that gave way, so that it is released without the lock.
+  mutating func receive(second signal: StreamSignal<Second>) -> Second? {
     switch signal {
     case .element(let element):
+      let earlier = second.take()
       second = element
       tell()
+      return earlier
     case .finished:
       finishOne(isEmpty: second == nil)
+      return nil
     }
   }
 

@@ -13,13 +13,13 @@ package struct DeliveryQueue<Event: Sendable>: Sendable {
     case draining
   }
 
-  private enum Audience: Sendable {
+  fileprivate enum Audience: Sendable {
     /// Everybody whose identifier is below the bound, and those named before them.
     case everyone(before: UInt64, also: [Subscriber<Event>])
     case only([Subscriber<Event>])
   }
 
-  private struct Entry: Sendable {
+  fileprivate struct Entry: Sendable {
     let event: Event
     let audience: Audience
   }
@@ -68,9 +68,8 @@ package struct DeliveryQueue<Event: Sendable>: Sendable {
 
   /// Forgets what has not been delivered, and gives it back to be released without the lock.
   package mutating func dropPending() -> DroppedEvents<Event> {
-    var dropped: [Event] = []
-    while let entry = entries.popFirst() { dropped.append(entry.event) }
-    return DroppedEvents(events: dropped)
+    defer { entries.removeAll() }
+    return DroppedEvents(entries: entries)
   }
 
   /// Makes the caller the drainer, if there is something to deliver and nobody delivers.
@@ -97,9 +96,11 @@ package struct DeliveryQueue<Event: Sendable>: Sendable {
   }
 }
 
-/// Events that were dropped before they were delivered.
+/// Events that were dropped before they were delivered, and those who would have heard of them.
 package struct DroppedEvents<Event: Sendable>: Sendable {
-  let events: [Event]
+  fileprivate let entries: FIFO<DeliveryQueue<Event>.Entry>
+
+  package var count: Int { entries.count }
 }
 
 /// One event and those who hear of it, as they were when it was taken from the queue.

@@ -26,8 +26,10 @@ struct FlatMapLatestMachine<Output: Sendable>: DeliveryMachine {
   private var isOuterActive = true
   private var isInnerActive = false
 
-  /// The outer source gave an element. What is returned is released without the lock.
-  mutating func beginEpoch() -> Beginning {
+  /// The outer source gave an element. What is returned is released without the lock; it is nil
+  /// when the element was on its way while all was cancelled.
+  mutating func beginEpoch() -> Beginning? {
+    guard isOuterActive else { return nil }
     epoch += 1
     isInnerActive = true
     return Beginning(epoch: epoch, inner: inner.take(), dropped: deliveries.dropPending())
@@ -79,6 +81,7 @@ struct FlatMapLatestMachine<Output: Sendable>: DeliveryMachine {
 private final class FlatMapLatest<Element: Sendable, Output: Sendable>: Sendable {
   private let machine: Mutex<FlatMapLatestMachine<Output>>
   private let transform: @Sendable (Element) -> StreamSource<Output>
+  private let subscriber: Subscriber<StreamSignal<Output>>
 
   init(
     transform: @escaping @Sendable (Element) -> StreamSource<Output>,
@@ -86,7 +89,8 @@ private final class FlatMapLatest<Element: Sendable, Output: Sendable>: Sendable
   ) {
     self.transform = transform
     var initial = FlatMapLatestMachine<Output>()
-    _ = initial.deliveries.subscribe(Subscriber(handler))
+    subscriber = Subscriber(handler)
+    _ = initial.deliveries.subscribe(subscriber)
     machine = Mutex(initial)
   }
 
@@ -95,7 +99,7 @@ private final class FlatMapLatest<Element: Sendable, Output: Sendable>: Sendable
     case .finished:
       machine.commit { $0.finishOuter() }
     case .element(let element):
-      let beginning = machine.withLock { $0.beginEpoch() }
+      guard let beginning = machine.withLock({ $0.beginEpoch() }) else { return }
       let epoch = beginning.epoch
       beginning.inner?.cancel()
       let subscription = transform(element).subscribe { signal in
@@ -106,6 +110,7 @@ private final class FlatMapLatest<Element: Sendable, Output: Sendable>: Sendable
   }
 
   func cancel() {
+    subscriber.deactivate()
     machine.withLock { $0.cancel() }?.cancel()
   }
 }

@@ -13,7 +13,13 @@ package final class LastElement<Element: Sendable>: Sendable {
   package func replace(with new: Element, unless areEqual: (Element, Element) -> Bool) -> Bool {
     let last = element.withLock { $0 }
     if let last, areEqual(last, new) { return false }
-    element.withLock { $0 = new }
+    let old = element.withLock { element in
+      let old = element.take()
+      element = new
+      return old
+    }
+    // Released without the lock: the optimiser moves the release of an unused result under it.
+    withExtendedLifetime(old) {}
     return true
   }
 }

@@ -62,7 +62,14 @@ extension OperationIssue {
   /// Sends every report of the process, where no scope says otherwise, to `handler`; `nil` stands
   /// for standard error.
   public static func setHandler(_ handler: Handler?) {
-    processHandler.withLock { $0 = handler ?? writeToStandardError }
+    let new = handler ?? writeToStandardError
+    let old = processHandler.withLock { handler in
+      let old = handler
+      handler = new
+      return old
+    }
+    // Released without the lock: the optimiser moves the release of an unused result under it.
+    withExtendedLifetime(old) {}
   }
 
   /// Makes the issue known to the handler in force.
@@ -72,6 +79,7 @@ extension OperationIssue {
   }
 
   private static func writeToStandardError(_ issue: OperationIssue) {
+    // A process may have closed it; then nobody reads the report, and nothing else happens.
     let line = Array("swift-operation: \(issue)\n".utf8)
     _ = write(STDERR_FILENO, line, line.count)
   }

@@ -88,7 +88,8 @@ extension StateStream {
 
   /// Follows the stream that the newest element gives, and leaves the one before it.
   ///
-  /// What the earlier stream gave and nobody took is dropped with it.
+  /// What the earlier stream gave and still waits for delivery is dropped with it; an element that
+  /// has reached the reader stays until a newer one takes its place.
   public func flatMapLatest<Output: Sendable>(
     _ transform: @escaping @Sendable (Element) -> StateStream<Output>
   ) -> StateStream<Output> {

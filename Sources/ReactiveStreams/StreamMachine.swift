@@ -24,7 +24,8 @@ struct StreamMachine<Element: Sendable, Waiter: Sendable>: Sendable {
   enum Take: Sendable {
     case element(Element)
     case end
-    case wait
+    /// Nothing is there. A read that waited already gives way to this one, and ends.
+    case wait(insteadOf: Waiter?)
   }
 
   private let policy: StreamBuffering
@@ -66,9 +67,13 @@ struct StreamMachine<Element: Sendable, Waiter: Sendable>: Sendable {
     if let element = buffer.popFirst() { return .element(element) }
     switch state {
     case .finished: return .end
-    case .open, .waiting:
+    case .open:
       if let waiter { state = .waiting(waiter) }
-      return .wait
+      return .wait(insteadOf: nil)
+    case .waiting(let earlier):
+      guard let waiter else { return .wait(insteadOf: nil) }
+      state = .waiting(waiter)
+      return .wait(insteadOf: earlier)
     }
   }
 

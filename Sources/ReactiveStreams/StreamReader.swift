@@ -54,7 +54,7 @@ private final class StreamInbox<Element: Sendable>: Sendable {
         switch machine.withLock({ $0.take(orWait: continuation) }) {
         case .element(let element): continuation.resume(returning: element)
         case .end: continuation.resume(returning: nil)
-        case .wait: break
+        case .wait(let earlier): earlier?.resume(returning: nil)
         }
       }
     } onCancel: {

@@ -1,0 +1,138 @@
+import Testing
+
+@testable import ReactiveStreams
+
+/// What the machine can be told.
+private enum Step: CaseIterable {
+  case subscribe, subscribeInitially, unsubscribeOldest, unsubscribeNewest
+  case append, appendAlso, drain, perform, dropPending
+}
+
+/// The machine beside a model of it, that is written for clarity and keeps whole lists.
+private struct Pair {
+  private struct Pending {
+    let event: Int
+    let audience: [Int]
+  }
+
+  private var queue = DeliveryQueue<Int>()
+  private let calls = Recorder<[Int]>()
+  private var taken: Delivery<Int>?
+
+  private var listeners: [(name: Int, id: UInt64)] = []
+  private var gone: Set<Int> = []
+  private var pending: [Pending] = []
+  private var takenPending: Pending?
+  private var expectedCalls: [[Int]] = []
+  private var nextNumber = 0
+
+  private mutating func number() -> Int {
+    nextNumber += 1
+    return nextNumber
+  }
+
+  private func subscriber(_ name: Int) -> Subscriber<Int> {
+    Subscriber { [calls] event in calls.record([name, event]) }
+  }
+
+  /// Takes one step with both, and tells whether they still agree.
+  mutating func agrees(after step: Step) -> Bool {
+    switch step {
+    case .subscribe: subscribe(initially: false)
+    case .subscribeInitially: subscribe(initially: true)
+    case .unsubscribeOldest: if !unsubscribe(at: 0) { return false }
+    case .unsubscribeNewest: if !unsubscribe(at: listeners.count - 1) { return false }
+    case .append: append(also: [])
+    case .appendAlso: append(also: [number()])
+    case .drain: if !beginDraining() { return false }
+    case .perform: if !perform() { return false }
+    case .dropPending:
+      if queue.dropPending().count != pending.count { return false }
+      pending = []
+    }
+    return queue.subscriberCount == listeners.count && queue.pendingCount == pending.count
+      && (taken == nil) == (takenPending == nil) && calls.elements == expectedCalls
+  }
+
+  private mutating func subscribe(initially: Bool) {
+    let name = number()
+    let event = initially ? number() : nil
+    let id = queue.subscribe(subscriber(name), initially: event)
+    listeners.append((name, id))
+    if let event { pending.append(Pending(event: event, audience: [name])) }
+  }
+
+  private mutating func unsubscribe(at index: Int) -> Bool {
+    guard listeners.indices.contains(index) else { return true }
+    let listener = listeners.remove(at: index)
+    gone.insert(listener.name)
+    return queue.unsubscribe(listener.id) != nil && queue.unsubscribe(listener.id) == nil
+  }
+
+  private mutating func append(also names: [Int]) {
+    let event = number()
+    queue.append(event, also: names.map(subscriber))
+    let audience = names + listeners.map(\.name)
+    if !audience.isEmpty { pending.append(Pending(event: event, audience: audience)) }
+  }
+
+  private mutating func beginDraining() -> Bool {
+    let delivery = queue.beginDraining()
+    if takenPending != nil { return delivery == nil }
+    taken = delivery
+    takenPending = pending.isEmpty ? nil : pending.removeFirst()
+    return true
+  }
+
+  /// Only the drainer can do this: it calls who is to be called, and takes the next delivery.
+  private mutating func perform() -> Bool {
+    guard let delivery = taken, let model = takenPending else { return true }
+    delivery.perform()
+    for name in model.audience where !gone.contains(name) {
+      expectedCalls.append([name, model.event])
+    }
+    taken = queue.takeNext()
+    takenPending = pending.isEmpty ? nil : pending.removeFirst()
+    return true
+  }
+}
+
+@Suite("DeliveryQueue, every sequence")
+struct DeliveryQueueExhaustiveTests {
+  @Test("It does what a plain model does, in every sequence of five events: 59,049 of them")
+  func everySequence() {
+    let steps = Step.allCases
+    let length = 5
+    let count = (0..<length).reduce(1) { count, _ in count * steps.count }
+    #expect(count == 59_049)
+    for number in 0..<count where !agrees(sequence(number, length: length)) {
+      Issue.record("they part in \(sequence(number, length: length))")
+      return
+    }
+  }
+
+  @Test("It does what a plain model does, in two thousand random sequences of sixty events")
+  func randomSequences() {
+    var generator = SeededGenerator(seed: 3)
+    for _ in 0..<2_000 {
+      let steps = (0..<60).map { _ in Step.allCases.randomElement(using: &generator) ?? .append }
+      guard agrees(steps) else {
+        Issue.record("they part in \(steps)")
+        return
+      }
+    }
+  }
+
+  private func agrees(_ steps: [Step]) -> Bool {
+    var pair = Pair()
+    return steps.allSatisfy { pair.agrees(after: $0) }
+  }
+
+  private func sequence(_ number: Int, length: Int) -> [Step] {
+    var rest = number
+    return (0..<length).map { _ in
+      defer { rest /= Step.allCases.count }
+      return Step.allCases[rest % Step.allCases.count]
+    }
+  }
+}

@@ -1,0 +1,190 @@
+import Testing
+
+@testable import ReactiveStreams
+
+@Suite("EventStream")
+struct EventStreamTests {
+  private let executor = ManualExecutor()
+  private let broadcast = Broadcast<Int>()
+  private let read = Recorder<Int>()
+
+  /// Sends while nobody reads, and gives what can be read afterwards.
+  private func unread(
+    _ elements: some Sequence<Int>, _ stream: EventStream<Int>
+  ) async -> [Int] {
+    var iterator = stream.makeAsyncIterator()
+    for element in elements { broadcast.send(element) }
+    broadcast.finish()
+    var read: [Int] = []
+    while let element = await iterator.next() { read.append(element) }
+    return read
+  }
+
+  @Test("It keeps everything unless told otherwise")
+  func all() async {
+    #expect(broadcast.values.buffering == .all)
+    #expect(await unread(0..<1_000, broadcast.values) == Array(0..<1_000))
+  }
+
+  @Test("With .oldest it keeps the first, and drops what comes while it is full")
+  func oldest() async {
+    #expect(await unread(0..<10, broadcast.values(buffering: .oldest(3))) == [0, 1, 2])
+  }
+
+  @Test("With .newest it keeps the last, and drops the oldest of them for a new one")
+  func newest() async {
+    #expect(await unread(0..<10, broadcast.values(buffering: .newest(3))) == [7, 8, 9])
+  }
+
+  @Test(
+    "A reader that is quick enough loses nothing, whatever the buffering",
+    arguments: [StreamBuffering.all, .oldest(1), .newest(1)])
+  func quickReader(buffering: StreamBuffering) {
+    let task = executor.read(broadcast.values(buffering: buffering), into: read)
+    executor.run()
+    for element in 0..<10 {
+      broadcast.send(element)
+      executor.run()
+    }
+    #expect(read.elements == Array(0..<10))
+    task.cancel()
+  }
+
+  @Test("It subscribes when its iterator is made, and does not see what was sent before")
+  func subscribesLate() async {
+    let values = broadcast.values
+    broadcast.send(1)
+    #expect(broadcast.subscriberCount == 0)
+    var iterator = values.makeAsyncIterator()
+    #expect(broadcast.subscriberCount == 1)
+    broadcast.send(2)
+    #expect(await iterator.next() == 2)
+  }
+
+  @Test("Readers of one stream read everything, each for itself")
+  func readers() async {
+    let values = broadcast.values
+    var first = values.makeAsyncIterator()
+    var second = values.makeAsyncIterator()
+    broadcast.send(1)
+    broadcast.send(2)
+    #expect(await first.next() == 1)
+    #expect(await first.next() == 2)
+    #expect(await second.next() == 1)
+    #expect(await second.next(isolation: nil) == 2)
+  }
+
+  @Test("A waiting read ends with nil when its task is cancelled, and unsubscribes")
+  func cancellation() {
+    let isOver = Box(false)
+    let task = executor.start { [values = broadcast.values] in
+      for await _ in values {}
+      isOver.exchange(true)
+    }
+    executor.run()
+    #expect(broadcast.subscriberCount == 1)
+    task.cancel()
+    executor.run()
+    #expect(isOver.value)
+    #expect(broadcast.subscriberCount == 0)
+  }
+
+  @Test("map changes every element")
+  func map() async {
+    #expect(await unread(0..<4, broadcast.values.map { $0 * 2 }) == [0, 2, 4, 6])
+  }
+
+  @Test("compactMap leaves out what becomes nil")
+  func compactMap() async {
+    let stream = broadcast.values.compactMap { $0 % 2 == 0 ? $0 : nil }
+    #expect(await unread(0..<6, stream) == [0, 2, 4])
+  }
+
+  @Test("removeDuplicates leaves out what equals the element before it, and no other")
+  func removeDuplicates() async {
+    #expect(await unread([1, 1, 2, 2, 1], broadcast.values.removeDuplicates()) == [1, 2, 1])
+  }
+
+  @Test("flatMapLatest follows the newest stream, and keeps what the earlier one gave")
+  func flatMapLatest() async {
+    let inners = [Broadcast<Int>(), Broadcast<Int>()]
+    var iterator = broadcast.values.flatMapLatest { inners[$0].values }.makeAsyncIterator()
+    broadcast.send(0)
+    inners[0].send(1)
+    broadcast.send(1)
+    #expect(inners.map(\.subscriberCount) == [0, 1])
+    inners[0].send(2)
+    inners[1].send(3)
+    broadcast.finish()
+    inners[1].finish()
+    #expect(await iterator.next() == 1)
+    #expect(await iterator.next() == 3)
+    #expect(await iterator.next() == nil)
+  }
+
+  @Test("combineLatest gives every pair, and ends with both")
+  func combineLatest() async {
+    let other = Broadcast<Int>()
+    let stream = broadcast.values.combineLatest(other.values).map { $0 * 10 + $1 }
+    var iterator = stream.makeAsyncIterator()
+    broadcast.send(1)
+    other.send(2)
+    other.send(3)
+    broadcast.send(4)
+    broadcast.finish()
+    other.send(5)
+    other.finish()
+    for pair in [12, 13, 43, 45] { #expect(await iterator.next() == pair) }
+    #expect(await iterator.next() == nil)
+  }
+
+  @Test("Operators keep the buffering of their stream")
+  func buffering() {
+    let stream = broadcast.values(buffering: .newest(3))
+    #expect(stream.map { $0 }.buffering == .newest(3))
+    #expect(stream.compactMap { $0 }.buffering == .newest(3))
+    #expect(stream.removeDuplicates().buffering == .newest(3))
+    #expect(stream.flatMapLatest { _ in broadcast.values }.buffering == .newest(3))
+    #expect(stream.combineLatest(broadcast.values).buffering == .newest(3))
+  }
+}
+
+@Suite("StreamBuffering")
+struct StreamBufferingTests {
+  @Test(
+    "A limit below one is reported once and treated as one",
+    arguments: [0, -1, .min])
+  func limits(limit: Int) async {
+    for (wrong, right) in [
+      (StreamBuffering.oldest(limit), StreamBuffering.oldest(1)), (.newest(limit), .newest(1)),
+    ] {
+      let issues = Recorder<OperationIssue>()
+      let broadcast = Broadcast<Int>()
+      let stream = OperationIssue.withHandler {
+        issues.record($0)
+      } operation: {
+        broadcast.values(buffering: wrong).map { $0 }.removeDuplicates()
+      }
+      #expect(issues.elements.map(\.kind) == [.invalidValue])
+      #expect(issues.elements.allSatisfy { $0.message.contains("\(limit)") })
+      #expect(stream.buffering == right)
+      var iterator = stream.makeAsyncIterator()
+      broadcast.send(1)
+      broadcast.send(2)
+      #expect(await iterator.next() == (right == .oldest(1) ? 1 : 2))
+    }
+  }
+
+  @Test("A limit of one or more, and none, are as they are and not reported")
+  func sound() {
+    let issues = Recorder<OperationIssue>()
+    OperationIssue.withHandler {
+      issues.record($0)
+    } operation: {
+      for buffering in [StreamBuffering.all, .oldest(1), .newest(1), .oldest(.max)] {
+        #expect(buffering.checked == buffering)
+      }
+    }
+    #expect(issues.elements == [])
+  }
+}

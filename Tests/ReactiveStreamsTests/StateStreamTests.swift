@@ -1,0 +1,248 @@
+import Testing
+
+@testable import ReactiveStreams
+
+@Suite("StateStream")
+struct StateStreamTests {
+  private let executor = ManualExecutor()
+  private let cell = StateCell(0)
+  private let read = Recorder<Int>()
+
+  @Test("It starts with the state that is there, and gives every later one to a quick reader")
+  func quickReader() {
+    let task = executor.read(cell.stream, into: read)
+    executor.run()
+    for state in 1...3 {
+      cell.set(state)
+      executor.run()
+    }
+    #expect(read.elements == [0, 1, 2, 3])
+    task.cancel()
+  }
+
+  @Test("It subscribes when its iterator is made, and not before")
+  func subscribesLate() async {
+    let stream = cell.stream.map { $0 + 1 }.removeDuplicates()
+    #expect(cell.subscriptionCount == 0)
+    cell.set(1)
+    var iterator = Optional(stream.makeAsyncIterator())
+    #expect(cell.subscriberCount == 1)
+    #expect(await iterator?.next() == 2)
+    iterator = nil
+    #expect(cell.subscriberCount == 0)
+    #expect(cell.subscriptionCount == 1)
+  }
+
+  @Test("Every iterator is a reader of its own")
+  func iterators() async {
+    let stream = cell.stream
+    var first = stream.makeAsyncIterator()
+    #expect(await first.next() == 0)
+    cell.set(1)
+    var second = stream.makeAsyncIterator()
+    #expect(cell.subscriberCount == 2)
+    #expect(await second.next() == 1)
+    #expect(await first.next() == 1)
+  }
+
+  @Test("A reader that sleeps holds one pending state, and wakes to the newest")
+  func newestWins() async {
+    let live = LiveCount()
+    let cell = StateCell(Counted(0, in: live))
+    var iterator = cell.stream.makeAsyncIterator()
+    for number in 1...100_000 { cell.set(Counted(number, in: live)) }
+    #expect(live.now == 1)
+    #expect(live.most <= 3)
+    #expect(await iterator.next()?.number == 100_000)
+  }
+
+  @Test("A waiting reader gets the next state, and after it the newest")
+  func waitingReader() {
+    let task = executor.read(cell.stream, into: read)
+    executor.run()
+    cell.set(1)
+    cell.set(2)
+    cell.set(3)
+    #expect(read.elements == [0])
+    executor.run()
+    #expect(read.elements == [0, 1, 3])
+    task.cancel()
+  }
+
+  @Test("It ends with its source, after the state that is pending")
+  func end() async {
+    var iterator = cell.stream.makeAsyncIterator()
+    cell.set(1)
+    cell.finish()
+    cell.set(2)
+    #expect(await iterator.next() == 1)
+    #expect(await iterator.next() == nil)
+  }
+
+  @Test("A reader sees states in their order and ends with the last one", arguments: 0..<200)
+  func lastState(round: Int) async {
+    let cell = StateCell(0)
+    let stream = cell.stream
+    let task = Task {
+      var seen: [Int] = []
+      for await state in stream {
+        seen.append(state)
+        if state == 200 { break }
+      }
+      return seen
+    }
+    let done = onThread { for state in 1...200 { cell.set(state) } }
+    let seen = await task.value
+    done.wait()
+    #expect(seen == seen.sorted())
+    #expect(Set(seen).count == seen.count)
+    #expect(seen.last == 200)
+    #expect(cell.subscriberCount == 0)
+  }
+
+  @Test("A second read of one iterator takes the place of the first, which ends")
+  func secondRead() {
+    let reader = StreamReader(StateCell<Int>().source, policy: .all)
+    let ended = Recorder<String>()
+    for name in ["a", "b"] {
+      executor.start {
+        let element = await reader.next()
+        ended.record("\(name) \(element.map(String.init) ?? "end")")
+      }
+    }
+    executor.run()
+    #expect(ended.elements == ["a end"])
+  }
+
+  @Test("A read stays on the actor that asks")
+  @MainActor func isolation() async {
+    var iterator = cell.stream.map { $0 }.makeAsyncIterator()
+    #expect(await iterator.next() == 0)
+    MainActor.assertIsolated()
+    cell.set(1)
+    #expect(await iterator.next(isolation: #isolation) == 1)
+    MainActor.assertIsolated()
+  }
+}
+
+@Suite("StateStream, operators")
+struct StateStreamOperatorTests {
+  private let executor = ManualExecutor()
+  private let cell = StateCell(0)
+  private let read = Recorder<Int>()
+
+  /// Sets each of the states, with a reader that is quick enough for all of them.
+  private func states(_ states: [Int], through stream: StateStream<Int>) -> [Int] {
+    let task = executor.read(stream, into: read)
+    executor.run()
+    for state in states {
+      cell.set(state)
+      executor.run()
+    }
+    cell.finish()
+    executor.run()
+    task.cancel()
+    return read.elements
+  }
+
+  @Test("map changes every element")
+  func map() {
+    #expect(states([1, 2], through: cell.stream.map { $0 * 2 }) == [0, 2, 4])
+  }
+
+  @Test("compactMap leaves out what becomes nil")
+  func compactMap() {
+    let even = cell.stream.compactMap { $0 % 2 == 0 ? $0 : nil }
+    #expect(states([1, 2, 3, 4], through: even) == [0, 2, 4])
+  }
+
+  @Test("removeDuplicates leaves out what equals the element before it, and no other")
+  func removeDuplicates() {
+    let stream = cell.stream.removeDuplicates()
+    #expect(states([0, 1, 1, 0, 0, 2], through: stream) == [0, 1, 0, 2])
+  }
+
+  @Test("removeDuplicates compares as it is told to")
+  func removeDuplicatesBy() {
+    let stream = cell.stream.removeDuplicates { $0 / 10 == $1 / 10 }
+    #expect(states([1, 10, 19, 9], through: stream) == [0, 10, 9])
+  }
+
+  @Test("removeDuplicates is silent for a reader that missed a change and its way back")
+  func missedChange() {
+    let task = executor.read(cell.stream.removeDuplicates(), into: read)
+    executor.run()
+    cell.set(1)
+    // The waiting reader got the 1; what follows it misses.
+    cell.set(0)
+    cell.set(1)
+    executor.run()
+    #expect(read.elements == [0, 1])
+    cell.set(2)
+    executor.run()
+    #expect(read.elements == [0, 1, 2])
+    task.cancel()
+  }
+
+  @Test("Operators behind removeDuplicates are not called for a duplicate")
+  func removedForOperators() {
+    let mapped = Recorder<Int>()
+    let stream = cell.stream.removeDuplicates().map { mapped.record($0) }
+    let iterator = stream.makeAsyncIterator()
+    for state in [0, 1, 1, 0] { cell.set(state) }
+    #expect(mapped.elements == [0, 1, 0])
+    _ = iterator
+  }
+
+  @Test("Two readers of one stream without duplicates compare on their own")
+  func independentReaders() async {
+    let stream = cell.stream.removeDuplicates()
+    var first = stream.makeAsyncIterator()
+    #expect(await first.next() == 0)
+    var second = stream.makeAsyncIterator()
+    #expect(await second.next() == 0)
+  }
+
+  @Test("flatMapLatest gives the states of the newest stream only")
+  func flatMapLatest() {
+    let inners = [StateCell(100), StateCell(200)]
+    let stream = cell.stream.flatMapLatest { inners[$0].stream }
+    let task = executor.read(stream, into: read)
+    executor.run()
+    cell.set(1)
+    inners[0].set(101)
+    executor.run()
+    #expect(read.elements == [100, 200])
+    task.cancel()
+    executor.run()
+    #expect(cell.subscriberCount == 0)
+    #expect(inners.map(\.subscriberCount) == [0, 0])
+  }
+
+  @Test("combineLatest pairs the newest of both, once both are there")
+  func combineLatest() {
+    let other = StateCell<Int>()
+    let stream = cell.stream.combineLatest(other.stream).map { $0 * 10 + $1 }
+    let task = executor.read(stream, into: read)
+    executor.run()
+    #expect(read.elements == [])
+    cell.set(1)
+    other.set(2)
+    executor.run()
+    cell.set(3)
+    executor.run()
+    #expect(read.elements == [12, 32])
+    task.cancel()
+    executor.run()
+    #expect(cell.subscriberCount + other.subscriberCount == 0)
+  }
+
+  @Test("Operators run on the thread that commits, in its call")
+  func synchronous() {
+    let mapped = Recorder<Int>()
+    let iterator = cell.stream.map { mapped.record($0) }.makeAsyncIterator()
+    cell.set(1)
+    #expect(mapped.elements == [0, 1])
+    _ = iterator
+  }
+}
