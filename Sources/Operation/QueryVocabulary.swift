@@ -18,6 +18,20 @@ public typealias QueryContinuation<Value: Sendable> = OperationContinuation<Valu
 public typealias QueryTask<Value: Sendable> = OperationTask<Value, any Error>
 /// Another name for ``OperationTaskConfiguration``.
 public typealias QueryTaskConfiguration = OperationTaskConfiguration
+/// Another name for ``PaginatedRequest``.
+public typealias InfiniteQueryRequest = PaginatedRequest
+/// Another name for ``PaginatedState`` whose failure is any error.
+public typealias InfiniteQueryState<PageID: Hashable & Sendable, PageValue: Sendable> =
+  PaginatedState<PageID, PageValue, any Error>
+/// Another name for ``PaginatedPage``.
+public typealias InfiniteQueryPage<PageID: Hashable & Sendable, PageValue: Sendable> =
+  PaginatedPage<PageID, PageValue>
+/// Another name for ``PaginatedPages``.
+public typealias InfiniteQueryPages<PageID: Hashable & Sendable, PageValue: Sendable> =
+  PaginatedPages<PageID, PageValue>
+/// Another name for ``PaginatedPaging``.
+public typealias InfiniteQueryPaging<PageID: Hashable & Sendable, PageValue: Sendable> =
+  PaginatedPaging<PageID, PageValue>
 
 extension OperationState {
   /// Another name for ``OperationValue``.

@@ -78,7 +78,8 @@ public final class OperationClient: Sendable {
   /// Takes the store on a path out of the client. Those who hold it can go on with it; the next who
   /// asks for the path gets a new one.
   public func clearStore(with path: OperationPath) {
-    _ = index.withLock { $0.remove(at: path) }
+    let removed = index.withLock { $0.remove(at: path) }
+    withExtendedLifetime(removed) {}
   }
 
   private func insert<Request: StatefulOperationRequest>(

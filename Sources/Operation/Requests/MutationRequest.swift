@@ -15,7 +15,11 @@
 /// }
 /// ```
 public protocol MutationRequest<Arguments, MutateValue>: StatefulOperationRequest
-where Value == MutateValue, Failure == MutateFailure {
+where
+  Value == MutateValue,
+  Failure == MutateFailure,
+  State == MutationState<Arguments, MutateValue, MutateFailure>
+{
   /// What a mutation is called with.
   associatedtype Arguments: Sendable
   /// What a mutation gives.

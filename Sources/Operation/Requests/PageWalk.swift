@@ -39,7 +39,9 @@ struct PageWalk<Request: PaginatedRequest>: Sendable {
     switch kind {
     case .initialPage: return request.initialPageId
     case .nextPage:
-      return known.last.flatMap { request.pageId(after: $0, using: paging(for: $0.id), in: context) }
+      return known.last.flatMap {
+        request.pageId(after: $0, using: paging(for: $0.id), in: context)
+      }
     case .previousPage:
       return known.first.flatMap {
         request.pageId(before: $0, using: paging(for: $0.id), in: context)

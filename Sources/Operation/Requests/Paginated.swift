@@ -62,7 +62,9 @@ public struct Paginated<PageID: Hashable & Sendable, PageValue: Sendable>: Pagin
   }
 
   /// The identifier of the page after another one.
-  public func pageId(after page: Page, using paging: Paging, in context: OperationContext) -> PageID? {
+  public func pageId(
+    after page: Page, using paging: Paging, in context: OperationContext
+  ) -> PageID? {
     nextPageId(page, paging)
   }
 

@@ -20,7 +20,11 @@
 /// }
 /// ```
 public protocol PaginatedRequest<PageID, PageValue>: StatefulOperationRequest
-where Value == PaginatedResult<PageID, PageValue>, Failure == PageFailure {
+where
+  Value == PaginatedResult<PageID, PageValue>,
+  Failure == PageFailure,
+  State == PaginatedState<PageID, PageValue, PageFailure>
+{
   /// What tells pages apart.
   associatedtype PageID: Hashable & Sendable
   /// What a page holds.

@@ -73,8 +73,9 @@ final class SharedRuns<Value: Sendable, Failure: Error>: TaskDriver {
     core.attach(
       Task {
         let output = await body(all)
-        _ = table.withLock { $0.remove(core.id) }
+        let record = table.withLock { $0.remove(core.id) }
         core.end(with: output)
+        withExtendedLifetime(record) {}
       })
   }
 

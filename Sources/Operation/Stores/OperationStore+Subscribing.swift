@@ -27,7 +27,8 @@ extension OperationStore {
   public var subscriberCount: Int { read { $0.deliveries.subscriberCount } }
 
   private func unsubscribe(_ id: UInt64) {
-    let (_, cores) = commit { $0.unsubscribe(id) }
+    let (subscriber, cores) = commit { $0.unsubscribe(id) }
+    withExtendedLifetime(subscriber) {}
     for core in cores { core.cancelRun() }
   }
 }

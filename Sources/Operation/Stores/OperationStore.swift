@@ -68,15 +68,20 @@ public final class OperationStore<State: OperationState>: Sendable {
 
   /// Performs a transition when no other thread has the store to itself, and the deliveries that it
   /// left.
+  ///
+  /// The value that gives way is kept until the lock is open, because its deinitialiser is the
+  /// user's. Not so for pages, which are changed in place and would be copied.
   func commit<Output: Sendable>(_ transition: (inout Machine) -> Output) -> Output {
     let thread = ThreadID.current
     while true {
-      let (output, gate) = machine.commit { machine -> (Output?, Gate?) in
-        if let gate = machine.gate(for: thread) { return (nil, gate) }
+      let (output, gate, old) = machine.commit { machine -> (Output?, Gate?, State.StateValue?) in
+        if let gate = machine.gate(for: thread) { return (nil, gate, nil) }
         threadInside.store(thread.rawValue, ordering: .relaxed)
         defer { threadInside.store(0, ordering: .relaxed) }
-        return (transition(&machine), nil)
+        let old = State.kind == .pages ? nil : machine.state.currentValue
+        return (transition(&machine), nil, old)
       }
+      withExtendedLifetime(old) {}
       if let output {
         performDeferredCancellations()
         return output

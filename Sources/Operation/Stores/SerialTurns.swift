@@ -12,7 +12,9 @@ final class SerialTurns: Sendable {
   /// before it.
   nonisolated(nonsending) func wait(for scope: SerialScope, _ id: OperationTaskID) async {
     await withUnsafeContinuation { continuation in
-      if machine.withLock({ $0.wait(for: scope, id, waiter: continuation) }) { continuation.resume() }
+      if machine.withLock({ $0.wait(for: scope, id, waiter: continuation) }) {
+        continuation.resume()
+      }
     }
   }
 

@@ -60,7 +60,8 @@ final class TaskCore<Value: Sendable, Failure: Error>: TaskHandle {
 
   private func release() {
     node.remove()
-    _ = driver.withLock { $0.take() }
+    let old = driver.withLock { $0.take() }
+    withExtendedLifetime(old) {}
   }
 
   func cancel() {

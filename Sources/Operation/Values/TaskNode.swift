@@ -42,7 +42,8 @@ final class TaskNode: Sendable {
   /// The task has ended: nobody waits for anything through it.
   func remove() {
     guard isScheduled.exchange(false, ordering: .acquiringAndReleasing) else { return }
-    _ = Self.graph.withLock { $0.remove(id) }
+    let removed = Self.graph.withLock { $0.remove(id) }
+    withExtendedLifetime(removed) {}
   }
 }
 
