@@ -22,11 +22,14 @@ let package = Package(
     .target(name: "ReactiveStreams", swiftSettings: strict),
     .target(name: "Operation", dependencies: ["ReactiveStreams"], swiftSettings: strict),
     .target(name: "SharingOperation", dependencies: ["Operation"], swiftSettings: strict),
+    .target(name: "LoopbackServer", path: "Examples/LoopbackServer", swiftSettings: strict),
     .testTarget(
       name: "ReactiveStreamsTests", dependencies: ["ReactiveStreams"], swiftSettings: strict),
     .testTarget(name: "OperationTests", dependencies: ["Operation"], swiftSettings: strict),
     .testTarget(
       name: "SharingOperationTests", dependencies: ["SharingOperation"], swiftSettings: strict),
+    .testTarget(
+      name: "LoopbackServerTests", dependencies: ["LoopbackServer"], swiftSettings: strict),
   ],
   swiftLanguageModes: [.v6]
 )
