@@ -22,12 +22,21 @@ let package = Package(
     .target(name: "ReactiveStreams", swiftSettings: strict),
     .target(name: "Operation", dependencies: ["ReactiveStreams"], swiftSettings: strict),
     .target(name: "SharingOperation", dependencies: ["Operation"], swiftSettings: strict),
+    .target(name: "LoopbackServer", path: "Examples/LoopbackServer", swiftSettings: strict),
+    .executableTarget(
+      name: "posts", dependencies: ["SharingOperation", "LoopbackServer"], path: "Examples/Posts",
+      swiftSettings: strict),
     .testTarget(
       name: "ReactiveStreamsTests", dependencies: ["ReactiveStreams"], swiftSettings: strict),
     .testTarget(name: "OperationTests", dependencies: ["Operation"], swiftSettings: strict),
     .testTarget(
       name: "SharingOperationTests", dependencies: ["SharingOperation"], swiftSettings: strict),
     .testTarget(name: "ReadmeTests", dependencies: ["SharingOperation"], swiftSettings: strict),
+    .testTarget(
+      name: "LoopbackServerTests", dependencies: ["LoopbackServer"], swiftSettings: strict),
+    .testTarget(
+      name: "PostsTests", dependencies: ["posts", "SharingOperation", "LoopbackServer"],
+      swiftSettings: strict),
   ],
   swiftLanguageModes: [.v6]
 )

@@ -1,0 +1,139 @@
+import Foundation
+import Synchronization
+
+/// Serves a blog, and keeps the posts that clients add to it.
+public final class BlogRoutes: RouteCollection, Sendable {
+  private let data: Mutex<BlogData>
+
+  /// Creates the routes for a blog.
+  public init(_ data: BlogData = BlogData()) {
+    self.data = Mutex(data)
+  }
+
+  /// Registers the routes of posts, comments and authors.
+  public func register(in router: inout Router) {
+    router.get("/posts") { try self.posts($0) }
+    router.get("/posts/:id") { try self.post($0) }
+    router.get("/posts/:id/comments") { try self.comments($0) }
+    router.post("/posts") { try self.createPost($0) }
+    router.get("/authors") { _ in try .json(self.snapshot.authors) }
+    router.get("/authors/:id") { try self.author($0) }
+  }
+
+  private var snapshot: BlogData { data.withLock { $0 } }
+
+  private func posts(_ request: Request) throws -> Response {
+    let posts = snapshot.posts
+    let page = try Page(request).select(from: posts)
+    return try .json(Array(page), headers: ["X-Total-Count": String(posts.count)])
+  }
+
+  private func post(_ request: Request) throws -> Response {
+    try .json(find(request.parameter("id"), in: snapshot))
+  }
+
+  private func comments(_ request: Request) throws -> Response {
+    let data = snapshot
+    let post = try find(request.parameter("id"), in: data)
+    return try .json(data.comments.filter { $0.postId == post.id })
+  }
+
+  private func author(_ request: Request) throws -> Response {
+    let id: Int = try request.parameter("id")
+    guard let author = snapshot.authors.first(where: { $0.id == id }) else {
+      throw HTTPError(404, "There is no author \(id).")
+    }
+    return try .json(author)
+  }
+
+  private func createPost(_ request: Request) throws -> Response {
+    let draft = try request.decode(BlogServer.Draft.self)
+    let post = try data.withLock { data in
+      try Self.check(draft, against: data)
+      let id = data.posts.count + 1
+      let post = BlogServer.Post(
+        id: id, title: draft.title, body: draft.body, authorId: draft.authorId)
+      data.posts.append(post)
+      return post
+    }
+    return try .json(post, status: 201, headers: ["Location": "/posts/\(post.id)"])
+  }
+
+  private static func check(_ draft: BlogServer.Draft, against data: BlogData) throws {
+    guard !draft.title.isEmpty else { throw HTTPError(422, "A post needs a title.") }
+    guard data.authors.contains(where: { $0.id == draft.authorId }) else {
+      throw HTTPError(422, "There is no author \(draft.authorId).")
+    }
+  }
+
+  private func find(_ id: Int, in data: BlogData) throws -> BlogServer.Post {
+    guard let post = data.posts.first(where: { $0.id == id }) else {
+      throw HTTPError(404, "There is no post \(id).")
+    }
+    return post
+  }
+}
+
+/// Holds the types of the blog as the server sees them; a client defines its own.
+public enum BlogServer {
+  /// Represents someone who writes posts.
+  public struct Author: Codable, Sendable, Equatable {
+    /// Identifies the author.
+    public var id: Int
+    /// Gives the full name.
+    public var name: String
+    /// Describes the author in a sentence.
+    public var bio: String
+  }
+
+  /// Represents an article of the blog.
+  public struct Post: Codable, Sendable, Equatable {
+    /// Identifies the post.
+    public var id: Int
+    /// Gives the headline.
+    public var title: String
+    /// Holds the text.
+    public var body: String
+    /// Identifies the author.
+    public var authorId: Int
+  }
+
+  /// Represents what a reader wrote below a post.
+  public struct Comment: Codable, Sendable, Equatable {
+    /// Identifies the comment.
+    public var id: Int
+    /// Identifies the post it belongs to.
+    public var postId: Int
+    /// Names the reader.
+    public var author: String
+    /// Holds the text.
+    public var text: String
+  }
+
+  /// Holds what a client sends to create a post.
+  struct Draft: Decodable {
+    var title: String
+    var body: String
+    var authorId: Int
+  }
+}
+
+/// Selects a part of a long list, as the query values `page` and `size` ask for it.
+struct Page {
+  let number: Int
+  let size: Int
+
+  /// Reads the page of a request, which is the first one unless it says otherwise.
+  init(_ request: Request, defaultSize: Int = 20, maximumSize: Int = 100) throws(HTTPError) {
+    number = try request.query("page", default: 1)
+    size = try request.query("size", default: defaultSize)
+    guard number >= 1, (1...maximumSize).contains(size) else {
+      throw HTTPError(400, "The page starts at 1, and the size is in 1...\(maximumSize).")
+    }
+  }
+
+  func select<Item>(from items: [Item]) -> ArraySlice<Item> {
+    // No list has more pages than items, and the bound keeps the product from an overflow.
+    items.dropFirst(min(number - 1, items.count) * size).prefix(size)
+  }
+}

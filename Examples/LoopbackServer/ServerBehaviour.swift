@@ -1,0 +1,90 @@
+/// Plans how slow and how unreliable a server is, with the same outcome on every run.
+///
+/// The paths may have parameters: `/posts/:id` means all posts together, `/posts/7` just one.
+public struct ServerBehaviour: Sendable {
+  /// Delays every response, except on the paths in `delays`.
+  public var latency: Duration
+  /// Lists the paths that have a latency of their own; the first match counts.
+  public var delays: [Delay]
+  /// Lists the planned failures; the first match counts.
+  public var faults: [Fault]
+
+  /// Creates a behaviour, by default one of a quick and reliable network.
+  public init(
+    latency: Duration = .milliseconds(60), delays: [Delay] = [], faults: [Fault] = []
+  ) {
+    self.latency = latency
+    self.delays = delays
+    self.faults = faults
+  }
+
+  /// Gives a path a latency of its own.
+  public struct Delay: Sendable {
+    let pattern: RoutePattern
+    let latency: Duration
+
+    /// Creates the latency of a path.
+    public init(_ path: String, _ latency: Duration) {
+      pattern = RoutePattern(path)
+      self.latency = latency
+    }
+  }
+
+  /// Lets some of the requests to a path fail.
+  public struct Fault: Sendable {
+    let pattern: RoutePattern
+    let schedule: Schedule
+    let status: Int
+
+    /// Creates a fault, which is a 503 unless another status is given.
+    public init(_ path: String, _ schedule: Schedule, status: Int = 503) {
+      pattern = RoutePattern(path)
+      self.schedule = schedule
+      self.status = status
+    }
+  }
+
+  /// Selects requests by their number, in the order in which they arrive at a path.
+  public enum Schedule: Sendable {
+    /// Selects as many requests from the start.
+    case first(Int)
+    /// Selects each request whose number is a multiple of this one.
+    case every(Int)
+    /// Selects all requests.
+    case always
+
+    func contains(_ number: Int) -> Bool {
+      switch self {
+      case .first(let count): number <= count
+      case .every(let step): step > 0 && number.isMultiple(of: step)
+      case .always: true
+      }
+    }
+  }
+}
+
+extension ServerBehaviour {
+  func latency(at path: [String]) -> Duration {
+    delays.first { $0.pattern.match(path) != nil }?.latency ?? latency
+  }
+
+  /// Returns the fault of the request that was counted last, if one is planned for it.
+  func fault(at path: [String], counts: RequestCounts) -> Fault? {
+    faults.first { fault in
+      fault.pattern.match(path) != nil && fault.schedule.contains(counts.total(for: fault.pattern))
+    }
+  }
+}
+
+/// Counts the requests of each path.
+struct RequestCounts: Sendable {
+  private var counts: [[String]: Int] = [:]
+
+  mutating func add(_ path: [String]) {
+    counts[path, default: 0] += 1
+  }
+
+  func total(for pattern: RoutePattern) -> Int {
+    counts.reduce(0) { $0 + (pattern.match($1.key) == nil ? 0 : $1.value) }
+  }
+}

@@ -1,0 +1,108 @@
+import Foundation
+import FoundationNetworking
+
+struct Post: Codable, Identifiable, Equatable {
+  let id: Int
+  let title: String
+  let body: String
+  let authorId: Author.ID
+}
+
+struct Author: Codable, Identifiable, Equatable {
+  let id: Int
+  let name: String
+  let bio: String
+}
+
+struct Comment: Codable, Identifiable, Equatable {
+  let id: Int
+  let author: String
+  let text: String
+}
+
+/// What can go wrong between this program and a blog.
+///
+/// The requests throw this and nothing else, so nobody who reads an error of theirs needs a cast.
+struct BlogError: Error, Equatable {
+  enum Reason: Equatable {
+    case noConnection(String)
+    case status(Int)
+    case notABlog
+  }
+
+  let url: URL
+  let reason: Reason
+
+  /// Whether the same request can go well a moment later.
+  var isTemporary: Bool {
+    switch reason {
+    case .noConnection: true
+    case .status(let status): status >= 500 || status == 429
+    case .notABlog: false
+    }
+  }
+}
+
+extension BlogError: CustomStringConvertible {
+  var description: String { "\(url): \(reason)" }
+}
+
+extension BlogError.Reason: CustomStringConvertible {
+  var description: String {
+    switch self {
+    case .noConnection(let details): details
+    case .status(let status): "the server answered with status \(status)"
+    case .notABlog: "the server answered with something other than the JSON of a blog"
+    }
+  }
+}
+
+/// Reads the routes of a blog.
+struct BlogAPI: Sendable {
+  private let url: URL
+  private let session: URLSession
+
+  init(url: URL) {
+    let configuration = URLSessionConfiguration.ephemeral
+    // Seconds, for one attempt; all attempts together stay well under ten.
+    configuration.timeoutIntervalForRequest = 2
+    // The stores of the client are the cache. One below them would hide requests from the server.
+    configuration.urlCache = nil
+    self.url = url
+    session = URLSession(configuration: configuration)
+  }
+
+  /// Gets the JSON of a route such as `posts/7`.
+  func get<Value: Decodable>(_ route: String) async throws(BlogError) -> Value {
+    let url = url.appending(path: route)
+    let data = try await body(of: url)
+    do {
+      return try JSONDecoder().decode(Value.self, from: data)
+    } catch {
+      throw BlogError(url: url, reason: .notABlog)
+    }
+  }
+
+  private func body(of url: URL) async throws(BlogError) -> Data {
+    let (data, response): (Data, URLResponse)
+    do {
+      (data, response) = try await session.data(from: url)
+    } catch {
+      throw BlogError(url: url, reason: .noConnection(Self.details(of: error)))
+    }
+    let status = (response as? HTTPURLResponse)?.statusCode ?? 0
+    guard (200..<300).contains(status) else {
+      throw BlogError(url: url, reason: .status(status))
+    }
+    return data
+  }
+
+  private static func details(of error: any Error) -> String {
+    // On Linux, the descriptions of these two are a bare number and a message of libcurl.
+    switch (error as? URLError)?.code {
+    case .timedOut: "the server did not answer in time"
+    case .cannotConnectToHost: "there is no server to connect to"
+    default: error.localizedDescription
+    }
+  }
+}

@@ -1,0 +1,93 @@
+import SharingOperation
+
+/// A query that gets one route of the blog.
+///
+/// A request is a value that says what to fetch. It is `Hashable`, so it is its own path: wherever
+/// the program asks for post 7, it gets the one store of post 7.
+protocol BlogQuery: QueryRequest, Hashable
+where FetchValue: Decodable & Equatable, FetchFailure == BlogError {
+  var route: String { get }
+}
+
+extension BlogQuery {
+  func fetch(
+    in context: OperationContext, with continuation: OperationContinuation<FetchValue, BlogError>
+  ) async throws(BlogError) -> FetchValue {
+    try await context.blog.get(route)
+  }
+}
+
+struct PostsQuery: BlogQuery {
+  typealias FetchValue = [Post]
+
+  var route: String { "posts" }
+}
+
+struct PostQuery: BlogQuery {
+  typealias FetchValue = Post
+
+  let id: Post.ID
+
+  var route: String { "posts/\(id)" }
+}
+
+struct CommentsQuery: BlogQuery {
+  typealias FetchValue = [Comment]
+
+  let postID: Post.ID
+
+  var route: String { "posts/\(postID)/comments" }
+}
+
+struct AuthorQuery: BlogQuery {
+  typealias FetchValue = Author
+
+  let id: Author.ID
+
+  var route: String { "authors/\(id)" }
+}
+
+extension BlogQuery {
+  /// The query, ready for a network that fails now and then.
+  ///
+  /// The handler stands below the retry, so it hears of every attempt. There is no `deduplicated()`
+  /// because a client deduplicates every query unless told otherwise.
+  var resilient: some QueryRequest<FetchValue, State> {
+    handleEvents { event in
+      guard case .runEnded(.failure(let error), let run) = event else { return }
+      let context = run.context
+      guard error.isTemporary, !context.isLastRetryAttempt else { return }
+      let attempt = context.operationRetryIndex + 1
+      let attempts = context.operationMaxRetries + 1
+      context.report("attempt \(attempt) of \(attempts): \(error.reason); trying again")
+    }
+    .retry(limit: 2) { $0.isTemporary }
+    .backoff(.exponential(.milliseconds(150)))
+    .stale(after: .seconds(60))
+  }
+}
+
+/// What the requests are given by the program: a client hands its context to every store.
+extension OperationContext {
+  /// The blog to read.
+  var blog: BlogAPI {
+    get { self[BlogKey.self] }
+    set { self[BlogKey.self] = newValue }
+  }
+
+  /// Takes a line about what goes on in a run.
+  var report: @Sendable (String) -> Void {
+    get { self[ReportKey.self] }
+    set { self[ReportKey.self] = newValue }
+  }
+
+  private enum BlogKey: Key {
+    static var defaultValue: BlogAPI {
+      preconditionFailure("Set `blog` in the context of the client.")
+    }
+  }
+
+  private enum ReportKey: Key {
+    static var defaultValue: @Sendable (String) -> Void { { _ in } }
+  }
+}

@@ -1,0 +1,89 @@
+import Glibc
+import Synchronization
+
+/// Where the program prints: lines that stay, and progress.
+///
+/// On a terminal, progress is shown in one place, below the lines; elsewhere it is a line like any
+/// other. Any thread may print.
+final class Screen: Sendable {
+  private let text: Mutex<ScreenText>
+  private let write: @Sendable (String) -> Void
+
+  init(_ style: ScreenText.Style, write: @escaping @Sendable (String) -> Void) {
+    text = Mutex(ScreenText(style))
+    self.write = write
+  }
+
+  /// Shows how far something is, until there is more to say.
+  func progress(_ text: String) { print { $0.progress(text) } }
+  /// Prints a line while something goes on.
+  func note(_ text: String) { print { $0.note(text) } }
+  /// Prints a line that takes the place of the progress.
+  func line(_ text: String = "") { print { $0.line(text) } }
+  /// Takes away the progress.
+  func clear() { print { $0.clear() } }
+
+  private func print(_ render: (inout ScreenText) -> String) {
+    // The lock is held while it writes, so that what is written comes in the order of the calls.
+    text.withLock { write(render(&$0)) }
+  }
+}
+
+/// Makes the text that a ``Screen`` writes; it knows which progress is shown.
+struct ScreenText {
+  enum Style: Equatable {
+    case plain
+    case terminal(width: Int)
+  }
+
+  private let style: Style
+  private var shown = ""
+
+  init(_ style: Style) {
+    self.style = style
+  }
+
+  mutating func progress(_ text: String) -> String {
+    guard case .terminal(let width) = style else { return line(text) }
+    let cleared = clear()
+    // A line that wraps could not be taken away again.
+    shown = String(text.printable.prefix(max(width - 1, 0)))
+    return cleared + shown
+  }
+
+  mutating func note(_ text: String) -> String {
+    let shown = shown
+    let line = line(text)
+    self.shown = shown
+    return line + shown
+  }
+
+  mutating func line(_ text: String) -> String {
+    clear() + text.printable + "\n"
+  }
+
+  mutating func clear() -> String {
+    defer { shown = "" }
+    return shown.isEmpty ? "" : "\r\u{1B}[K"
+  }
+}
+
+extension ScreenText.Style {
+  /// The style for standard output, whatever that is.
+  static var standardOutput: Self {
+    guard isatty(STDOUT_FILENO) == 1, getenv("TERM").map({ strcmp($0, "dumb") != 0 }) ?? false
+    else { return .plain }
+    var size = winsize()
+    let isKnown = ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0 && size.ws_col > 0
+    return .terminal(width: isKnown ? Int(size.ws_col) : 80)
+  }
+}
+
+extension String {
+  /// The text without what would command the terminal; a server may send anything.
+  fileprivate var printable: String {
+    String(
+      String.UnicodeScalarView(
+        unicodeScalars.map { $0.properties.generalCategory == .control ? " " : $0 }))
+  }
+}

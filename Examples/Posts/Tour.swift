@@ -1,0 +1,94 @@
+import SharingOperation
+
+/// Walks through the blog, and prints what happens.
+@MainActor
+struct Tour {
+  let model: BlogModel
+  let screen: Screen
+  /// Counts the requests that came to a route; `nil` if the server is somebody else's.
+  let requestCount: (@Sendable (String) -> Int)?
+
+  func run() async throws {
+    heading("The list: the server fails at first, and the query tries again.")
+    try await listPosts()
+    heading("Some posts: the author follows, and one who is known is not fetched again.")
+    for post in model.posts.prefix(3) { try await read(post.id) }
+    guard model.post != nil else { return }
+    heading("The comments: many ask for them at once, and share one run.")
+    try await askTogether()
+  }
+
+  private func heading(_ text: String) {
+    screen.line()
+    screen.line(text)
+  }
+
+  /// The wrapper has subscribed to its query, and the query has begun to run: there is nothing to
+  /// start here.
+  private func listPosts() async throws {
+    let posts = try await follow(model.$posts.statuses, as: "posts") { "\($0.count) of them" }
+    for post in posts.prefix(3) { screen.line("  \(post.id). \(post.title)") }
+  }
+
+  /// Opens a post; the author follows. One whom an earlier post has brought is there already, and
+  /// is not stale yet.
+  private func read(_ id: Post.ID) async throws {
+    model.open(id)
+    try await follow(model.$post.statuses, as: "post \(id)") { firstSentence(of: $0.body) }
+    try await follow(model.$author.statuses, as: "author") { $0.bio }
+    screen.line("  \(model.byline ?? "")")
+  }
+
+  /// Many want the comments while they are under way: all wait for one run.
+  private func askTogether() async throws {
+    let readers = 12
+    model.showComments()
+    let comments = model.$comments
+    try await withThrowingTaskGroup { group in
+      for _ in 0..<readers {
+        // Immediate, so that all of them have asked before the answer can come.
+        group.addImmediateTask { _ = try await comments.fetch() }
+      }
+      try await follow(comments.statuses, as: "comments") { "\($0.count) of them" }
+      try await group.waitForAll()
+    }
+    for comment in model.comments ?? [] { screen.line("  \(comment.author): \(comment.text)") }
+    screen.line("\(readers) readers asked at once; \(answers(to: comments))")
+  }
+
+  private func answers(to comments: SharedQuery<CommentsQuery.State>) -> String {
+    guard let requestCount, let post = model.post else {
+      return "the answer came \(times(comments.valueUpdateCount))"
+    }
+    let route = CommentsQuery(postID: post.id).route
+    return "the server was asked \(times(requestCount(route)))"
+  }
+
+  private func firstSentence(of text: String) -> String {
+    text.firstIndex(of: ".").map { String(text[...$0]) } ?? text
+  }
+
+  private func times(_ count: Int) -> String { count == 1 ? "once" : "\(count) times" }
+
+  /// Prints each change of a query as it comes, until there is a result.
+  @discardableResult
+  private func follow<Value>(
+    _ statuses: StateStream<OperationStatus<Value, BlogError>>, as name: String,
+    _ describe: (Value) -> String
+  ) async throws -> Value {
+    for await status in statuses {
+      switch status {
+      case .idle, .paused:
+        continue
+      case .loading:
+        screen.progress("\(name): loading")
+      case .result(let result):
+        let value = try result.get()
+        screen.line("\(name): \(describe(value))")
+        return value
+      }
+    }
+    // A stream ends before its time only for a reader who is cancelled.
+    throw CancellationError()
+  }
+}

@@ -1,0 +1,43 @@
+import Foundation
+import Testing
+
+@testable import posts
+
+@Suite struct ArgumentsTests {
+  @Test("Without arguments the program reads a blog of its own")
+  func none() throws {
+    #expect(try Arguments([]) == .read(api: nil))
+  }
+
+  @Test("--api names another server", arguments: ["http://127.0.0.1:80", "https://blog.test/api/"])
+  func api(text: String) throws {
+    #expect(try Arguments(["--api", text]) == .read(api: URL(string: text)))
+  }
+
+  @Test("--help wins over what follows it", arguments: [["--help"], ["-h"], ["--help", "x"]])
+  func help(arguments: [String]) throws {
+    #expect(try Arguments(arguments) == .help)
+  }
+
+  @Test(
+    "Bad arguments are named",
+    arguments: [
+      (["--api"], "--api needs a URL"),
+      (["--api", "http://a", "--api", "http://b"], "--api is there twice"),
+      (["posts"], "'posts' is not an argument of this program"),
+      (["--api", "http://a", "-v"], "'-v' is not an argument of this program"),
+      ([""], "'' is not an argument of this program"),
+    ])
+  func bad(arguments: [String], description: String) {
+    #expect(throws: BadArguments(description)) { try Arguments(arguments) }
+  }
+
+  @Test(
+    "A URL needs http or https, and a host",
+    arguments: ["", "127.0.0.1:80", "ftp://a", "file:///tmp", "http://", "http:///a", "--help"])
+  func badURL(text: String) {
+    #expect(throws: BadArguments("'\(text)' is not an http or https URL")) {
+      try Arguments(["--api", text])
+    }
+  }
+}

@@ -1,0 +1,109 @@
+import Foundation
+import LoopbackServer
+import Testing
+
+@testable import posts
+
+/// Runs the executable that is built beside these tests.
+@Suite struct ProgramTests {
+  @Test("The program shows retries and one request for many, and ends with 0")
+  func success() async throws {
+    let ending = try await Program.run([])
+    #expect(ending.status == 0)
+    #expect(ending.errors == "")
+    let lines = ending.output.split(separator: "\n")
+    #expect(lines.first?.hasPrefix("Reading the blog at http://127.0.0.1:") == true)
+    #expect(lines.last == "12 readers asked at once; the server was asked once")
+    #expect(lines.contains("attempt 2 of 3: the server answered with status 503; trying again"))
+    #expect(!ending.output.contains("\u{1B}"))
+    #expect(ending.duration < .seconds(10))
+  }
+
+  @Test("--api reads another server")
+  func api() async throws {
+    let blog = try Blog()
+    defer { blog.server.stop() }
+    let ending = try await Program.run(["--api", blog.server.baseURL.absoluteString])
+    #expect(ending.status == 0)
+    #expect(ending.output.hasSuffix("12 readers asked at once; the answer came once\n"))
+    #expect(blog.server.requestCount(for: "/posts") == 1)
+  }
+
+  @Test("A server that is not there ends it with 1 and one line")
+  func noServer() async throws {
+    let blog = try Blog()
+    blog.server.stop()
+    let url = blog.server.baseURL.absoluteString
+    let ending = try await Program.run(["--api", url])
+    #expect(ending.status == 1)
+    #expect(ending.errors == "posts: \(url)/posts: there is no server to connect to\n")
+    #expect(ending.output.contains("attempt 2 of 3"))
+    #expect(ending.duration < .seconds(5))
+  }
+
+  @Test("Bad arguments end it with 2 and a usage line")
+  func badArguments() async throws {
+    let ending = try await Program.run(["--wrong"])
+    #expect(ending.status == 2)
+    #expect(ending.output == "")
+    #expect(
+      ending.errors == "posts: '--wrong' is not an argument of this program\n\(Arguments.usage)\n")
+  }
+
+  @Test("--help is an answer, and no error")
+  func help() async throws {
+    let ending = try await Program.run(["--help"])
+    #expect(ending.status == 0)
+    #expect(ending.output == Arguments.helpText + "\n")
+    #expect(ending.errors == "")
+  }
+
+  @Test("Nobody has to read to the end")
+  func closedOutput() async throws {
+    let ending = try await Program.run([], readsOutput: false)
+    #expect(ending.status == 0)
+    #expect(ending.errors == "")
+  }
+}
+
+/// The program as a child process.
+enum Program {
+  struct Ending: Sendable {
+    let status: Int32
+    let output: String
+    let errors: String
+    let duration: Duration
+  }
+
+  static func run(_ arguments: [String], readsOutput: Bool = true) async throws -> Ending {
+    let process = Process()
+    let (output, errors) = (Pipe(), Pipe())
+    process.executableURL = try executable()
+    process.arguments = arguments
+    process.standardOutput = output
+    process.standardError = errors
+    if !readsOutput { try output.fileHandleForReading.close() }
+    let start = ContinuousClock.now
+    // What the program prints fits into the pipes, so that they can be read when it has ended.
+    try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<_, any Error>) in
+      process.terminationHandler = { _ in continuation.resume() }
+      do { try process.run() } catch { continuation.resume(throwing: error) }
+    }
+    return Ending(
+      status: process.terminationReason == .exit ? process.terminationStatus : -1,
+      output: readsOutput ? try text(output) : "", errors: try text(errors),
+      duration: .now - start)
+  }
+
+  private static func text(_ pipe: Pipe) throws -> String {
+    String(decoding: try pipe.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
+  }
+
+  /// The build puts the executables of a package beside its tests.
+  private static func executable() throws -> URL {
+    let tests = URL(filePath: "/proc/self/exe").resolvingSymlinksInPath()
+    let program = tests.deletingLastPathComponent().appending(path: "posts")
+    try #require(FileManager.default.isExecutableFile(atPath: program.path()))
+    return program
+  }
+}

@@ -1,0 +1,41 @@
+import Foundation
+import LoopbackServer
+import SharingOperation
+import Synchronization
+
+@testable import posts
+
+/// A blog on a server of the test, a client of it, and what the queries reported.
+struct Blog: Sendable {
+  let server: LoopbackServer
+  let client: OperationClient
+  let clock = ManualClock()
+  private let reported = Lines()
+
+  /// Starts a server without latency.
+  init(_ behaviour: ServerBehaviour = ServerBehaviour(latency: .zero)) throws {
+    server = LoopbackServer(router: Router(BlogRoutes(BlogData(seed: 5))), behaviour: behaviour)
+    try server.start()
+    var context = OperationContext()
+    context.blog = BlogAPI(url: server.baseURL)
+    context.report = { [reported] in reported.add($0) }
+    client = OperationClient(clock: clock, context: context)
+  }
+
+  var reports: [String] { reported.all }
+
+  /// Waits until a retry waits, and lets it go on.
+  func letRetry() async {
+    await clock.sleepers(atLeast: 1)
+    await clock.advance(by: .seconds(1))
+  }
+}
+
+/// Lines that any thread may add to.
+final class Lines: Sendable {
+  private let lines = Mutex<[String]>([])
+
+  var all: [String] { lines.withLock { $0 } }
+
+  func add(_ line: String) { lines.withLock { $0.append(line) } }
+}

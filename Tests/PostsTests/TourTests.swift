@@ -1,0 +1,37 @@
+import LoopbackServer
+import SharingOperation
+import Testing
+
+@testable import posts
+
+@Suite @MainActor struct TourTests {
+  @Test("The tour ends with one request for all readers")
+  func lastLine() async throws {
+    let blog = try Blog(ServerBehaviour(latency: .milliseconds(50)))
+    defer { blog.server.stop() }
+    let lines = Lines()
+    let screen = Screen(.plain) { lines.add($0) }
+    let model = OperationClient.withCurrent(blog.client) { BlogModel() }
+    try await Tour(model: model, screen: screen, requestCount: blog.server.requestCount).run()
+    #expect(lines.all.last == "12 readers asked at once; the server was asked once\n")
+    #expect(lines.all.contains("posts: loading\n"))
+    #expect(lines.all.contains("  \"The trouble with home networks\" by Caleb Whitford\n"))
+  }
+
+  @Test("An empty blog has a short tour")
+  func empty() async throws {
+    var router = Router()
+    router.get("/posts") { _ in try .json([Int]()) }
+    let server = LoopbackServer(router: router)
+    try server.start()
+    defer { server.stop() }
+    var context = OperationContext()
+    context.blog = BlogAPI(url: server.baseURL)
+    let client = OperationClient(context: context)
+    let lines = Lines()
+    let screen = Screen(.plain) { lines.add($0) }
+    let model = OperationClient.withCurrent(client) { BlogModel() }
+    try await Tour(model: model, screen: screen, requestCount: nil).run()
+    #expect(lines.all.contains("posts: 0 of them\n"))
+  }
+}
