@@ -17,7 +17,7 @@ extension SharedQuery {
   /// Whether the value is missing, invalidated, or out of date by the request's rule.
   public var isStale: Bool { store?.isStale ?? true }
 
-  private func backed() throws -> OperationStore<State.StoredState> {
+  func backed() throws -> OperationStore<State.StoredState> {
     guard let store else { throw SharedQueryError.unbacked }
     return store
   }

@@ -52,13 +52,24 @@ public struct SharedQuery<State: OperationState>: Sendable {
   public subscript<Member: Sendable>(
     dynamicMember keyPath: any KeyPath<State, Member> & Sendable
   ) -> Member {
-    let areEqual = Equality<Member>.comparison
-    core.access(MemberKey(keyPath)) { [projection] old, new in
-      guard let areEqual else { return true }
-      return !areEqual(
-        projection.state(old)[keyPath: keyPath], projection.state(new)[keyPath: keyPath])
+    member(MemberKey(keyPath)) { [projection] in projection.state($0)[keyPath: keyPath] }
+  }
+
+  /// A member of the state that a default is shown for.
+  public subscript<Base, Member: Sendable>(
+    dynamicMember keyPath: any KeyPath<Base, Member> & Sendable
+  ) -> Member where State == DefaultState<Base> {
+    member(MemberKey(keyPath)) { $0[keyPath: keyPath] }
+  }
+
+  private func member<Member: Sendable>(
+    _ key: MemberKey, _ member: @escaping @Sendable (State.StoredState) -> Member
+  ) -> Member {
+    core.access(key) { old, new in
+      guard let areEqual = Equality<Member>.comparison else { return true }
+      return !areEqual(member(old), member(new))
     }
-    return projection.state(core.binding.state)[keyPath: keyPath]
+    return member(core.binding.state)
   }
 
   /// The whole state.

@@ -20,6 +20,7 @@ public struct Mutation<Arguments: Sendable, MutateValue: Sendable>: MutationRequ
     ) async throws -> MutateValue
 
   /// Creates a mutation from a closure that tells several values.
+  @_disfavoredOverload
   public init(
     path: OperationPath,
     _ mutate:

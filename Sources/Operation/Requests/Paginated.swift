@@ -29,6 +29,7 @@ public struct Paginated<PageID: Hashable & Sendable, PageValue: Sendable>: Pagin
     ) async throws -> PageValue
 
   /// Creates a request from closures, the last of which tells several values of a page.
+  @_disfavoredOverload
   public init(
     path: OperationPath, initialPageId: PageID,
     nextPageId: @escaping @Sendable (Page, Paging) -> PageID?,

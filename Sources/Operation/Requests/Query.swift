@@ -19,7 +19,8 @@ public struct Query<Value: Sendable, Failure: Error>: QueryRequest {
       OperationContext, OperationContinuation<Value, Failure>
     ) async throws(Failure) -> Value
 
-  /// Creates a query from a closure with a failure of its own.
+  /// Creates a query from a closure with a failure of its own that tells several values.
+  @_disfavoredOverload
   public init(
     path: OperationPath,
     failure: Failure.Type,
@@ -65,6 +66,7 @@ extension Query where Failure == any Error {
   }
 
   /// Creates a query from a closure that tells several values.
+  @_disfavoredOverload
   public init(
     path: OperationPath,
     _ fetch:

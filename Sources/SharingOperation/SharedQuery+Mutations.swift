@@ -1,0 +1,38 @@
+public import Operation
+
+extension SharedQuery {
+  /// Calls the mutation, as `OperationStore.mutate` does.
+  ///
+  /// - Throws: What the mutation fails with, or ``SharedQueryError/unbacked``.
+  @discardableResult
+  nonisolated(nonsending) public func mutate<Arguments, MutateValue, MutateFailure>(
+    with arguments: Arguments, using context: OperationContext? = nil,
+    handler: OperationStore<State.StoredState>.EventHandler? = nil
+  ) async throws -> MutateValue
+  where State.StoredState == MutationState<Arguments, MutateValue, MutateFailure> {
+    try await backed().mutate(with: arguments, using: context, handler: handler)
+  }
+
+  /// Schedules a call of the mutation, without starting it.
+  ///
+  /// - Throws: ``SharedQueryError/unbacked``.
+  public func mutateTask<Arguments, MutateValue, MutateFailure>(
+    with arguments: Arguments, using context: OperationContext? = nil
+  ) throws -> OperationTask<MutateValue, MutateFailure>
+  where State.StoredState == MutationState<Arguments, MutateValue, MutateFailure> {
+    try backed().mutateTask(with: arguments, using: context)
+  }
+
+  /// Calls the mutation again with the arguments of the latest call.
+  ///
+  /// - Throws: What the mutation fails with, `MutationError.noArguments` if it was never called, or
+  ///   ``SharedQueryError/unbacked``.
+  @discardableResult
+  nonisolated(nonsending) public func retryLatest<Arguments, MutateValue, MutateFailure>(
+    using context: OperationContext? = nil,
+    handler: OperationStore<State.StoredState>.EventHandler? = nil
+  ) async throws -> MutateValue
+  where State.StoredState == MutationState<Arguments, MutateValue, MutateFailure> {
+    try await backed().retryLatest(using: context, handler: handler)
+  }
+}

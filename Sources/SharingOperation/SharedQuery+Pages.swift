@@ -1,0 +1,80 @@
+public import Operation
+
+extension SharedQuery {
+  /// Fetches the page after the last one that is there, as `OperationStore.fetchNextPage` does.
+  ///
+  /// - Throws: What the run fails with, or ``SharedQueryError/unbacked``.
+  @discardableResult
+  nonisolated(nonsending) public func fetchNextPage<PageID, PageValue, PageFailure>(
+    using context: OperationContext? = nil,
+    handler: OperationStore<State.StoredState>.EventHandler? = nil
+  ) async throws -> PaginatedPage<PageID, PageValue>?
+  where State.StoredState == PaginatedState<PageID, PageValue, PageFailure> {
+    try await backed().fetchNextPage(using: context, handler: handler)
+  }
+
+  /// Fetches the page before the first one that is there, as `OperationStore.fetchPreviousPage`
+  /// does.
+  ///
+  /// - Throws: What the run fails with, or ``SharedQueryError/unbacked``.
+  @discardableResult
+  nonisolated(nonsending) public func fetchPreviousPage<PageID, PageValue, PageFailure>(
+    using context: OperationContext? = nil,
+    handler: OperationStore<State.StoredState>.EventHandler? = nil
+  ) async throws -> PaginatedPage<PageID, PageValue>?
+  where State.StoredState == PaginatedState<PageID, PageValue, PageFailure> {
+    try await backed().fetchPreviousPage(using: context, handler: handler)
+  }
+
+  /// Fetches all pages again, as `OperationStore.fetchAllPages` does.
+  ///
+  /// - Throws: What the run fails with, or ``SharedQueryError/unbacked``.
+  @discardableResult
+  nonisolated(nonsending) public func fetchAllPages<PageID, PageValue, PageFailure>(
+    using context: OperationContext? = nil,
+    handler: OperationStore<State.StoredState>.EventHandler? = nil
+  ) async throws -> PaginatedPages<PageID, PageValue>
+  where State.StoredState == PaginatedState<PageID, PageValue, PageFailure> {
+    try await backed().fetchAllPages(using: context, handler: handler)
+  }
+
+  /// Fetches all pages again, as ``fetchAllPages(using:handler:)`` does.
+  @discardableResult
+  nonisolated(nonsending) public func refetchAllPages<PageID, PageValue, PageFailure>(
+    using context: OperationContext? = nil,
+    handler: OperationStore<State.StoredState>.EventHandler? = nil
+  ) async throws -> PaginatedPages<PageID, PageValue>
+  where State.StoredState == PaginatedState<PageID, PageValue, PageFailure> {
+    try await fetchAllPages(using: context, handler: handler)
+  }
+
+  /// Schedules a fetch of the next page, without starting it.
+  ///
+  /// - Throws: ``SharedQueryError/unbacked``.
+  public func fetchNextPageTask<PageID, PageValue, PageFailure>(
+    using context: OperationContext? = nil
+  ) throws -> OperationTask<PaginatedPage<PageID, PageValue>?, PageFailure>
+  where State.StoredState == PaginatedState<PageID, PageValue, PageFailure> {
+    try backed().fetchNextPageTask(using: context)
+  }
+
+  /// Schedules a fetch of the previous page, without starting it.
+  ///
+  /// - Throws: ``SharedQueryError/unbacked``.
+  public func fetchPreviousPageTask<PageID, PageValue, PageFailure>(
+    using context: OperationContext? = nil
+  ) throws -> OperationTask<PaginatedPage<PageID, PageValue>?, PageFailure>
+  where State.StoredState == PaginatedState<PageID, PageValue, PageFailure> {
+    try backed().fetchPreviousPageTask(using: context)
+  }
+
+  /// Schedules a fetch of all pages, without starting it.
+  ///
+  /// - Throws: ``SharedQueryError/unbacked``.
+  public func fetchAllPagesTask<PageID, PageValue, PageFailure>(
+    using context: OperationContext? = nil
+  ) throws -> OperationTask<PaginatedPages<PageID, PageValue>, PageFailure>
+  where State.StoredState == PaginatedState<PageID, PageValue, PageFailure> {
+    try backed().fetchAllPagesTask(using: context)
+  }
+}

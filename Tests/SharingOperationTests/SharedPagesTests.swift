@@ -1,0 +1,48 @@
+import Operation
+import SharingOperation
+import Testing
+
+@Suite struct SharedPagesTests {
+  @Test("A wrapper of pages offers what the store offers, with and without a default")
+  func pages() async throws {
+    let client = OperationClient(defaults: .testing)
+    let request = Paginated(
+      path: ["numbers"], initialPageId: 0, nextPageId: { page, _ in page.id < 2 ? page.id + 1 : nil },
+      previousPageId: { page, _ in page.id > -1 ? page.id - 1 : nil }
+    ) { paging, _ in [paging.pageId] }
+    let fallback = PaginatedPages<Int, [Int]>([PaginatedPage(id: 9, value: [9])])
+    @SharedQuery(request, client: client) var numbers
+    @SharedQuery(request, default: fallback, client: client) var defaulted
+    #expect(numbers.isEmpty)
+    #expect(defaulted == fallback)
+    try await $numbers.fetch()
+    try await $numbers.fetchNextPage()
+    try await $defaulted.fetchPreviousPage()
+    #expect(numbers.ids == [-1, 0, 1])
+    #expect(defaulted.ids == [-1, 0, 1])
+    #expect($numbers.hasNextPage && $defaulted.hasNextPage)
+    #expect($numbers.nextPageId == 2)
+    #expect(!$numbers.hasPreviousPage)
+    #expect($numbers.store === $defaulted.store)
+    #expect(try await $numbers.fetchAllPages().count == 3)
+    #expect(try await $numbers.fetchNextPageTask().runIfNeeded()?.id == 2)
+    #expect(try await $defaulted.fetchNextPage() == nil)
+  }
+
+  @Test("A wrapper of a mutation offers what the store offers, with and without a default")
+  func mutation() async throws {
+    let client = OperationClient(defaults: .testing)
+    let request = Mutation(path: ["length"]) { (text: String, _) in text.count }
+    @SharedQuery(request, client: client) var length
+    @SharedQuery(request, default: 0, client: client) var defaulted
+    #expect(length == nil)
+    #expect(defaulted == 0)
+    await #expect(throws: MutationError.noArguments) { try await $length.retryLatest() }
+    try await $length.mutate(with: "three")
+    #expect(length == 5 && defaulted == 5)
+    try await $defaulted.mutateTask(with: "four").runIfNeeded()
+    #expect(try await $defaulted.retryLatest() == 4)
+    #expect($length.history.map(\.arguments) == ["three", "four", "four"])
+    #expect($defaulted.history.count == 3)
+  }
+}
