@@ -75,11 +75,24 @@ public final class OperationClient: Sendable {
     index.withLock { $0.store(at: path) }
   }
 
-  /// Takes the store on a path out of the client. Those who hold it can go on with it; the next who
-  /// asks for the path gets a new one.
-  public func clearStore(with path: OperationPath) {
-    let removed = index.withLock { $0.remove(at: path) }
+  func read<Output: Sendable>(_ body: (borrowing StoreIndex) -> Output) -> Output {
+    index.withLock { body($0) }
+  }
+
+  func clear(at path: OperationPath, isPrefix: Bool) {
+    let removed = index.commit { $0.remove(at: path, isPrefix: isPrefix) }
     withExtendedLifetime(removed) {}
+  }
+
+  func subscribe(
+    _ handler: @escaping @Sendable (OperationStoreChange) -> Void
+  ) -> OperationSubscription {
+    let subscriber = Subscriber(handler)
+    let id = index.commit { $0.deliveries.subscribe(subscriber) }
+    return OperationSubscription { [weak self] in
+      let removed = self?.index.withLock { $0.deliveries.unsubscribe(id) }
+      withExtendedLifetime(removed) {}
+    }
   }
 
   private func insert<Request: StatefulOperationRequest>(
@@ -88,7 +101,7 @@ public final class OperationClient: Sendable {
     let entry = StoreIndex.Entry(
       store: OpaqueOperationStore(store), type: StoreIndex.RequestType(of: request),
       requestName: "\(request.requestType)")
-    switch index.withLock({ $0.insert(entry) }) {
+    switch index.commit({ $0.insert(entry) }) {
     case .inserted:
       if store.path.isEmpty { reportEmptyPath(entry) }
       return store

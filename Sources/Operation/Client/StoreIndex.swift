@@ -1,8 +1,10 @@
-/// The machine of a client: which store stands on which path.
+import ReactiveStreams
+
+/// The machine of a client: which store stands on which path, and who is told of a change.
 ///
 /// The first request type on a path has the path's store. Another type on the same path clashes
 /// with it, and gets a store of its own beside it.
-struct StoreIndex: Sendable {
+struct StoreIndex: DeliveryMachine {
   struct Entry: Sendable {
     let store: OpaqueOperationStore
     let type: RequestType
@@ -20,6 +22,15 @@ struct StoreIndex: Sendable {
     }
   }
 
+  /// The stores of one path.
+  private struct Place: Sendable {
+    let first: Entry
+    /// Those of types that came second.
+    var others: [Entry] = []
+
+    var entries: [Entry] { [first] + others }
+  }
+
   enum Insertion: Sendable {
     /// The new store is in the index.
     case inserted
@@ -29,37 +40,53 @@ struct StoreIndex: Sendable {
     case present(OpaqueOperationStore)
   }
 
-  private var entries: [OperationPath: Entry] = [:]
-  /// The stores of types that came second, by path.
-  private var clashing: [OperationPath: [Entry]] = [:]
+  var deliveries = DeliveryQueue<OperationStoreChange>()
+  private var places = PathIndex<Place>()
 
-  var count: Int { entries.count + clashing.values.reduce(0) { $0 + $1.count } }
+  /// How many nodes the tree of paths has.
+  var nodeCount: Int { places.nodeCount }
 
   /// The store that stands on a path for whoever does not name a request.
   func store(at path: OperationPath) -> OpaqueOperationStore? {
-    entries[path]?.store
+    places[path]?.first.store
   }
 
   func store(at path: OperationPath, for type: RequestType) -> OpaqueOperationStore? {
-    guard let first = entries[path] else { return nil }
-    if first.type == type { return first.store }
-    return clashing[path]?.first { $0.type == type }?.store
+    guard let place = places[path] else { return nil }
+    if place.first.type == type { return place.first.store }
+    return place.others.first { $0.type == type }?.store
+  }
+
+  /// The stores below a path.
+  func stores(matching prefix: OperationPath) -> [OpaqueOperationStore] {
+    let places = places.values(matching: prefix)
+    var stores: [OpaqueOperationStore] = []
+    stores.reserveCapacity(places.count)
+    for place in places {
+      stores.append(place.first.store)
+      for entry in place.others { stores.append(entry.store) }
+    }
+    return stores
   }
 
   mutating func insert(_ entry: Entry) -> Insertion {
     let path = entry.store.path
     if let present = store(at: path, for: entry.type) { return .present(present) }
-    guard let first = entries[path] else {
-      entries[path] = entry
+    defer { deliveries.append(OperationStoreChange(storesAdded: [entry.store])) }
+    guard let first = places[path]?.first else {
+      places[path] = Place(first: entry)
       return .inserted
     }
-    clashing[path, default: []].append(entry)
+    places[path]?.others.append(entry)
     return .clashed(with: first.requestName)
   }
 
-  /// Takes out every store of a path.
-  mutating func remove(at path: OperationPath) -> [Entry] {
-    let first = entries.removeValue(forKey: path)
-    return [first].compactMap { $0 } + (clashing.removeValue(forKey: path) ?? [])
+  /// Takes out every store below a path, or on it alone.
+  mutating func remove(at path: OperationPath, isPrefix: Bool) -> [OpaqueOperationStore] {
+    let stores =
+      isPrefix ? stores(matching: path) : places[path]?.entries.map(\.store) ?? []
+    for store in stores { places[store.path] = nil }
+    if !stores.isEmpty { deliveries.append(OperationStoreChange(storesRemoved: stores)) }
+    return stores
   }
 }

@@ -1,0 +1,99 @@
+import Synchronization
+import Testing
+
+@testable import Operation
+
+@Suite struct MatchingTests {
+  // Nothing runs by itself here, so that nothing is told that the tests did not cause.
+  private let client = OperationClient(
+    defaults: OperationDefaults(retryLimit: 0, runsAutomatically: false))
+
+  private func list(_ id: Int) -> OperationStore<QueryState<[Int], any Error>> {
+    client.store(for: Query(path: ["lists", id]) { _ in [id] })
+  }
+
+  @Test("Stores match by prefix, by type of state, and by path")
+  func matching() async throws {
+    let (first, second) = (list(1), list(2))
+    let name = client.store(for: Query(path: ["name"]) { _ in "name" })
+    let lists = client.stores(matching: ["lists"], of: QueryState<[Int], any Error>.self)
+    #expect(
+      Set(lists.map { ObjectIdentifier($0) }) == [
+        ObjectIdentifier(first), ObjectIdentifier(second),
+      ])
+    #expect(lists[["lists", 2]] === second)
+    #expect(lists[["lists", 3]] == nil)
+    #expect(client.stores(matching: []).count == 3)
+    #expect(client.stores(matching: ["lists"], of: QueryState<String, any Error>.self).isEmpty)
+    #expect(client.stores(matching: ["name"])[["name"]]?.base === name)
+  }
+
+  @Test("Stores match by being stale, running or observed")
+  func filters() async throws {
+    let store = client.store(for: Query(path: ["lists", 1]) { _ in [1] }.neverStale())
+    let other = list(2)
+    #expect(client.stores(matching: ["lists"], where: .stale).count == 2)
+    try await store.run()
+    #expect(client.stores(matching: ["lists"], where: .stale).map(\.path) == [other.path])
+    let subscription = store.subscribe { _ in }
+    #expect(client.stores(matching: ["lists"], where: .observed).map(\.path) == [store.path])
+    #expect(client.stores(matching: [], where: [.observed, .stale]).isEmpty)
+    let task = other.runTask()
+    #expect(client.stores(matching: [], where: .running).map(\.path) == [other.path])
+    subscription.cancel()
+    try await task.runIfNeeded()
+  }
+
+  @Test("One is told of the stores that come and go below a path, in order, each once")
+  func changes() {
+    let log = Mutex<[String]>([])
+    let subscription = client.subscribe(matching: ["lists"]) { change in
+      let added = change.storesAdded.map { "+\($0.path)" }
+      let removed = change.storesRemoved.map { "-\($0.path)" }.sorted()
+      log.withLock { $0 += added + removed }
+    }
+    _ = list(1)
+    _ = list(1)
+    _ = client.store(for: Query(path: ["name"]) { _ in "" })
+    _ = list(2)
+    client.clearStores(matching: ["lists"])
+    client.clearStore(with: ["name"])
+    subscription.cancel()
+    _ = list(1)
+    #expect(
+      log.withLock { $0 } == [
+        #"+["lists", 1]"#, #"+["lists", 2]"#, #"-["lists", 1]"#, #"-["lists", 2]"#,
+      ])
+  }
+
+  @Test("A store that was taken out works on, and its path gets a new one")
+  func cleared() async throws {
+    let store = list(1)
+    try await store.run()
+    client.clearStores(matching: ["lists"])
+    #expect(client.store(with: ["lists", 1]) == nil)
+    let new = list(1)
+    #expect(new !== store)
+    #expect(new.currentValue == nil)
+    #expect(store.currentValue == [1])
+  }
+
+  @Test("Changes of several stores under withStores are told once for each store")
+  func exclusive() {
+    let stores = [list(1), list(2)]
+    let told = Mutex(0)
+    let subscriptions = stores.map { store in
+      store.subscribe { _ in told.withLock { $0 += 1 } }
+    }
+    let before = told.withLock { $0 }
+    client.withStores(matching: ["lists"], of: QueryState<[Int], any Error>.self) { stores in
+      for store in stores {
+        store.currentValue = [7]
+        store.currentValue = [8]
+      }
+    }
+    #expect(told.withLock { $0 } - before == 2)
+    #expect(stores.allSatisfy { $0.currentValue == [8] })
+    for subscription in subscriptions { subscription.cancel() }
+  }
+}

@@ -1,0 +1,77 @@
+import Testing
+
+@testable import Operation
+
+@Suite struct PathIndexTests {
+  @Test(
+    "It agrees with a list of paths after any sequence of insertions and removals",
+    arguments: 0..<20)
+  func agreesWithList(seed: UInt64) {
+    var generator = SplitMix(state: seed)
+    var index = PathIndex<Int>()
+    var list: [(path: OperationPath, value: Int)] = []
+    for step in 0..<300 {
+      let path = randomPath(&generator)
+      if Bool.random(using: &generator) {
+        index[path] = step
+        list.removeAll { $0.path == path }
+        list.append((path, step))
+      } else {
+        index[path] = nil
+        list.removeAll { $0.path == path }
+      }
+      let prefix = randomPath(&generator)
+      let expected = list.filter { prefix.isPrefix(of: $0.path) }.map(\.value).sorted()
+      #expect(index.values(matching: prefix).sorted() == expected, "seed \(seed), step \(step)")
+      #expect(index[prefix] == list.first { $0.path == prefix }?.value)
+      #expect(index.count == list.count)
+    }
+    for entry in list { index[entry.path] = nil }
+    #expect(index.count == 0)
+    #expect(index.nodeCount == 0)
+  }
+
+  @Test("A match costs what it finds, whatever the index holds")
+  func matchCost() {
+    let small = Self.index(of: 1_000)
+    let large = Self.index(of: 100_000)
+    #expect(large.values(matching: ["group", 3]).count == 100)
+    let ratio =
+      Self.median { Self.time { large.values(matching: ["group", 3]).count } }
+      / Self.median { Self.time { small.values(matching: ["group", 3]).count } }
+    #expect(ratio < 8)
+  }
+
+  private func randomPath(_ generator: inout SplitMix) -> OperationPath {
+    let length = Int.random(in: 0...3, using: &generator)
+    return OperationPath((0..<length).map { _ in Int.random(in: 0...2, using: &generator) })
+  }
+
+  private static func index(of count: Int) -> PathIndex<Int> {
+    var index = PathIndex<Int>()
+    for value in 0..<count { index[["group", value / 100, value]] = value }
+    return index
+  }
+
+  private static func time(_ work: () -> Int) -> Double {
+    let clock = ContinuousClock()
+    let duration = clock.measure { for _ in 0..<50 { _ = work() } }
+    return Double(duration.components.attoseconds) + Double(duration.components.seconds) * 1e18
+  }
+
+  private static func median(_ sample: () -> Double) -> Double {
+    (0..<7).map { _ in sample() }.sorted()[3]
+  }
+}
+
+struct SplitMix: RandomNumberGenerator {
+  var state: UInt64
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9e37_79b9_7f4a_7c15
+    var z = state
+    z = (z ^ (z >> 30)) &* 0xbf58_476d_1ce4_e5b9
+    z = (z ^ (z >> 27)) &* 0x94d0_49bb_1331_11eb
+    return z ^ (z >> 31)
+  }
+}
