@@ -65,6 +65,11 @@ public struct StateStream<Element: Sendable>: AsyncSequence, Sendable {
 }
 
 extension StateStream {
+  /// A stream that gives one element, and does not end.
+  public static func just(_ element: Element) -> StateStream {
+    StateStream(.just(element))
+  }
+
   /// Changes every element.
   public func map<Output: Sendable>(
     _ transform: @escaping @Sendable (Element) -> Output

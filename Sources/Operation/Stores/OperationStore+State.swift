@@ -55,6 +55,9 @@ extension OperationStore {
     }
   }
 
+  /// Whether the value was invalidated and has not been fetched since.
+  var isInvalidated: Bool { read { $0.freshness.isInvalidated } }
+
   private func reportStateMismatch() {
     OperationIssue(
       kind: .stateMismatch,

@@ -1,0 +1,97 @@
+extension OperationClient {
+  /// Runs the request in its store, and waits for the result.
+  @discardableResult
+  nonisolated(nonsending) public func fetch<Request: StatefulOperationRequest>(
+    _ request: Request
+  ) async throws(Request.Failure) -> Request.Value where Request.State: ValueInitializedState {
+    try await store(for: request).run()
+  }
+
+  /// Gives the value that is there, and fetches it if there is none, if it was invalidated, or if
+  /// the stale time of the request, where it has one, is over.
+  ///
+  /// - Throws: What the fetch fails with.
+  @discardableResult
+  nonisolated(nonsending) public func ensure<Request: QueryRequest>(
+    _ request: Request
+  ) async throws -> Request.FetchValue
+  where Request.State == QueryState<Request.FetchValue, Request.FetchFailure> {
+    let store = store(for: request)
+    if store.isGoodEnough, let value = store.currentValue { return value }
+    return try await store.run()
+  }
+
+  /// Gives the pages that are there, and fetches them if there are none, if they were invalidated,
+  /// or if the stale time of the request, where it has one, is over.
+  ///
+  /// - Throws: What the fetch fails with.
+  @discardableResult
+  nonisolated(nonsending) public func ensure<Request: PaginatedRequest>(
+    _ request: Request
+  ) async throws -> PaginatedPages<Request.PageID, Request.PageValue> {
+    let store = store(for: request)
+    if !store.isGoodEnough { try await store.run() }
+    return store.currentValue
+  }
+
+  /// Fetches the value before somebody needs it, unless it is there already, as
+  /// ``ensure(_:)-(QueryRequest)`` has it; a failure is in the state of the store.
+  nonisolated(nonsending) public func prefetch<Request: StatefulOperationRequest>(
+    _ request: Request
+  ) async where Request.State: ValueInitializedState {
+    let store = store(for: request)
+    if !store.isGoodEnough { _ = try? await store.run() }
+  }
+}
+
+extension OperationClient {
+  /// Marks the value of a request as out of date, and runs it again if somebody observes its store.
+  public func invalidate<Request: StatefulOperationRequest>(_ request: Request) {
+    store(of: request)?.invalidate()
+  }
+
+  /// Marks what is below a path as out of date, and runs again what somebody observes.
+  public func invalidate(
+    matching path: OperationPath, where filter: OperationStoreFilter = []
+  ) {
+    for store in stores(matching: path, where: filter) { store.invalidate() }
+  }
+
+  /// Cancels the runs of a request for everybody.
+  public func cancel<Request: StatefulOperationRequest>(_ request: Request) {
+    store(of: request)?.cancel()
+  }
+
+  /// Cancels the runs below a path for everybody.
+  public func cancel(matching path: OperationPath, where filter: OperationStoreFilter = []) {
+    for store in stores(matching: path, where: filter) { store.cancel() }
+  }
+
+  /// Takes a request back to its initial state, and cancels its runs.
+  public func reset<Request: StatefulOperationRequest>(_ request: Request) {
+    store(of: request)?.resetState()
+  }
+
+  /// Takes what is below a path back to its initial state, and cancels its runs.
+  public func reset(matching path: OperationPath, where filter: OperationStoreFilter = []) {
+    for store in stores(matching: path, where: filter) { store.resetState() }
+  }
+
+  /// The store of a request, if there is one.
+  private func store<Request: StatefulOperationRequest>(
+    of request: Request
+  ) -> OpaqueOperationStore? {
+    let path = request.path
+    let type = StoreIndex.RequestType(of: request)
+    return read { $0.store(at: path, for: type) }
+  }
+}
+
+extension OperationStore {
+  /// Whether the value that is there will do for somebody who does not ask for a new one.
+  var isGoodEnough: Bool {
+    guard state.valueLastUpdatedAt != nil, !isInvalidated else { return false }
+    if case .always = context.settings.values.staleness { return true }
+    return !isStale
+  }
+}
