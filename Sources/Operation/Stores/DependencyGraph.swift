@@ -1,0 +1,108 @@
+/// What a run fails with whose requests read each other in a circle.
+public enum OperationDependencyError: Error, Sendable, Hashable, CustomStringConvertible {
+  /// The requests on these paths read each other, each the next one, and the last one the first.
+  case cycle([OperationPath])
+
+  /// A line that names the paths.
+  public var description: String {
+    switch self {
+    case .cycle(let paths):
+      let circle = paths + paths.prefix(1)
+      return "Requests read each other in a circle: "
+        + circle.map(\.description).joined(separator: " → ")
+    }
+  }
+}
+
+/// The machine of the dependencies of a client: which request reads which.
+///
+/// A path has the edges of its runs that are under way, and when none is, those of the last run
+/// that ended. Edges are checked before they are made, so the graph never has a cycle.
+struct DependencyGraph: Sendable {
+  private struct Reads: Sendable {
+    let path: OperationPath
+    var paths: Set<OperationPath> = []
+  }
+
+  private var active: [OperationTaskID: Reads] = [:]
+  private var activeRuns: [OperationPath: Set<OperationTaskID>] = [:]
+  /// The edges of the last run of each path.
+  private var settled: [OperationPath: Set<OperationPath>] = [:]
+  /// The settled edges and those under way, the other way round, with how often each is there.
+  private var readers: [OperationPath: [OperationPath: Int]] = [:]
+
+  var isEmpty: Bool { active.isEmpty && settled.isEmpty && readers.isEmpty }
+
+  /// A run of `path` reads `other`; gives the circle that this would close instead of noting it.
+  mutating func note(
+    _ run: OperationTaskID, of path: OperationPath, reads other: OperationPath
+  ) -> OperationDependencyError? {
+    if let circle = route(from: other, to: path) { return .cycle(circle) }
+    activeRuns[path, default: []].insert(run)
+    if active[run, default: Reads(path: path)].paths.insert(other).inserted {
+      count(path, reads: other, by: 1)
+    }
+    return nil
+  }
+
+  /// A run ended; its edges take the place of those of the run before, unless it was cancelled.
+  mutating func end(_ run: OperationTaskID, of path: OperationPath, isCancelled: Bool) {
+    let reads = active.removeValue(forKey: run)?.paths ?? []
+    activeRuns[path]?.remove(run)
+    if activeRuns[path]?.isEmpty == true { activeRuns[path] = nil }
+    let gone = isCancelled ? reads : settled.removeValue(forKey: path) ?? []
+    for other in gone { count(path, reads: other, by: -1) }
+    if !isCancelled, !reads.isEmpty { settled[path] = reads }
+  }
+
+  /// A store left the client: its last run counts no more.
+  mutating func remove(_ path: OperationPath) {
+    for other in settled.removeValue(forKey: path) ?? [] { count(path, reads: other, by: -1) }
+  }
+
+  private mutating func count(
+    _ path: OperationPath, reads other: OperationPath, by change: Int
+  ) {
+    let count = (readers[other]?[path] ?? 0) + change
+    readers[other, default: [:]][path] = count > 0 ? count : nil
+    if readers[other]?.isEmpty == true { readers[other] = nil }
+  }
+
+  private func reads(of path: OperationPath) -> Set<OperationPath> {
+    guard let runs = activeRuns[path] else { return settled[path] ?? [] }
+    return runs.reduce(into: []) { $0.formUnion(active[$1]?.paths ?? []) }
+  }
+
+  /// The paths from `start` to `target`, both included, along what is read.
+  private func route(from start: OperationPath, to target: OperationPath) -> [OperationPath]? {
+    var visited: Set<OperationPath> = [start]
+    var open = [[start]]
+    while let route = open.popLast(), let last = route.last {
+      if last == target { return route }
+      for next in reads(of: last) where visited.insert(next).inserted {
+        open.append(route + [next])
+      }
+    }
+    return nil
+  }
+
+  /// The given paths and all that read them, directly or through others, each once, and each after
+  /// what it reads.
+  func readers(of starts: [OperationPath]) -> [OperationPath] {
+    var visited: Set<OperationPath> = []
+    var order: [OperationPath] = []
+    // Depth first, without recursion: a path is put down when all its readers have been.
+    var open: [(path: OperationPath, isDone: Bool)] = starts.reversed().map { ($0, false) }
+    while let (path, isDone) = open.popLast() {
+      if isDone {
+        order.append(path)
+      } else if visited.insert(path).inserted {
+        open.append((path, true))
+        for reader in readers[path]?.keys.map({ $0 }) ?? [] where !visited.contains(reader) {
+          open.append((reader, false))
+        }
+      }
+    }
+    return order.reversed()
+  }
+}

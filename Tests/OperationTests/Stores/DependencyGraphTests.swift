@@ -1,0 +1,84 @@
+import Testing
+
+@testable import Operation
+
+@Suite struct DependencyGraphTests {
+  private static func path(_ number: Int) -> OperationPath { ["node", number] }
+
+  /// Lets one run of `path` read the others, and end.
+  private static func run(_ path: Int, reads others: [Int], in graph: inout DependencyGraph) {
+    let id = OperationTaskID.next()
+    for other in others {
+      #expect(graph.note(id, of: Self.path(path), reads: Self.path(other)) == nil)
+    }
+    graph.end(id, of: Self.path(path), isCancelled: false)
+  }
+
+  @Test("Through a diamond each reader comes once, after all that it reads") func diamond() {
+    var graph = DependencyGraph()
+    Self.run(2, reads: [1], in: &graph)
+    Self.run(3, reads: [1], in: &graph)
+    Self.run(4, reads: [2, 3], in: &graph)
+    let order = graph.readers(of: [Self.path(1)])
+    #expect(order.count == 4)
+    #expect(order.first == Self.path(1))
+    #expect(order.last == Self.path(4))
+  }
+
+  @Test("The edges are those of the last run that was not cancelled") func lastRun() {
+    var graph = DependencyGraph()
+    Self.run(2, reads: [1], in: &graph)
+    Self.run(2, reads: [3], in: &graph)
+    #expect(graph.readers(of: [Self.path(1)]) == [Self.path(1)])
+    let cancelled = OperationTaskID.next()
+    #expect(graph.note(cancelled, of: Self.path(2), reads: Self.path(1)) == nil)
+    #expect(graph.readers(of: [Self.path(1)]).count == 2)
+    graph.end(cancelled, of: Self.path(2), isCancelled: true)
+    #expect(graph.readers(of: [Self.path(1)]).count == 1)
+    #expect(graph.readers(of: [Self.path(3)]).count == 2)
+    Self.run(2, reads: [], in: &graph)
+    #expect(graph.isEmpty)
+  }
+
+  @Test("A circle is named and not made", arguments: 1...5) func circle(length: Int) {
+    var graph = DependencyGraph()
+    let runs = (0..<length).map { _ in OperationTaskID.next() }
+    for node in 0..<(length - 1) {
+      #expect(graph.note(runs[node], of: Self.path(node), reads: Self.path(node + 1)) == nil)
+    }
+    let error = graph.note(runs[length - 1], of: Self.path(length - 1), reads: Self.path(0))
+    #expect(error == .cycle((0..<length).map(Self.path)))
+    for node in 0..<length { graph.end(runs[node], of: Self.path(node), isCancelled: false) }
+    for node in 0..<length { graph.remove(Self.path(node)) }
+    #expect(graph.isEmpty)
+  }
+
+  @Test(
+    "In random graphs the order has every reader once and after what it reads", arguments: 0..<200)
+  func randomGraphs(seed: UInt64) {
+    var generator = SplitMix(state: seed)
+    var graph = DependencyGraph()
+    let count = Int.random(in: 1...12, using: &generator)
+    var edges: [Int: Set<Int>] = [:]
+    for node in 0..<count {
+      let others = (0..<node).filter { _ in Bool.random(using: &generator) }
+      edges[node] = Set(others)
+      Self.run(node, reads: others, in: &graph)
+    }
+    let starts = (0..<count).filter { _ in Bool.random(using: &generator) }
+    var expected = Set(starts)
+    for node in 0..<count where !expected.isDisjoint(with: edges[node] ?? []) {
+      expected.insert(node)
+    }
+    let order = graph.readers(of: starts.map(Self.path))
+    let nodes = order.compactMap { path in (0..<count).first { Self.path($0) == path } }
+    #expect(Set(nodes) == expected, "seed \(seed)")
+    #expect(nodes.count == expected.count, "seed \(seed)")
+    for (position, node) in nodes.enumerated() {
+      let late = edges[node, default: []].intersection(nodes[position...])
+      #expect(late.isEmpty, "seed \(seed): \(node) comes before \(late)")
+    }
+    for node in 0..<count { graph.remove(Self.path(node)) }
+    #expect(graph.isEmpty, "seed \(seed)")
+  }
+}
