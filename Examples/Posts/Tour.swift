@@ -8,7 +8,12 @@ struct Tour {
   /// Counts the requests that came to a route; `nil` if the server is somebody else's.
   let requestCount: (@Sendable (String) -> Int)?
 
-  func run() async throws {
+  /// Makes the model, whose first query runs from then on, and begins to print.
+  static func begin(on screen: Screen, requestCount: (@Sendable (String) -> Int)?) async throws {
+    try await Tour(model: BlogModel(), screen: screen, requestCount: requestCount).run()
+  }
+
+  private func run() async throws {
     heading("The list: the server fails at first, and the query tries again.")
     try await listPosts()
     heading("Some posts: the author follows, and one who is known is not fetched again.")
