@@ -44,29 +44,27 @@ struct Tour {
     screen.line("  \(model.byline ?? "")")
   }
 
-  /// Many want the comments while they are under way: all wait for one run.
+  /// Many want the comments at the same time: all of them, and the wrapper, wait for one run.
   private func askTogether() async throws {
-    let readers = 12
+    guard let post = model.post else { return }
+    let store = OperationClient.shared.store(for: CommentsQuery(postID: post.id).resilient)
+    // Scheduled before any of them starts, so that no server is quick enough to answer in between.
+    let readers = (0..<12).map { _ in store.runTask() }
     model.showComments()
-    let comments = model.$comments
     try await withThrowingTaskGroup { group in
-      for _ in 0..<readers {
-        // Immediate, so that all of them have asked before the answer can come.
-        group.addImmediateTask { _ = try await comments.fetch() }
-      }
-      try await follow(comments.statuses, as: "comments") { "\($0.count) of them" }
+      for reader in readers { group.addTask { _ = try await reader.runIfNeeded() } }
+      try await follow(model.$comments.statuses, as: "comments") { "\($0.count) of them" }
       try await group.waitForAll()
     }
     for comment in model.comments ?? [] { screen.line("  \(comment.author): \(comment.text)") }
-    screen.line("\(readers) readers asked at once; \(answers(to: comments))")
+    screen.line("\(readers.count) readers asked at once; \(answers(to: post))")
   }
 
-  private func answers(to comments: SharedQuery<CommentsQuery.State>) -> String {
-    guard let requestCount, let post = model.post else {
-      return "the answer came \(times(comments.valueUpdateCount))"
+  private func answers(to post: Post) -> String {
+    guard let requestCount else {
+      return "the answer came \(times(model.$comments.valueUpdateCount))"
     }
-    let route = CommentsQuery(postID: post.id).route
-    return "the server was asked \(times(requestCount(route)))"
+    return "the server was asked \(times(requestCount(CommentsQuery(postID: post.id).route)))"
   }
 
   private func firstSentence(of text: String) -> String {

@@ -21,7 +21,7 @@ import Testing
 
   @Test("--api reads another server")
   func api() async throws {
-    let blog = try Blog(ServerBehaviour(latency: .milliseconds(200)))
+    let blog = try Blog()
     defer { blog.server.stop() }
     let ending = try await Program.run(["--api", blog.server.baseURL.absoluteString])
     #expect(ending.status == 0)
