@@ -58,7 +58,7 @@ enum Posts {
         try await Tour.begin(on: screen, requestCount: server?.requestCount)
       }
     }
-    try await tour.timeout(after: .seconds(9)).run()
+    try await tour.timeout(after: .seconds(8)).run()
   }
 
   /// Starts a server in this process that is a bit slow and fails now and then.

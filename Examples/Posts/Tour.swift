@@ -14,13 +14,13 @@ struct Tour {
   }
 
   private func run() async throws {
-    heading("The list: the server fails at first, and the query tries again.")
+    heading("The list: when the server fails, the query tries again.")
     try await listPosts()
     heading("Some posts: the author follows, and one who is known is not fetched again.")
     for post in model.posts.prefix(3) { try await read(post.id) }
-    guard model.post != nil else { return }
+    guard let post = model.post else { return }
     heading("The comments: many ask for them at once, and share one run.")
-    try await askTogether()
+    try await askTogether(about: post)
   }
 
   private func heading(_ text: String) {
@@ -45,8 +45,7 @@ struct Tour {
   }
 
   /// Many want the comments at the same time: all of them, and the wrapper, wait for one run.
-  private func askTogether() async throws {
-    guard let post = model.post else { return }
+  private func askTogether(about post: Post) async throws {
     let store = OperationClient.shared.store(for: CommentsQuery(postID: post.id).resilient)
     // Scheduled before any of them starts, so that no server is quick enough to answer in between.
     let readers = (0..<12).map { _ in store.runTask() }
