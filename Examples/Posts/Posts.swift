@@ -5,6 +5,7 @@ import SharingOperation
 
 /// Reads a small blog: a tour through queries, retries, deduplication and `@SharedQuery`.
 @main
+@MainActor
 enum Posts {
   static func main() async {
     StandardStreams.open()
@@ -48,17 +49,16 @@ enum Posts {
   private static func tour(_ url: URL, _ server: LoopbackServer?, on screen: Screen) async throws {
     var context = OperationContext()
     context.blog = BlogAPI(url: url)
-    context.report = { screen.note($0) }
+    context.report = { line in Task { @MainActor in screen.note(line) } }
     let client = OperationClient(context: context)
     // A request need not be kept in a store to be run, and modifiers apply to it all the same. This
     // one makes sure that the program ends, however slow a server is.
     let tour = Query(path: ["tour"]) { _ in
       try await OperationClient.withCurrent(client) {
-        let model = await BlogModel()
-        try await Tour(model: model, screen: screen, requestCount: server?.requestCount).run()
+        try await Tour.begin(on: screen, requestCount: server?.requestCount)
       }
     }
-    try await tour.timeout(after: .seconds(9)).run()
+    try await tour.timeout(after: .seconds(8)).run()
   }
 
   /// Starts a server in this process that is a bit slow and fails now and then.

@@ -1,32 +1,27 @@
 import Glibc
-import Synchronization
 
 /// Where the program prints: lines that stay, and progress.
 ///
 /// On a terminal, progress is shown in one place, below the lines; elsewhere it is a line like any
-/// other. Any thread may print.
-final class Screen: Sendable {
-  private let text: Mutex<ScreenText>
-  private let write: @Sendable (String) -> Void
+/// other. The main actor puts what is printed in an order.
+@MainActor
+final class Screen {
+  private var text: ScreenText
+  private let write: (String) -> Void
 
-  init(_ style: ScreenText.Style, write: @escaping @Sendable (String) -> Void) {
-    text = Mutex(ScreenText(style))
+  init(_ style: ScreenText.Style, write: @escaping (String) -> Void) {
+    text = ScreenText(style)
     self.write = write
   }
 
   /// Shows how far something is, until there is more to say.
-  func progress(_ text: String) { print { $0.progress(text) } }
+  func progress(_ text: String) { write(self.text.progress(text)) }
   /// Prints a line while something goes on.
-  func note(_ text: String) { print { $0.note(text) } }
+  func note(_ text: String) { write(self.text.note(text)) }
   /// Prints a line that takes the place of the progress.
-  func line(_ text: String = "") { print { $0.line(text) } }
+  func line(_ text: String = "") { write(self.text.line(text)) }
   /// Takes away the progress.
-  func clear() { print { $0.clear() } }
-
-  private func print(_ render: (inout ScreenText) -> String) {
-    // The lock is held while it writes, so that what is written comes in the order of the calls.
-    text.withLock { write(render(&$0)) }
-  }
+  func clear() { write(text.clear()) }
 }
 
 /// Makes the text that a ``Screen`` writes; it knows which progress is shown.

@@ -12,7 +12,7 @@ enum StandardStreams {
   ///
   /// When nobody reads on, as with `posts | head -1`, there is nothing left to do, and nothing is
   /// wrong either: the process ends with success.
-  @Sendable static func output(_ text: String) {
+  static func output(_ text: String) {
     switch write(text, to: STDOUT_FILENO) {
     case 0:
       return

@@ -8,14 +8,19 @@ struct Tour {
   /// Counts the requests that came to a route; `nil` if the server is somebody else's.
   let requestCount: (@Sendable (String) -> Int)?
 
-  func run() async throws {
-    heading("The list: the server fails at first, and the query tries again.")
+  /// Makes the model, whose first query runs from then on, and begins to print.
+  static func begin(on screen: Screen, requestCount: (@Sendable (String) -> Int)?) async throws {
+    try await Tour(model: BlogModel(), screen: screen, requestCount: requestCount).run()
+  }
+
+  private func run() async throws {
+    heading("The list: when the server fails, the query tries again.")
     try await listPosts()
     heading("Some posts: the author follows, and one who is known is not fetched again.")
     for post in model.posts.prefix(3) { try await read(post.id) }
-    guard model.post != nil else { return }
+    guard let post = model.post else { return }
     heading("The comments: many ask for them at once, and share one run.")
-    try await askTogether()
+    try await askTogether(about: post)
   }
 
   private func heading(_ text: String) {
@@ -39,29 +44,26 @@ struct Tour {
     screen.line("  \(model.byline ?? "")")
   }
 
-  /// Many want the comments while they are under way: all wait for one run.
-  private func askTogether() async throws {
-    let readers = 12
+  /// Many want the comments at the same time: all of them, and the wrapper, wait for one run.
+  private func askTogether(about post: Post) async throws {
+    let store = OperationClient.shared.store(for: CommentsQuery(postID: post.id).resilient)
+    // Scheduled before any of them starts, so that no server is quick enough to answer in between.
+    let readers = (0..<12).map { _ in store.runTask() }
     model.showComments()
-    let comments = model.$comments
     try await withThrowingTaskGroup { group in
-      for _ in 0..<readers {
-        // Immediate, so that all of them have asked before the answer can come.
-        group.addImmediateTask { _ = try await comments.fetch() }
-      }
-      try await follow(comments.statuses, as: "comments") { "\($0.count) of them" }
+      for reader in readers { group.addTask { _ = try await reader.runIfNeeded() } }
+      try await follow(model.$comments.statuses, as: "comments") { "\($0.count) of them" }
       try await group.waitForAll()
     }
     for comment in model.comments ?? [] { screen.line("  \(comment.author): \(comment.text)") }
-    screen.line("\(readers) readers asked at once; \(answers(to: comments))")
+    screen.line("\(readers.count) readers asked at once; \(answers(to: post))")
   }
 
-  private func answers(to comments: SharedQuery<CommentsQuery.State>) -> String {
-    guard let requestCount, let post = model.post else {
-      return "the answer came \(times(comments.valueUpdateCount))"
+  private func answers(to post: Post) -> String {
+    guard let requestCount else {
+      return "the answer came \(times(model.$comments.valueUpdateCount))"
     }
-    let route = CommentsQuery(postID: post.id).route
-    return "the server was asked \(times(requestCount(route)))"
+    return "the server was asked \(times(requestCount(CommentsQuery(postID: post.id).route)))"
   }
 
   private func firstSentence(of text: String) -> String {

@@ -34,6 +34,7 @@ import Testing
       for await author in model.$author.values where author != nil { break }
     }
     #expect(model.author?.name == "Caleb Whitford")
+    #expect(!model.$author.isLoading)
     #expect(blog.server.requestCount(for: "/authors/:id") == 1)
   }
 

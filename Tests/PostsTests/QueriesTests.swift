@@ -5,7 +5,7 @@ import Testing
 
 @testable import posts
 
-@Suite struct QueriesTests {
+@Suite(.timeLimit(.minutes(1))) struct QueriesTests {
   @Test("Every query reads its route")
   func routes() async throws {
     let blog = try Blog()

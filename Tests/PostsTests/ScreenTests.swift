@@ -1,4 +1,3 @@
-import Synchronization
 import Testing
 
 @testable import posts
@@ -47,14 +46,14 @@ import Testing
   }
 
   @Test("A screen writes what is printed in its order")
-  func order() {
-    let written = Mutex("")
-    let screen = Screen(.plain) { text in written.withLock { $0 += text } }
+  @MainActor func order() {
+    var written = ""
+    let screen = Screen(.plain) { written += $0 }
     screen.line("a")
     screen.progress("b")
     screen.note("c")
     screen.clear()
     screen.line()
-    #expect(written.withLock { $0 } == "a\nb\nc\n\n")
+    #expect(written == "a\nb\nc\n\n")
   }
 }
