@@ -44,7 +44,9 @@ public struct OperationContext: Sendable {
 
   /// The value under a key, if one was written.
   func value<K: Key>(of key: K.Type) -> K.Value? {
-    head?.node(for: ObjectIdentifier(key))?.value as? K.Value
+    // In two steps: casting a `nil` to an optional value would make it a written one.
+    guard let node = head?.node(for: ObjectIdentifier(key)) else { return nil }
+    return node.value as? K.Value
   }
 
   /// What this context says, and where it says nothing, what `base` says; the settings are those
