@@ -49,6 +49,11 @@ public struct OperationContext: Sendable {
     return node.value as? K.Value
   }
 
+  /// How many keys were written.
+  var writtenKeyCount: Int {
+    sequence(first: head) { $0?.next }.prefix { $0 != nil }.reduce(0) { count, _ in count + 1 }
+  }
+
   /// What this context says, and where it says nothing, what `base` says; the settings are those
   /// of `base`, because those of a context that comes from elsewhere are about another request.
   func over(_ base: OperationContext) -> OperationContext {
@@ -58,7 +63,7 @@ public struct OperationContext: Sendable {
   }
 
   /// Tells whether both say the same to a request; values that cannot be compared count as
-  /// different, unless both contexts share them.
+  /// different, unless both contexts share them, or they are one object.
   func isEquivalent(to other: OperationContext) -> Bool {
     ContextNode.areEquivalent(head, other.head)
   }
@@ -117,7 +122,10 @@ extension ContextNode? {
     var node = self
     while let current = node {
       guard let match = other?.node(for: current.key) else { return false }
-      guard match === current || areEqual(match.value, current.value) else { return false }
+      guard
+        match === current || areEqual(match.value, current.value)
+          || areSameObject(match.value, current.value)
+      else { return false }
       node = current.next
     }
     return true
