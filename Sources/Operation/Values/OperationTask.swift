@@ -9,8 +9,10 @@ public struct OperationTask<Value: Sendable, Failure: Error>: Sendable, Identifi
   private let lifetime: TaskLifetime?
 
   /// How the task runs. A change counts for this copy and for the state that holds it, until the
-  /// task is started.
-  public var configuration: OperationTaskConfiguration
+  /// task is started. A context that is set lies over the one that was there.
+  public var configuration: OperationTaskConfiguration {
+    didSet { configuration.context = configuration.context.over(oldValue.context) }
+  }
 
   init(
     handle: any TaskHandle<Value, Failure>, configuration: OperationTaskConfiguration,
