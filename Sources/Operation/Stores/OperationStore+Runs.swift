@@ -141,6 +141,7 @@ extension OperationStore {
     core.attach(
       Task(name: configuration.name, priority: configuration.priority) { [self] in
         await Self.wait(for: core.node.dependencies())
+        guard core.finishedResult == nil else { return }
         let continuation = OperationContinuation<Value, Failure> { [self] result in
           if !commit({ $0.yield(core.id, result) }) { reportLateYield(core) }
         }
