@@ -1,7 +1,7 @@
 import Operation
 import Testing
 
-@Suite("deduplicated") struct DeduplicationTests {
+@Suite("deduplicated", .timeLimit(.minutes(1))) struct DeduplicationTests {
   /// A key whose values tell when they are compared, which is when a second caller comes.
   private struct Compared: Equatable, Sendable {
     let log: EventLog<Void>

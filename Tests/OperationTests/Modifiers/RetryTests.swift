@@ -1,7 +1,7 @@
 import Operation
 import Testing
 
-@Suite("retry") struct RetryTests {
+@Suite("retry", .timeLimit(.minutes(1))) struct RetryTests {
   private let clock = ManualClock()
 
   private func attempts(_ script: Script) -> [[Int]] {
@@ -109,12 +109,14 @@ import Testing
       await gate.wait()
       return .failure(Refused(attempt: attempt))
     }
-    let run = Task { try await PlainRequest(script: script).retry(limit: 3).run() }
+    let asked = EventLog<Refused>()
+    let request = PlainRequest(script: script).retry(limit: 3) { asked.append($0) > 0 }
+    let run = Task { try await request.run() }
     await script.contexts.wait(for: 1)
     run.cancel()
     gate.open()
     await #expect(throws: Refused(attempt: 1)) { try await run.value }
-    #expect(script.attempts == 1)
+    #expect(script.attempts == 1 && asked.count == 0)
   }
 
   @Test("A cancelled wait between two attempts ends the run at once")
@@ -158,6 +160,10 @@ import Testing
     let none = Script(failures: 99)
     _ = try? await client.store(for: OpenQuery(script: none, path: ["none"]).retry(limit: 0)).run()
     #expect(attempts(none) == [[0, 0, 1]])
+    let refusing = Script(failures: 99)
+    let never = OpenQuery(script: refusing, path: ["never"]).retry(limit: 2) { _ in false }
+    _ = try? await client.store(for: never).run()
+    #expect(attempts(refusing) == [[0, 2, 0]])
     let byDefault = Script(failures: 99)
     _ = try? await client.store(for: TypedQuery(script: byDefault)).run()
     #expect(byDefault.attempts == 6)

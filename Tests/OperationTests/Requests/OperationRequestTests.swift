@@ -27,6 +27,9 @@ import Testing
     let modified = Located().retry(limit: 1).delay(for: .zero).map { $0 }
     #expect(await Located().run())
     #expect(await modified.run())
+    let (context, ignored) = (OperationContext(), OperationContinuation<Bool, Never> { _ in })
+    #expect(await modified.fetch(in: context, with: ignored))
+    #expect(await Located().retry(limit: 1).fetch(in: context, with: ignored))
     #expect(await LocatedPlain().retry(limit: 1).run())
     #expect(await !OperationStore.detached(query: Located()).run())
     #expect(await !Task.detached { await Located().run() }.value)

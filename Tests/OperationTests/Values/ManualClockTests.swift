@@ -2,7 +2,7 @@ import FoundationEssentials
 import Operation
 import Testing
 
-@Suite("ManualClock") struct ManualClockTests {
+@Suite("ManualClock", .timeLimit(.minutes(1))) struct ManualClockTests {
   @Test("The clock shows what it was made with, and what it was advanced by")
   func now() async {
     let start = Date(timeIntervalSince1970: 1_700_000_000)

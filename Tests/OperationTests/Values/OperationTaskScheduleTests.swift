@@ -1,7 +1,8 @@
 import Operation
 import Testing
 
-@Suite("OperationTask.schedule(after:)") struct OperationTaskScheduleTests {
+@Suite("OperationTask.schedule(after:)", .timeLimit(.minutes(1))) struct OperationTaskScheduleTests
+{
   private typealias Store = OperationStore<QueryState<Int, any Error>>
 
   private func store(_ log: EventLog<String>, _ name: String, fails: Bool = false) -> Store {
