@@ -1,3 +1,5 @@
+import Synchronization
+
 /// Makes runs one that are asked for at the same time.
 public struct DeduplicationModifier<Base: OperationRequest>: OperationModifier {
   let rule: Deduplication
@@ -22,7 +24,12 @@ public struct DeduplicationModifier<Base: OperationRequest>: OperationModifier {
     if context.settings.values.isStored {
       return try await base.run(isolation: isolation, in: context, with: continuation)
     }
-    let task = runs.join(context, rule: rule, continuation: continuation) { continuation in
+    let attendance = Attendance()
+    defer { attendance.end() }
+    let attended = OperationContinuation<Base.Value, Base.Failure> { result in
+      if !attendance.isOver { continuation.yield(with: result) }
+    }
+    let task = runs.join(context, rule: rule, continuation: attended) { continuation in
       do throws(Base.Failure) {
         return .success(
           try await base.run(isolation: isolation, in: context, with: continuation))
@@ -32,4 +39,13 @@ public struct DeduplicationModifier<Base: OperationRequest>: OperationModifier {
     }
     return try await task.result().get()
   }
+}
+
+/// Whether one caller of a shared run still waits for it; what is yielded later is not for him.
+private final class Attendance: Sendable {
+  private let hasEnded = Atomic(false)
+
+  var isOver: Bool { hasEnded.load(ordering: .acquiring) }
+
+  func end() { hasEnded.store(true, ordering: .releasing) }
 }

@@ -145,6 +145,8 @@ extension OperationStore {
       Task(name: configuration.name, priority: configuration.priority) { [self] in
         await Self.wait(for: core.node.dependencies())
         await inTurn(core.id, in: configuration.context) {
+          // A run that was cancelled before it began has nothing to ask for.
+          guard core.finishedResult == nil else { return }
           finish(core, with: await perform(core, in: configuration.context))
         }
       })

@@ -19,10 +19,13 @@ extension Duration {
     return .zero
   }
 
-  /// The product, no longer than ``longest``.
+  /// The product, no longer than ``longest``; exact for a whole factor, so that a clock which is
+  /// advanced by a multiple of a duration wakes whoever waits for that multiple.
   func scaled(by factor: Double) -> Duration {
     let seconds = inSeconds * factor
-    return seconds < Duration.longest.inSeconds ? .seconds(max(seconds, 0)) : .longest
+    guard seconds < Duration.longest.inSeconds else { return self == .zero ? .zero : .longest }
+    if let whole = Int64(exactly: factor) { return max(self * whole, .zero) }
+    return .seconds(max(seconds, 0))
   }
 }
 
@@ -31,9 +34,13 @@ extension Date {
     addingTimeInterval(duration.inSeconds)
   }
 
-  /// The time from `earlier` to this date; negative if the clock was set back.
+  /// The time from `earlier` to this date, negative if the clock was set back, in whole
+  /// microseconds: a date of today is no finer than that, and its last bits would make a span of
+  /// 100 ms a little less.
   func duration(since earlier: Date) -> Duration {
-    .seconds(timeIntervalSince(earlier))
+    let longest = Duration.longest.inSeconds
+    let interval = min(max(-longest, timeIntervalSince(earlier)), longest)
+    return .microseconds(Int64((interval * 1_000_000).rounded()))
   }
 }
 

@@ -16,3 +16,9 @@ func areEqual(_ lhs: any Sendable, _ rhs: any Sendable) -> Bool {
   guard type(of: lhs) == type(of: rhs), let lhs = lhs as? any Equatable else { return false }
   return compare(lhs)
 }
+
+/// Tells whether both are one object.
+func areSameObject(_ lhs: any Sendable, _ rhs: any Sendable) -> Bool {
+  guard type(of: lhs) is AnyClass, type(of: rhs) is AnyClass else { return false }
+  return lhs as AnyObject === rhs as AnyObject
+}

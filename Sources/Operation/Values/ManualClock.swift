@@ -70,7 +70,8 @@ public final class ManualClock: OperationClock {
     _ suspend: @Sendable (inout ManualClockMachine<Continuation>, Continuation) -> Wakes,
     started: @Sendable () -> Void = {}
   ) async -> Bool {
-    await withTaskCancellationHandler {
+    defer { machine.withLock { $0.forget(id) } }
+    return await withTaskCancellationHandler {
       await withUnsafeContinuation { continuation in
         machine.withLock { suspend(&$0, continuation) }.perform()
         started()

@@ -52,7 +52,7 @@ struct ManualClockMachine<Waiter: Sendable>: Sendable {
     if tombstones.remove(id) != nil { return ManualClockWakes(cancelled: [waiter]) }
     guard duration > .zero else { return ManualClockWakes(woken: [waiter]) }
     let deadline = elapsed + min(duration, .longest)
-    let index = sleepers.firstIndex { $0.deadline > deadline } ?? sleepers.count
+    let index = sleepers.lastIndex { $0.deadline <= deadline }.map { $0 + 1 } ?? 0
     sleepers.insert(Sleeper(id: id, deadline: deadline, waiter: waiter), at: index)
     return ManualClockWakes(woken: takeSatisfiedObservers())
   }
@@ -90,8 +90,7 @@ struct ManualClockMachine<Waiter: Sendable>: Sendable {
 
   /// A sleep has returned in its task.
   mutating func acknowledge(_ sleeper: UInt64) -> Waiter? {
-    tombstones.remove(sleeper)
-    return returning.removeValue(forKey: sleeper)?.waiter
+    returning.removeValue(forKey: sleeper)?.waiter
   }
 
   /// The task of a wait was cancelled.
@@ -110,6 +109,16 @@ struct ManualClockMachine<Waiter: Sendable>: Sendable {
     }
     if returning[id] == nil { tombstones.insert(id) }
     return nil
+  }
+
+  /// A wait is over; a cancellation that came too late for it leaves nothing behind.
+  mutating func forget(_ id: UInt64) {
+    tombstones.remove(id)
+  }
+
+  /// Whether nobody waits, and nothing is left of those who did.
+  var hasNoTraces: Bool {
+    sleepers.isEmpty && observers.isEmpty && returning.isEmpty && tombstones.isEmpty
   }
 
   private mutating func takeSatisfiedObservers() -> [Waiter] {

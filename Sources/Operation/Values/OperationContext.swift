@@ -48,7 +48,14 @@ public struct OperationContext: Sendable {
 
   /// The value under a key, if one was written.
   func value<K: Key>(of key: K.Type) -> K.Value? {
-    head?.node(for: ObjectIdentifier(key))?.value as? K.Value
+    // In two steps: casting a `nil` to an optional value would make it a written one.
+    guard let node = head?.node(for: ObjectIdentifier(key)) else { return nil }
+    return node.value as? K.Value
+  }
+
+  /// How many keys were written.
+  var writtenKeyCount: Int {
+    sequence(first: head) { $0?.next }.prefix { $0 != nil }.reduce(0) { count, _ in count + 1 }
   }
 
   /// What this context says, and where it says nothing, what `base` says; the settings are those
@@ -60,7 +67,7 @@ public struct OperationContext: Sendable {
   }
 
   /// Tells whether both say the same to a request; values that cannot be compared count as
-  /// different, unless both contexts share them.
+  /// different, unless both contexts share them, or they are one object.
   func isEquivalent(to other: OperationContext) -> Bool {
     RunInput.areEquivalent(input, other.input) && ContextNode.areEquivalent(head, other.head)
   }
@@ -148,7 +155,10 @@ extension ContextNode? {
     var node = self
     while let current = node {
       guard let match = other?.node(for: current.key) else { return false }
-      guard match === current || areEqual(match.value, current.value) else { return false }
+      guard
+        match === current || areEqual(match.value, current.value)
+          || areSameObject(match.value, current.value)
+      else { return false }
       node = current.next
     }
     return true

@@ -9,8 +9,10 @@ public struct OperationTask<Value: Sendable, Failure: Error>: Sendable, Identifi
   private let lifetime: TaskLifetime?
 
   /// How the task runs. A change counts for this copy and for the state that holds it, until the
-  /// task is started.
-  public var configuration: OperationTaskConfiguration
+  /// task is started. A context that is set lies over the one that was there.
+  public var configuration: OperationTaskConfiguration {
+    didSet { configuration.context = configuration.context.over(oldValue.context) }
+  }
 
   init(
     handle: any TaskHandle<Value, Failure>, configuration: OperationTaskConfiguration,
@@ -74,12 +76,14 @@ extension OperationTask {
 extension OperationTask {
   /// Makes the run wait until another task has ended, however it ends.
   ///
-  /// The other task is started if nobody has started it when this one starts. A schedule by which
+  /// The other task is started if nobody has started it when this one starts, and stays scheduled
+  /// until then, also when the last copy that a caller has of it goes away. A schedule by which
   /// tasks would wait for each other is not made, and a report names it. It has no effect on a
   /// task that has been started.
   public func schedule<OtherValue, OtherFailure>(
     after task: OperationTask<OtherValue, OtherFailure>
   ) {
+    guard !hasStarted, !isFinished else { return }
     handle.node.wait(for: task.dependency)
   }
 
@@ -91,7 +95,7 @@ extension OperationTask {
   }
 
   private var dependency: TaskDependency {
-    TaskDependency(node: handle.node) { [handle, configuration] in
+    TaskDependency(node: handle.node) { [self] in
       await handle.end(startingWith: configuration)
     }
   }

@@ -47,7 +47,7 @@ final class TaskCore<Value: Sendable, Failure: Error>: TaskHandle {
     let output = cancellationFailure(as: Failure.self).map(Output.failure)
     let actions = machine.withLock { $0.cancel(with: output) }
     actions.cancelled?.cancel()
-    if output != nil { release() }
+    if output == nil { node.remove() } else { release() }
     for waiter in actions.resumed { waiter.resume(returning: output) }
   }
 

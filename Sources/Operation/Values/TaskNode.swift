@@ -27,10 +27,11 @@ final class TaskNode: Sendable {
 
   /// Adds an edge, unless it would close a cycle, which is reported.
   func wait(for dependency: TaskDependency) {
+    guard Self.graph.withLock({ $0.add(dependency, to: id) }) else {
+      return TaskGraph.cycleIssue(id, after: dependency.node.id).report()
+    }
+    // Behind the edge: a removal that comes between the two leaves the flag for the deinit.
     isScheduled.store(true, ordering: .releasing)
-    let isAdded = Self.graph.withLock { $0.add(dependency, to: id) }
-    guard !isAdded else { return }
-    TaskGraph.cycleIssue(id, after: dependency.node.id).report()
   }
 
   /// Takes the tasks to wait for; the edges stay until the task has ended.

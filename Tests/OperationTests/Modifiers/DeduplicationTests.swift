@@ -1,0 +1,231 @@
+import Operation
+import Testing
+
+@Suite("deduplicated", .timeLimit(.minutes(1))) struct DeduplicationTests {
+  /// A key whose values tell when they are compared, which is when a second caller comes.
+  private struct Compared: Equatable, Sendable {
+    let log: EventLog<Void>
+    var number = 1
+
+    static func == (lhs: Compared, rhs: Compared) -> Bool {
+      lhs.log.append(())
+      return lhs.number == rhs.number
+    }
+  }
+
+  private enum ComparedKey: OperationContext.Key {
+    static var defaultValue: Compared? { nil }
+  }
+
+  private let gate = AsyncGate()
+  private let comparisons = EventLog<Void>()
+  private let cancellations = EventLog<Void>()
+
+  private func context(_ number: Int = 1) -> OperationContext {
+    var context = OperationContext()
+    context[ComparedKey.self] = Compared(log: comparisons, number: number)
+    return context
+  }
+
+  /// A script that waits for the gate, and tells of its cancellation.
+  private func gated() -> Script {
+    Script { [gate, cancellations] attempt, _, yield in
+      await withTaskCancellationHandler {
+        yield(.success(-1))
+        await gate.wait()
+        yield(.success(-2))
+        return .success(attempt)
+      } onCancel: {
+        cancellations.append(())
+        gate.open()
+      }
+    }
+  }
+
+  @Test("Copies of a request share one run without a store")
+  func shared() async throws {
+    let script = gated()
+    let request = OpenQuery(script: script).deduplicated()
+    let copy = request
+    let first = Task { try await request.run(in: context()) }
+    await script.contexts.wait(for: 1)
+    let second = Task { try await copy.run(in: context()) }
+    await comparisons.wait(for: 1)
+    gate.open()
+    #expect(try await [first.value, second.value] == [1, 1])
+    #expect(script.attempts == 1)
+    #expect(try await request.run(in: context()) == 2)
+  }
+
+  @Test("Contexts that say something else have runs of their own")
+  func otherContexts() async throws {
+    let script = gated()
+    let request = PlainRequest(script: script).deduplicated()
+    let first = Task { try await request.run(in: context(1)) }
+    await script.contexts.wait(for: 1)
+    let second = Task { try await request.run(in: context(2)) }
+    await script.contexts.wait(for: 2)
+    gate.open()
+    #expect(try await Set([first.value, second.value]) == [1, 2])
+  }
+
+  @Test("Two deduplicated requests that were made apart share nothing")
+  func apart() async throws {
+    let script = gated()
+    let requests = [
+      OpenQuery(script: script).deduplicated(), OpenQuery(script: script).deduplicated(),
+    ]
+    let runs = requests.map { request in Task { try await request.run(in: context()) } }
+    await script.contexts.wait(for: 2)
+    gate.open()
+    for run in runs { _ = try await run.value }
+  }
+
+  @Test("A clock of the request's own keeps no two runs apart")
+  func clock() async throws {
+    let script = gated()
+    let request = OpenQuery(script: script).clock(ManualClock()).deduplicated()
+    let first = Task { try await request.run(in: context()) }
+    await script.contexts.wait(for: 1)
+    let second = Task { try await request.run(in: context()) }
+    await comparisons.wait(for: 1)
+    gate.open()
+    #expect(try await [first.value, second.value] == [1, 1])
+  }
+
+  @Test("A predicate decides which runs are one, and is asked with the older context first")
+  func predicate() async throws {
+    let script = gated()
+    let asked = EventLog<[Int]>()
+    let request = TypedQuery(script: script).deduplicated { old, new in
+      asked.append([old.fixtureNumber, new.fixtureNumber])
+      return old.fixtureNumber % 2 == new.fixtureNumber % 2
+    }
+    let first = Task { try await request.run(in: .number(1)) }
+    await script.contexts.wait(for: 1)
+    let second = Task { try await request.run(in: .number(2)) }
+    await script.contexts.wait(for: 2)
+    let third = Task { try await request.run(in: .number(3)) }
+    await asked.wait(for: 2)
+    gate.open()
+    #expect(try await [first.value, second.value, third.value] == [1, 2, 1])
+    #expect(asked.values.prefix(2) == [[1, 2], [1, 3]])
+    #expect(script.attempts == 2)
+  }
+
+  @Test("Everybody who waits hears every yield, until he leaves")
+  func yields() async throws {
+    let script = gated()
+    let request = OpenQuery(script: script).deduplicated()
+    let (one, other) = (EventLog<Int>(), EventLog<Int>())
+    func run(_ log: EventLog<Int>) -> Task<Int, any Error> {
+      Task {
+        try await request.run(
+          in: context(), with: OperationContinuation { log.append((try? $0.get()) ?? 0) })
+      }
+    }
+    let first = run(one)
+    await one.wait(for: 1)
+    let second = run(other)
+    await comparisons.wait(for: 1)
+    first.cancel()
+    await #expect(throws: CancellationError.self) { try await first.value }
+    gate.open()
+    #expect(try await second.value == 1)
+    #expect(one.values == [-1])
+    #expect(other.values == [-2])
+  }
+
+  @Test("A caller that is cancelled leaves at once, and the others have the value")
+  func lease() async throws {
+    let script = gated()
+    let request = OpenQuery(script: script).deduplicated()
+    let first = Task { try await request.run(in: context()) }
+    await script.contexts.wait(for: 1)
+    let second = Task { try await request.run(in: context()) }
+    await comparisons.wait(for: 1)
+    first.cancel()
+    await #expect(throws: CancellationError.self) { try await first.value }
+    #expect(cancellations.count == 0)
+    gate.open()
+    #expect(try await second.value == 1)
+  }
+
+  @Test("The run is cancelled when the last caller has left, and a new one begins anew")
+  func lastLease() async throws {
+    let script = gated()
+    let request = OpenQuery(script: script).deduplicated()
+    let callers = (0..<2).map { _ in Task { try await request.run(in: context()) } }
+    await script.contexts.wait(for: 1)
+    await comparisons.wait(for: 1)
+    for caller in callers { caller.cancel() }
+    for caller in callers {
+      await #expect(throws: CancellationError.self) { try await caller.value }
+    }
+    await cancellations.wait(for: 1)
+    #expect(try await request.run(in: context()) == 2)
+  }
+
+  @Test("A typed caller that is cancelled gets what the run ends with")
+  func typedLease() async throws {
+    let script = gated()
+    let request = TypedQuery(script: script).deduplicated()
+    let caller = Task { try await request.run(in: context()) }
+    await script.contexts.wait(for: 1)
+    caller.cancel()
+    #expect(try await caller.value == 1)
+    #expect(cancellations.count == 1)
+  }
+
+  @Test("Hundreds of callers, half of them cancelled, make one run", arguments: 0..<20)
+  func many(round: Int) async throws {
+    let (gate, joined) = (AsyncGate(), EventLog<Void>())
+    let script = Script { attempt, _, _ in
+      await gate.wait()
+      return .success(attempt)
+    }
+    let request = OpenQuery(script: script).deduplicated { _, _ in joined.append(()) > 0 }
+    let callers = (0..<200).map { _ in Task { try await request.run() } }
+    await joined.wait(for: 199)
+    for caller in callers.prefix(100) { caller.cancel() }
+    for caller in callers.prefix(100) {
+      await #expect(throws: CancellationError.self) { try await caller.value }
+    }
+    gate.open()
+    for caller in callers.suffix(100) { #expect(try await caller.value == 1) }
+    #expect(script.attempts == 1)
+  }
+
+  @Test("In a store a rule of the request takes the place of the client's")
+  func store() async throws {
+    var defaults = OperationDefaults.testing
+    defaults.isDeduplicated = false
+    let client = OperationClient(defaults: defaults)
+    let script = gated()
+    let store = client.store(for: OpenQuery(script: script).deduplicated())
+    let first = Task { try await store.run() }
+    await script.contexts.wait(for: 1)
+    let second = Task { try await store.run() }
+    while store.leaseCount < 2 { await Task.yield() }
+    gate.open()
+    #expect(try await [first.value, second.value] == [1, 1])
+    #expect(script.attempts == 1)
+  }
+
+  @Test("A predicate decides in a store as well, with no lock held")
+  func storePredicate() async throws {
+    let script = gated()
+    let stores = EventLog<OperationStore<QueryState<Int, Refused>>>()
+    let store = OperationClient(defaults: .testing).store(
+      for: TypedQuery(script: script).deduplicated { old, new in
+        stores.values.first?.isLoading == true && old.fixtureNumber == new.fixtureNumber
+      })
+    stores.append(store)
+    let runs = [7, 7, 8].map { number in Task { try await store.run(using: .number(number)) } }
+    while store.leaseCount < 3 { await Task.yield() }
+    await script.contexts.wait(for: 2)
+    gate.open()
+    for run in runs { _ = try await run.value }
+    #expect(script.contexts.values.map(\.fixtureNumber).sorted() == [7, 8])
+  }
+}

@@ -1,0 +1,47 @@
+import Operation
+import Testing
+
+@Suite("logDuration") struct LogDurationTests {
+  private let clock = ManualClock()
+  private let log = EventLog<String>()
+
+  @Test("A success is logged with its time by the clock of the context, however it is run")
+  func success() async throws {
+    let context = OperationContext.timed(by: clock)
+    let client = OperationClient(defaults: .testing, clock: clock)
+    let script = Script()
+    let query = OpenQuery(script: script).delay(for: .seconds(2)).logDuration { log.append($0) }
+    let runs = [
+      Task { try await query.run(in: context) },
+      Task { try await client.store(for: query).run() },
+      Task {
+        try await PlainRequest(script: script).delay(for: .seconds(2))
+          .logDuration("plain") { log.append($0) }.run(in: context)
+      },
+    ]
+    await clock.sleepers(atLeast: 3)
+    await clock.advance(by: .seconds(2))
+    for run in runs { _ = try await run.value }
+    #expect(log.count == 3)
+    #expect(log.values.contains("plain succeeded after 2.0 s"))
+    #expect(log.values.filter { $0.contains("OpenQuery") && $0.contains("2.0 s") }.count == 2)
+  }
+
+  @Test("A failure is logged with what it is, and goes on with its type")
+  func failure() async {
+    func run() async throws(Refused) -> Int {
+      try await TypedQuery(script: Script(failures: 9)).logDuration("q") { log.append($0) }
+        .run(in: .timed(by: clock))
+    }
+    await #expect(throws: Refused(attempt: 1)) { try await run() }
+    #expect(log.values == ["q failed after 0.0 s: Refused(attempt: 1)"])
+  }
+
+  @Test("Below a retry each attempt is logged, above it the whole")
+  func retry() async throws {
+    _ = try await OpenQuery(script: Script(failures: 1)).logDuration("one") { log.append($0) }
+      .retry(limit: 1).backoff(.noBackoff).logDuration("all") { log.append($0) }
+      .run(in: .timed(by: clock))
+    #expect(log.values.map { $0.prefix(9) } == ["one faile", "one succe", "all succe"])
+  }
+}

@@ -1,0 +1,193 @@
+import Operation
+import Testing
+
+@Suite("timeout", .timeLimit(.minutes(1))) struct TimeoutTests {
+  private let clock = ManualClock()
+  private var context: OperationContext { .timed(by: clock) }
+
+  /// A script that hears of no cancellation, and ends when the gate is opened.
+  private func deaf(_ gate: AsyncGate) -> Script {
+    Script { attempt, _, yield in
+      await gate.wait()
+      yield(.success(-attempt))
+      return .success(attempt)
+    }
+  }
+
+  @Test("A run that is in time gives what it gives, and leaves nobody waiting")
+  func inTime() async throws {
+    let script = Script()
+    #expect(
+      try await OpenQuery(script: script).timeout(after: .seconds(1)).run(in: context) == 1)
+    #expect(
+      try await PlainRequest(script: script).timeout(after: .seconds(1)).run(in: context) == 2)
+    await #expect(throws: Refused(attempt: 1)) {
+      try await TypedQuery(script: Script(failures: 1)).timeout(after: .seconds(1))
+        .run(in: context)
+    }
+    #expect(clock.sleeperCount == 0)
+  }
+
+  @Test("A deaf request is left at once when its time is over, and told that it is cancelled")
+  func deafRequest() async throws {
+    let gate = AsyncGate()
+    let cancellations = EventLog<Bool>()
+    let script = Script { attempt, _, _ in
+      await gate.wait()
+      cancellations.append(Task.isCancelled)
+      return .success(attempt)
+    }
+    let run = Task {
+      try await OpenQuery(script: script).timeout(after: .seconds(5)).run(in: context)
+    }
+    await clock.sleepers(atLeast: 1)
+    await script.contexts.wait(for: 1)
+    await clock.advance(by: .seconds(5))
+    let error = await #expect(throws: OperationTimeoutError.self) { try await run.value }
+    #expect(error?.duration == .seconds(5))
+    #expect(error?.description.contains("5.0 seconds") == true)
+    gate.open()
+    await cancellations.wait(for: 1)
+    #expect(cancellations.values == [true])
+  }
+
+  @Test("What a request yields after its time is dropped")
+  func lateYields() async throws {
+    let gate = AsyncGate()
+    let yields = EventLog<Int>()
+    let over = EventLog<Void>()
+    let script = Script { attempt, _, yield in
+      yield(.success(10))
+      await gate.wait()
+      yield(.success(20))
+      over.append(())
+      return .success(attempt)
+    }
+    let run = Task {
+      let continuation = OperationContinuation<Int, any Error> { result in
+        if let value = try? result.get() { yields.append(value) }
+      }
+      return try await TypedQuery(script: script).timeout(after: .seconds(1))
+        .run(in: context, with: continuation)
+    }
+    await clock.sleepers(atLeast: 1)
+    await yields.wait(for: 1)
+    await clock.advance(by: .seconds(1))
+    await #expect(throws: OperationTimeoutError.self) { try await run.value }
+    gate.open()
+    await over.wait(for: 1)
+    #expect(yields.values == [10])
+  }
+
+  @Test("A caller that is cancelled leaves a deaf request at once")
+  func cancelledCaller() async {
+    let gate = AsyncGate()
+    let script = deaf(gate)
+    let run = Task {
+      try await OpenPlainRequest(script: script).timeout(after: .seconds(1)).run(in: context)
+    }
+    await script.contexts.wait(for: 1)
+    await clock.sleepers(atLeast: 1)
+    run.cancel()
+    await #expect(throws: CancellationError.self) { try await run.value }
+    #expect(clock.sleeperCount == 0)
+    gate.open()
+  }
+
+  @Test("Below a retry, each attempt has the time for itself")
+  func belowRetry() async {
+    let gate = AsyncGate()
+    let script = deaf(gate)
+    let run = Task {
+      try await OpenQuery(script: script).timeout(after: .seconds(2)).retry(limit: 2)
+        .backoff(.noBackoff).run(in: context)
+    }
+    for attempt in 1...3 {
+      await script.contexts.wait(for: attempt)
+      await clock.sleepers(atLeast: 1)
+      await clock.advance(by: .seconds(2))
+    }
+    await #expect(throws: OperationTimeoutError.self) { try await run.value }
+    #expect(script.contexts.values.map(\.operationRetryIndex) == [0, 1, 2])
+    gate.open()
+  }
+
+  @Test("Above a retry, all attempts and waits share the time")
+  func aboveRetry() async {
+    let script = Script(failures: 99)
+    let run = Task {
+      try await TypedQuery(script: script).retry(limit: 9).backoff(.constant(.seconds(2)))
+        .timeout(after: .seconds(5)).run(in: context)
+    }
+    for _ in 0..<2 {
+      await clock.sleepers(atLeast: 2)
+      await clock.advance(by: .seconds(2))
+    }
+    await clock.sleepers(atLeast: 2)
+    await clock.advance(by: .seconds(1))
+    await #expect(throws: OperationTimeoutError.self) { try await run.value }
+    #expect(script.attempts == 3)
+    #expect(clock.sleeperCount == 0)
+  }
+
+  @Test("In a store a timeout is a failure of the run, and a typed failure becomes any error")
+  func store() async throws {
+    let gate = AsyncGate()
+    let script = deaf(gate)
+    let client = OperationClient(defaults: .testing, clock: clock)
+    let store: OperationStore<QueryState<Int, any Error>> = client.store(
+      for: TypedQuery(script: script).timeout(after: .seconds(1)))
+    let run = Task { try await store.run() }
+    await script.contexts.wait(for: 1)
+    await clock.sleepers(atLeast: 1)
+    await clock.advance(by: .seconds(1))
+    await #expect(throws: OperationTimeoutError.self) { try await run.value }
+    #expect(store.error is OperationTimeoutError)
+    #expect(!store.isLoading && store.currentValue == nil)
+    gate.open()
+    #expect(try await store.run() == 2)
+  }
+
+  @Test("A query with a timeout is of the same kind as the query")
+  func sameKind() {
+    func state<Request: QueryRequest>(of: Request) -> Request.State.Type { Request.State.self }
+    let script = Script()
+    let open = OpenQuery(script: script).timeout(after: .seconds(1))
+    #expect(state(of: open) == QueryState<Int, any Error>.self)
+    let client = OperationClient(defaults: .testing)
+    #expect(client.store(for: OpenQuery(script: script)) === client.store(for: open))
+    let typed = TypedQuery(script: script).timeout(after: .seconds(1)).retry(limit: 1)
+    #expect(state(of: typed) == QueryState<Int, any Error>.self)
+  }
+
+  @Test("A negative timeout is reported, and leaves no time")
+  func negative() async {
+    let gate = AsyncGate()
+    let script = deaf(gate)
+    let reported = await issues { OpenQuery(script: script).timeout(after: .seconds(-1)) }
+    #expect(reported.issues.map(\.kind) == [.invalidValue])
+    await #expect(throws: OperationTimeoutError.self) {
+      try await reported.output.run(in: context)
+    }
+    gate.open()
+  }
+
+  @Test("A race between the work and its time ends once, whoever wins", arguments: 0..<200)
+  func race(round: Int) async throws {
+    let script = Script { attempt, context, _ in
+      try? await context.operationClock.sleep(for: .seconds(1))
+      return .success(attempt)
+    }
+    let run = Task {
+      try await TypedQuery(script: script).timeout(after: .seconds(1)).run(in: context)
+    }
+    await clock.sleepers(atLeast: 2)
+    await clock.advance(by: .seconds(1))
+    do {
+      #expect(try await run.value == 1)
+    } catch {
+      #expect(error is OperationTimeoutError)
+    }
+    #expect(clock.sleeperCount == 0)
+  }
+}

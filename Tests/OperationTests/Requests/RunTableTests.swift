@@ -1,0 +1,116 @@
+import Testing
+
+@testable import Operation
+
+@Suite("RunTable") struct RunTableTests {
+  private typealias Table = RunTable<Int, any Error, Int>
+
+  /// A driver that nobody asks.
+  private final class Driver: TaskDriver {
+    func enter(_ task: TaskCore<Int, any Error>, configuration: OperationTaskConfiguration) {}
+    func leave(_ id: OperationTaskID) {}
+    func cancel(_ id: OperationTaskID) {}
+  }
+
+  private func insert(
+    _ number: Int, into table: inout Table, awaiters: Int = 1, handles: Int = 0,
+    isObserved: Bool = false, isStarted: Bool = true
+  ) -> OperationTaskID {
+    let core = TaskCore(driver: Driver())
+    table.insert(
+      Table.Record(
+        core: core, context: .number(number), awaiters: awaiters, handles: handles,
+        isHeldByObservers: isObserved, isStarted: isStarted, payload: number))
+    return core.id
+  }
+
+  private func joined(_ admission: Table.Admission) -> OperationTaskID? {
+    if case .join(let core) = admission { core.id } else { nil }
+  }
+
+  private func isNew(_ admission: Table.Admission) -> Bool {
+    if case .new = admission { true } else { false }
+  }
+
+  private func asked(_ admission: Table.Admission) -> [OperationTaskID]? {
+    if case .ask(let candidates) = admission { candidates.map(\.id) } else { nil }
+  }
+
+  private let rules: [Deduplication] = [.never, .equivalentContexts, .by { _, _ in true }]
+
+  @Test("The first run is new by every rule")
+  func empty() {
+    for rule in rules { #expect(isNew(Table().admit(.number(1), rule: rule, verdict: nil))) }
+  }
+
+  @Test("Equivalent contexts join the run that is there, the oldest of several")
+  func equivalent() {
+    var table = Table()
+    let first = insert(1, into: &table)
+    _ = insert(1, into: &table)
+    let rule = Deduplication.equivalentContexts
+    #expect(joined(table.admit(.number(1), rule: rule, verdict: nil)) == first)
+    #expect(isNew(table.admit(.number(2), rule: rule, verdict: nil)))
+    #expect(isNew(table.admit(.number(1), rule: .never, verdict: nil)))
+  }
+
+  @Test("A predicate is asked about every run that is there, and asked again about new ones")
+  func predicate() {
+    var table = Table()
+    let first = insert(1, into: &table)
+    let rule = Deduplication.by { $0.fixtureNumber == $1.fixtureNumber }
+    let admission = table.admit(.number(2), rule: rule, verdict: nil)
+    #expect(asked(admission) == [first])
+    guard case .ask(let candidates) = admission else { return }
+    let verdict = rule.verdict(on: .number(2), among: candidates) as Table.Verdict
+    #expect(verdict.match == nil)
+    #expect(isNew(table.admit(.number(2), rule: rule, verdict: verdict)))
+    let second = insert(2, into: &table)
+    #expect(asked(table.admit(.number(2), rule: rule, verdict: verdict)) == [first, second])
+  }
+
+  @Test("A run that ended while the predicate was asked is not joined")
+  func endedMeanwhile() {
+    var table = Table()
+    let first = insert(1, into: &table)
+    let second = insert(2, into: &table)
+    let verdict = Table.Verdict(asked: [first, second], match: first)
+    let rule = Deduplication.by { _, _ in true }
+    #expect(joined(table.admit(.number(1), rule: rule, verdict: verdict)) == first)
+    _ = table.remove(first)
+    #expect(asked(table.admit(.number(1), rule: rule, verdict: verdict)) == [second])
+    _ = table.remove(second)
+    #expect(isNew(table.admit(.number(1), rule: rule, verdict: verdict)))
+    #expect(table.isEmpty)
+  }
+
+  @Test(
+    "A run stays while somebody holds it",
+    arguments: [
+      (1, 0, false, true, 0, false), (0, 0, true, true, 1, false), (0, 0, true, true, 0, true),
+      (0, 1, false, false, 0, false), (0, 1, false, true, 0, true), (0, 0, false, true, 5, true),
+      (0, 0, false, false, 5, true), (2, 1, true, false, 1, false),
+    ])
+  func holding(
+    awaiters: Int, handles: Int, isObserved: Bool, isStarted: Bool, observers: Int, isFree: Bool
+  ) {
+    var table = Table()
+    let id = insert(
+      1, into: &table, awaiters: awaiters, handles: handles, isObserved: isObserved,
+      isStarted: isStarted)
+    #expect((table.removeIfFree(id, observerCount: observers) != nil) == isFree)
+    #expect(table.isEmpty == isFree)
+    #expect((table[id] == nil) == isFree)
+  }
+
+  @Test("What is not there is neither changed nor removed")
+  func unknown() {
+    var table = Table()
+    let id = insert(1, into: &table)
+    #expect(table.remove(id)?.payload == 1)
+    table.update(id) { $0.awaiters += 1 }
+    #expect(table.remove(id) == nil)
+    #expect(table.removeIfFree(id, observerCount: 0) == nil)
+    #expect(table.count == 0)
+  }
+}

@@ -1,0 +1,111 @@
+import Operation
+
+/// What the requests of the tests fail with.
+struct Refused: Error, Hashable {
+  var attempt = 0
+}
+
+/// What the requests of a test do, and in which contexts they were asked to.
+final class Script: Sendable {
+  typealias Answer =
+    @Sendable (Int, OperationContext, Continuation) async -> Result<Int, Refused>
+  typealias Continuation = @Sendable (Result<Int, Refused>) -> Void
+
+  /// The context of each attempt.
+  let contexts = EventLog<OperationContext>()
+  private let answer: Answer
+
+  /// Answers with the number of the attempt, beginning with 1.
+  init(_ answer: @escaping Answer) {
+    self.answer = answer
+  }
+
+  /// Fails for a while, and then gives the number of the attempt.
+  convenience init(failures: Int = 0) {
+    self.init { attempt, _, _ in
+      attempt <= failures ? .failure(Refused(attempt: attempt)) : .success(attempt)
+    }
+  }
+
+  var attempts: Int { contexts.count }
+
+  func run(
+    in context: OperationContext, yield: @escaping Continuation
+  ) async -> Result<Int, Refused> {
+    await answer(contexts.append(context), context, yield)
+  }
+}
+
+/// A query whose failure is any error.
+struct OpenQuery: QueryRequest {
+  let script: Script
+  var path: OperationPath = ["open"]
+
+  func fetch(
+    in context: OperationContext, with continuation: OperationContinuation<Int, any Error>
+  ) async throws -> Int {
+    try await script.run(in: context) { continuation.yield(with: $0.mapError { $0 }) }.get()
+  }
+}
+
+/// A query that fails with one type of error only.
+struct TypedQuery: QueryRequest {
+  let script: Script
+  var path: OperationPath = ["typed"]
+
+  func fetch(
+    in context: OperationContext, with continuation: OperationContinuation<Int, Refused>
+  ) async throws(Refused) -> Int {
+    try await script.run(in: context) { continuation.yield(with: $0) }.get()
+  }
+}
+
+/// A request that no store can keep.
+struct PlainRequest: OperationRequest {
+  let script: Script
+
+  func run(
+    isolation: isolated (any Actor)?, in context: OperationContext,
+    with continuation: OperationContinuation<Int, Refused>
+  ) async throws(Refused) -> Int {
+    try await script.run(in: context) { continuation.yield(with: $0) }.get()
+  }
+}
+
+/// A request that no store can keep, whose failure is any error.
+struct OpenPlainRequest: OperationRequest {
+  let script: Script
+
+  func run(
+    isolation: isolated (any Actor)?, in context: OperationContext,
+    with continuation: OperationContinuation<Int, any Error>
+  ) async throws -> Int {
+    try await script.run(in: context) { continuation.yield(with: $0.mapError { $0 }) }.get()
+  }
+}
+
+extension OperationContext {
+  /// A context whose waits end when `clock` says so.
+  static func timed(by clock: any OperationClock) -> OperationContext {
+    var context = OperationContext()
+    context.operationClock = clock
+    return context
+  }
+
+  /// A value that can be compared, and is 0 unless written.
+  var fixtureNumber: Int {
+    get { self[FixtureNumberKey.self] }
+    set { self[FixtureNumberKey.self] = newValue }
+  }
+
+  /// A context that says one number.
+  static func number(_ number: Int) -> OperationContext {
+    var context = OperationContext()
+    context.fixtureNumber = number
+    return context
+  }
+
+  private enum FixtureNumberKey: Key {
+    static var defaultValue: Int { 0 }
+  }
+}

@@ -1,0 +1,243 @@
+import FoundationEssentials
+import Operation
+import Testing
+
+struct Item: Identifiable, Hashable, Codable, Sendable {
+  var id: Int
+  var text = ""
+}
+
+@Suite("IdentifiedArray") struct IdentifiedArrayTests {
+  private func items(_ ids: Int...) -> IdentifiedArrayOf<Item> {
+    IdentifiedArray(ids.map { Item(id: $0) })
+  }
+
+  @Test("Elements stand in the order in which they came")
+  func order() {
+    var array = items(3, 1, 2)
+    array.append(Item(id: 0))
+    array.append(contentsOf: [Item(id: 9), Item(id: 8)])
+    #expect(array.ids == [3, 1, 2, 0, 9, 8])
+    #expect(array.map(\.id) == [3, 1, 2, 0, 9, 8])
+    #expect(array[1] == Item(id: 1))
+    #expect(array.first?.id == 3)
+    #expect(array.last?.id == 8)
+    #expect(array.index(id: 2) == 2)
+    #expect(array.index(id: 7) == nil)
+    #expect(IdentifiedArrayOf<Item>().isEmpty)
+  }
+
+  @Test(
+    "An element whose identifier is there takes its place, whichever way it comes in",
+    arguments: [3, 40])
+  func replacing(count: Int) {
+    let new = Item(id: 1, text: "new")
+    let old = IdentifiedArrayOf<Item>((0..<count).map { Item(id: $0) })
+    let ways: [(String, (inout IdentifiedArrayOf<Item>) -> Void)] = [
+      ("append", { $0.append(new) }),
+      ("append(contentsOf:)", { $0.append(contentsOf: [new]) }),
+      ("insert", { $0.insert(new, at: 0) }),
+      ("subscript(id:)", { $0[id: 1] = new }),
+      ("subscript(index)", { $0[1] = new }),
+      ("subscript(index), member", { $0[1].text = "new" }),
+      ("init", { $0 = IdentifiedArray(Array($0) + [new]) }),
+      ("map", { $0 = $0.map { $0.id == 1 ? new : $0 } }),
+    ]
+    for (name, change) in ways {
+      var array = old
+      change(&array)
+      #expect(array.ids == Array(0..<count), "\(name)")
+      #expect(array[id: 1]?.text == "new", "\(name)")
+      #expect(array.count == count, "\(name)")
+    }
+    let literal: IdentifiedArrayOf<Item> = [Item(id: 1), Item(id: 2), new]
+    #expect(literal.ids == [1, 2])
+    #expect(literal[0].text == "new")
+  }
+
+  @Test("An element set at a position takes the place of the one with its identifier")
+  func settingAtAPosition() {
+    var array = items(0, 1, 2, 3)
+    array[3] = Item(id: 1, text: "new")
+    #expect(array.ids == [0, 1, 2])
+    #expect(array[1].text == "new")
+    array[0] = Item(id: 9)
+    #expect(array.ids == [9, 1, 2])
+    #expect(array[id: 0] == nil)
+    #expect(array[id: 9] == Item(id: 9))
+  }
+
+  @Test("Setting by identifier appends, replaces and removes")
+  func settingByIdentifier() {
+    var array = items(1, 2)
+    array[id: 3] = Item(id: 3)
+    array[id: 1] = nil
+    array[id: 7] = nil
+    #expect(array.ids == [2, 3])
+    array[id: 2]?.text = "new"
+    #expect(array[0].text == "new")
+  }
+
+  @Test("Elements go in and out in the middle, and are found afterwards", arguments: [4, 60])
+  func middle(count: Int) {
+    var array = IdentifiedArrayOf<Item>((0..<count).map { Item(id: $0) })
+    array.insert(Item(id: -1), at: 2)
+    #expect(array.ids == [0, 1, -1] + Array(2..<count))
+    #expect(array.remove(id: 1) == Item(id: 1))
+    #expect(array.remove(id: 1) == nil)
+    #expect(array.remove(at: 1) == Item(id: -1))
+    #expect(array.ids == [0] + Array(2..<count))
+    for (position, id) in array.ids.enumerated() { #expect(array.index(id: id) == position) }
+  }
+
+  @Test("A position outside of the array stands for the nearest end")
+  func insertOutside() {
+    var array = items(1, 2)
+    array.insert(Item(id: 3), at: 100)
+    array.insert(Item(id: 0), at: -5)
+    #expect(array.ids == [0, 1, 2, 3])
+  }
+
+  @Test("Several elements go from the front, from the end, or by a predicate", arguments: [5, 50])
+  func removingSeveral(count: Int) {
+    let all = IdentifiedArrayOf<Item>((0..<count).map { Item(id: $0) })
+    var array = all
+    array.removeFirst(2)
+    array.removeLast(1)
+    #expect(array.ids == Array(2..<count - 1))
+    #expect(array.index(id: 2) == 0)
+    array.removeAll { $0.id % 2 == 0 }
+    #expect(array.ids == Array(2..<count - 1).filter { $0 % 2 == 1 })
+    #expect(array.index(id: 3) == 0)
+    array.removeFirst(1_000)
+    #expect(array.isEmpty)
+    array.removeLast(-1)
+    #expect(array.isEmpty)
+    array = all
+    array.removeLast(1_000)
+    #expect(array.isEmpty)
+    #expect(array[id: 0] == nil)
+  }
+
+  @Test("Mapping elements to elements keeps the kind of array, and to others does not")
+  func mapping() {
+    let array = items(1, 2)
+    let mapped: IdentifiedArrayOf<Item> = array.map { Item(id: $0.id, text: "x") }
+    #expect(mapped.ids == [1, 2])
+    #expect(mapped[id: 2]?.text == "x")
+    let texts: [String] = mapped.map(\.text)
+    #expect(texts == ["x", "x"])
+    #expect(array.map { _ in Item(id: 5) }.ids == [5])
+  }
+
+  @Test("Arrays are equal when they have equal elements in one order")
+  func equality() {
+    #expect(items(1, 2) == items(1, 2))
+    #expect(items(1, 2) != items(2, 1))
+    #expect(items(1, 2) != items(1))
+    #expect(items(1, 2) != [Item(id: 1), Item(id: 2, text: "x")])
+    var grown = IdentifiedArrayOf<Item>((0..<50).map { Item(id: $0) })
+    grown.removeLast(48)
+    #expect(grown == items(0, 1))
+    #expect(grown.hashValue == items(0, 1).hashValue)
+    #expect(items(1).description == [Item(id: 1)].description)
+  }
+
+  @Test("An array is written as an array, and read with each identifier once")
+  func coding() throws {
+    let array = items(2, 1)
+    let data = try JSONEncoder().encode(array)
+    #expect(try JSONDecoder().decode([Item].self, from: data) == Array(array))
+    #expect(try JSONDecoder().decode(IdentifiedArrayOf<Item>.self, from: data) == array)
+    let twice = try JSONEncoder().encode([Item(id: 1), Item(id: 2), Item(id: 1, text: "new")])
+    let read = try JSONDecoder().decode(IdentifiedArrayOf<Item>.self, from: twice)
+    #expect(read.ids == [1, 2])
+    #expect(read[0].text == "new")
+  }
+}
+
+@Suite("IdentifiedArray at length") struct IdentifiedArrayScaleTests {
+  /// The best of several times for some look-ups and replacements in an array of this length.
+  private func time(count: Int) -> Duration {
+    var array = IdentifiedArrayOf<Item>((0..<count).map { Item(id: $0) })
+    let clock = ContinuousClock()
+    return (0..<7).map { _ in
+      clock.measure {
+        var found = 0
+        for step in 0..<2_000 {
+          let id = step &* 7_919 % count
+          found &+= array[id: id]?.id ?? 0
+          array.append(Item(id: id))
+        }
+        precondition(found > 0)
+      }
+    }.min() ?? .zero
+  }
+
+  @Test("Look-ups and replacements among ten thousand take no longer than among a hundred")
+  func constantLookup() {
+    let small = time(count: 100)
+    let large = time(count: 10_000)
+    #expect(large < small * 12, "100: \(small), 10,000: \(large)")
+  }
+
+  @Test("Random changes leave what they leave in a plain array", arguments: 0..<20)
+  func randomModel(run: Int) {
+    let seed = UInt64.random(in: 0...UInt64.max)
+    var random = SplitMix(seed: seed)
+    var array = IdentifiedArrayOf<Item>()
+    var model: [Item] = []
+    for step in 0..<400 {
+      let item = Item(id: Int.random(in: 0..<60, using: &random), text: "\(step)")
+      let present = model.firstIndex { $0.id == item.id }
+      switch Int.random(in: 0..<6, using: &random) {
+      case 0, 1:
+        array.append(item)
+        if let present { model[present] = item } else { model.append(item) }
+      case 2:
+        let position = Int.random(in: 0...model.count, using: &random)
+        array.insert(item, at: position)
+        if let present { model[present] = item } else { model.insert(item, at: position) }
+      case 3:
+        array.remove(id: item.id)
+        if let present { model.remove(at: present) }
+      case 4 where !model.isEmpty:
+        let position = Int.random(in: 0..<model.count, using: &random)
+        array[position] = item
+        if let present {
+          model[present] = item
+          if present != position { model.remove(at: position) }
+        } else {
+          model[position] = item
+        }
+      default:
+        let count = Int.random(in: 0...1, using: &random)
+        array.removeFirst(count)
+        model.removeFirst(min(count, model.count))
+      }
+      #expect(Array(array) == model, "seed \(seed), step \(step)")
+      let isFound = model.enumerated().allSatisfy { array.index(id: $1.id) == $0 }
+      #expect(isFound, "seed \(seed), step \(step)")
+      let isGone = (0..<60).allSatisfy { id in
+        (array[id: id] != nil) == model.contains { $0.id == id }
+      }
+      #expect(isGone, "seed \(seed), step \(step)")
+    }
+  }
+}
+
+/// S. Vigna's SplitMix64: random numbers that a seed brings back.
+struct SplitMix: RandomNumberGenerator {
+  private var state: UInt64
+
+  init(seed: UInt64) {
+    state = seed
+  }
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    var mixed = (state ^ (state >> 30)) &* 0xBF58_476D_1CE4_E5B9
+    mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+    return mixed ^ (mixed >> 31)
+  }
+}

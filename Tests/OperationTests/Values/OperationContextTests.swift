@@ -1,0 +1,203 @@
+import Testing
+
+@testable import Operation
+
+private final class Reference: Sendable {}
+
+extension OperationContext {
+  fileprivate var region: String {
+    get { self[RegionKey.self] }
+    set { self[RegionKey.self] = newValue }
+  }
+
+  fileprivate var limit: Int? {
+    get { self[LimitKey.self] }
+    set { self[LimitKey.self] = newValue }
+  }
+
+  fileprivate var reference: Reference? {
+    get { self[ReferenceKey.self] }
+    set { self[ReferenceKey.self] = newValue }
+  }
+
+  private enum RegionKey: Key {
+    static var defaultValue: String { "eu" }
+  }
+
+  private enum LimitKey: Key {
+    static var defaultValue: Int? { 5 }
+  }
+
+  private enum ReferenceKey: Key {
+    static var defaultValue: Reference? { nil }
+  }
+}
+
+@Suite("OperationContext") struct OperationContextTests {
+  @Test("A key that nothing was written under gives its default")
+  func defaults() {
+    let context = OperationContext()
+    #expect(context.region == "eu")
+    #expect(context.limit == 5)
+    #expect(context.operationRun == nil)
+    #expect(context.operationClient == nil)
+    #expect(context.operationClock is SystemClock)
+    #expect(context.operationRetryIndex == 0)
+    #expect(context.operationMaxRetries == 0)
+    #expect(context.isLastRetryAttempt)
+  }
+
+  @Test("The last value that was written under a key is the one that counts")
+  func overwriting() {
+    var context = OperationContext()
+    context.region = "us"
+    context.limit = 7
+    context.region = "asia"
+    #expect(context.region == "asia")
+    #expect(context.limit == 7)
+  }
+
+  @Test("A written nil is a value, and not the default")
+  func writtenNil() {
+    var context = OperationContext()
+    context.limit = nil
+    #expect(context.limit == nil)
+  }
+
+  @Test("A copy is a value of its own from the first write on")
+  func copies() {
+    var original = OperationContext()
+    original.region = "us"
+    original.limit = 1
+    var copy = original
+    copy.region = "asia"
+    #expect(original.region == "us")
+    #expect(copy.region == "asia")
+    original.limit = 2
+    #expect(copy.limit == 1)
+  }
+
+  @Test("Ten thousand writes of one key are no more than one")
+  func writesDoNotGrow() {
+    var context = OperationContext()
+    context.limit = 1
+    for number in 0..<10_000 { context.region = "\(number)" }
+    #expect(context.region == "9999")
+    #expect(context.limit == 1)
+    #expect(context.writtenKeyCount == 2)
+  }
+
+  @Test("A context over another one says what it says, and for the rest what the other one does")
+  func over() {
+    var base = OperationContext()
+    base.region = "us"
+    base.limit = 1
+    var top = OperationContext()
+    top.region = "asia"
+    #expect(top.over(base).region == "asia")
+    #expect(top.over(base).limit == 1)
+    #expect(base.over(top).region == "us")
+    #expect(OperationContext().over(base).region == "us")
+    #expect(base.over(OperationContext()).limit == 1)
+    #expect(base.over(base).isEquivalent(to: base))
+    #expect(top.over(base).writtenKeyCount == 2)
+  }
+
+  @Test("A copy that was written keeps what it says over a base that was written later")
+  func overDescendant() {
+    var base = OperationContext()
+    base.region = "us"
+    var top = base
+    top.limit = 9
+    base.limit = 1
+    base.fixtureNumber = 4
+    let merged = top.over(base)
+    #expect(merged.region == "us")
+    #expect(merged.limit == 9)
+    #expect(merged.fixtureNumber == 4)
+    #expect(merged.writtenKeyCount == 3)
+  }
+
+  @Test("Settings, attempt and run stay those of the base")
+  func overKeepsSettings() {
+    var base = OperationContext()
+    base.settings.values.retryLimit = 3
+    base.attempt.index = 1
+    base.runIdentity = OperationRun.Identity(id: .next(), cause: .poll)
+    var top = OperationContext()
+    top.settings.values.retryLimit = 9
+    top.settings.values.isStored = true
+    let merged = top.over(base)
+    #expect(merged.settings.values.retryLimit == 3)
+    #expect(!merged.settings.values.isStored)
+    #expect(merged.operationRetryIndex == 1)
+    #expect(merged.operationRun?.cause == .poll)
+  }
+
+  @Test("Contexts are equivalent when equal values, or the very same, were written")
+  func equivalence() {
+    #expect(OperationContext().isEquivalent(to: OperationContext()))
+    #expect(OperationContext.number(1).isEquivalent(to: .number(1)))
+    #expect(!OperationContext.number(1).isEquivalent(to: .number(2)))
+    #expect(!OperationContext.number(1).isEquivalent(to: OperationContext()))
+    #expect(!OperationContext().isEquivalent(to: .number(1)))
+  }
+
+  @Test("The order of the writes does not matter to equivalence")
+  func equivalenceOrder() {
+    var one = OperationContext.number(1)
+    one.region = "us"
+    var other = OperationContext()
+    other.region = "us"
+    other.fixtureNumber = 1
+    #expect(one.isEquivalent(to: other))
+    other.limit = nil
+    #expect(!one.isEquivalent(to: other))
+    #expect(!other.isEquivalent(to: one))
+  }
+
+  @Test("One object written into two contexts makes them equivalent, two objects do not")
+  func equivalenceOfObjects() {
+    let reference = Reference()
+    var one = OperationContext()
+    one.reference = reference
+    let copy = one
+    #expect(copy.isEquivalent(to: one))
+    let clock = ManualClock()
+    #expect(OperationContext.timed(by: clock).isEquivalent(to: .timed(by: clock)))
+    #expect(!OperationContext.timed(by: clock).isEquivalent(to: .timed(by: ManualClock())))
+  }
+
+  @Test("A context inside a run names the run, its cause and its context")
+  func operationRun() async throws {
+    let script = Script()
+    let task = OperationStore.detached(query: OpenQuery(script: script)).runTask(using: .number(4))
+    try await task.runIfNeeded()
+    let run = try #require(script.contexts.values.first?.operationRun)
+    #expect(run.id == task.id)
+    #expect(run.cause == .fetch)
+    #expect(run.context.fixtureNumber == 4)
+    _ = try await OpenQuery(script: script).run()
+    let second = try #require(script.contexts.values.last?.operationRun)
+    #expect(second.id > run.id)
+  }
+
+  @Test("A context of one request brings none of its settings into another's run")
+  func settingsStay() async throws {
+    let clock = ManualClock()
+    let inner = Script(failures: 1)
+    let outer = Script()
+    let client = OperationClient(defaults: .testing, clock: clock)
+    let store = client.store(for: OpenQuery(script: inner).retry(limit: 1).backoff(.noBackoff))
+    _ = try await OpenQuery(script: outer).retry(limit: 9).run(in: .number(3))
+    let foreign = try #require(outer.contexts.values.first)
+    #expect(foreign.operationMaxRetries == 9)
+    #expect(try await store.run(using: foreign) == 2)
+    #expect(inner.contexts.values.map(\.operationMaxRetries) == [1, 1])
+    #expect(inner.contexts.values.map(\.fixtureNumber) == [3, 3])
+    let third = Script(failures: 9)
+    await #expect(throws: Refused(attempt: 1)) {
+      try await OpenQuery(script: third).run(in: foreign)
+    }
+  }
+}

@@ -1,0 +1,158 @@
+import Operation
+import Testing
+
+@Suite("OperationTask.schedule(after:)", .timeLimit(.minutes(1))) struct OperationTaskScheduleTests
+{
+  private typealias Store = OperationStore<QueryState<Int, any Error>>
+
+  private func store(_ log: EventLog<String>, _ name: String, fails: Bool = false) -> Store {
+    let script = Script { attempt, _, _ in
+      log.append("\(name) begins")
+      await Task.yield()
+      log.append("\(name) ends")
+      return fails ? .failure(Refused()) : .success(attempt)
+    }
+    return .detached(query: OpenQuery(script: script))
+  }
+
+  @Test("A task begins when the one before it has ended, which is started if need be")
+  func after() async throws {
+    let log = EventLog<String>()
+    let first = store(log, "a").runTask()
+    let second = store(log, "b").runTask()
+    second.schedule(after: first)
+    try await second.runIfNeeded()
+    #expect(log.values == ["a begins", "a ends", "b begins", "b ends"])
+    #expect(first.isFinished)
+  }
+
+  @Test("A task that fails lets the next one go on as well")
+  func afterFailure() async throws {
+    let log = EventLog<String>()
+    let first = store(log, "a", fails: true).runTask()
+    let second = store(log, "b").runTask()
+    second.schedule(after: first)
+    #expect(try await second.runIfNeeded() == 1)
+    await #expect(throws: Refused()) { try await first.runIfNeeded() }
+  }
+
+  @Test("A task waits for all of a sequence")
+  func afterSeveral() async throws {
+    let log = EventLog<String>()
+    let before = ["a", "b", "c"].map { store(log, $0).runTask() }
+    let last = store(log, "d").runTask()
+    last.schedule(after: before)
+    try await last.runIfNeeded()
+    #expect(log.values.suffix(2) == ["d begins", "d ends"])
+    #expect(log.count == 8)
+  }
+
+  @Test("A task that another one waits for stays scheduled when its last copy goes")
+  func keptByTheOther() async throws {
+    let log = EventLog<String>()
+    let (one, other) = (store(log, "a"), store(log, "b"))
+    let task = other.runTask()
+    do {
+      let first = one.runTask()
+      task.schedule(after: first)
+    }
+    #expect(one.isLoading)
+    try await task.runIfNeeded()
+    #expect(log.values == ["a begins", "a ends", "b begins", "b ends"])
+    #expect(!one.isLoading && !other.isLoading)
+  }
+
+  @Test("A task that is dropped lets go of the one that it was to wait for")
+  func droppedTogether() {
+    let log = EventLog<String>()
+    let (one, other) = (store(log, "a"), store(log, "b"))
+    do {
+      let task = other.runTask()
+      task.schedule(after: one.runTask())
+      #expect(one.isLoading && other.isLoading)
+    }
+    #expect(!one.isLoading && !other.isLoading)
+    #expect(log.count == 0)
+  }
+
+  @Test("A cycle is reported and not made, and both tasks run")
+  func cycle() async throws {
+    let log = EventLog<String>()
+    let first = store(log, "a").runTask()
+    let second = store(log, "b").runTask()
+    let reported = await issues {
+      first.schedule(after: second)
+      second.schedule(after: first)
+      second.schedule(after: second)
+    }
+    #expect(reported.issues.map(\.kind) == [.scheduleCycle, .scheduleCycle])
+    #expect(reported.issues[0].message.contains("\(first.id)"))
+    #expect(reported.issues[0].message.contains("\(second.id)"))
+    async let one = first.runIfNeeded()
+    async let two = second.runIfNeeded()
+    _ = try await (one, two)
+    #expect(log.values == ["b begins", "b ends", "a begins", "a ends"])
+  }
+
+  @Test("A cycle over a mapped task is found as well")
+  func cycleOverMap() async {
+    let log = EventLog<String>()
+    let first = store(log, "a").runTask()
+    let second = store(log, "b").runTask()
+    let reported = await issues {
+      first.schedule(after: second.map { "\($0)" })
+      second.map { $0 + 1 }.schedule(after: first)
+    }
+    #expect(reported.issues.count == 1)
+  }
+
+  @Test("Scheduling a task that was started changes nothing, and is no cycle later")
+  func afterStart() async throws {
+    let log = EventLog<String>()
+    let first = store(log, "a").runTask()
+    try await first.runIfNeeded()
+    let second = store(log, "b").runTask()
+    let reported = await issues {
+      first.schedule(after: second)
+      second.schedule(after: first)
+    }
+    #expect(reported.issues.isEmpty)
+    try await second.runIfNeeded()
+  }
+
+  @Test("A task that is cancelled while it waits for another one never runs its request")
+  func cancelWhileWaiting() async throws {
+    let gate = AsyncGate()
+    let first = Script { attempt, _, _ in
+      await gate.wait()
+      return .success(attempt)
+    }
+    let second = Script()
+    let before = Store.detached(query: OpenQuery(script: first)).runTask()
+    let store = Store.detached(query: OpenQuery(script: second))
+    let task = store.runTask()
+    task.schedule(after: before)
+    let holding = Task { try await before.runIfNeeded() }
+    let awaiting = Task { try await task.runIfNeeded() }
+    await first.contexts.wait(for: 1)
+    task.cancel()
+    await #expect(throws: CancellationError.self) { try await awaiting.value }
+    gate.open()
+    _ = try await holding.value
+    // A second run of the store comes behind whatever the first would still do.
+    _ = try await store.run()
+    #expect(second.attempts == 1)
+  }
+
+  @Test("Chains of tasks run from their beginning to their end", arguments: 0..<100)
+  func chains(round: Int) async throws {
+    let log = EventLog<String>()
+    let tasks = (0..<5).map { store(log, "\($0)").runTask() }
+    for (task, before) in zip(tasks.dropFirst(), tasks) { task.schedule(after: before) }
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for task in tasks.shuffled() { group.addTask { _ = try await task.runIfNeeded() } }
+      try await group.waitForAll()
+    }
+    #expect(log.values == (0..<5).flatMap { ["\($0) begins", "\($0) ends"] })
+  }
+}

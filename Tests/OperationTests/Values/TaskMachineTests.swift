@@ -1,0 +1,192 @@
+import Testing
+
+@testable import Operation
+
+/// The waiters and the outputs of the machine are numbers here.
+@Suite("TaskMachine") struct TaskMachineTests {
+  typealias Machine = TaskMachine<Int, Int>
+
+  private static let task = Task<Void, Never> {}
+  private let one = OperationTaskID.next()
+  private let other = OperationTaskID.next()
+
+  private static func machine(_ events: (inout Machine) -> Void...) -> Machine {
+    var machine = Machine()
+    for event in events { event(&machine) }
+    return machine
+  }
+
+  private static let scheduled = machine()
+  private static let launching = machine { _ = $0.start() }
+  private static let running = machine({ _ = $0.start() }, { _ = $0.attach(task) })
+  private static let ended = machine({ _ = $0.start() }, { _ = $0.end(with: 1) })
+  private static let all = [scheduled, launching, running, ended]
+
+  private func suspends(_ wait: Machine.Wait) -> Bool {
+    if case .suspend = wait { true } else { false }
+  }
+
+  private func output(_ wait: Machine.Wait) -> Int?? {
+    if case .resume(let output) = wait { output } else { nil }
+  }
+
+  @Test("A task is started once, and not after its end", arguments: [0, 1, 2, 3])
+  func start(state: Int) {
+    var machine = Self.all[state]
+    #expect(machine.start() == (state == 0))
+    #expect(machine.start() == false)
+    #expect(machine.progress.hasStarted)
+  }
+
+  @Test("A Swift task that is handed in is kept while the task runs", arguments: [0, 1, 2, 3])
+  func attach(state: Int) {
+    var machine = Self.all[state]
+    #expect(machine.attach(Self.task) == false)
+    let cancelled = machine.cancel(with: 2).cancelled
+    #expect((cancelled == Self.task) == (state == 1 || state == 2))
+  }
+
+  @Test("A Swift task that comes after the cancellation is cancelled at once", arguments: [0, 1])
+  func attachLate(hasOutput: Int) {
+    var machine = Self.launching
+    #expect(machine.cancel(with: hasOutput == 1 ? 5 : nil).cancelled == nil)
+    #expect(machine.attach(Self.task) == true)
+  }
+
+  @Test(
+    "A cancellation with an output ends the task, unless it has ended", arguments: [0, 1, 2, 3])
+  func cancelWithOutput(state: Int) {
+    var machine = Self.all[state]
+    let isOver = machine.isEnded
+    _ = machine.wait(one, waiter: 7)
+    #expect(machine.cancel(with: 2).resumed == (isOver ? [] : [7]))
+    #expect(machine.output == (isOver ? 1 : 2))
+    #expect(machine.progress.isCancelled == !isOver)
+    #expect(machine.cancel(with: 3).resumed == [])
+    #expect(machine.output == (isOver ? 1 : 2))
+    #expect(machine.end(with: 4) == [])
+  }
+
+  @Test("A cancellation without an output leaves the waiters waiting", arguments: [0, 1, 2, 3])
+  func cancelWithoutOutput(state: Int) {
+    var machine = Self.all[state]
+    let isOver = machine.isEnded
+    _ = machine.wait(one, waiter: 7)
+    #expect(machine.cancel(with: nil).resumed == [])
+    #expect(machine.isEnded == isOver)
+    #expect(machine.progress.isCancelled == !isOver)
+    #expect(machine.end(with: 4) == (isOver ? [] : [7]))
+    #expect(machine.output == (isOver ? 1 : 4))
+  }
+
+  @Test("The end resumes everybody who waits, once", arguments: [0, 1, 2, 3])
+  func end(state: Int) {
+    var machine = Self.all[state]
+    let isOver = machine.isEnded
+    _ = machine.wait(one, waiter: 7)
+    _ = machine.wait(other, waiter: 8)
+    #expect(machine.waiterCount == (isOver ? 0 : 2))
+    #expect(machine.end(with: 4).sorted() == (isOver ? [] : [7, 8]))
+    #expect(machine.end(with: 5) == [])
+    #expect(machine.output == (isOver ? 1 : 4))
+    #expect(machine.waiterCount == 0)
+  }
+
+  @Test("Whoever waits suspends before the end, and has the output after it", arguments: 0...3)
+  func wait(state: Int) {
+    var machine = Self.all[state]
+    let wait = machine.wait(one, waiter: 7)
+    #expect(suspends(wait) == (state < 3))
+    #expect(output(wait) == (state < 3 ? nil : .some(.some(1))))
+  }
+
+  @Test("A wait that is cancelled before it begins does not suspend", arguments: 0...3)
+  func tombstone(state: Int) {
+    var machine = Self.all[state]
+    #expect(machine.cancelWait(one) == nil)
+    let wait = machine.wait(one, waiter: 7)
+    #expect(!suspends(wait))
+    #expect(output(wait) == (state < 3 ? .some(nil) : .some(.some(1))))
+    #expect(suspends(machine.wait(other, waiter: 8)) == (state < 3))
+  }
+
+  @Test("A wait that is cancelled while it lasts ends, and the others go on", arguments: 0...2)
+  func cancelWait(state: Int) {
+    var machine = Self.all[state]
+    _ = machine.wait(one, waiter: 7)
+    _ = machine.wait(other, waiter: 8)
+    #expect(machine.cancelWait(one) == 7)
+    #expect(machine.cancelWait(one) == nil)
+    #expect(machine.end(with: 4) == [8])
+    #expect(machine.cancelWait(other) == nil)
+  }
+}
+
+@Suite("TaskMachine, every short sequence") struct TaskMachineSequenceTests {
+  private enum Event: CaseIterable {
+    case start, attach, cancelWithOutput, cancel, end, wait, waitOther, cancelWait
+  }
+
+  /// What a sequence of events has done so far.
+  private struct Trace {
+    var machine = TaskMachine<Int, Int>()
+    var starts = 0
+    var suspended: [Int: Int] = [:]
+    var resumed: [Int: Int] = [:]
+    var output: Int?
+    var events: [Event] = []
+  }
+
+  private static let task = Task<Void, Never> {}
+  private static let ids = (OperationTaskID.next(), OperationTaskID.next())
+
+  private func apply(_ event: Event, to trace: inout Trace) {
+    trace.events.append(event)
+    var resumed: [Int] = []
+    switch event {
+    case .start: trace.starts += trace.machine.start() ? 1 : 0
+    case .attach: _ = trace.machine.attach(Self.task)
+    case .cancelWithOutput: resumed = trace.machine.cancel(with: trace.events.count).resumed
+    case .cancel: resumed = trace.machine.cancel(with: nil).resumed
+    case .end: resumed = trace.machine.end(with: trace.events.count)
+    case .wait: wait(1, Self.ids.0, &trace)
+    case .waitOther: wait(2, Self.ids.1, &trace)
+    case .cancelWait: resumed = trace.machine.cancelWait(Self.ids.0).map { [$0] } ?? []
+    }
+    for waiter in resumed { trace.resumed[waiter, default: 0] += 1 }
+  }
+
+  private func wait(_ waiter: Int, _ id: OperationTaskID, _ trace: inout Trace) {
+    if case .suspend = trace.machine.wait(id, waiter: waiter) { trace.suspended[waiter] = 1 }
+  }
+
+  private func isSound(_ trace: Trace) -> Bool {
+    let waiting = trace.suspended.keys.filter { trace.resumed[$0] == nil }.count
+    return trace.starts <= 1
+      && trace.resumed.allSatisfy { $1 == 1 && trace.suspended[$0] != nil }
+      && trace.machine.waiterCount == waiting
+      && (!trace.machine.isEnded || waiting == 0)
+      && (trace.output == nil || trace.machine.output == trace.output)
+  }
+
+  @Test("Whatever comes in whatever order, nobody is resumed twice, and nobody is forgotten")
+  func everySequence() {
+    var open = [Trace()]
+    var failures: [[Event]] = []
+    var count = 0
+    while let trace = open.popLast() {
+      for event in Event.allCases {
+        let isWait = event == .wait || event == .waitOther
+        if isWait, trace.events.contains(event) { continue }
+        var next = trace
+        apply(event, to: &next)
+        if !isSound(next) { failures.append(next.events) }
+        next.output = next.machine.output
+        count += 1
+        if next.events.count < 5 { open.append(next) }
+      }
+    }
+    #expect(count > 10_000)
+    #expect(failures.isEmpty, "\(failures.prefix(3))")
+  }
+}
