@@ -7,7 +7,8 @@ import Testing
   func pages() async throws {
     let client = OperationClient(defaults: .testing)
     let request = Paginated(
-      path: ["numbers"], initialPageId: 0, nextPageId: { page, _ in page.id < 2 ? page.id + 1 : nil },
+      path: ["numbers"], initialPageId: 0,
+      nextPageId: { page, _ in page.id < 2 ? page.id + 1 : nil },
       previousPageId: { page, _ in page.id > -1 ? page.id - 1 : nil }
     ) { paging, _ in [paging.pageId] }
     let fallback = PaginatedPages<Int, [Int]>([PaginatedPage(id: 9, value: [9])])

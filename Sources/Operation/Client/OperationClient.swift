@@ -169,11 +169,13 @@ extension OperationContext {
     static var defaultValue: WeakClient { WeakClient(nil) }
   }
 
-  private final class WeakClient: Sendable {
+  private final class WeakClient: Sendable, Equatable {
     weak let client: OperationClient?
 
     init(_ client: OperationClient?) {
       self.client = client
     }
+
+    static func == (lhs: WeakClient, rhs: WeakClient) -> Bool { lhs.client === rhs.client }
   }
 }

@@ -60,7 +60,10 @@ extension OperationBackoffFunction {
   public func jittered(
     using random: @escaping @Sendable () -> Double = { Double.random(in: 0..<1) }
   ) -> Self {
-    Self { self($0).scaled(by: 0.5 + min(max(random(), 0), 1) / 2) }
+    Self {
+      let random = random()
+      return self($0).scaled(by: random.isNaN ? 1 : 0.5 + min(max(random, 0), 1) / 2)
+    }
   }
 
   /// Waits no longer than `limit`.

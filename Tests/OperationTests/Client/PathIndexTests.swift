@@ -7,7 +7,7 @@ import Testing
     "It agrees with a list of paths after any sequence of insertions and removals",
     arguments: 0..<20)
   func agreesWithList(seed: UInt64) {
-    var generator = SplitMix(state: seed)
+    var generator = SplitMix(seed: seed)
     var index = PathIndex<Int>()
     var list: [(path: OperationPath, value: Int)] = []
     for step in 0..<300 {
@@ -61,17 +61,5 @@ import Testing
 
   private static func median(_ sample: () -> Double) -> Double {
     (0..<7).map { _ in sample() }.sorted()[3]
-  }
-}
-
-struct SplitMix: RandomNumberGenerator {
-  var state: UInt64
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9e37_79b9_7f4a_7c15
-    var z = state
-    z = (z ^ (z >> 30)) &* 0xbf58_476d_1ce4_e5b9
-    z = (z ^ (z >> 27)) &* 0x94d0_49bb_1331_11eb
-    return z ^ (z >> 31)
   }
 }

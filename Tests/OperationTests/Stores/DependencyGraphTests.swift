@@ -56,7 +56,7 @@ import Testing
   @Test(
     "In random graphs the order has every reader once and after what it reads", arguments: 0..<200)
   func randomGraphs(seed: UInt64) {
-    var generator = SplitMix(state: seed)
+    var generator = SplitMix(seed: seed)
     var graph = DependencyGraph()
     let count = Int.random(in: 1...12, using: &generator)
     var edges: [Int: Set<Int>] = [:]
