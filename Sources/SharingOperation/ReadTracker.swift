@@ -6,7 +6,7 @@ import Synchronization
 /// The lock guards the table; comparisons run without it.
 final class ReadTracker<State: OperationState>: Sendable {
   struct Read: Sendable {
-    let hasChanged: @Sendable (State, State) -> Bool
+    let hasChanged: @Sendable (StateStep<State>) -> Bool
     let tell: @Sendable () -> Void
   }
 
@@ -18,9 +18,9 @@ final class ReadTracker<State: OperationState>: Sendable {
     reads.withLock { $0[key] = read }
   }
 
-  /// The readers of what differs between two states.
-  func affected(by old: State, _ new: State) -> [Read] {
-    all.filter { $0.hasChanged(old, new) }
+  /// The readers of what differs in one of the steps.
+  func affected(by steps: [StateStep<State>]) -> [Read] {
+    steps.isEmpty ? [] : all.filter { steps.contains(where: $0.hasChanged) }
   }
 
   var all: [Read] { reads.withLock { Array($0.values) } }

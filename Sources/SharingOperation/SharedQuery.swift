@@ -25,9 +25,9 @@ public struct SharedQuery<State: OperationState>: Sendable {
   private let anchor: SharedQueryAnchor<State.StoredState>
   let projection: Projection<State>
 
+  // In the body of the type, because only there it serves `@SharedQuery<State> var x`.
   /// Creates a wrapper with nothing behind it yet: its value is the empty one, and to run it throws
   /// ``SharedQueryError/unbacked``.
-  // In the body of the type, because only there it serves `@SharedQuery<State> var x`.
   public init() where State: ValueInitializedState {
     self.init(SharedQueryCore(.empty, client: .shared), .identity)
   }
@@ -41,7 +41,12 @@ public struct SharedQuery<State: OperationState>: Sendable {
 
   /// The value that the state shows.
   public var wrappedValue: State.StateValue {
-    core.access(MemberKey(\State.StoredState.currentValue), hasChanged: valueHasChanged)
+    let areEqual = Equality<State.StateValue>.comparison
+    core.access(MemberKey(\State.StoredState.currentValue)) { [projection] step in
+      guard let areEqual else { return step.hasNewValue }
+      return !areEqual(
+        projection.value(step.old.currentValue), projection.value(step.new.currentValue))
+    }
     return projection.value(core.binding.currentValue)
   }
 
@@ -53,35 +58,40 @@ public struct SharedQuery<State: OperationState>: Sendable {
     dynamicMember keyPath: any KeyPath<State, Member> & Sendable
   ) -> Member {
     let areEqual = Equality<Member>.comparison
-    core.access(MemberKey(keyPath)) { [projection] old, new in
+    core.access(MemberKey(keyPath)) { [projection] step in
       guard let areEqual else { return true }
       return !areEqual(
-        projection.state(old)[keyPath: keyPath], projection.state(new)[keyPath: keyPath])
+        projection.state(step.old)[keyPath: keyPath], projection.state(step.new)[keyPath: keyPath])
     }
     return projection.state(core.binding.state)[keyPath: keyPath]
   }
 
   /// The whole state.
   public var state: State {
-    core.access(MemberKey(\State.StoredState.self)) { _, _ in true }
+    core.access(MemberKey(\State.StoredState.self)) { _ in true }
     return projection.state(core.binding.state)
   }
 
+  /// The value that the state shows, as the property itself gives it.
+  public var currentValue: State.StateValue { wrappedValue }
+
   /// What went wrong last; `nil` once a value has come.
   public var error: State.Failure? {
-    core.access(MemberKey(\State.StoredState.error)) { old, new in
-      old.errorUpdateCount != new.errorUpdateCount || (old.error == nil) != (new.error == nil)
-    }
+    core.access(MemberKey(\State.StoredState.error)) { $0.hasNewError }
     return projection.state(core.binding.state).error
   }
 }
 
-/// Whether a reader of the value has to be told.
-@Sendable
-private func valueHasChanged<State: OperationState>(_ old: State, _ new: State) -> Bool {
-  if let areEqual = Equality<State.StateValue>.comparison {
-    return !areEqual(old.currentValue, new.currentValue)
+/// What can be told of values and failures that cannot be compared.
+extension StateStep {
+  fileprivate var hasNewValue: Bool {
+    !isSameStore || old.valueUpdateCount != new.valueUpdateCount
+      || old.valueLastUpdatedAt != new.valueLastUpdatedAt
   }
-  return old.valueUpdateCount != new.valueUpdateCount
-    || old.valueLastUpdatedAt != new.valueLastUpdatedAt
+
+  fileprivate var hasNewError: Bool {
+    if old.error == nil, new.error == nil { return false }
+    return !isSameStore || old.errorUpdateCount != new.errorUpdateCount
+      || (old.error == nil) != (new.error == nil)
+  }
 }

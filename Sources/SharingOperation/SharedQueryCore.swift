@@ -28,6 +28,8 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
     guard let binding = store.map(Binding.store) ?? empty.map(Binding.none) else { return }
     guard let change = machine.commit({ $0.bind(binding) }) else { return }
     change.subscription?.cancel()
+    let seen = [change.left.state, binding.state]
+    machine.withLock { $0.glimpse(seen) }
     if let store {
       follow(store, epoch: change.epoch)
     } else {
@@ -43,8 +45,8 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
   }
 
   private func receive(_ state: State, epoch: Int) {
-    guard let old = machine.withLock({ $0.receive(state, epoch: epoch) }) else { return }
-    for read in tracker.affected(by: old, state) { read.tell() }
+    let steps = machine.withLock { $0.receive(state, epoch: epoch) }
+    for read in tracker.affected(by: steps) { read.tell() }
   }
 
   /// Binds to what the values of another wrapper give.
@@ -64,8 +66,8 @@ extension SharedQueryCore {
   /// Where the registrar keeps the readers of one member.
   private subscript(member key: MemberKey) -> Bool { false }
 
-  /// Notes that a member is read; `hasChanged` tells whether two states differ in it.
-  func access(_ key: MemberKey, hasChanged: @escaping @Sendable (State, State) -> Bool) {
+  /// Notes that a member is read; `hasChanged` tells whether a step changes it.
+  func access(_ key: MemberKey, hasChanged: @escaping @Sendable (StateStep<State>) -> Bool) {
     let keyPath = \SharedQueryCore[member: key]
     registrar.access(self, keyPath: keyPath)
     tracker.note(
