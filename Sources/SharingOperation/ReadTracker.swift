@@ -26,19 +26,26 @@ final class ReadTracker<State: OperationState>: Sendable {
   var all: [Read] { reads.withLock { Array($0.values) } }
 }
 
-/// A member of a state, as a key.
+/// A member of a state, or what is behind the wrapper, as a key.
 struct MemberKey: Sendable, Hashable {
-  private let keyPath: any AnyKeyPath & Sendable
+  /// `nil` for what is behind the wrapper.
+  private let keyPath: (any AnyKeyPath & Sendable)?
 
   init(_ keyPath: any AnyKeyPath & Sendable) {
     self.keyPath = keyPath
   }
 
+  private init() {
+    keyPath = nil
+  }
+
+  static var binding: MemberKey { MemberKey() }
+
   static func == (lhs: MemberKey, rhs: MemberKey) -> Bool {
-    lhs.keyPath as AnyKeyPath == rhs.keyPath as AnyKeyPath
+    lhs.keyPath as AnyKeyPath? == rhs.keyPath as AnyKeyPath?
   }
 
   func hash(into hasher: inout Hasher) {
-    hasher.combine(keyPath as AnyKeyPath)
+    hasher.combine(keyPath as AnyKeyPath?)
   }
 }

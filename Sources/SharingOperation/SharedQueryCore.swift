@@ -30,6 +30,7 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
     change.subscription?.cancel()
     let seen = [change.left.state, binding.state]
     machine.withLock { $0.glimpse(seen) }
+    tell(.binding)
     if let store {
       follow(store, epoch: change.epoch)
     } else {
@@ -73,6 +74,11 @@ extension SharedQueryCore {
     tracker.note(
       key,
       ReadTracker.Read(hasChanged: hasChanged) { [weak self] in self?.tell(key) })
+  }
+
+  /// Notes that it is read what is behind the wrapper.
+  func accessBinding() {
+    access(.binding) { _ in false }
   }
 
   private func tell(_ key: MemberKey) {
