@@ -23,6 +23,8 @@ public import Operation
 @dynamicMemberLookup
 public struct SharedQuery<State: OperationState>: Sendable {
   private let anchor: SharedQueryAnchor<State.StoredState>
+  /// `nil` in a projected value.
+  private let place: SharedQueryPlace<State.StoredState>?
   let projection: Projection<State>
 
   // In the body of the type, because only there it serves `@SharedQuery<State> var x`.
@@ -34,7 +36,14 @@ public struct SharedQuery<State: OperationState>: Sendable {
 
   init(_ core: SharedQueryCore<State.StoredState>, _ projection: Projection<State>) {
     anchor = SharedQueryAnchor(core)
+    place = SharedQueryPlace(core)
     self.projection = projection
+  }
+
+  private init(projecting wrapper: SharedQuery) {
+    anchor = wrapper.anchor
+    place = nil
+    projection = wrapper.projection
   }
 
   var core: SharedQueryCore<State.StoredState> { anchor.core }
@@ -51,7 +60,7 @@ public struct SharedQuery<State: OperationState>: Sendable {
   }
 
   /// The wrapper itself, through which everything else about the request is reached.
-  public var projectedValue: SharedQuery<State> { self }
+  public var projectedValue: SharedQuery<State> { SharedQuery(projecting: self) }
 
   /// A member of the state.
   public subscript<Member: Sendable>(

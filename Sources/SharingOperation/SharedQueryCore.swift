@@ -59,6 +59,10 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
   func retire() {
     upstream.withLock { $0.take() }?.cancel()
     machine.withLock { $0.retire() }?.cancel()
+    tellEverybody()
+  }
+
+  func tellEverybody() {
     for read in tracker.all { read.tell() }
   }
 }
@@ -114,7 +118,24 @@ extension SharedQueryCore {
   }
 }
 
-/// What the copies of a wrapper hold; with the last of them the wrapper is gone.
+/// What the properties hold that the wrapper stands in, and what else is a whole copy of it; with
+/// the last of them those who read it are told.
+///
+/// A projected value has the anchor alone: one that is still about, for a fetch that is under way,
+/// does not keep readers from hearing that another wrapper stands in the property.
+final class SharedQueryPlace<State: OperationState>: Sendable {
+  private let core: SharedQueryCore<State>
+
+  init(_ core: SharedQueryCore<State>) {
+    self.core = core
+  }
+
+  deinit {
+    core.tellEverybody()
+  }
+}
+
+/// What all copies of a wrapper hold; with the last of them the wrapper is gone.
 final class SharedQueryAnchor<State: OperationState>: Sendable {
   let core: SharedQueryCore<State>
 
