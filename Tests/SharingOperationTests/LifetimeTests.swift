@@ -4,7 +4,7 @@ import Testing
 
 @testable import SharingOperation
 
-@Suite struct Lifetime {
+@Suite(.timeLimit(.minutes(1))) struct Lifetime {
   let client = OperationClient.quiet()
 
   struct Holder: Sendable {
@@ -110,7 +110,7 @@ import Testing
   }
 }
 
-@Suite struct AutomaticRuns {
+@Suite(.timeLimit(.minutes(1))) struct AutomaticRuns {
   @Test("Making a wrapper of a stale store runs it, and the wrapper holds the lease")
   func runs() async {
     let started = Door()

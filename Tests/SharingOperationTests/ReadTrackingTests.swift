@@ -2,7 +2,7 @@ import Observation
 import SharingOperation
 import Testing
 
-@Suite struct ReadTracking {
+@Suite(.timeLimit(.minutes(1))) struct ReadTracking {
   let client = OperationClient.quiet()
 
   @Test("A reader of the value is told of a new value, once")

@@ -2,7 +2,7 @@ import SharingOperation
 import Synchronization
 import Testing
 
-@Suite struct WrapperStreams {
+@Suite(.timeLimit(.minutes(1))) struct WrapperStreams {
   let client = OperationClient.quiet()
 
   func store(_ number: Int) -> OperationStore<NumberQuery.State> {
