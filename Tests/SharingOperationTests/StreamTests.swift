@@ -27,14 +27,30 @@ import Testing
     #expect(await values.next() == .some([4]))
   }
 
-  @Test("Values of a wrapper with a default show the default, and do not repeat it")
+  @Test("Values of a wrapper with a default begin with the default")
   func defaultedValues() async {
     let wrapper = SharedQuery(NumberQuery(number: 1), default: [], client: client)
     var values = wrapper.projectedValue.values.makeAsyncIterator()
     #expect(await values.next() == .some([]))
-    store(1).currentValue = []
     store(1).currentValue = [1]
     #expect(await values.next() == .some([1]))
+  }
+
+  @Test("A value that is equal to the one before is not said again, not even by another store")
+  func noRepeats() {
+    let wrapper = SharedQuery(NumberQuery(number: 1), default: [], client: client)
+    let said = Log<[Int]>()
+    let subscription = wrapper.projectedValue.values.source.subscribe { signal in
+      if case .element(let value) = signal { said.append(value) }
+    }
+    store(1).currentValue = []
+    store(1).currentValue = [1]
+    store(1).currentValue = [1]
+    store(2).currentValue = [1]
+    wrapper.projectedValue.bind(to: NumberQuery(number: 2))
+    store(2).currentValue = [2]
+    #expect(said.elements == [[], [1], [2]])
+    withExtendedLifetime(subscription) {}
   }
 
   @Test("States are those of the store that is behind")

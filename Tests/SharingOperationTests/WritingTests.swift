@@ -1,3 +1,4 @@
+import Glibc
 import Observation
 import SharingOperation
 import Synchronization
@@ -25,7 +26,10 @@ import Testing
     let wrapper = SharedQuery(NumberQuery(number: 1), default: [], client: client)
     await onThreads(8) { thread in
       for number in 0..<50 {
-        wrapper.projectedValue.withLock { $0.append(thread * 50 + number) }
+        wrapper.projectedValue.withLock { numbers in
+          sched_yield()
+          numbers.append(thread * 50 + number)
+        }
       }
     }
     #expect(wrapper.wrappedValue.sorted() == Array(0..<400))
