@@ -19,6 +19,10 @@ public import Operation
 /// flag. The wrapper subscribes to its store once, however often it is copied, and until its last
 /// copy is gone or replaced; then those who read it are told. The members of the state are members
 /// of the projected value.
+///
+/// - Important: When another wrapper is assigned in a class, `onChange` is called while the property
+///   is being written, and Swift ends the program if it reads the property there and then. Read it
+///   in a task, or use ``bind(to:)``, behind which everything can be read at once.
 @propertyWrapper
 @dynamicMemberLookup
 public struct SharedQuery<State: OperationState>: Sendable {

@@ -141,6 +141,13 @@ import Testing
     wrapper.resetState()
   }
 
+  @Test("A wrapper of a request with a failure of its own throws that it is unbacked, too")
+  func typedFailure() async {
+    let wrapper = SharedQuery<QueryState<Int, Refusal>>().projectedValue
+    let run: () async throws(any Error) -> Int = { try await wrapper.fetch() }
+    await #expect(throws: SharedQueryError.unbacked) { try await run() }
+  }
+
   @Test("A write has the empty value, and is reported and dropped")
   func writes() {
     let wrapper = SharedQuery<NumberQuery.State>()
