@@ -35,7 +35,7 @@ import Testing
   func assigningWhileFetching() async throws {
     let started = Door()
     let release = Door()
-    let model = Model()
+    let model = OperationClient.withCurrent(client) { Model() }
     let slow = Query(path: ["slow"]) { _ -> [Int] in
       started.open()
       await release.passed()
