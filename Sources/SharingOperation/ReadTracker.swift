@@ -6,17 +6,25 @@ import Synchronization
 /// The lock guards the table; comparisons run without it.
 final class ReadTracker<State: OperationState>: Sendable {
   struct Read: Sendable {
+    /// Where the registrar keeps the readers; made once, because that costs more than to find it.
+    let keyPath: any KeyPath<SharedQueryCore<State>, Bool> & Sendable
     let hasChanged: @Sendable (StateStep<State>) -> Bool
-    let tell: @Sendable () -> Void
   }
 
   private let reads = Mutex<[MemberKey: Read]>([:])
 
-  func note(_ key: MemberKey, _ read: @autoclosure () -> Read) {
-    if reads.withLock({ $0[key] != nil }) { return }
-    let read = read()
-    reads.withLock { $0[key] = read }
+  /// What is known of the reads of a member; made by the first of them.
+  func read(_ key: MemberKey, orNote make: () -> Read) -> Read {
+    if let read = read(of: key) { return read }
+    let read = make()
+    return reads.withLock { reads in
+      if let present = reads[key] { return present }
+      reads[key] = read
+      return read
+    }
   }
+
+  func read(of key: MemberKey) -> Read? { reads.withLock { $0[key] } }
 
   /// The readers of what differs in one of the steps.
   func affected(by steps: [StateStep<State>]) -> [Read] {
@@ -26,26 +34,32 @@ final class ReadTracker<State: OperationState>: Sendable {
   var all: [Read] { reads.withLock { Array($0.values) } }
 }
 
-/// A member of a state, or what is behind the wrapper, as a key.
-struct MemberKey: Sendable, Hashable {
-  /// `nil` for what is behind the wrapper.
-  private let keyPath: (any AnyKeyPath & Sendable)?
+/// What can be read through a wrapper.
+///
+/// What is read most has a case of its own, because a key path of a generic type is made anew each
+/// time that it is named.
+enum MemberKey: Sendable, Hashable {
+  /// What is behind the wrapper.
+  case binding
+  case state
+  case value
+  case error
+  case member(HashableKeyPath)
+}
+
+/// A member of a state, as a key.
+struct HashableKeyPath: Sendable, Hashable {
+  private let keyPath: any AnyKeyPath & Sendable
 
   init(_ keyPath: any AnyKeyPath & Sendable) {
     self.keyPath = keyPath
   }
 
-  private init() {
-    keyPath = nil
-  }
-
-  static var binding: MemberKey { MemberKey() }
-
-  static func == (lhs: MemberKey, rhs: MemberKey) -> Bool {
-    lhs.keyPath as AnyKeyPath? == rhs.keyPath as AnyKeyPath?
+  static func == (lhs: HashableKeyPath, rhs: HashableKeyPath) -> Bool {
+    lhs.keyPath as AnyKeyPath == rhs.keyPath as AnyKeyPath
   }
 
   func hash(into hasher: inout Hasher) {
-    hasher.combine(keyPath as AnyKeyPath?)
+    hasher.combine(keyPath as AnyKeyPath)
   }
 }

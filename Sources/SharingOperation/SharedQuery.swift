@@ -54,11 +54,13 @@ public struct SharedQuery<State: OperationState>: Sendable {
 
   /// The value that the state shows.
   public var wrappedValue: State.StateValue {
-    let areEqual = Equality<State.StateValue>.comparison
-    core.access(MemberKey(\State.StoredState.currentValue)) { [projection] step in
-      guard let areEqual else { return step.hasNewValue }
-      return !areEqual(
-        projection.value(step.old.currentValue), projection.value(step.new.currentValue))
+    core.access(.value) { [projection] in
+      let areEqual = Equality<State.StateValue>.comparison
+      return { step in
+        guard let areEqual else { return step.hasNewValue }
+        return !areEqual(
+          projection.value(step.old.currentValue), projection.value(step.new.currentValue))
+      }
     }
     return projection.value(core.binding.currentValue)
   }
@@ -70,18 +72,21 @@ public struct SharedQuery<State: OperationState>: Sendable {
   public subscript<Member: Sendable>(
     dynamicMember keyPath: any KeyPath<State, Member> & Sendable
   ) -> Member {
-    let areEqual = Equality<Member>.comparison
-    core.access(MemberKey(keyPath)) { [projection] step in
-      guard let areEqual else { return true }
-      return !areEqual(
-        projection.state(step.old)[keyPath: keyPath], projection.state(step.new)[keyPath: keyPath])
+    core.access(.member(HashableKeyPath(keyPath))) { [projection] in
+      let areEqual = Equality<Member>.comparison
+      return { step in
+        guard let areEqual else { return true }
+        return !areEqual(
+          projection.state(step.old)[keyPath: keyPath],
+          projection.state(step.new)[keyPath: keyPath])
+      }
     }
     return projection.state(core.binding.state)[keyPath: keyPath]
   }
 
   /// The whole state.
   public var state: State {
-    core.access(MemberKey(\State.StoredState.self)) { _ in true }
+    core.access(.state) { { _ in true } }
     return projection.state(core.binding.state)
   }
 
@@ -90,7 +95,7 @@ public struct SharedQuery<State: OperationState>: Sendable {
 
   /// What went wrong last; `nil` once a value has come.
   public var error: State.Failure? {
-    core.access(MemberKey(\State.StoredState.error)) { $0.hasNewError }
+    core.access(.error) { { $0.hasNewError } }
     return projection.state(core.binding.state).error
   }
 }

@@ -30,7 +30,7 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
     change.subscription?.cancel()
     let seen = [change.left.state, binding.state]
     machine.withLock { $0.glimpse(seen) }
-    tell(.binding)
+    tracker.read(of: .binding).map(tell)
     if let store {
       follow(store, epoch: change.epoch)
     } else {
@@ -47,7 +47,7 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
 
   private func receive(_ state: State, epoch: Int) {
     let steps = machine.withLock { $0.receive(state, epoch: epoch) }
-    for read in tracker.affected(by: steps) { read.tell() }
+    for read in tracker.affected(by: steps) { tell(read) }
   }
 
   /// Binds to what the values of another wrapper give.
@@ -63,7 +63,7 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
   }
 
   func tellEverybody() {
-    for read in tracker.all { read.tell() }
+    for read in tracker.all { tell(read) }
   }
 }
 
@@ -71,23 +71,23 @@ extension SharedQueryCore {
   /// Where the registrar keeps the readers of one member.
   private subscript(member key: MemberKey) -> Bool { false }
 
-  /// Notes that a member is read; `hasChanged` tells whether a step changes it.
-  func access(_ key: MemberKey, hasChanged: @escaping @Sendable (StateStep<State>) -> Bool) {
-    let keyPath = \SharedQueryCore[member: key]
-    registrar.access(self, keyPath: keyPath)
-    tracker.note(
-      key,
-      ReadTracker.Read(hasChanged: hasChanged) { [weak self] in self?.tell(key) })
+  /// Notes that a member is read; what `hasChanged` gives tells whether a step changes it.
+  func access(
+    _ key: MemberKey, hasChanged: () -> @Sendable (StateStep<State>) -> Bool
+  ) {
+    let read = tracker.read(key) {
+      ReadTracker.Read(keyPath: \SharedQueryCore[member: key], hasChanged: hasChanged())
+    }
+    registrar.access(self, keyPath: read.keyPath)
   }
 
   /// Notes that it is read what is behind the wrapper.
   func accessBinding() {
-    access(.binding) { _ in false }
+    access(.binding) { { _ in false } }
   }
 
-  private func tell(_ key: MemberKey) {
-    let keyPath = \SharedQueryCore[member: key]
-    registrar.withMutation(of: self, keyPath: keyPath) {}
+  private func tell(_ read: ReadTracker<State>.Read) {
+    registrar.withMutation(of: self, keyPath: read.keyPath) {}
   }
 
   /// What is behind the wrapper, and what comes after it.
