@@ -34,6 +34,10 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
   private(set) var epoch = 0
   private var subscription: OperationSubscription?
   private var lastState: State
+  /// Nothing has been received since the last binding.
+  private var isSettling = false
+  /// What readers may have seen around a binding without having been told of it.
+  private var glimpses: [State] = []
   private var isRetired = false
 
   init(_ binding: Binding<State>) {
@@ -43,7 +47,8 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
 
   struct Change: Sendable {
     let epoch: Int
-    let old: State
+    /// What was there before, to be released without the lock.
+    let left: Binding<State>
     /// To be cancelled without the lock.
     let subscription: OperationSubscription?
   }
@@ -56,10 +61,16 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
     default: break
     }
     guard !isRetired else { return nil }
+    defer { binding = new }
     epoch += 1
-    binding = new
+    isSettling = true
     deliveries.append(.element(new))
-    return Change(epoch: epoch, old: lastState, subscription: subscription.take())
+    return Change(epoch: epoch, left: binding, subscription: subscription.take())
+  }
+
+  /// Takes in what readers may have seen: a store is read as it is, also before it has told so.
+  mutating func glimpse(_ states: [State]) {
+    if isSettling { glimpses += states }
   }
 
   /// The subscription of an epoch was made; it is given back if that is over.
@@ -71,11 +82,17 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
     return nil
   }
 
-  /// A store told its state; gives the one that was told before.
-  mutating func receive(_ state: State, epoch: Int) -> State? {
-    guard epoch == self.epoch else { return nil }
-    defer { lastState = state }
-    return lastState
+  /// A store told its state; gives the steps that may have led to it from what readers saw.
+  mutating func receive(_ state: State, epoch: Int) -> [StateStep<State>] {
+    guard epoch == self.epoch else { return [] }
+    defer {
+      lastState = state
+      isSettling = false
+      glimpses = []
+    }
+    return ([lastState] + glimpses).map {
+      StateStep(old: $0, new: state, isSameStore: !isSettling)
+    }
   }
 
   /// The last copy of the wrapper is gone.
@@ -83,4 +100,12 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
     isRetired = true
     return subscription.take()
   }
+}
+
+/// The way from one state to the next.
+struct StateStep<State: OperationState>: Sendable {
+  let old: State
+  let new: State
+  /// Counts and dates can be compared only within one store.
+  let isSameStore: Bool
 }

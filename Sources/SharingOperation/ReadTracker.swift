@@ -6,35 +6,56 @@ import Synchronization
 /// The lock guards the table; comparisons run without it.
 final class ReadTracker<State: OperationState>: Sendable {
   struct Read: Sendable {
-    let hasChanged: @Sendable (State, State) -> Bool
-    let tell: @Sendable () -> Void
+    /// Where the registrar keeps the readers; made once, because that costs more than to find it.
+    let keyPath: any KeyPath<SharedQueryCore<State>, Bool> & Sendable
+    let hasChanged: @Sendable (StateStep<State>) -> Bool
   }
 
   private let reads = Mutex<[MemberKey: Read]>([:])
 
-  func note(_ key: MemberKey, _ read: @autoclosure () -> Read) {
-    if reads.withLock({ $0[key] != nil }) { return }
-    let read = read()
-    reads.withLock { $0[key] = read }
+  /// What is known of the reads of a member; made by the first of them.
+  func read(_ key: MemberKey, orNote make: () -> Read) -> Read {
+    if let read = read(of: key) { return read }
+    let read = make()
+    return reads.withLock { reads in
+      if let present = reads[key] { return present }
+      reads[key] = read
+      return read
+    }
   }
 
-  /// The readers of what differs between two states.
-  func affected(by old: State, _ new: State) -> [Read] {
-    all.filter { $0.hasChanged(old, new) }
+  func read(of key: MemberKey) -> Read? { reads.withLock { $0[key] } }
+
+  /// The readers of what differs in one of the steps.
+  func affected(by steps: [StateStep<State>]) -> [Read] {
+    steps.isEmpty ? [] : all.filter { steps.contains(where: $0.hasChanged) }
   }
 
   var all: [Read] { reads.withLock { Array($0.values) } }
 }
 
+/// What can be read through a wrapper.
+///
+/// What is read most has a case of its own, because a key path of a generic type is made anew each
+/// time that it is named.
+enum MemberKey: Sendable, Hashable {
+  /// What is behind the wrapper.
+  case binding
+  case state
+  case value
+  case error
+  case member(HashableKeyPath)
+}
+
 /// A member of a state, as a key.
-struct MemberKey: Sendable, Hashable {
+struct HashableKeyPath: Sendable, Hashable {
   private let keyPath: any AnyKeyPath & Sendable
 
   init(_ keyPath: any AnyKeyPath & Sendable) {
     self.keyPath = keyPath
   }
 
-  static func == (lhs: MemberKey, rhs: MemberKey) -> Bool {
+  static func == (lhs: HashableKeyPath, rhs: HashableKeyPath) -> Bool {
     lhs.keyPath as AnyKeyPath == rhs.keyPath as AnyKeyPath
   }
 

@@ -53,7 +53,7 @@ extension SharedQuery {
     dependingOn other: SharedQuery<Other>, client: OperationClient? = nil,
     _ request: @escaping @Sendable (Value) -> Request
   ) where Request.State == State, State: ValueInitializedState, Other.StateValue == Value? {
-    self.init(following: other.values, client: client ?? other.core.client) { $0.map(request) }
+    self.init(following: other, client: client) { $0.map(request) }
   }
 
   /// Creates a wrapper of the request that the value of another wrapper, which always has one, gives.
@@ -61,19 +61,24 @@ extension SharedQuery {
     dependingOn other: SharedQuery<Other>, client: OperationClient? = nil,
     _ request: @escaping @Sendable (Other.StateValue) -> Request
   ) where Request.State == State, State: ValueInitializedState {
-    self.init(following: other.values, client: client ?? other.core.client, request)
+    self.init(following: other, client: client, request)
   }
 
-  private init<Value: Sendable, Request: StatefulOperationRequest>(
-    following values: StateStream<Value>, client: OperationClient,
-    _ request: @escaping @Sendable (Value) -> Request?
+  private init<Other, Request: StatefulOperationRequest>(
+    following other: SharedQuery<Other>, client: OperationClient?,
+    _ request: @escaping @Sendable (Other.StateValue) -> Request?
   ) where Request.State == State, State: ValueInitializedState {
+    let client = client ?? other.core.client
     let core = SharedQueryCore<State>(.empty, client: client)
     self.init(core, .identity)
+    let subscription = other.values.source.subscribe { [weak core] signal in
+      guard let core, case .element(let value) = signal else { return }
+      core.bind(to: request(value).map { client.store(for: $0) })
+    }
+    // The projected value keeps the other wrapper at it, which may itself follow a third one.
     core.depend(
-      on: values.source.subscribe { [weak core] signal in
-        guard let core, case .element(let value) = signal else { return }
-        core.bind(to: request(value).map { client.store(for: $0) })
+      on: OperationSubscription { [other = other.projectedValue] in
+        withExtendedLifetime(other) { subscription.cancel() }
       })
   }
 }

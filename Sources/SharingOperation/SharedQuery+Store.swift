@@ -2,7 +2,10 @@ public import Operation
 
 extension SharedQuery {
   /// The store behind the wrapper; `nil` if there is none yet.
-  public var store: OperationStore<State.StoredState>? { core.binding.store }
+  public var store: OperationStore<State.StoredState>? {
+    core.accessBinding()
+    return core.binding.store
+  }
 
   /// Whether there is a store behind the wrapper.
   public var isBacked: Bool { store != nil }
@@ -15,10 +18,10 @@ extension SharedQuery {
   }
 
   /// Whether the value is missing, invalidated, or out of date by the request's rule.
-  public var isStale: Bool { store?.isStale ?? true }
+  public var isStale: Bool { core.binding.store?.isStale ?? true }
 
   func backed() throws -> OperationStore<State.StoredState> {
-    guard let store else { throw SharedQueryError.unbacked }
+    guard let store = core.binding.store else { throw SharedQueryError.unbacked }
     return store
   }
 
@@ -77,8 +80,14 @@ extension SharedQuery {
       return try body(&value)
     }
     return try store.withExclusiveAccess {
-      var value = projection.value(store.currentValue)
-      defer { store.currentValue = projection.stateValue(value) }
+      let old = projection.value(store.currentValue)
+      var value = old
+      defer {
+        // One who only looked has not written anything.
+        if Equality<State.StateValue>.comparison?(old, value) != true {
+          store.currentValue = projection.stateValue(value)
+        }
+      }
       return try body(&value)
     }
   }
@@ -95,20 +104,20 @@ extension SharedQuery {
     to result: Result<State.StateValue, State.StoredState.Failure>,
     using context: OperationContext? = nil
   ) {
-    guard let store else { return Self.reportLostWrite() }
+    guard let store = core.binding.store else { return Self.reportLostWrite() }
     store.setResult(to: result.map(projection.stateValue), using: context)
   }
 
   /// Goes back to the initial state, and cancels all runs.
   public func resetState(using context: OperationContext? = nil) {
-    store?.resetState(using: context)
+    core.binding.store?.resetState(using: context)
   }
 
   /// Marks the value as out of date, and runs the request.
-  public func invalidate() { store?.invalidate() }
+  public func invalidate() { core.binding.store?.invalidate() }
 
   /// Cancels all runs of the store for everybody.
-  public func cancel() { store?.cancel() }
+  public func cancel() { core.binding.store?.cancel() }
 }
 
 extension SharedQuery {

@@ -19,10 +19,16 @@ public import Operation
 /// flag. The wrapper subscribes to its store once, however often it is copied, and until its last
 /// copy is gone or replaced; then those who read it are told. The members of the state are members
 /// of the projected value.
+///
+/// - Important: When another wrapper is assigned in a class, `onChange` is called while the property
+///   is being written, and Swift ends the program if it reads the property there and then. Read it
+///   in a task, or use ``bind(to:)``, behind which everything can be read at once.
 @propertyWrapper
 @dynamicMemberLookup
 public struct SharedQuery<State: OperationState>: Sendable {
   private let anchor: SharedQueryAnchor<State.StoredState>
+  /// `nil` in a projected value.
+  private let place: SharedQueryPlace<State.StoredState>?
   let projection: Projection<State>
 
   // In the body of the type, because only there it serves `@SharedQuery<State> var x`.
@@ -34,65 +40,89 @@ public struct SharedQuery<State: OperationState>: Sendable {
 
   init(_ core: SharedQueryCore<State.StoredState>, _ projection: Projection<State>) {
     anchor = SharedQueryAnchor(core)
+    place = SharedQueryPlace(core)
     self.projection = projection
+  }
+
+  private init(projecting wrapper: SharedQuery) {
+    anchor = wrapper.anchor
+    place = nil
+    projection = wrapper.projection
   }
 
   var core: SharedQueryCore<State.StoredState> { anchor.core }
 
   /// The value that the state shows.
   public var wrappedValue: State.StateValue {
-    core.access(MemberKey(\State.StoredState.currentValue), hasChanged: valueHasChanged)
+    core.access(.value) { [projection] in
+      let areEqual = Equality<State.StateValue>.comparison
+      return { step in
+        guard let areEqual else { return step.hasNewValue }
+        return !areEqual(
+          projection.value(step.old.currentValue), projection.value(step.new.currentValue))
+      }
+    }
     return projection.value(core.binding.currentValue)
   }
 
   /// The wrapper itself, through which everything else about the request is reached.
-  public var projectedValue: SharedQuery<State> { self }
+  public var projectedValue: SharedQuery<State> { SharedQuery(projecting: self) }
 
   /// A member of the state.
   public subscript<Member: Sendable>(
     dynamicMember keyPath: any KeyPath<State, Member> & Sendable
   ) -> Member {
-    member(MemberKey(keyPath)) { [projection] in projection.state($0)[keyPath: keyPath] }
+    member(.member(HashableKeyPath(keyPath))) { [projection] in
+      projection.state($0)[keyPath: keyPath]
+    }
   }
 
   /// A member of the state that a default is shown for.
   public subscript<Base, Member: Sendable>(
     dynamicMember keyPath: any KeyPath<Base, Member> & Sendable
   ) -> Member where State == DefaultState<Base> {
-    member(MemberKey(keyPath)) { $0[keyPath: keyPath] }
+    member(.member(HashableKeyPath(keyPath))) { $0[keyPath: keyPath] }
   }
 
   private func member<Member: Sendable>(
     _ key: MemberKey, _ member: @escaping @Sendable (State.StoredState) -> Member
   ) -> Member {
-    core.access(key) { old, new in
-      guard let areEqual = Equality<Member>.comparison else { return true }
-      return !areEqual(member(old), member(new))
+    core.access(key) {
+      let areEqual = Equality<Member>.comparison
+      return { step in
+        guard let areEqual else { return true }
+        return !areEqual(member(step.old), member(step.new))
+      }
     }
     return member(core.binding.state)
   }
 
   /// The whole state.
   public var state: State {
-    core.access(MemberKey(\State.StoredState.self)) { _, _ in true }
+    core.access(.state) { { _ in true } }
     return projection.state(core.binding.state)
   }
 
+  /// The value that the state shows, as the property itself gives it.
+  public var currentValue: State.StateValue { wrappedValue }
+
   /// What went wrong last; `nil` once a value has come.
   public var error: State.Failure? {
-    core.access(MemberKey(\State.StoredState.error)) { old, new in
-      old.errorUpdateCount != new.errorUpdateCount || (old.error == nil) != (new.error == nil)
-    }
+    core.access(.error) { { $0.hasNewError } }
     return projection.state(core.binding.state).error
   }
 }
 
-/// Whether a reader of the value has to be told.
-@Sendable
-private func valueHasChanged<State: OperationState>(_ old: State, _ new: State) -> Bool {
-  if let areEqual = Equality<State.StateValue>.comparison {
-    return !areEqual(old.currentValue, new.currentValue)
+/// What can be told of values and failures that cannot be compared.
+extension StateStep {
+  fileprivate var hasNewValue: Bool {
+    !isSameStore || old.valueUpdateCount != new.valueUpdateCount
+      || old.valueLastUpdatedAt != new.valueLastUpdatedAt
   }
-  return old.valueUpdateCount != new.valueUpdateCount
-    || old.valueLastUpdatedAt != new.valueLastUpdatedAt
+
+  fileprivate var hasNewError: Bool {
+    if old.error == nil, new.error == nil { return false }
+    return !isSameStore || old.errorUpdateCount != new.errorUpdateCount
+      || (old.error == nil) != (new.error == nil)
+  }
 }

@@ -28,6 +28,9 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
     guard let binding = store.map(Binding.store) ?? empty.map(Binding.none) else { return }
     guard let change = machine.commit({ $0.bind(binding) }) else { return }
     change.subscription?.cancel()
+    let seen = [change.left.state, binding.state]
+    machine.withLock { $0.glimpse(seen) }
+    tracker.read(of: .binding).map(tell)
     if let store {
       follow(store, epoch: change.epoch)
     } else {
@@ -43,8 +46,8 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
   }
 
   private func receive(_ state: State, epoch: Int) {
-    guard let old = machine.withLock({ $0.receive(state, epoch: epoch) }) else { return }
-    for read in tracker.affected(by: old, state) { read.tell() }
+    let steps = machine.withLock { $0.receive(state, epoch: epoch) }
+    for read in tracker.affected(by: steps) { tell(read) }
   }
 
   /// Binds to what the values of another wrapper give.
@@ -56,7 +59,11 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
   func retire() {
     upstream.withLock { $0.take() }?.cancel()
     machine.withLock { $0.retire() }?.cancel()
-    for read in tracker.all { read.tell() }
+    tellEverybody()
+  }
+
+  func tellEverybody() {
+    for read in tracker.all { tell(read) }
   }
 }
 
@@ -64,18 +71,23 @@ extension SharedQueryCore {
   /// Where the registrar keeps the readers of one member.
   private subscript(member key: MemberKey) -> Bool { false }
 
-  /// Notes that a member is read; `hasChanged` tells whether two states differ in it.
-  func access(_ key: MemberKey, hasChanged: @escaping @Sendable (State, State) -> Bool) {
-    let keyPath = \SharedQueryCore[member: key]
-    registrar.access(self, keyPath: keyPath)
-    tracker.note(
-      key,
-      ReadTracker.Read(hasChanged: hasChanged) { [weak self] in self?.tell(key) })
+  /// Notes that a member is read; what `hasChanged` gives tells whether a step changes it.
+  func access(
+    _ key: MemberKey, hasChanged: () -> @Sendable (StateStep<State>) -> Bool
+  ) {
+    let read = tracker.read(key) {
+      ReadTracker.Read(keyPath: \SharedQueryCore[member: key], hasChanged: hasChanged())
+    }
+    registrar.access(self, keyPath: read.keyPath)
   }
 
-  private func tell(_ key: MemberKey) {
-    let keyPath = \SharedQueryCore[member: key]
-    registrar.withMutation(of: self, keyPath: keyPath) {}
+  /// Notes that it is read what is behind the wrapper.
+  func accessBinding() {
+    access(.binding) { { _ in false } }
+  }
+
+  private func tell(_ read: ReadTracker<State>.Read) {
+    registrar.withMutation(of: self, keyPath: read.keyPath) {}
   }
 
   /// What is behind the wrapper, and what comes after it.
@@ -106,7 +118,24 @@ extension SharedQueryCore {
   }
 }
 
-/// What the copies of a wrapper hold; with the last of them the wrapper is gone.
+/// What the properties hold that the wrapper stands in, and what else is a whole copy of it; with
+/// the last of them those who read it are told.
+///
+/// A projected value has the anchor alone: one that is still about, for a fetch that is under way,
+/// does not keep readers from hearing that another wrapper stands in the property.
+final class SharedQueryPlace<State: OperationState>: Sendable {
+  private let core: SharedQueryCore<State>
+
+  init(_ core: SharedQueryCore<State>) {
+    self.core = core
+  }
+
+  deinit {
+    core.tellEverybody()
+  }
+}
+
+/// What all copies of a wrapper hold; with the last of them the wrapper is gone.
 final class SharedQueryAnchor<State: OperationState>: Sendable {
   let core: SharedQueryCore<State>
 

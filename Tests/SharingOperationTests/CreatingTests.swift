@@ -1,0 +1,129 @@
+import Observation
+import SharingOperation
+import Testing
+
+@MainActor
+@Observable
+final class MainModel {
+  @ObservationIgnored @SharedQuery(NumberQuery(number: 1)) var optional
+  @ObservationIgnored @SharedQuery(NumberQuery(number: 2), default: []) var defaulted
+  @ObservationIgnored @SharedQuery(NumberQuery(number: 3)) var initial = [3]
+  @ObservationIgnored @SharedQuery<NumberQuery.State> var delayed
+}
+
+final class PlainModel {
+  @SharedQuery(NumberQuery(number: 1)) var numbers
+
+  func refresh() async throws { try await $numbers.fetch() }
+}
+
+struct StructModel: Sendable {
+  @SharedQuery(NumberQuery(number: 1)) var numbers
+  @SharedQuery<NumberQuery.State> var delayed
+}
+
+@Suite struct Creating {
+  let client = OperationClient.quiet()
+
+  @Test("A wrapper serves in an observable class on the main actor") @MainActor
+  func mainActor() async throws {
+    try await OperationClient.withCurrent(client) {
+      let model = MainModel()
+      #expect(model.optional == nil)
+      #expect(model.defaulted == [])
+      #expect(model.initial == [3])
+      #expect(model.delayed == nil)
+      try await model.$optional.fetch()
+      try await model.$defaulted.fetch()
+      try await model.$initial.fetch()
+      #expect(model.optional == [1, 1])
+      #expect(model.defaulted == [2, 2])
+      #expect(model.initial == [3, 3])
+      #expect(!model.$delayed.isBacked)
+    }
+  }
+
+  @Test("A wrapper serves in a plain class, a struct and a local variable")
+  func elsewhere() async throws {
+    try await OperationClient.withCurrent(client) {
+      let plain = PlainModel()
+      let value = StructModel()
+      @SharedQuery(NumberQuery(number: 1)) var local
+      try await plain.refresh()
+      #expect(plain.numbers == [1, 1])
+      #expect(value.numbers == [1, 1])
+      #expect(local == [1, 1])
+      #expect(value.delayed == nil)
+      #expect($local.store === plain.$numbers.store)
+    }
+  }
+
+  @Test("A wrapper of a request looks at the client's store of that request")
+  func request() {
+    let wrapper = SharedQuery(NumberQuery(number: 1), client: client)
+    #expect(wrapper.store === client.store(for: NumberQuery(number: 1)))
+    #expect(wrapper.isBacked)
+  }
+
+  @Test("A wrapped value is what a new store begins with, and changes none that is there")
+  func wrappedValue() {
+    let first = SharedQuery(wrappedValue: [9], NumberQuery(number: 1), client: client)
+    #expect(first.wrappedValue == [9])
+    #expect(first.projectedValue.valueUpdateCount == 0)
+    let second = SharedQuery(wrappedValue: [8], NumberQuery(number: 1), client: client)
+    #expect(second.wrappedValue == [9])
+  }
+
+  @Test("An initial state is what a new store begins with")
+  func initialState() {
+    let state = QueryState<[Int], any Error>(initialValue: [5])
+    let wrapper = SharedQuery(NumberQuery(number: 1), initialState: state, client: client)
+    #expect(wrapper.wrappedValue == [5])
+    #expect(wrapper.projectedValue.initialValue == [5])
+  }
+
+  @Test("A wrapper of a store stays with that store, in or outside of a client")
+  func store() {
+    let detached = OperationStore.detached(query: NumberQuery(number: 1), initialValue: [4])
+    let wrapper = SharedQuery(detached)
+    #expect(wrapper.store === detached)
+    #expect(wrapper.wrappedValue == [4])
+    let own = SharedQuery(client.store(for: NumberQuery(number: 1)))
+    own.projectedValue.bind(to: NumberQuery(number: 2))
+    #expect(own.store === client.store(for: NumberQuery(number: 2)))
+  }
+
+  @Test("A wrapper that is given no client takes the current one when it is made")
+  func current() {
+    let other = OperationClient.quiet()
+    let (wrapper, empty) = OperationClient.withCurrent(client) {
+      (SharedQuery(NumberQuery(number: 1)), SharedQuery<NumberQuery.State>())
+    }
+    OperationClient.withCurrent(other) { empty.projectedValue.bind(to: NumberQuery(number: 1)) }
+    #expect(wrapper.store === client.store(for: NumberQuery(number: 1)))
+    #expect(empty.store === wrapper.store)
+    #expect(SharedQuery(NumberQuery(number: 1), client: other).store !== wrapper.store)
+  }
+
+  @Test("A modified request serves as it is")
+  func modified() async throws {
+    let wrapper = SharedQuery(NumberQuery(number: 1).retry(limit: 2), client: client)
+    try await wrapper.projectedValue.fetch()
+    #expect(wrapper.wrappedValue == [1, 1])
+  }
+
+  @Test("The error of a wrapper has the type of its request")
+  func typedError() async {
+    let wrapper = SharedQuery(Query.refused("no"), client: client)
+    await #expect(throws: Refusal(reason: "no")) { try await wrapper.projectedValue.fetch() }
+    let error: Refusal? = wrapper.projectedValue.error
+    #expect(error?.reason == "no")
+    let status: OperationStatus<Int, Refusal> = wrapper.projectedValue.status
+    guard case .result(.failure(let refusal)) = status else {
+      Issue.record("The status is \(status)")
+      return
+    }
+    let reason: String = refusal.reason
+    #expect(reason == "no")
+  }
+}

@@ -1,0 +1,214 @@
+import Observation
+import SharingOperation
+import Synchronization
+import Testing
+
+struct TeamQuery: QueryRequest, Hashable {
+  let name: String
+
+  func fetch(
+    in context: OperationContext, with continuation: OperationContinuation<Int, any Error>
+  ) async throws -> Int {
+    name.count
+  }
+}
+
+struct NameQuery: QueryRequest, Hashable {
+  func fetch(
+    in context: OperationContext, with continuation: OperationContinuation<String, any Error>
+  ) async throws -> String {
+    "ann"
+  }
+}
+
+@Suite(.timeLimit(.minutes(1))) struct Depending {
+  let client = OperationClient.quiet()
+
+  func store(_ name: String) -> OperationStore<TeamQuery.State> {
+    client.store(for: TeamQuery(name: name))
+  }
+
+  @Test("The request is made when there is a value, and not before")
+  func made() {
+    let made = Log<String>()
+    let name = SharedQuery(NameQuery(), client: client)
+    let team = SharedQuery(dependingOn: name) { name in
+      made.append(name)
+      return TeamQuery(name: name)
+    }
+    #expect(!team.isBacked)
+    #expect(team.wrappedValue == nil)
+    #expect(made.elements == [])
+    name.store?.currentValue = "ann"
+    #expect(made.elements == ["ann"])
+    #expect(team.store === store("ann"))
+  }
+
+  @Test("The request is made anew when the value changes, and only then")
+  func madeAnew() async {
+    let made = Log<String>()
+    let name = SharedQuery(NameQuery(), client: client)
+    let team = SharedQuery(dependingOn: name) { name in
+      made.append(name)
+      return TeamQuery(name: name)
+    }
+    for value in ["ann", "ann", "bob", "bob"] {
+      name.store?.currentValue = value
+      let task = name.store?.runTask()
+      withExtendedLifetime(task) {}
+    }
+    name.store?.setResult(to: .failure(Refusal(reason: "no")))
+    #expect(made.elements == ["ann", "bob"])
+    #expect(team.store === store("bob"))
+    #expect(store("ann").subscriberCount == 0)
+    #expect(store("bob").subscriberCount == 1)
+  }
+
+  @Test("The request is left when the value is gone, and its readers are told")
+  func left() {
+    let name = SharedQuery(wrappedValue: "ann", NameQuery(), client: client)
+    let team = SharedQuery(dependingOn: name) { TeamQuery(name: $0) }
+    store("ann").currentValue = 3
+    let value = track { _ = team.wrappedValue }
+    let backed = track { _ = team.projectedValue.isBacked }
+    name.store?.currentValue = nil
+    #expect(team.wrappedValue == nil)
+    #expect(!team.isBacked)
+    #expect(value.count == 1)
+    #expect(backed.count == 1)
+    #expect(store("ann").subscriberCount == 0)
+  }
+
+  @Test("A wrapper with a default gives its value, also the default, as it is")
+  func defaulted() {
+    let name = SharedQuery(NameQuery(), default: "nobody", client: client)
+    let team = SharedQuery(dependingOn: name) { TeamQuery(name: $0) }
+    #expect(team.store === store("nobody"))
+    name.store?.currentValue = "ann"
+    #expect(team.store === store("ann"))
+  }
+
+  @Test("The store is in the client of the other wrapper, unless another is given")
+  func clients() {
+    let other = OperationClient.quiet()
+    let name = SharedQuery(wrappedValue: "ann", NameQuery(), client: client)
+    let here = SharedQuery(dependingOn: name) { TeamQuery(name: $0) }
+    let there = SharedQuery(dependingOn: name, client: other) { TeamQuery(name: $0) }
+    #expect(here.store === store("ann"))
+    #expect(there.store === other.store(for: TeamQuery(name: "ann")))
+  }
+
+  @Test("A value of an earlier link never comes under a later one")
+  func earlierLink() async throws {
+    let started = Door()
+    let release = Door()
+    let name = SharedQuery(wrappedValue: "ann", NameQuery(), client: client)
+    let team = SharedQuery(dependingOn: name) { name in
+      Query<String, any Error>(path: ["slow-team", name]) { _ in
+        guard name == "ann" else { return name }
+        started.open()
+        await release.passed()
+        return name
+      }
+    }
+    let seen = Log<String?>()
+    let ends = Door()
+    let reading = Task {
+      for await value in team.projectedValue.values {
+        seen.append(value)
+        if value == "end" { break }
+      }
+      ends.open()
+    }
+    let old = try #require(team.store)
+    let run = Task { try await old.run() }
+    await started.passed()
+    name.store?.currentValue = "bob"
+    let value = track { _ = team.wrappedValue }
+    release.open()
+    #expect(try await run.value == "ann")
+    #expect(old.currentValue == "ann")
+    #expect(team.wrappedValue == nil)
+    #expect(value.count == 0)
+    team.store?.currentValue = "end"
+    await ends.passed()
+    await reading.value
+    #expect(!seen.elements.contains("ann"))
+  }
+
+  @Test("A chain of three follows its first link")
+  func chain() {
+    let name = SharedQuery(NameQuery(), client: client)
+    let team = SharedQuery(dependingOn: name) { TeamQuery(name: $0) }
+    let numbers = SharedQuery(dependingOn: team) { NumberQuery(number: $0) }
+    let value = track { _ = numbers.wrappedValue }
+    client.store(for: NumberQuery(number: 3)).currentValue = [3]
+    store("ann").currentValue = 3
+    store("bob").currentValue = 4
+    name.store?.currentValue = "ann"
+    #expect(numbers.wrappedValue == [3])
+    #expect(value.count == 1)
+    name.store?.currentValue = "bob"
+    #expect(numbers.store === client.store(for: NumberQuery(number: 4)))
+    #expect(numbers.wrappedValue == nil)
+    name.store?.currentValue = nil
+    #expect(!numbers.isBacked)
+  }
+
+  @Test("A chain goes on when nobody but its last link holds the others")
+  func chainHoldsItsLinks() {
+    func last() -> SharedQuery<NumberQuery.State> {
+      let name = SharedQuery(NameQuery(), client: client)
+      let team = SharedQuery(dependingOn: name) { TeamQuery(name: $0) }
+      return SharedQuery(dependingOn: team) { NumberQuery(number: $0) }
+    }
+    let numbers = last()
+    store("ann").currentValue = 3
+    store("bob").currentValue = 4
+    let name = client.store(for: NameQuery())
+    for (value, number) in [("ann", 3), ("bob", 4)] {
+      name.currentValue = value
+      #expect(numbers.store === client.store(for: NumberQuery(number: number)))
+    }
+  }
+
+  @Test("A chain lets go of every link and store when its last link is gone")
+  func chainEnds() {
+    let name = client.store(for: NameQuery())
+    do {
+      let first = SharedQuery(NameQuery(), client: client)
+      let team = SharedQuery(dependingOn: first) { TeamQuery(name: $0) }
+      let numbers = SharedQuery(dependingOn: team) { NumberQuery(number: $0) }
+      name.currentValue = "ann"
+      store("ann").currentValue = 3
+      #expect(numbers.isBacked)
+      #expect(name.subscriberCount > 0)
+    }
+    #expect(name.subscriberCount == 0)
+    #expect(store("ann").subscriberCount == 0)
+    #expect(client.store(for: NumberQuery(number: 3)).subscriberCount == 0)
+  }
+
+  @Test("Replacing the first wrapper tells its readers, also when another one depends on it")
+  func replacedFirst() {
+    var name = SharedQuery(NameQuery(), client: client)
+    let team = SharedQuery(dependingOn: name) { TeamQuery(name: $0) }
+    let value = track { _ = name.wrappedValue }
+    name = SharedQuery(NameQuery(), client: .quiet())
+    #expect(value.count == 1)
+    client.store(for: NameQuery()).currentValue = "ann"
+    #expect(name.wrappedValue == nil)
+    #expect(team.store === store("ann"))
+  }
+
+  @Test("Writes from several threads leave the dependent at the last value", arguments: 0..<20)
+  func threads(round: Int) async throws {
+    let name = SharedQuery(NameQuery(), client: client)
+    let team = SharedQuery(dependingOn: name) { TeamQuery(name: $0) }
+    await onThreads(6) { name.store?.currentValue = "name \($0)" }
+    let last = try #require(name.wrappedValue)
+    #expect(team.store === store(last))
+    let counts = (0..<6).map { store("name \($0)").subscriberCount }
+    #expect(counts.reduce(0, +) == 1)
+  }
+}

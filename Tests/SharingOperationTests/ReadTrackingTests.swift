@@ -1,0 +1,183 @@
+import Observation
+import SharingOperation
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct ReadTracking {
+  let client = OperationClient.quiet()
+
+  @Test("A reader of the value is told of a new value, once")
+  func value() {
+    let wrapper = SharedQuery(NumberQuery(number: 1), client: client)
+    let told = track { _ = wrapper.wrappedValue }
+    wrapper.store?.currentValue = [1]
+    wrapper.store?.currentValue = [2]
+    #expect(told.count == 1)
+  }
+
+  @Test("A reader of the value is not told of a loading flag")
+  func loading() {
+    let wrapper = SharedQuery(NumberQuery(number: 1), client: client)
+    let value = track { _ = wrapper.wrappedValue }
+    let flag = track { _ = wrapper.projectedValue.isLoading }
+    let task = wrapper.store?.runTask()
+    #expect(flag.count == 1)
+    #expect(wrapper.projectedValue.isLoading)
+    #expect(value.count == 0)
+    withExtendedLifetime(task) {}
+  }
+
+  @Test("A reader of a value that cannot be compared is not told of a loading flag either")
+  func opaqueLoading() {
+    let wrapper = SharedQuery(Query.opaque(1), client: client)
+    _ = wrapper.projectedValue.currentValue
+    let value = track { _ = wrapper.wrappedValue }
+    let member = track { _ = wrapper.projectedValue.currentValue }
+    let task = wrapper.store?.runTask()
+    #expect(value.count == 0)
+    #expect(member.count == 0)
+    wrapper.store?.currentValue = Opaque(number: 1)
+    #expect(value.count == 1)
+    #expect(member.count == 1)
+    withExtendedLifetime(task) {}
+  }
+
+  @Test("A reader of the value is not told of an equal one, and a reader of its date is")
+  func equalValue() async {
+    let clock = ManualClock()
+    let wrapper = SharedQuery(NumberQuery(number: 1), client: .quiet(clock: clock))
+    wrapper.store?.currentValue = [1]
+    let value = track { _ = wrapper.wrappedValue }
+    let date = track { _ = wrapper.projectedValue.valueLastUpdatedAt }
+    let count = track { _ = wrapper.projectedValue.valueUpdateCount }
+    await clock.advance(by: .seconds(1))
+    wrapper.store?.currentValue = [1]
+    #expect(value.count == 0)
+    #expect(date.count == 1)
+    #expect(count.count == 1)
+  }
+
+  @Test("With a default, a reader is not told of a value that equals the default")
+  func equalDefault() {
+    let wrapper = SharedQuery(NumberQuery(number: 1), default: [], client: client)
+    let value = track { _ = wrapper.wrappedValue }
+    wrapper.store?.currentValue = []
+    #expect(value.count == 0)
+    wrapper.store?.currentValue = [1]
+    #expect(value.count == 1)
+  }
+
+  @Test("Readers of the flag, the status, the error, the state and a member are told of theirs")
+  func members() {
+    let wrapper = SharedQuery(Query.refused("no"), client: client)
+    let reads: [String: Counter] = [
+      "value": track { _ = wrapper.wrappedValue },
+      "isLoading": track { _ = wrapper.projectedValue.isLoading },
+      "status": track { _ = wrapper.projectedValue.status },
+      "error": track { _ = wrapper.projectedValue.error },
+      "state": track { _ = wrapper.projectedValue.state },
+      "errorUpdateCount": track { _ = wrapper.projectedValue.errorUpdateCount },
+      "valueUpdateCount": track { _ = wrapper.projectedValue.valueUpdateCount },
+    ]
+    wrapper.store?.setResult(to: .failure(Refusal(reason: "no")))
+    let told = reads.filter { $0.value.count == 1 }.keys.sorted()
+    #expect(told == ["error", "errorUpdateCount", "state", "status"])
+    #expect(wrapper.projectedValue.error == Refusal(reason: "no"))
+  }
+
+  @Test("A reader of the error is told when it goes, and not of a value without one")
+  func errorGoes() {
+    let wrapper = SharedQuery(NumberQuery(number: 1), client: client)
+    let without = track { _ = wrapper.projectedValue.error }
+    wrapper.store?.currentValue = [1]
+    #expect(without.count == 0)
+    wrapper.store?.setResult(to: .failure(Refusal(reason: "no")))
+    let with = track { _ = wrapper.projectedValue.error }
+    wrapper.store?.currentValue = [1]
+    #expect(with.count == 1)
+    #expect(wrapper.projectedValue.error == nil)
+  }
+
+  @Test("Whoever is told reads the new value at once")
+  func commitFirst() {
+    let wrapper = SharedQuery(NumberQuery(number: 1), client: client)
+    let seen = Log<[Int]?>()
+    withObservationTracking {
+      _ = wrapper.wrappedValue
+    } onChange: {
+      seen.append(wrapper.wrappedValue)
+    }
+    wrapper.store?.currentValue = [4]
+    #expect(seen.elements == [[4]])
+  }
+
+  @Test("Whoever is told may write, bind and track again from inside the call")
+  func reentrant() {
+    let wrapper = SharedQuery(NumberQuery(number: 1), client: client)
+    let outer = Counter()
+    let inner = Counter()
+    withObservationTracking {
+      _ = wrapper.wrappedValue
+    } onChange: {
+      guard outer.increment() == 1 else { return }
+      withObservationTracking {
+        _ = wrapper.wrappedValue
+      } onChange: {
+        inner.increment()
+      }
+      wrapper.projectedValue.withLock { $0 = [7] }
+      wrapper.projectedValue.bind(to: NumberQuery(number: 2))
+    }
+    wrapper.store?.currentValue = [4]
+    #expect(inner.count == 1)
+    #expect(wrapper.wrappedValue == nil)
+    #expect(client.store(for: NumberQuery(number: 1)).currentValue == [7])
+  }
+
+  @Test("Every commit from several threads is told to a reader who tracks again")
+  func threads() async {
+    let wrapper = SharedQuery(NumberQuery(number: 1), client: client)
+    let told = Counter()
+    @Sendable func follow() {
+      withObservationTracking {
+        _ = wrapper.projectedValue.valueUpdateCount
+      } onChange: {
+        told.increment()
+        follow()
+      }
+    }
+    follow()
+    await onThreads(8) { index in wrapper.store?.currentValue = [index] }
+    #expect(told.count == 8)
+    #expect(wrapper.projectedValue.valueUpdateCount == 8)
+  }
+
+  @Test("Observations gives the values that the wrapper shows, one after the other") @MainActor
+  func observations() async {
+    let model = OperationClient.withCurrent(client) { ObservedModel() }
+    var values = Observations { model.numbers }.makeAsyncIterator()
+    #expect(await values.next() == .some([]))
+    for number in 1...3 {
+      model.$numbers.withLock { $0 = [number] }
+      #expect(await values.next() == .some([number]))
+    }
+  }
+
+  @Test("A wrapper and the model around it are observed beside each other") @MainActor
+  func besideTheModel() {
+    let model = OperationClient.withCurrent(client) { ObservedModel() }
+    let both = track { _ = (model.title, model.numbers) }
+    let title = track { _ = model.title }
+    model.$numbers.withLock { $0 = [1] }
+    #expect(both.count == 1)
+    #expect(title.count == 0)
+    model.title = "new"
+    #expect(title.count == 1)
+  }
+}
+
+@MainActor
+@Observable
+final class ObservedModel {
+  var title = ""
+  @ObservationIgnored @SharedQuery(NumberQuery(number: 1), default: []) var numbers
+}

@@ -1,0 +1,125 @@
+import SharingOperation
+import Synchronization
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct WrapperStreams {
+  let client = OperationClient.quiet()
+
+  func store(_ number: Int) -> OperationStore<NumberQuery.State> {
+    client.store(for: NumberQuery(number: number))
+  }
+
+  @Test("Values start with what is there, and go on across bindings without repeats")
+  func values() async {
+    store(2).currentValue = [1]
+    store(3).currentValue = [3]
+    let wrapper = OperationClient.withCurrent(client) { SharedQuery<NumberQuery.State>() }
+    var values = wrapper.projectedValue.values.makeAsyncIterator()
+    #expect(await values.next() == .some(nil))
+    wrapper.projectedValue.bind(to: NumberQuery(number: 1))
+    store(1).currentValue = [1]
+    #expect(await values.next() == .some([1]))
+    wrapper.projectedValue.bind(to: NumberQuery(number: 2))
+    wrapper.projectedValue.bind(to: NumberQuery(number: 3))
+    #expect(await values.next() == .some([3]))
+    store(1).currentValue = [9]
+    store(3).currentValue = [4]
+    #expect(await values.next() == .some([4]))
+  }
+
+  @Test("Values of a wrapper with a default begin with the default")
+  func defaultedValues() async {
+    let wrapper = SharedQuery(NumberQuery(number: 1), default: [], client: client)
+    var values = wrapper.projectedValue.values.makeAsyncIterator()
+    #expect(await values.next() == .some([]))
+    store(1).currentValue = [1]
+    #expect(await values.next() == .some([1]))
+  }
+
+  @Test("A value that is equal to the one before is not said again, not even by another store")
+  func noRepeats() {
+    let wrapper = SharedQuery(NumberQuery(number: 1), default: [], client: client)
+    let said = Log<[Int]>()
+    let subscription = wrapper.projectedValue.values.source.subscribe { signal in
+      if case .element(let value) = signal { said.append(value) }
+    }
+    store(1).currentValue = []
+    store(1).currentValue = [1]
+    store(1).currentValue = [1]
+    store(2).currentValue = [1]
+    wrapper.projectedValue.bind(to: NumberQuery(number: 2))
+    store(2).currentValue = [2]
+    #expect(said.elements == [[], [1], [2]])
+    withExtendedLifetime(subscription) {}
+  }
+
+  @Test("States are those of the store that is behind")
+  func states() async {
+    let wrapper = SharedQuery(NumberQuery(number: 1), client: client)
+    var states = wrapper.projectedValue.states.makeAsyncIterator()
+    #expect(await states.next()?.valueUpdateCount == 0)
+    store(1).currentValue = [1]
+    #expect(await states.next()?.valueUpdateCount == 1)
+    store(2).currentValue = [2]
+    store(2).currentValue = [3]
+    wrapper.projectedValue.bind(to: NumberQuery(number: 2))
+    #expect(await states.next()?.valueUpdateCount == 2)
+  }
+
+  @Test("Statuses and the changes of a member follow a binding")
+  func statusesAndChanges() async {
+    let wrapper = SharedQuery(Query.refused("a"), client: client)
+    var statuses = wrapper.projectedValue.statuses.makeAsyncIterator()
+    var errors = wrapper.projectedValue.changes(of: \.error).makeAsyncIterator()
+    #expect(await statuses.next() == .idle)
+    #expect(await errors.next() == .some(nil))
+    wrapper.store?.setResult(to: .failure(Refusal(reason: "a")))
+    #expect(await statuses.next() == .result(.failure(Refusal(reason: "a"))))
+    #expect(await errors.next() == .some(Refusal(reason: "a")))
+    client.store(for: Query.refused("b")).setResult(to: .failure(Refusal(reason: "b")))
+    wrapper.projectedValue.bind(to: Query.refused("b"))
+    #expect(await statuses.next() == .result(.failure(Refusal(reason: "b"))))
+    #expect(await errors.next() == .some(Refusal(reason: "b")))
+  }
+
+  @Test("Changes of a member that stays the same say nothing")
+  func quietChanges() async {
+    let wrapper = SharedQuery(NumberQuery(number: 1), client: client)
+    var flags = wrapper.projectedValue.changes(of: \.isLoading).makeAsyncIterator()
+    #expect(await flags.next() == false)
+    store(1).currentValue = [1]
+    store(1).currentValue = [2]
+    let task = store(1).runTask()
+    #expect(await flags.next() == true)
+    withExtendedLifetime(task) {}
+  }
+
+  @Test("The last element is the state that is there, whatever threads did", arguments: 0..<20)
+  func lastWins(round: Int) async {
+    let wrapper = SharedQuery(NumberQuery(number: 0), client: client)
+    var values = wrapper.projectedValue.values.makeAsyncIterator()
+    await onThreads(6) { number in
+      wrapper.projectedValue.bind(to: NumberQuery(number: number))
+      store(number).currentValue = [number]
+    }
+    wrapper.projectedValue.bind(to: NumberQuery(number: 100))
+    wrapper.store?.currentValue = [round, 100]
+    var last: [Int]?
+    while last != [round, 100] { last = await values.next() ?? nil }
+    #expect(wrapper.wrappedValue == last)
+  }
+
+  @Test("An iterator's subscription ends with it, and moves with a binding")
+  func subscriptions() async {
+    let wrapper = SharedQuery(NumberQuery(number: 1), client: client)
+    do {
+      var values = wrapper.projectedValue.values.makeAsyncIterator()
+      _ = await values.next()
+      #expect(store(1).subscriberCount == 2)
+      wrapper.projectedValue.bind(to: NumberQuery(number: 2))
+      #expect(store(1).subscriberCount == 0)
+      #expect(store(2).subscriberCount == 2)
+    }
+    #expect(store(2).subscriberCount == 1)
+  }
+}

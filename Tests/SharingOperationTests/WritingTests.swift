@@ -1,0 +1,178 @@
+import Glibc
+import Observation
+import SharingOperation
+import Synchronization
+import Testing
+
+@Suite struct Writing {
+  let client = OperationClient.quiet()
+
+  @Test("A write of several steps is one notification and one state")
+  func oneNotification() {
+    let wrapper = SharedQuery(wrappedValue: [], NumberQuery(number: 1), client: client)
+    let states = Log<[Int]?>()
+    let subscription = wrapper.store?.subscribe { states.append($0.state?.currentValue ?? nil) }
+    let value = track { _ = wrapper.wrappedValue }
+    wrapper.projectedValue.withLock { numbers in
+      for number in 1...3 { numbers?.append(number) }
+    }
+    #expect(states.elements == [[], [1, 2, 3]])
+    #expect(value.count == 1)
+    withExtendedLifetime(subscription) {}
+  }
+
+  @Test("Writes from several threads lose no update")
+  func threads() async {
+    let wrapper = SharedQuery(NumberQuery(number: 1), default: [], client: client)
+    await onThreads(8) { thread in
+      for number in 0..<50 {
+        wrapper.projectedValue.withLock { numbers in
+          sched_yield()
+          numbers.append(thread * 50 + number)
+        }
+      }
+    }
+    #expect(wrapper.wrappedValue.sorted() == Array(0..<400))
+  }
+
+  @Test("What a throwing body wrote stays, and its error and result come out")
+  func throwing() {
+    let wrapper = SharedQuery(NumberQuery(number: 1), client: client)
+    #expect(throws: Refusal(reason: "late")) {
+      try wrapper.projectedValue.withLock { numbers in
+        numbers = [1]
+        throw Refusal(reason: "late")
+      }
+    }
+    #expect(wrapper.wrappedValue == [1])
+    #expect(wrapper.projectedValue.withLock { $0?.count } == 1)
+  }
+
+  @Test("A default is a look at the same store, and writes go through it")
+  func projection() {
+    let plain = SharedQuery(NumberQuery(number: 1), client: client)
+    let defaulted = SharedQuery(NumberQuery(number: 1), default: [0], client: client)
+    #expect(plain.store === defaulted.store)
+    #expect(defaulted.wrappedValue == [0])
+    #expect(plain.wrappedValue == nil)
+    #expect(defaulted.projectedValue.state.defaultValue == [0])
+    defaulted.projectedValue.withLock { $0.append(1) }
+    #expect(plain.wrappedValue == [0, 1])
+    defaulted.projectedValue.setResult(to: .success([2]))
+    #expect(plain.wrappedValue == [2])
+    plain.projectedValue.setResult(to: .success(nil))
+    #expect(defaulted.wrappedValue == [0])
+    #expect(defaulted.projectedValue.currentValue == [0])
+  }
+
+  @Test("A wrapper with a default can be bound, and keeps its default")
+  func boundDefault() {
+    let defaulted = SharedQuery(NumberQuery(number: 1), default: [0], client: client)
+    defaulted.projectedValue.bind(to: NumberQuery(number: 2))
+    #expect(defaulted.wrappedValue == [0])
+    #expect(defaulted.store === client.store(for: NumberQuery(number: 2)))
+  }
+
+  @Test("A set result is the state's, a reset goes back to its beginning")
+  func resultAndReset() async {
+    let clock = ManualClock()
+    let client = OperationClient.quiet(clock: clock)
+    let wrapper = SharedQuery(wrappedValue: [1], NumberQuery(number: 1), client: client)
+    wrapper.projectedValue.setResult(to: .failure(Refusal(reason: "no")))
+    #expect(wrapper.projectedValue.error as? Refusal == Refusal(reason: "no"))
+    #expect(wrapper.projectedValue.status.isFailure)
+    #expect(wrapper.projectedValue.errorLastUpdatedAt == clock.now())
+    wrapper.projectedValue.setResult(to: .success([2]))
+    #expect(wrapper.wrappedValue == [2])
+    wrapper.projectedValue.resetState()
+    #expect(wrapper.wrappedValue == [1])
+    #expect(wrapper.projectedValue.valueUpdateCount == 0)
+  }
+
+  @Test("Runs go through the wrapper: by name, by context, scheduled, cancelled")
+  func runs() async throws {
+    let client = OperationClient.quiet()
+    let wrapper = SharedQuery(NumberQuery(number: 1), client: client)
+    let events = Log<String>()
+    let value = try await wrapper.projectedValue.run { event in
+      switch event {
+      case .runStarted: events.append("started")
+      case .runEnded: events.append("ended")
+      default: break
+      }
+    }
+    #expect(value == [1, 1])
+    #expect(events.elements == ["started", "ended"])
+    #expect(try await wrapper.projectedValue.fetch(using: OperationContext()) == [1, 1])
+    let named = OperationTaskConfiguration(name: "numbers")
+    #expect(try await wrapper.projectedValue.fetch(using: named) == [1, 1])
+    let task = try wrapper.projectedValue.runTask()
+    #expect(wrapper.projectedValue.isLoading)
+    wrapper.projectedValue.cancel()
+    #expect(task.isCancelled)
+    #expect(!wrapper.projectedValue.isLoading)
+  }
+}
+
+@Suite struct Unbacked {
+  @Test("A wrapper with nothing behind it shows the empty value, and is stale")
+  func empty() {
+    let wrapper = SharedQuery<NumberQuery.State>()
+    #expect(wrapper.wrappedValue == nil)
+    #expect(!wrapper.isBacked)
+    #expect(wrapper.store == nil)
+    #expect(wrapper.projectedValue.isStale)
+    #expect(wrapper.projectedValue.status.isIdle)
+    #expect(!wrapper.projectedValue.isLoading)
+    #expect(wrapper.projectedValue.error == nil)
+  }
+
+  @Test("Everything that runs throws that the wrapper is unbacked")
+  func runs() async {
+    let wrapper = SharedQuery<NumberQuery.State>().projectedValue
+    await #expect(throws: SharedQueryError.unbacked) { try await wrapper.run() }
+    await #expect(throws: SharedQueryError.unbacked) { try await wrapper.fetch() }
+    await #expect(throws: SharedQueryError.unbacked) {
+      try await wrapper.fetch(using: OperationTaskConfiguration())
+    }
+    #expect(throws: SharedQueryError.unbacked) { try wrapper.runTask() }
+    wrapper.invalidate()
+    wrapper.cancel()
+    wrapper.resetState()
+  }
+
+  @Test("A wrapper of a request with a failure of its own throws that it is unbacked, too")
+  func typedFailure() async {
+    let wrapper = SharedQuery<QueryState<Int, Refusal>>().projectedValue
+    let run: () async throws(any Error) -> Int = { try await wrapper.fetch() }
+    await #expect(throws: SharedQueryError.unbacked) { try await run() }
+  }
+
+  @Test("A write has the empty value, and is reported and dropped")
+  func writes() {
+    let wrapper = SharedQuery<NumberQuery.State>()
+    let issues = Log<OperationIssue>()
+    OperationIssue.withHandler {
+      issues.append($0)
+    } operation: {
+      let before = wrapper.projectedValue.withLock { numbers in
+        defer { numbers = [1] }
+        return numbers
+      }
+      #expect(before == nil)
+      wrapper.projectedValue.setResult(to: .success([1]))
+    }
+    #expect(issues.elements.map(\.kind) == [.unbackedWrite, .unbackedWrite])
+    #expect(issues.elements.allSatisfy { $0.message.contains("QueryState") })
+    #expect(wrapper.wrappedValue == nil)
+  }
+
+  @Test("A wrapper that is bound is like any other")
+  func bound() async throws {
+    let client = OperationClient.quiet()
+    let wrapper = OperationClient.withCurrent(client) { SharedQuery<NumberQuery.State>() }
+    wrapper.projectedValue.bind(to: NumberQuery(number: 1))
+    #expect(try await wrapper.projectedValue.fetch() == [1, 1])
+    #expect(wrapper.wrappedValue == [1, 1])
+  }
+}
