@@ -4,7 +4,7 @@ import Synchronization
 /// A mistake in the use of the library that is reported and not thrown, because the library can go
 /// on without harm.
 ///
-/// Reports go to standard error, one line each, unless ``withHandler(_:operation:)`` or
+/// Reports go to standard error, one line each, unless `withHandler(_:operation:)` or
 /// ``setHandler(_:)`` says otherwise. A report is made on the thread that noticed the mistake, with
 /// no lock held.
 public struct OperationIssue: Error, Sendable, Hashable, CustomStringConvertible {

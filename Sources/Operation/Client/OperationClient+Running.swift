@@ -34,8 +34,8 @@ extension OperationClient {
     return store.currentValue
   }
 
-  /// Fetches the value before somebody needs it, unless it is there already, as
-  /// ``ensure(_:)-(QueryRequest)`` has it; a failure is in the state of the store.
+  /// Fetches the value before somebody needs it, unless it is there already, as `ensure(_:)` has
+  /// it; a failure is in the state of the store.
   nonisolated(nonsending) public func prefetch<Request: StatefulOperationRequest>(
     _ request: Request
   ) async where Request.State: ValueInitializedState {

@@ -138,7 +138,7 @@ extension OperationClient {
   @TaskLocal private static var scoped: OperationClient?
   private static let ofProcess = OperationClient()
 
-  /// The client of the process, or the one that ``withCurrent(_:operation:)`` put in its place.
+  /// The client of the process, or the one that `withCurrent(_:operation:)` put in its place.
   public static var shared: OperationClient { scoped ?? ofProcess }
 
   /// Puts a client in the place of ``shared`` for `operation` and the tasks that it starts.

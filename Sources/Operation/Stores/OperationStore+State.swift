@@ -72,7 +72,9 @@ extension OperationStore {
 extension OperationStore {
   /// Takes in a result as if a run had given it; a push from a server, for example.
   ///
-  /// - Parameter context: Where the date comes from; it lies over the context of the store.
+  /// - Parameters:
+  ///   - result: The value, or what went wrong.
+  ///   - context: Where the date comes from; it lies over the context of the store.
   public func setResult(
     to result: Result<State.StateValue, State.Failure>, using context: OperationContext? = nil
   ) {
