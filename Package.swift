@@ -23,6 +23,9 @@ let package = Package(
     .target(name: "Operation", dependencies: ["ReactiveStreams"], swiftSettings: strict),
     .target(name: "SharingOperation", dependencies: ["Operation"], swiftSettings: strict),
     .target(name: "LoopbackServer", path: "Examples/LoopbackServer", swiftSettings: strict),
+    .target(
+      name: "Snippets", dependencies: ["SharingOperation"], path: "Examples/Snippets",
+      swiftSettings: strict),
     .executableTarget(
       name: "posts", dependencies: ["SharingOperation", "LoopbackServer"], path: "Examples/Posts",
       swiftSettings: strict),
@@ -31,7 +34,9 @@ let package = Package(
     .testTarget(name: "OperationTests", dependencies: ["Operation"], swiftSettings: strict),
     .testTarget(
       name: "SharingOperationTests", dependencies: ["SharingOperation"], swiftSettings: strict),
-    .testTarget(name: "ReadmeTests", dependencies: ["SharingOperation"], swiftSettings: strict),
+    .testTarget(
+      name: "DocumentationTests", dependencies: ["Snippets", "SharingOperation"],
+      swiftSettings: strict),
     .testTarget(
       name: "LoopbackServerTests", dependencies: ["LoopbackServer"], swiftSettings: strict),
     .testTarget(

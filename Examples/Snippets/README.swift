@@ -1,6 +1,6 @@
-// Every block of Swift in README.md, in its order and to the letter, so that the build compiles it.
+// The code of README.md: the build compiles it, and a test compares it with the file.
 
-// block
+// snippet: queries
 import Foundation
 import FoundationNetworking
 import SharingOperation
@@ -43,7 +43,7 @@ func get<Value: Decodable>(_ path: String) async throws -> Value {
 }
 // end
 
-// block
+// snippet: client
 func printTitle(in client: OperationClient) async throws {
   let store = client.store(for: PostQuery(id: 1).retry(limit: 2).stale(after: .seconds(60)))
   async let first = store.fetch()
@@ -52,7 +52,7 @@ func printTitle(in client: OperationClient) async throws {
 }
 // end
 
-// block
+// snippet: model
 import Observation
 
 @Observable
@@ -70,7 +70,7 @@ final class PostModel {
 }
 // end
 
-// block
+// snippet: loop
 func follow(_ model: PostModel) async {
   for await (post, author) in model.$post.values.combineLatest(model.$author.values) {
     print(post?.title ?? "…", "by", author?.name ?? "…")
@@ -78,7 +78,7 @@ func follow(_ model: PostModel) async {
 }
 // end
 
-// block
+// snippet: clock
 func retriesAfterOneSecond() async throws {
   struct Offline: Error {}
   let clock = ManualClock()

@@ -1,0 +1,85 @@
+// The code of the guide DependentQueries: the build compiles it, and a test compares it with the
+// guide.
+
+import SharingOperation
+
+struct Address: Sendable, Equatable {
+  let place: String
+}
+
+struct AddressBook: Sendable {
+  var home: @Sendable () async throws -> Address = { Address(place: "Bergen") }
+}
+
+extension OperationContext {
+  var addressBook: AddressBook {
+    get { self[AddressBookKey.self] }
+    set { self[AddressBookKey.self] = newValue }
+  }
+
+  private enum AddressBookKey: Key {
+    static var defaultValue: AddressBook { AddressBook() }
+  }
+}
+
+// snippet: home
+struct HomeQuery: QueryRequest, Hashable {
+  func fetch(
+    in context: OperationContext, with continuation: OperationContinuation<Address, any Error>
+  ) async throws -> Address {
+    try await context.addressBook.home()
+  }
+}
+// end
+
+// snippet: ask
+struct HomeForecastQuery: QueryRequest, Hashable {
+  func fetch(
+    in context: OperationContext, with continuation: OperationContinuation<Forecast, any Error>
+  ) async throws -> Forecast {
+    let home = try await context.home()
+    return try await context.weather.forecast(home.place)
+  }
+}
+
+extension OperationContext {
+  func home() async throws -> Address {
+    guard let client = operationClient else { return try await HomeQuery().run(in: self) }
+    return try await client.ensure(HomeQuery())
+  }
+}
+// end
+
+// snippet: wrapper
+final class HomeModel {
+  @SharedQuery(HomeQuery()) var home
+  @SharedQuery<ForecastQuery.State> var forecast
+
+  init() {
+    _forecast = SharedQuery(dependingOn: $home) { home in ForecastQuery(place: home.place) }
+  }
+}
+// end
+
+// snippet: stream
+func homeForecasts(in client: OperationClient) -> OperationChain<Forecast?> {
+  client.chain(HomeQuery()) { home in ForecastQuery(place: home.place) }
+}
+// end
+
+// snippet: merge
+struct Overview: Sendable, Equatable {
+  var home: Address
+  var forecast: Forecast?
+}
+
+struct OverviewQuery: QueryRequest, Hashable {
+  func fetch(
+    in context: OperationContext, with continuation: OperationContinuation<Overview, any Error>
+  ) async throws -> Overview {
+    let home = try await context.addressBook.home()
+    continuation.yield(Overview(home: home))
+    return Overview(home: home, forecast: try await context.weather.forecast(home.place))
+  }
+}
+// end

@@ -1,0 +1,102 @@
+// The code of the guide Pages: the build compiles it, and a test compares it with the guide.
+
+import Operation
+
+struct Archive: Sendable {
+  var letters: @Sendable (_ year: Int) async throws -> [Letter] = { _ in [] }
+  var search: @Sendable (_ text: String, _ cursor: String) async throws -> SearchResult = { _, _ in
+    SearchResult(letters: [], nextCursor: nil)
+  }
+}
+
+extension OperationContext {
+  var archive: Archive {
+    get { self[ArchiveKey.self] }
+    set { self[ArchiveKey.self] = newValue }
+  }
+
+  private enum ArchiveKey: Key {
+    static var defaultValue: Archive { Archive() }
+  }
+}
+
+// snippet: request
+struct Letter: Sendable, Equatable, Identifiable {
+  let id: Int
+  var text: String
+}
+
+struct LettersRequest: PaginatedRequest, Hashable {
+  let years: ClosedRange<Int>
+  let initialPageId: Int
+
+  func pageId(
+    after page: PaginatedPage<Int, [Letter]>, using paging: PaginatedPaging<Int, [Letter]>,
+    in context: OperationContext
+  ) -> Int? {
+    page.id < years.upperBound ? page.id + 1 : nil
+  }
+
+  func pageId(
+    before page: PaginatedPage<Int, [Letter]>, using paging: PaginatedPaging<Int, [Letter]>,
+    in context: OperationContext
+  ) -> Int? {
+    page.id > years.lowerBound ? page.id - 1 : nil
+  }
+
+  func fetchPage(
+    using paging: PaginatedPaging<Int, [Letter]>, in context: OperationContext,
+    with continuation: OperationContinuation<[Letter], any Error>
+  ) async throws -> [Letter] {
+    try await context.archive.letters(paging.pageId)
+  }
+}
+// end
+
+// snippet: fetch
+func readAround(_ store: OperationStore<LettersRequest.State>) async throws {
+  try await store.fetchNextPage()
+  async let later = store.fetchNextPage()
+  async let earlier = store.fetchPreviousPage()
+  for page in try await [earlier, later] {
+    print(page.map { "\($0.id): \($0.value.count) letters" } ?? "no further year")
+  }
+  print(store.currentValue.ids, store.hasNextPage, store.hasPreviousPage)
+}
+// end
+
+// snippet: cursor
+struct SearchResult: Sendable, Equatable {
+  let letters: [Letter]
+  let nextCursor: String?
+}
+
+func lettersAbout(_ text: String) -> Paginated<String, SearchResult> {
+  Paginated(
+    path: ["letters-about", text], initialPageId: "",
+    nextPageId: { page, _ in page.value.nextCursor }
+  ) { paging, context in
+    try await context.archive.search(text, paging.pageId)
+  }
+}
+// end
+
+// snippet: bounds
+func recentLetters() -> some PaginatedRequest<Int, [Letter]> {
+  LettersRequest(years: 1890...1910, initialPageId: 1900)
+    .maxPages(5)
+    .refetching(.pages { pages in pages.suffix(2).map(\.id) })
+}
+// end
+
+// snippet: edit
+func remove(_ letter: Letter.ID, from store: OperationStore<LettersRequest.State>) {
+  store.withExclusiveAccess {
+    store.currentValue = store.currentValue.map { page in
+      var page = page
+      page.value.removeAll { $0.id == letter }
+      return page
+    }
+  }
+}
+// end

@@ -1,0 +1,88 @@
+// The code of the guide SharedQueries: the build compiles it, and a test compares it with the
+// guide.
+
+// snippet: model
+import Observation
+import SharingOperation
+
+@MainActor
+@Observable
+final class ForecastModel {
+  @ObservationIgnored @SharedQuery(ForecastQuery(place: "Bergen")) var forecast
+
+  var title: String {
+    if let forecast { return "\(forecast.celsius) °C" }
+    return $forecast.isLoading ? "a moment, please" : "nothing yet"
+  }
+
+  func refresh() async throws {
+    try await $forecast.fetch()
+  }
+}
+// end
+
+// snippet: observe
+@MainActor
+func printNextChange(of model: ForecastModel, to log: @escaping @Sendable (String) -> Void) {
+  withObservationTracking {
+    log(model.title)
+  } onChange: {
+    log("there is a new title")
+  }
+}
+// end
+
+// snippet: default
+func placesQuery() -> Query<[String], any Error> {
+  Query(path: ["places"]) { _ in ["Bergen", "Oslo"] }
+}
+
+struct Places {
+  @SharedQuery(placesQuery(), default: []) var names
+
+  var count: Int { names.count }
+}
+// end
+
+// snippet: later
+@MainActor
+final class ChosenPlaceModel {
+  @SharedQuery<ForecastQuery.State> var forecast
+
+  func choose(_ place: String) {
+    $forecast.bind(to: ForecastQuery(place: place))
+  }
+}
+// end
+
+// snippet: follow
+final class NeighbourModel {
+  @SharedQuery(ForecastQuery(place: "Bergen")) var here
+  @SharedQuery<ForecastQuery.State> var there
+
+  init() {
+    _there = SharedQuery(dependingOn: $here) { here in
+      ForecastQuery(place: here.celsius < 10 ? "Lisbon" : "Tromsø")
+    }
+  }
+}
+// end
+
+// snippet: pages
+final class LettersModel {
+  @SharedQuery(LettersRequest(years: 1890...1910, initialPageId: 1900)) var years
+
+  var letters: [Letter] { years.flatMap(\.value) }
+
+  func more() async throws {
+    try await $years.fetchNextPage()
+  }
+}
+// end
+
+// snippet: client
+@MainActor
+func makeModel(in client: OperationClient) -> ForecastModel {
+  OperationClient.withCurrent(client) { ForecastModel() }
+}
+// end

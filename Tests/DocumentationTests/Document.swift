@@ -1,0 +1,80 @@
+import Foundation
+import Testing
+
+/// A Markdown file of this package, and the file of Swift that its blocks come from.
+struct Document: Sendable, CustomTestStringConvertible {
+  private static let tests = URL(filePath: #filePath).deletingLastPathComponent()
+  private static let root = tests.deletingLastPathComponent().deletingLastPathComponent()
+  private static let snippetFolders = [
+    root.appending(path: "Examples/Snippets"), tests.appending(path: "Snippets"),
+  ]
+
+  let url: URL
+
+  /// The README and every file of the documentation catalogs.
+  static let all: [Document] = {
+    let sources = FileManager.default.enumerator(
+      at: root.appending(path: "Sources"), includingPropertiesForKeys: nil)
+    let pages = (sources?.allObjects as? [URL] ?? []).filter { $0.pathExtension == "md" }
+    return ([root.appending(path: "README.md")] + pages).map(Document.init(url:))
+  }()
+
+  /// The names of the files of snippets, without their extension.
+  static func snippetFiles() throws -> [String] {
+    try snippetFolders.flatMap { folder in
+      try FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil)
+        .map { $0.deletingPathExtension().lastPathComponent }
+    }
+  }
+
+  var name: String { url.deletingPathExtension().lastPathComponent }
+  var testDescription: String { name }
+
+  /// The code blocks of the document, in their order.
+  func blocks() throws -> [CodeBlock] {
+    CodeBlock.blocks(of: try String(contentsOf: url, encoding: .utf8)) { line in
+      line.hasPrefix("```") ? String(line.dropFirst(3)) : nil
+    } isEnd: { line in
+      line == "```"
+    }
+  }
+
+  /// The snippets that the build compiles for the document, in their order.
+  func snippets() throws -> [CodeBlock] {
+    let file = Self.snippetFolders.map { $0.appending(path: "\(name).swift") }
+      .first { FileManager.default.fileExists(atPath: $0.path()) }
+    guard let file else { return [] }
+    return CodeBlock.blocks(of: try String(contentsOf: file, encoding: .utf8)) { line in
+      line.hasPrefix("// snippet: ") ? String(line.dropFirst(12)) : nil
+    } isEnd: { line in
+      line == "// end"
+    }
+  }
+}
+
+/// Lines between two marks, and what the first mark says of them.
+struct CodeBlock {
+  let label: String
+  var lines: [Substring] = []
+
+  var text: String { lines.joined(separator: "\n") }
+
+  /// The blocks of a text; one that is left open goes on to the end.
+  static func blocks(
+    of text: String, label: (Substring) -> String?, isEnd: (Substring) -> Bool
+  ) -> [CodeBlock] {
+    var blocks: [CodeBlock] = []
+    var open: CodeBlock?
+    for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
+      if let block = open, isEnd(line) {
+        blocks.append(block)
+        open = nil
+      } else if open != nil {
+        open?.lines.append(line)
+      } else if let label = label(line) {
+        open = CodeBlock(label: label)
+      }
+    }
+    return blocks + (open.map { [$0] } ?? [])
+  }
+}

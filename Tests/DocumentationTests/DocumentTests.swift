@@ -1,0 +1,25 @@
+import Testing
+
+@Suite struct DocumentTests {
+  @Test(
+    "Every block of Swift in a document is code that the build has compiled",
+    arguments: Document.all)
+  func blocksAreCompiled(in document: Document) throws {
+    let blocks = try document.blocks().filter { $0.label == "swift" }.map(\.text)
+    #expect(blocks == (try document.snippets().map(\.text)))
+  }
+
+  @Test(
+    "Every code block is of a kind that is known, so that none escapes", arguments: Document.all)
+  func kindsAreKnown(in document: Document) throws {
+    for block in try document.blocks() {
+      #expect(["swift", "sh", ""].contains(block.label), "\(block.text)")
+    }
+  }
+
+  @Test("Every file of snippets belongs to a document") func filesAreUsed() throws {
+    let names = Set(Document.all.map(\.name))
+    for file in try Document.snippetFiles() { #expect(names.contains(file), "\(file)") }
+    #expect(names.count == Document.all.count, "Two documents have one name.")
+  }
+}

@@ -1,0 +1,94 @@
+// The code of the guide Testing: it runs with the other tests, and one of them compares it with the
+// guide.
+
+import Foundation
+import Operation
+import SharingOperation
+import Testing
+
+@testable import Snippets
+
+// snippet: first
+@Test("A forecast comes from the service") func forecast() async throws {
+  var context = OperationContext()
+  context.weather = WeatherService { place in Forecast(place: place, celsius: 7) }
+  let client = OperationClient(defaults: .testing, clock: ManualClock(), context: context)
+  let store = client.store(for: ForecastQuery(place: "Bergen"))
+  #expect(try await store.fetch() == Forecast(place: "Bergen", celsius: 7))
+  #expect(store.valueLastUpdatedAt == Date(timeIntervalSince1970: 0))
+}
+// end
+
+// snippet: retry
+@Test("A second attempt comes after a second") func secondAttempt() async throws {
+  struct Offline: Error {}
+  let clock = ManualClock()
+  let client = OperationClient(defaults: .testing, clock: clock)
+  let query = Query(path: ["number"]) { context in
+    guard context.operationRetryIndex == 1 else { throw Offline() }
+    return 42
+  }
+  let store = client.store(for: query.retry(limit: 1).backoff(.constant(.seconds(1))))
+  async let number = store.fetch()
+  await clock.sleepers(atLeast: 1)
+  await clock.advance(by: .seconds(1))
+  #expect(try await number == 42)
+}
+// end
+
+// snippet: stale
+@Test("A forecast is fresh for ten minutes") func freshness() async throws {
+  let clock = ManualClock()
+  let client = OperationClient(defaults: .testing, clock: clock)
+  let store = client.store(for: ForecastQuery(place: "Oslo").stale(after: .seconds(600)))
+  try await store.fetch()
+  await clock.advance(by: .seconds(599))
+  #expect(!store.isStale)
+  await clock.advance(by: .seconds(1))
+  #expect(store.isStale)
+}
+// end
+
+// snippet: gate
+@Test("Two callers share one run") func sharing() async throws {
+  let requests = Broadcast<Void>()
+  let answers = Broadcast<Int>()
+  var arrivals = requests.values.makeAsyncIterator()
+  let store = OperationClient(defaults: .testing).store(
+    for: Query(path: ["shared"]) { _ in
+      var answer = answers.values.makeAsyncIterator()
+      requests.send(())
+      return await answer.next() ?? 0
+    })
+  async let first = store.fetch()
+  _ = await arrivals.next()
+  let second = store.runTask()
+  #expect(second.hasStarted)
+  answers.send(9)
+  #expect(try await first == 9)
+  #expect(try await second.runIfNeeded() == 9)
+}
+// end
+
+// snippet: wrapper
+@Test("A model asks the client of its test") @MainActor func model() async throws {
+  try await OperationClient.withCurrent(OperationClient(defaults: .testing)) {
+    let model = ForecastModel()
+    try await model.refresh()
+    #expect(model.title == "20.0 °C")
+  }
+}
+// end
+
+// snippet: issues
+@Test("A negative limit is reported") func report() async {
+  await confirmation { reported in
+    OperationIssue.withHandler { issue in
+      #expect(issue.kind == .invalidValue)
+      reported()
+    } operation: {
+      _ = ForecastQuery(place: "Oslo").retry(limit: -1)
+    }
+  }
+}
+// end
