@@ -40,6 +40,15 @@ extension OperationState {
   public typealias Value = OperationValue
 }
 
+extension StatefulOperationRequest {
+  /// Another name for ``rerunOnChange(of:)``.
+  public func refetchOnChange(
+    of condition: some OperationRunSpecification
+  ) -> ModifiedOperation<Self, SettingsModifier<Self>> {
+    rerunOnChange(of: condition)
+  }
+}
+
 extension OperationContext {
   /// Another name for ``operationClient``.
   public var queryClient: OperationClient? {

@@ -1,3 +1,5 @@
+import ReactiveStreams
+
 /// What the modifiers of a request and the defaults of its client say about its runs.
 ///
 /// The last modifier of a kind wins over the ones before it, and any of them over the default.
@@ -12,6 +14,9 @@ struct RunSettings: Sendable {
     var staleness = Staleness.always
     /// `nil` where nobody has said anything: then only an invalidation runs an observed store.
     var runsAutomatically: Bool?
+    /// What runs the request by itself while it is observed: each subscribes, and calls its closure
+    /// when a run is wanted.
+    var rerunTriggers: [RerunTrigger] = []
     /// How many pages are kept at most.
     var maxPages = Int.max
     /// Which pages are fetched again with the whole; a rule of the request's own types.
@@ -48,6 +53,10 @@ extension OperationBackoffFunction {
   /// Waits 1 s, 2 s, 4 s … up to 30 s: what a retry does without a backoff of its own.
   static let standard = exponential(.seconds(1)).capped(at: .seconds(30))
 }
+
+/// Subscribes to something that may want a run, for a context, and asks for the run.
+typealias RerunTrigger =
+  @Sendable (OperationContext, @escaping @Sendable () -> Void) -> OperationSubscription
 
 /// Something that runs one after the other have in common.
 struct SerialScope: Sendable, Hashable {
