@@ -68,11 +68,11 @@ public final class OperationStore<State: OperationState>: Sendable {
   func commit<Output: Sendable>(_ transition: (inout Machine) -> Output) -> Output {
     let thread = ThreadID.current
     while true {
-      let (output, gate) = machine.commit { machine -> (Output?, Gate?) in
-        if let gate = machine.gate(for: thread) { return (nil, gate) }
+      let (output, gate, _) = machine.commit { machine -> (Output?, Gate?, [Machine.Retired]) in
+        if let gate = machine.gate(for: thread) { return (nil, gate, []) }
         threadInside.store(thread.rawValue, ordering: .relaxed)
         defer { threadInside.store(0, ordering: .relaxed) }
-        return (transition(&machine), nil)
+        return (transition(&machine), nil, machine.takeRetired())
       }
       if let output {
         performDeferredCancellations()
@@ -80,6 +80,13 @@ public final class OperationStore<State: OperationState>: Sendable {
       }
       gate?.wait()
     }
+  }
+
+  /// Lets the other writers in, and then tells what the exclusive access changed.
+  func endExclusiveAccess() {
+    let (gates, _) = machine.withLock { ($0.endExclusiveAccess(), $0.takeRetired()) }
+    for gate in gates { gate.open() }
+    machine.commit { _ in }
   }
 
   func read<Output: Sendable>(_ body: (borrowing Machine) -> Output) -> Output {
