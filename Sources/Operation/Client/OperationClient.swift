@@ -65,7 +65,8 @@ public final class OperationClient: Sendable {
       return store
     }
     let store = OperationStore(
-      request, state: initialState(), context: contexts.withLock { $0[Request.State.kind] } ?? .init())
+      request, state: initialState(),
+      context: contexts.withLock { $0[Request.State.kind] } ?? OperationContext())
     return insert(store, for: request)
   }
 
