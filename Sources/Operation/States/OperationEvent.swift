@@ -7,7 +7,8 @@ public enum OperationEvent<State: OperationState>: Sendable {
   /// A run told a result before its end.
   case yielded(Result<State.OperationValue, State.Failure>, OperationRun)
   /// A run ended; its result is in the state already. A cancelled run ends with
-  /// `CancellationError`, where the failure can be that, and is not in the state.
+  /// `CancellationError`, where the failure can be that, and otherwise with what its request ends
+  /// with; that is not in the state.
   case runEnded(Result<State.OperationValue, State.Failure>, OperationRun)
 }
 

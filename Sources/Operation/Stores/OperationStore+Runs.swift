@@ -205,10 +205,12 @@ extension OperationStore: TaskDriver {
     _ core: TaskCore<State.OperationValue, State.Failure>,
     configuration: OperationTaskConfiguration
   ) {
-    if let task = commit({ $0.enter(core, configuration) }) {
-      launch(task, core)
-    } else if !core.progress.hasStarted {
-      // A cancelled run whose failure cannot say so has to run to have a result at all.
+    switch commit({ $0.enter(core, configuration) }) {
+    case .launch(let task): launch(task, core)
+    case .joined: break
+    case .gone:
+      // A cancelled run whose failure cannot say so has to run to have a result at all; of any
+      // other run this changes nothing.
       launch(OperationTask(handle: core, configuration: configuration), core)
     }
   }

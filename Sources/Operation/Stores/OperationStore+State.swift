@@ -28,11 +28,7 @@ extension OperationStore {
   public var context: OperationContext {
     get { read { $0.context } }
     set {
-      commit { machine in
-        let settings = machine.context.settings
-        machine.context = newValue
-        machine.context.settings = settings
-      }
+      commit { $0.replaceContext(with: newValue) }
     }
   }
 
@@ -110,7 +106,7 @@ extension OperationStore {
   /// `body` must not block. What it has written stays if it throws.
   public func withExclusiveAccess<Output>(_ body: () throws -> Output) rethrows -> Output {
     commit { $0.beginExclusiveAccess(.current) }
-    defer { for gate in commit({ $0.endExclusiveAccess() }) { gate.open() } }
+    defer { endExclusiveAccess() }
     return try body()
   }
 

@@ -68,26 +68,30 @@ public final class OperationStore<State: OperationState>: Sendable {
 
   /// Performs a transition when no other thread has the store to itself, and the deliveries that it
   /// left.
-  ///
-  /// The value that gives way is kept until the lock is open, because its deinitialiser is the
-  /// user's. Not so for pages, which are changed in place and would be copied.
   func commit<Output: Sendable>(_ transition: (inout Machine) -> Output) -> Output {
     let thread = ThreadID.current
     while true {
-      let (output, gate, old) = machine.commit { machine -> (Output?, Gate?, State.StateValue?) in
-        if let gate = machine.gate(for: thread) { return (nil, gate, nil) }
+      let (output, gate, retired) = machine.commit { machine -> (Output?, Gate?, [Machine.Retired]) in
+        if let gate = machine.gate(for: thread) { return (nil, gate, []) }
         threadInside.store(thread.rawValue, ordering: .relaxed)
         defer { threadInside.store(0, ordering: .relaxed) }
-        let old = State.kind == .pages ? nil : machine.state.currentValue
-        return (transition(&machine), nil, old)
+        return (transition(&machine), nil, machine.takeRetired())
       }
-      withExtendedLifetime(old) {}
+      withExtendedLifetime(retired) {}
       if let output {
         performDeferredCancellations()
         return output
       }
       gate?.wait()
     }
+  }
+
+  /// Lets the other writers in, and then tells what the exclusive access changed.
+  func endExclusiveAccess() {
+    let (gates, retired) = machine.withLock { ($0.endExclusiveAccess(), $0.takeRetired()) }
+    withExtendedLifetime(retired) {}
+    for gate in gates { gate.open() }
+    machine.commit { _ in }
   }
 
   func read<Output: Sendable>(_ body: (borrowing Machine) -> Output) -> Output {

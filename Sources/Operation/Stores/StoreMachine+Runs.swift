@@ -32,7 +32,7 @@ extension StoreMachine {
 
   /// Joins the run that is the wish, or makes a new one.
   mutating func grant(_ wish: Wish, verdict: Runs.Verdict?) -> Grant {
-    if wish.lease == .observers, deliveries.subscriberCount == 0 { return .refused }
+    if wish.lease == .observers, deliveries.subscriberCount == 0 || isServed { return .refused }
     var wish = wish
     let rule = context.settings.values.deduplication
     if let id = state.taskToJoin(in: &wish.configuration.context), let record = runs[id] {
@@ -46,11 +46,22 @@ extension StoreMachine {
     }
   }
 
+  /// Whether the observers hold a run already that is as new as what they could start.
+  private var isServed: Bool {
+    runs.records.values.contains {
+      $0.isStarted && $0.isHeldByObservers && $0.payload.generation == freshness.generation
+    }
+  }
+
   private mutating func schedule(_ wish: Wish) -> Grant {
     var task = Task(handle: wish.core, configuration: wish.configuration)
     state.scheduleFetchTask(&task)
+    changeRestorations { [task] state in
+      var task = task
+      state.scheduleFetchTask(&task)
+    }
     let payload = RunPayload(
-      cause: wish.cause, task: task, handlers: wish.handler.map { [$0] } ?? [])
+      cause: wish.cause, task: task, scheduled: task, handlers: wish.handler.map { [$0] } ?? [])
     let context = wish.configuration.context
     runs.insert(Runs.Record(core: wish.core, context: context, payload: payload))
     let isStarted = hold(wish.core, wish.lease)
@@ -59,13 +70,13 @@ extension StoreMachine {
   }
 
   private mutating func join(_ core: Core, _ wish: Wish) -> Grant {
-    let isStarted = hold(core, wish.lease)
     if let handler = wish.handler, let record = runs[core.id] {
       runs.update(core.id) { $0.payload.handlers.append(handler) }
-      if !isStarted, record.isStarted {
+      if record.isStarted {
         deliveries.tell(.runStarted(record.payload.run), only: [handler])
       }
     }
+    let isStarted = hold(core, wish.lease)
     let task = runs[core.id]?.payload.task ?? Task(handle: core, configuration: wish.configuration)
     return .granted(task, core, isStarted: isStarted)
   }
@@ -89,47 +100,96 @@ extension StoreMachine {
     return true
   }
 
-  /// Somebody starts a scheduled run, or waits for it, too; returns the task if it starts now.
-  mutating func enter(_ core: Core, _ configuration: OperationTaskConfiguration) -> Task? {
-    guard let record = runs[core.id] else { return nil }
+  /// What became of the wish to start a scheduled run or to wait for it.
+  enum Entry: Sendable {
+    /// The run has to be launched.
+    case launch(Task)
+    /// Somebody else has started the run, and launches it.
+    case joined
+    /// The run has left the store.
+    case gone
+  }
+
+  /// Somebody starts a scheduled run, or waits for it, too.
+  mutating func enter(_ core: Core, _ configuration: OperationTaskConfiguration) -> Entry {
+    guard let record = runs[core.id] else { return .gone }
     if !record.isStarted { runs.update(core.id) { $0.payload.task.configuration = configuration } }
-    return hold(core, .awaiter) ? runs[core.id]?.payload.task : nil
+    guard hold(core, .awaiter), let task = runs[core.id]?.payload.task else { return .joined }
+    return .launch(task)
   }
 
   /// A run yielded; tells whether it counts.
   mutating func yield(_ id: OperationTaskID, _ output: Output) -> Bool {
     guard let payload = runs[id]?.payload else { return false }
-    let restoration = restoration(before: payload)
+    guard !output.isCancellation else {
+      deliveries.append(.yielded(output, payload.run), also: payload.handlers)
+      return true
+    }
+    let restoration = nextRestoration(of: payload)
+    prepareForResult()
     state.update(with: output, for: payload.task)
     deliveries.append(.yielded(output, payload.run), also: payload.handlers)
     commit(for: payload.handlers)
-    let count = commitCount
-    runs.update(id) { $0.payload.restoration = restoration(count) }
+    runs.update(id) { $0.payload.restoration = restoration }
+    yielding.insert(id)
     return true
   }
 
-  private func restoration(before payload: RunPayload) -> (Int) -> Restoration {
-    var state = Optional(state)
-    if let earlier = payload.restoration {
-      state = earlier.commitCount == commitCount ? earlier.state : nil
+  /// How a yield that comes now is undone.
+  private mutating func nextRestoration(of payload: RunPayload) -> Restoration {
+    guard let earlier = payload.restoration else {
+      return Restoration(state: state, resultCount: resultCount + 1)
     }
-    return { [state] in Restoration(state: state, commitCount: $0) }
+    retired.append(.restoration(earlier))
+    let isUndisturbed = earlier.resultCount == resultCount
+    return Restoration(state: isUndisturbed ? earlier.state : nil, resultCount: resultCount + 1)
+  }
+
+  /// Changes what yields would go back to, too, when the tasks of the state change.
+  private mutating func changeRestorations(_ change: (inout State) -> Void) {
+    for id in yielding {
+      runs.update(id) { record in
+        guard var earlier = record.payload.restoration?.state.take() else { return }
+        change(&earlier)
+        record.payload.restoration?.state = earlier
+      }
+    }
+  }
+
+  private mutating func finishTask(of record: Runs.Record) {
+    state.finishFetchTask(record.payload.task)
+    changeRestorations { $0.finishFetchTask(record.payload.task) }
   }
 
   /// A run ended; tells whether one has to follow.
   mutating func end(_ id: OperationTaskID, _ output: Output) -> Bool {
-    guard let record = runs.remove(id) else { return false }
+    guard let record = remove(id) else {
+      tellLateEnd(id, output)
+      return false
+    }
     let payload = record.payload
-    if case .failure(let error) = output, error is CancellationError {
+    if output.isCancellation {
       giveUp(record)
       return mustFollow(payload)
     }
+    prepareForResult()
     state.update(with: output, for: payload.task)
-    state.finishFetchTask(payload.task)
+    finishTask(of: record)
     if case .success = output { freshness.refresh(since: payload.generation) }
     commit(for: payload.handlers)
     deliveries.append(.runEnded(output, payload.run), also: payload.handlers)
     return mustFollow(payload)
+  }
+
+  private mutating func remove(_ id: OperationTaskID) -> Runs.Record? {
+    guard let record = runs.remove(id) else { return nil }
+    retire(record)
+    return record
+  }
+
+  private mutating func retire(_ record: Runs.Record) {
+    yielding.remove(record.core.id)
+    retired.append(.record(record))
   }
 
   /// Whether a run has to follow one that began before an invalidation.
@@ -156,13 +216,14 @@ extension StoreMachine {
     guard let record = runs.removeIfFree(id, observerCount: deliveries.subscriberCount) else {
       return nil
     }
+    retire(record)
     giveUp(record)
     return record.core
   }
 
   /// The run is over for everybody.
   mutating func cancel(_ id: OperationTaskID) -> Core? {
-    guard let record = runs.remove(id) else { return nil }
+    guard let record = remove(id) else { return nil }
     giveUp(record)
     return record.core
   }
@@ -172,28 +233,38 @@ extension StoreMachine {
   }
 
   mutating func takeAllRuns() -> [Runs.Record] {
-    runs.records.keys.sorted().compactMap { runs.remove($0) }
+    runs.records.keys.sorted().compactMap { remove($0) }
   }
 
   /// Puts back what was there before a run that is over.
   private mutating func giveUp(_ record: Runs.Record) {
     let payload = record.payload
-    if let restoration = payload.restoration, restoration.commitCount == commitCount,
+    if let restoration = payload.restoration, restoration.resultCount == resultCount,
       let earlier = restoration.state
     {
-      state = earlier
+      resultCount += 1
+      replaceState(with: earlier)
     }
-    state.finishFetchTask(payload.task)
+    finishTask(of: record)
     commit(for: payload.handlers)
     tellCancelled(record)
   }
 
-  func cancelledOutput() -> Output? {
-    cancellationFailure(as: State.Failure.self).map(Output.failure)
+  /// Tells that a cancelled run is over: now, or when its request has ended, if its failure cannot
+  /// say that it was cancelled.
+  mutating func tellCancelled(_ record: Runs.Record) {
+    guard record.isStarted else { return }
+    if let failure = cancellationFailure(as: State.Failure.self) {
+      let payload = record.payload
+      deliveries.append(.runEnded(.failure(failure), payload.run), also: payload.handlers)
+    } else {
+      unended[record.core.id] = record
+    }
   }
 
-  mutating func tellCancelled(_ record: Runs.Record) {
-    guard record.isStarted, let output = cancelledOutput() else { return }
+  private mutating func tellLateEnd(_ id: OperationTaskID, _ output: Output) {
+    guard let record = unended.removeValue(forKey: id) else { return }
+    retired.append(.record(record))
     let payload = record.payload
     deliveries.append(.runEnded(output, payload.run), also: payload.handlers)
   }
@@ -203,5 +274,11 @@ extension StoreMachine {
     runs.records.values.reduce(0) { count, record in
       count + record.awaiters + (record.isHeldByObservers ? deliveries.subscriberCount : 0)
     }
+  }
+}
+
+extension Result {
+  fileprivate var isCancellation: Bool {
+    if case .failure(let error) = self { error is CancellationError } else { false }
   }
 }

@@ -17,6 +17,8 @@ struct StoreMachine<State: OperationState>: DeliveryMachine {
   struct RunPayload: Sendable {
     let cause: OperationRun.Cause
     var task: Task
+    /// The task as the state took it in.
+    let scheduled: Task
     var handlers: [Subscriber<Event>]
     /// The number of invalidations that there had been when the run was started.
     var generation = 0
@@ -27,10 +29,22 @@ struct StoreMachine<State: OperationState>: DeliveryMachine {
     }
   }
 
-  /// How to undo what a run yielded, as long as nobody else has changed the state since.
+  /// How to undo what a run yielded, as long as no other result has come since.
   struct Restoration: Sendable {
-    let state: State?
-    var commitCount: Int
+    /// What was there before the first yield; `nil` if somebody else has written since.
+    var state: State?
+    let resultCount: Int
+  }
+
+  /// What the machine holds no longer, kept for the shell to release without the lock: the deinit
+  /// of a user's value may call the store.
+  enum Retired: Sendable {
+    case shown(State.StateValue?, State.Failure?)
+    case state(State)
+    case record(Runs.Record)
+    case restoration(Restoration)
+    case access(ExclusiveAccess<State>)
+    case context(OperationContext)
   }
 
   var deliveries = DeliveryQueue<Event>()
@@ -39,7 +53,13 @@ struct StoreMachine<State: OperationState>: DeliveryMachine {
   var runs = Runs()
   var freshness = Freshness()
   var exclusive: ExclusiveAccess<State>?
-  var commitCount = 0
+  /// How many results the state has taken in.
+  var resultCount = 0
+  /// The runs that have yielded.
+  var yielding: Set<OperationTaskID> = []
+  /// Cancelled runs whose end is still to be told, because their failure cannot say "cancelled".
+  var unended: [OperationTaskID: Runs.Record] = [:]
+  var retired: [Retired] = []
 
   init(state: State, context: OperationContext) {
     self.state = state
@@ -52,15 +72,40 @@ struct StoreMachine<State: OperationState>: DeliveryMachine {
     return exclusive.committed
   }
 
-  /// Counts a change of the state and tells it, for exclusive access once at its end.
+  /// Tells a change of the state, for exclusive access once at its end.
   mutating func commit(for handlers: [Subscriber<Event>] = []) {
-    commitCount += 1
     if exclusive != nil {
       exclusive?.hasChanged = true
       deliveries.tell(.stateChanged(state), only: handlers)
     } else {
       deliveries.append(.stateChanged(state), also: handlers)
     }
+  }
+
+  /// Takes what is to be released without the lock.
+  mutating func takeRetired() -> [Retired] {
+    if retired.isEmpty { return [] }
+    defer { retired = [] }
+    return retired
+  }
+
+  /// Counts a result that the state is about to take in, and keeps what it replaces; not so pages,
+  /// which are changed in place, and would be copied.
+  mutating func prepareForResult() {
+    resultCount += 1
+    retired.append(.shown(State.kind == .pages ? nil : state.currentValue, state.error))
+  }
+
+  mutating func replaceState(with new: State) {
+    retired.append(.state(state))
+    state = new
+  }
+
+  mutating func replaceContext(with new: OperationContext) {
+    let settings = context.settings
+    retired.append(.context(context))
+    context = new
+    context.settings = settings
   }
 }
 
@@ -90,6 +135,7 @@ extension StoreMachine {
   mutating func write(
     _ result: Result<State.StateValue, State.Failure>, _ context: OperationContext
   ) {
+    prepareForResult()
     state.update(with: result, using: context)
     if case .success = result { freshness.refresh(since: freshness.generation) }
     commit()
@@ -98,6 +144,7 @@ extension StoreMachine {
   /// The state goes back to its beginning; every run is over.
   mutating func reset(_ context: OperationContext) -> (effect: ResetEffect, cores: [Core]) {
     let ended = takeAllRuns()
+    retired.append(.state(state))
     let effect = state.reset(using: context)
     for record in ended { state.finishFetchTask(record.payload.task) }
     freshness.reset()
@@ -112,9 +159,11 @@ extension StoreMachine {
     return needsRerun
   }
 
-  /// Whether somebody observes, what is there is out of date, and nobody is at it.
+  /// Whether somebody observes, what is there is out of date, and nobody is at it. A run that is
+  /// only scheduled is nobody: its handle may go away without having started it.
   var needsRerun: Bool {
-    freshness.isInvalidated && deliveries.subscriberCount > 0 && runs.isEmpty
+    freshness.isInvalidated && deliveries.subscriberCount > 0
+      && !runs.records.values.contains(where: \.isStarted)
   }
 
   mutating func subscribe(
@@ -168,6 +217,7 @@ extension StoreMachine {
     exclusive?.depth -= 1
     guard let access = exclusive, access.depth == 0 else { return [] }
     exclusive = nil
+    retired.append(.access(access))
     if access.hasChanged { deliveries.append(.stateChanged(state)) }
     return access.gates
   }

@@ -1,0 +1,127 @@
+@testable import Operation
+import Testing
+
+/// Promise 12 for paths.
+@Suite("Bad paths") struct PathClashTests {
+  private struct First: QueryRequest {
+    var path: OperationPath { ["shared", 1] }
+    func fetch(
+      in context: OperationContext, with continuation: OperationContinuation<Int, any Error>
+    ) async throws -> Int { 1 }
+  }
+
+  private struct Second: QueryRequest {
+    var path: OperationPath { ["shared", 1] }
+    func fetch(
+      in context: OperationContext, with continuation: OperationContinuation<Int, any Error>
+    ) async throws -> Int { 2 }
+  }
+
+  private func issues(_ body: () -> Void) -> [OperationIssue] {
+    let issues = Recorder<OperationIssue>()
+    OperationIssue.withHandler({ issues.append($0) }, operation: body)
+    return issues.all
+  }
+
+  @Test("Two types on one path are reported once, with the path and both types")
+  func report() {
+    let client = OperationClient()
+    let reported = issues {
+      _ = client.store(for: First())
+      _ = client.store(for: Second())
+      _ = client.store(for: Second().retry(limit: 1))
+      _ = client.store(for: First())
+    }
+    #expect(reported.map(\.kind) == [.pathClash])
+    let message = reported.first?.message ?? ""
+    #expect(message.contains("[\"shared\", 1]"))
+    #expect(message.contains("First"))
+    #expect(message.contains("Second"))
+  }
+
+  @Test("Both types keep a store and a state of their own; the path finds the first")
+  func ownStates() async throws {
+    let client = OperationClient(defaults: .testing)
+    try await OperationIssue.withHandler({ _ in }) { () async throws -> Void in
+      let first = client.store(for: First())
+      let second = client.store(for: Second())
+      #expect(first !== second)
+      #expect(try await first.run() == 1)
+      #expect(try await second.run() == 2)
+      #expect(client.store(for: First()).currentValue == 1)
+      #expect(client.store(for: Second()).currentValue == 2)
+      #expect(client.store(for: Second()) === second)
+      #expect(client.store(with: ["shared", 1])?.isOpaque(of: first) == true)
+      client.clearStore(with: ["shared", 1])
+      #expect(client.store(for: Second()) !== second)
+      #expect(client.store(with: ["shared", 1])?.currentValue as? Int == nil)
+    }
+  }
+
+  @Test("Closures with values of two types clash; those with one type are one query")
+  func closures() {
+    let client = OperationClient()
+    let reported = issues {
+      let numbers = client.store(for: Query(path: ["a"]) { _ in 1 })
+      let others = client.store(for: Query(path: ["a"]) { _ in 2 })
+      #expect(others === numbers)
+      _ = client.store(for: Query(path: ["a"]) { _ in "text" })
+    }
+    #expect(reported.map(\.kind) == [.pathClash])
+  }
+
+  @Test("An empty path is reported with the type, and works")
+  func emptyPath() async throws {
+    let client = OperationClient(defaults: .testing)
+    let query = Query(path: []) { _ in 1 }
+    let reported = issues { _ = client.store(for: query) }
+    #expect(reported.map(\.kind) == [.emptyPath])
+    #expect(reported.first?.message.contains("Query<Int") == true)
+    #expect(issues { _ = client.store(for: query) }.isEmpty)
+    #expect(try await client.store(for: query).run() == 1)
+  }
+
+  @Test("The index keeps the first of a path and those that clash with it, and loses all at once")
+  func index() {
+    var index = StoreIndex()
+    func entry<Request: StatefulOperationRequest>(
+      _ request: Request, _ state: Request.State, _ name: String
+    ) -> StoreIndex.Entry {
+      let store = OperationStore.detached(operation: request, initialState: state)
+      return StoreIndex.Entry(
+        store: OpaqueOperationStore(store), type: StoreIndex.RequestType(of: request),
+        requestName: name)
+    }
+    let first = entry(First(), QueryState(), "first")
+    guard case .inserted = index.insert(first),
+      case .present(let present) = index.insert(entry(First(), QueryState(), "again")),
+      case .clashed(with: "first") = index.insert(entry(Second(), QueryState(), "second")),
+      case .present = index.insert(entry(Second(), QueryState(), "again"))
+    else {
+      Issue.record("inserted otherwise")
+      return
+    }
+    #expect(ObjectIdentifier(present.base) == ObjectIdentifier(first.store.base))
+    #expect(index.stores(matching: []).count == 2)
+    let removed = index.remove(at: ["shared", 1], isPrefix: false)
+    #expect(removed.count == 2)
+    #expect(removed.first?.base === first.store.base)
+    let again = index.remove(at: ["shared", 1], isPrefix: false)
+    #expect(again.isEmpty)
+    #expect(index.stores(matching: []).count == 0)
+    #expect(index.store(at: ["shared", 1]) == nil)
+  }
+
+  @Test("A rule for another state is reported with the path and the state, and the value is stale")
+  func stateMismatch() {
+    struct Mapped: Sendable { let text: String }
+    let query = Query(path: ["mapped"]) { _ in 1 }.staleWhen { _, _ in false }
+      .map { Mapped(text: "\($0)") }
+    let store = OperationClient().store(for: query)
+    store.currentValue = Mapped(text: "1")
+    let reported = issues { #expect(store.isStale) }
+    #expect(reported.map(\.kind) == [.stateMismatch])
+    #expect(reported.first?.message.contains("[\"mapped\"]") == true)
+    #expect(reported.first?.message.contains("Mapped") == true)
+  }
+}

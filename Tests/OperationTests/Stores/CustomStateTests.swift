@@ -1,0 +1,136 @@
+import FoundationEssentials
+import Operation
+import Testing
+
+/// A state of a user's own, which cancels tasks itself: the newest run replaces the others.
+private struct LatestState: OperationState {
+  typealias StateValue = Int
+  typealias OperationValue = Int
+  typealias StatusValue = Int
+
+  var currentValue = 0
+  let initialValue = 0
+  var valueUpdateCount = 0
+  var valueLastUpdatedAt: Date?
+  var error: (any Error)?
+  var errorUpdateCount = 0
+  var errorLastUpdatedAt: Date?
+  var tasks: [OperationTask<Int, any Error>] = []
+
+  var isLoading: Bool { !tasks.isEmpty }
+
+  mutating func scheduleFetchTask(_ task: inout OperationTask<Int, any Error>) {
+    for earlier in tasks { earlier.cancel() }
+    task.configuration.name = "latest"
+    tasks.append(task)
+  }
+
+  mutating func update(with result: Result<Int, any Error>, using context: OperationContext) {
+    switch result {
+    case .success(let value):
+      currentValue = value
+      valueUpdateCount += 1
+      valueLastUpdatedAt = context.operationClock.now()
+      error = nil
+    case .failure(let failure):
+      error = failure
+      errorUpdateCount += 1
+      errorLastUpdatedAt = context.operationClock.now()
+    }
+  }
+
+  mutating func update(
+    with result: Result<Int, any Error>, for task: OperationTask<Int, any Error>
+  ) {
+    update(with: result, using: task.context)
+  }
+
+  mutating func finishFetchTask(_ task: OperationTask<Int, any Error>) {
+    tasks.removeAll { $0.id == task.id }
+  }
+
+  mutating func reset(using context: OperationContext) -> ResetEffect {
+    for task in tasks { task.cancel() }
+    self = LatestState()
+    return ResetEffect()
+  }
+}
+
+private struct LatestQuery: StatefulOperationRequest {
+  typealias State = LatestState
+  typealias Value = Int
+  typealias Failure = any Error
+
+  let remote: Remote<Int>
+  var path: OperationPath { ["latest"] }
+
+  func run(
+    isolation: isolated (any Actor)?, in context: OperationContext,
+    with continuation: OperationContinuation<Int, any Error>
+  ) async throws -> Int {
+    try await remote.call(context, continuation)
+  }
+}
+
+@Suite("A state of a user's own") struct CustomStateTests {
+  private let remote = Remote<Int>()
+
+  private func makeStore() -> OperationStore<LatestState> {
+    OperationStore.detached(operation: LatestQuery(remote: remote), initialState: LatestState())
+  }
+
+  @Test("It may cancel tasks while it is inside the machine of its store")
+  func latest() async throws {
+    let store = makeStore()
+    let first = Task { try await store.run() }
+    await remote.wait(forCalls: 1)
+    let second = Task { try await store.run() }
+    await #expect(throws: CancellationError.self) { try await first.value }
+    await remote.wait(forCalls: 2)
+    #expect(store.tasks.count == 1)
+    remote.answer(2, to: 1)
+    #expect(try await second.value == 2)
+    #expect(store.currentValue == 2)
+    #expect(store.status.isSuccess)
+  }
+
+  @Test("A reset that cancels its tasks itself ends them, and the state is as it began")
+  func reset() async throws {
+    let store = makeStore()
+    let (events, subscription) = (Recorder<Int>(), store)
+    let heard = store.subscribe { event in
+      if let state = event.state { events.append(state.tasks.count) }
+    }
+    let run = Task { try await subscription.run() }
+    await remote.wait(forCalls: 1)
+    remote.yield(4)
+    store.resetState()
+    await #expect(throws: CancellationError.self) { try await run.value }
+    await remote.waitForCancellation()
+    #expect(store.currentValue == 0)
+    #expect(!store.isLoading)
+    #expect(events.all.last == 0)
+    heard.cancel()
+  }
+
+  @Test("What it changes in a task counts: here the name")
+  func changesTask() {
+    let store = makeStore()
+    #expect(store.runTask().configuration.name == "latest")
+  }
+
+  @Test("Many runs on many threads leave one, and end all others", arguments: 0..<100)
+  func many(_: Int) async throws {
+    let store = makeStore()
+    let tasks = (0..<12).map { _ in Task { try await store.run() } }
+    await store.settles { $0.leaseCount == 1 && $0.tasks.count == 1 }
+    store.resetState()
+    for task in tasks {
+      // A task may begin only now; then its run is the one that is left.
+      task.cancel()
+      await #expect(throws: CancellationError.self) { try await task.value }
+    }
+    #expect(store.leaseCount == 0)
+    #expect(!store.isLoading)
+  }
+}

@@ -1,0 +1,166 @@
+import Operation
+import Synchronization
+import Testing
+
+@Suite("Exclusive access") struct ExclusiveAccessTests {
+  private let remote = Remote<Int>()
+
+  private func makeStore() -> OperationStore<QueryState<Int, any Error>> {
+    let store = OperationStore.detached(query: remote.query())
+    store.currentValue = 0
+    return store
+  }
+
+  @Test("Several writes are one notification, at the end, with the last state")
+  func oneNotification() {
+    let store = makeStore()
+    let (events, subscription) = store.record()
+    let result = store.withExclusiveAccess { () -> String in
+      store.currentValue = 1
+      store.setResult(to: .failure(Failed()))
+      store.currentValue = 2
+      #expect(store.currentValue == 2)
+      #expect(events.count == 1)
+      return "done"
+    }
+    #expect(result == "done")
+    #expect(events.names() == ["state 0", "state 2"])
+    #expect(store.valueUpdateCount == 3)
+    subscription.cancel()
+  }
+
+  @Test("Access that changes nothing tells nobody")
+  func noChange() {
+    let store = makeStore()
+    let (events, subscription) = store.record()
+    store.withExclusiveAccess { _ = store.currentValue }
+    #expect(events.count == 1)
+    subscription.cancel()
+  }
+
+  @Test("Access inside access belongs to it: one notification, and the closure gets the store")
+  func nested() {
+    let store = makeStore()
+    let (events, subscription) = store.record()
+    store.withExclusiveAccess { store in
+      store.currentValue = 1
+      store.withExclusiveAccess { store in store.currentValue = (store.currentValue ?? 0) + 1 }
+      #expect(events.count == 1)
+      store.currentValue = (store.currentValue ?? 0) + 1
+    }
+    #expect(events.names() == ["state 0", "state 3"])
+    subscription.cancel()
+  }
+
+  @Test("Access that throws keeps its writes, and tells them")
+  func throwing() {
+    let store = makeStore()
+    let (events, subscription) = store.record()
+    #expect(throws: Failed(code: 1)) {
+      try store.withExclusiveAccess {
+        store.currentValue = 1
+        throw Failed(code: 1)
+      }
+    }
+    #expect(store.currentValue == 1)
+    #expect(events.names() == ["state 0", "state 1"])
+    store.currentValue = 2
+    #expect(events.names().last == "state 2")
+    subscription.cancel()
+  }
+
+  @Test("Reads of other threads see what was there before, without waiting; their writes wait")
+  func otherThreads() async {
+    let store = makeStore()
+    let isInside = Latch()
+    let mayEnd = ThreadLatch()
+    let order = Recorder<String>()
+    await withWatchdog({ "others wait for exclusive access: \(order.all)" }) {
+      async let owner: Void = onThreads(1) { _ in
+        store.withExclusiveAccess {
+          store.currentValue = 1
+          isInside.open()
+          mayEnd.wait()
+          order.append("access ended")
+        }
+      }
+      await isInside.wait()
+      await onThreads(4) { _ in
+        #expect(store.currentValue == 0)
+        #expect(store.state.currentValue == 0)
+        #expect(store.valueUpdateCount == 1)
+        #expect(!store.isLoading)
+        #expect(store.status.isSuccess)
+      }
+      let isWriting = Latch()
+      async let writer: Void = onThreads(1) { _ in
+        isWriting.open()
+        store.currentValue = 2
+        order.append("written")
+      }
+      await isWriting.wait()
+      mayEnd.open()
+      _ = await (owner, writer)
+    }
+    #expect(order.all == ["access ended", "written"])
+    #expect(store.currentValue == 2)
+    #expect(store.valueUpdateCount == 3)
+  }
+
+  @Test("A run that ends meanwhile waits, and is shown after the writes")
+  func runEndsMeanwhile() async throws {
+    let store = makeStore()
+    let (events, subscription) = store.record()
+    async let value = store.run()
+    await remote.wait(forCalls: 1)
+    let isInside = Latch()
+    let mayEnd = ThreadLatch()
+    async let owner: Void = onThreads(1) { _ in
+      store.withExclusiveAccess {
+        isInside.open()
+        mayEnd.wait()
+        store.currentValue = 1
+      }
+    }
+    await isInside.wait()
+    remote.answer(9)
+    mayEnd.open()
+    await owner
+    #expect(try await value == 9)
+    await events.wait { $0.last?.name == "ended 9" }
+    #expect(events.names().suffix(3) == ["state 1…", "state 9", "ended 9"])
+    subscription.cancel()
+  }
+
+  @Test("Access may cancel, reset, invalidate, subscribe and schedule")
+  func everything() {
+    let store = makeStore()
+    let inner = Mutex(OperationSubscription.empty)
+    store.withExclusiveAccess {
+      _ = store.runTask()
+      store.cancel()
+      store.invalidate()
+      inner.withLock { $0 = store.subscribe { _ in } }
+      store.resetState()
+      store.currentValue = 5
+    }
+    #expect(store.currentValue == 5)
+    #expect(store.subscriberCount == 1)
+    inner.withLock { $0 }.cancel()
+    #expect(!store.isLoading)
+  }
+
+  @Test("Eight threads that count with exclusive access lose nothing", arguments: 0..<50)
+  func counting(_: Int) async {
+    let store = makeStore()
+    let (events, subscription) = store.record()
+    await onThreads(8) { _ in
+      for _ in 0..<20 {
+        store.withExclusiveAccess { store.currentValue = (store.currentValue ?? 0) + 1 }
+      }
+    }
+    #expect(store.currentValue == 160)
+    #expect(events.all.compactMap { $0.state?.currentValue } == Array(0...160))
+    subscription.cancel()
+  }
+}

@@ -1,0 +1,90 @@
+import Operation
+import Testing
+
+@Suite("An opaque store") struct OpaqueOperationStoreTests {
+  private let client = OperationClient(defaults: .testing)
+
+  private func makeStores() throws -> (
+    OperationStore<QueryState<Int, any Error>>, OpaqueOperationStore
+  ) {
+    let store = client.store(for: Query(path: ["a"]) { _ in 7 })
+    return (store, try #require(client.store(with: ["a"])))
+  }
+
+  @Test("It is the store: it shows its state, and its changes are the store's")
+  func reads() async throws {
+    let (store, opaque) = try makeStores()
+    #expect(opaque.isOpaque(of: store))
+    #expect(opaque.path == ["a"])
+    #expect(opaque.status.isIdle)
+    #expect(opaque.isStale)
+    #expect(try await opaque.run() as? Int == 7)
+    #expect(try await opaque.fetch() as? Int == 7)
+    #expect(opaque.currentValue as? Int == 7)
+    #expect(opaque.state.valueUpdateCount == 2)
+    #expect(opaque.status.isSuccess)
+    #expect(opaque.error == nil)
+    #expect(!opaque.isLoading)
+    #expect(opaque.leaseCount == 0)
+    opaque.resetState()
+    #expect(store.currentValue == nil)
+  }
+
+  @Test("A value or a failure of the right type is taken in")
+  func setResult() throws {
+    let (store, opaque) = try makeStores()
+    try opaque.setResult(to: .success(3))
+    #expect(store.currentValue == 3)
+    try opaque.setResult(to: .failure(Failed(code: 1)))
+    #expect(store.error as? Failed == Failed(code: 1))
+    #expect(opaque.status.isFailure)
+    try opaque.setResult(to: .success(Int?.none))
+    #expect(store.currentValue == nil)
+  }
+
+  @Test("A value of another type is thrown back, with the path and both types, and changes nothing")
+  func wrongValue() throws {
+    let (store, opaque) = try makeStores()
+    let error = #expect(throws: OperationTypeMismatch.self) {
+      try opaque.setResult(to: .success("three"))
+    }
+    #expect(error?.path == ["a"])
+    #expect(error?.expected == Int?.self)
+    #expect(error?.given == String.self)
+    let line = error?.description ?? ""
+    #expect(line.contains("Optional<Int>"))
+    #expect(line.contains("String"))
+    #expect(line.contains("[\"a\"]"))
+    #expect(store.valueUpdateCount == 0)
+  }
+
+  @Test("A failure of another type is thrown back, with both types")
+  func wrongFailure() throws {
+    let query = Query(path: ["typed"], failure: Failed.self) { _ throws(Failed) in 1 }
+    let store = client.store(for: query)
+    let opaque = try #require(client.store(with: ["typed"]))
+    let error = #expect(throws: OperationTypeMismatch.self) {
+      try opaque.setResult(to: .failure(CancellationError()))
+    }
+    #expect(error?.expected == Failed.self)
+    #expect(error?.given == CancellationError.self)
+    #expect(store.error == nil)
+    try opaque.setResult(to: .failure(Failed(code: 5)))
+    #expect(store.error == Failed(code: 5))
+  }
+
+  @Test("Its subscriber hears of each state, and starts a stale store as any other")
+  func subscribe() async throws {
+    let (store, opaque) = try makeStores()
+    let heard = Recorder<Int?>()
+    let subscription = opaque.subscribe { heard.append($0.currentValue as? Int) }
+    await heard.wait { $0.contains(7) }
+    #expect(heard.all.first == .some(nil))
+    #expect(opaque.subscriberCount == 1)
+    opaque.invalidate()
+    await store.settles { !$0.isLoading && $0.valueUpdateCount == 2 }
+    subscription.cancel()
+    opaque.cancel()
+    #expect(store.subscriberCount == 0)
+  }
+}

@@ -1,0 +1,150 @@
+import Operation
+import Testing
+
+/// Promise 4: a handler that is given to `run` hears of that run only, each event once.
+@Suite("A handler of a run") struct StoreHandlerTests {
+  private typealias Event = OperationEvent<QueryState<Int, any Error>>
+  private let remote = Remote<Int>()
+
+  private func makeStore(
+    isDeduplicated: Bool = true
+  ) -> OperationStore<QueryState<Int, any Error>> {
+    OperationClient(defaults: OperationDefaults(retryLimit: 0, isDeduplicated: isDeduplicated))
+      .store(for: remote.query())
+  }
+
+  @Test("It hears of its run from the start to the end, and of nothing before or after")
+  func wholeRun() async throws {
+    let store = makeStore()
+    let heard = Recorder<Event>()
+    store.currentValue = 1
+    async let value = store.run { heard.append($0) }
+    await remote.wait(forCalls: 1)
+    remote.yield(2)
+    remote.answer(3)
+    _ = try await value
+    store.currentValue = 4
+    #expect(
+      heard.names() == [
+        "started", "state 1…", "yielded 2", "state 2…", "state 3", "ended 3",
+      ])
+    #expect(Set(heard.all.compactMap(\.run?.id)).count == 1)
+  }
+
+  @Test("It hears nothing of a write of somebody else, and nothing of another run")
+  func otherEvents() async throws {
+    let store = makeStore(isDeduplicated: false)
+    let heard = Recorder<Event>()
+    async let value = store.run { heard.append($0) }
+    await remote.wait(forCalls: 1)
+    async let other = store.run()
+    await remote.wait(forCalls: 2)
+    store.currentValue = 8
+    store.invalidate()
+    remote.yield(9, from: 1)
+    remote.answer(10, to: 1)
+    _ = try await other
+    remote.answer(2)
+    _ = try await value
+    #expect(heard.names() == ["started", "state nil…", "state 2", "ended 2"])
+  }
+
+  @Test("One that joins a run hears of its start at once, and of the rest once")
+  func joined() async throws {
+    let store = makeStore()
+    let first = Recorder<Event>()
+    let second = Recorder<Event>()
+    async let value = store.run { first.append($0) }
+    await remote.wait(forCalls: 1)
+    remote.yield(1)
+    async let other = store.run { second.append($0) }
+    await second.wait(forCount: 1)
+    #expect(second.names() == ["started"])
+    remote.answer(2)
+    _ = try await (value, other)
+    #expect(second.names() == ["started", "state 2", "ended 2"])
+    #expect(first.names().count { $0 == "ended 2" } == 1)
+    #expect(first.all.compactMap(\.run?.id).first == second.all.compactMap(\.run?.id).first)
+  }
+
+  @Test("One that starts a run that a handle had scheduled hears of the start, once")
+  func joinedScheduled() async throws {
+    let store = makeStore()
+    let heard = Recorder<Event>()
+    let task = store.runTask()
+    async let value = store.run { heard.append($0) }
+    await remote.wait(forCalls: 1)
+    remote.answer(2)
+    _ = try await (value, task.runIfNeeded())
+    #expect(heard.names() == ["started", "state 2", "ended 2"])
+  }
+
+  @Test(
+    "It hears of the end of a run that is cancelled or reset, once, and of nothing later",
+    arguments: ["cancel", "reset", "task"])
+  func cancelled(how: String) async throws {
+    let store = makeStore()
+    let heard = Recorder<Event>()
+    let run = Task { try await store.run { heard.append($0) } }
+    await remote.wait(forCalls: 1)
+    switch how {
+    case "cancel": store.cancel()
+    case "reset": store.resetState()
+    default: store.activeTasks[0].cancel()
+    }
+    await #expect(throws: CancellationError.self) { try await run.value }
+    await remote.waitForEnd()
+    store.currentValue = 5
+    #expect(
+      heard.names() == ["started", "state nil…", "state nil", "ended CancellationError()"])
+  }
+
+  @Test("Of a cancelled run whose failure cannot say so it hears the end that the request makes")
+  func cancelledTyped() async throws {
+    let entered = Latch()
+    let goOn = Latch()
+    let query = Query(path: ["typed"], failure: Failed.self) { _ throws(Failed) -> Int in
+      entered.open()
+      await goOn.wait()
+      throw Failed(code: 4)
+    }
+    let store = OperationClient(defaults: .testing).store(for: query)
+    let heard = Recorder<OperationEvent<QueryState<Int, Failed>>>()
+    let run = Task { () async throws(Failed) -> Int in
+      try await store.run { heard.append($0) }
+    }
+    await entered.wait()
+    store.cancel()
+    #expect(!store.isLoading)
+    #expect(heard.names().last == "state nil")
+    goOn.open()
+    guard case .failure = await run.result else {
+      Issue.record("the run gave a value")
+      return
+    }
+    #expect(heard.names().last == "ended Failed(code: 4)")
+    #expect(heard.names().count { $0.hasPrefix("ended") } == 1)
+    #expect(store.error == nil)
+  }
+
+  @Test("Handlers of a thousand callers of one run hear of each event once")
+  func many() async throws {
+    let store = makeStore()
+    let count = 1_000
+    let heard = (0..<count).map { _ in Recorder<Event>() }
+    let runs = heard.map { heard in Task { try await store.run { heard.append($0) } } }
+    await store.settles { $0.leaseCount == count }
+    await remote.wait(forCalls: 1)
+    remote.yield(1)
+    remote.answer(2)
+    for run in runs { #expect(try await run.value == 2) }
+    #expect(remote.callCount == 1)
+    for heard in heard {
+      await heard.wait { $0.last?.name == "ended 2" }
+      let names = heard.names()
+      #expect(names.first == "started")
+      #expect(names.suffix(4) == ["yielded 1", "state 1…", "state 2", "ended 2"])
+      #expect(names.count { $0 == "started" } == 1)
+    }
+  }
+}

@@ -1,0 +1,246 @@
+import Operation
+import Synchronization
+import Testing
+
+/// Promise 5: who awaits a run, and the subscribers that started one, hold it.
+@Suite("Leases") struct StoreLeaseTests {
+  private typealias Store = OperationStore<QueryState<Int, any Error>>
+  private let remote = Remote<Int>()
+  private let deaf = Remote<Int>(isDeaf: true)
+
+  private func makeStore(_ remote: Remote<Int>) -> Store {
+    OperationClient(defaults: .testing).store(for: remote.query())
+  }
+
+  private func start(
+    _ count: Int, of store: Store, calling remote: Remote<Int>
+  ) async -> [Task<Int, any Error>] {
+    let tasks = (0..<count).map { _ in Task { try await store.run() } }
+    await store.settles { $0.leaseCount == count }
+    await remote.wait(forCalls: 1)
+    return tasks
+  }
+
+  @Test("Ten thousand awaiters of one query run it once")
+  func tenThousand() async throws {
+    let store = makeStore(remote)
+    let tasks = await start(10_000, of: store, calling: remote)
+    remote.answer(3)
+    for task in tasks { #expect(try await task.value == 3) }
+    #expect(remote.callCount == 1)
+    #expect(store.leaseCount == 0)
+    #expect(store.valueUpdateCount == 1)
+  }
+
+  @Test("When half of ten thousand awaiters are cancelled, the other half get the value")
+  func half() async throws {
+    let store = makeStore(remote)
+    let tasks = await start(10_000, of: store, calling: remote)
+    for task in tasks.prefix(5_000) { task.cancel() }
+    #expect(store.leaseCount == 5_000)
+    for task in tasks.prefix(5_000) {
+      await #expect(throws: CancellationError.self) { try await task.value }
+    }
+    #expect(remote.cancelledCalls.isEmpty)
+    remote.answer(3)
+    for task in tasks.suffix(5_000) { #expect(try await task.value == 3) }
+    #expect(remote.callCount == 1)
+  }
+
+  @Test("When all of ten thousand awaiters are cancelled, the request's own task is, too")
+  func all() async throws {
+    let store = makeStore(remote)
+    let tasks = await start(10_000, of: store, calling: remote)
+    for task in tasks { task.cancel() }
+    await remote.waitForCancellation()
+    for task in tasks {
+      await #expect(throws: CancellationError.self) { try await task.value }
+    }
+    #expect(store.leaseCount == 0)
+    #expect(!store.isLoading)
+    #expect(store.error == nil)
+    #expect(remote.callCount == 1)
+  }
+
+  @Test("A cancelled awaiter leaves at once, though the request does not listen")
+  func leavesAtOnce() async throws {
+    let store = makeStore(deaf)
+    let tasks = await start(2, of: store, calling: deaf)
+    tasks[0].cancel()
+    await #expect(throws: CancellationError.self) { try await tasks[0].value }
+    #expect(store.leaseCount == 1)
+    tasks[1].cancel()
+    await #expect(throws: CancellationError.self) { try await tasks[1].value }
+    #expect(!store.isLoading)
+    deaf.answer(1)
+    await deaf.waitForEnd()
+    #expect(store.currentValue == nil)
+  }
+
+  @Test("A caller that is cancelled before it calls gets CancellationError and leaves no lease")
+  func cancelledBefore() async throws {
+    let store = makeStore(deaf)
+    let goOn = Latch()
+    let task = Task {
+      await goOn.wait()
+      return try await store.run()
+    }
+    task.cancel()
+    goOn.open()
+    await #expect(throws: CancellationError.self) { try await task.value }
+    #expect(store.leaseCount == 0)
+    #expect(!store.isLoading)
+    deaf.answer(1)
+  }
+
+  @Test("A cancelled awaiter with a failure of its own type gets what the run ends with")
+  func typed() async throws {
+    let entered = Latch()
+    let goOn = Latch()
+    let query = Query(path: ["typed"], failure: Failed.self) { _ throws(Failed) -> Int in
+      entered.open()
+      await goOn.wait()
+      throw Failed(code: Task.isCancelled ? 1 : 0)
+    }
+    let store = OperationClient(defaults: .testing).store(for: query)
+    let task = Task { try await store.run() }
+    await entered.wait()
+    task.cancel()
+    #expect(store.leaseCount == 0)
+    goOn.open()
+    await #expect(throws: Failed(code: 1)) { try await task.value }
+    #expect(store.error == nil)
+    #expect(store.status.isIdle)
+  }
+
+  @Test("The run that a subscriber started is cancelled when the last subscriber leaves")
+  func subscriberLease() async throws {
+    let store = makeStore(remote)
+    let first = store.subscribe { _ in }
+    let second = store.subscribe { _ in }
+    await remote.wait(forCalls: 1)
+    first.cancel()
+    #expect(store.isLoading)
+    #expect(store.leaseCount == 1)
+    second.cancel()
+    await remote.waitForCancellation()
+    #expect(!store.isLoading)
+    #expect(store.error == nil)
+  }
+
+  @Test("The run that a subscriber started goes on for an awaiter when the subscriber leaves")
+  func awaiterKeepsRun() async throws {
+    let store = makeStore(remote)
+    let subscription = store.subscribe { _ in }
+    let task = Task { try await store.run() }
+    await store.settles { $0.leaseCount == 2 }
+    await remote.wait(forCalls: 1)
+    subscription.cancel()
+    #expect(store.leaseCount == 1)
+    remote.answer(4)
+    #expect(try await task.value == 4)
+    #expect(remote.callCount == 1)
+    #expect(remote.cancelledCalls.isEmpty)
+  }
+
+  @Test("The run that a subscriber holds goes on when an awaiter leaves")
+  func subscriberKeepsRun() async throws {
+    let store = makeStore(remote)
+    let (events, subscription) = store.record()
+    let task = Task { try await store.run() }
+    await store.settles { $0.leaseCount == 2 }
+    task.cancel()
+    await #expect(throws: CancellationError.self) { try await task.value }
+    #expect(store.isLoading)
+    remote.answer(4)
+    await events.wait { $0.last?.name == "ended 4" }
+    #expect(store.currentValue == 4)
+    subscription.cancel()
+  }
+
+  @Test("A subscriber that did not start the run does not hold it")
+  func strangerHoldsNothing() async throws {
+    let store = OperationStore.detached(query: remote.query())
+    let task = Task { try await store.run() }
+    await remote.wait(forCalls: 1)
+    let subscription = store.subscribe { _ in }
+    #expect(store.leaseCount == 1)
+    task.cancel()
+    await remote.waitForCancellation()
+    subscription.cancel()
+  }
+
+  @Test("cancel() sends the awaiters away, and a new run starts beside a deaf request")
+  func cancelAndRunAgain() async throws {
+    let store = makeStore(deaf)
+    let old = await start(3, of: store, calling: deaf)
+    store.cancel()
+    for task in old { await #expect(throws: CancellationError.self) { try await task.value } }
+    async let new = store.run()
+    await deaf.wait(forCalls: 2)
+    deaf.answer(1, to: 0)
+    await deaf.waitForEnd(of: 0)
+    #expect(store.isLoading)
+    #expect(store.currentValue == nil)
+    deaf.answer(2, to: 1)
+    #expect(try await new == 2)
+    #expect(store.valueUpdateCount == 1)
+  }
+
+  @Test("A late failure and a late yield of a deaf request are dropped, too")
+  func lateFailure() async throws {
+    let store = makeStore(deaf)
+    _ = await start(1, of: store, calling: deaf)
+    store.cancel()
+    deaf.yield(5)
+    deaf.fail(Failed())
+    await deaf.waitForEnd()
+    #expect(store.currentValue == nil)
+    #expect(store.error == nil)
+    #expect(store.status.isIdle)
+  }
+
+  @Test("Cancelling one task of the store is felt by its awaiters only")
+  func cancelOneTask() async throws {
+    let store = OperationClient(
+      defaults: OperationDefaults(retryLimit: 0, isDeduplicated: false)
+    ).store(for: remote.query())
+    let first = Task { try await store.run() }
+    await remote.wait(forCalls: 1)
+    let second = Task { try await store.run() }
+    await remote.wait(forCalls: 2)
+    store.activeTasks[0].cancel()
+    await #expect(throws: CancellationError.self) { try await first.value }
+    remote.answer(2, to: 1)
+    #expect(try await second.value == 2)
+  }
+
+  @Test("A cancellation is not retried, whoever cancels", arguments: [true, false])
+  func noRetry(byStore: Bool) async throws {
+    let clock = ManualClock()
+    let store = OperationClient(clock: clock).store(for: remote.query().retry(limit: 5))
+    let task = Task { try await store.run() }
+    await remote.wait(forCalls: 1)
+    if byStore { store.cancel() } else { task.cancel() }
+    await #expect(throws: CancellationError.self) { try await task.value }
+    await remote.waitForEnd()
+    #expect(clock.sleeperCount == 0)
+    #expect(remote.callCount == 1)
+  }
+
+  @Test(
+    "A request that throws CancellationError by itself leaves what was there", arguments: 0..<50)
+  func ownCancellation(_: Int) async throws {
+    let store = makeStore(remote)
+    store.setResult(to: .success(1))
+    store.setResult(to: .failure(Failed(code: 2)))
+    let task = Task { try await store.run() }
+    await remote.wait(forCalls: 1)
+    remote.yield(7)
+    remote.fail(CancellationError())
+    await #expect(throws: CancellationError.self) { try await task.value }
+    #expect(store.currentValue == 1)
+    #expect(store.error as? Failed == Failed(code: 2))
+    #expect(store.status.isFailure)
+  }
+}

@@ -1,0 +1,188 @@
+import Operation
+import Synchronization
+import Testing
+
+/// What goes away, and that nothing of a user goes away under a lock.
+@Suite("Lifetimes") struct StoreLifetimeTests {
+  private typealias Store = OperationStore<QueryState<Int, any Error>>
+
+  @Test("A store is gone when its client and its users are")
+  func store() async throws {
+    weak var store: Store?
+    do {
+      let client = OperationClient(defaults: .testing)
+      let made = client.store(for: Query(path: ["a"]) { _ in 1 })
+      store = made
+      _ = try await made.run()
+      _ = made.runTask()
+      made.subscribe { _ in _ = made.currentValue }.cancel()
+      var values = made.values.makeAsyncIterator()
+      _ = await values.next()
+    }
+    // The run's own task may still be on its way out.
+    #expect(await eventually { store == nil })
+  }
+
+  @Test("A client is gone when its users are, though its stores live on without it")
+  func client() {
+    weak var client: OperationClient?
+    let store: Store
+    do {
+      let made = OperationClient(defaults: .testing)
+      client = made
+      store = made.store(for: Query(path: ["a"]) { _ in 1 })
+      #expect(store.context.operationClient === made)
+    }
+    #expect(client == nil)
+    #expect(store.context.operationClient == nil)
+    store.currentValue = 2
+    #expect(store.currentValue == 2)
+  }
+
+  @Test("A subscription keeps its store and its handler, and a cancelled one keeps neither")
+  func subscription() {
+    let live = LiveCount()
+    weak var store: Store?
+    let subscription: OperationSubscription
+    do {
+      let made = Store.detached(query: Query(path: ["a"]) { _ in 1 })
+      store = made
+      let probe = live.makeProbe()
+      subscription = made.subscribe { _ in _ = (probe, made.currentValue) }
+    }
+    #expect(store != nil)
+    #expect(live.value == 1)
+    subscription.cancel()
+    #expect(store == nil)
+    #expect(live.value == 0)
+  }
+
+  @Test(
+    "Handlers, contexts and yields of a run are gone after it, however it ends", arguments: 0..<4)
+  func run(ending: Int) async throws {
+    enum ProbeKey: OperationContext.Key { static var defaultValue: LiveCount.Probe? { nil } }
+    let live = LiveCount()
+    let remote = Remote<LiveCount.Probe>()
+    weak var store: OperationStore<QueryState<LiveCount.Probe, any Error>>?
+    do {
+      let made = OperationStore.detached(
+        query: Query(path: ["a"]) { [weak remote] _, continuation in
+          guard let remote else { throw Failed() }
+          return try await remote.call(OperationContext(), continuation)
+        })
+      store = made
+      var context = OperationContext()
+      context[ProbeKey.self] = live.makeProbe()
+      let task = Task { [context, probe = live.makeProbe()] in
+        try await made.run(using: context) { _ in _ = probe }
+      }
+      await remote.wait(forCalls: 1)
+      remote.yield(live.makeProbe())
+      switch ending {
+      case 0: remote.fail(Failed())
+      case 1: task.cancel()
+      case 2: made.resetState()
+      default: made.cancel()
+      }
+      _ = await task.result
+      await remote.waitForEnd()
+      made.resetState()
+      remote.forget()
+    }
+    #expect(await eventually { store == nil && live.value == 0 })
+  }
+
+  @Test("A task keeps its store only as long as somebody has it", arguments: [true, false])
+  func task(isRun: Bool) async throws {
+    weak var store: Store?
+    var task: OperationTask<Int, any Error>?
+    do {
+      let made = Store.detached(query: Query(path: ["a"]) { _ in 1 })
+      store = made
+      task = made.runTask().map { $0 }
+      if isRun { try await task?.runIfNeeded() }
+    }
+    #expect(task?.isFinished == isRun)
+    task = nil
+    #expect(await eventually { store == nil })
+  }
+
+  @Test(
+    "A value whose deinit uses the store may be replaced, by whatever replaces it",
+    arguments: ["write", "reset", "yield", "run", "cancel", "exclusive", "fail"])
+  func deinitUsesStore(how: String) async throws {
+    let gone = Counter()
+    let remote = Remote<OnDeinit>()
+    let store = OperationStore.detached(query: remote.query())
+    let make: @Sendable () -> OnDeinit = {
+      OnDeinit { [weak store] in
+        _ = store?.state
+        store?.subscribe { _ in }.cancel()
+        gone.increment()
+      }
+    }
+    await withWatchdog({ "\(how): a deinit waits for the lock of the store" }) {
+      store.currentValue = make()
+      switch how {
+      case "write": store.currentValue = nil
+      case "reset": store.resetState()
+      case "exclusive": store.withExclusiveAccess { store.currentValue = nil }
+      default: await replaceByRun(how, remote, store, make)
+      }
+      store.currentValue = nil
+      store.resetState()
+    }
+    #expect(gone.value > 0)
+  }
+
+  private func replaceByRun(
+    _ how: String, _ remote: Remote<OnDeinit>,
+    _ store: OperationStore<QueryState<OnDeinit, any Error>>, _ make: @Sendable () -> OnDeinit
+  ) async {
+    let task = Task { _ = try? await store.run() }
+    await remote.wait(forCalls: 1)
+    remote.yield(make())
+    remote.yield(make())
+    switch how {
+    case "cancel": store.cancel()
+    case "fail": remote.fail(Failed())
+    default: remote.answer(make())
+    }
+    await task.value
+    await remote.waitForEnd()
+  }
+
+  @Test("A handler and a context whose deinits use the store may be given up", arguments: 0..<100)
+  func handlerDeinitUsesStore(round: Int) async {
+    enum Key: OperationContext.Key { static var defaultValue: OnDeinit? { nil } }
+    let store = OperationStore.detached(query: Query(path: ["a"]) { _ in 1 }.deduplicated())
+    await withWatchdog({ "a deinit waits for the lock of the store" }) {
+      let tasks = (0..<4).map { _ in
+        Task {
+          var context = OperationContext()
+          context[Key.self] = OnDeinit { [weak store] in store?.currentValue = 3 }
+          let probe = OnDeinit { [weak store] in _ = store?.state }
+          _ = try? await store.run(using: context) { _ in _ = probe }
+        }
+      }
+      if round % 2 == 0 { tasks[0].cancel() }
+      if round % 3 == 0 { store.resetState() }
+      for task in tasks { await task.value }
+      store.context[Key.self] = OnDeinit { [weak store] in _ = store?.state }
+      store.context[Key.self] = nil
+    }
+    #expect(!store.isLoading)
+  }
+
+  @Test("The request's own task is gone after the run, and with it what the request held")
+  func request() async throws {
+    let live = LiveCount()
+    do {
+      let probe = live.makeProbe()
+      let store = OperationStore.detached(
+        query: Query(path: ["a"]) { _ in withExtendedLifetime(probe) { 1 } })
+      _ = try await store.run()
+    }
+    #expect(await eventually { live.value == 0 })
+  }
+}

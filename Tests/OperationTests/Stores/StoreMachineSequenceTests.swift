@@ -1,0 +1,173 @@
+@testable import Operation
+import ReactiveStreams
+import Testing
+
+/// Every short sequence of events, and what must hold after each of them.
+@Suite("Sequences of the machine of a store") struct StoreMachineSequenceTests {
+  enum Step: CaseIterable {
+    case subscribe, unsubscribe, await, observe, handle, dropHandle, enter, leave
+    case yield, succeed, fail, cancelOne, cancelAll, reset, write, invalidate
+  }
+
+  /// The machine, and what a plain model says of it.
+  struct Walk {
+    var driver: MachineDriver
+    var subscriptions: [(names: Recorder<String>, id: UInt64)] = []
+    /// The awaiters and handles of each run, as the test gave them out.
+    var awaiters: [OperationTaskID: Int] = [:]
+    var handles: [OperationTaskID: Int] = [:]
+    var cores: [MachineDriver.Machine.Core] = []
+    var observing: Set<OperationTaskID> = []
+    var trace: [Step] = []
+    var nextValue = 0
+
+    init(_ deduplication: Deduplication) {
+      driver = MachineDriver(deduplication: deduplication)
+    }
+
+    var machine: MachineDriver.Machine { driver.machine }
+    var live: [MachineDriver.Machine.Core] { cores.filter { machine.runs[$0.id] != nil } }
+
+    mutating func take(_ step: Step) {
+      trace.append(step)
+      switch step {
+      case .subscribe: subscriptions.append(driver.subscribe())
+      case .unsubscribe: unsubscribe()
+      case .await, .observe, .handle: wish(step)
+      case .enter:
+        if let core = cores.last(where: { handles[$0.id, default: 0] > 0 }) { enter(core) }
+      case .dropHandle, .leave, .cancelOne: giveBack(step)
+      case .yield, .succeed, .fail: result(step)
+      case .cancelAll: _ = driver.machine.cancelAll()
+      case .reset: _ = driver.machine.reset(machine.context)
+      case .write:
+        nextValue += 1
+        driver.machine.write(.success(nextValue), machine.context)
+      case .invalidate:
+        if driver.machine.invalidate() { wish(.observe) }
+      }
+      driver.settle()
+      check()
+    }
+
+    private mutating func unsubscribe() {
+      guard let last = subscriptions.popLast() else { return }
+      _ = driver.machine.unsubscribe(last.id)
+      let count = last.names.count
+      driver.settle()
+      #expect(last.names.count == count, "a subscriber heard of something after \(trace)")
+    }
+
+    private mutating func wish(_ step: Step) {
+      let lease: MachineDriver.Machine.Lease =
+        switch step {
+        case .await: .awaiter
+        case .handle: .handle
+        default: .observers
+        }
+      guard let run = driver.run(lease) else { return }
+      if !cores.contains(where: { $0 === run.core }) { cores.append(run.core) }
+      switch lease {
+      case .awaiter: awaiters[run.core.id, default: 0] += 1
+      case .handle: handles[run.core.id, default: 0] += 1
+      case .observers: observing.insert(run.core.id)
+      }
+    }
+
+    private mutating func enter(_ core: MachineDriver.Machine.Core) {
+      if case .gone = driver.machine.enter(core, OperationTaskConfiguration()) { return }
+      awaiters[core.id, default: 0] += 1
+    }
+
+    private mutating func giveBack(_ step: Step) {
+      switch step {
+      case .leave:
+        guard let core = cores.last(where: { awaiters[$0.id, default: 0] > 0 }) else { return }
+        awaiters[core.id, default: 0] -= 1
+        _ = driver.machine.leave(core.id)
+      case .dropHandle:
+        guard let core = cores.last(where: { handles[$0.id, default: 0] > 0 }) else { return }
+        handles[core.id, default: 0] -= 1
+        _ = driver.machine.dropHandle(core.id)
+      default:
+        if let core = live.first { _ = driver.machine.cancel(core.id) }
+      }
+    }
+
+    /// Tells a result of the first run that has started, and of every run that is gone.
+    private mutating func result(_ step: Step) {
+      nextValue += 1
+      for core in cores {
+        let isLive = machine.runs[core.id] != nil
+        if isLive, core !== live.first(where: { machine.runs[$0.id]?.isStarted == true }) {
+          continue
+        }
+        let before = machine.state
+        let failure = Result<Int, any Error>.failure(Failed(code: nextValue))
+        switch step {
+        case .yield:
+          #expect(driver.on { $0.yield(core.id, .success(nextValue)) } == isLive)
+        case .succeed: _ = driver.machine.end(core.id, .success(nextValue))
+        default: _ = driver.machine.end(core.id, failure)
+        }
+        guard !isLive else { continue }
+        #expect(
+          machine.state.valueUpdateCount == before.valueUpdateCount
+            && machine.state.errorUpdateCount == before.errorUpdateCount
+            && machine.state.currentValue == before.currentValue,
+          "a run that was over changed the state: \(trace)")
+      }
+    }
+
+    private func check() {
+      #expect(machine.leaseCount >= 0, "\(trace)")
+      #expect(
+        machine.state.activeTasks.ids == machine.runs.records.keys.sorted(),
+        "the state has other tasks than the table: \(trace)")
+      for (id, record) in machine.runs.records {
+        #expect(record.awaiters == awaiters[id, default: 0], "\(trace)")
+        #expect(record.handles == handles[id, default: 0], "\(trace)")
+        #expect(
+          record.awaiters > 0 || (record.isHeldByObservers && !subscriptions.isEmpty)
+            || (!record.isStarted && record.handles > 0), "nobody holds a run: \(trace)")
+      }
+      let expected = MachineDriver.Machine.Event.stateChanged(machine.state).name
+      for (names, _) in subscriptions {
+        #expect(
+          names.all.last { $0.hasPrefix("state") } == expected,
+          "the last state is not told: \(trace)"
+        )
+      }
+      let isIdle = !machine.runs.records.values.contains(where: \.isStarted)
+      if isIdle, machine.unended.isEmpty { #expect(machine.yielding.isEmpty, "\(trace)") }
+      #expect(machine.retired.isEmpty)
+    }
+  }
+
+  @Test(
+    "Leases, tasks and subscribers agree after every sequence of four events",
+    arguments: [true, false])
+  func four(isDeduplicated: Bool) {
+    let start = Walk(isDeduplicated ? .equivalentContexts : .never)
+    go(start, depth: 4)
+  }
+
+  private func go(_ walk: Walk, depth: Int) {
+    guard depth > 0 else { return }
+    for step in Step.allCases {
+      var next = walk
+      // Recorders are shared by the copies of a walk, so each branch begins with its own.
+      next.replay(step)
+      go(next, depth: depth - 1)
+    }
+  }
+}
+
+extension StoreMachineSequenceTests.Walk {
+  /// Begins anew and takes the same steps and one more, because cores and recorders are references.
+  fileprivate mutating func replay(_ step: StoreMachineSequenceTests.Step) {
+    let steps = trace + [step]
+    self = StoreMachineSequenceTests.Walk(machine.context.settings.values.deduplication)
+    for step in steps { take(step) }
+  }
+}

@@ -1,0 +1,72 @@
+@testable import Operation
+import ReactiveStreams
+
+/// A store's machine, driven by hand: what the shell does with a lock is done here without one.
+final class MachineDriver {
+  typealias State = QueryState<Int, any Error>
+  typealias Machine = StoreMachine<State>
+
+  /// A driver that is never asked: the tests call the machine themselves.
+  final class Nobody: TaskDriver {
+    func enter(_ core: TaskCore<Int, any Error>, configuration: OperationTaskConfiguration) {}
+    func leave(_ id: OperationTaskID) {}
+    func cancel(_ id: OperationTaskID) {}
+  }
+
+  let clock = ManualClock()
+  var machine: Machine
+  private let nobody = Nobody()
+
+  init(deduplication: Deduplication = .equivalentContexts) {
+    var context = OperationContext()
+    context.operationClock = clock
+    context.settings.values.deduplication = deduplication
+    machine = Machine(state: State(), context: context)
+  }
+
+  /// Performs a transition; for the inside of `#expect`, which takes no mutating call.
+  func on<Output>(_ transition: (inout Machine) -> Output) -> Output { transition(&machine) }
+
+  struct Granted {
+    let core: Machine.Core
+    let isStarted: Bool
+  }
+
+  func grant(
+    _ lease: Machine.Lease, cause: OperationRun.Cause = .fetch,
+    handler: Subscriber<Machine.Event>? = nil, verdict: Machine.Runs.Verdict? = nil
+  ) -> Machine.Grant {
+    let core = Machine.Core(driver: nobody)
+    return machine.grant(
+      Machine.Wish(
+        core: core, configuration: OperationTaskConfiguration(context: machine.context),
+        cause: cause, lease: lease, handler: handler), verdict: verdict)
+  }
+
+  /// The run that a wish gave, or nil if it was refused.
+  func run(
+    _ lease: Machine.Lease, handler: Subscriber<Machine.Event>? = nil
+  ) -> Granted? {
+    guard case .granted(_, let core, let isStarted) = grant(lease, handler: handler) else {
+      return nil
+    }
+    return Granted(core: core, isStarted: isStarted)
+  }
+
+  /// Subscribes a recorder of names.
+  func subscribe() -> (names: Recorder<String>, id: UInt64) {
+    let names = Recorder<String>()
+    let id = machine.subscribe(Subscriber { names.append($0.name) }, thread: .current).id
+    return (names, id)
+  }
+
+  /// Performs what is to be delivered and releases what is retired, as the shell does.
+  func settle() {
+    _ = machine.takeRetired()
+    var delivery = machine.deliveries.beginDraining()
+    while let current = delivery {
+      current.perform()
+      delivery = machine.deliveries.takeNext()
+    }
+  }
+}

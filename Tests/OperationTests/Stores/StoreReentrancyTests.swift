@@ -1,0 +1,240 @@
+import Operation
+import Synchronization
+import Testing
+
+/// Promise 1: no handler is called under a lock, and a slow one stalls nobody.
+@Suite("Re-entrancy") struct StoreReentrancyTests {
+  private typealias Store = OperationStore<QueryState<Int, any Error>>
+
+  private func makeStore(_ path: OperationPath = ["counter"]) -> Store {
+    OperationClient(defaults: .testing).store(for: Query(path: path) { _ in 42 }.neverStale())
+  }
+
+  @Test("A handler may read, write, subscribe, run, cancel, reset and invalidate its own store")
+  func ownStore() async throws {
+    let store = makeStore()
+    store.currentValue = 0
+    let done = Latch()
+    let values = Recorder<Int?>()
+    let own = Monitor<OperationSubscription?>(nil)
+    let subscription = store.subscribe { event in
+      guard let value = event.state?.currentValue else { return }
+      values.append(value)
+      switch value {
+      case 1: store.currentValue = (store.currentValue ?? 0) + 1
+      case 2:
+        own.update { $0 = store.subscribe { _ in } }
+        store.withExclusiveAccess { store.currentValue = 3 }
+      case 3:
+        own.value?.cancel()
+        store.cancel()
+        _ = store.runTask()
+        store.invalidate()
+        store.setResult(to: .failure(Failed()))
+        store.resetState()
+        store.currentValue = 4
+      case 4:
+        Task {
+          _ = try await store.run()
+          done.open()
+        }
+      default: break
+      }
+    }
+    store.currentValue = 1
+    await done.wait()
+    #expect(store.currentValue == 42)
+    #expect(values.all.compactMap { $0 }.contains(4))
+    subscription.cancel()
+    #expect(store.subscriberCount == 0)
+  }
+
+  @Test("A handler that cancels itself hears nothing more; one that it cancels hears nothing, too")
+  func cancels() {
+    let store = makeStore()
+    store.currentValue = 0
+    let own = Monitor(OperationSubscription.empty)
+    let other = Monitor(OperationSubscription.empty)
+    let ownCount = Atomic(0)
+    let otherCount = Atomic(0)
+    own.update {
+      $0 = store.subscribe { event in
+        ownCount.wrappingAdd(1, ordering: .relaxed)
+        guard event.state?.currentValue == 1 else { return }
+        own.value.cancel()
+        other.value.cancel()
+      }
+    }
+    other.update {
+      $0 = store.subscribe { _ in otherCount.wrappingAdd(1, ordering: .relaxed) }
+    }
+    store.currentValue = 1
+    store.currentValue = 2
+    #expect(ownCount.load(ordering: .relaxed) == 2)
+    #expect(otherCount.load(ordering: .relaxed) == 1)
+    #expect(store.subscriberCount == 0)
+  }
+
+  @Test("A handler that subscribes inside a call hears of the present state right behind it")
+  func subscribesInside() {
+    let store = makeStore()
+    store.currentValue = 0
+    let heard = Recorder<Int?>()
+    let inner = Monitor<OperationSubscription?>(nil)
+    let outer = store.subscribe { event in
+      guard event.state?.currentValue == 1, inner.value == nil else { return }
+      let subscription = store.subscribe { heard.append($0.state?.currentValue) }
+      inner.update { $0 = subscription }
+      #expect(heard.all.isEmpty)
+    }
+    store.currentValue = 1
+    store.currentValue = 2
+    #expect(heard.all == [1, 2])
+    outer.cancel()
+    inner.value?.cancel()
+  }
+
+  @Test("Handlers of two stores that write to each other end, and both stores agree")
+  func twoStores() {
+    let first = makeStore(["first"])
+    let second = makeStore(["second"])
+    first.currentValue = 0
+    second.currentValue = 0
+    let forth = first.subscribe { event in
+      if let value = event.state?.currentValue, value < 100 { second.currentValue = value + 1 }
+    }
+    let back = second.subscribe { event in
+      if let value = event.state?.currentValue, value < 100 { first.currentValue = value + 1 }
+    }
+    #expect((first.currentValue ?? 0) + (second.currentValue ?? 0) >= 199)
+    forth.cancel()
+    back.cancel()
+  }
+
+  @Test("A slow handler stalls no read and no write of other threads")
+  func slowHandler() async {
+    let store = makeStore()
+    store.currentValue = 0
+    let isInside = Latch()
+    let goOn = ThreadLatch()
+    let subscription = store.subscribe { event in
+      guard event.state?.currentValue == 1 else { return }
+      isInside.open()
+      goOn.wait()
+    }
+    let isDone = Latch()
+    await withWatchdog({ "a slow handler stalls other threads" }) {
+      async let slow: Void = onThreads(1) { _ in store.currentValue = 1 }
+      await isInside.wait()
+      await onThreads(4) { index in
+        #expect(store.currentValue != nil)
+        store.currentValue = 10 + index
+        _ = store.state
+        _ = store.isStale
+        store.withExclusiveAccess { store.currentValue = (store.currentValue ?? 0) + 1 }
+        store.subscribe { _ in }.cancel()
+        store.resetState()
+        store.currentValue = 7
+        isDone.open()
+      }
+      #expect(store.currentValue == 7)
+      goOn.open()
+      await slow
+    }
+    #expect(isDone.isOpen)
+    subscription.cancel()
+  }
+
+  @Test("A slow handler of the notification of exclusive access stalls no writer that waited")
+  func slowHandlerOfExclusiveAccess() async {
+    let store = makeStore()
+    store.currentValue = 0
+    let isInside = Latch()
+    let mayEnd = ThreadLatch()
+    let isSlow = Latch()
+    let isWriting = Monitor(0)
+    let goOn = ThreadLatch()
+    let subscription = store.subscribe { event in
+      guard event.state?.currentValue == 1 else { return }
+      isSlow.open()
+      goOn.wait()
+    }
+    await withWatchdog({ "a writer waits for the handler that exclusive access called" }) {
+      async let owner: Void = onThreads(1) { _ in
+        store.withExclusiveAccess {
+          store.currentValue = 1
+          isInside.open()
+          mayEnd.wait()
+        }
+      }
+      await isInside.wait()
+      let done = Monitor(0)
+      async let writers: Void = onThreads(3) { _ in
+        isWriting.update { $0 += 1 }
+        store.currentValue = 2
+        done.update { $0 += 1 }
+      }
+      await isWriting.wait { $0 == 3 }
+      mayEnd.open()
+      await isSlow.wait()
+      // One thread, whichever delivers, is in the handler; nobody waits for it.
+      await done.wait { $0 >= 2 }
+      #expect(store.currentValue == 2)
+      goOn.open()
+      _ = await (owner, writers)
+    }
+    subscription.cancel()
+  }
+
+  @Test("Handlers that do everything on two stores, on eight threads, end", arguments: 0..<25)
+  func storm(round: Int) async {
+    let stores = [makeStore(["first"]), makeStore(["second"])]
+    let log = Mutex<[Int: String]>([:])
+    let work = Mutex(2_000)
+    let note: @Sendable (Int, String) -> Void = { thread, what in
+      log.withLock { $0[thread] = what }
+    }
+    let act: @Sendable (Int, Int) -> Void = { thread, seed in
+      let left = work.withLock { left in
+        left -= 1
+        return left
+      }
+      guard left > 0 else { return }
+      let store = stores[seed % 2]
+      note(thread, "step \(seed % 10)")
+      switch seed % 10 {
+      case 0: store.currentValue = seed
+      case 1: _ = store.state
+      case 2: store.subscribe { _ in _ = store.currentValue }.cancel()
+      case 3: store.cancel()
+      case 4: store.resetState()
+      case 5: store.invalidate()
+      case 6: Task { try await store.run() }
+      case 7: _ = store.runTask()
+      case 8: store.withExclusiveAccess { store.currentValue = seed }
+      default: store.setResult(to: .failure(Failed(code: seed)))
+      }
+      note(thread, "after step \(seed % 10)")
+    }
+    await withWatchdog({ "round \(round): \(log.withLock { $0 })" }) {
+      let subscriptions = stores.flatMap { store in
+        (0..<3).map { index in
+          store.subscribe { event in
+            guard event.state != nil else { return }
+            act(100 + index, round &+ index &* 7 &+ (event.state?.valueUpdateCount ?? 0))
+          }
+        }
+      }
+      await onThreads(8) { thread in
+        for step in 0..<40 { act(thread, thread &* 31 &+ step &* 17 &+ round) }
+      }
+      work.withLock { $0 = 0 }
+      for subscription in subscriptions { subscription.cancel() }
+      for store in stores {
+        store.cancel()
+        await store.settles { $0.leaseCount == 0 }
+        #expect(store.subscriberCount == 0)
+      }
+    }
+  }
+}

@@ -1,0 +1,193 @@
+import Operation
+import Testing
+
+/// Promise 3, and the streams of a store.
+@Suite("Streams of a store") struct StoreStreamTests {
+  private struct Opaque: Sendable { let id: Int }
+
+  private let clock = ManualClock()
+  private let remote = Remote<Int>()
+
+  private func makeStore() -> OperationStore<QueryState<Int, any Error>> {
+    var context = OperationContext()
+    context.operationClock = clock
+    return OperationStore.detached(query: remote.query(), initialContext: context)
+  }
+
+  @Test("An equal value moves date and count, and is no news for values and changes(of:)")
+  func noNews() async {
+    let store = makeStore()
+    store.currentValue = 1
+    var values = store.values.makeAsyncIterator()
+    var changes = store.changes(of: \.currentValue).makeAsyncIterator()
+    var states = store.states(buffering: .all).makeAsyncIterator()
+    #expect(await values.next() == 1)
+    #expect(await changes.next() == 1)
+    let date = store.valueLastUpdatedAt
+    await clock.advance(by: .seconds(1))
+    store.currentValue = 1
+    #expect(store.valueUpdateCount == 2)
+    #expect(store.valueLastUpdatedAt != date)
+    store.currentValue = 2
+    #expect(await values.next() == 2)
+    #expect(await changes.next() == 2)
+    for count in 1...3 { #expect(await states.next()?.valueUpdateCount == count) }
+  }
+
+  @Test("An equal value of a run makes the value fresh")
+  func equalValueIsFresh() async throws {
+    let store = OperationClient(defaults: .testing, clock: clock)
+      .store(for: remote.query().stale(after: .seconds(10)))
+    store.currentValue = 1
+    await clock.advance(by: .seconds(10))
+    #expect(store.isStale)
+    async let value = store.run()
+    await remote.wait(forCalls: 1)
+    remote.answer(1)
+    _ = try await value
+    #expect(!store.isStale)
+    store.invalidate()
+    #expect(store.isStale)
+    store.currentValue = 1
+    #expect(!store.isStale)
+  }
+
+  @Test("A reader of a value is not told of a loading flag, nor of an error")
+  func loadingIsNoNews() async {
+    let store = makeStore()
+    let heard = Recorder<Int?>()
+    let reader = Task {
+      for await value in store.values {
+        heard.append(value)
+        if value == 9 { break }
+      }
+    }
+    await heard.wait(forCount: 1)
+    let task = store.runTask()
+    store.setResult(to: .failure(Failed()))
+    task.cancel()
+    store.currentValue = 9
+    await reader.value
+    #expect(heard.all == [nil, 9])
+  }
+
+  @Test("A value that cannot be compared is news each time one comes, and only then")
+  func incomparable() async {
+    let store = OperationStore.detached(query: Query(path: ["opaque"]) { _ in Opaque(id: 0) })
+    let heard = Recorder<Int?>()
+    let reader = Task {
+      for await value in store.values {
+        heard.append(value?.id)
+        if value?.id == 2 { break }
+      }
+    }
+    await heard.wait(forCount: 1)
+    store.currentValue = Opaque(id: 1)
+    await heard.wait(forCount: 2)
+    let task = store.runTask()
+    task.cancel()
+    store.currentValue = Opaque(id: 1)
+    await heard.wait(forCount: 3)
+    store.currentValue = Opaque(id: 2)
+    await reader.value
+    #expect(heard.all == [nil, 1, 1, 2])
+  }
+
+  @Test("A stream of one member gives its changes alone")
+  func members() async {
+    let store = makeStore()
+    var counts = store.changes(of: \.errorUpdateCount).makeAsyncIterator()
+    #expect(await counts.next() == 0)
+    store.currentValue = 1
+    store.currentValue = 2
+    store.setResult(to: .failure(Failed()))
+    #expect(await counts.next() == 1)
+  }
+
+  @Test("Statuses go from idle through loading to the result")
+  func statuses() async throws {
+    let store = makeStore()
+    var statuses = store.statuses.makeAsyncIterator()
+    #expect(await statuses.next()?.isIdle == true)
+    async let value = store.run()
+    await remote.wait(forCalls: 1)
+    #expect(await statuses.next()?.isLoading == true)
+    remote.answer(1)
+    _ = try await value
+    #expect(await statuses.next()?.isSuccess == true)
+    store.setResult(to: .failure(Failed()))
+    #expect(await statuses.next()?.isFailure == true)
+  }
+
+  @Test("Statuses that are equal are told once where values and failures can be compared")
+  func typedStatuses() async {
+    let query = Query(path: ["typed"], failure: Failed.self) { _ throws(Failed) in 1 }
+    let store = OperationStore.detached(query: query)
+    var statuses = store.statuses.makeAsyncIterator()
+    #expect(await statuses.next() == .idle)
+    store.currentValue = 1
+    #expect(await statuses.next() == .result(.success(1)))
+    store.currentValue = 1
+    store.setResult(to: .failure(Failed()))
+    #expect(await statuses.next() == .result(.failure(Failed())))
+  }
+
+  @Test("Events begin with the present state, and keep everything for a late reader")
+  func events() async throws {
+    let store = makeStore()
+    var events = store.events.makeAsyncIterator()
+    async let value = store.run()
+    await remote.wait(forCalls: 1)
+    remote.yield(1)
+    remote.answer(2)
+    _ = try await value
+    var names: [String] = []
+    while names.last != "ended 2", let event = await events.next() { names.append(event.name) }
+    #expect(
+      names == [
+        "state nil", "started", "state nil…", "yielded 1", "state 1…", "state 2", "ended 2",
+      ])
+  }
+
+  @Test("A buffering says which states an idle reader loses")
+  func buffering() async {
+    let store = makeStore()
+    var oldest = store.states(buffering: .oldest(2)).makeAsyncIterator()
+    var newest = store.states(buffering: .newest(2)).makeAsyncIterator()
+    for value in 1...5 { store.currentValue = value }
+    #expect(await oldest.next()?.currentValue == nil)
+    #expect(await oldest.next()?.currentValue == 1)
+    #expect(await newest.next()?.currentValue == 4)
+    #expect(await newest.next()?.currentValue == 5)
+  }
+
+  @Test("A stream is a subscriber: it starts a stale store, holds the run, and leaves at its end")
+  func isSubscriber() async {
+    let store = OperationClient(defaults: .testing).store(for: remote.query())
+    let reader = Task {
+      for await value in store.values where value == 1 { break }
+    }
+    await remote.wait(forCalls: 1)
+    #expect(store.subscriberCount == 1)
+    #expect(store.leaseCount == 1)
+    reader.cancel()
+    await reader.value
+    await remote.waitForCancellation()
+    #expect(store.subscriberCount == 0)
+    #expect(!store.isLoading)
+  }
+
+  @Test("A stream subscribes when its iterator is made, and again for the next iterator")
+  func iterators() async {
+    let store = makeStore()
+    let stream = store.states
+    #expect(store.subscriberCount == 0)
+    do {
+      var first = stream.makeAsyncIterator()
+      var second = stream.makeAsyncIterator()
+      #expect(store.subscriberCount == 2)
+      _ = await (first.next(), second.next())
+    }
+    #expect(store.subscriberCount == 0)
+  }
+}

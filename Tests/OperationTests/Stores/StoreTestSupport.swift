@@ -1,0 +1,279 @@
+import Dispatch
+import Foundation
+import Operation
+import Synchronization
+import Testing
+
+/// What the requests of these tests fail with.
+struct Failed: Error, Equatable {
+  var code = 0
+}
+
+/// A value that several threads change, and whose changes tasks wait for.
+final class Monitor<Value: Sendable>: Sendable {
+  private struct Contents: Sendable {
+    var value: Value
+    var waiters: [Waiter] = []
+  }
+
+  private struct Waiter: Sendable {
+    let isDone: @Sendable (Value) -> Bool
+    let continuation: UnsafeContinuation<Void, Never>
+  }
+
+  private let contents: Mutex<Contents>
+
+  init(_ value: Value) { contents = Mutex(Contents(value: value)) }
+
+  var value: Value { contents.withLock { $0.value } }
+
+  @discardableResult
+  func update<Output: Sendable>(_ change: (inout Value) -> Output) -> Output {
+    let (output, done) = contents.withLock { contents -> (Output, [Waiter]) in
+      let output = change(&contents.value)
+      let value = contents.value
+      let done = contents.waiters.filter { $0.isDone(value) }
+      if !done.isEmpty { contents.waiters.removeAll { $0.isDone(value) } }
+      return (output, done)
+    }
+    for waiter in done { waiter.continuation.resume() }
+    return output
+  }
+
+  /// Waits, deaf to cancellation.
+  func wait(until isDone: @escaping @Sendable (Value) -> Bool) async {
+    await withUnsafeContinuation { continuation in
+      let isDoneNow = contents.withLock { contents in
+        if isDone(contents.value) { return true }
+        contents.waiters.append(Waiter(isDone: isDone, continuation: continuation))
+        return false
+      }
+      if isDoneNow { continuation.resume() }
+    }
+  }
+}
+
+/// Keeps what comes, in its order.
+final class Recorder<Element: Sendable>: Sendable {
+  private let monitor = Monitor<[Element]>([])
+
+  var all: [Element] { monitor.value }
+  var count: Int { all.count }
+
+  func append(_ element: Element) { monitor.update { $0.append(element) } }
+
+  func wait(forCount count: Int) async { await monitor.wait { $0.count >= count } }
+  func wait(until isDone: @escaping @Sendable ([Element]) -> Bool) async {
+    await monitor.wait(until: isDone)
+  }
+}
+
+/// A gate for tasks: closed, until it is opened for good.
+final class Latch: Sendable {
+  private let monitor = Monitor(false)
+
+  var isOpen: Bool { monitor.value }
+  func open() { monitor.update { $0 = true } }
+  func wait() async { await monitor.wait { $0 } }
+}
+
+/// A gate for threads: what a slow handler waits at.
+final class ThreadLatch: Sendable {
+  private let semaphore = DispatchSemaphore(value: 0)
+
+  func open() { semaphore.signal() }
+  func wait() { semaphore.wait() }
+}
+
+/// The other end of a query: each call waits for the answer that the test gives it.
+final class Remote<Value: Sendable>: Sendable {
+  private struct Contents: Sendable {
+    var contexts: [OperationContext] = []
+    var continuations: [OperationContinuation<Value, any Error>] = []
+    var answers: [Int: Result<Value, any Error>] = [:]
+    var cancelled: Set<Int> = []
+    var ended: Set<Int> = []
+  }
+
+  private let monitor = Monitor(Contents())
+  /// Whether a call ends when it is cancelled.
+  let isDeaf: Bool
+
+  init(isDeaf: Bool = false) { self.isDeaf = isDeaf }
+
+  var callCount: Int { monitor.value.contexts.count }
+  var cancelledCalls: Set<Int> { monitor.value.cancelled }
+  func context(of call: Int) -> OperationContext { monitor.value.contexts[call] }
+
+  func query(_ path: OperationPath = ["remote"]) -> Query<Value, any Error> {
+    Query(path: path) { [self] context, continuation in
+      try await call(context, continuation)
+    }
+  }
+
+  func call(
+    _ context: OperationContext, _ continuation: OperationContinuation<Value, any Error>
+  ) async throws -> Value {
+    let index = monitor.update { contents in
+      contents.contexts.append(context)
+      contents.continuations.append(continuation)
+      return contents.contexts.count - 1
+    }
+    await withTaskCancellationHandler {
+      await monitor.wait { [isDeaf] in
+        $0.answers[index] != nil || (!isDeaf && $0.cancelled.contains(index))
+      }
+    } onCancel: {
+      monitor.update { _ = $0.cancelled.insert(index) }
+    }
+    defer { monitor.update { _ = $0.ended.insert(index) } }
+    guard let answer = monitor.value.answers[index] else { throw CancellationError() }
+    return try answer.get()
+  }
+
+  func yield(_ value: Value, from call: Int = 0) {
+    monitor.value.continuations[call].yield(value)
+  }
+  func yield(error: any Error, from call: Int = 0) {
+    monitor.value.continuations[call].yield(error: error)
+  }
+  func answer(_ value: Value, to call: Int = 0) {
+    monitor.update { $0.answers[call] = .success(value) }
+  }
+  func fail(_ error: any Error, call: Int = 0) {
+    monitor.update { $0.answers[call] = .failure(error) }
+  }
+  /// Lets go of the contexts and the continuations, which hold their store.
+  func forget() {
+    let old = monitor.update { contents in
+      defer { contents = Contents() }
+      return contents
+    }
+    withExtendedLifetime(old) {}
+  }
+  func wait(forCalls count: Int) async { await monitor.wait { $0.contexts.count >= count } }
+  func waitForCancellation(of call: Int = 0) async {
+    await monitor.wait { $0.cancelled.contains(call) }
+  }
+  func waitForEnd(of call: Int = 0) async { await monitor.wait { $0.ended.contains(call) } }
+}
+
+extension OperationStore {
+  /// Waits until the store's state is as wanted, without a subscription.
+  func settles(
+    sourceLocation: SourceLocation = #_sourceLocation, _ isDone: (OperationStore<State>) -> Bool
+  ) async {
+    #expect(await eventually { isDone(self) }, sourceLocation: sourceLocation)
+  }
+
+  /// Subscribes a recorder to the events of the store.
+  func record() -> (Recorder<OperationEvent<State>>, OperationSubscription) {
+    let recorder = Recorder<OperationEvent<State>>()
+    return (recorder, subscribe { recorder.append($0) })
+  }
+}
+
+extension OpaqueOperationStore {
+  /// Tells whether it stands for a store; `#expect` does not compile with its existential.
+  func isOpaque<State>(of store: OperationStore<State>) -> Bool {
+    ObjectIdentifier(base) == ObjectIdentifier(store)
+  }
+}
+
+extension OperationEvent where State.StateValue == Int? {
+  /// A short name, so that sequences of events can be compared.
+  var name: String {
+    switch self {
+    case .stateChanged(let state):
+      "state \(state.currentValue.map(String.init) ?? "nil")\(state.isLoading ? "…" : "")"
+    case .runStarted: "started"
+    case .yielded(let result, _): "yielded \(Self.name(of: result))"
+    case .runEnded(let result, _): "ended \(Self.name(of: result))"
+    }
+  }
+
+  private static func name(of result: Result<State.OperationValue, State.Failure>) -> String {
+    switch result {
+    case .success(let value): "\(value)"
+    case .failure(let error): "\(error)"
+    }
+  }
+}
+
+extension Recorder {
+  /// The names of the events that came.
+  func names<State>() -> [String]
+  where Element == OperationEvent<State>, State.StateValue == Int? {
+    all.map(\.name)
+  }
+}
+
+/// Lets other tasks go on until something holds that nobody tells of; gives up after a minute.
+func eventually(_ isDone: () -> Bool) async -> Bool {
+  let end = ContinuousClock.now + .seconds(60)
+  while !isDone() {
+    if ContinuousClock.now > end { return false }
+    await Task.yield()
+  }
+  return true
+}
+
+/// Runs a body on so many threads of its own, and waits for all of them.
+func onThreads(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) async {
+  let left = Monitor(count)
+  for index in 0..<count {
+    Thread.detachNewThread {
+      body(index)
+      left.update { $0 -= 1 }
+    }
+  }
+  await left.wait { $0 == 0 }
+}
+
+/// Ends the process with a line that says what was going on, if the body is not done in time.
+func withWatchdog(
+  seconds: Int = 180, _ whatGoesOn: @escaping @Sendable () -> String,
+  _ body: () async throws -> Void
+) async rethrows {
+  let timer = DispatchSource.makeTimerSource()
+  timer.schedule(deadline: .now() + .seconds(seconds))
+  timer.setEventHandler { fatalError("stuck for \(seconds) s: \(whatGoesOn())") }
+  timer.activate()
+  defer { timer.cancel() }
+  try await body()
+}
+
+/// A number that several threads count up.
+final class Counter: Sendable {
+  private let count = Atomic(0)
+
+  var value: Int { count.load(ordering: .acquiring) }
+  func increment() { count.wrappingAdd(1, ordering: .acquiringAndReleasing) }
+}
+
+/// Counts the live objects of one test.
+final class LiveCount: Sendable {
+  private let count = Atomic(0)
+
+  var value: Int { count.load(ordering: .acquiring) }
+  func makeProbe() -> Probe { Probe(self) }
+
+  final class Probe: Sendable {
+    private let owner: LiveCount
+
+    init(_ owner: LiveCount) {
+      self.owner = owner
+      owner.count.wrappingAdd(1, ordering: .acquiringAndReleasing)
+    }
+
+    deinit { owner.count.wrappingSubtract(1, ordering: .acquiringAndReleasing) }
+  }
+}
+
+/// Calls a closure when it goes away.
+final class OnDeinit: Sendable {
+  private let action: @Sendable () -> Void
+
+  init(_ action: @escaping @Sendable () -> Void) { self.action = action }
+  deinit { action() }
+}
