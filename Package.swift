@@ -34,6 +34,7 @@ let package = Package(
     .testTarget(name: "OperationTests", dependencies: ["Operation"], swiftSettings: strict),
     .testTarget(
       name: "SharingOperationTests", dependencies: ["SharingOperation"], swiftSettings: strict),
+    .testTarget(name: "SeedTests", dependencies: ["SharingOperation"], swiftSettings: strict),
     .testTarget(
       name: "DocumentationTests", dependencies: ["Snippets", "SharingOperation"],
       swiftSettings: strict),
