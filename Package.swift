@@ -29,6 +29,9 @@ let package = Package(
     .executableTarget(
       name: "posts", dependencies: ["SharingOperation", "LoopbackServer"], path: "Examples/Posts",
       swiftSettings: strict),
+    .executableTarget(
+      name: "thread", dependencies: ["SharingOperation", "LoopbackServer"],
+      path: "Examples/Thread", swiftSettings: strict),
     .testTarget(
       name: "ReactiveStreamsTests", dependencies: ["ReactiveStreams"], swiftSettings: strict),
     .testTarget(name: "OperationTests", dependencies: ["Operation"], swiftSettings: strict),
@@ -42,6 +45,9 @@ let package = Package(
       name: "LoopbackServerTests", dependencies: ["LoopbackServer"], swiftSettings: strict),
     .testTarget(
       name: "PostsTests", dependencies: ["posts", "SharingOperation", "LoopbackServer"],
+      swiftSettings: strict),
+    .testTarget(
+      name: "ThreadTests", dependencies: ["thread", "SharingOperation", "LoopbackServer"],
       swiftSettings: strict),
   ],
   swiftLanguageModes: [.v6]
