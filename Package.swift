@@ -32,6 +32,9 @@ let package = Package(
     .executableTarget(
       name: "thread", dependencies: ["SharingOperation", "LoopbackServer"],
       path: "Examples/Thread", swiftSettings: strict),
+    .executableTarget(
+      name: "friends", dependencies: ["SharingOperation", "LoopbackServer"],
+      path: "Examples/Friends", swiftSettings: strict),
     .testTarget(
       name: "ReactiveStreamsTests", dependencies: ["ReactiveStreams"], swiftSettings: strict),
     .testTarget(name: "OperationTests", dependencies: ["Operation"], swiftSettings: strict),
@@ -48,6 +51,9 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(
       name: "ThreadTests", dependencies: ["thread", "SharingOperation", "LoopbackServer"],
+      swiftSettings: strict),
+    .testTarget(
+      name: "FriendsTests", dependencies: ["friends", "SharingOperation", "LoopbackServer"],
       swiftSettings: strict),
   ],
   swiftLanguageModes: [.v6]
