@@ -195,6 +195,79 @@ extension Comment {
   }
 }
 
+/// The state as it is before one of its updates is made of the other.
+private enum WithBothUpdates {
+  struct RecursiveQueryState<Value: RecursiveValue>: QueryStateProtocol {
+    typealias StateValue = Value
+    typealias QueryValue = Value
+    typealias StatusValue = Value
+
+    private(set) var currentValue: Value
+    let initialValue: Value
+    private(set) var valueUpdateCount = 0
+    private(set) var valueLastUpdatedAt: Date?
+    private(set) var error: (any Error)?
+    private(set) var errorUpdateCount = 0
+    private(set) var errorLastUpdatedAt: Date?
+    private(set) var activeTasks = IdentifiedArrayOf<QueryTask<Value>>()
+
+    init(initialValue: Value) {
+      self.currentValue = initialValue
+      self.initialValue = initialValue
+    }
+
+    var isLoading: Bool {
+      !self.activeTasks.isEmpty
+    }
+
+    mutating func scheduleFetchTask(_ task: inout QueryTask<Value>) {
+      activeTasks.append(task)
+    }
+
+    mutating func update(
+      with result: Result<QueryValue, any Error>,
+      for task: QueryTask<QueryValue>
+    ) {
+      let context = task.configuration.context
+      switch result {
+      case let .success(value):
+        self.currentValue[id: value.nodeId] = value
+        self.valueUpdateCount += 1
+        self.valueLastUpdatedAt = context.queryClock.now()
+        self.error = nil
+      case let .failure(error):
+        self.error = error
+        self.errorUpdateCount += 1
+        self.errorLastUpdatedAt = context.queryClock.now()
+      }
+    }
+
+    mutating func finishFetchTask(_ task: QueryTask<QueryValue>) {
+      activeTasks.remove(id: task.id)
+    }
+
+    mutating func update(with result: Result<StateValue, any Error>, using context: QueryContext) {
+      currentValue = (try? result.get()) ?? currentValue
+    }
+
+    mutating func reset(using context: QueryContext) -> ResetEffect {
+      let tasksToCancel = activeTasks
+      self = Self(initialValue: initialValue)
+      return ResetEffect(tasksToCancel: tasksToCancel)
+    }
+  }
+
+  struct ThreadQuery: QueryRequest, Hashable {
+    typealias State = RecursiveQueryState<Comment>
+
+    func fetch(
+      in context: QueryContext, with continuation: QueryContinuation<Comment>
+    ) async throws -> Comment {
+      Comment(nodeId: 0, children: [Comment(nodeId: 1)])
+    }
+  }
+}
+
 extension RecursiveValue {
   /// The tree in one line.
   fileprivate var outline: String {
@@ -215,6 +288,21 @@ extension RecursiveValue {
       try await store.fetch()
       try await _ = store.fetchTree(for: 20)
       #expect(store.currentValue.outline == "0(10 20(21))")
+    }
+  }
+
+  @Test("The state works with both of its updates written out")
+  func bothUpdates() async throws {
+    let clock = ManualClock()
+    try await withBackend(clock: clock) { _, client async throws in
+      let store = client.store(
+        for: WithBothUpdates.ThreadQuery(),
+        initialState: WithBothUpdates.RecursiveQueryState(initialValue: Comment(nodeId: 0)))
+      try await store.fetch()
+      #expect(store.currentValue.outline == "0(1)")
+      #expect(store.valueLastUpdatedAt == clock.now())
+      store.resetState()
+      #expect(store.currentValue.outline == "0")
     }
   }
 

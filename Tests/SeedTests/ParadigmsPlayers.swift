@@ -109,6 +109,24 @@ private struct CreatePlayerModel {
   }
 }
 
+private struct PlayersModel {
+  @SharedQuery(PlayersQuery(listId: 20)) var state
+
+  func fetch() async throws {
+    // Fetching all pages.
+    try await $state.fetch()  // Fetches initial page if no pages have been fetched yet.
+    try await $state.fetchAllPages()
+
+    // Fetching next page.
+    // Fetches initial page if no pages have been fetched yet.
+    try await $state.fetchNextPage()
+
+    // Fetching previous page.
+    // Fetches initial page if no pages have been fetched yet.
+    try await $state.fetchPreviousPage()
+  }
+}
+
 @Suite struct ParadigmsPlayersTests {
   @Test("Modifiers work on top of the fetch: a retry, one run for many, and five fresh minutes")
   func modifiers() async throws {
@@ -182,6 +200,15 @@ private struct CreatePlayerModel {
       #expect(try await previous.value?.id == "earlier")
       #expect(try await all.value.ids == ["earlier", "initial", "later"])
       #expect(backend.calls.suffix(3) == ["page earlier", "page initial", "page later"])
+    }
+  }
+
+  @Test("The wrapper has the fetches of the store")
+  func wrapper() async throws {
+    try await withBackend { _, _ async throws in
+      let model = PlayersModel()
+      try await model.fetch()
+      #expect(model.state.ids == ["earlier", "initial", "later"])
     }
   }
 

@@ -36,17 +36,33 @@ import Testing
     }
   }
 
-  @Test("Branches that do not contain each other are scheduled without waiting, and both stay")
+  @Test("Branches that do not contain each other do not wait for each other, and both stay")
   func branches() async throws {
     try await withThreads { client, _ async throws in
       let store = client.store(for: ThreadRequest(rootNodeId: 1).resilient)
       try await store.fetch()
-      let first = Task.immediate { try await store.fetchTree(for: 2) }
-      let second = Task.immediate { try await store.fetchTree(for: 3) }
-      #expect(store.activeTasks.count == 2)
-      _ = try await (first.value, second.value)
+      let second = store.runTask(using: branch(2))
+      let third = store.runTask(using: branch(3))
+      try await third.runIfNeeded()
+      // To wait for the second would have started it.
+      #expect(!second.hasStarted)
+      try await second.runIfNeeded()
       #expect(store.currentValue?[id: 5] != nil && store.currentValue?[id: 7] != nil)
       #expect(store.currentValue?.unopened.map(\.nodeId) == [5, 7])
+    }
+  }
+
+  @Test("A branch starts the one that it is part of, and waits for it")
+  func branchOfBranch() async throws {
+    try await withThreads { client, _ async throws in
+      let store = client.store(for: ThreadRequest(rootNodeId: 1).resilient)
+      try await store.fetch()
+      try await store.fetchTree(for: 2)
+      let second = store.runTask(using: branch(2))
+      let fifth = store.runTask(using: branch(5))
+      try await fifth.runIfNeeded()
+      #expect(second.isFinished)
+      #expect(store.currentValue?[id: 8] != nil)
     }
   }
 
@@ -83,6 +99,12 @@ import Testing
       #expect(told.all.contains("Everything below 2 and 3: side by side."))
       #expect(client.store(for: ThreadRequest(rootNodeId: 1)).currentValue?.unopened == [])
     }
+  }
+
+  private func branch(_ id: Int) -> OperationContext {
+    var context = OperationContext()
+    context.treeNode = id
+    return context
   }
 
   private func withThreads(
