@@ -45,7 +45,7 @@ extension Project {
     ) async throws -> [Project] {
       guard let client = context.queryClient else { return [] }
       let store = client.store(for: User.currentQuery)
-      let user: User
+      var user: User
       if let u = store.currentValue {
         user = u
       } else {
