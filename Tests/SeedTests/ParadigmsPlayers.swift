@@ -23,10 +23,26 @@ private struct PlayerQuery: QueryRequest, Hashable {
   }
 }
 
+/// Holds while somebody is logged in, which is always so here.
+private struct LoggedInUserSpecification: OperationRunSpecification {
+  func isSatisfied(in context: QueryContext) -> Bool { true }
+
+  func subscribe(
+    in context: QueryContext, onChange: @escaping @Sendable () -> Void
+  ) -> OperationSubscription {
+    .empty
+  }
+}
+
+extension OperationRunSpecification where Self == LoggedInUserSpecification {
+  static var loggedInUser: Self { LoggedInUserSpecification() }
+}
+
 private let query = PlayerQuery(id: 200)
   .retry(limit: 3)
   .deduplicated()
   .stale(after: fiveMinutes)
+  .refetchOnChange(of: .loggedInUser)
 
 private struct PlayersPage: Sendable, Codable {
   let players: [Player]
