@@ -29,11 +29,18 @@ let package = Package(
     .executableTarget(
       name: "posts", dependencies: ["SharingOperation", "LoopbackServer"], path: "Examples/Posts",
       swiftSettings: strict),
+    .executableTarget(
+      name: "thread", dependencies: ["SharingOperation", "LoopbackServer"],
+      path: "Examples/Thread", swiftSettings: strict),
+    .executableTarget(
+      name: "friends", dependencies: ["SharingOperation", "LoopbackServer"],
+      path: "Examples/Friends", swiftSettings: strict),
     .testTarget(
       name: "ReactiveStreamsTests", dependencies: ["ReactiveStreams"], swiftSettings: strict),
     .testTarget(name: "OperationTests", dependencies: ["Operation"], swiftSettings: strict),
     .testTarget(
       name: "SharingOperationTests", dependencies: ["SharingOperation"], swiftSettings: strict),
+    .testTarget(name: "SeedTests", dependencies: ["SharingOperation"], swiftSettings: strict),
     .testTarget(
       name: "DocumentationTests", dependencies: ["Snippets", "SharingOperation"],
       swiftSettings: strict),
@@ -41,6 +48,12 @@ let package = Package(
       name: "LoopbackServerTests", dependencies: ["LoopbackServer"], swiftSettings: strict),
     .testTarget(
       name: "PostsTests", dependencies: ["posts", "SharingOperation", "LoopbackServer"],
+      swiftSettings: strict),
+    .testTarget(
+      name: "ThreadTests", dependencies: ["thread", "SharingOperation", "LoopbackServer"],
+      swiftSettings: strict),
+    .testTarget(
+      name: "FriendsTests", dependencies: ["friends", "SharingOperation", "LoopbackServer"],
       swiftSettings: strict),
   ],
   swiftLanguageModes: [.v6]

@@ -1,0 +1,68 @@
+import Foundation
+import FoundationNetworking
+
+/// Somebody in a list of friends, as the one who runs this program sees them.
+struct User: Codable, Identifiable, Equatable {
+  enum Relationship: String, Codable, CustomStringConvertible {
+    case notFriends
+    case friendRequestSent
+
+    var description: String {
+      switch self {
+      case .notFriends: "no friend yet"
+      case .friendRequestSent: "request sent"
+      }
+    }
+  }
+
+  let id: Int
+  let name: String
+  var relationship: Relationship
+}
+
+/// The server did not do what it was asked for.
+struct FriendsError: Error, Equatable, CustomStringConvertible {
+  let status: Int
+  let message: String
+
+  var description: String { message }
+}
+
+/// Reads lists of friends, and sends friend requests.
+struct FriendsAPI: Sendable {
+  /// How many users are on one page.
+  static let pageSize = 5
+
+  let url: URL
+
+  /// One page of somebody's friends; pages count from 1.
+  func friends(of userID: User.ID, page: Int) async throws -> [User] {
+    let items = [
+      URLQueryItem(name: "page", value: String(page)),
+      URLQueryItem(name: "size", value: String(Self.pageSize)),
+    ]
+    let url = url.appending(path: "users/\(userID)/friends").appending(queryItems: items)
+    return try await send(URLRequest(url: url))
+  }
+
+  /// Asks somebody to be a friend.
+  func sendFriendRequest(to userID: User.ID) async throws -> User {
+    var request = URLRequest(url: url.appending(path: "users/\(userID)/friend-requests"))
+    request.httpMethod = "POST"
+    return try await send(request)
+  }
+
+  private func send<Answer: Decodable>(_ request: URLRequest) async throws -> Answer {
+    let (data, response) = try await URLSession.shared.data(for: request)
+    let status = (response as? HTTPURLResponse)?.statusCode ?? 0
+    guard (200..<300).contains(status) else {
+      let refusal = try? JSONDecoder().decode(Refusal.self, from: data)
+      throw FriendsError(status: status, message: refusal?.message ?? "status \(status)")
+    }
+    return try JSONDecoder().decode(Answer.self, from: data)
+  }
+
+  private struct Refusal: Decodable {
+    let message: String
+  }
+}

@@ -1,0 +1,71 @@
+import SharingOperation
+import Synchronization
+
+/// Scrolls through two lists of friends, sends two friend requests, and tells what happens.
+@MainActor
+struct Story {
+  let model: FriendsModel
+  let tell: @Sendable (String) -> Void
+
+  func run() async throws {
+    tell("Two lists, page by page, until there is no further page.")
+    try await scroll(model.$friendsOfAda, of: "Ada")
+    try await scroll(model.$friendsOfDunja, of: "Dunja")
+    try await sendRequest(to: "Lotte")
+    try await sendRequest(to: "Jette")
+
+    tell("")
+    tell("What the mutation remembers.")
+    for attempt in model.$latestRequest.history {
+      let user = model.friendsOfAda.user(attempt.arguments.userID)
+      tell("  to \(user?.name ?? "?"): \(attempt.status.isSuccess ? "sent" : "refused")")
+    }
+  }
+
+  private func scroll(_ list: SharedQuery<FriendsRequest.State>, of owner: String) async throws {
+    try await model.scrollToEnd(of: list)
+    for page in list.wrappedValue {
+      tell("  \(owner), page \(page.id): \(page.value.map(\.name).joined(separator: ", "))")
+    }
+  }
+
+  private func sendRequest(to name: String) async throws {
+    guard let user = model.friendsOfAda.flatMap(\.value).first(where: { $0.name == name }) else {
+      return tell("There is no \(name) in the list of Ada.")
+    }
+    tell("")
+    tell("A friend request to \(name): shown at once, in both lists.")
+    let subscriptions = [
+      follow(user.id, in: model.$friendsOfAda, of: "Ada"),
+      follow(user.id, in: model.$friendsOfDunja, of: "Dunja"),
+    ]
+    defer { for subscription in subscriptions { subscription.cancel() } }
+    do {
+      try await model.sendRequest(to: user)
+      tell("  the server has taken it")
+    } catch let error as FriendsError {
+      tell("  the server refused it, and both lists took it back: \(error)")
+    }
+  }
+
+  /// Tells what a list shows of somebody, now and whenever that changes.
+  private func follow(
+    _ userID: User.ID, in list: SharedQuery<FriendsRequest.State>, of owner: String
+  ) -> OperationSubscription {
+    let told = Mutex<User.Relationship?>(nil)
+    return list.store?.subscribe { [tell] event in
+      guard case .stateChanged(let state) = event, let user = state.currentValue.user(userID),
+        told.withLock({ $0.replace(with: user.relationship) }) != user.relationship
+      else { return }
+      tell("  in the list of \(owner), \(user.name) is: \(user.relationship)")
+    } ?? .empty
+  }
+}
+
+extension Optional {
+  /// Puts another value in the place of this one, and gives the old one.
+  fileprivate mutating func replace(with value: Wrapped) -> Wrapped? {
+    defer { self = value }
+    return self
+  }
+}

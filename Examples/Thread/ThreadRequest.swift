@@ -1,0 +1,53 @@
+import Foundation
+import SharingOperation
+
+/// The thread below a comment.
+struct ThreadRequest: TreeRequest, Hashable {
+  let rootNodeId: Int
+
+  func fetchTree(for id: Int, in context: OperationContext) async throws -> Comment {
+    let api = CommentAPI(url: context.serverURL)
+    context.report("-> asking for comment \(id)")
+    do {
+      let comment = try await api.comment(id)
+      context.report("<- comment \(id), with \(comment.children.count) below it")
+      return comment
+    } catch {
+      context.report("<- comment \(id): \(error)")
+      throw error
+    }
+  }
+}
+
+extension ThreadRequest {
+  /// The request, ready for a server that fails now and then. The modifiers are those of every
+  /// request; nobody had to write them for this operation type.
+  var resilient: some StatefulOperationRequest<Comment, State> {
+    retry(limit: 2).backoff(.constant(.milliseconds(100))).stale(after: .seconds(60))
+  }
+}
+
+/// What the requests are given by the program: a client hands its context to every store.
+extension OperationContext {
+  /// Where the comments are.
+  var serverURL: URL {
+    get { self[ServerURLKey.self] }
+    set { self[ServerURLKey.self] = newValue }
+  }
+
+  /// Takes a line about what goes on in a run.
+  var report: @Sendable (String) -> Void {
+    get { self[ReportKey.self] }
+    set { self[ReportKey.self] = newValue }
+  }
+
+  private enum ServerURLKey: Key {
+    static var defaultValue: URL {
+      preconditionFailure("Set `serverURL` in the context of the client.")
+    }
+  }
+
+  private enum ReportKey: Key {
+    static var defaultValue: @Sendable (String) -> Void { { _ in } }
+  }
+}

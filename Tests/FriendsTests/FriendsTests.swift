@@ -1,0 +1,108 @@
+import LoopbackServer
+import SharingOperation
+import Synchronization
+import Testing
+
+@testable import friends
+
+@MainActor
+@Suite struct FriendsTests {
+  @Test("A list grows page by page, until the server has no more")
+  func pages() async throws {
+    try await withFriends { _, model async throws in
+      try await model.scrollToEnd(of: model.$friendsOfAda)
+      #expect(model.friendsOfAda.ids == [1, 2, 3])
+      #expect(model.friendsOfAda.map(\.value.count) == [5, 5, 4])
+      #expect(!model.$friendsOfAda.hasNextPage)
+      #expect(try await model.$friendsOfAda.fetchNextPage() == nil)
+    }
+  }
+
+  @Test("A request that the server takes is in both lists, also after they are fetched again")
+  func taken() async throws {
+    try await withFriends { client, model async throws in
+      try await scrollToEnds(of: model)
+      let user = try #require(model.friendsOfAda.user(12))
+      let shown = follow(user, in: client)
+      try await model.sendRequest(to: user)
+      #expect(shown.all == [.notFriends, .friendRequestSent])
+      #expect(model.friendsOfDunja.user(12)?.relationship == .friendRequestSent)
+      try await model.$friendsOfAda.fetchAllPages()
+      #expect(model.friendsOfAda.user(12)?.relationship == .friendRequestSent)
+      #expect(!model.hasRefused(user))
+    }
+  }
+
+  @Test("A request that the server refuses was shown, and is taken back in both lists")
+  func refused() async throws {
+    try await withFriends { client, model async throws in
+      try await scrollToEnds(of: model)
+      let user = try #require(model.friendsOfAda.user(10))
+      let shown = follow(user, in: client)
+      let refusal = FriendsError(status: 403, message: "Jette takes no friend requests.")
+      await #expect(throws: refusal) { try await model.sendRequest(to: user) }
+      #expect(shown.all == [.notFriends, .friendRequestSent, .notFriends])
+      #expect(model.friendsOfDunja.user(10)?.relationship == .notFriends)
+      #expect(model.hasRefused(user))
+    }
+  }
+
+  @Test("The story tells of a request that was taken and of one that was not")
+  func story() async throws {
+    try await withFriends { _, model async throws in
+      let told = Lines<String>()
+      try await Story(model: model) { told.add($0) }.run()
+      #expect(told.all.contains("  in the list of Ada, Lotte is: request sent"))
+      #expect(told.all.contains("  the server has taken it"))
+      #expect(told.all.contains("  in the list of Dunja, Jette is: no friend yet"))
+      #expect(told.all.suffix(2) == ["  to Lotte: sent", "  to Jette: refused"])
+    }
+  }
+
+  private func withFriends(
+    _ body: (OperationClient, FriendsModel) async throws -> Void
+  ) async throws {
+    let server = LoopbackServer(
+      router: Router(FriendRoutes()), behaviour: ServerBehaviour(latency: .zero))
+    try server.start()
+    defer { server.stop() }
+    var context = OperationContext()
+    context.api = FriendsAPI(url: server.baseURL)
+    let client = OperationClient(defaults: .testing, context: context)
+    try await OperationClient.withCurrent(client) { try await body(client, FriendsModel()) }
+  }
+
+  private func scrollToEnds(of model: FriendsModel) async throws {
+    try await model.scrollToEnd(of: model.$friendsOfAda)
+    try await model.scrollToEnd(of: model.$friendsOfDunja)
+  }
+
+  /// Writes down every relationship that Ada's list shows of somebody, for as long as the client
+  /// is there.
+  private func follow(_ user: User, in client: OperationClient) -> Lines<User.Relationship> {
+    let shown = Lines<User.Relationship>()
+    let list = client.store(for: FriendsRequest(userID: 1))
+    let subscription = list.subscribe { event in
+      guard case .stateChanged(let state) = event,
+        let relationship = state.currentValue.user(user.id)?.relationship,
+        shown.all.last != relationship
+      else { return }
+      shown.add(relationship)
+    }
+    shown.keep(subscription)
+    return shown
+  }
+}
+
+/// Lines that any thread may add to, and the subscription that adds them.
+private final class Lines<Line: Sendable>: Sendable {
+  private let lines = Mutex<[Line]>([])
+  private let subscription = Mutex(OperationSubscription.empty)
+
+  var all: [Line] { lines.withLock { $0 } }
+
+  func add(_ line: Line) { lines.withLock { $0.append(line) } }
+  func keep(_ subscription: OperationSubscription) {
+    self.subscription.withLock { $0 = subscription }
+  }
+}
