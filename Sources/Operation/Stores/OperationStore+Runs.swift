@@ -141,12 +141,20 @@ extension OperationStore {
   private func launch(_ task: Machine.Task, _ core: Machine.Core) {
     guard core.start() else { return }
     let configuration = task.configuration
+    let dependencies = core.node.dependencies()
+    let scope = configuration.context.settings.values.serialScope
+    if let scope, dependencies.isEmpty { turns.enter(scope, core.id) }
     core.attach(
       Task(name: configuration.name, priority: configuration.priority) { [self] in
-        await Self.wait(for: core.node.dependencies())
-        await inTurn(core.id, in: configuration.context) {
-          finish(core, with: await perform(core, in: configuration.context))
+        if !dependencies.isEmpty {
+          await Self.wait(for: dependencies)
+          // Not before: one of the dependencies may need the turn.
+          if let scope { turns.enter(scope, core.id) }
         }
+        if let scope { await turns.wait(for: scope, core.id) }
+        // A run that was cancelled while it waited must not reach the request any more.
+        if !core.isEnded { finish(core, with: await perform(core, in: configuration.context)) }
+        if let scope { turns.end(scope, core.id) }
       })
   }
 
@@ -162,19 +170,7 @@ extension OperationStore {
     return await operation(context, continuation)
   }
 
-  /// Does the work of a run when its scope, if it has one, gives it its turn.
-  private func inTurn(
-    _ id: OperationTaskID, in context: OperationContext, _ work: () async -> Void
-  ) async {
-    guard let scope = context.settings.values.serialScope else { return await work() }
-    let turns = context.serialTurns ?? turns
-    await turns.wait(for: scope, id)
-    await work()
-    turns.end(scope, id)
-  }
-
   private static func wait(for dependencies: [TaskDependency]) async {
-    guard !dependencies.isEmpty else { return }
     await withTaskGroup(of: Void.self) { group in
       for dependency in dependencies { group.addTask { await dependency.wait() } }
     }

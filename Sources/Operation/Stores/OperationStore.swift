@@ -26,8 +26,9 @@ public final class OperationStore<State: OperationState>: Sendable {
   /// The thread that is inside the machine, so that a state that cancels a task is not waited for.
   private let threadInside = Atomic<UInt>(0)
   private let deferredCancellations = Mutex<[OperationTaskID]>([])
-  /// The turns of serialised runs, for a store without a client.
-  let turns = SerialTurns()
+  /// The turns of serialised runs: those of the client, whatever context is passed to a run, or the
+  /// store's own.
+  let turns: SerialTurns
   let operation:
     @Sendable (OperationContext, OperationContinuation<Value, Failure>) async -> Machine.Output
 
@@ -39,6 +40,7 @@ public final class OperationStore<State: OperationState>: Sendable {
     request.setup(context: &context)
     context.settings.values.isStored = true
     path = request.path
+    turns = context.serialTurns ?? SerialTurns()
     machine = Mutex(Machine(state: state, context: context))
     operation = { context, continuation in
       do throws(Failure) {
