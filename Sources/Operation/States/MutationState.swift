@@ -31,7 +31,8 @@ public struct MutationState<Arguments: Sendable, Value: Sendable, Failure: Error
   /// before it was started, leaves no attempt.
   public private(set) var history = IdentifiedArrayOf<Attempt>()
   private var activeTasks: [OperationTaskID: OperationTask<Value, Failure>] = [:]
-  private(set) var latestArguments: Arguments?
+  /// The latest call that has ended, which the history may have forgotten.
+  private var latestEnded: (id: OperationTaskID, arguments: Arguments)?
 
   /// Creates a state that begins with a value, or without one.
   public init(initialValue: Value? = nil) {
@@ -81,8 +82,7 @@ extension MutationState {
   /// Takes in a scheduled task, and remembers the attempt.
   public mutating func scheduleFetchTask(_ task: inout OperationTask<Value, Failure>) {
     activeTasks[task.id] = task
-    guard let arguments = task.context.input?.value as? Arguments else { return }
-    latestArguments = arguments
+    guard let arguments = Self.arguments(of: task) else { return }
     let now = task.context.operationClock.now()
     history.append(Attempt(task: task, arguments: arguments, startDate: now))
     history.removeFirst(history.count - task.context.settings.values.maxHistory)
@@ -115,13 +115,30 @@ extension MutationState {
     history[id: task.id]?.lastUpdatedAt = task.context.operationClock.now()
   }
 
-  /// Takes out a task that is over, and its attempt if it came to nothing.
+  /// Takes out a task that is over.
   public mutating func finishFetchTask(_ task: OperationTask<Value, Failure>) {
     guard activeTasks.removeValue(forKey: task.id) != nil else { return }
     history[id: task.id]?.isActive = false
-    if let attempt = history[id: task.id], attempt.currentResult == nil {
-      history.remove(id: task.id)
-    }
+    guard let arguments = Self.arguments(of: task) else { return }
+    if latestEnded.map({ $0.id < task.id }) ?? true { latestEnded = (task.id, arguments) }
+  }
+
+  /// Takes out a task that came to nothing, and its attempt.
+  public mutating func giveUpFetchTask(_ task: OperationTask<Value, Failure>) {
+    guard activeTasks.removeValue(forKey: task.id) != nil else { return }
+    history.remove(id: task.id)
+  }
+
+  /// The arguments of the latest call that has ended, is under way, or is scheduled.
+  var latestArguments: Arguments? {
+    let calls = activeTasks.values.filter { Self.arguments(of: $0) != nil }
+    guard let latest = calls.max(by: { $0.id < $1.id }) else { return latestEnded?.arguments }
+    if let latestEnded, latestEnded.id > latest.id { return latestEnded.arguments }
+    return Self.arguments(of: latest)
+  }
+
+  private static func arguments(of task: OperationTask<Value, Failure>) -> Arguments? {
+    task.context.input?.value as? Arguments
   }
 
   /// Goes back to the initial value, and forgets the attempts.

@@ -57,6 +57,9 @@ public protocol OperationState<StateValue, OperationValue, Failure>: Sendable {
   )
   /// Takes out a task that has ended, was cancelled, or was given up.
   mutating func finishFetchTask(_ task: OperationTask<OperationValue, Failure>)
+  /// Takes out a task that was cancelled, or given up before it was started, with what the state
+  /// remembers of it. The default is ``finishFetchTask(_:)``.
+  mutating func giveUpFetchTask(_ task: OperationTask<OperationValue, Failure>)
   /// Goes back to the beginning, and says which tasks are to be cancelled.
   ///
   /// The store cancels these and all other runs; their results are dropped.
@@ -83,6 +86,10 @@ extension OperationState {
   public func willRun(in context: inout OperationContext) {}
   /// Leaves the value as it is.
   public static func prepare(_ value: inout StateValue, in context: OperationContext) {}
+  /// Takes out the task.
+  public mutating func giveUpFetchTask(_ task: OperationTask<OperationValue, Failure>) {
+    finishFetchTask(task)
+  }
 
   /// The status that the other members imply.
   public var status: OperationStatus<StatusValue, Failure> {

@@ -183,7 +183,7 @@ extension StoreMachine {
     {
       state = earlier
     }
-    state.finishFetchTask(payload.task)
+    state.giveUpFetchTask(payload.task)
     commit(for: payload.handlers)
     tellCancelled(record)
   }
