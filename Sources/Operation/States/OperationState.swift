@@ -46,6 +46,8 @@ public protocol OperationState<StateValue, OperationValue, Failure>: Sendable {
   func willRun(in context: inout OperationContext)
   /// Completes a value that somebody sets, before the store is locked. The default leaves it.
   static func prepare(_ value: inout StateValue, in context: OperationContext)
+  /// Completes the value that the state begins with, when its store is made. The default leaves it.
+  mutating func prepareInitialValue(in context: OperationContext)
   /// Takes in a task that is scheduled; may change it, and make it wait for others.
   mutating func scheduleFetchTask(_ task: inout OperationTask<OperationValue, Failure>)
   /// Takes in a result that somebody set.
@@ -86,6 +88,8 @@ extension OperationState {
   public func willRun(in context: inout OperationContext) {}
   /// Leaves the value as it is.
   public static func prepare(_ value: inout StateValue, in context: OperationContext) {}
+  /// Leaves the value as it is.
+  public mutating func prepareInitialValue(in context: OperationContext) {}
   /// Takes out the task.
   public mutating func giveUpFetchTask(_ task: OperationTask<OperationValue, Failure>) {
     finishFetchTask(task)

@@ -19,7 +19,7 @@ public struct PaginatedState<PageID: Hashable & Sendable, PageValue: Sendable, F
   /// The pages that are there.
   public private(set) var currentValue: StateValue
   /// The pages that the state began with.
-  public let initialValue: StateValue
+  public private(set) var initialValue: StateValue
   /// How often pages came since the beginning or the last reset.
   public private(set) var valueUpdateCount = 0
   /// When the last page came.
@@ -100,6 +100,12 @@ extension PaginatedState {
     finder?.complete(&value, in: context)
   }
 
+  /// Completes the pages that the state begins with by those that are beside them.
+  public mutating func prepareInitialValue(in context: OperationContext) {
+    Self.prepare(&initialValue, in: context)
+    Self.prepare(&currentValue, in: context)
+  }
+
   /// Takes in a scheduled task, and makes it wait for those that must not run beside it.
   public mutating func scheduleFetchTask(
     _ task: inout OperationTask<OperationValue, Failure>
@@ -139,15 +145,34 @@ extension PaginatedState {
     }
   }
 
+  /// Puts pages where they belong. A page whose neighbour has gone meanwhile, because of the limit
+  /// or because somebody wrote, is left out: it would leave a hole before or behind it.
   private mutating func merge(_ result: OperationValue, limit: Int) {
-    if result.isWhole {
+    switch result.place {
+    case .initial where result.pages.contains { isPresent($0) }, .present:
+      for page in result.pages where isPresent(page) { currentValue.append(page) }
+    case .whole, .initial:
       currentValue = result.pages
-    } else if result.kind == .previousPage {
-      for page in result.pages { currentValue.insert(page, at: 0) }
-      currentValue.removeLast(currentValue.count - limit)
-    } else {
-      currentValue.append(contentsOf: result.pages)
+    case .after(let neighbour):
+      for page in result.pages { insert(page, beside: neighbour, offset: 1) }
       currentValue.removeFirst(currentValue.count - limit)
+    case .before(let neighbour):
+      for page in result.pages { insert(page, beside: neighbour, offset: 0) }
+      currentValue.removeLast(currentValue.count - limit)
+    }
+  }
+
+  private func isPresent(_ page: PaginatedPage<PageID, PageValue>) -> Bool {
+    currentValue.index(id: page.id) != nil
+  }
+
+  private mutating func insert(
+    _ page: PaginatedPage<PageID, PageValue>, beside neighbour: PageID, offset: Int
+  ) {
+    if isPresent(page) {
+      currentValue.append(page)
+    } else if let index = currentValue.index(id: neighbour) {
+      currentValue.insert(page, at: index + offset)
     }
   }
 

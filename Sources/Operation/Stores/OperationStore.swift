@@ -39,6 +39,8 @@ public final class OperationStore<State: OperationState>: Sendable {
     request.setupState(context: &context)
     request.setup(context: &context)
     context.settings.values.isStored = true
+    var state = state
+    state.prepareInitialValue(in: context)
     path = request.path
     turns = context.serialTurns ?? SerialTurns()
     machine = Mutex(Machine(state: state, context: context))
