@@ -14,6 +14,11 @@ final class SerialTurns: Sendable {
     machine.withLock { $0.enter(scope, id) }
   }
 
+  /// Gives a place in the line back.
+  func leave(_ scope: SerialScope, _ id: OperationTaskID) {
+    machine.withLock { $0.leave(scope, id) }?.resume()
+  }
+
   /// Waits for the turn of a run that is in the line. A cancelled run takes its turn, too: it has
   /// to end after those before it.
   nonisolated(nonsending) func wait(for scope: SerialScope, _ id: OperationTaskID) async {

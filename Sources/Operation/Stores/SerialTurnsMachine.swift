@@ -12,8 +12,10 @@ struct SerialTurnsMachine<Waiter: Sendable>: Sendable {
   private var scopes: [SerialScope: Scope] = [:]
   /// Those in a line who have come so far that they wait.
   private var waiters: [OperationTaskID: Waiter] = [:]
+  /// Those in a line who have gone.
+  private var gone: Set<OperationTaskID> = []
 
-  var isEmpty: Bool { scopes.isEmpty && waiters.isEmpty }
+  var isEmpty: Bool { scopes.isEmpty && waiters.isEmpty && gone.isEmpty }
 
   /// Somebody takes a place in the line.
   mutating func enter(_ scope: SerialScope, _ id: OperationTaskID) {
@@ -31,15 +33,22 @@ struct SerialTurnsMachine<Waiter: Sendable>: Sendable {
     return false
   }
 
+  /// Somebody goes before he has waited; returns the one whose turn it is now, if he waits for it.
+  mutating func leave(_ scope: SerialScope, _ id: OperationTaskID) -> Waiter? {
+    if scopes[scope]?.holder != id { gone.insert(id) }
+    return end(scope, id)
+  }
+
   /// A turn is over; returns the one whose turn it is now, if he waits for it already.
   mutating func end(_ scope: SerialScope, _ id: OperationTaskID) -> Waiter? {
     guard scopes[scope]?.holder == id else { return nil }
-    guard let next = scopes[scope]?.line.popFirst() else {
-      scopes[scope] = nil
-      return nil
+    while let next = scopes[scope]?.line.popFirst() {
+      if gone.remove(next) != nil { continue }
+      scopes[scope]?.holder = next
+      return waiters.removeValue(forKey: next)
     }
-    scopes[scope]?.holder = next
-    return waiters.removeValue(forKey: next)
+    scopes[scope] = nil
+    return nil
   }
 }
 
