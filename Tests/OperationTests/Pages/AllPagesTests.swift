@@ -79,7 +79,7 @@ import Testing
     let old = "[\"0v0\", \"1v0\", \"2v0\"]"
     let new = "[\"0v1\", \"1v1\", \"2v1\"]"
     #expect(
-      heard.lines { "\($0.currentValue.elementValues)" } == [old, old, "started", new, "ended"])
+      heard.lines { "\($0.currentValue.elementValues)" } == [old, "started", old, new, "ended"])
   }
 
   @Test("Pages that the server has no longer go")

@@ -204,3 +204,15 @@ extension PaginatedPages<Int, String> {
   /// What the pages hold, in their order.
   var elementValues: [String] { (0..<count).map { self[$0].value } }
 }
+
+/// The issues that were reported in a scope.
+final class HeardIssues: Sendable {
+  private let storage = Mutex<[OperationIssue]>([])
+
+  var kinds: [OperationIssue.Kind] { storage.withLock { $0.map(\.kind) } }
+  var messages: [String] { storage.withLock { $0.map(\.message) } }
+
+  var handler: OperationIssue.Handler {
+    { issue in self.storage.withLock { $0.append(issue) } }
+  }
+}
