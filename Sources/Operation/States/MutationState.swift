@@ -34,6 +34,9 @@ public struct MutationState<Arguments: Sendable, Value: Sendable, Failure: Error
   /// The latest call that has ended, which the history may have forgotten.
   private var latestEnded: (id: OperationTaskID, arguments: Arguments)?
 
+  /// What the last changes have driven out.
+  private var released: [any Sendable] = []
+
   /// Creates a state that begins with a value, or without one.
   public init(initialValue: Value? = nil) {
     currentValue = initialValue
@@ -85,7 +88,9 @@ extension MutationState {
     guard let arguments = Self.arguments(of: task) else { return }
     let now = task.context.operationClock.now()
     history.append(Attempt(task: task, arguments: arguments, startDate: now))
-    history.removeFirst(history.count - task.context.settings.values.maxHistory)
+    let excess = history.count - task.context.settings.values.maxHistory
+    for attempt in history.prefix(max(excess, 0)) { released.append(attempt) }
+    history.removeFirst(excess)
   }
 
   /// Takes in a result that somebody set.
@@ -111,6 +116,7 @@ extension MutationState {
     with result: Result<Value, Failure>, for task: OperationTask<Value, Failure>
   ) {
     update(with: result.map(Optional.some), using: task.context)
+    if let earlier = history[id: task.id]?.currentResult { released.append(earlier) }
     history[id: task.id]?.currentResult = result
     history[id: task.id]?.lastUpdatedAt = task.context.operationClock.now()
   }
@@ -120,13 +126,15 @@ extension MutationState {
     guard activeTasks.removeValue(forKey: task.id) != nil else { return }
     history[id: task.id]?.isActive = false
     guard let arguments = Self.arguments(of: task) else { return }
-    if latestEnded.map({ $0.id < task.id }) ?? true { latestEnded = (task.id, arguments) }
+    if let latestEnded, latestEnded.id > task.id { return }
+    if let latestEnded { released.append(latestEnded.arguments) }
+    latestEnded = (task.id, arguments)
   }
 
   /// Takes out a task that came to nothing, and its attempt.
   public mutating func giveUpFetchTask(_ task: OperationTask<Value, Failure>) {
     guard activeTasks.removeValue(forKey: task.id) != nil else { return }
-    history.remove(id: task.id)
+    if let attempt = history.remove(id: task.id) { released.append(attempt) }
   }
 
   /// The arguments of the latest call that has ended, is under way, or is scheduled.
@@ -143,8 +151,18 @@ extension MutationState {
 
   /// Goes back to the initial value, and forgets the attempts.
   public mutating func reset(using context: OperationContext) -> ResetEffect {
-    defer { self = MutationState(initialValue: initialValue) }
-    return ResetEffect(tasksToCancel: activeTasks.values)
+    let effect = ResetEffect(tasksToCancel: activeTasks.values)
+    let old = self
+    self = MutationState(initialValue: initialValue)
+    released = [old]
+    return effect
+  }
+
+  /// Gives the attempts that have gone.
+  public mutating func takeReleased() -> [any Sendable] {
+    if released.isEmpty { return [] }
+    defer { released = [] }
+    return released
   }
 }
 

@@ -62,6 +62,10 @@ public protocol OperationState<StateValue, OperationValue, Failure>: Sendable {
   /// Takes out a task that was cancelled, or given up before it was started, with what the state
   /// remembers of it. The default is ``finishFetchTask(_:)``.
   mutating func giveUpFetchTask(_ task: OperationTask<OperationValue, Failure>)
+  /// Gives what the last changes have driven out, so that the store releases it without its lock;
+  /// a value's deinitialiser is the user's. The store keeps ``currentValue`` and ``error``, except
+  /// for pages, so the default gives nothing.
+  mutating func takeReleased() -> [any Sendable]
   /// Goes back to the beginning, and says which tasks are to be cancelled.
   ///
   /// The store cancels these and all other runs; their results are dropped.
@@ -90,6 +94,8 @@ extension OperationState {
   public static func prepare(_ value: inout StateValue, in context: OperationContext) {}
   /// Leaves the value as it is.
   public mutating func prepareInitialValue(in context: OperationContext) {}
+  /// Gives nothing.
+  public mutating func takeReleased() -> [any Sendable] { [] }
   /// Takes out the task.
   public mutating func giveUpFetchTask(_ task: OperationTask<OperationValue, Failure>) {
     finishFetchTask(task)

@@ -33,6 +33,9 @@ public struct PaginatedState<PageID: Hashable & Sendable, PageValue: Sendable, F
   /// The tasks that are scheduled or under way, in the order in which they were made.
   public private(set) var activeTasks = IdentifiedArrayOf<OperationTask<OperationValue, Failure>>()
 
+  /// What the last changes have driven out.
+  private var released: [any Sendable] = []
+
   /// Creates a state that begins with some pages, or with none.
   public init(initialValue: StateValue = []) {
     currentValue = initialValue
@@ -123,6 +126,7 @@ extension PaginatedState {
   ) {
     switch result {
     case .success(let pages):
+      released.append(currentValue)
       currentValue = pages
       succeed(at: context.operationClock.now())
     case .failure(let failure):
@@ -150,14 +154,17 @@ extension PaginatedState {
   private mutating func merge(_ result: OperationValue, limit: Int) {
     switch result.place {
     case .initial where result.pages.contains { isPresent($0) }, .present:
-      for page in result.pages where isPresent(page) { currentValue.append(page) }
+      for page in result.pages where isPresent(page) { replace(with: page) }
     case .whole, .initial:
+      released.append(currentValue)
       currentValue = result.pages
     case .after(let neighbour):
       for page in result.pages { insert(page, beside: neighbour, offset: 1) }
+      for page in currentValue.prefix(max(currentValue.count - limit, 0)) { released.append(page) }
       currentValue.removeFirst(currentValue.count - limit)
     case .before(let neighbour):
       for page in result.pages { insert(page, beside: neighbour, offset: 0) }
+      for page in currentValue.dropFirst(limit) { released.append(page) }
       currentValue.removeLast(currentValue.count - limit)
     }
   }
@@ -166,11 +173,16 @@ extension PaginatedState {
     currentValue.index(id: page.id) != nil
   }
 
+  private mutating func replace(with page: PaginatedPage<PageID, PageValue>) {
+    if let old = currentValue[id: page.id] { released.append(old) }
+    currentValue.append(page)
+  }
+
   private mutating func insert(
     _ page: PaginatedPage<PageID, PageValue>, beside neighbour: PageID, offset: Int
   ) {
     if isPresent(page) {
-      currentValue.append(page)
+      replace(with: page)
     } else if let index = currentValue.index(id: neighbour) {
       currentValue.insert(page, at: index + offset)
     }
@@ -195,8 +207,18 @@ extension PaginatedState {
 
   /// Goes back to the initial pages.
   public mutating func reset(using context: OperationContext) -> ResetEffect {
-    defer { self = PaginatedState(initialValue: initialValue) }
-    return ResetEffect(tasksToCancel: activeTasks)
+    let effect = ResetEffect(tasksToCancel: activeTasks)
+    let old = self
+    self = PaginatedState(initialValue: initialValue)
+    released = [old]
+    return effect
+  }
+
+  /// Gives the pages that have gone.
+  public mutating func takeReleased() -> [any Sendable] {
+    if released.isEmpty { return [] }
+    defer { released = [] }
+    return released
   }
 }
 

@@ -73,17 +73,19 @@ public final class OperationStore<State: OperationState>: Sendable {
   /// Performs a transition when no other thread has the store to itself, and the deliveries that it
   /// left.
   ///
-  /// The value that gives way is kept until the lock is open, because its deinitialiser is the
-  /// user's. Not so for pages, which are changed in place and would be copied.
+  /// What gives way is kept until the lock is open, because its deinitialiser is the user's. Pages,
+  /// which are changed in place and would be copied, say themselves what that is.
   func commit<Output: Sendable>(_ transition: (inout Machine) -> Output) -> Output {
     let thread = ThreadID.current
     while true {
-      let (output, gate, old) = machine.commit { machine -> (Output?, Gate?, State.StateValue?) in
+      let (output, gate, old) = machine.commit { machine -> (Output?, Gate?, Old?) in
         if let gate = machine.gate(for: thread) { return (nil, gate, nil) }
         threadInside.store(thread.rawValue, ordering: .relaxed)
         defer { threadInside.store(0, ordering: .relaxed) }
-        let old = State.kind == .pages ? nil : machine.state.currentValue
-        return (transition(&machine), nil, old)
+        let value = State.kind == .pages ? nil : machine.state.currentValue
+        let error = machine.state.error
+        let output = transition(&machine)
+        return (output, nil, Old(value: value, error: error, others: machine.takeReleased()))
       }
       withExtendedLifetime(old) {}
       if let output {
@@ -92,6 +94,13 @@ public final class OperationStore<State: OperationState>: Sendable {
       }
       gate?.wait()
     }
+  }
+
+  /// What gave way in a transition.
+  private struct Old: Sendable {
+    let value: State.StateValue?
+    let error: Failure?
+    let others: [any Sendable]
   }
 
   func read<Output: Sendable>(_ body: (borrowing Machine) -> Output) -> Output {

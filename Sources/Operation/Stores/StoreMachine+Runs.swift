@@ -99,6 +99,7 @@ extension StoreMachine {
   /// A run yielded; tells whether it counts.
   mutating func yield(_ id: OperationTaskID, _ output: Output) -> Bool {
     guard let payload = runs[id]?.payload else { return false }
+    if let earlier = payload.restoration { release(earlier) }
     let restoration = restoration(before: payload)
     state.update(with: output, for: payload.task)
     deliveries.append(.yielded(output, payload.run), also: payload.handlers)
@@ -124,6 +125,7 @@ extension StoreMachine {
       giveUp(record)
       return mustFollow(payload)
     }
+    release(record)
     state.update(with: output, for: payload.task)
     state.finishFetchTask(payload.task)
     if case .success = output { freshness.refresh(since: payload.generation) }
@@ -178,9 +180,11 @@ extension StoreMachine {
   /// Puts back what was there before a run that is over.
   private mutating func giveUp(_ record: Runs.Record) {
     let payload = record.payload
+    release(record)
     if let restoration = payload.restoration, restoration.commitCount == commitCount,
       let earlier = restoration.state
     {
+      release(state)
       state = earlier
     }
     state.giveUpFetchTask(payload.task)

@@ -40,6 +40,8 @@ struct StoreMachine<State: OperationState>: DeliveryMachine {
   var freshness = Freshness()
   var exclusive: ExclusiveAccess<State>?
   var commitCount = 0
+  /// What has given way, to be released without the lock.
+  private var released: [any Sendable] = []
 
   init(state: State, context: OperationContext) {
     self.state = state
@@ -55,12 +57,26 @@ struct StoreMachine<State: OperationState>: DeliveryMachine {
   /// Counts a change of the state and tells it, for exclusive access once at its end.
   mutating func commit(for handlers: [Subscriber<Event>] = []) {
     commitCount += 1
+    released += state.takeReleased()
     if exclusive != nil {
       exclusive?.hasChanged = true
       deliveries.tell(.stateChanged(state), only: handlers)
     } else {
       deliveries.append(.stateChanged(state), also: handlers)
     }
+  }
+}
+
+extension StoreMachine {
+  mutating func release(_ value: some Sendable) {
+    released.append(value)
+  }
+
+  /// Gives what is to be released without the lock.
+  mutating func takeReleased() -> [any Sendable] {
+    if released.isEmpty { return [] }
+    defer { released = [] }
+    return released
   }
 }
 
@@ -98,6 +114,7 @@ extension StoreMachine {
   /// The state goes back to its beginning; every run is over.
   mutating func reset(_ context: OperationContext) -> (effect: ResetEffect, cores: [Core]) {
     let ended = takeAllRuns()
+    release(ended)
     let effect = state.reset(using: context)
     for record in ended { state.finishFetchTask(record.payload.task) }
     freshness.reset()

@@ -42,9 +42,9 @@ import Testing
   func timeout() async throws {
     let server = PageServer()
     let clock = ManualClock()
-    let request = Numbers(server: server)
+    let request = Numbers(server: server).timeout(after: .seconds(5)).retry(limit: 1)
     let store = OperationClient(defaults: .quiet(), clock: clock)
-      .store(for: request.timeout(after: .seconds(5)).retry(limit: 1).backoff(.constant(.seconds(1))))
+      .store(for: request.backoff(.constant(.seconds(1))))
     for _ in 0..<3 { try await store.fetchNextPage() }
     let asked = server.requests.count
     server.version = 1

@@ -182,7 +182,9 @@ private struct Model {
   /// Runs that wait for none before them.
   var runnable: [Int] {
     active.filter { index in
-      active.allSatisfy { $0 >= index || Set([runs[$0].ask, runs[index].ask]) == [.next, .previous] }
+      active.allSatisfy {
+        $0 >= index || Set([runs[$0].ask, runs[index].ask]) == [.next, .previous]
+      }
     }
   }
 
