@@ -31,7 +31,9 @@ import Testing
     #expect(many < few * 5, "\(few) with 20 pages, \(many) with 10,000")
   }
 
-  @Test("A next page costs the same at ten thousand pages as at ten", arguments: [false, true])
+  /// So many that one copy of them would cost more than all the rest of a run.
+  @Test(
+    "A next page costs the same at a hundred thousand pages as at ten", arguments: [false, true])
   func nextPageCost(isObserved: Bool) async throws {
     func cost(_ count: Int) async throws -> Duration {
       let store = OperationClient(defaults: .quiet()).store(
@@ -45,8 +47,8 @@ import Testing
       return try await fastest { for _ in 0..<50 { try await store.fetchNextPage() } }
     }
     let few = try await cost(10)
-    let many = try await cost(10_000)
-    #expect(many < few * 5, "\(few) with 10 pages, \(many) with 10,000")
+    let many = try await cost(100_000)
+    #expect(many < few * 5, "\(few) with 10 pages, \(many) with 100,000")
   }
 
   @Test("All pages cost the same for each page, however many there are")
@@ -65,5 +67,22 @@ import Testing
     let few = try await cost(100)
     let many = try await cost(5_000)
     #expect(many < few * 5, "\(few) a page of 100, \(many) a page of 5,000")
+  }
+
+  @Test("Many next pages that are asked for at once, each for itself, follow each other")
+  func manyAtOnce() async throws {
+    func cost(_ count: Int) async throws -> Duration {
+      let store = try await numbers(PageServer(0...1_000), there: 0...0, isDeduplicated: false)
+      return try await ContinuousClock().measure {
+        let tasks = (0..<count).map { _ in store.fetchNextPageTask() }
+        #expect(store.activeTasks.count == count)
+        let last = try await tasks[count - 1].runIfNeeded()
+        #expect(last?.id == count && store.currentValue.ids == Array(0...count))
+      }
+    }
+    // Each waits for all before it, so that a cancelled one lets nobody overtake: a square.
+    let few = try await cost(20)
+    let many = try await cost(100)
+    #expect(many < few * 25 * 8, "\(few) for 20 calls, \(many) for 100")
   }
 }
