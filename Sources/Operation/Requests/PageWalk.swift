@@ -11,20 +11,23 @@ struct PageWalk<Request: PaginatedRequest>: Sendable {
   let kind: PaginatedRunKind
   /// The pages that were there when the run began.
   let known: Pages
-  let refetch: PaginatedRefetch<Request.PageID, Request.PageValue>
   private(set) var fetched = Pages()
+  /// Whether the run goes from page to page, as far as pages were there.
+  private let isAll: Bool
+  /// What the request picked, without what has been fetched.
+  private var picks: ArraySlice<ID>?
+  /// The pages that a request may look at.
+  private var pages: Pages
 
   init(_ start: PageStart<Request.PageID, Request.PageValue>) {
-    kind = start.kind
+    kind = start.pages.isEmpty ? .initialPage : start.kind
     known = start.pages
-    refetch = start.refetch
-  }
-
-  /// The pages that a request may look at.
-  private var pages: Pages {
-    var pages = known
-    pages.append(contentsOf: fetched)
-    return pages
+    pages = known
+    isAll = kind == .allPages || (kind == .refetch && start.refetch.isAllPages)
+    if kind == .refetch, case .pages(let pick) = start.refetch {
+      let ids = Pages(pick(known).compactMap { [known] in known[id: $0] }).ids
+      picks = ids[...]
+    }
   }
 
   func paging(for id: ID) -> Paging {
@@ -33,35 +36,25 @@ struct PageWalk<Request: PaginatedRequest>: Sendable {
 
   /// The identifier of the next page to fetch; nil at the end.
   func nextID(of request: Request, in context: OperationContext) -> ID? {
+    if let picks { return picks.first }
     if let last = fetched.last { return nextID(after: last, of: request, in: context) }
+    guard let first = known.first, let last = known.last else { return request.initialPageId }
     switch kind {
-    case .initialPage: return request.initialPageId
+    case .initialPage:
+      return request.initialPageId
     case .nextPage:
-      return known.last.flatMap {
-        request.pageId(after: $0, using: paging(for: $0.id), in: context)
-      }
+      return request.pageId(after: last, using: paging(for: last.id), in: context)
     case .previousPage:
-      return known.first.flatMap {
-        request.pageId(before: $0, using: paging(for: $0.id), in: context)
-      }
-    case .allPages: return known.first?.id ?? request.initialPageId
-    case .refetch:
-      if case .pages(let pick) = refetch { return pick(known).first }
-      return known.first?.id ?? request.initialPageId
+      return request.pageId(before: first, using: paging(for: first.id), in: context)
+    case .allPages, .refetch:
+      return first.id
     }
   }
 
   private func nextID(after last: Page, of request: Request, in context: OperationContext) -> ID? {
-    switch (kind, refetch) {
-    case (.allPages, _), (.refetch, .allPages):
-      guard fetched.count < known.count else { return nil }
-      let next = request.pageId(after: last, using: paging(for: last.id), in: context)
-      return next.flatMap { fetched.index(id: $0) == nil ? $0 : nil }
-    case (.refetch, .pages(let pick)):
-      return pick(known).first { fetched.index(id: $0) == nil }
-    case (.refetch, .firstPage), (.initialPage, _), (.nextPage, _), (.previousPage, _):
-      return nil
-    }
+    guard isAll, fetched.count < known.count else { return nil }
+    let next = request.pageId(after: last, using: paging(for: last.id), in: context)
+    return next.flatMap { fetched.index(id: $0) == nil ? $0 : nil }
   }
 
   /// A page with the identifiers of those beside it.
@@ -75,6 +68,9 @@ struct PageWalk<Request: PaginatedRequest>: Sendable {
 
   mutating func take(_ page: Page) {
     fetched.append(page)
+    if picks?.first == page.id { picks?.removeFirst() } else { picks?.removeAll { $0 == page.id } }
+    // Nobody looks any more after a run's only page, and the pages that are there stay uncopied.
+    if isAll || picks != nil { pages.append(page) }
   }
 
   /// What the run gives, at its end or with a page that is still in the making.
@@ -83,7 +79,17 @@ struct PageWalk<Request: PaginatedRequest>: Sendable {
   ) -> PaginatedResult<Request.PageID, Request.PageValue> {
     var pages = fetched
     if let partial { pages.append(partial) }
-    let isAll = kind == .allPages || (kind == .refetch && refetch.isAllPages)
-    return PaginatedResult(kind: kind, pages: pages, isWhole: isAll && partial == nil)
+    let place = partial != nil && place == .whole ? .present : place
+    return PaginatedResult(kind: kind, pages: pages, place: place)
+  }
+
+  private var place: PagePlace<ID> {
+    guard let first = known.first, let last = known.last else { return .initial }
+    switch kind {
+    case .initialPage: return .initial
+    case .nextPage: return .after(last.id)
+    case .previousPage: return .before(first.id)
+    case .allPages, .refetch: return isAll ? .whole : .present
+    }
   }
 }

@@ -95,16 +95,31 @@ extension PaginatedRequest {
     var walk = PageWalk<Self>(start)
     for page in pages { walk.take(page) }
     while let id = walk.nextID(of: self, in: context) {
-      let told = OperationContinuation<PageValue, PageFailure> { [walk] result in
-        continuation.yield(
-          with: result.map { walk.result(with: walk.page(id, $0, of: self, in: context)) })
+      if Task.isCancelled, !walk.fetched.isEmpty,
+        let cancellation = cancellationFailure(as: Failure.self)
+      {
+        throw cancellation
       }
-      let value = try await fetchPage(using: walk.paging(for: id), in: context, with: told)
-      let page = walk.page(id, value, of: self, in: context)
+      let page = try await fetchPage(id, on: walk, in: context, with: continuation)
       walk.take(page)
-      guard start.progress.add(page, attempt: attempt) else { break }
+      // What was given up must not add to what a retry begins with.
+      if !Task.isCancelled { guard start.progress.add(page, attempt: attempt) else { break } }
     }
     return walk.result()
+  }
+
+  /// Fetches one page of a walk; a function of its own, so that nothing of it shares the walk's
+  /// pages when the walk takes the page in.
+  nonisolated(nonsending) private func fetchPage(
+    _ id: PageID, on walk: PageWalk<Self>, in context: OperationContext,
+    with continuation: OperationContinuation<Value, Failure>
+  ) async throws(Failure) -> PaginatedPage<PageID, PageValue> {
+    let told = OperationContinuation<PageValue, PageFailure> { result in
+      continuation.yield(
+        with: result.map { walk.result(with: walk.page(id, $0, of: self, in: context)) })
+    }
+    let value = try await fetchPage(using: walk.paging(for: id), in: context, with: told)
+    return walk.page(id, value, of: self, in: context)
   }
 
   /// Tells the state how to find the pages beside one that somebody wrote.

@@ -53,7 +53,9 @@ struct RunTable<Value: Sendable, Failure: Error, Payload: Sendable>: Sendable {
       let matches = records.values.filter { $0.context.isEquivalent(to: context) }
       return matches.map(\.core).min { $0.id < $1.id }.map(Admission.join) ?? .new
     case .by:
-      guard let verdict, records.keys.allSatisfy(verdict.asked.contains) else {
+      let candidates = candidates(for: context)
+      if candidates.isEmpty { return .new }
+      guard let verdict, candidates.allSatisfy({ verdict.asked.contains($0.id) }) else {
         return .ask(candidates)
       }
       guard let match = verdict.match else { return .new }
@@ -61,8 +63,11 @@ struct RunTable<Value: Sendable, Failure: Error, Payload: Sendable>: Sendable {
     }
   }
 
-  private var candidates: [Candidate] {
-    records.values.map { Candidate(id: $0.core.id, context: $0.context) }.sorted { $0.id < $1.id }
+  /// The runs that a predicate is asked about: those for the same pages, as contexts do not tell
+  /// a user which pages a run is for.
+  private func candidates(for context: OperationContext) -> [Candidate] {
+    records.values.filter { $0.context.pageRunKind == context.pageRunKind }
+      .map { Candidate(id: $0.core.id, context: $0.context) }.sorted { $0.id < $1.id }
   }
 
   mutating func insert(_ record: Record) {

@@ -31,7 +31,11 @@ public struct MutationState<Arguments: Sendable, Value: Sendable, Failure: Error
   /// before it was started, leaves no attempt.
   public private(set) var history = IdentifiedArrayOf<Attempt>()
   private var activeTasks: [OperationTaskID: OperationTask<Value, Failure>] = [:]
-  private(set) var latestArguments: Arguments?
+  /// The latest call that has ended, which the history may have forgotten.
+  private var latestEnded: (id: OperationTaskID, arguments: Arguments)?
+
+  /// What the last changes have driven out.
+  private var released: [any Sendable] = []
 
   /// Creates a state that begins with a value, or without one.
   public init(initialValue: Value? = nil) {
@@ -81,11 +85,12 @@ extension MutationState {
   /// Takes in a scheduled task, and remembers the attempt.
   public mutating func scheduleFetchTask(_ task: inout OperationTask<Value, Failure>) {
     activeTasks[task.id] = task
-    guard let arguments = task.context.input?.value as? Arguments else { return }
-    latestArguments = arguments
+    guard let arguments = Self.arguments(of: task) else { return }
     let now = task.context.operationClock.now()
     history.append(Attempt(task: task, arguments: arguments, startDate: now))
-    history.removeFirst(history.count - task.context.settings.values.maxHistory)
+    let excess = history.count - task.context.settings.values.maxHistory
+    for attempt in history.prefix(max(excess, 0)) { released.append(attempt) }
+    history.removeFirst(excess)
   }
 
   /// Takes in a result that somebody set.
@@ -111,23 +116,53 @@ extension MutationState {
     with result: Result<Value, Failure>, for task: OperationTask<Value, Failure>
   ) {
     update(with: result.map(Optional.some), using: task.context)
+    if let earlier = history[id: task.id]?.currentResult { released.append(earlier) }
     history[id: task.id]?.currentResult = result
     history[id: task.id]?.lastUpdatedAt = task.context.operationClock.now()
   }
 
-  /// Takes out a task that is over, and its attempt if it came to nothing.
+  /// Takes out a task that is over.
   public mutating func finishFetchTask(_ task: OperationTask<Value, Failure>) {
     guard activeTasks.removeValue(forKey: task.id) != nil else { return }
     history[id: task.id]?.isActive = false
-    if let attempt = history[id: task.id], attempt.currentResult == nil {
-      history.remove(id: task.id)
-    }
+    guard let arguments = Self.arguments(of: task) else { return }
+    if let latestEnded, latestEnded.id > task.id { return }
+    if let latestEnded { released.append(latestEnded.arguments) }
+    latestEnded = (task.id, arguments)
+  }
+
+  /// Takes out a task that came to nothing, and its attempt.
+  public mutating func giveUpFetchTask(_ task: OperationTask<Value, Failure>) {
+    guard activeTasks.removeValue(forKey: task.id) != nil else { return }
+    if let attempt = history.remove(id: task.id) { released.append(attempt) }
+  }
+
+  /// The arguments of the latest call that has ended, is under way, or is scheduled.
+  var latestArguments: Arguments? {
+    let calls = activeTasks.values.filter { Self.arguments(of: $0) != nil }
+    guard let latest = calls.max(by: { $0.id < $1.id }) else { return latestEnded?.arguments }
+    if let latestEnded, latestEnded.id > latest.id { return latestEnded.arguments }
+    return Self.arguments(of: latest)
+  }
+
+  private static func arguments(of task: OperationTask<Value, Failure>) -> Arguments? {
+    task.context.input?.value as? Arguments
   }
 
   /// Goes back to the initial value, and forgets the attempts.
   public mutating func reset(using context: OperationContext) -> ResetEffect {
-    defer { self = MutationState(initialValue: initialValue) }
-    return ResetEffect(tasksToCancel: activeTasks.values)
+    let effect = ResetEffect(tasksToCancel: activeTasks.values)
+    let old = self
+    self = MutationState(initialValue: initialValue)
+    released = [old]
+    return effect
+  }
+
+  /// Gives the attempts that have gone.
+  public mutating func takeReleased() -> [any Sendable] {
+    if released.isEmpty { return [] }
+    defer { released = [] }
+    return released
   }
 }
 

@@ -46,6 +46,8 @@ public protocol OperationState<StateValue, OperationValue, Failure>: Sendable {
   func willRun(in context: inout OperationContext)
   /// Completes a value that somebody sets, before the store is locked. The default leaves it.
   static func prepare(_ value: inout StateValue, in context: OperationContext)
+  /// Completes the value that the state begins with, when its store is made. The default leaves it.
+  mutating func prepareInitialValue(in context: OperationContext)
   /// Takes in a task that is scheduled; may change it, and make it wait for others.
   mutating func scheduleFetchTask(_ task: inout OperationTask<OperationValue, Failure>)
   /// Takes in a result that somebody set.
@@ -57,6 +59,13 @@ public protocol OperationState<StateValue, OperationValue, Failure>: Sendable {
   )
   /// Takes out a task that has ended, was cancelled, or was given up.
   mutating func finishFetchTask(_ task: OperationTask<OperationValue, Failure>)
+  /// Takes out a task that was cancelled, or given up before it was started, with what the state
+  /// remembers of it. The default is ``finishFetchTask(_:)``.
+  mutating func giveUpFetchTask(_ task: OperationTask<OperationValue, Failure>)
+  /// Gives what the last changes have driven out, so that the store releases it without its lock;
+  /// a value's deinitialiser is the user's. The store keeps ``currentValue`` and ``error``, except
+  /// for pages, so the default gives nothing.
+  mutating func takeReleased() -> [any Sendable]
   /// Goes back to the beginning, and says which tasks are to be cancelled.
   ///
   /// The store cancels these and all other runs; their results are dropped.
@@ -83,6 +92,14 @@ extension OperationState {
   public func willRun(in context: inout OperationContext) {}
   /// Leaves the value as it is.
   public static func prepare(_ value: inout StateValue, in context: OperationContext) {}
+  /// Leaves the value as it is.
+  public mutating func prepareInitialValue(in context: OperationContext) {}
+  /// Gives nothing.
+  public mutating func takeReleased() -> [any Sendable] { [] }
+  /// Takes out the task.
+  public mutating func giveUpFetchTask(_ task: OperationTask<OperationValue, Failure>) {
+    finishFetchTask(task)
+  }
 
   /// The status that the other members imply.
   public var status: OperationStatus<StatusValue, Failure> {

@@ -5,10 +5,15 @@ struct PageEdgeFinder<PageID: Hashable & Sendable, PageValue: Sendable>: Sendabl
   let edges:
     @Sendable (PaginatedPage<PageID, PageValue>, Pages, OperationContext) -> PageEdges<PageID>
 
-  /// Completes the first and the last page of a list, which say what is before and after it.
+  /// Completes the first and the last page of a list, which say what is before and after it; anew,
+  /// because somebody may have changed their values. Where a limit drops pages, the others come to
+  /// be first or last, and are completed, too.
   func complete(_ pages: inout Pages, in context: OperationContext) {
-    for page in [pages.first, pages.last] {
-      guard var page, pages[id: page.id]?.edges == nil else { continue }
+    let ends = pages.indices.isEmpty ? [] : Set([0, pages.count - 1])
+    let isLimited = context.settings.values.maxPages < .max
+    let incomplete = isLimited ? pages.indices.filter { pages[$0].edges == nil } : []
+    for index in ends.union(incomplete) {
+      var page = pages[index]
       page.edges = edges(page, pages, context)
       pages.append(page)
     }

@@ -19,7 +19,7 @@ public struct PaginatedState<PageID: Hashable & Sendable, PageValue: Sendable, F
   /// The pages that are there.
   public private(set) var currentValue: StateValue
   /// The pages that the state began with.
-  public let initialValue: StateValue
+  public private(set) var initialValue: StateValue
   /// How often pages came since the beginning or the last reset.
   public private(set) var valueUpdateCount = 0
   /// When the last page came.
@@ -32,6 +32,9 @@ public struct PaginatedState<PageID: Hashable & Sendable, PageValue: Sendable, F
   public private(set) var errorLastUpdatedAt: Date?
   /// The tasks that are scheduled or under way, in the order in which they were made.
   public private(set) var activeTasks = IdentifiedArrayOf<OperationTask<OperationValue, Failure>>()
+
+  /// What the last changes have driven out.
+  private var released: [any Sendable] = []
 
   /// Creates a state that begins with some pages, or with none.
   public init(initialValue: StateValue = []) {
@@ -100,6 +103,12 @@ extension PaginatedState {
     finder?.complete(&value, in: context)
   }
 
+  /// Completes the pages that the state begins with by those that are beside them.
+  public mutating func prepareInitialValue(in context: OperationContext) {
+    Self.prepare(&initialValue, in: context)
+    Self.prepare(&currentValue, in: context)
+  }
+
   /// Takes in a scheduled task, and makes it wait for those that must not run beside it.
   public mutating func scheduleFetchTask(
     _ task: inout OperationTask<OperationValue, Failure>
@@ -117,6 +126,7 @@ extension PaginatedState {
   ) {
     switch result {
     case .success(let pages):
+      released.append(currentValue)
       currentValue = pages
       succeed(at: context.operationClock.now())
     case .failure(let failure):
@@ -139,15 +149,42 @@ extension PaginatedState {
     }
   }
 
+  /// Puts pages where they belong. A page whose neighbour has gone meanwhile, because of the limit
+  /// or because somebody wrote, is left out: it would leave a hole before or behind it.
   private mutating func merge(_ result: OperationValue, limit: Int) {
-    if result.isWhole {
+    switch result.place {
+    case .initial where result.pages.contains { isPresent($0) }, .present:
+      for page in result.pages where isPresent(page) { replace(with: page) }
+    case .whole, .initial:
+      released.append(currentValue)
       currentValue = result.pages
-    } else if result.kind == .previousPage {
-      for page in result.pages { currentValue.insert(page, at: 0) }
-      currentValue.removeLast(currentValue.count - limit)
-    } else {
-      currentValue.append(contentsOf: result.pages)
+    case .after(let neighbour):
+      for page in result.pages { insert(page, beside: neighbour, offset: 1) }
+      for page in currentValue.prefix(max(currentValue.count - limit, 0)) { released.append(page) }
       currentValue.removeFirst(currentValue.count - limit)
+    case .before(let neighbour):
+      for page in result.pages { insert(page, beside: neighbour, offset: 0) }
+      for page in currentValue.dropFirst(limit) { released.append(page) }
+      currentValue.removeLast(currentValue.count - limit)
+    }
+  }
+
+  private func isPresent(_ page: PaginatedPage<PageID, PageValue>) -> Bool {
+    currentValue.index(id: page.id) != nil
+  }
+
+  private mutating func replace(with page: PaginatedPage<PageID, PageValue>) {
+    if let old = currentValue[id: page.id] { released.append(old) }
+    currentValue.append(page)
+  }
+
+  private mutating func insert(
+    _ page: PaginatedPage<PageID, PageValue>, beside neighbour: PageID, offset: Int
+  ) {
+    if isPresent(page) {
+      replace(with: page)
+    } else if let index = currentValue.index(id: neighbour) {
+      currentValue.insert(page, at: index + offset)
     }
   }
 
@@ -170,8 +207,18 @@ extension PaginatedState {
 
   /// Goes back to the initial pages.
   public mutating func reset(using context: OperationContext) -> ResetEffect {
-    defer { self = PaginatedState(initialValue: initialValue) }
-    return ResetEffect(tasksToCancel: activeTasks)
+    let effect = ResetEffect(tasksToCancel: activeTasks)
+    let old = self
+    self = PaginatedState(initialValue: initialValue)
+    released = [old]
+    return effect
+  }
+
+  /// Gives the pages that have gone.
+  public mutating func takeReleased() -> [any Sendable] {
+    if released.isEmpty { return [] }
+    defer { released = [] }
+    return released
   }
 }
 

@@ -110,17 +110,35 @@ extension OperationStore {
   private func admit(_ wish: Machine.Wish) -> (Machine.Task, Machine.Core)? {
     let rule = wish.configuration.context.settings.values.deduplication
     var verdict: Machine.Runs.Verdict?
+    let isInLine = takePlace(wish)
     while true {
       switch commit({ [verdict] in $0.grant(wish, verdict: verdict) }) {
       case .refused:
+        if isInLine { leavePlace(wish) }
         return nil
       case .ask(let candidates):
         verdict = rule.verdict(on: wish.configuration.context, among: candidates)
       case .granted(let task, let core, let isStarted):
-        if isStarted { launch(task, core) }
+        let isOwn = core === wish.core
+        if isInLine, !isOwn { leavePlace(wish) }
+        if isStarted { launch(task, core, isInLine: isInLine && isOwn) }
         return (task, core)
       }
     }
+  }
+
+  /// Takes a place in the line before the run is in the state: whoever sees it there and calls
+  /// then, comes behind it.
+  private func takePlace(_ wish: Machine.Wish) -> Bool {
+    let scope = wish.configuration.context.settings.values.serialScope
+    guard let scope, wish.lease != .handle else { return false }
+    turns.enter(scope, wish.core.id)
+    return true
+  }
+
+  private func leavePlace(_ wish: Machine.Wish) {
+    guard let scope = wish.configuration.context.settings.values.serialScope else { return }
+    turns.leave(scope, wish.core.id)
   }
 
   private func makeWish(
@@ -138,17 +156,25 @@ extension OperationStore {
 }
 
 extension OperationStore {
-  private func launch(_ task: Machine.Task, _ core: Machine.Core) {
+  private func launch(_ task: Machine.Task, _ core: Machine.Core, isInLine: Bool = false) {
     guard core.start() else { return }
     let configuration = task.configuration
+    let dependencies = core.node.dependencies()
+    let scope = configuration.context.settings.values.serialScope
+    // A run that waits for others takes its place after them: one of them may need the turn.
+    if let scope, isInLine != dependencies.isEmpty {
+      if isInLine { turns.leave(scope, core.id) } else { turns.enter(scope, core.id) }
+    }
     core.attach(
       Task(name: configuration.name, priority: configuration.priority) { [self] in
-        await Self.wait(for: core.node.dependencies())
-        await inTurn(core.id, in: configuration.context) {
-          // A run that was cancelled before it began has nothing to ask for.
-          guard core.finishedResult == nil else { return }
-          finish(core, with: await perform(core, in: configuration.context))
+        if !dependencies.isEmpty {
+          await Self.wait(for: dependencies)
+          if let scope { turns.enter(scope, core.id) }
         }
+        if let scope { await turns.wait(for: scope, core.id) }
+        // A run that was cancelled while it waited must not reach the request any more.
+        if !core.isEnded { finish(core, with: await perform(core, in: configuration.context)) }
+        if let scope { turns.end(scope, core.id) }
       })
   }
 
@@ -164,19 +190,7 @@ extension OperationStore {
     return await operation(context, continuation)
   }
 
-  /// Does the work of a run when its scope, if it has one, gives it its turn.
-  private func inTurn(
-    _ id: OperationTaskID, in context: OperationContext, _ work: () async -> Void
-  ) async {
-    guard let scope = context.settings.values.serialScope else { return await work() }
-    let turns = context.serialTurns ?? turns
-    await turns.wait(for: scope, id)
-    await work()
-    turns.end(scope, id)
-  }
-
   private static func wait(for dependencies: [TaskDependency]) async {
-    guard !dependencies.isEmpty else { return }
     await withTaskGroup(of: Void.self) { group in
       for dependency in dependencies { group.addTask { await dependency.wait() } }
     }

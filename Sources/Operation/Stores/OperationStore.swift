@@ -26,8 +26,9 @@ public final class OperationStore<State: OperationState>: Sendable {
   /// The thread that is inside the machine, so that a state that cancels a task is not waited for.
   private let threadInside = Atomic<UInt>(0)
   private let deferredCancellations = Mutex<[OperationTaskID]>([])
-  /// The turns of serialised runs, for a store without a client.
-  let turns = SerialTurns()
+  /// The turns of serialised runs: those of the client, whatever context is passed to a run, or the
+  /// store's own.
+  let turns: SerialTurns
   let operation:
     @Sendable (OperationContext, OperationContinuation<Value, Failure>) async -> Machine.Output
 
@@ -38,7 +39,10 @@ public final class OperationStore<State: OperationState>: Sendable {
     request.setupState(context: &context)
     request.setup(context: &context)
     context.settings.values.isStored = true
+    var state = state
+    state.prepareInitialValue(in: context)
     path = request.path
+    turns = context.serialTurns ?? SerialTurns()
     machine = Mutex(Machine(state: state, context: context))
     operation = { context, continuation in
       do throws(Failure) {
@@ -68,16 +72,22 @@ public final class OperationStore<State: OperationState>: Sendable {
 
   /// Performs a transition when no other thread has the store to itself, and the deliveries that it
   /// left.
+  ///
+  /// What gives way is kept until the lock is open, because its deinitialiser is the user's. Pages,
+  /// which are changed in place and would be copied, say themselves what that is.
   func commit<Output: Sendable>(_ transition: (inout Machine) -> Output) -> Output {
     let thread = ThreadID.current
     while true {
-      let (output, gate, retired) = machine.commit { machine -> (Output?, Gate?, [Machine.Retired]) in
-        if let gate = machine.gate(for: thread) { return (nil, gate, []) }
+      let (output, gate, old) = machine.commit { machine -> (Output?, Gate?, Old?) in
+        if let gate = machine.gate(for: thread) { return (nil, gate, nil) }
         threadInside.store(thread.rawValue, ordering: .relaxed)
         defer { threadInside.store(0, ordering: .relaxed) }
-        return (transition(&machine), nil, machine.takeRetired())
+        let value = State.kind == .pages ? nil : machine.state.currentValue
+        let error = machine.state.error
+        let output = transition(&machine)
+        return (output, nil, Old(value: value, error: error, others: machine.takeReleased()))
       }
-      withExtendedLifetime(retired) {}
+      withExtendedLifetime(old) {}
       if let output {
         performDeferredCancellations()
         return output
@@ -88,10 +98,17 @@ public final class OperationStore<State: OperationState>: Sendable {
 
   /// Lets the other writers in, and then tells what the exclusive access changed.
   func endExclusiveAccess() {
-    let (gates, retired) = machine.withLock { ($0.endExclusiveAccess(), $0.takeRetired()) }
-    withExtendedLifetime(retired) {}
+    let (gates, released) = machine.withLock { ($0.endExclusiveAccess(), $0.takeReleased()) }
+    withExtendedLifetime(released) {}
     for gate in gates { gate.open() }
     machine.commit { _ in }
+  }
+
+  /// What gave way in a transition.
+  private struct Old: Sendable {
+    let value: State.StateValue?
+    let error: Failure?
+    let others: [any Sendable]
   }
 
   func read<Output: Sendable>(_ body: (borrowing Machine) -> Output) -> Output {

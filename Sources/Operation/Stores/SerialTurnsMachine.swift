@@ -1,37 +1,54 @@
 import ReactiveStreams
 
-/// The machine of serialised runs: for each scope, whose turn it is and who waits.
+/// The machine of serialised runs: for each scope, whose turn it is and who is in the line.
 ///
 /// A scope is there while somebody has its turn; the last one who ends takes it with him.
 struct SerialTurnsMachine<Waiter: Sendable>: Sendable {
   private struct Scope: Sendable {
     var holder: OperationTaskID
-    var waiting = FIFO<(id: OperationTaskID, waiter: Waiter)>()
+    var line = FIFO<OperationTaskID>()
   }
 
   private var scopes: [SerialScope: Scope] = [:]
+  /// Those in a line who have come so far that they wait.
+  private var waiters: [OperationTaskID: Waiter] = [:]
+  /// Those in a line who have gone.
+  private var gone: Set<OperationTaskID> = []
 
-  var isEmpty: Bool { scopes.isEmpty }
+  var isEmpty: Bool { scopes.isEmpty && waiters.isEmpty && gone.isEmpty }
 
-  /// Somebody asks for his turn; tells whether it is his at once.
-  mutating func wait(for scope: SerialScope, _ id: OperationTaskID, waiter: Waiter) -> Bool {
-    guard scopes[scope] != nil else {
+  /// Somebody takes a place in the line.
+  mutating func enter(_ scope: SerialScope, _ id: OperationTaskID) {
+    if scopes[scope] == nil {
       scopes[scope] = Scope(holder: id)
-      return true
+    } else {
+      scopes[scope]?.line.append(id)
     }
-    scopes[scope]?.waiting.append((id, waiter))
+  }
+
+  /// Somebody in the line waits for his turn; tells whether it is his already.
+  mutating func wait(for scope: SerialScope, _ id: OperationTaskID, waiter: Waiter) -> Bool {
+    guard let holder = scopes[scope]?.holder, holder != id else { return true }
+    waiters[id] = waiter
     return false
   }
 
-  /// A turn is over; returns the one whose turn it is now.
+  /// Somebody goes before he has waited; returns the one whose turn it is now, if he waits for it.
+  mutating func leave(_ scope: SerialScope, _ id: OperationTaskID) -> Waiter? {
+    if scopes[scope]?.holder != id { gone.insert(id) }
+    return end(scope, id)
+  }
+
+  /// A turn is over; returns the one whose turn it is now, if he waits for it already.
   mutating func end(_ scope: SerialScope, _ id: OperationTaskID) -> Waiter? {
     guard scopes[scope]?.holder == id else { return nil }
-    guard let next = scopes[scope]?.waiting.popFirst() else {
-      scopes[scope] = nil
-      return nil
+    while let next = scopes[scope]?.line.popFirst() {
+      if gone.remove(next) != nil { continue }
+      scopes[scope]?.holder = next
+      return waiters.removeValue(forKey: next)
     }
-    scopes[scope]?.holder = next.id
-    return next.waiter
+    scopes[scope] = nil
+    return nil
   }
 }
 

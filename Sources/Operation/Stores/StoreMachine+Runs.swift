@@ -140,7 +140,7 @@ extension StoreMachine {
     guard let earlier = payload.restoration else {
       return Restoration(state: state, resultCount: resultCount + 1)
     }
-    retired.append(.restoration(earlier))
+    release(earlier)
     let isUndisturbed = earlier.resultCount == resultCount
     return Restoration(state: isUndisturbed ? earlier.state : nil, resultCount: resultCount + 1)
   }
@@ -159,6 +159,11 @@ extension StoreMachine {
   private mutating func finishTask(of record: Runs.Record) {
     state.finishFetchTask(record.payload.task)
     changeRestorations { $0.finishFetchTask(record.payload.task) }
+  }
+
+  private mutating func giveUpTask(of record: Runs.Record) {
+    state.giveUpFetchTask(record.payload.task)
+    changeRestorations { $0.giveUpFetchTask(record.payload.task) }
   }
 
   /// A run ended; tells whether one has to follow.
@@ -189,7 +194,7 @@ extension StoreMachine {
 
   private mutating func retire(_ record: Runs.Record) {
     yielding.remove(record.core.id)
-    retired.append(.record(record))
+    release(record)
   }
 
   /// Whether a run has to follow one that began before an invalidation.
@@ -245,7 +250,7 @@ extension StoreMachine {
       resultCount += 1
       replaceState(with: earlier)
     }
-    finishTask(of: record)
+    giveUpTask(of: record)
     commit(for: payload.handlers)
     tellCancelled(record)
   }
@@ -264,7 +269,7 @@ extension StoreMachine {
 
   private mutating func tellLateEnd(_ id: OperationTaskID, _ output: Output) {
     guard let record = unended.removeValue(forKey: id) else { return }
-    retired.append(.record(record))
+    release(record)
     let payload = record.payload
     deliveries.append(.runEnded(output, payload.run), also: payload.handlers)
   }

@@ -36,17 +36,6 @@ struct StoreMachine<State: OperationState>: DeliveryMachine {
     let resultCount: Int
   }
 
-  /// What the machine holds no longer, kept for the shell to release without the lock: the deinit
-  /// of a user's value may call the store.
-  enum Retired: Sendable {
-    case shown(State.StateValue?, State.Failure?)
-    case state(State)
-    case record(Runs.Record)
-    case restoration(Restoration)
-    case access(ExclusiveAccess<State>)
-    case context(OperationContext)
-  }
-
   var deliveries = DeliveryQueue<Event>()
   var context: OperationContext
   var state: State
@@ -59,7 +48,8 @@ struct StoreMachine<State: OperationState>: DeliveryMachine {
   var yielding: Set<OperationTaskID> = []
   /// Cancelled runs whose end is still to be told, because their failure cannot say "cancelled".
   var unended: [OperationTaskID: Runs.Record] = [:]
-  var retired: [Retired] = []
+  /// What has given way, to be released without the lock.
+  private var released: [any Sendable] = []
 
   init(state: State, context: OperationContext) {
     self.state = state
@@ -74,6 +64,7 @@ struct StoreMachine<State: OperationState>: DeliveryMachine {
 
   /// Tells a change of the state, for exclusive access once at its end.
   mutating func commit(for handlers: [Subscriber<Event>] = []) {
+    released += state.takeReleased()
     if exclusive != nil {
       exclusive?.hasChanged = true
       deliveries.tell(.stateChanged(state), only: handlers)
@@ -82,30 +73,34 @@ struct StoreMachine<State: OperationState>: DeliveryMachine {
     }
   }
 
-  /// Takes what is to be released without the lock.
-  mutating func takeRetired() -> [Retired] {
-    if retired.isEmpty { return [] }
-    defer { retired = [] }
-    return retired
-  }
-
-  /// Counts a result that the state is about to take in, and keeps what it replaces; not so pages,
-  /// which are changed in place, and would be copied.
+  /// Counts a result that the state is about to take in.
   mutating func prepareForResult() {
     resultCount += 1
-    retired.append(.shown(State.kind == .pages ? nil : state.currentValue, state.error))
   }
 
   mutating func replaceState(with new: State) {
-    retired.append(.state(state))
+    release(state)
     state = new
   }
 
   mutating func replaceContext(with new: OperationContext) {
     let settings = context.settings
-    retired.append(.context(context))
+    release(context)
     context = new
     context.settings = settings
+  }
+}
+
+extension StoreMachine {
+  mutating func release(_ value: some Sendable) {
+    released.append(value)
+  }
+
+  /// Gives what is to be released without the lock.
+  mutating func takeReleased() -> [any Sendable] {
+    if released.isEmpty { return [] }
+    defer { released = [] }
+    return released
   }
 }
 
@@ -144,7 +139,7 @@ extension StoreMachine {
   /// The state goes back to its beginning; every run is over.
   mutating func reset(_ context: OperationContext) -> (effect: ResetEffect, cores: [Core]) {
     let ended = takeAllRuns()
-    retired.append(.state(state))
+    release(state)
     let effect = state.reset(using: context)
     for record in ended { state.finishFetchTask(record.payload.task) }
     freshness.reset()
@@ -217,7 +212,7 @@ extension StoreMachine {
     exclusive?.depth -= 1
     guard let access = exclusive, access.depth == 0 else { return [] }
     exclusive = nil
-    retired.append(.access(access))
+    release(access)
     if access.hasChanged { deliveries.append(.stateChanged(state)) }
     return access.gates
   }

@@ -79,6 +79,20 @@ public struct PaginatedResult<PageID: Hashable & Sendable, PageValue: Sendable>:
   public let kind: PaginatedRunKind
   /// The pages that it fetched; none where there was no further page.
   public let pages: PaginatedPages<PageID, PageValue>
-  /// Whether the pages take the place of all that are there.
-  let isWhole: Bool
+  /// Where the pages go.
+  let place: PagePlace<PageID>
+}
+
+/// Where pages that a run has fetched go among those that are there.
+enum PagePlace<PageID: Hashable & Sendable>: Sendable, Equatable {
+  /// They take the place of all.
+  case whole
+  /// They are the first of all: they take the place of all, unless they are there.
+  case initial
+  /// They replace the pages with their identifiers.
+  case present
+  /// Behind the page that they were found from, as long as that is there.
+  case after(PageID)
+  /// Before the page that they were found from, as long as that is there.
+  case before(PageID)
 }

@@ -33,6 +33,7 @@ final class TaskCore<Value: Sendable, Failure: Error>: TaskHandle {
   }
 
   var progress: TaskProgress { machine.withLock { $0.progress } }
+  var isEnded: Bool { machine.withLock { $0.isEnded } }
   var finishedResult: Result<Value, Failure>? { machine.withLock { $0.output } }
 
   /// Somebody starts the task; tells whether it is the first.

@@ -51,12 +51,17 @@ final class TaskNode: Sendable {
 /// The machine of the schedule: which task waits for which, without a cycle.
 struct TaskGraph: Sendable {
   private var edges: [OperationTaskID: [TaskDependency]] = [:]
+  /// By how many edges a task is waited for. A task that nobody waits for closes no cycle, so that
+  /// a new one is added without a look at the others.
+  private var waitCounts: [OperationTaskID: Int] = [:]
 
-  var isEmpty: Bool { edges.isEmpty }
+  var isEmpty: Bool { edges.isEmpty && waitCounts.isEmpty }
 
   mutating func add(_ dependency: TaskDependency, to id: OperationTaskID) -> Bool {
-    guard !reaches(id, from: dependency.node.id) else { return false }
+    let other = dependency.node.id
+    guard id != other, waitCounts[id] == nil || !reaches(id, from: other) else { return false }
     edges[id, default: []].append(dependency)
+    waitCounts[other, default: 0] += 1
     return true
   }
 
@@ -66,7 +71,12 @@ struct TaskGraph: Sendable {
 
   /// Removes a task's edges and gives them back, to be released without the lock.
   mutating func remove(_ id: OperationTaskID) -> [TaskDependency]? {
-    edges.removeValue(forKey: id)
+    let removed = edges.removeValue(forKey: id)
+    for dependency in removed ?? [] {
+      let other = dependency.node.id
+      waitCounts[other] = waitCounts[other].flatMap { $0 > 1 ? $0 - 1 : nil }
+    }
+    return removed
   }
 
   private func reaches(_ target: OperationTaskID, from start: OperationTaskID) -> Bool {

@@ -140,7 +140,6 @@ import Testing
       }
       let isIdle = !machine.runs.records.values.contains(where: \.isStarted)
       if isIdle, machine.unended.isEmpty { #expect(machine.yielding.isEmpty, "\(trace)") }
-      #expect(machine.retired.isEmpty)
     }
   }
 

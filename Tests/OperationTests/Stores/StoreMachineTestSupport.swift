@@ -60,9 +60,9 @@ final class MachineDriver {
     return (names, id)
   }
 
-  /// Performs what is to be delivered and releases what is retired, as the shell does.
+  /// Performs what is to be delivered and releases what has given way, as the shell does.
   func settle() {
-    _ = machine.takeRetired()
+    _ = machine.takeReleased()
     var delivery = machine.deliveries.beginDraining()
     while let current = delivery {
       current.perform()

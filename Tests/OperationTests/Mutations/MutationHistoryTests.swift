@@ -1,0 +1,198 @@
+import FoundationEssentials
+import Operation
+import Testing
+
+/// What a mutation remembers of its calls.
+@Suite struct MutationHistoryTests {
+  private let desk = MutationDesk()
+  private let clock = ManualClock(now: Date(timeIntervalSince1970: 0))
+
+  private func client() -> OperationClient {
+    OperationClient(defaults: .testing, clock: clock)
+  }
+
+  private func date(_ seconds: Double) -> Date { Date(timeIntervalSince1970: seconds) }
+
+  @Test("An attempt has its arguments, its dates, its status, its result and its task")
+  func attempts() async throws {
+    let store = client().store(for: Call(desk: desk))
+    desk.close()
+    desk.refuse("b")
+    let first = Task { try await store.mutate(with: "a") }
+    await desk.waiting("a")
+    await clock.advance(by: .seconds(5))
+    let second = Task { try await store.mutate(with: "b") }
+    await desk.waiting("a", "b")
+    #expect(store.lines == ["a …", "b …"] && store.isLoading)
+    #expect(store.history.map(\.startDate) == [date(0), date(5)])
+    #expect(store.history[0].lastUpdatedAt == nil && store.history[0].task.isRunning)
+    await clock.advance(by: .seconds(5))
+    desk.answer("a")
+    #expect(try await first.value == "done a")
+    #expect(store.lines == ["a: done a", "b …"])
+    #expect(store.history[0].lastUpdatedAt == date(10) && store.history[1].lastUpdatedAt == nil)
+    await clock.advance(by: .seconds(5))
+    desk.open()
+    await #expect(throws: MutationDesk.Refused(name: "b")) { try await second.value }
+    #expect(store.lines == ["a: done a", "b failed"])
+    #expect(store.history[1].lastUpdatedAt == date(15) && store.history[1].task.isFinished)
+    #expect(try store.history[0].task.finishedResult?.get() == "done a")
+    #expect(store.currentValue == "done a" && store.status.isFailure)
+  }
+
+  @Test("Calls side by side are listed oldest first, in whatever order they end")
+  func parallel() async throws {
+    let store = client().store(for: Call(desk: desk))
+    desk.close()
+    var calls: [Task<String, any Error>] = []
+    for name in ["a", "b", "c"] {
+      calls.append(Task { try await store.mutate(with: name) })
+      await Settled.when { store.history.count == calls.count }
+    }
+    await desk.waiting("a", "b", "c")
+    for (index, name) in [(2, "c"), (0, "a"), (1, "b")] {
+      desk.answer(name)
+      #expect(try await calls[index].value == "done \(name)")
+      #expect(store.currentValue == "done \(name)")
+    }
+    #expect(store.lines == ["a: done a", "b: done b", "c: done c"])
+    #expect(store.valueUpdateCount == 3 && !store.isLoading)
+  }
+
+  @Test("The history is a hundred attempts long, unless said")
+  func standardLength() async throws {
+    let store = client().store(for: Call(desk: desk))
+    for index in 0..<130 { try await store.mutate(with: "\(index)") }
+    #expect(store.history.count == 100)
+    #expect(store.history.first?.arguments == "30" && store.history.last?.arguments == "129")
+  }
+
+  @Test("A length forgets the oldest attempts, also those that are under way")
+  func length() async throws {
+    let store = client().store(for: Call(desk: desk).maxHistory(length: 2))
+    desk.close()
+    var calls: [Task<String, any Error>] = []
+    let names = ["a", "b", "c"]
+    for name in names {
+      calls.append(Task { try await store.mutate(with: name) })
+      await desk.waiting(Array(names.prefix(calls.count)))
+    }
+    #expect(store.lines == ["b …", "c …"])
+    desk.open()
+    for call in calls { _ = try await call.value }
+    #expect(store.lines == ["b: done b", "c: done c"])
+  }
+
+  @Test("A length of zero remembers nothing but the arguments of the latest call")
+  func noHistory() async throws {
+    let issues = HeardIssues()
+    let request = OperationIssue.withHandler(issues.handler) {
+      Call(desk: desk).maxHistory(length: -3)
+    }
+    #expect(issues.kinds == [.invalidValue])
+    let store = client().store(for: request)
+    try await store.mutate(with: "a")
+    #expect(store.history.isEmpty && store.currentValue == "done a")
+    try await store.retryLatest()
+    #expect(desk.begun == ["a", "a"])
+  }
+
+  @Test("Five thousand calls leave a bounded history, and a call costs the same at their end")
+  func manyCalls() async throws {
+    let store = client().store(for: Call(desk: desk))
+    func cost() async throws -> Duration {
+      var best = Duration.seconds(1_000)
+      for _ in 0..<5 {
+        best = min(
+          best,
+          try await ContinuousClock().measure {
+            for _ in 0..<100 { try await store.mutate(with: "") }
+          })
+      }
+      return best
+    }
+    for _ in 0..<200 { try await store.mutate(with: "") }
+    let early = try await cost()
+    for _ in 0..<4_000 { try await store.mutate(with: "") }
+    let late = try await cost()
+    #expect(store.history.count == 100)
+    #expect(late < early * 5, "\(early) for the first calls, \(late) for the last ones")
+  }
+
+  @Test("A cancelled call leaves no attempt, also when it has yielded and others have come since")
+  func cancelled() async throws {
+    let desk = desk
+    let store = client().store(
+      for: Mutation<String, String>(path: ["yielding"]) { name, _, continuation in
+        continuation.yield("half \(name)")
+        return try await desk.take(name)
+      })
+    desk.close()
+    let first = Task { try await store.mutate(with: "a") }
+    await desk.waiting("a")
+    let second = Task { try await store.mutate(with: "b") }
+    await desk.waiting("a", "b")
+    first.cancel()
+    await #expect(throws: CancellationError.self) { try await first.value }
+    #expect(store.lines == ["b …"])
+    desk.open()
+    _ = try await second.value
+    #expect(store.lines == ["b: done b"] && store.error == nil)
+  }
+
+  @Test("A cancelled call restores what was there")
+  func cancelRestores() async throws {
+    let store = client().store(for: Call(desk: desk))
+    try await store.mutate(with: "a")
+    desk.close()
+    let call = Task { try await store.mutate(with: "b") }
+    await desk.waiting("b")
+    store.cancel()
+    await #expect(throws: CancellationError.self) { try await call.value }
+    #expect(store.lines == ["a: done a"] && store.currentValue == "done a" && !store.isLoading)
+    desk.open()
+    try await store.retryLatest()
+    #expect(store.lines == ["a: done a", "a: done a"])
+  }
+
+  @Test("A task that is dropped before it was started leaves no trace")
+  func droppedTask() async throws {
+    let store = client().store(for: Call(desk: desk))
+    func schedule() {
+      let task = store.mutateTask(with: "a")
+      #expect(store.lines.last == "a …" && !task.hasStarted)
+    }
+    schedule()
+    #expect(store.history.isEmpty && !store.isLoading)
+    await #expect(throws: MutationError.noArguments) { try await store.retryLatest() }
+    #expect(desk.begun.isEmpty)
+    try await store.mutate(with: "b")
+    schedule()
+    try await store.fetch()
+    #expect(store.lines == ["b: done b", "b: done b"])
+  }
+
+  @Test("A task that is started gives the result, once for all who start it")
+  func startedTask() async throws {
+    let store = client().store(for: Call(desk: desk))
+    let task = store.mutateTask(with: "a")
+    #expect(store.history.first?.task.id == task.id)
+    #expect(try await task.runIfNeeded() == "done a")
+    #expect(try await task.runIfNeeded() == "done a")
+    #expect(desk.begun == ["a"] && store.lines == ["a: done a"])
+  }
+
+  @Test("A reset forgets the attempts and the arguments")
+  func reset() async throws {
+    let store = client().store(for: Call(desk: desk))
+    try await store.mutate(with: "a")
+    desk.close()
+    let call = Task { try await store.mutate(with: "b") }
+    await desk.waiting("b")
+    store.resetState()
+    await #expect(throws: CancellationError.self) { try await call.value }
+    desk.open()
+    #expect(store.history.isEmpty && store.currentValue == nil && store.status.isIdle)
+    await #expect(throws: MutationError.noArguments) { try await store.retryLatest() }
+  }
+}

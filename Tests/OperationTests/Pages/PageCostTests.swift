@@ -1,0 +1,88 @@
+import Operation
+import Testing
+
+/// What a page costs with many pages there.
+@Suite(.serialized) struct PageCostTests {
+  /// The time of the fastest of several repetitions, which is the one that was disturbed least.
+  private func fastest(
+    _ repetitions: Int = 7, _ body: () async throws -> Void
+  ) async rethrows -> Duration {
+    var best = Duration.seconds(1_000)
+    for _ in 0..<repetitions { best = min(best, try await ContinuousClock().measure(body)) }
+    return best
+  }
+
+  @Test("To append and to look up costs the same at ten thousand pages as at ten")
+  func valueCost() async {
+    func cost(_ count: Int) async -> Duration {
+      var pages = PaginatedPages<Int, String>.written(0..<count)
+      var id = count
+      return await fastest {
+        for _ in 0..<200 {
+          pages.append(PaginatedPage(id: id, value: "new"))
+          precondition(pages[id: id / 2] != nil && pages.index(id: -1) == nil)
+          id += 1
+        }
+      }
+    }
+    // Both beyond the size from which on positions are kept.
+    let few = await cost(20)
+    let many = await cost(10_000)
+    #expect(many < few * 5, "\(few) with 20 pages, \(many) with 10,000")
+  }
+
+  /// So many that one copy of them would cost more than all the rest of a run.
+  @Test(
+    "A next page costs the same at a hundred thousand pages as at ten", arguments: [false, true])
+  func nextPageCost(isObserved: Bool) async throws {
+    func cost(_ count: Int) async throws -> Duration {
+      let store = OperationClient(defaults: .quiet()).store(
+        for: Paginated<Int, Int>(
+          path: ["cost"], initialPageId: 0, nextPageId: { page, _ in page.id + 1 }
+        ) { paging, _ in paging.pageId },
+        initialValue: PaginatedPages((0..<count).map { PaginatedPage(id: $0, value: $0) }))
+      let subscription = isObserved ? store.subscribe { _ in } : nil
+      defer { subscription?.cancel() }
+      for _ in 0..<5 { try await store.fetchNextPage() }
+      return try await fastest { for _ in 0..<50 { try await store.fetchNextPage() } }
+    }
+    let few = try await cost(10)
+    let many = try await cost(100_000)
+    #expect(many < few * 5, "\(few) with 10 pages, \(many) with 100,000")
+  }
+
+  @Test("All pages cost the same for each page, however many there are")
+  func allPagesCost() async throws {
+    func cost(_ count: Int) async throws -> Duration {
+      let store = OperationClient(defaults: .quiet()).store(
+        for: Paginated<Int, Int>(
+          path: ["cost"], initialPageId: 0, nextPageId: { page, _ in page.id + 1 }
+        ) { paging, _ in paging.pageId },
+        initialValue: PaginatedPages((0..<count).map { PaginatedPage(id: $0, value: $0) }))
+      return try await fastest(3) {
+        let pages = try await store.fetchAllPages()
+        #expect(pages.count == count)
+      } / count
+    }
+    let few = try await cost(100)
+    let many = try await cost(5_000)
+    #expect(many < few * 5, "\(few) a page of 100, \(many) a page of 5,000")
+  }
+
+  @Test("Many next pages that are asked for at once, each for itself, follow each other")
+  func manyAtOnce() async throws {
+    func cost(_ count: Int) async throws -> Duration {
+      let store = try await numbers(PageServer(0...1_000), there: 0...0, isDeduplicated: false)
+      return try await ContinuousClock().measure {
+        let tasks = (0..<count).map { _ in store.fetchNextPageTask() }
+        #expect(store.activeTasks.count == count)
+        let last = try await tasks[count - 1].runIfNeeded()
+        #expect(last?.id == count && store.currentValue.ids == Array(0...count))
+      }
+    }
+    // Each waits for all before it, so that a cancelled one lets nobody overtake: a square.
+    let few = try await cost(20)
+    let many = try await cost(100)
+    #expect(many < few * 25 * 8, "\(few) for 20 calls, \(many) for 100")
+  }
+}

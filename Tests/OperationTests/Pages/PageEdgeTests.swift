@@ -1,0 +1,173 @@
+import Operation
+import Testing
+
+/// Where the pages end: what is next and previous, with limits, writes and values to begin with.
+@Suite struct PageEdgeTests {
+  private func store(_ server: PageServer, maxPages: Int) -> NumberStore {
+    OperationClient(defaults: .quiet()).store(for: Numbers(server: server).maxPages(maxPages))
+  }
+
+  @Test("A limit drops the first pages for a next one, and what is before them is known")
+  func limitAtTheFront() async throws {
+    let store = store(PageServer(), maxPages: 2)
+    for _ in 0..<4 { try await store.fetchNextPage() }
+    #expect(store.currentValue.ids == [2, 3])
+    #expect(store.previousPageId == 1 && store.nextPageId == 4)
+    #expect(try await store.fetchPreviousPage()?.id == 1)
+    #expect(store.currentValue.ids == [1, 2])
+    #expect(store.previousPageId == 0 && store.nextPageId == 3)
+    #expect(try await store.fetchAllPages().ids == [1, 2])
+  }
+
+  @Test("A limit of one page keeps the page that came last")
+  func limitOfOne() async throws {
+    let store = store(PageServer(), maxPages: 1)
+    for _ in 0..<3 { try await store.fetchNextPage() }
+    #expect(store.currentValue.ids == [2] && store.previousPageId == 1)
+    try await store.fetchPreviousPage()
+    #expect(store.currentValue.ids == [1] && store.nextPageId == 2)
+  }
+
+  @Test("A limit leaves no hole when a next and a previous page come side by side")
+  func limitSideBySide() async throws {
+    for isNextFirst in [true, false] {
+      let server = PageServer()
+      let store = store(server, maxPages: 2)
+      for _ in 0..<2 { try await store.fetchNextPage() }
+      server.close()
+      let next = Task { try await store.fetchNextPage()?.id }
+      let previous = Task { try await store.fetchPreviousPage()?.id }
+      await server.pending(2)
+      server.answer(isNextFirst ? 2 : -1)
+      await Settled.when { store.activeTasks.count == 1 }
+      server.open()
+      #expect(try await next.value == 2)
+      #expect(try await previous.value == -1)
+      #expect(store.currentValue.ids == (isNextFirst ? [1, 2] : [-1, 0]))
+      #expect(store.nextPageId == (isNextFirst ? 3 : 1))
+      #expect(store.previousPageId == (isNextFirst ? 0 : -2))
+    }
+  }
+
+  @Test("A limit below one is reported and taken as one")
+  func badLimit() async throws {
+    let issues = HeardIssues()
+    let request = OperationIssue.withHandler(issues.handler) {
+      Numbers(server: PageServer()).maxPages(0)
+    }
+    #expect(issues.kinds == [.invalidValue])
+    let store = OperationClient(defaults: .quiet()).store(for: request)
+    for _ in 0..<2 { try await store.fetchNextPage() }
+    #expect(store.currentValue.ids == [1])
+  }
+
+  @Test("Pages that somebody writes have what is next and previous")
+  func writes() async throws {
+    let store = try await numbers(PageServer(0...9))
+    store.currentValue = .written([3, 4])
+    #expect(store.nextPageId == 5 && store.previousPageId == 2)
+    store.setResult(to: .success(.written([8, 9])))
+    #expect(store.hasPreviousPage && !store.hasNextPage)
+    store.withExclusiveAccess {
+      store.currentValue.remove(id: 9)
+      #expect(store.nextPageId == 9)
+      store.currentValue.insert(PaginatedPage(id: 7, value: "w"), at: 0)
+    }
+    #expect(store.currentValue.ids == [7, 8] && store.previousPageId == 6)
+    #expect(try await store.fetchNextPage()?.id == 9)
+    #expect(try await store.fetchPreviousPage()?.id == 6)
+    store.currentValue = []
+    #expect(store.nextPageId == nil && store.previousPageId == nil)
+    #expect(try await store.fetchNextPage()?.id == 0)
+  }
+
+  @Test("What is next and previous belongs to the value that somebody wrote into a page")
+  func changedValue() async throws {
+    let store = OperationClient(defaults: .quiet()).store(
+      for: Paginated<Int, Int?>(
+        path: ["cursors"], initialPageId: 0, nextPageId: { page, _ in page.value }
+      ) { paging, _ in paging.pageId + 1 })
+    try await store.fetchNextPage()
+    #expect(store.nextPageId == 1)
+    store.currentValue = store.currentValue.map { page in
+      var page = page
+      page.value = nil
+      return page
+    }
+    #expect(!store.hasNextPage)
+    #expect(try await store.fetchNextPage() == nil)
+  }
+
+  @Test("Pages that a store begins with have what is next and previous, also after a reset")
+  func initialPages() async throws {
+    let client = OperationClient(defaults: .quiet())
+    let store = client.store(
+      for: Numbers(server: PageServer()), initialValue: .written([3, 4, 5]))
+    #expect(store.nextPageId == 6 && store.previousPageId == 2)
+    try await store.fetchNextPage()
+    store.resetState()
+    #expect(store.currentValue.ids == [3, 4, 5] && store.nextPageId == 6)
+    let detached = NumberStore.detached(
+      operation: Numbers(server: PageServer()),
+      initialState: PaginatedState(initialValue: .written([1])))
+    #expect(detached.nextPageId == 2)
+  }
+
+  @Test("Pages that somebody wrote know what is before them when a limit makes them the first")
+  func writtenPagesWithALimit() async throws {
+    let store = store(PageServer(), maxPages: 3)
+    store.currentValue = .written(0...2)
+    #expect(try await store.fetchNextPage()?.id == 3)
+    #expect(store.currentValue.ids == [1, 2, 3] && store.previousPageId == 0)
+    store.currentValue = .written(0...2)
+    #expect(try await store.fetchPreviousPage()?.id == -1)
+    #expect(store.currentValue.ids == [-1, 0, 1] && store.nextPageId == 2)
+  }
+
+  @Test("A page whose neighbour was taken away while it was under way does not come back alone")
+  func writeDuringANextPage() async throws {
+    let server = PageServer()
+    let store = try await numbers(server, there: 0...1)
+    server.close()
+    let next = Task { try await store.fetchNextPage()?.id }
+    await server.pending(1)
+    store.currentValue = .written([5, 6])
+    server.open()
+    #expect(try await next.value == 2)
+    #expect(store.currentValue.ids == [5, 6] && store.nextPageId == 7)
+  }
+
+  @Test("An initial page that comes after somebody wrote pages is the first of all, or one of them")
+  func writeDuringTheInitialPage() async throws {
+    for (written, expected) in [([5, 6], [0]), ([0, 1], [0, 1])] {
+      let server = PageServer()
+      let store = try await numbers(server)
+      server.close()
+      let initial = Task { try await store.fetchNextPage()?.value }
+      await server.pending(1)
+      store.currentValue = .written(written)
+      server.open()
+      #expect(try await initial.value == "0v0")
+      #expect(store.currentValue.ids == expected && store.currentValue[0].value == "0v0")
+      #expect(store.nextPageId == expected.count)
+    }
+  }
+
+  @Test("A run that finds no page any more when its turn comes is for the initial page")
+  func emptiedWhileItWaits() async throws {
+    let server = PageServer()
+    let store = try await numbers(server, there: 0...1)
+    server.close()
+    let all = Task { try await store.fetchAllPages() }
+    await server.pending(1)
+    let next = Task { try await store.fetchNextPage()?.id }
+    await Settled.when { store.leaseCount == 2 }
+    store.currentValue = []
+    all.cancel()
+    await server.pending(2)
+    #expect(server.pending.last == PageServer.Pending(kind: .initialPage, id: 0))
+    server.open()
+    #expect(try await next.value == 0)
+    #expect(store.currentValue.ids == [0])
+  }
+}

@@ -1,0 +1,162 @@
+import Operation
+import Testing
+
+/// Resets, cancellations and failures in the middle of page runs.
+@Suite struct PageEndTests {
+  enum Call: CaseIterable, Sendable {
+    case next
+    case previous
+    case all
+    case plain
+  }
+
+  private func start(_ call: Call, _ store: NumberStore) -> Task<Void, any Error> {
+    Task {
+      switch call {
+      case .next: try await store.fetchNextPage()
+      case .previous: try await store.fetchPreviousPage()
+      case .all: try await store.fetchAllPages()
+      case .plain: try await store.fetch()
+      }
+    }
+  }
+
+  @Test("A reset in the middle of a run drops what it fetches", arguments: Call.allCases)
+  func reset(_ call: Call) async throws {
+    let server = PageServer()
+    let store = try await numbers(server, there: 0...2)
+    server.close()
+    let run = start(call, store)
+    await server.pending(1)
+    store.resetState()
+    await #expect(throws: CancellationError.self) { try await run.value }
+    #expect(store.currentValue.isEmpty && !store.isLoading && store.status.isIdle)
+    let again = Task { try await store.fetchNextPage()?.id }
+    await server.pending(2)
+    server.open()
+    #expect(try await again.value == 0)
+    await Settled.when { server.pending.isEmpty }
+    #expect(store.currentValue.ids == [0] && store.valueUpdateCount == 1)
+  }
+
+  @Test(
+    "A cancelled run leaves the pages as they were, and no error", arguments: Call.allCases)
+  func cancel(_ call: Call) async throws {
+    let server = PageServer()
+    let store = try await numbers(server, there: 0...2)
+    server.version = 1
+    server.close()
+    let run = start(call, store)
+    await server.pending(1)
+    let second = try #require(server.pending.first)
+    if call == .all || call == .plain {
+      server.answer(second)
+      await Settled.when { server.pending.first?.id == 1 }
+    }
+    store.cancel()
+    await #expect(throws: CancellationError.self) { try await run.value }
+    #expect(!store.isLoading && store.error == nil)
+    let count = server.requests.count
+    server.open()
+    #expect(store.currentValue.elementValues == ["0v0", "1v0", "2v0"])
+    #expect(try await store.fetchNextPage()?.value == "3v1")
+    #expect(server.requests.count == count + 1)
+  }
+
+  @Test("A cancelled run that waits for another one never reaches the server")
+  func cancelWaiting() async throws {
+    let server = PageServer()
+    let store = try await numbers(server, there: 0...1)
+    server.close()
+    let next = Task { try await store.fetchNextPage()?.id }
+    await server.pending(1)
+    let all = Task { try await store.fetchAllPages() }
+    await Settled.when { store.leaseCount == 2 }
+    all.cancel()
+    await #expect(throws: CancellationError.self) { try await all.value }
+    #expect(!store.isLoadingAllPages && store.isLoadingNextPage)
+    server.open()
+    #expect(try await next.value == 2)
+    #expect(try await store.fetchNextPage()?.id == 3)
+    #expect(server.requests == [0, 1, 2, 3])
+  }
+
+  @Test("A cancelled next page does not disturb the previous one beside it")
+  func cancelBeside() async throws {
+    let server = PageServer()
+    let store = try await numbers(server, there: 0...0)
+    server.close()
+    let next = start(.next, store)
+    let previous = start(.previous, store)
+    await server.pending(2)
+    next.cancel()
+    await #expect(throws: CancellationError.self) { try await next.value }
+    server.open()
+    try await previous.value
+    #expect(store.currentValue.ids == [-1, 0])
+  }
+
+  @Test("A run fails with the failure of the request's own type, and the state keeps it")
+  func typedFailures() async throws {
+    let server = PageServer()
+    let store = OperationClient(defaults: .quiet()).store(for: TypedNumbers(server: server))
+    for _ in 0..<2 { try await store.fetchNextPage() }
+    server.fail(2)
+    do throws(PageServer.Failed) {
+      try await store.fetchNextPage()
+      Issue.record("The page failed.")
+    } catch {
+      #expect(error.id == 2)
+    }
+    #expect(store.error == PageServer.Failed(id: 2))
+    #expect(store.status.isFailure && store.currentValue.ids == [0, 1])
+    #expect(try await store.fetchNextPage()?.id == 2)
+    #expect(store.error == nil)
+  }
+
+  @Test("A cancelled caller of a typed run gets what it ends with, and the state nothing of it")
+  func typedCancel() async throws {
+    let server = PageServer()
+    let store = OperationClient(defaults: .quiet()).store(for: TypedNumbers(server: server))
+    for _ in 0..<3 { try await store.fetchNextPage() }
+    server.version = 1
+    server.close()
+    let all = Task { try await store.fetchAllPages().elementValues }
+    await server.pending(1)
+    all.cancel()
+    await Settled.when { !store.isLoading }
+    server.open()
+    #expect(try await all.value == ["0v1", "1v1", "2v1"])
+    #expect(store.currentValue.elementValues == ["0v0", "1v0", "2v0"])
+  }
+
+  @Test("A reset in the middle of a typed run drops what it fetches")
+  func typedReset() async throws {
+    let server = PageServer()
+    let store = OperationClient(defaults: .quiet()).store(for: TypedNumbers(server: server))
+    try await store.fetchNextPage()
+    server.close()
+    let next = Task { try await store.fetchNextPage()?.id }
+    await server.pending(1)
+    store.resetState()
+    server.open()
+    #expect(try await next.value == 1)
+    #expect(store.currentValue.isEmpty && store.status.isIdle)
+  }
+
+  @Test("A failed next page lets all pages go on")
+  func failureBefore() async throws {
+    let server = PageServer()
+    let store = try await numbers(server, there: 0...1)
+    server.fail(2)
+    server.close()
+    let next = start(.next, store)
+    await server.pending(1)
+    let all = start(.all, store)
+    await Settled.when { store.leaseCount == 2 }
+    server.open()
+    await #expect(throws: PageServer.Failed(id: 2)) { try await next.value }
+    try await all.value
+    #expect(store.currentValue.ids == [0, 1] && store.error == nil)
+  }
+}

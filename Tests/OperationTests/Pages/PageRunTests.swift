@@ -1,0 +1,203 @@
+import Operation
+import Synchronization
+import Testing
+
+/// What the calls mean, who joins whom, and contexts from anywhere.
+@Suite struct PageRunTests {
+  @Test("Calls give the pages that they fetched, and nothing where there is no further page")
+  func results() async throws {
+    let store = try await numbers(PageServer(0...1))
+    #expect(try await store.fetchPreviousPage() == PaginatedPage(id: 0, value: "0v0"))
+    #expect(try await store.fetchNextPage() == PaginatedPage(id: 1, value: "1v0"))
+    #expect(try await store.fetchNextPage() == nil)
+    #expect(try await store.fetchPreviousPage() == nil)
+    #expect(try await store.fetchAllPages().ids == [0, 1])
+    #expect(try await store.fetch().pages.ids == [0, 1])
+    #expect(try await store.refetchAllPages().ids == [0, 1])
+    #expect(!store.hasNextPage && !store.hasPreviousPage)
+    #expect(store.status.isSuccess && store.valueUpdateCount == 7)
+  }
+
+  @Test("The next and the previous page are fetched side by side, and the state says both")
+  func sideBySide() async throws {
+    let server = PageServer()
+    let store = try await numbers(server, there: 0...0)
+    server.close()
+    async let next = store.fetchNextPage()
+    async let previous = store.fetchPreviousPage()
+    await server.pending(2)
+    #expect(store.isLoadingNextPage && store.isLoadingPreviousPage)
+    #expect(!store.isLoadingAllPages && !store.isLoadingInitialPage)
+    server.open()
+    #expect(try await next?.id == 1)
+    #expect(try await previous?.id == -1)
+    #expect(store.currentValue.ids == [-1, 0, 1] && !store.isLoading)
+  }
+
+  @Test("Deduplicated calls for the next page are one run; without, they give pages that follow")
+  func deduplication() async throws {
+    for isDeduplicated in [true, false] {
+      let server = PageServer()
+      let store = try await numbers(server, there: 0...0, isDeduplicated: isDeduplicated)
+      server.close()
+      let first = Task { try await store.fetchNextPage()?.id }
+      await Settled.when { store.leaseCount == 1 }
+      let second = Task { try await store.fetchNextPage()?.id }
+      await Settled.when { store.leaseCount == 2 }
+      #expect(store.activeTasks.count == (isDeduplicated ? 1 : 2))
+      server.open()
+      #expect(try await first.value == 1)
+      #expect(try await second.value == (isDeduplicated ? 1 : 2))
+    }
+  }
+
+  @Test("A deduplication by a predicate knows that next and previous are different runs")
+  func deduplicationByPredicate() async throws {
+    let server = PageServer()
+    let store = OperationClient(defaults: .quiet())
+      .store(for: Numbers(server: server).deduplicated { _, _ in true })
+    try await store.fetch()
+    server.close()
+    let next = [1, 2].map { _ in Task { try await store.fetchNextPage()?.id } }
+    let previous = Task { try await store.fetchPreviousPage()?.id }
+    await Settled.when { store.leaseCount == 3 }
+    #expect(store.activeTasks.count == 2)
+    server.open()
+    for call in next { #expect(try await call.value == 1) }
+    #expect(try await previous.value == -1)
+  }
+
+  @Test("A store without deduplication joins the initial page, in whatever context")
+  func joinsInitialPage() async throws {
+    let server = PageServer()
+    let store = NumberStore.detached(
+      operation: Numbers(server: server), initialState: PaginatedState())
+    server.close()
+    var context = OperationContext()
+    context[Region.self] = "elsewhere"
+    let other = context
+    let calls = [
+      Task { try await store.fetchNextPage(using: other)?.id },
+      Task { try await store.fetchPreviousPage()?.id },
+      Task { try await store.fetchAllPages(using: other).first?.id },
+      Task { try await store.fetch().pages.first?.id },
+    ]
+    await Settled.when { store.leaseCount == 4 }
+    server.open()
+    for call in calls { #expect(try await call.value == 0) }
+    #expect(server.requests == [0] && server.kinds == [.initialPage])
+  }
+
+  @Test("A failed initial page fails for all who joined, and the next call asks again")
+  func initialPageFails() async throws {
+    let server = PageServer()
+    let store = try await numbers(server)
+    server.fail(0)
+    server.close()
+    let next = Task { try await store.fetchNextPage() }
+    let all = Task { try await store.fetchAllPages() }
+    await Settled.when { store.leaseCount == 2 }
+    server.open()
+    await #expect(throws: PageServer.Failed(id: 0)) { try await next.value }
+    await #expect(throws: PageServer.Failed(id: 0)) { try await all.value }
+    #expect(store.status.isFailure && store.currentValue.isEmpty)
+    #expect(try await store.fetchNextPage()?.id == 0)
+    #expect(store.error == nil)
+  }
+
+  @Test("The context of any run may be passed to any call, which means what it says")
+  func contexts() async throws {
+    let server = PageServer()
+    let store = try await numbers(server, there: 0...1)
+    let seen = Mutex<[OperationContext]>([])
+    let calls: [@Sendable (OperationContext?) async throws -> [Int]] = [
+      { try await store.fetchNextPage(using: $0).map { [$0.id] } ?? [] },
+      { try await store.fetchPreviousPage(using: $0).map { [$0.id] } ?? [] },
+      { try await store.fetchAllPages(using: $0).ids },
+      { try await store.fetch(using: $0).pages.ids },
+    ]
+    let subscription = store.subscribe { event in
+      if let run = event.run { seen.withLock { $0.append(run.context) } }
+    }
+    for call in calls { _ = try await call(nil) }
+    subscription.cancel()
+    let mutation = OperationClient().store(for: Mutation(path: ["m"]) { (_: Int, _) in 0 })
+    try await mutation.mutate(with: 1) { event in
+      if let run = event.run { seen.withLock { $0.append(run.context) } }
+    }
+    let contexts = seen.withLock { $0 }
+    #expect(contexts.count == 10)
+    for context in contexts {
+      let ids = store.currentValue.ids
+      let first = try #require(ids.first)
+      let last = try #require(ids.last)
+      #expect(try await calls[0](context) == [last + 1])
+      #expect(try await calls[1](context) == [first - 1])
+      #expect(try await calls[2](context) == Array(first - 1...last + 1))
+      #expect(try await calls[3](context) == Array(first - 1...last + 1))
+    }
+  }
+
+  @Test("The context of a page run goes with a fetch of another store inside of it")
+  func contextInsideOfARun() async throws {
+    let client = OperationClient(defaults: .quiet())
+    let inner = PageServer()
+    let innerStore = client.store(for: Numbers(server: inner))
+    try await innerStore.fetch()
+    let outer = client.store(
+      for: Paginated<Int, [Int]>(
+        path: ["outer"], initialPageId: 7, nextPageId: { page, _ in page.id + 1 }
+      ) { paging, context in
+        let next = try await innerStore.fetchNextPage(using: context)?.id
+        let all = try await innerStore.fetchAllPages(using: context).ids
+        return [paging.pageId, next ?? -1] + all
+      })
+    #expect(try await outer.fetchNextPage()?.value == [7, 1, 0, 1])
+    #expect(try await outer.fetchNextPage()?.value == [8, 2, 0, 1, 2])
+    #expect(try await outer.fetchAllPages().ids == [7, 8])
+    #expect(innerStore.currentValue.ids == [0, 1, 2, 3, 4])
+  }
+
+  @Test("A page request that is run without a store gives its initial page, with its modifiers")
+  func withoutAStore() async throws {
+    let server = PageServer()
+    server.fail(0, times: 2)
+    let request = Numbers(server: server)
+    await #expect(throws: PageServer.Failed(id: 0)) { try await request.run() }
+    let result = try await request.retry(limit: 1).backoff(.noBackoff).run()
+    #expect(result.pages.ids == [0] && result.kind == .initialPage)
+    let store = try await numbers(server, there: 0...2)
+    let context = Mutex<OperationContext?>(nil)
+    try await store.fetchAllPages { event in context.withLock { $0 = event.run?.context } }
+    let passed = try #require(context.withLock { $0 })
+    #expect(try await request.run(in: passed).pages.ids == [0])
+  }
+
+  @Test("Every kind of run tells the request its kind and the pages that are there")
+  func kinds() async throws {
+    let told = Mutex<[String]>([])
+    let store = OperationClient(defaults: .quiet()).store(
+      for: Paginated<Int, Int>(
+        path: ["kinds"], initialPageId: 0, nextPageId: { page, _ in page.id + 1 },
+        previousPageId: { page, _ in page.id - 1 }
+      ) { paging, _ in
+        told.withLock { $0.append("\(paging.kind) \(paging.pageId) of \(paging.pages.ids)") }
+        return paging.pageId
+      })
+    try await store.fetchAllPages()
+    try await store.fetchNextPage()
+    try await store.fetchPreviousPage()
+    try await store.fetchAllPages()
+    try await store.fetch()
+    let all = (-1...1).map { "allPages \($0) of [-1, 0, 1]" }
+    let again = (-1...1).map { "refetch \($0) of [-1, 0, 1]" }
+    #expect(
+      told.withLock { $0 } == [
+        "initialPage 0 of []", "nextPage 1 of [0]", "previousPage -1 of [0, 1]",
+      ] + all + again)
+  }
+
+  enum Region: OperationContext.Key {
+    static var defaultValue: String { "here" }
+  }
+}

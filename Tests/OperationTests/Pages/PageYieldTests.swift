@@ -1,0 +1,158 @@
+import Operation
+import Synchronization
+import Testing
+
+/// Several values of one page.
+@Suite struct PageYieldTests {
+  /// Pages that come in two halves; the second is the server's.
+  struct Halves: PaginatedRequest {
+    let server: PageServer
+    let initialPageId = 0
+    var continuations = Continuations()
+    var path: OperationPath { ["halves"] }
+
+    func pageId(
+      after page: PaginatedPage<Int, String>, using paging: PaginatedPaging<Int, String>,
+      in context: OperationContext
+    ) -> Int? { page.id + 1 }
+
+    func fetchPage(
+      using paging: PaginatedPaging<Int, String>, in context: OperationContext,
+      with continuation: OperationContinuation<String, any Error>
+    ) async throws -> String {
+      continuations.add(continuation)
+      continuation.yield("half \(paging.pageId)")
+      return try await server.page(paging)
+    }
+  }
+
+  final class Continuations: Sendable {
+    private let storage = Mutex<[OperationContinuation<String, any Error>]>([])
+    func add(_ continuation: OperationContinuation<String, any Error>) {
+      storage.withLock { $0.append(continuation) }
+    }
+    var last: OperationContinuation<String, any Error>? { storage.withLock { $0.last } }
+  }
+
+  private func line(_ state: NumberState) -> String { "\(state.currentValue.elementValues)" }
+
+  @Test("A page in the making is shown, told as a yield, and replaced by the whole one")
+  func shown() async throws {
+    let store = OperationClient(defaults: .quiet()).store(for: Halves(server: PageServer()))
+    try await store.fetchNextPage()
+    let heard = Heard<NumberState>()
+    try await store.fetchNextPage(handler: heard.handler)
+    #expect(
+      heard.lines(line) == [
+        "started", "[\"0v0\"]", "yielded", "[\"0v0\", \"half 1\"]", "[\"0v0\", \"1v0\"]", "ended",
+      ])
+    #expect(store.currentValue.ids == [0, 1] && store.nextPageId == 2)
+  }
+
+  @Test("All pages show a page in the making in its place, and take none away before the end")
+  func allPages() async throws {
+    let server = PageServer()
+    let store = OperationClient(defaults: .quiet()).store(for: Halves(server: server))
+    for _ in 0..<2 { try await store.fetchNextPage() }
+    server.version = 1
+    server.close()
+    let all = Task { try await store.fetchAllPages().elementValues }
+    await server.pending(1)
+    #expect(store.currentValue.elementValues == ["half 0", "1v0"] && store.isLoadingAllPages)
+    server.answer(0)
+    await Settled.when { server.pending.first?.id == 1 }
+    #expect(store.currentValue.ids == [0, 1])
+    server.open()
+    #expect(try await all.value == ["0v1", "1v1"])
+    #expect(store.currentValue.elementValues == ["0v1", "1v1"])
+  }
+
+  @Test("A cancelled run takes the page in the making back")
+  func cancelled() async throws {
+    let server = PageServer()
+    let store = OperationClient(defaults: .quiet()).store(for: Halves(server: server))
+    try await store.fetchNextPage()
+    server.close()
+    let next = Task { try await store.fetchNextPage() }
+    await server.pending(1)
+    #expect(store.currentValue.ids == [0, 1])
+    store.cancel()
+    await #expect(throws: CancellationError.self) { try await next.value }
+    #expect(store.currentValue.elementValues == ["0v0"] && store.nextPageId == 1)
+    server.open()
+  }
+
+  @Test("A yield after the end of the run is reported and changes nothing")
+  func late() async throws {
+    let issues = HeardIssues()
+    let request = Halves(server: PageServer())
+    let store = OperationClient(defaults: .quiet()).store(for: request)
+    try await store.fetchNextPage()
+    let updates = store.valueUpdateCount
+    OperationIssue.withHandler(issues.handler) { request.continuations.last?.yield("late") }
+    #expect(issues.kinds == [.lateYield])
+    #expect(issues.messages.first?.contains("halves") == true)
+    #expect(store.currentValue.elementValues == ["0v0"] && store.valueUpdateCount == updates)
+  }
+
+  @Test("A yield after a cancellation is dropped without a report")
+  func lateAfterCancel() async throws {
+    let issues = HeardIssues()
+    let server = PageServer()
+    let request = Halves(server: server)
+    let store = OperationClient(defaults: .quiet()).store(for: request)
+    server.close()
+    let run = Task { try await store.fetchNextPage() }
+    await server.pending(1)
+    store.cancel()
+    await #expect(throws: CancellationError.self) { try await run.value }
+    OperationIssue.withHandler(issues.handler) { request.continuations.last?.yield("late") }
+    #expect(issues.kinds.isEmpty && store.currentValue.isEmpty)
+    server.open()
+  }
+
+  @Test("A yielded failure is told and does not end the run")
+  func yieldedFailure() async throws {
+    let store = OperationClient(defaults: .quiet()).store(
+      for: Paginated<Int, String>(
+        path: ["failing"], initialPageId: 0, nextPageId: { _, _ in nil }
+      ) { _, _, continuation in
+        continuation.yield(error: PageServer.Failed(id: 9))
+        return "whole"
+      })
+    let heard = Heard<NumberState>()
+    #expect(try await store.fetchNextPage(handler: heard.handler)?.value == "whole")
+    #expect(heard.lines(line) == ["started", "[]", "yielded", "[]", "[\"whole\"]", "ended"])
+    #expect(store.errorUpdateCount == 1 && store.error == nil)
+  }
+
+  @Test("Yields of a run without a store come to its continuation")
+  func withoutAStore() async throws {
+    let yielded = Mutex<[String]>([])
+    let result = try await Halves(server: PageServer()).run(
+      with: OperationContinuation { result in
+        yielded.withLock { $0 += (try? result.get().pages.elementValues) ?? [] }
+      })
+    #expect(result.pages.elementValues == ["0v0"] && yielded.withLock { $0 } == ["half 0"])
+  }
+
+  @Test("A query shows what it yields, and reports what it yields after its end")
+  func query() async throws {
+    let continuations = Continuations()
+    let store = OperationClient(defaults: .quiet()).store(
+      for: Query(path: ["query"]) { (_, continuation: OperationContinuation<String, any Error>) in
+        continuations.add(continuation)
+        continuation.yield("half")
+        return "whole"
+      })
+    let heard = Heard<QueryState<String, any Error>>()
+    #expect(try await store.run(handler: heard.handler) == "whole")
+    #expect(
+      heard.lines { $0.currentValue ?? "nothing" } == [
+        "started", "nothing", "yielded", "half", "whole", "ended",
+      ])
+    let issues = HeardIssues()
+    OperationIssue.withHandler(issues.handler) { continuations.last?.yield("late") }
+    #expect(issues.kinds == [.lateYield] && store.currentValue == "whole")
+  }
+}
