@@ -118,13 +118,14 @@ import Testing
     let isInside = Latch()
     let goOn = ThreadLatch()
     let subscription = store.subscribe { event in
-      guard event.state?.currentValue == 1 else { return }
+      // A value that nobody else writes: the handler waits once.
+      guard event.state?.currentValue == -1 else { return }
       isInside.open()
       goOn.wait()
     }
     let isDone = Latch()
     await withWatchdog({ "a slow handler stalls other threads" }) {
-      async let slow: Void = onThreads(1) { _ in store.currentValue = 1 }
+      async let slow: Void = onThreads(1) { _ in store.currentValue = -1 }
       await isInside.wait()
       await onThreads(4) { index in
         _ = store.currentValue
