@@ -62,6 +62,9 @@ public struct OpaqueOperationStore: Sendable {
     store.resetState(using: context)
   }
 
+  /// Goes back to the initial state, as ``resetState(using:)`` does.
+  public func reset(using context: OperationContext? = nil) { resetState(using: context) }
+
   /// Marks the value as out of date, and runs the request if somebody observes the store.
   public func invalidate() { store.invalidate() }
 

@@ -99,8 +99,13 @@ extension OperationStore {
 
   /// Starts a run that the subscribers hold together.
   func runForObservers(cause: OperationRun.Cause) {
-    let settings = context.settings.values
-    let isWanted = settings.runsAutomatically ?? (cause == .invalidation && State.kind != .mutation)
+    let runsAutomatically = context.settings.values.runsAutomatically
+    let isWanted =
+      switch cause {
+      case .rerun: true
+      case .invalidation: runsAutomatically ?? (State.kind != .mutation)
+      case .subscriber, .fetch, .dependency, .poll: runsAutomatically ?? false
+      }
     guard isWanted else { return }
     _ = admit(makeWish(makeConfiguration(nil), cause: cause, lease: .observers))
   }

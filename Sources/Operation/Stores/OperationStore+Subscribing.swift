@@ -15,21 +15,36 @@ extension OperationStore {
     _ handler: @escaping @Sendable (OperationEvent<State>) -> Void
   ) -> OperationSubscription {
     let subscriber = Subscriber(handler)
-    let (id, isFirst) = commit { $0.subscribe(subscriber, thread: .current) }
+    let (id, isFirst, observation) = commit { $0.subscribe(subscriber, thread: .current) }
     let subscription = OperationSubscription { [self] in unsubscribe(id) }
-    if isFirst, context.settings.values.runsAutomatically == true, isStale {
-      runForObservers(cause: .subscriber)
-    }
+    if isFirst { beginObservation(observation) }
     return subscription
+  }
+
+  private func beginObservation(_ observation: Int) {
+    let context = context
+    let settings = context.settings.values
+    if !settings.rerunTriggers.isEmpty {
+      let triggers = settings.rerunTriggers.map { trigger in
+        trigger(context) { [weak self] in self?.rerunIfStale() }
+      }
+      commit { $0.setTriggers(.combined(triggers), observation: observation) }?.cancel()
+    }
+    if settings.runsAutomatically == true, isStale { runForObservers(cause: .subscriber) }
+  }
+
+  private func rerunIfStale() {
+    if isStale { runForObservers(cause: .rerun) }
   }
 
   /// How many handlers and stream iterators listen.
   public var subscriberCount: Int { read { $0.deliveries.subscriberCount } }
 
   private func unsubscribe(_ id: UInt64) {
-    let (subscriber, cores) = commit { $0.unsubscribe(id) }
-    withExtendedLifetime(subscriber) {}
-    for core in cores { core.cancelRun() }
+    let departure = commit { $0.unsubscribe(id) }
+    departure.triggers?.cancel()
+    for core in departure.cores { core.cancelRun() }
+    withExtendedLifetime(departure) {}
   }
 }
 

@@ -70,6 +70,15 @@ public final class OperationStore<State: OperationState>: Sendable {
     OperationStore(query, state: State(initialValue: initialValue), context: initialContext)
   }
 
+  /// Creates a store for a mutation without a client: no defaults apply to it, and nobody else finds
+  /// it.
+  public static func detached<Request: StatefulOperationRequest>(
+    mutation: Request, initialValue: State.StateValue = State.emptyValue,
+    initialContext: OperationContext = OperationContext()
+  ) -> OperationStore<State> where Request.State == State, State: ValueInitializedState {
+    OperationStore(mutation, state: State(initialValue: initialValue), context: initialContext)
+  }
+
   /// Performs a transition when no other thread has the store to itself, and the deliveries that it
   /// left.
   ///

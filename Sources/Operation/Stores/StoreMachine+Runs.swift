@@ -180,10 +180,21 @@ extension StoreMachine {
     prepareForResult()
     state.update(with: output, for: payload.task)
     finishTask(of: record)
-    if case .success = output { freshness.refresh(since: payload.generation) }
+    if case .success = output, isAboutWhole(payload) {
+      freshness.refresh(since: payload.generation)
+    }
     commit(for: payload.handlers)
     deliveries.append(.runEnded(output, payload.run), also: payload.handlers)
     return mustFollow(payload)
+  }
+
+  /// Whether a run fetches what an invalidation is about, and not only a page more.
+  private func isAboutWhole(_ payload: RunPayload) -> Bool {
+    guard State.kind == .pages else { return true }
+    switch payload.task.context.pageRunKind {
+    case .nextPage, .previousPage: return false
+    case .initialPage, .allPages, .refetch: return true
+    }
   }
 
   private mutating func remove(_ id: OperationTaskID) -> Runs.Record? {
@@ -283,7 +294,7 @@ extension StoreMachine {
 }
 
 extension Result {
-  fileprivate var isCancellation: Bool {
+  var isCancellation: Bool {
     if case .failure(let error) = self { error is CancellationError } else { false }
   }
 }

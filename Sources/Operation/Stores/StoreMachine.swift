@@ -42,6 +42,10 @@ struct StoreMachine<State: OperationState>: DeliveryMachine {
   var runs = Runs()
   var freshness = Freshness()
   var exclusive: ExclusiveAccess<State>?
+  /// What wants runs while somebody observes.
+  private var triggers: OperationSubscription?
+  /// Goes up whenever somebody begins to observe, or nobody does any more.
+  private var observation = 0
   /// How many results the state has taken in.
   var resultCount = 0
   /// The runs that have yielded.
@@ -126,10 +130,11 @@ struct Freshness: Sendable {
 }
 
 extension StoreMachine {
-  /// Somebody sets a result.
+  /// Somebody sets a result; a cancellation is none.
   mutating func write(
     _ result: Result<State.StateValue, State.Failure>, _ context: OperationContext
   ) {
+    if result.isCancellation { return }
     prepareForResult()
     state.update(with: result, using: context)
     if case .success = result { freshness.refresh(since: freshness.generation) }
@@ -163,18 +168,38 @@ extension StoreMachine {
 
   mutating func subscribe(
     _ subscriber: Subscriber<Event>, thread: ThreadID
-  ) -> (id: UInt64, isFirst: Bool) {
+  ) -> (id: UInt64, isFirst: Bool, observation: Int) {
     let present = Event.stateChanged(visibleState(to: thread))
     let id = deliveries.subscribe(subscriber, initially: present)
-    return (id, deliveries.subscriberCount == 1)
+    let isFirst = deliveries.subscriberCount == 1
+    if isFirst { observation += 1 }
+    return (id, isFirst, observation)
+  }
+
+  /// What wants runs was subscribed to; it is given back if that observation is over.
+  mutating func setTriggers(
+    _ new: OperationSubscription, observation: Int
+  ) -> OperationSubscription? {
+    guard observation == self.observation else { return new }
+    triggers = new
+    return nil
+  }
+
+  struct Departure: Sendable {
+    var subscriber: Subscriber<Event>?
+    var triggers: OperationSubscription?
+    var cores: [Core] = []
   }
 
   /// A subscriber goes; the last one takes the leases of the observers with him.
-  mutating func unsubscribe(_ id: UInt64) -> (subscriber: Subscriber<Event>?, cores: [Core]) {
-    let subscriber = deliveries.unsubscribe(id)
-    guard subscriber != nil, deliveries.subscriberCount == 0 else { return (subscriber, []) }
+  mutating func unsubscribe(_ id: UInt64) -> Departure {
+    var departure = Departure(subscriber: deliveries.unsubscribe(id))
+    guard departure.subscriber != nil, deliveries.subscriberCount == 0 else { return departure }
+    observation += 1
+    departure.triggers = triggers.take()
     let held = runs.records.values.filter(\.isHeldByObservers).map(\.core.id).sorted()
-    return (subscriber, held.compactMap { releaseIfFree($0) })
+    departure.cores = held.compactMap { releaseIfFree($0) }
+    return departure
   }
 }
 
