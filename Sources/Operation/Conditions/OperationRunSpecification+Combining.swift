@@ -25,23 +25,25 @@ public struct CombinedRunSpecification: OperationRunSpecification {
   }
 }
 
-/// A condition that holds when both hold.
-public func && (
-  lhs: some OperationRunSpecification, rhs: some OperationRunSpecification
-) -> CombinedRunSpecification {
-  CombinedRunSpecification([lhs, rhs]) { $0.allSatisfy { $0 } }
-}
+extension OperationRunSpecification {
+  /// A condition that holds when both hold.
+  public static func && (
+    lhs: Self, rhs: some OperationRunSpecification
+  ) -> CombinedRunSpecification {
+    CombinedRunSpecification([lhs, rhs]) { $0.allSatisfy { $0 } }
+  }
 
-/// A condition that holds when one of both holds.
-public func || (
-  lhs: some OperationRunSpecification, rhs: some OperationRunSpecification
-) -> CombinedRunSpecification {
-  CombinedRunSpecification([lhs, rhs]) { $0.contains(true) }
-}
+  /// A condition that holds when one of both holds.
+  public static func || (
+    lhs: Self, rhs: some OperationRunSpecification
+  ) -> CombinedRunSpecification {
+    CombinedRunSpecification([lhs, rhs]) { $0.contains(true) }
+  }
 
-/// A condition that holds when another one does not.
-public prefix func ! (condition: some OperationRunSpecification) -> CombinedRunSpecification {
-  CombinedRunSpecification([condition]) { !$0.contains(true) }
+  /// A condition that holds when another one does not.
+  public static prefix func ! (condition: Self) -> CombinedRunSpecification {
+    CombinedRunSpecification([condition]) { !$0.contains(true) }
+  }
 }
 
 /// A condition that always holds, or never does.
