@@ -3,7 +3,7 @@ import Testing
 
 @testable import Operation
 
-@Suite struct ChainTests {
+@Suite(.timeLimit(.minutes(1))) struct ChainTests {
   private let client = OperationClient(defaults: .testing)
 
   private func user(_ id: Int) -> Query<Int, any Error> {
@@ -22,11 +22,11 @@ import Testing
   func turns() async {
     let store = client.store(for: user(1))
     var tasks = store.chain(Self.projects).chain(Self.tasks).makeAsyncIterator()
-    #expect(await Self.next(&tasks) { $0 != nil } == "a1b1")
+    while let text = await tasks.next(), text != "a1b1" {}
     store.currentValue = 2
-    #expect(await Self.next(&tasks) { $0 == "a2b2" } == "a2b2")
+    while let text = await tasks.next(), text != "a2b2" {}
     store.currentValue = nil
-    #expect(await Self.next(&tasks) { $0 == nil } == .some(nil))
+    while let text = await tasks.next(), text != nil {}
     #expect(client.store(with: ["projects", 1])?.subscriberCount == 0)
   }
 
@@ -38,32 +38,22 @@ import Testing
       made.withLock { $0.append(user) }
       return Self.projects(user)
     }.makeAsyncIterator()
-    _ = await Self.next(&projects) { $0 != nil }
+    while let value = await projects.next(), value == nil {}
     store.currentValue = 1
     store.currentValue = 1
     store.currentValue = 2
-    _ = await Self.next(&projects) { $0 == ["a2", "b2"] }
+    while let value = await projects.next(), value != ["a2", "b2"] {}
     #expect(made.withLock { $0 } == [1, 2])
   }
 
-  @Test("A chain leaves its stores when its iterator goes", .timeLimit(.minutes(1)))
-  func leaves() async {
+  @Test("A chain leaves its stores when its iterator goes") func leaves() async {
     let store = client.store(for: user(1))
     do {
       var tasks = store.chain(Self.projects).chain(Self.tasks).makeAsyncIterator()
-      _ = await Self.next(&tasks) { $0 != nil }
+      while let text = await tasks.next(), text == nil {}
     }
     // A thread that was about to subscribe to a link leaves it as soon as it has.
     while !client.stores(matching: [], where: .observed).isEmpty { await Task.yield() }
     #expect(store.subscriberCount == 0)
-  }
-
-  private static func next<Element>(
-    _ iterator: inout StateStream<Element>.Iterator, where isWanted: (Element) -> Bool
-  ) async -> Element? {
-    while let element = await iterator.next() {
-      if isWanted(element) { return element }
-    }
-    return nil
   }
 }
