@@ -151,11 +151,8 @@ extension MutationState {
 
   /// Goes back to the initial value, and forgets the attempts.
   public mutating func reset(using context: OperationContext) -> ResetEffect {
-    let effect = ResetEffect(tasksToCancel: activeTasks.values)
-    let old = self
-    self = MutationState(initialValue: initialValue)
-    released = [old]
-    return effect
+    defer { self = MutationState(initialValue: initialValue) }
+    return ResetEffect(tasksToCancel: activeTasks.values)
   }
 
   /// Gives the attempts that have gone.

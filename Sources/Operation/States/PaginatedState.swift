@@ -207,11 +207,8 @@ extension PaginatedState {
 
   /// Goes back to the initial pages.
   public mutating func reset(using context: OperationContext) -> ResetEffect {
-    let effect = ResetEffect(tasksToCancel: activeTasks)
-    let old = self
-    self = PaginatedState(initialValue: initialValue)
-    released = [old]
-    return effect
+    defer { self = PaginatedState(initialValue: initialValue) }
+    return ResetEffect(tasksToCancel: activeTasks)
   }
 
   /// Gives the pages that have gone.

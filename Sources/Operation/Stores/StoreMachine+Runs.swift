@@ -61,7 +61,7 @@ extension StoreMachine {
       state.scheduleFetchTask(&task)
     }
     let payload = RunPayload(
-      cause: wish.cause, task: task, scheduled: task, handlers: wish.handler.map { [$0] } ?? [])
+      cause: wish.cause, task: task, handlers: wish.handler.map { [$0] } ?? [])
     let context = wish.configuration.context
     runs.insert(Runs.Record(core: wish.core, context: context, payload: payload))
     let isStarted = hold(wish.core, wish.lease)
@@ -126,7 +126,7 @@ extension StoreMachine {
       return true
     }
     let restoration = nextRestoration(of: payload)
-    prepareForResult()
+    resultCount += 1
     state.update(with: output, for: payload.task)
     deliveries.append(.yielded(output, payload.run), also: payload.handlers)
     commit(for: payload.handlers)
@@ -177,7 +177,7 @@ extension StoreMachine {
       giveUp(record)
       return mustFollow(payload)
     }
-    prepareForResult()
+    resultCount += 1
     state.update(with: output, for: payload.task)
     finishTask(of: record)
     if case .success = output, isAboutWhole(payload) {

@@ -17,8 +17,6 @@ struct StoreMachine<State: OperationState>: DeliveryMachine {
   struct RunPayload: Sendable {
     let cause: OperationRun.Cause
     var task: Task
-    /// The task as the state took it in.
-    let scheduled: Task
     var handlers: [Subscriber<Event>]
     /// The number of invalidations that there had been when the run was started.
     var generation = 0
@@ -77,11 +75,6 @@ struct StoreMachine<State: OperationState>: DeliveryMachine {
     }
   }
 
-  /// Counts a result that the state is about to take in.
-  mutating func prepareForResult() {
-    resultCount += 1
-  }
-
   mutating func replaceState(with new: State) {
     release(state)
     state = new
@@ -135,7 +128,7 @@ extension StoreMachine {
     _ result: Result<State.StateValue, State.Failure>, _ context: OperationContext
   ) {
     if result.isCancellation { return }
-    prepareForResult()
+    resultCount += 1
     state.update(with: result, using: context)
     if case .success = result { freshness.refresh(since: freshness.generation) }
     commit()

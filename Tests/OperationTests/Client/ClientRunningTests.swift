@@ -1,0 +1,83 @@
+import Operation
+import Synchronization
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct ClientRunningTests {
+  private let clock = ManualClock()
+  private let client: OperationClient
+  private let calls = Counter()
+
+  init() {
+    client = OperationClient(defaults: .testing, clock: clock)
+  }
+
+  private func number(_ id: Int) -> Query<Int, any Error> {
+    Query(path: ["numbers", id]) { [calls] _ in
+      calls.increment()
+      return id
+    }
+  }
+
+  @Test("ensure takes what is there, unless it was invalidated or its stale time is over")
+  func ensure() async throws {
+    let request = number(1).stale(after: .seconds(10))
+    #expect(try await client.ensure(request) == 1)
+    #expect(try await client.ensure(request) == 1)
+    #expect(calls.value == 1)
+    await clock.advance(by: .seconds(10))
+    try await client.ensure(request)
+    #expect(calls.value == 2)
+    client.invalidate(request)
+    try await client.ensure(request)
+    #expect(calls.value == 3)
+    try await client.fetch(request)
+    #expect(calls.value == 4)
+    // Without a stale time what is there will do.
+    try await client.ensure(number(2))
+    try await client.ensure(number(2))
+    #expect(calls.value == 5)
+  }
+
+  @Test("prefetch fetches once what is not there, and leaves a failure in the state")
+  func prefetch() async {
+    struct Failed: Error {}
+    await client.prefetch(number(1))
+    await client.prefetch(number(1))
+    #expect(calls.value == 1)
+    let failing = Query<Int, any Error>(path: ["failing"]) { _ in throw Failed() }
+    await client.prefetch(failing)
+    #expect(client.store(for: failing).error is Failed)
+  }
+
+  @Test("What is below a path is invalidated, cancelled and reset, and nothing else")
+  func matching() async throws {
+    let stores = [number(1), number(2)].map { client.store(for: $0.neverStale()) }
+    let other = client.store(for: Query(path: ["other"]) { _ in 0 }.neverStale())
+    for store in stores + [other] { try await store.run() }
+    client.invalidate(matching: ["numbers"])
+    #expect(stores.allSatisfy { $0.isStale })
+    #expect(!other.isStale)
+    client.reset(matching: ["numbers"])
+    #expect(stores.allSatisfy { $0.currentValue == nil })
+    #expect(other.currentValue == 0)
+    let tasks = stores.map { $0.runTask() }
+    let remaining = other.runTask()
+    client.cancel(matching: ["numbers"])
+    #expect(tasks.allSatisfy { $0.isCancelled })
+    #expect(!remaining.isCancelled)
+    client.cancel(Query(path: ["other"]) { _ in 0 })
+    #expect(remaining.isCancelled)
+    client.reset(Query(path: ["other"]) { _ in 0 })
+    #expect(other.currentValue == nil)
+  }
+
+  @Test("The stream of store changes gives each that comes or goes below its path")
+  func storeChanges() async {
+    var changes = client.storeChanges(matching: ["numbers"]).makeAsyncIterator()
+    _ = client.store(for: Query(path: ["other"]) { _ in 0 })
+    _ = client.store(for: number(1))
+    client.clearStores()
+    #expect(await changes.next()?.storesAdded.map(\.path) == [["numbers", 1]])
+    #expect(await changes.next()?.storesRemoved.map(\.path) == [["numbers", 1]])
+  }
+}
