@@ -16,9 +16,7 @@ extension OperationClient {
     _ request: Request
   ) async throws -> Request.FetchValue
   where Request.State == QueryState<Request.FetchValue, Request.FetchFailure> {
-    let store = store(for: request)
-    if store.isGoodEnough, let value = store.currentValue { return value }
-    return try await store.run()
+    try await store(for: request).ensure(present: { $0 }, fetched: { $0 })
   }
 
   /// Gives the pages that are there, and fetches them if there are none, if they were invalidated,
@@ -30,8 +28,7 @@ extension OperationClient {
     _ request: Request
   ) async throws -> PaginatedPages<Request.PageID, Request.PageValue> {
     let store = store(for: request)
-    if !store.isGoodEnough { try await store.run() }
-    return store.currentValue
+    return try await store.ensure(present: { $0 }, fetched: { _ in store.currentValue })
   }
 
   /// Fetches the value before somebody needs it, unless it is there already, as `ensure(_:)` has
@@ -45,16 +42,18 @@ extension OperationClient {
 }
 
 extension OperationClient {
-  /// Marks the value of a request as out of date, and runs it again if somebody observes its store.
+  /// Marks the value of a request, and those of all that read it, as out of date, and runs again what
+  /// somebody observes of them, as `OperationStore.invalidate()` does.
   public func invalidate<Request: StatefulOperationRequest>(_ request: Request) {
     store(of: request)?.invalidate()
   }
 
-  /// Marks what is below a path as out of date, and runs again what somebody observes.
+  /// Marks what is below a path, and all that reads it, as out of date, and runs again what somebody
+  /// observes of it: each once, and each after what it reads.
   public func invalidate(
     matching path: OperationPath, where filter: OperationStoreFilter = []
   ) {
-    for store in stores(matching: path, where: filter) { store.invalidate() }
+    hub.invalidate(Array(stores(matching: path, where: filter)))
   }
 
   /// Cancels the runs of a request for everybody.
@@ -93,5 +92,18 @@ extension OperationStore {
     guard state.valueLastUpdatedAt != nil, !isInvalidated else { return false }
     if case .always = context.settings.values.staleness { return true }
     return !isStale
+  }
+
+  /// Gives the value that is there, if it will do, and otherwise that of a run.
+  ///
+  /// The run may be one that is under way, whatever its request says of deduplication. If that one
+  /// had begun before an invalidation, one more is waited for.
+  nonisolated(nonsending) func ensure<Output>(
+    present: (State.StateValue) -> Output?, fetched: (State.OperationValue) -> Output
+  ) async throws -> Output {
+    if isGoodEnough, let value = present(currentValue) { return value }
+    let value = try await run(makeConfiguration(nil), joinsAny: true, handler: nil)
+    if !isInvalidated { return fetched(value) }
+    return fetched(try await run(makeConfiguration(nil), joinsAny: true, handler: nil))
   }
 }

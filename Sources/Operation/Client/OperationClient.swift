@@ -12,6 +12,8 @@ import Synchronization
 public final class OperationClient: Sendable {
   /// The lock guards the index; stores are made, set up and reported about without it.
   private let index = Mutex(StoreIndex())
+  /// What the stores have in common.
+  let hub = StoreHub()
   private let contexts: Mutex<[OperationKind: OperationContext]>
 
   /// Creates a client without stores.
@@ -29,11 +31,12 @@ public final class OperationClient: Sendable {
     var context = context
     context.operationClock = clock
     context.operationClient = self
-    context.serialTurns = SerialTurns()
+    context.hub = hub
     let kinds: [OperationKind] = [.query, .pages, .mutation]
     let made = Dictionary(
       uniqueKeysWithValues: kinds.map { ($0, defaults.context(for: $0, over: context)) })
     contexts.withLock { $0 = made }
+    hub.connect(to: self)
   }
 
   /// The store of a request; made, with an empty value, if there is none.
@@ -81,7 +84,7 @@ public final class OperationClient: Sendable {
 
   func clear(at path: OperationPath, isPrefix: Bool) {
     let removed = index.commit { $0.remove(at: path, isPrefix: isPrefix) }
-    withExtendedLifetime(removed) {}
+    hub.remove(removed.map(\.path))
   }
 
   func subscribe(
@@ -131,6 +134,12 @@ public final class OperationClient: Sendable {
         look-up by path finds that of \(first). Give one of them another path.
         """
     ).report()
+  }
+}
+
+extension OperationClient: StoreHost {
+  func stores(at path: OperationPath) -> [OpaqueOperationStore] {
+    index.withLock { $0.stores(at: path) }
   }
 }
 

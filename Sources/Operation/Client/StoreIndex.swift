@@ -51,6 +51,10 @@ struct StoreIndex: DeliveryMachine {
     places[path]?.first.store
   }
 
+  func stores(at path: OperationPath) -> [OpaqueOperationStore] {
+    places[path]?.entries.map(\.store) ?? []
+  }
+
   func store(at path: OperationPath, for type: RequestType) -> OpaqueOperationStore? {
     guard let place = places[path] else { return nil }
     if place.first.type == type { return place.first.store }
@@ -83,8 +87,7 @@ struct StoreIndex: DeliveryMachine {
 
   /// Takes out every store below a path, or on it alone.
   mutating func remove(at path: OperationPath, isPrefix: Bool) -> [OpaqueOperationStore] {
-    let stores =
-      isPrefix ? stores(matching: path) : places[path]?.entries.map(\.store) ?? []
+    let stores = isPrefix ? stores(matching: path) : stores(at: path)
     for store in stores { places[store.path] = nil }
     if !stores.isEmpty { deliveries.append(OperationStoreChange(storesRemoved: stores)) }
     return stores

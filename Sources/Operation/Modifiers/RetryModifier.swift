@@ -24,7 +24,7 @@ public struct RetryModifier<Base: OperationRequest>: OperationModifier {
 extension OperationRequest {
   /// Runs the request again when it fails: `limit` retries, so `limit + 1` attempts.
   ///
-  /// A cancellation is never retried. Without a ``backoff(_:)`` it waits 1 s, 2 s, 4 s … up to 30 s
+  /// A cancellation is never retried, nor is a circle of dependencies. Without a ``backoff(_:)`` it waits 1 s, 2 s, 4 s … up to 30 s
   /// before a retry. Of several retries on one request the last one counts, for all that lies
   /// below it; it also takes the place of the client's default.
   ///
@@ -55,7 +55,7 @@ extension OperationRequest {
       do throws(Failure) {
         return try await run(isolation: isolation, in: context, with: continuation)
       } catch {
-        guard !context.isLastRetryAttempt, !(error is CancellationError), !Task.isCancelled,
+        guard !context.isLastRetryAttempt, error.isWorthRetrying, !Task.isCancelled,
           shouldRetry(error)
         else { throw error }
         let backoff = context.settings.values.backoff(context.attempt.index)
@@ -65,6 +65,13 @@ extension OperationRequest {
         context.attempt.index += 1
       }
     }
+  }
+}
+
+extension Error {
+  /// Whether another attempt may end otherwise: not after a cancellation, and not in a circle.
+  fileprivate var isWorthRetrying: Bool {
+    !(self is CancellationError) && !(self is OperationDependencyError)
   }
 }
 

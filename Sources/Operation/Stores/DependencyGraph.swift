@@ -1,19 +1,3 @@
-/// What a run fails with whose requests read each other in a circle.
-public enum OperationDependencyError: Error, Sendable, Hashable, CustomStringConvertible {
-  /// The requests on these paths read each other, each the next one, and the last one the first.
-  case cycle([OperationPath])
-
-  /// A line that names the paths.
-  public var description: String {
-    switch self {
-    case .cycle(let paths):
-      let circle = paths + paths.prefix(1)
-      return "Requests read each other in a circle: "
-        + circle.map(\.description).joined(separator: " → ")
-    }
-  }
-}
-
 /// The machine of the dependencies of a client: which request reads which.
 ///
 /// A path has the edges of its runs that are under way, and when none is, those of the last run
@@ -30,14 +14,21 @@ struct DependencyGraph: Sendable {
   private var settled: [OperationPath: Set<OperationPath>] = [:]
   /// The settled edges and those under way, the other way round, with how often each is there.
   private var readers: [OperationPath: [OperationPath: Int]] = [:]
+  /// The runs that have closed a circle, and which.
+  private var circles: [OperationTaskID: OperationDependencyError] = [:]
 
-  var isEmpty: Bool { active.isEmpty && settled.isEmpty && readers.isEmpty }
+  var isEmpty: Bool {
+    active.isEmpty && settled.isEmpty && readers.isEmpty && circles.isEmpty
+  }
 
   /// A run of `path` reads `other`; gives the circle that this would close instead of noting it.
   mutating func note(
     _ run: OperationTaskID, of path: OperationPath, reads other: OperationPath
   ) -> OperationDependencyError? {
-    if let circle = route(from: other, to: path) { return .cycle(circle) }
+    if let circle = route(from: other, to: path) {
+      circles[run] = .cycle(circle)
+      return .cycle(circle)
+    }
     activeRuns[path, default: []].insert(run)
     if active[run, default: Reads(path: path)].paths.insert(other).inserted {
       count(path, reads: other, by: 1)
@@ -46,13 +37,18 @@ struct DependencyGraph: Sendable {
   }
 
   /// A run ended; its edges take the place of those of the run before, unless it was cancelled.
-  mutating func end(_ run: OperationTaskID, of path: OperationPath, isCancelled: Bool) {
+  /// Gives the circle that the run has closed.
+  @discardableResult
+  mutating func end(
+    _ run: OperationTaskID, of path: OperationPath, isCancelled: Bool
+  ) -> OperationDependencyError? {
     let reads = active.removeValue(forKey: run)?.paths ?? []
     activeRuns[path]?.remove(run)
     if activeRuns[path]?.isEmpty == true { activeRuns[path] = nil }
     let gone = isCancelled ? reads : settled.removeValue(forKey: path) ?? []
     for other in gone { count(path, reads: other, by: -1) }
     if !isCancelled, !reads.isEmpty { settled[path] = reads }
+    return circles.removeValue(forKey: run)
   }
 
   /// A store left the client: its last run counts no more.
@@ -84,6 +80,17 @@ struct DependencyGraph: Sendable {
       }
     }
     return nil
+  }
+
+  /// A path to invalidate, and what it reads.
+  struct Step: Sendable {
+    let path: OperationPath
+    let reads: Set<OperationPath>
+  }
+
+  /// What an invalidation of the given paths passes, in its order.
+  func steps(from starts: [OperationPath]) -> [Step] {
+    readers(of: starts).map { Step(path: $0, reads: reads(of: $0)) }
   }
 
   /// The given paths and all that read them, directly or through others, each once, and each after

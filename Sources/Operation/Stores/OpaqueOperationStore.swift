@@ -68,6 +68,15 @@ public struct OpaqueOperationStore: Sendable {
   /// Marks the value as out of date, and runs the request if somebody observes the store.
   public func invalidate() { store.invalidate() }
 
+  func markInvalidated() { store.markInvalidated() }
+
+  @discardableResult
+  func rerunIfInvalidated(
+    cause: OperationRun.Cause, after others: TaskDependencies
+  ) -> TaskDependency? {
+    store.rerunIfInvalidated(cause: cause, after: others)
+  }
+
   /// Cancels all runs of the store for everybody.
   public func cancel() { store.cancel() }
 
@@ -112,6 +121,10 @@ private protocol ErasedOperationStore: AnyObject, Sendable {
   ) throws(OperationTypeMismatch)
   func resetState(using: OperationContext?)
   func invalidate()
+  func markInvalidated()
+  func rerunIfInvalidated(
+    cause: OperationRun.Cause, after others: TaskDependencies
+  ) -> TaskDependency?
   func cancel()
   func subscribeErased(
     _ handler: @escaping @Sendable (any OperationState) -> Void

@@ -42,11 +42,13 @@ extension OperationStore {
   }
 
   nonisolated(nonsending) func run(
-    _ configuration: OperationTaskConfiguration, input: RunInput? = nil, handler: EventHandler?
+    _ configuration: OperationTaskConfiguration, input: RunInput? = nil, joinsAny: Bool = false,
+    handler: EventHandler?
   ) async throws(State.Failure) -> State.OperationValue {
     while true {
-      let wish = makeWish(
+      var wish = makeWish(
         configuration, cause: .fetch, lease: .awaiter, input: input, handler: handler)
+      wish.joinsAny = joinsAny
       if let (_, core) = admit(wish) {
         return try await core.result().get()
       }
@@ -86,28 +88,46 @@ extension OperationStore {
     for core in commit({ $0.cancelAll() }) { core.cancelRun() }
   }
 
-  /// Marks the value as out of date, and runs the request if somebody observes the store.
+  /// Marks the value, and those of all requests that read it, as out of date, and runs what somebody
+  /// observes of them: each once, and each after what it reads.
   ///
   /// A run that is under way is shown when it ends, but the value stays out of date, and one run
   /// follows, however many invalidations there were.
   public func invalidate() {
-    if commit({ $0.invalidate() }) { runForObservers(cause: .invalidation) }
+    hub.invalidate([OpaqueOperationStore(self)])
+  }
+
+  func markInvalidated() {
+    _ = commit { $0.invalidate() }
+  }
+
+  /// Runs what was invalidated, if somebody observes it, when other runs have ended.
+  func rerunIfInvalidated(
+    cause: OperationRun.Cause, after others: TaskDependencies
+  ) -> TaskDependency? {
+    guard read({ $0.needsRerun }) else { return nil }
+    return runForObservers(cause: cause, after: others)?.dependency
   }
 
   /// How many callers and subscribers hold a run of this store.
   public var leaseCount: Int { read { $0.leaseCount } }
 
-  /// Starts a run that the subscribers hold together.
-  func runForObservers(cause: OperationRun.Cause) {
+  /// Starts a run that the subscribers hold together, when others have ended.
+  @discardableResult
+  func runForObservers(
+    cause: OperationRun.Cause, after others: TaskDependencies = [:]
+  ) -> OperationTask<State.OperationValue, State.Failure>? {
     let runsAutomatically = context.settings.values.runsAutomatically
     let isWanted =
       switch cause {
       case .rerun: true
-      case .invalidation: runsAutomatically ?? (State.kind != .mutation)
-      case .subscriber, .fetch, .dependency, .poll: runsAutomatically ?? false
+      case .invalidation, .dependency: runsAutomatically ?? (State.kind != .mutation)
+      case .subscriber, .fetch, .poll: runsAutomatically ?? false
       }
-    guard isWanted else { return }
-    _ = admit(makeWish(makeConfiguration(nil), cause: cause, lease: .observers))
+    guard isWanted else { return nil }
+    let wish = makeWish(makeConfiguration(nil), cause: cause, lease: .observers)
+    for other in others.values { wish.core.node.wait(for: other) }
+    return admit(wish)?.0
   }
 
   /// Takes a wish to the machine until it is granted, and launches what has to start; `nil` if it
@@ -137,13 +157,13 @@ extension OperationStore {
   private func takePlace(_ wish: Machine.Wish) -> Bool {
     let scope = wish.configuration.context.settings.values.serialScope
     guard let scope, wish.lease != .handle else { return false }
-    turns.enter(scope, wish.core.id)
+    hub.turns.enter(scope, wish.core.id)
     return true
   }
 
   private func leavePlace(_ wish: Machine.Wish) {
     guard let scope = wish.configuration.context.settings.values.serialScope else { return }
-    turns.leave(scope, wish.core.id)
+    hub.turns.leave(scope, wish.core.id)
   }
 
   private func makeWish(
@@ -152,8 +172,9 @@ extension OperationStore {
   ) -> Machine.Wish {
     let core = Machine.Core(driver: self)
     var configuration = configuration
+    let place = OperationRun.Place(path: path, hub: ObjectIdentifier(hub))
     configuration.context = configuration.context.over(self.context)
-      .beginning(core.id, cause: cause, input: input)
+      .beginning(core.id, cause: cause, input: input, at: place)
     return Machine.Wish(
       core: core, configuration: configuration, cause: cause, lease: lease,
       handler: handler.map { Subscriber($0) })
@@ -168,18 +189,18 @@ extension OperationStore {
     let scope = configuration.context.settings.values.serialScope
     // A run that waits for others takes its place after them: one of them may need the turn.
     if let scope, isInLine != dependencies.isEmpty {
-      if isInLine { turns.leave(scope, core.id) } else { turns.enter(scope, core.id) }
+      if isInLine { hub.turns.leave(scope, core.id) } else { hub.turns.enter(scope, core.id) }
     }
     core.attach(
       Task(name: configuration.name, priority: configuration.priority) { [self] in
         if !dependencies.isEmpty {
           await Self.wait(for: dependencies)
-          if let scope { turns.enter(scope, core.id) }
+          if let scope { hub.turns.enter(scope, core.id) }
         }
-        if let scope { await turns.wait(for: scope, core.id) }
+        if let scope { await hub.turns.wait(for: scope, core.id) }
         // A run that was cancelled while it waited must not reach the request any more.
         if !core.isEnded { finish(core, with: await perform(core, in: configuration.context)) }
-        if let scope { turns.end(scope, core.id) }
+        if let scope { hub.turns.end(scope, core.id) }
       })
   }
 
@@ -196,15 +217,29 @@ extension OperationStore {
   }
 
   private static func wait(for dependencies: [TaskDependency]) async {
+    if dependencies.count == 1 { return await dependencies[0].wait() }
     await withTaskGroup(of: Void.self) { group in
       for dependency in dependencies { group.addTask { await dependency.wait() } }
     }
   }
 
   private func finish(_ core: Machine.Core, with output: Machine.Output) {
+    let output = circle(closedBy: core, output) ?? output
     let mustFollow = commit { $0.end(core.id, output) }
     core.end(with: output)
     if mustFollow { runForObservers(cause: .invalidation) }
+  }
+
+  /// Ends the run in the graph of dependencies, and in a failure if it has closed a circle there.
+  private func circle(closedBy core: Machine.Core, _ output: Machine.Output) -> Machine.Output? {
+    let isOver = output.isCancellation || core.progress.isCancelled
+    guard let circle = hub.end(core.id, of: path, isCancelled: isOver) else { return nil }
+    if let failure = circle as? Failure { return .failure(failure) }
+    OperationIssue(
+      kind: .dependencyCycle,
+      message: "\(circle), and \(Failure.self) cannot say so as the failure of \(path)."
+    ).report()
+    return nil
   }
 
   private func reportLateYield(_ core: Machine.Core) {

@@ -26,9 +26,9 @@ public final class OperationStore<State: OperationState>: Sendable {
   /// The thread that is inside the machine, so that a state that cancels a task is not waited for.
   private let threadInside = Atomic<UInt>(0)
   private let deferredCancellations = Mutex<[OperationTaskID]>([])
-  /// The turns of serialised runs: those of the client, whatever context is passed to a run, or the
-  /// store's own.
-  let turns: SerialTurns
+  /// What the store has in common with the others of its client, whatever context is passed to a
+  /// run; without a client it has a hub of its own.
+  let hub: StoreHub
   let operation:
     @Sendable (OperationContext, OperationContinuation<Value, Failure>) async -> Machine.Output
 
@@ -42,7 +42,7 @@ public final class OperationStore<State: OperationState>: Sendable {
     var state = state
     state.prepareInitialValue(in: context)
     path = request.path
-    turns = context.serialTurns ?? SerialTurns()
+    hub = context.hub ?? StoreHub()
     machine = Mutex(Machine(state: state, context: context))
     operation = { context, continuation in
       do throws(Failure) {

@@ -51,15 +51,3 @@ struct SerialTurnsMachine<Waiter: Sendable>: Sendable {
     return nil
   }
 }
-
-extension OperationContext {
-  /// The turns of the client, for stores that have one.
-  var serialTurns: SerialTurns? {
-    get { self[SerialTurnsKey.self] }
-    set { self[SerialTurnsKey.self] = newValue }
-  }
-
-  private enum SerialTurnsKey: Key {
-    static var defaultValue: SerialTurns? { nil }
-  }
-}

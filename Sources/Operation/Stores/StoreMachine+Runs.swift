@@ -9,6 +9,8 @@ extension StoreMachine {
     let cause: OperationRun.Cause
     let lease: Lease
     var handler: Subscriber<Event>?
+    /// Whether any run in an equivalent context will do, whatever the request says.
+    var joinsAny = false
   }
 
   /// Who holds a run from its beginning.
@@ -32,9 +34,12 @@ extension StoreMachine {
 
   /// Joins the run that is the wish, or makes a new one.
   mutating func grant(_ wish: Wish, verdict: Runs.Verdict?) -> Grant {
-    if wish.lease == .observers, deliveries.subscriberCount == 0 || isServed { return .refused }
+    if wish.lease == .observers, deliveries.subscriberCount == 0 || isServed || isLate(wish) {
+      return .refused
+    }
     var wish = wish
-    let rule = context.settings.values.deduplication
+    let rule =
+      wish.joinsAny ? .equivalentContexts : context.settings.values.deduplication
     if let id = state.taskToJoin(in: &wish.configuration.context), let record = runs[id] {
       return join(record.core, wish)
     }
@@ -50,6 +55,14 @@ extension StoreMachine {
   private var isServed: Bool {
     runs.records.values.contains {
       $0.isStarted && $0.isHeldByObservers && $0.payload.generation == freshness.generation
+    }
+  }
+
+  /// Whether somebody else has fetched already what was invalidated.
+  private func isLate(_ wish: Wish) -> Bool {
+    switch wish.cause {
+    case .invalidation, .dependency: !freshness.isInvalidated
+    case .subscriber, .fetch, .rerun, .poll: false
     }
   }
 

@@ -23,7 +23,7 @@ struct StoreMachine<State: OperationState>: DeliveryMachine {
     var restoration: Restoration?
 
     var run: OperationRun {
-      OperationRun(OperationRun.Identity(id: task.id, cause: cause), context: task.context)
+      OperationRun(.init(id: task.id, cause: cause), context: task.context)
     }
   }
 
@@ -147,6 +147,7 @@ extension StoreMachine {
   }
 
   /// Marks the value as out of date; tells whether a run has to start now.
+  @discardableResult
   mutating func invalidate() -> Bool {
     freshness.invalidate()
     return needsRerun

@@ -11,4 +11,6 @@ extension OperationIssue.Kind {
   public static let lateYield = Self(rawValue: "late yield")
   /// A rule was given a state of another type than the one it was made for.
   public static let stateMismatch = Self(rawValue: "state mismatch")
+  /// Requests read each other in a circle, and one of them has a failure that cannot say so.
+  public static let dependencyCycle = Self(rawValue: "dependency cycle")
 }

@@ -91,11 +91,12 @@ final class RunInput: Sendable {
 extension OperationContext {
   /// The context of a run that begins now: nothing of another run is left in it.
   func beginning(
-    _ id: OperationTaskID, cause: OperationRun.Cause, input: RunInput?
+    _ id: OperationTaskID, cause: OperationRun.Cause, input: RunInput?,
+    at place: OperationRun.Place? = nil
   ) -> OperationContext {
     var context = self
     context.attempt = Attempt(retryLimit: settings.values.retryLimit)
-    context.runIdentity = OperationRun.Identity(id: id, cause: cause)
+    context.runIdentity = OperationRun.Identity(id: id, cause: cause, place: place)
     context.input = input
     context.work = nil
     return context

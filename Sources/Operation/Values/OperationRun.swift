@@ -22,6 +22,14 @@ public struct OperationRun: Sendable, Identifiable {
   struct Identity: Sendable {
     let id: ID
     let cause: Cause
+    /// Where the store of the run is; `nil` without one.
+    var place: Place?
+  }
+
+  /// Where a store is: on which path, and among which stores.
+  struct Place: Sendable {
+    let path: OperationPath
+    let hub: ObjectIdentifier
   }
 
   /// The identifier of the run, which is that of its task.

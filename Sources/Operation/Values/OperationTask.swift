@@ -94,7 +94,7 @@ extension OperationTask {
     for task in tasks { schedule(after: task) }
   }
 
-  private var dependency: TaskDependency {
+  var dependency: TaskDependency {
     TaskDependency(node: handle.node) { [self] in
       await handle.end(startingWith: configuration)
     }

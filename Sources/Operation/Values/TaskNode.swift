@@ -7,6 +7,9 @@ struct TaskDependency: Sendable {
   let wait: nonisolated(nonsending) @Sendable () async -> Void
 }
 
+/// Several tasks to wait for.
+typealias TaskDependencies = [OperationTaskID: TaskDependency]
+
 /// The place of one task in the schedule of all tasks of the process.
 ///
 /// One lock guards the edges of all nodes, because two edges that are made at the same time on two

@@ -1,0 +1,123 @@
+import ReactiveStreams
+import Synchronization
+
+/// Where a hub finds the stores of its client.
+protocol StoreHost: AnyObject, Sendable {
+  /// The stores on a path, which are several if requests clash there.
+  func stores(at path: OperationPath) -> [OpaqueOperationStore]
+}
+
+/// What the stores of a client have in common: the turns of their serialised runs, and which of
+/// them reads which.
+///
+/// Stores hold their hub, and the hub does not hold them, so that a store may outlive its client.
+/// One lock guards the graph, and one the reference to the client; no store is called under either.
+final class StoreHub: Sendable {
+  let turns = SerialTurns()
+  private let graph = Mutex(DependencyGraph())
+  /// Whether a run has ever read another request.
+  private let hasReaders = Atomic(false)
+  private let host = Mutex(WeakHost())
+
+  private struct WeakHost: Sendable {
+    weak var host: (any StoreHost)?
+  }
+
+  func connect(to client: any StoreHost) {
+    host.withLock { $0.host = client }
+  }
+
+  private func stores(at path: OperationPath) -> [OpaqueOperationStore] {
+    let client = host.withLock { $0.host }
+    return client?.stores(at: path) ?? []
+  }
+
+  /// Whether nothing is left of any dependency.
+  var hasNoDependencies: Bool { graph.withLock { $0.isEmpty } }
+}
+
+extension StoreHub {
+  /// A run reads the request on a path; gives the circle that this would close.
+  func note(
+    _ run: OperationRun.Identity, reads other: OperationPath
+  ) -> OperationDependencyError? {
+    guard let place = run.place, place.hub == ObjectIdentifier(self) else { return nil }
+    hasReaders.store(true, ordering: .relaxed)
+    return graph.withLock { $0.note(run.id, of: place.path, reads: other) }
+  }
+
+  /// A run has ended; gives the circle that it has closed.
+  func end(
+    _ run: OperationTaskID, of path: OperationPath, isCancelled: Bool
+  ) -> OperationDependencyError? {
+    guard hasReaders.load(ordering: .relaxed) else { return nil }
+    let circle = graph.withLock { $0.end(run, of: path, isCancelled: isCancelled) }
+    // One that ends after its store has left the client leaves nothing behind.
+    if stores(at: path).isEmpty { remove([path]) }
+    return circle
+  }
+
+  /// The stores on these paths have left the client.
+  func remove(_ paths: [OperationPath]) {
+    guard hasReaders.load(ordering: .relaxed) else { return }
+    graph.withLock { graph in
+      for path in paths { graph.remove(path) }
+    }
+  }
+
+  /// Marks stores, and all that depend on them, as out of date, and then runs those of them that
+  /// somebody observes, each once, and each after those that it depends on.
+  func invalidate(_ starts: [OpaqueOperationStore]) {
+    for store in starts { store.markInvalidated() }
+    guard hasReaders.load(ordering: .relaxed) else {
+      for store in starts { store.rerunIfInvalidated(cause: .invalidation, after: [:]) }
+      return
+    }
+    var found = Dictionary(grouping: starts, by: \.path)
+    let roots = Set(found.keys)
+    let order = markReaders(of: Array(roots), in: &found)
+    var runs: [OperationPath: TaskDependencies] = [:]
+    for step in order {
+      var earlier = step.reads.reduce(into: TaskDependencies()) { earlier, path in
+        earlier.merge(runs[path] ?? [:]) { first, _ in first }
+      }
+      let cause: OperationRun.Cause = roots.contains(step.path) ? .invalidation : .dependency
+      let own = (found[step.path] ?? []).compactMap {
+        $0.rerunIfInvalidated(cause: cause, after: earlier)
+      }
+      // Who reads something that nobody observes comes after what that reads.
+      if !own.isEmpty { earlier = [:] }
+      for run in own { earlier[run.node.id] = run }
+      runs[step.path] = earlier
+    }
+  }
+
+  /// Marks readers until there are none that have come since: one that reads what is marked
+  /// already sees that, and any other is in the graph.
+  private func markReaders(
+    of roots: [OperationPath], in found: inout [OperationPath: [OpaqueOperationStore]]
+  ) -> [DependencyGraph.Step] {
+    while true {
+      let order = graph.withLock { $0.steps(from: roots) }
+      let new = order.map(\.path).filter { found[$0] == nil }
+      if new.isEmpty { return order }
+      for path in new {
+        let stores = stores(at: path)
+        for store in stores { store.markInvalidated() }
+        found[path] = stores
+      }
+    }
+  }
+}
+
+extension OperationContext {
+  /// The hub of the client, for stores that have one.
+  var hub: StoreHub? {
+    get { self[HubKey.self] }
+    set { self[HubKey.self] = newValue }
+  }
+
+  private enum HubKey: Key {
+    static var defaultValue: StoreHub? { nil }
+  }
+}

@@ -1,0 +1,301 @@
+@testable import Operation
+import Testing
+
+/// Requests that read each other by their numbers, as a table says that can be changed.
+private struct Reader: QueryRequest, Hashable {
+  let id: Int
+  let world: World
+
+  var path: OperationPath { ["reader", id] }
+
+  func fetch(
+    in context: OperationContext, with continuation: OperationContinuation<Int, any Error>
+  ) async throws -> Int {
+    world.began.append(id)
+    await world.gates.value[id]?.wait()
+    var sum = world.values.value[id, default: 1]
+    for other in world.edges.value[id, default: []] {
+      sum += try await context.ensure(Reader(id: other, world: world).neverStale())
+    }
+    return sum
+  }
+}
+
+private final class World: Sendable, Hashable {
+  let began = EventLog<Int>()
+  let edges = Monitor<[Int: [Int]]>([:])
+  let values = Monitor<[Int: Int]>([:])
+  let gates = Monitor<[Int: AsyncGate]>([:])
+
+  static func == (lhs: World, rhs: World) -> Bool { lhs === rhs }
+  func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
+}
+
+@Suite(.timeLimit(.minutes(1))) struct DependencyTests {
+  private let client = OperationClient(defaults: .testing, clock: ManualClock())
+  private let world = World()
+
+  private func reader(_ id: Int) -> Reader { Reader(id: id, world: world) }
+
+  /// Runs and observes the stores of some numbers, until all have run once.
+  private func observe(_ ids: [Int]) async -> [OperationSubscription] {
+    for id in ids { await client.prefetch(reader(id).neverStale()) }
+    return ids.map { id in client.store(for: reader(id).neverStale()).subscribe { _ in } }
+  }
+
+  private func untilIdle() async {
+    for store in client.stores(matching: ["reader"], of: QueryState<Int, any Error>.self) {
+      for await isLoading in store.changes(of: \.isLoading) where !isLoading { break }
+    }
+  }
+
+  @Test("An invalidation goes through a diamond: each once, and what is read first")
+  func diamond() async throws {
+    world.edges.update { $0 = [1: [0], 2: [0], 3: [1, 2]] }
+    let subscriptions = await observe([0, 1, 2, 3])
+    #expect(client.store(for: reader(3)).currentValue == 5)
+    world.values.update { $0[0] = 10 }
+    let before = world.began.count
+    client.invalidate(reader(0))
+    await world.began.wait(for: before + 4)
+    await untilIdle()
+    let order = Array(world.began.values[before...])
+    #expect(order.count == 4 && Set(order) == [0, 1, 2, 3])
+    #expect(order.first == 0 && order.last == 3)
+    #expect(client.store(for: reader(3)).currentValue == 23)
+    withExtendedLifetime(subscriptions) {}
+  }
+
+  @Test("What nobody observes is marked, and runs when somebody asks for it")
+  func unobserved() async throws {
+    world.edges.update { $0 = [1: [0], 2: [1]] }
+    let subscriptions = await observe([2])
+    world.values.update { $0[0] = 10 }
+    let before = world.began.count
+    client.invalidate(reader(0))
+    #expect(client.store(for: reader(1)).isStale)
+    await world.began.wait(for: before + 3)
+    await untilIdle()
+    #expect(world.began.values[before...] == [2, 1, 0])
+    #expect(client.store(for: reader(2)).currentValue == 12)
+    subscriptions[0].cancel()
+    client.invalidate(reader(0))
+    #expect([0, 1, 2].allSatisfy { client.store(for: reader($0)).isStale })
+    #expect(world.began.count == before + 3)
+    #expect(try await client.ensure(reader(2)) == 12)
+    #expect(world.began.count == before + 6)
+  }
+
+  @Test("The edges are those of the last run")
+  func lastRun() async throws {
+    world.edges.update { $0 = [1: [0]] }
+    let subscriptions = await observe([0, 1])
+    world.edges.update { $0 = [:] }
+    try await client.fetch(reader(1))
+    let before = world.began.count
+    client.invalidate(reader(0))
+    await world.began.wait(for: before + 1)
+    await untilIdle()
+    #expect(world.began.values[before...] == [0])
+    #expect(!client.store(for: reader(1).neverStale()).isStale)
+    withExtendedLifetime(subscriptions) {}
+  }
+
+  @Test("Two invalidations during a run make one further run of it and of its reader")
+  func twice() async throws {
+    world.edges.update { $0 = [1: [0]] }
+    let subscriptions = await observe([0, 1])
+    let gate = AsyncGate()
+    world.gates.update { $0[0] = gate }
+    let before = world.began.count
+    client.invalidate(reader(0))
+    await world.began.wait(for: before + 1)
+    client.invalidate(reader(0))
+    client.invalidate(reader(0))
+    gate.open()
+    await world.began.wait(for: before + 4)
+    await untilIdle()
+    let order = world.began.values[before...]
+    #expect(order.filter { $0 == 0 }.count == 2 && order.filter { $0 == 1 }.count <= 2)
+    withExtendedLifetime(subscriptions) {}
+  }
+
+  @Test("A circle ends every run in it with an error that names its paths", arguments: 1...4)
+  func circle(length: Int) async throws {
+    world.edges.update { edges in
+      for id in 0..<length { edges[id] = [(id + 1) % length] }
+    }
+    let stores = (0..<length).map { client.store(for: reader($0).retry(limit: 3)) }
+    await #expect(throws: OperationDependencyError.self) { try await stores[0].run() }
+    for store in stores {
+      guard case .cycle(let paths)? = store.error as? OperationDependencyError else {
+        Issue.record("\(store.path) ended with \(store.status)")
+        continue
+      }
+      #expect(Set(paths) == Set(stores.map(\.path)))
+    }
+    #expect(world.began.count == length, "a circle is not retried")
+  }
+
+  @Test("A run that swallows the error of its circle ends with it all the same")
+  func swallowed() async throws {
+    let query = Query<Int, any Error>(path: ["self"]) { context in
+      let itself = Query<Int, any Error>(path: ["self"]) { _ in 0 }
+      return (try? await context.ensure(itself)) ?? 7
+    }
+    await #expect(throws: OperationDependencyError.cycle([["self"]])) {
+      try await client.fetch(query)
+    }
+    #expect(client.hub.hasNoDependencies)
+  }
+
+  @Test("value(of:) reads without a fetch, and depends; of itself it gives what was there")
+  func valueOf() async throws {
+    let source = Query<Int, any Error>(path: ["source"]) { _ in 1 }
+    let query = Query<Int, any Error>(path: ["sum"]) { context in
+      let before = context.value(of: Query<Int, any Error>(path: ["sum"]) { _ in 0 }) ?? 0
+      return before + (context.value(of: source) ?? 100)
+    }
+    #expect(try await client.fetch(query) == 100)
+    client.store(for: source).currentValue = 5
+    #expect(try await client.fetch(query) == 105)
+    let store = client.store(for: query.neverStale())
+    client.invalidate(source)
+    #expect(store.isStale)
+    #expect(try await client.ensure(query) == 110)
+  }
+
+  @Test("A circle that value(of:) closes ends the run that closed it")
+  func circleOfValues() async throws {
+    let box = Monitor<Query<Int, any Error>?>(nil)
+    let first = Query<Int, any Error>(path: ["first"]) { context in
+      guard let second = box.value else { return 0 }
+      return context.value(of: second) ?? 1
+    }
+    let second = Query<Int, any Error>(path: ["second"]) { try await $0.ensure(first) }
+    try await client.fetch(second)
+    box.update { $0 = second }
+    await #expect(throws: OperationDependencyError.self) { try await client.fetch(first) }
+  }
+
+  @Test("A request with a failure of its own reports the circle that it closes")
+  func typedFailure() async throws {
+    struct Typed: QueryRequest, Hashable {
+      func fetch(
+        in context: OperationContext, with continuation: OperationContinuation<Int, Failed>
+      ) async throws(Failed) -> Int {
+        (try? await context.ensure(self)) ?? 3
+      }
+    }
+    let (issues, value) = try await issues { try await client.fetch(Typed()) }
+    #expect(value == 3)
+    #expect(issues.map(\.kind) == [.dependencyCycle])
+  }
+
+  @Test("Without a client the other request runs without a store")
+  func withoutClient() async throws {
+    let other = Query<Int, any Error>(path: ["other"]) { _ in 4 }
+    let query = Query<Int, any Error>(path: ["query"]) { context in
+      try await context.ensure(other) + (context.value(of: other) ?? 10)
+    }
+    #expect(try await query.run() == 14)
+    #expect(try await OperationStore.detached(query: query).run() == 14)
+  }
+
+  @Test("ensure waits for a run that is under way, also of a request that shares none")
+  func ensureJoins() async throws {
+    let gate = AsyncGate()
+    let began = EventLog<Void>()
+    let query = Query<Int, any Error>(path: ["slow"]) { _ in
+      began.append(())
+      await gate.wait()
+      return began.count
+    }.deduplicated { _, _ in false }
+    let store = client.store(for: query)
+    async let first = store.run()
+    await began.wait(for: 1)
+    async let second = client.ensure(query)
+    while store.leaseCount < 2 { await Task.yield() }
+    gate.open()
+    #expect(try await first == 1)
+    #expect(try await second == 1)
+    #expect(began.count == 1)
+  }
+
+  @Test("When all stores are gone nothing is left of their dependencies, also by runs that end later")
+  func cleared() async throws {
+    world.edges.update { $0 = [1: [0], 2: [1, 0]] }
+    try await client.fetch(reader(2))
+    #expect(!client.hub.hasNoDependencies)
+    client.clearStores()
+    #expect(client.hub.hasNoDependencies)
+    let gate = AsyncGate()
+    let query = Query<Int, any Error>(path: ["late"]) { [world] context in
+      _ = try await context.ensure(Reader(id: 0, world: world))
+      world.began.append(-1)
+      await gate.wait()
+      return 1
+    }
+    let before = world.began.count
+    async let late = client.fetch(query)
+    await world.began.wait(for: before + 2)
+    client.clearStores()
+    gate.open()
+    _ = try await late
+    #expect(client.hub.hasNoDependencies)
+  }
+
+  @Test("In random graphs each dependent runs once, and after all that it reads")
+  func randomGraphs() async throws {
+    for seed in 0..<60 {
+      var random = SplitMix(seed: UInt64(seed))
+      let client = OperationClient(defaults: .testing, clock: ManualClock())
+      let world = World()
+      let count = Int.random(in: 2...9, using: &random)
+      var edges: [Int: [Int]] = [:]
+      for id in 1..<count {
+        edges[id] = (0..<id).filter { _ in Int.random(in: 0..<3, using: &random) == 0 }
+      }
+      world.edges.update { [edges] in $0 = edges }
+      var subscriptions: [OperationSubscription] = []
+      for id in 0..<count { try await client.ensure(Reader(id: id, world: world).neverStale()) }
+      for id in 0..<count {
+        let request = Reader(id: id, world: world)
+        subscriptions.append(client.store(for: request.neverStale()).subscribe { _ in })
+      }
+      for _ in 0..<4 {
+        let start = Int.random(in: 0..<count, using: &random)
+        var expected: Set<Int> = [start]
+        for id in 1..<count where edges[id, default: []].contains(where: expected.contains) {
+          expected.insert(id)
+        }
+        let before = world.began.count
+        world.values.update { $0[start, default: 1] += 1 }
+        client.invalidate(Reader(id: start, world: world))
+        await world.began.wait(for: before + expected.count)
+        for id in 0..<count {
+          let store = client.store(for: Reader(id: id, world: world))
+          for await isLoading in store.changes(of: \.isLoading) where !isLoading { break }
+        }
+        let order = Array(world.began.values[before...])
+        #expect(order.count == expected.count && Set(order) == expected, "seed \(seed)")
+        for (index, id) in order.enumerated() {
+          let reads = Set(edges[id, default: []]).intersection(expected)
+          #expect(reads.isSubset(of: order[..<index]), "seed \(seed): \(order)")
+        }
+        for id in 0..<count {
+          var values: [Int] = []
+          for other in 0..<count {
+            values.append(
+              edges[other, default: []].reduce(world.values.value[other, default: 1]) {
+                $0 + values[$1]
+              })
+          }
+          let shown = client.store(for: Reader(id: id, world: world)).currentValue
+          #expect(shown == values[id], "seed \(seed)")
+        }
+      }
+      withExtendedLifetime(subscriptions) {}
+    }
+  }
+}
