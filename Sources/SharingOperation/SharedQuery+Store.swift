@@ -92,6 +92,24 @@ extension SharedQuery {
     }
   }
 
+  /// Shows an edit of the value before the work that brings it about has ended, as
+  /// `OperationStore.optimistically(_:while:)` does; without a store `work` is run all the same.
+  ///
+  /// - Returns: What `work` gives.
+  /// - Throws: What `work` throws.
+  nonisolated(nonsending) public func optimistically<Output, Failure>(
+    _ edit: @escaping @Sendable (inout State.StateValue) -> Void,
+    while work: nonisolated(nonsending) () async throws(Failure) -> Output
+  ) async throws(Failure) -> Output where State.StoredState: EditableState {
+    guard let store = core.binding.store else { return try await work() }
+    return try await store.optimistically(
+      { [projection] in
+        var value = projection.value($0)
+        edit(&value)
+        $0 = projection.stateValue(value)
+      }, while: work)
+  }
+
   private static func reportLostWrite() {
     OperationIssue(
       kind: .unbackedWrite,

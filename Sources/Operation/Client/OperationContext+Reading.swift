@@ -26,7 +26,7 @@ extension OperationContext {
     return try await client.ensure(request)
   }
 
-  /// Gives the pages of another request, as ``ensure(_:)-(Request)`` does for a query.
+  /// Gives the pages of another request, as `ensure(_:)` does for a query.
   ///
   /// - Throws: What the other request fails with, or ``OperationDependencyError``.
   nonisolated(nonsending) public func ensure<Request: PaginatedRequest>(
@@ -42,7 +42,7 @@ extension OperationContext {
   /// Gives the value that another request shows now, without fetching it; its empty value where it
   /// has none, or where there is no client.
   ///
-  /// The request whose run calls this depends on the other one, as with ``ensure(_:)-(Request)``. If
+  /// The request whose run calls this depends on the other one, as with `ensure(_:)`. If
   /// that closes a circle, the run fails with ``OperationDependencyError`` when it ends. A
   /// request can read what it showed itself before.
   public func value<Request: StatefulOperationRequest>(

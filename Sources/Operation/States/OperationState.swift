@@ -120,3 +120,10 @@ public protocol ValueInitializedState: OperationState where StoredState == Self 
   /// Creates a state that begins with a value.
   init(initialValue: StateValue)
 }
+
+/// A state whose value can be edited before the server has confirmed the edit, as
+/// `OperationStore.optimistically(_:while:)` does.
+public protocol EditableState: OperationState {
+  /// Shows another value, and counts it as so many updates; dates and everything else stay.
+  mutating func show(_ value: StateValue, updates: Int)
+}

@@ -219,6 +219,14 @@ extension PaginatedState {
   }
 }
 
+extension PaginatedState: EditableState {
+  /// Shows other pages.
+  public mutating func show(_ value: StateValue, updates: Int) {
+    currentValue = value
+    valueUpdateCount += updates
+  }
+}
+
 extension PaginatedState: DefaultableState {
   /// The pages, or `fallback` where there are none.
   public static func value(_ value: StateValue, default fallback: StateValue) -> StateValue {

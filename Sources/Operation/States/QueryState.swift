@@ -78,3 +78,11 @@ public struct QueryState<Value: Sendable, Failure: Error>: ValueInitializedState
     return ResetEffect(tasksToCancel: activeTasks)
   }
 }
+
+extension QueryState: EditableState {
+  /// Shows another value.
+  public mutating func show(_ value: Value?, updates: Int) {
+    currentValue = value
+    valueUpdateCount += updates
+  }
+}

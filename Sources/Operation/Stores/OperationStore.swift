@@ -87,30 +87,59 @@ public final class OperationStore<State: OperationState>: Sendable {
   func commit<Output: Sendable>(_ transition: (inout Machine) -> Output) -> Output {
     let thread = ThreadID.current
     while true {
-      let (output, gate, old) = machine.commit { machine -> (Output?, Gate?, Old?) in
+      let (step, gate, old) = machine.commit { machine -> (Step<Output>?, Gate?, Old?) in
         if let gate = machine.gate(for: thread) { return (nil, gate, nil) }
         threadInside.store(thread.rawValue, ordering: .relaxed)
         defer { threadInside.store(0, ordering: .relaxed) }
         let value = State.kind == .pages ? nil : machine.state.currentValue
         let error = machine.state.error
+        if machine.overlay != nil { machine.withhold() }
         let output = transition(&machine)
-        return (output, nil, Old(value: value, error: error, others: machine.takeReleased()))
+        let step = Step(output: output, plan: machine.beginRendering(thread))
+        return (step, nil, Old(value: value, error: error, others: machine.takeReleased()))
       }
       withExtendedLifetime(old) {}
-      if let output {
+      if let step {
+        if let plan = step.plan { render(plan) }
         performDeferredCancellations()
-        return output
+        return step.output
       }
       gate?.wait()
     }
   }
 
+  private struct Step<Output: Sendable>: Sendable {
+    let output: Output
+    let plan: Machine.Layers.Plan?
+  }
+
+  /// Computes what the optimistic layers show, while this thread has the store to itself.
+  private func render(_ plan: Machine.Layers.Plan) {
+    var plan = Optional(plan)
+    var round = 0
+    while let current = plan {
+      round += 1
+      let rendering = current.perform()
+      let released: [any Sendable]
+      (plan, released) = machine.withLock { [round] machine in
+        // Edits that change their own store have it computed anew, but not for ever.
+        (machine.finishRendering(rendering, isLast: round == 8), machine.takeReleased())
+      }
+      withExtendedLifetime((released, current)) {}
+    }
+    endExclusiveAccess()
+  }
+
   /// Lets the other writers in, and then tells what the exclusive access changed.
   func endExclusiveAccess() {
-    let (gates, released) = machine.withLock { ($0.endExclusiveAccess(), $0.takeReleased()) }
+    let (end, released) = machine.withLock { ($0.endExclusiveAccess(), $0.takeReleased()) }
     withExtendedLifetime(released) {}
-    for gate in gates { gate.open() }
-    machine.commit { _ in }
+    switch end {
+    case .render(let plan): render(plan)
+    case .open(let gates):
+      for gate in gates { gate.open() }
+      machine.commit { _ in }
+    }
   }
 
   /// What gave way in a transition.

@@ -104,12 +104,13 @@ extension StoreMachine {
       }
     }
     guard lease != .handle, let record = runs[core.id], !record.isStarted else { return false }
-    let generation = freshness.generation
+    let (generation, settlements) = (freshness.generation, settlementCount)
     runs.update(core.id) {
       $0.isStarted = true
       $0.payload.generation = generation
+      $0.payload.settlements = settlements
     }
-    deliveries.append(.runStarted(record.payload.run), also: record.payload.handlers)
+    tell(.runStarted(record.payload.run), also: record.payload.handlers)
     return true
   }
 
@@ -135,13 +136,13 @@ extension StoreMachine {
   mutating func yield(_ id: OperationTaskID, _ output: Output) -> Bool {
     guard let payload = runs[id]?.payload else { return false }
     guard !output.isCancellation else {
-      deliveries.append(.yielded(output, payload.run), also: payload.handlers)
+      tell(.yielded(output, payload.run), also: payload.handlers)
       return true
     }
     let restoration = nextRestoration(of: payload)
     resultCount += 1
-    state.update(with: output, for: payload.task)
-    deliveries.append(.yielded(output, payload.run), also: payload.handlers)
+    takeIn(output, payload)
+    tell(.yielded(output, payload.run), also: payload.handlers)
     commit(for: payload.handlers)
     runs.update(id) { $0.payload.restoration = restoration }
     yielding.insert(id)
@@ -151,11 +152,15 @@ extension StoreMachine {
   /// How a yield that comes now is undone.
   private mutating func nextRestoration(of payload: RunPayload) -> Restoration {
     guard let earlier = payload.restoration else {
-      return Restoration(state: state, resultCount: resultCount + 1)
+      return Restoration(
+        state: base, resultCount: resultCount + 1,
+        idsInFloor: overlay?.layers.idsInFloor ?? [])
     }
     release(earlier)
     let isUndisturbed = earlier.resultCount == resultCount
-    return Restoration(state: isUndisturbed ? earlier.state : nil, resultCount: resultCount + 1)
+    return Restoration(
+      state: isUndisturbed ? earlier.state : nil, resultCount: resultCount + 1,
+      idsInFloor: earlier.idsInFloor)
   }
 
   /// Changes what yields would go back to, too, when the tasks of the state change.
@@ -191,14 +196,21 @@ extension StoreMachine {
       return mustFollow(payload)
     }
     resultCount += 1
-    state.update(with: output, for: payload.task)
+    takeIn(output, payload)
     finishTask(of: record)
     if case .success = output, isAboutWhole(payload) {
       freshness.refresh(since: payload.generation)
     }
     commit(for: payload.handlers)
-    deliveries.append(.runEnded(output, payload.run), also: payload.handlers)
+    tell(.runEnded(output, payload.run), also: payload.handlers)
     return mustFollow(payload)
+  }
+
+  private mutating func takeIn(_ output: Output, _ payload: RunPayload) {
+    guard case .success = output else { return state.update(with: output, for: payload.task) }
+    land(after: payload.settlements, isWhole: isAboutWhole(payload)) {
+      $0.update(with: output, for: payload.task)
+    }
   }
 
   /// Whether a run fetches what an invalidation is about, and not only a page more.
@@ -218,6 +230,7 @@ extension StoreMachine {
 
   private mutating func retire(_ record: Runs.Record) {
     yielding.remove(record.core.id)
+    overlay?.layers.runEnded()
     release(record)
   }
 
@@ -273,6 +286,7 @@ extension StoreMachine {
     {
       resultCount += 1
       replaceState(with: earlier)
+      overlay?.layers.restore(earlier.currentValue, idsInFloor: restoration.idsInFloor)
     }
     giveUpTask(of: record)
     commit(for: payload.handlers)
@@ -285,7 +299,7 @@ extension StoreMachine {
     guard record.isStarted else { return }
     if let failure = cancellationFailure(as: State.Failure.self) {
       let payload = record.payload
-      deliveries.append(.runEnded(.failure(failure), payload.run), also: payload.handlers)
+      tell(.runEnded(.failure(failure), payload.run), also: payload.handlers)
     } else {
       unended[record.core.id] = record
     }
@@ -295,7 +309,7 @@ extension StoreMachine {
     guard let record = unended.removeValue(forKey: id) else { return }
     release(record)
     let payload = record.payload
-    deliveries.append(.runEnded(output, payload.run), also: payload.handlers)
+    tell(.runEnded(output, payload.run), also: payload.handlers)
   }
 
   /// How many hold a run of this store.

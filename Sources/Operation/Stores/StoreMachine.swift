@@ -20,6 +20,8 @@ struct StoreMachine<State: OperationState>: DeliveryMachine {
     var handlers: [Subscriber<Event>]
     /// The number of invalidations that there had been when the run was started.
     var generation = 0
+    /// How many optimistic edits had been confirmed when the run was started.
+    var settlements = 0
     var restoration: Restoration?
 
     var run: OperationRun {
@@ -29,9 +31,11 @@ struct StoreMachine<State: OperationState>: DeliveryMachine {
 
   /// How to undo what a run yielded, as long as no other result has come since.
   struct Restoration: Sendable {
-    /// What was there before the first yield; `nil` if somebody else has written since.
+    /// What the server had given before the first yield; `nil` if somebody else has written since.
     var state: State?
     let resultCount: Int
+    /// The optimistic edits that were part of it already.
+    var idsInFloor: Set<OperationTaskID> = []
   }
 
   var deliveries = DeliveryQueue<Event>()
@@ -52,26 +56,36 @@ struct StoreMachine<State: OperationState>: DeliveryMachine {
   var unended: [OperationTaskID: Runs.Record] = [:]
   /// What has given way, to be released without the lock.
   private var released: [any Sendable] = []
+  /// The optimistic edits that lie over the state, if there are any.
+  var overlay: Overlay?
+  /// What is told when the values of the layers have been computed.
+  var withheld: Withheld?
+  /// How many optimistic edits have been confirmed.
+  var settlementCount = 0
 
   init(state: State, context: OperationContext) {
     self.state = state
     self.context = context
   }
 
-  /// The state as a thread may see it: nobody but the owner sees into exclusive access.
+  /// The state as a thread may see it: nobody but the owner sees into exclusive access, and the
+  /// owner sees no optimistic edits, as what he writes lies under them.
   func visibleState(to thread: ThreadID) -> State {
-    guard let exclusive, exclusive.owner != thread else { return state }
-    return exclusive.committed
+    guard let exclusive else { return shown }
+    return exclusive.owner == thread ? state : exclusive.committed
   }
 
   /// Tells a change of the state, for exclusive access once at its end.
   mutating func commit(for handlers: [Subscriber<Event>] = []) {
     released += state.takeReleased()
-    if exclusive != nil {
+    if withheld != nil {
+      withheld?.entries.append(.state(state, also: handlers))
+    } else if exclusive != nil {
       exclusive?.hasChanged = true
-      deliveries.tell(.stateChanged(state), only: handlers)
+      let event = handlers.isEmpty ? nil : Event.stateChanged(shown)
+      if let event { deliveries.tell(event, only: handlers) }
     } else {
-      deliveries.append(.stateChanged(state), also: handlers)
+      tellState(state, also: handlers)
     }
   }
 
@@ -129,14 +143,19 @@ extension StoreMachine {
   ) {
     if result.isCancellation { return }
     resultCount += 1
-    state.update(with: result, using: context)
-    if case .success = result { freshness.refresh(since: freshness.generation) }
+    if case .success = result {
+      land(after: settlementCount) { $0.update(with: result, using: context) }
+      freshness.refresh(since: freshness.generation)
+    } else {
+      state.update(with: result, using: context)
+    }
     commit()
   }
 
   /// The state goes back to its beginning; every run is over.
   mutating func reset(_ context: OperationContext) -> (effect: ResetEffect, cores: [Core]) {
     let ended = takeAllRuns()
+    dropLayers()
     release(state)
     let effect = state.reset(using: context)
     for record in ended { state.finishFetchTask(record.payload.task) }
@@ -204,6 +223,7 @@ extension StoreMachine {
 struct ExclusiveAccess<State: OperationState>: Sendable {
   let owner: ThreadID
   let committed: State
+  let confirmedValue: State.StateValue
   var depth = 1
   var hasChanged = false
   var gates: [Gate] = []
@@ -220,19 +240,32 @@ extension StoreMachine {
 
   mutating func beginExclusiveAccess(_ thread: ThreadID) {
     if exclusive == nil {
-      exclusive = ExclusiveAccess(owner: thread, committed: state)
+      exclusive = ExclusiveAccess(
+        owner: thread, committed: shown, confirmedValue: state.currentValue)
     } else {
       exclusive?.depth += 1
     }
   }
 
-  /// Ends the access, and tells the change, if there was one; returns the gates that open.
-  mutating func endExclusiveAccess() -> [Gate] {
+  enum End: Sendable {
+    /// The values of the optimistic layers have to be computed first.
+    case render(Layers.Plan)
+    /// The others may go on.
+    case open([Gate])
+  }
+
+  /// Ends the access, and tells the change, if there was one.
+  mutating func endExclusiveAccess() -> End {
     exclusive?.depth -= 1
-    guard let access = exclusive, access.depth == 0 else { return [] }
+    guard let access = exclusive, access.depth == 0 else { return .open([]) }
+    if let layers = overlay?.layers, layers.needsRendering {
+      exclusive?.depth = 1
+      return .render(layers.plan(oldest: oldestSettlement))
+    }
     exclusive = nil
     release(access)
-    if access.hasChanged { deliveries.append(.stateChanged(state)) }
-    return access.gates
+    tellWithheld()
+    if access.hasChanged { tellState(state) }
+    return .open(access.gates)
   }
 }

@@ -222,7 +222,8 @@ private final class World: Sendable, Hashable {
     #expect(began.count == 1)
   }
 
-  @Test("When all stores are gone nothing is left of their dependencies, also by runs that end later")
+  @Test(
+    "When all stores are gone nothing is left of their dependencies, also by runs that end later")
   func cleared() async throws {
     world.edges.update { $0 = [1: [0], 2: [1, 0]] }
     try await client.fetch(reader(2))

@@ -245,9 +245,15 @@ import Testing
     driver.machine.write(.success(1), driver.machine.context)
     #expect(driver.machine.visibleState(to: owner).currentValue == 1)
     #expect(driver.machine.visibleState(to: other).currentValue == nil)
-    #expect(driver.on { $0.endExclusiveAccess() }.isEmpty)
-    #expect(driver.on { $0.endExclusiveAccess() }.count == 1)
+    #expect(driver.on { $0.endExclusiveAccess() }.gates?.isEmpty == true)
+    #expect(driver.on { $0.endExclusiveAccess() }.gates?.count == 1)
     #expect(driver.machine.visibleState(to: other).currentValue == 1)
     #expect(driver.on { $0.gate(for: other) } == nil)
+  }
+}
+
+extension StoreMachine.End {
+  fileprivate var gates: [Gate]? {
+    if case .open(let gates) = self { gates } else { nil }
   }
 }

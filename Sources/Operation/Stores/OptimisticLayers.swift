@@ -1,0 +1,194 @@
+/// The machine of optimistic edits: what lies over what the server gave, in its order.
+///
+/// A layer is *pending* while its work is under way, and *settled* when that has succeeded. The
+/// *floor* is what the server gave last. The confirmed value is the floor with the settled edits
+/// that the floor does not have yet; the shown value has the pending edits, too, all in the order in
+/// which they were made. A settled layer is kept as long as a result may come that does not have its
+/// edit, or an earlier layer is pending; then it becomes part of the floor.
+///
+/// Edits are the user's, so the machine only plans what is to be computed, and takes in what was.
+struct OptimisticLayers<Value: Sendable>: Sendable {
+  typealias Edit = @Sendable (inout Value) -> Void
+
+  private enum Phase: Sendable {
+    case pending
+    /// Its work succeeded as the given one of all of the store.
+    case settled(Int, isInFloor: Bool)
+  }
+
+  private struct Layer: Sendable {
+    let id: OperationTaskID
+    let edit: Edit
+    var phase = Phase.pending
+
+    var isPending: Bool { if case .pending = phase { true } else { false } }
+  }
+
+  private var layers: [Layer] = []
+  /// What the server gave, with the edits that have become part of it.
+  private(set) var floor: Value
+  /// What is shown.
+  private(set) var shown: Value
+  /// Goes up with every change that makes the values be computed anew.
+  private var version = 0
+  private var renderedVersion = 0
+  /// How many edits have been confirmed since the values were computed.
+  private var newlySettled = 0
+
+  init(floor: Value) {
+    self.floor = floor
+    shown = floor
+  }
+
+  var needsRendering: Bool { version != renderedVersion }
+  var isEmpty: Bool { layers.isEmpty }
+  var pendingCount: Int { layers.count(where: \.isPending) }
+
+  /// The settled edits that the floor has.
+  var idsInFloor: Set<OperationTaskID> {
+    Set(
+      layers.compactMap {
+        if case .settled(_, isInFloor: true) = $0.phase { $0.id } else { nil }
+      })
+  }
+
+  mutating func append(_ id: OperationTaskID, _ edit: @escaping Edit) {
+    layers.append(Layer(id: id, edit: edit))
+    version += 1
+  }
+
+  /// The work of a layer succeeded, as the given one of all of the store.
+  mutating func settle(_ id: OperationTaskID, as settlement: Int) {
+    guard let index = layers.firstIndex(where: { $0.id == id }) else { return }
+    layers[index].phase = .settled(settlement, isInFloor: false)
+    newlySettled += 1
+    version += 1
+  }
+
+  /// The work of a layer failed; gives what is to be released.
+  mutating func remove(_ id: OperationTaskID) -> (any Sendable)? {
+    guard let index = layers.firstIndex(where: { $0.id == id }) else { return nil }
+    version += 1
+    return layers.remove(at: index)
+  }
+
+  /// A value came from the server, by a run that began when `settlements` edits had been settled;
+  /// it has those, and no other. A part of a value says nothing about that.
+  mutating func land(_ value: Value, after settlements: Int, isWhole: Bool) {
+    floor = value
+    version += 1
+    guard isWhole else { return }
+    for index in layers.indices {
+      guard case .settled(let settlement, _) = layers[index].phase else { continue }
+      layers[index].phase = .settled(settlement, isInFloor: settlement <= settlements)
+    }
+  }
+
+  /// The floor goes back to what it was when it had some of the edits.
+  mutating func restore(_ value: Value, idsInFloor: Set<OperationTaskID>) {
+    floor = value
+    version += 1
+    for index in layers.indices {
+      guard case .settled(let settlement, _) = layers[index].phase else { continue }
+      layers[index].phase = .settled(
+        settlement, isInFloor: idsInFloor.contains(layers[index].id))
+    }
+  }
+
+  /// A run has ended, so that settled layers may have to be kept no longer.
+  mutating func runEnded() {
+    if layers.contains(where: { !$0.isPending }) { version += 1 }
+  }
+}
+
+extension OptimisticLayers {
+  /// What is to be computed, without the lock.
+  struct Plan: Sendable {
+    fileprivate enum Step: Sendable {
+      /// The edit becomes part of the floor.
+      case fold(Edit)
+      case confirmed(Edit)
+      case pending(Edit)
+    }
+
+    fileprivate let version: Int
+    fileprivate let floor: Value
+    fileprivate var steps: [Step] = []
+    fileprivate var kept: [OperationTaskID] = []
+  }
+
+  /// What was computed.
+  struct Rendering: Sendable {
+    fileprivate let plan: Plan
+    fileprivate var floor: Value
+    fileprivate(set) var confirmed: Value
+    fileprivate var shown: Value
+  }
+
+  /// Plans how the values come about.
+  ///
+  /// - Parameter oldest: How many edits had been settled when the oldest run began that is under way
+  ///   and may still give a value; -1 keeps all layers.
+  func plan(oldest: Int) -> Plan {
+    var plan = Plan(version: version, floor: floor)
+    var isLowest = true
+    for layer in layers {
+      switch layer.phase {
+      case .pending:
+        isLowest = false
+        plan.steps.append(.pending(layer.edit))
+        plan.kept.append(layer.id)
+      case .settled(let settlement, isInFloor: true):
+        if oldest < settlement { plan.kept.append(layer.id) }
+      case .settled(let settlement, isInFloor: false):
+        if isLowest, oldest >= settlement {
+          plan.steps.append(.fold(layer.edit))
+        } else {
+          isLowest = false
+          plan.steps.append(.confirmed(layer.edit))
+          plan.kept.append(layer.id)
+        }
+      }
+    }
+    return plan
+  }
+
+  /// Takes in what was computed, unless it is out of date; gives how many confirmed edits are in it
+  /// for the first time.
+  mutating func finish(_ rendering: Rendering) -> Int? {
+    guard rendering.plan.version == version else { return nil }
+    floor = rendering.floor
+    shown = rendering.shown
+    let kept = Set(rendering.plan.kept)
+    layers.removeAll { !kept.contains($0.id) }
+    renderedVersion = version
+    defer { newlySettled = 0 }
+    return newlySettled
+  }
+
+  /// Leaves the values as they are, because the edits themselves change the store again and again.
+  mutating func giveUpRendering() {
+    renderedVersion = version
+  }
+}
+
+extension OptimisticLayers.Plan {
+  /// Calls the edits.
+  func perform() -> OptimisticLayers.Rendering {
+    var floor = floor
+    for case .fold(let edit) in steps { edit(&floor) }
+    var confirmed = floor
+    for case .confirmed(let edit) in steps { edit(&confirmed) }
+    var shown = confirmed
+    if steps.contains(where: { if case .pending = $0 { true } else { false } }) {
+      shown = floor
+      for step in steps {
+        switch step {
+        case .fold: break
+        case .confirmed(let edit), .pending(let edit): edit(&shown)
+        }
+      }
+    }
+    return OptimisticLayers.Rendering(plan: self, floor: floor, confirmed: confirmed, shown: shown)
+  }
+}

@@ -1,0 +1,224 @@
+import Foundation
+@testable import Operation
+import Synchronization
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct OptimisticStoreTests {
+  private let client = OperationClient(defaults: .testing, clock: ManualClock())
+
+  private func store(_ id: Int = 0) -> OperationStore<QueryState<Int, any Error>> {
+    client.store(for: Query(path: ["number", id]) { _ in 10 }.neverStale())
+  }
+
+  @Test("An edit that is made and kept shows the value once, without a flicker")
+  func kept() async {
+    let store = store()
+    store.currentValue = 1
+    let (events, subscription) = store.record()
+    let result = await store.optimistically {
+      $0? += 1
+    } while: {
+      #expect(store.currentValue == 2)
+      #expect(store.confirmedValue == 1)
+      #expect(store.isOptimistic)
+      return "done"
+    }
+    #expect(result == "done")
+    #expect(events.all.map(\.name) == ["state 1", "state 2", "state 2"])
+    #expect(store.confirmedValue == 2)
+    #expect(!store.isOptimistic)
+    withExtendedLifetime(subscription) {}
+  }
+
+  @Test("Values that cannot be compared come when they are edited and when the edit goes")
+  func incomparable() async {
+    struct Box: Sendable { var number: Int }
+    let store = OperationStore.detached(
+      query: Query(path: ["box"]) { _ in Box(number: 0) }, initialValue: Box(number: 1))
+    var values = store.values.makeAsyncIterator()
+    #expect(await values.next()??.number == 1)
+    _ = try? await store.optimistically {
+      $0?.number += 1
+    } while: {
+      #expect(await values.next()??.number == 2)
+      throw Failed()
+    }
+    #expect(await values.next()??.number == 1)
+  }
+
+  @Test("The failure of the work keeps its type")
+  func typedFailure() async {
+    let store = store()
+    do throws(Failed) {
+      try await store.optimistically {
+        $0 = 1
+      } while: { () async throws(Failed) in
+        throw Failed(code: 7)
+      }
+      Issue.record("nothing was thrown")
+    } catch {
+      #expect(error.code == 7)
+    }
+    #expect(store.currentValue == nil)
+  }
+
+  @Test("The handler of a run hears what the edits make of it, and its end last")
+  func exactHandler() async throws {
+    let store = store()
+    let recorder = Recorder<OperationEvent<QueryState<Int, any Error>>>()
+    try await store.optimistically {
+      $0 = ($0 ?? 0) + 1
+    } while: {
+      _ = try await store.run { recorder.append($0) }
+    }
+    #expect(recorder.all.map(\.name) == ["started", "state 1…", "state 11", "ended 10"])
+    #expect(store.currentValue == 11)
+  }
+
+  @Test("Who has the store to himself sees no edits, and writes under them")
+  func exclusive() async throws {
+    let store = store()
+    store.currentValue = 1
+    let (events, subscription) = store.record()
+    await store.optimistically {
+      $0? += 100
+    } while: {
+      store.withExclusiveAccess {
+        #expect(store.currentValue == 1)
+        store.currentValue? += 1
+        store.currentValue? += 1
+      }
+      #expect(store.currentValue == 103)
+      #expect(store.confirmedValue == 3)
+    }
+    #expect(events.all.map(\.name) == ["state 1", "state 101", "state 103", "state 103"])
+    withExtendedLifetime(subscription) {}
+  }
+
+  @Test("While an edit is computed others read what was there, and write after it")
+  func concurrent() async {
+    let store = store()
+    store.currentValue = 1
+    let (entered, proceed, written) = (Latch(), ThreadLatch(), Latch())
+    let isFirst = Mutex(true)
+    let edited = Latch()
+    Thread.detachNewThread {
+      let id = store.beginEdit { value in
+        if isFirst.withLock({ first in
+          defer { first = false }
+          return first
+        }) {
+          entered.open()
+          proceed.wait()
+        }
+        value? += 100
+      }
+      store.endEdit(id, isSuccess: true)
+      edited.open()
+    }
+    await entered.wait()
+    #expect(store.currentValue == 1)
+    #expect(store.confirmedValue == 1)
+    Thread.detachNewThread {
+      store.currentValue = 5
+      written.open()
+    }
+    #expect(store.currentValue == 1)
+    proceed.open()
+    await written.wait()
+    await edited.wait()
+    #expect([5, 105].contains(store.currentValue))
+  }
+
+  @Test("An edit that changes its own store ends")
+  func selfChanging() async {
+    let store = store()
+    store.currentValue = 1
+    await store.optimistically { [unowned store] value in
+      store.currentValue = (store.confirmedValue ?? 0) + 1
+      store.withExclusiveAccess { store.currentValue? += 1 }
+      value? += 100
+    } while: {
+      #expect(store.isOptimistic)
+    }
+    #expect(!store.isOptimistic)
+    store.currentValue = 3
+    #expect(store.currentValue == 3)
+  }
+
+  @Test("An edit of several stores goes from all of them when the work fails")
+  func client() async throws {
+    let stores = [store(1), store(2)]
+    let other = client.store(for: Query(path: ["other"]) { _ in 1 }.neverStale())
+    for store in stores + [other] { store.currentValue = 1 }
+    typealias State = QueryState<Int, any Error>
+    await #expect(throws: Failed.self) {
+      try await client.optimistically(matching: ["number"], of: State.self) {
+        $0? += 1
+      } while: {
+        #expect(stores.map(\.currentValue) == [2, 2])
+        #expect(other.currentValue == 1)
+        throw Failed()
+      }
+    }
+    #expect(stores.map(\.currentValue) == [1, 1])
+    await client.optimistically(matching: ["number"], of: State.self) {
+      $0? += 1
+    } while: {
+      stores[0].currentValue = 5
+    }
+    #expect(stores.map(\.confirmedValue) == [6, 2])
+  }
+
+  @Test("Edits lie over pages: a next page and a refetch come under them")
+  func pages() async throws {
+    let server = PageServer()
+    let request = Paginated<Int, String>(
+      path: ["pages"], initialPageId: 0, nextPageId: { page, _ in page.id + 1 }
+    ) { paging, _ in
+      "\(paging.pageId).\(server.version)"
+    }
+    let store = client.store(for: request.neverStale())
+    try await store.fetchNextPage()
+    try await store.optimistically {
+      $0[id: 0]?.value += "!"
+    } while: {
+      try await store.fetchNextPage()
+      #expect(store.currentValue.map(\.value) == ["0.0!", "1.0"])
+      server.version = 1
+      try await store.fetchAllPages()
+      #expect(store.currentValue.map(\.value) == ["0.1!", "1.1"])
+      #expect(store.confirmedValue.map(\.value) == ["0.1", "1.1"])
+    }
+    #expect(store.confirmedValue.map(\.value) == ["0.1!", "1.1"])
+    try await store.fetchAllPages()
+    #expect(store.currentValue.map(\.value) == ["0.1", "1.1"])
+    await store.optimistically {
+      $0.append(PaginatedPage(id: 2, value: "new"))
+    } while: {
+      #expect(store.nextPageId == 3, "the edge of a page that an edit brings is found")
+    }
+  }
+
+  @Test("When the work has ended and no older run is under way, nothing is left of the edit")
+  func nothingLeft() async throws {
+    let remote = Remote<Int>()
+    let store = client.store(for: remote.query().neverStale())
+    let count = Counter()
+    let run = Task { try await store.run() }
+    await remote.wait(forCalls: 1)
+    do {
+      let token = OnDeinit { count.increment() }
+      await store.optimistically { value in
+        value = 1
+        withExtendedLifetime(token) {}
+      } while: {
+      }
+    }
+    #expect(count.value == 0, "the run that is under way may still need it")
+    remote.answer(5)
+    _ = try await run.value
+    #expect(store.currentValue == 1)
+    #expect(count.value == 1)
+  }
+}
