@@ -11,9 +11,13 @@ import Synchronization
 /// A client can be used from any thread.
 public final class OperationClient: Sendable {
   /// The lock guards the index; stores are made, set up and reported about without it.
-  private let index = Mutex(StoreIndex())
+  private let index: Mutex<StoreIndex>
   /// What the stores have in common.
   let hub = StoreHub()
+  private let clock: any OperationClock
+  private let retention: OperationRetention
+  /// The timer of the retention, and which one it is.
+  private let timer = Mutex((generation: 0, subscription: OperationSubscription.empty))
   private let contexts: Mutex<[OperationKind: OperationContext]>
 
   /// Creates a client without stores.
@@ -21,12 +25,17 @@ public final class OperationClient: Sendable {
   /// - Parameters:
   ///   - defaults: What every store gets where its request says nothing else.
   ///   - clock: Where dates and waits come from.
+  ///   - retention: How long stores stay that nobody uses; five minutes unless said otherwise.
   ///   - context: What every store's context begins with.
   public init(
     defaults: OperationDefaults = .standard,
     clock: any OperationClock = SystemClock(),
+    retention: OperationRetention = .unusedFor(.seconds(300)),
     context: OperationContext = OperationContext()
   ) {
+    self.clock = clock
+    self.retention = retention
+    index = Mutex(StoreIndex(limit: retention.limit))
     contexts = Mutex([:])
     var context = context
     context.operationClock = clock
@@ -63,9 +72,14 @@ public final class OperationClient: Sendable {
   ) -> OperationStore<Request.State> {
     let path = request.path
     let type = StoreIndex.RequestType(of: request)
-    if let present = index.withLock({ $0.store(at: path, for: type) }),
-      let store = present.base as? OperationStore<Request.State>
-    {
+    let asked = request.retention
+    let present = index.withLock { index in
+      let present = index.store(at: path, for: type)
+      if let present { index.ask(for: present, retention: asked ?? retention) }
+      return present
+    }
+    if let store = present?.base as? OperationStore<Request.State> {
+      store.use.lastUse = StoreUse.Moment(clock.now())
       return store
     }
     let context = contexts.withLock { $0[Request.State.kind] } ?? OperationContext()
@@ -83,8 +97,11 @@ public final class OperationClient: Sendable {
   }
 
   func clear(at path: OperationPath, isPrefix: Bool) {
-    let removed = index.commit { $0.remove(at: path, isPrefix: isPrefix) }
-    hub.remove(removed.map(\.path))
+    leave(index.commit { $0.remove(at: path, isPrefix: isPrefix) })
+  }
+
+  private func leave(_ removed: [OpaqueOperationStore]) {
+    if !removed.isEmpty { hub.remove(removed.map(\.path)) }
   }
 
   func subscribe(
@@ -101,11 +118,18 @@ public final class OperationClient: Sendable {
   private func insert<Request: StatefulOperationRequest>(
     _ store: OperationStore<Request.State>, for request: Request
   ) -> OperationStore<Request.State> {
+    let retention = request.retention ?? retention
+    let now = clock.now()
+    store.use.lastUse = StoreUse.Moment(now)
+    store.use.isWatched = self.retention.limit != nil || retention.endsWithUse
     let entry = StoreIndex.Entry(
       store: OpaqueOperationStore(store), type: StoreIndex.RequestType(of: request),
-      requestName: "\(request.requestType)")
+      requestName: "\(request.requestType)", retention: retention,
+      deadline: retention.patience.map(now.advanced))
+    defer { setTimer() }
     switch index.commit({ $0.insert(entry) }) {
-    case .inserted:
+    case .inserted(let left):
+      leave(left)
       if store.path.isEmpty { reportEmptyPath(entry) }
       return store
     case .clashed(let first):
@@ -137,7 +161,43 @@ public final class OperationClient: Sendable {
   }
 }
 
+extension OperationClient {
+  /// Sets the timer for the first store that may leave, unless it is set.
+  private func setTimer() {
+    guard let wake = index.withLock({ $0.nextWake() }) else { return }
+    let subscription = clock.schedule(after: wake.date.duration(since: clock.now())) {
+      [weak self] in self?.sweep(wake.generation)
+    }
+    let old = timer.withLock { timer in
+      guard wake.generation > timer.generation else { return subscription }
+      defer { timer = (wake.generation, subscription) }
+      return timer.subscription
+    }
+    old.cancel()
+  }
+
+  /// Lets go of the stores whose time is over.
+  private func sweep(_ generation: Int) {
+    let now = clock.now()
+    let due = index.withLock { $0.takeDue(at: now, generation: generation) }
+    let verdicts = due.map { candidate -> StoreIndex.Verdict in
+      let store = candidate.store
+      let lastUse = store.use.lastUse
+      if store.isUsed { return .stay(store, until: now.advanced(by: candidate.patience)) }
+      let end = lastUse.date.advanced(by: candidate.patience)
+      return now.duration(since: end) >= .zero
+        ? .leave(store, lastUse: lastUse) : .stay(store, until: end)
+    }
+    leave(index.commit { $0.settle(verdicts) })
+    setTimer()
+  }
+}
+
 extension OperationClient: StoreHost {
+  func useChanged(of store: OpaqueOperationStore, _ change: StoreUse.Change) {
+    leave(index.commit { $0.useChanged(of: store, change) })
+  }
+
   func stores(at path: OperationPath) -> [OpaqueOperationStore] {
     index.withLock { $0.stores(at: path) }
   }

@@ -30,6 +30,11 @@ struct PathIndex<Value: Sendable>: Sendable {
     }
   }
 
+  /// Changes the value on a path in its place, if there is one.
+  mutating func update(_ path: OperationPath, _ change: (inout Value) -> Void) {
+    if let index = values.index(forKey: path) { change(&values.values[index]) }
+  }
+
   /// The values on paths that begin with `prefix`, in no particular order.
   func values(matching prefix: OperationPath) -> [Value] {
     if prefix.isEmpty { return Array(values.values) }

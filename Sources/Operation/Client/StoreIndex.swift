@@ -1,3 +1,4 @@
+import FoundationEssentials
 import ReactiveStreams
 
 /// The machine of a client: which store stands on which path, and who is told of a change.
@@ -9,6 +10,11 @@ struct StoreIndex: DeliveryMachine {
     let store: OpaqueOperationStore
     let type: RequestType
     let requestName: String
+    var retention: OperationRetention
+    /// When the store is asked whether it may leave.
+    var deadline: Date?
+    /// The version of the last change of its use.
+    var useVersion = 0
   }
 
   /// What two requests have to have in common to share a store.
@@ -24,16 +30,27 @@ struct StoreIndex: DeliveryMachine {
 
   /// The stores of one path.
   private struct Place: Sendable {
-    let first: Entry
+    var first: Entry
     /// Those of types that came second.
     var others: [Entry] = []
 
     var entries: [Entry] { [first] + others }
+
+    mutating func update(_ id: ObjectIdentifier, _ change: (inout Entry) -> Void) {
+      if first.isStore(id) { return change(&first) }
+      if let index = others.firstIndex(where: { $0.isStore(id) }) { change(&others[index]) }
+    }
+
+    /// The place without a store; `nil` if there is no other.
+    func without(_ id: ObjectIdentifier) -> Place? {
+      let rest = entries.filter { !$0.isStore(id) }
+      return rest.first.map { Place(first: $0, others: Array(rest.dropFirst())) }
+    }
   }
 
   enum Insertion: Sendable {
-    /// The new store is in the index.
-    case inserted
+    /// The new store is in the index; others may have left for it.
+    case inserted(left: [OpaqueOperationStore])
     /// The new store is in the index, beside the one of another type.
     case clashed(with: String)
     /// Somebody else was faster; his store stays.
@@ -42,6 +59,21 @@ struct StoreIndex: DeliveryMachine {
 
   var deliveries = DeliveryQueue<OperationStoreChange>()
   private var places = PathIndex<Place>()
+  /// When stores are asked whether they may leave.
+  var deadlines = Heap<Deadline>()
+  /// The timer that is set.
+  var wake: Wake?
+  var lastGeneration = 0
+  /// The stores that nobody uses, if their number is limited.
+  var unused = UnusedStores()
+  /// How many unused stores there may be.
+  let limit: Int?
+
+  init(limit: Int? = nil) {
+    self.limit = limit
+  }
+
+  var count: Int { places.count }
 
   /// How many nodes the tree of paths has.
   var nodeCount: Int { places.nodeCount }
@@ -73,23 +105,55 @@ struct StoreIndex: DeliveryMachine {
     return stores
   }
 
+  func entry(_ id: ObjectIdentifier, at path: OperationPath) -> Entry? {
+    guard let place = places[path] else { return nil }
+    if place.first.isStore(id) { return place.first }
+    return place.others.first { $0.isStore(id) }
+  }
+
+  mutating func update(
+    _ id: ObjectIdentifier, at path: OperationPath, _ change: (inout Entry) -> Void
+  ) {
+    places.update(path) { $0.update(id, change) }
+  }
+
   mutating func insert(_ entry: Entry) -> Insertion {
     let path = entry.store.path
     if let present = store(at: path, for: entry.type) { return .present(present) }
-    defer { deliveries.append(OperationStoreChange(storesAdded: [entry.store])) }
-    guard let first = places[path]?.first else {
-      places[path] = Place(first: entry)
-      return .inserted
+    deliveries.append(OperationStoreChange(storesAdded: [entry.store]))
+    defer { setDeadline(entry.deadline, of: entry.store) }
+    if let first = places[path]?.first {
+      places.update(path) { $0.others.append(entry) }
+      return .clashed(with: first.requestName)
     }
-    places[path]?.others.append(entry)
-    return .clashed(with: first.requestName)
+    places[path] = Place(first: entry)
+    // The new one does not leave before anybody could use it.
+    return .inserted(left: noteUnused(entry, limit: limit.map { max($0, 1) }))
   }
 
   /// Takes out every store below a path, or on it alone.
   mutating func remove(at path: OperationPath, isPrefix: Bool) -> [OpaqueOperationStore] {
-    let stores = isPrefix ? stores(matching: path) : stores(at: path)
-    for store in stores { places[store.path] = nil }
-    if !stores.isEmpty { deliveries.append(OperationStoreChange(storesRemoved: stores)) }
-    return stores
+    remove(isPrefix ? stores(matching: path) : stores(at: path))
   }
+
+  /// Takes out stores; gives those that were there.
+  mutating func remove(_ stores: [OpaqueOperationStore]) -> [OpaqueOperationStore] {
+    var removed: [OpaqueOperationStore] = []
+    for store in stores {
+      let id = ObjectIdentifier(store.base)
+      guard entry(id, at: store.path) != nil, let place = places[store.path] else { continue }
+      places[store.path] = place.without(id)
+      unused.remove(id)
+      removed.append(store)
+    }
+    if !removed.isEmpty {
+      deliveries.append(OperationStoreChange(storesRemoved: removed))
+      prune()
+    }
+    return removed
+  }
+}
+
+extension StoreIndex.Entry {
+  fileprivate func isStore(_ id: ObjectIdentifier) -> Bool { ObjectIdentifier(store.base) == id }
 }

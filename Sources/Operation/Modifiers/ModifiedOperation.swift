@@ -42,6 +42,8 @@ where
   public var path: OperationPath { base.path }
   /// The type under the modifiers.
   public var requestType: any Any.Type { base.requestType }
+  /// The longest retention that the request and its modifiers ask for.
+  public var retention: OperationRetention? { .longest(base.retention, modifier.retention) }
 
   /// Writes what the state of the request needs.
   public func setupState(context: inout OperationContext) { base.setupState(context: &context) }

@@ -21,6 +21,9 @@ public protocol OperationModifier<Base>: Sendable {
   /// What a modified run fails with.
   associatedtype Failure: Error = Base.Failure
 
+  /// How long a client keeps the store of the request; the default says nothing about it.
+  var retention: OperationRetention? { get }
+
   /// Writes into the context, after the request and the modifiers closer to it have. The default
   /// does nothing.
   func setup(context: inout OperationContext, using base: Base)
@@ -35,6 +38,9 @@ public protocol OperationModifier<Base>: Sendable {
 }
 
 extension OperationModifier {
+  /// Says nothing about it.
+  public var retention: OperationRetention? { nil }
+
   /// Writes nothing.
   public func setup(context: inout OperationContext, using base: Base) {}
 }

@@ -74,16 +74,3 @@ extension Error {
     !(self is CancellationError) && !(self is OperationDependencyError)
   }
 }
-
-extension OperationClock {
-  /// Waits, and tells whether the task may go on.
-  nonisolated(nonsending) func hasSlept(for duration: Duration) async -> Bool {
-    guard duration > .zero else { return !Task.isCancelled }
-    do {
-      try await sleep(for: duration)
-      return !Task.isCancelled
-    } catch {
-      return false
-    }
-  }
-}

@@ -38,6 +38,8 @@ extension TransformedOperation: StatefulOperationRequest, QueryRequest where Bas
 
   /// The path of the request that is changed.
   public var path: OperationPath { base.path }
+  /// The retention that the request asks for.
+  public var retention: OperationRetention? { base.retention }
 
   /// Fetches the value, and changes it.
   nonisolated(nonsending) public func fetch(

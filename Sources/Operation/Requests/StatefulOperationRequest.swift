@@ -14,6 +14,10 @@ public protocol StatefulOperationRequest<Value, State>: OperationRequest {
   /// request's own type, and modifiers give the type that they modify.
   var requestType: any Any.Type { get }
 
+  /// How long a client keeps the store when nobody uses it; `nil`, the default, leaves that to the
+  /// client.
+  var retention: OperationRetention? { get }
+
   /// Writes what the state of this kind of request needs into the context of the store; the
   /// protocol of the kind does it, and not the request. The default does nothing.
   func setupState(context: inout OperationContext)
@@ -22,6 +26,9 @@ public protocol StatefulOperationRequest<Value, State>: OperationRequest {
 extension StatefulOperationRequest {
   /// The request's own type.
   public var requestType: any Any.Type { Self.self }
+
+  /// Leaves it to the client.
+  public var retention: OperationRetention? { nil }
 
   /// Writes nothing.
   public func setupState(context: inout OperationContext) {}

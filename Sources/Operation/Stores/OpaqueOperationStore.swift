@@ -68,6 +68,10 @@ public struct OpaqueOperationStore: Sendable {
   /// Marks the value as out of date, and runs the request if somebody observes the store.
   public func invalidate() { store.invalidate() }
 
+  var use: StoreUse { store.use }
+  /// Whether the client has to keep the store.
+  var isUsed: Bool { store.isUsed }
+
   func markInvalidated() { store.markInvalidated() }
 
   @discardableResult
@@ -114,6 +118,8 @@ private protocol ErasedOperationStore: AnyObject, Sendable {
   var context: OperationContext { get }
   var subscriberCount: Int { get }
   var leaseCount: Int { get }
+  var use: StoreUse { get }
+  var isUsed: Bool { get }
 
   nonisolated(nonsending) func erasedRun(using: OperationContext?) async throws -> any Sendable
   func setErasedResult(
@@ -132,6 +138,7 @@ private protocol ErasedOperationStore: AnyObject, Sendable {
 }
 
 extension OperationStore: ErasedOperationStore {
+  var isUsed: Bool { read { $0.isUsed } }
   fileprivate var erasedState: any OperationState { state }
   fileprivate var erasedValue: any Sendable { currentValue }
 

@@ -29,6 +29,7 @@ public final class OperationStore<State: OperationState>: Sendable {
   /// What the store has in common with the others of its client, whatever context is passed to a
   /// run; without a client it has a hub of its own.
   let hub: StoreHub
+  let use = StoreUse()
   let operation:
     @Sendable (OperationContext, OperationContinuation<Value, Failure>) async -> Machine.Output
 
@@ -94,13 +95,17 @@ public final class OperationStore<State: OperationState>: Sendable {
         let value = State.kind == .pages ? nil : machine.state.currentValue
         let error = machine.state.error
         if machine.overlay != nil { machine.withhold() }
+        let wasUsed = machine.isUsed
         let output = transition(&machine)
-        let step = Step(output: output, plan: machine.beginRendering(thread))
+        let step = Step(
+          output: output, plan: machine.beginRendering(thread),
+          use: machine.useChange(since: wasUsed))
         return (step, nil, Old(value: value, error: error, others: machine.takeReleased()))
       }
       withExtendedLifetime(old) {}
       if let step {
         if let plan = step.plan { render(plan) }
+        if let change = step.use { useChanged(change) }
         performDeferredCancellations()
         return step.output
       }
@@ -111,6 +116,12 @@ public final class OperationStore<State: OperationState>: Sendable {
   private struct Step<Output: Sendable>: Sendable {
     let output: Output
     let plan: Machine.Layers.Plan?
+    let use: StoreUse.Change?
+  }
+
+  private func useChanged(_ change: StoreUse.Change) {
+    if !change.isUsed { use.lastUse = StoreUse.Moment(context.operationClock.now()) }
+    if use.isWatched { hub.useChanged(of: OpaqueOperationStore(self), change) }
   }
 
   /// Computes what the optimistic layers show, while this thread has the store to itself.

@@ -5,6 +5,8 @@ import Synchronization
 protocol StoreHost: AnyObject, Sendable {
   /// The stores on a path, which are several if requests clash there.
   func stores(at path: OperationPath) -> [OpaqueOperationStore]
+  /// A store began to be used, or ended.
+  func useChanged(of store: OpaqueOperationStore, _ change: StoreUse.Change)
 }
 
 /// What the stores of a client have in common: the turns of their serialised runs, and which of
@@ -27,9 +29,14 @@ final class StoreHub: Sendable {
     host.withLock { $0.host = client }
   }
 
+  private var client: (any StoreHost)? { host.withLock { $0.host } }
+
   private func stores(at path: OperationPath) -> [OpaqueOperationStore] {
-    let client = host.withLock { $0.host }
-    return client?.stores(at: path) ?? []
+    client?.stores(at: path) ?? []
+  }
+
+  func useChanged(of store: OpaqueOperationStore, _ change: StoreUse.Change) {
+    client?.useChanged(of: store, change)
   }
 
   /// Whether nothing is left of any dependency.

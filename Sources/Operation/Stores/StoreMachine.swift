@@ -63,6 +63,9 @@ struct StoreMachine<State: OperationState>: DeliveryMachine {
   /// How many optimistic edits have been confirmed.
   var settlementCount = 0
 
+  /// How often the store has begun to be used, or ended.
+  private var useVersion = 0
+
   init(state: State, context: OperationContext) {
     self.state = state
     self.context = context
@@ -87,6 +90,19 @@ struct StoreMachine<State: OperationState>: DeliveryMachine {
     } else {
       tellState(state, also: handlers)
     }
+  }
+
+  /// Whether the client has to keep the store.
+  var isUsed: Bool {
+    deliveries.subscriberCount > 0 || !runs.isEmpty || (overlay?.layers.pendingCount ?? 0) > 0
+  }
+
+  /// Notes whether a transition began a use of the store, or ended it.
+  mutating func useChange(since wasUsed: Bool) -> StoreUse.Change? {
+    let isUsed = isUsed
+    guard isUsed != wasUsed else { return nil }
+    useVersion += 1
+    return StoreUse.Change(isUsed: isUsed, version: useVersion)
   }
 
   mutating func replaceState(with new: State) {

@@ -1,4 +1,5 @@
 public import FoundationEssentials
+public import ReactiveStreams
 import Synchronization
 
 /// A clock that stands still until it is told to go on, for tests and simulations.
@@ -31,6 +32,11 @@ public final class ManualClock: OperationClock {
     machine.withLock { $0.sleeperCount }
   }
 
+  /// Whether nobody waits, no timer is set, and nothing is left of those who did.
+  var hasNoTraces: Bool {
+    machine.withLock { $0.hasNoTraces }
+  }
+
   /// Waits until the clock has been advanced by `duration`, and throws `CancellationError` as soon
   /// as the task is cancelled.
   nonisolated(nonsending) public func sleep(for duration: Duration) async throws {
@@ -56,11 +62,30 @@ public final class ManualClock: OperationClock {
   nonisolated(nonsending) public func advance(by duration: Duration) async {
     machine.withLock { $0.advance(by: duration) }
     while let wake = machine.withLock({ $0.wakeNext() }) {
-      _ = await wait(wake.acknowledgement) { machine, waiter in
-        machine.awaitAcknowledgement(wake.acknowledgement, of: wake.id, waiter: waiter)
-      } started: {
-        wake.waiter.resume(returning: true)
+      switch wake {
+      case .timer(let action): action()
+      case .sleeper(let id, let sleeper, let acknowledgement):
+        _ = await wait(acknowledgement) { machine, waiter in
+          machine.awaitAcknowledgement(acknowledgement, of: id, waiter: waiter)
+        } started: {
+          sleeper.resume(returning: true)
+        }
       }
+    }
+  }
+
+  /// Calls `action` in the ``advance(by:)`` that reaches its time; it counts as no sleeper.
+  public func schedule(
+    after duration: Duration, _ action: @escaping @Sendable () -> Void
+  ) -> OperationSubscription {
+    let id = machine.withLock { machine in
+      let id = machine.makeID()
+      machine.schedule(id, after: duration, action)
+      return id
+    }
+    return OperationSubscription { [self] in
+      let removed = machine.withLock { $0.unschedule(id) }
+      withExtendedLifetime(removed) {}
     }
   }
 

@@ -1,4 +1,5 @@
 public import FoundationEssentials
+public import ReactiveStreams
 
 /// The one source of time of the library: what time it is, and how to wait.
 public protocol OperationClock: Sendable {
@@ -7,6 +8,35 @@ public protocol OperationClock: Sendable {
 
   /// Waits for `duration`, and throws `CancellationError` as soon as the task is cancelled.
   nonisolated(nonsending) func sleep(for duration: Duration) async throws
+
+  /// Calls `action` once, on any thread, when `duration` is over, unless the subscription has been
+  /// cancelled or has gone before. The default is a task that sleeps.
+  func schedule(
+    after duration: Duration, _ action: @escaping @Sendable () -> Void
+  ) -> OperationSubscription
+}
+
+extension OperationClock {
+  /// Lets a task sleep.
+  public func schedule(
+    after duration: Duration, _ action: @escaping @Sendable () -> Void
+  ) -> OperationSubscription {
+    let task = Task {
+      if await hasSlept(for: duration) { action() }
+    }
+    return OperationSubscription { task.cancel() }
+  }
+
+  /// Waits, and tells whether the task may go on.
+  nonisolated(nonsending) func hasSlept(for duration: Duration) async -> Bool {
+    guard duration > .zero else { return !Task.isCancelled }
+    do {
+      try await sleep(for: duration)
+      return !Task.isCancelled
+    } catch {
+      return false
+    }
+  }
 }
 
 /// The clock of the machine: `Date` and `Task.sleep`.

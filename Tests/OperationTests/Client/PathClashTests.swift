@@ -90,7 +90,7 @@ import Testing
       let store = OperationStore.detached(operation: request, initialState: state)
       return StoreIndex.Entry(
         store: OpaqueOperationStore(store), type: StoreIndex.RequestType(of: request),
-        requestName: name)
+        requestName: name, retention: .forever)
     }
     let first = entry(First(), QueryState(), "first")
     guard case .inserted = index.insert(first),

@@ -1,0 +1,170 @@
+import FoundationEssentials
+import ReactiveStreams
+
+/// When stores leave the client.
+///
+/// Every store that may leave has one deadline, which is never later than the time at which it may.
+/// When it has come, the store is asked when it was used last, and leaves or gets another deadline;
+/// so a use costs nothing here. Only where the number of unused stores is limited, or a store goes
+/// with its last use, do stores tell of their use.
+extension StoreIndex {
+  struct Deadline: Sendable, Comparable {
+    let date: Date
+    let path: OperationPath
+    let id: ObjectIdentifier
+
+    static func < (lhs: Deadline, rhs: Deadline) -> Bool { lhs.date < rhs.date }
+  }
+
+  /// A store whose deadline has come.
+  struct Candidate: Sendable {
+    let store: OpaqueOperationStore
+    let patience: Duration
+  }
+
+  enum Verdict: Sendable {
+    case stay(OpaqueOperationStore, until: Date)
+    /// The store leaves, unless it has been used since.
+    case leave(OpaqueOperationStore, lastUse: StoreUse.Moment)
+  }
+
+  /// A timer to set.
+  struct Wake: Sendable {
+    let date: Date
+    let generation: Int
+  }
+
+  /// Gives the timer to set, if the one that is set would be too late.
+  mutating func nextWake() -> Wake? {
+    guard let first = deadlines.first?.date, wake.map({ first < $0.date }) ?? true else {
+      return nil
+    }
+    let next = Wake(date: first, generation: (wake?.generation ?? lastGeneration) + 1)
+    wake = next
+    lastGeneration = next.generation
+    return next
+  }
+
+  /// A timer has gone off; gives the stores whose time has come, if it is the one that is set.
+  mutating func takeDue(at now: Date, generation: Int) -> [Candidate] {
+    guard wake?.generation == generation else { return [] }
+    wake = nil
+    var due: [Candidate] = []
+    while let first = deadlines.first, now.duration(since: first.date) >= .zero {
+      _ = deadlines.popFirst()
+      guard let entry = entry(first.id, at: first.path), entry.deadline == first.date,
+        let patience = entry.retention.patience
+      else { continue }
+      due.append(Candidate(store: entry.store, patience: patience))
+    }
+    return due
+  }
+
+  mutating func settle(_ verdicts: [Verdict]) -> [OpaqueOperationStore] {
+    var leaving: [OpaqueOperationStore] = []
+    for verdict in verdicts {
+      switch verdict {
+      case .stay(let store, let date): setDeadline(date, of: store)
+      case .leave(let store, let lastUse):
+        if store.use.lastUse == lastUse { leaving.append(store) }
+      }
+    }
+    return remove(leaving)
+  }
+
+  mutating func setDeadline(_ date: Date?, of store: OpaqueOperationStore) {
+    let id = ObjectIdentifier(store.base)
+    update(id, at: store.path) { $0.deadline = date }
+    if let date { deadlines.insert(Deadline(date: date, path: store.path, id: id)) }
+  }
+
+  /// Lets go of deadlines of stores that have left.
+  mutating func prune() {
+    guard deadlines.count > 2 * count + 32 || count == 0 else { return }
+    deadlines = Heap(
+      deadlines.elements.filter { entry($0.id, at: $0.path)?.deadline == $0.date })
+  }
+}
+
+extension StoreIndex {
+  /// Somebody asks for a store: the longest retention wins, and it has been used now.
+  mutating func ask(for store: OpaqueOperationStore, retention: OperationRetention?) {
+    let id = ObjectIdentifier(store.base)
+    if let retention {
+      update(id, at: store.path) {
+        $0.retention = .longest($0.retention, retention) ?? retention
+      }
+    }
+    if limit != nil { unused.touch(id) }
+  }
+
+  /// A store began to be used, or ended; gives those that leave.
+  mutating func useChanged(
+    of store: OpaqueOperationStore, _ change: StoreUse.Change
+  ) -> [OpaqueOperationStore] {
+    let id = ObjectIdentifier(store.base)
+    guard let entry = entry(id, at: store.path), change.version > entry.useVersion else {
+      return []
+    }
+    update(id, at: store.path) { $0.useVersion = change.version }
+    if change.isUsed {
+      unused.remove(id)
+      return []
+    }
+    if entry.retention.endsWithUse { return remove([store]) }
+    return noteUnused(entry, limit: limit)
+  }
+
+  /// Puts a store among the unused ones; gives those that are too many.
+  mutating func noteUnused(_ entry: Entry, limit: Int?) -> [OpaqueOperationStore] {
+    guard let limit, entry.retention.duration != nil else { return [] }
+    unused.append(ObjectIdentifier(entry.store.base), at: entry.store.path)
+    var leaving: [OpaqueOperationStore] = []
+    while unused.count > limit, let (id, path) = unused.popFirst() {
+      if let entry = self.entry(id, at: path) { leaving.append(entry.store) }
+    }
+    return remove(leaving)
+  }
+}
+
+/// The stores that nobody uses, the least recently used one first.
+struct UnusedStores: Sendable {
+  private var order = FIFO<(id: ObjectIdentifier, place: Int)>()
+  private var places: [ObjectIdentifier: (place: Int, path: OperationPath)] = [:]
+  private var nextPlace = 0
+
+  var count: Int { places.count }
+
+  mutating func append(_ id: ObjectIdentifier, at path: OperationPath) {
+    nextPlace += 1
+    places[id] = (nextPlace, path)
+    order.append((id, nextPlace))
+    if order.count > 2 * places.count + 32 { prune() }
+  }
+
+  /// Makes one of them the most recently used one.
+  mutating func touch(_ id: ObjectIdentifier) {
+    if let path = places[id]?.path { append(id, at: path) }
+  }
+
+  mutating func remove(_ id: ObjectIdentifier) {
+    places[id] = nil
+  }
+
+  mutating func popFirst() -> (ObjectIdentifier, OperationPath)? {
+    while let (id, place) = order.popFirst() {
+      guard let found = places[id], found.place == place else { continue }
+      places[id] = nil
+      return (id, found.path)
+    }
+    return nil
+  }
+
+  private mutating func prune() {
+    var kept = FIFO<(id: ObjectIdentifier, place: Int)>()
+    while let next = order.popFirst() {
+      if places[next.id]?.place == next.place { kept.append(next) }
+    }
+    order = kept
+  }
+}

@@ -1,0 +1,40 @@
+/// A collection that gives its least element first; a binary heap.
+struct Heap<Element: Comparable & Sendable>: Sendable {
+  private(set) var elements: [Element] = []
+
+  var count: Int { elements.count }
+  var first: Element? { elements.first }
+
+  init(_ elements: [Element] = []) {
+    for element in elements { insert(element) }
+  }
+
+  mutating func insert(_ element: Element) {
+    elements.append(element)
+    var child = elements.count - 1
+    while child > 0, elements[child] < elements[(child - 1) / 2] {
+      elements.swapAt(child, (child - 1) / 2)
+      child = (child - 1) / 2
+    }
+  }
+
+  mutating func popFirst() -> Element? {
+    guard let first = elements.first else { return nil }
+    let last = elements.removeLast()
+    if elements.isEmpty { return first }
+    elements[0] = last
+    var parent = 0
+    while let child = leastChild(of: parent), elements[child] < elements[parent] {
+      elements.swapAt(child, parent)
+      parent = child
+    }
+    return first
+  }
+
+  private func leastChild(of parent: Int) -> Int? {
+    let left = 2 * parent + 1
+    guard left < elements.count else { return nil }
+    let right = left + 1
+    return right < elements.count && elements[right] < elements[left] ? right : left
+  }
+}

@@ -1,0 +1,270 @@
+@testable import Operation
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct RetentionTests {
+  private let clock = ManualClock()
+
+  private func client(_ retention: OperationRetention = .unusedFor(.seconds(300)))
+    -> OperationClient
+  {
+    OperationClient(defaults: .testing, clock: clock, retention: retention)
+  }
+
+  private func query(_ id: Int = 0) -> Query<Int, any Error> {
+    Query(path: ["number", id]) { _ in id }
+  }
+
+  private func ids(in client: OperationClient) -> [Int] {
+    (0..<20).filter { client.store(with: ["number", $0]) != nil }
+  }
+
+  @Test("A store leaves five minutes after its last use, and not before")
+  func unused() async throws {
+    let client = OperationClient(defaults: .testing, clock: clock)
+    let changes = Recorder<OperationStoreChange>()
+    let watch = client.subscribe { changes.append($0) }
+    let store = client.store(for: query())
+    await clock.advance(by: .seconds(100))
+    let subscription = store.subscribe { _ in }
+    await clock.advance(by: .seconds(400))
+    #expect(client.store(with: ["number", 0]) != nil, "somebody observes it")
+    await store.settles { !$0.isLoading }
+    subscription.cancel()
+    await clock.advance(by: .seconds(299.5))
+    #expect(client.store(with: ["number", 0]) != nil)
+    #expect(changes.count == 1)
+    await clock.advance(by: .seconds(0.5))
+    #expect(client.store(with: ["number", 0]) == nil)
+    #expect(changes.count == 2)
+    #expect(clock.sleeperCount == 0)
+    withExtendedLifetime(watch) {}
+  }
+
+  @Test("Asking for a store is a use, looking it up is none")
+  func asking() async {
+    let client = client()
+    _ = client.store(for: query(1))
+    _ = client.store(for: query(2))
+    await clock.advance(by: .seconds(200))
+    _ = client.store(for: query(1))
+    _ = client.store(with: ["number", 2])
+    _ = client.stores(matching: [])
+    await clock.advance(by: .seconds(100))
+    #expect(ids(in: client) == [1])
+    await clock.advance(by: .seconds(199))
+    #expect(ids(in: client) == [1])
+    await clock.advance(by: .seconds(1))
+    #expect(ids(in: client) == [])
+  }
+
+  @Test("A run that is under way, or only scheduled, keeps its store")
+  func running() async throws {
+    let client = client()
+    let remote = Remote<Int>()
+    let store = client.store(for: remote.query(["number", 0]))
+    let run = Task { try await store.run() }
+    await remote.wait(forCalls: 1)
+    await clock.advance(by: .seconds(1_000))
+    #expect(ids(in: client) == [0])
+    remote.answer(1)
+    _ = try await run.value
+    await clock.advance(by: .seconds(299))
+    #expect(ids(in: client) == [0])
+    var task = Optional(store.runTask())
+    await clock.advance(by: .seconds(1_000))
+    #expect(ids(in: client) == [0])
+    withExtendedLifetime(task) {}
+    task = nil
+    await clock.advance(by: .seconds(300))
+    #expect(ids(in: client) == [])
+  }
+
+  @Test("An optimistic edit whose work is under way keeps its store")
+  func optimistic() async {
+    let client = client(.unusedFor(.seconds(10)))
+    let store = client.store(for: query())
+    await store.optimistically {
+      $0 = 1
+    } while: {
+      await clock.advance(by: .seconds(1_000))
+      #expect(ids(in: client) == [0])
+    }
+    await clock.advance(by: .seconds(10))
+    #expect(ids(in: client) == [])
+  }
+
+  @Test("A store that left and is asked for again begins anew, and who holds the old one goes on")
+  func anew() async throws {
+    let client = client()
+    let old = client.store(for: query(3))
+    try await old.run()
+    await clock.advance(by: .seconds(300))
+    let new = client.store(for: query(3))
+    #expect(new !== old)
+    #expect(new.currentValue == nil)
+    #expect(old.currentValue == 3)
+    #expect(try await old.run() == 3)
+    #expect(ids(in: client) == [3])
+  }
+
+  @Test("With whileUsed a store leaves with its last use; one that was never used stays a minute")
+  func whileUsed() async throws {
+    let client = client(.whileUsed)
+    try await client.fetch(query(1))
+    #expect(ids(in: client) == [])
+    let store = client.store(for: query(2))
+    let subscriptions = [store.subscribe { _ in }, store.subscribe { _ in }]
+    subscriptions[0].cancel()
+    await store.settles { !$0.isLoading }
+    #expect(ids(in: client) == [2])
+    subscriptions[1].cancel()
+    #expect(ids(in: client) == [])
+    _ = client.store(for: query(4))
+    await clock.advance(by: .seconds(59))
+    #expect(ids(in: client) == [4])
+    await clock.advance(by: .seconds(1))
+    #expect(ids(in: client) == [])
+  }
+
+  @Test("With forever a store stays until it is cleared")
+  func forever() async {
+    let client = client(.forever)
+    _ = client.store(for: query(1))
+    await clock.advance(by: .seconds(1_000_000))
+    #expect(ids(in: client) == [1])
+    client.clearStores()
+    #expect(ids(in: client) == [])
+  }
+
+  @Test("The retention of a request replaces that of the client, and the longest one wins")
+  func longest() async {
+    let client = client(.unusedFor(.seconds(50)))
+    _ = client.store(for: query(1).retained(.unusedFor(.seconds(10))))
+    _ = client.store(for: query(2).retained(.unusedFor(.seconds(10))).neverStale())
+    _ = client.store(for: query(2).retained(.unusedFor(.seconds(100))))
+    _ = client.store(for: query(2).retained(.unusedFor(.seconds(20))))
+    _ = client.store(for: query(3).retained(.unusedFor(.seconds(10))))
+    _ = client.store(for: query(3))
+    _ = client.store(for: query(4).retained(.forever))
+    await clock.advance(by: .seconds(10))
+    #expect(ids(in: client) == [2, 3, 4])
+    await clock.advance(by: .seconds(40))
+    #expect(ids(in: client) == [2, 4])
+    await clock.advance(by: .seconds(50))
+    #expect(ids(in: client) == [4])
+  }
+
+  @Test("Of more unused stores than the limit the least recently used ones leave")
+  func limit() async throws {
+    let bounded = OperationClient(
+      defaults: .testing, clock: clock, retention: .unusedFor(.seconds(300)).limited(to: 3))
+    for id in 1...3 { try await bounded.fetch(query(id)) }
+    let store = bounded.store(for: query(1))
+    try await bounded.fetch(query(4))
+    #expect(ids(in: bounded) == [1, 3, 4], "asking for 1 was a use of it")
+    let subscription = store.subscribe { _ in }
+    await store.settles { !$0.isLoading }
+    for id in 5...9 { try await bounded.fetch(query(id)) }
+    #expect(ids(in: bounded) == [1, 7, 8, 9], "a used one does not count")
+    subscription.cancel()
+    #expect(ids(in: bounded) == [1, 8, 9])
+    _ = bounded.store(for: query(10).retained(.forever))
+    try await bounded.fetch(query(11))
+    try await bounded.fetch(query(12))
+    #expect(ids(in: bounded) == [1, 10, 11, 12], "one that is retained for ever does not count")
+    await clock.advance(by: .seconds(300))
+    #expect(ids(in: bounded) == [10])
+  }
+
+  @Test("Of two requests that clash on a path each leaves by itself")
+  func clash() async throws {
+    let client = client()
+    let mutation = Mutation<Int, Int>(path: ["number", 0]) { number, _ in number }
+    _ = await issues {
+      let query = client.store(for: query())
+      let subscription = query.subscribe { _ in }
+      _ = client.store(for: mutation)
+      await query.settles { !$0.isLoading }
+      await clock.advance(by: .seconds(300))
+      #expect(client.stores(matching: []).count == 1)
+      #expect(client.store(with: ["number", 0])?.isOpaque(of: query) == true)
+      subscription.cancel()
+    }
+    await clock.advance(by: .seconds(300))
+    #expect(client.stores(matching: []).isEmpty)
+  }
+
+  @Test("Many stores with random uses leave when a plain list of last uses says so")
+  func randomUses() async throws {
+    for seed in 0..<200 as Range<UInt64> {
+      var random = SplitMix(seed: seed)
+      let clock = ManualClock()
+      let client = OperationClient(
+        defaults: .testing, clock: clock, retention: .unusedFor(.seconds(20)))
+      var now = 0
+      var lastUses: [Int: Int] = [:]
+      var held: [Int: OperationSubscription] = [:]
+      for _ in 0..<40 {
+        let id = Int.random(in: 0..<6, using: &random)
+        switch Int.random(in: 0..<5, using: &random) {
+        case 0:
+          _ = client.store(for: query(id).neverStale())
+          lastUses[id] = now
+        case 1:
+          let store = client.store(for: query(id).neverStale())
+          store.currentValue = 1
+          held[id]?.cancel()
+          held[id] = store.subscribe { _ in }
+          lastUses[id] = now
+        case 2:
+          if let subscription = held.removeValue(forKey: id) {
+            subscription.cancel()
+            lastUses[id] = now
+          }
+        default:
+          let seconds = Int.random(in: 1...15, using: &random)
+          now += seconds
+          await clock.advance(by: .seconds(seconds))
+        }
+        lastUses = lastUses.filter { held[$0.key] != nil || now - $0.value < 20 }
+        #expect(Set(ids(in: client)) == Set(lastUses.keys), "seed \(seed) at \(now)")
+      }
+    }
+  }
+
+  @Test("When all have left, nothing of them is left: no node, no deadline, no store")
+  func nothingLeft() async throws {
+    let live = LiveCount()
+    let client = client()
+    for id in 0..<100 {
+      let probe = live.makeProbe()
+      let query = Query<Int, any Error>(path: ["probe", id, "leaf"]) { _ in
+        withExtendedLifetime(probe) { id }
+      }
+      try await client.fetch(query)
+    }
+    #expect(live.value == 100)
+    await clock.advance(by: .seconds(300))
+    #expect(live.value == 0)
+    #expect(client.read { ($0.nodeCount, $0.deadlines.count) } == (0, 0))
+  }
+
+  @Test("A client that is gone leaves no timer behind")
+  func timerGoes() async {
+    do {
+      let client = client()
+      _ = client.store(for: query())
+      withExtendedLifetime(client) {}
+    }
+    #expect(clock.hasNoTraces)
+  }
+
+  @Test("A time or a number below zero is reported, and taken as zero")
+  func badInput() async throws {
+    let (issues, _) = await issues { () async in
+      #expect(OperationRetention.unusedFor(.seconds(-1)) == .whileUsed)
+      #expect(OperationRetention.forever.limited(to: -1) == .forever.limited(to: 0))
+    }
+    #expect(issues.map(\.kind) == [.invalidValue, .invalidValue])
+  }
+}
