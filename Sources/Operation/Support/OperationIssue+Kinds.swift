@@ -11,4 +11,6 @@ extension OperationIssue.Kind {
   public static let lateYield = Self(rawValue: "late yield")
   /// A rule was given a state of another type than the one it was made for.
   public static let stateMismatch = Self(rawValue: "state mismatch")
+  /// The system does not say whether there is a connection.
+  public static let unobservableNetwork = Self(rawValue: "unobservable network")
 }
