@@ -13,16 +13,7 @@ import Testing
     return isThere
   }()
 
-  /// How many netlink sockets the process has.
-  private func socketCount() -> Int {
-    let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
-    return names.compactMap { Int32($0) }.filter { descriptor in
-      var address = sockaddr()
-      var length = socklen_t(MemoryLayout<sockaddr>.size)
-      return getsockname(descriptor, &address, &length) == 0
-        && Int32(address.sa_family) == AF_NETLINK
-    }.count
-  }
+  private let ledger = SocketLedger()
 
   private func threadCount() -> Int {
     (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/task"))?.count ?? 0
@@ -31,7 +22,9 @@ import Testing
   // MARK: In a network of its own
 
   private func observer(of namespace: NetworkNamespace) -> NetlinkNetworkObserver {
-    NetlinkNetworkObserver { namespace.perform { NetlinkSocket.open() } }
+    NetlinkNetworkObserver { [ledger] in
+      ledger.record(namespace.perform { NetlinkSocket.open() })
+    }
   }
 
   @Test(
@@ -93,22 +86,23 @@ import Testing
   func reads() async throws {
     let namespace = try NetworkNamespace()
     let observer = observer(of: namespace)
-    let before = socketCount()
     #expect(observer.currentStatus == .disconnected)
     try makeWay(in: namespace)
     #expect(observer.currentStatus == .connected)
-    #expect(socketCount() == before)
+    #expect(ledger.openCount == 0)
     for _ in 0..<3 {
       try namespace.set(NetworkNamespace.peer, up: false)
+      // The kernel takes its time to see that the cable is out.
+      #expect(await eventually { observer.currentStatus == .disconnected })
       let log = EventLog<Status>()
       let subscription = observer.subscribe { log.append($0) }
       #expect(observer.currentStatus == .disconnected)
-      #expect(socketCount() == before + 1)
+      #expect(ledger.openCount == 1)
       try namespace.set(NetworkNamespace.peer, up: true)
       await log.wait(for: 1)
       #expect(log.values == [.connected])
       subscription.cancel()
-      #expect(await eventually { socketCount() == before })
+      #expect(await eventually { ledger.openCount == 0 })
     }
     try namespace.removePair()
     #expect(observer.currentStatus == .disconnected)
@@ -121,7 +115,6 @@ import Testing
     let namespace = try NetworkNamespace()
     try makeWay(in: namespace)
     let observer = observer(of: namespace)
-    let before = socketCount()
     let log = EventLog<String>()
     let held = Monitor<OperationSubscription?>(nil)
     /// Hears of one change, and leaves the next one to another subscription.
@@ -139,10 +132,9 @@ import Testing
         let status: Status = generation % 2 == 0 ? .connected : .disconnected
         try namespace.set(NetworkNamespace.peer, up: status == .connected)
         await log.wait(for: generation)
-        // The last handler has left nobody behind, so that its read asks the kernel.
         #expect(log.values.last == "\(generation) \(status) \(status)")
       }
-      #expect(await eventually { socketCount() == before })
+      #expect(await eventually { ledger.openCount == 0 })
     }
     try namespace.removePair()
   }
@@ -154,7 +146,6 @@ import Testing
     let namespace = try NetworkNamespace()
     try makeWay(in: namespace)
     let observer = observer(of: namespace)
-    let before = socketCount()
     let logs = (0..<2).map { _ in EventLog<Status>() }
     let staying = logs.map { log in observer.subscribe { log.append($0) } }
     try await withWatchdog({ "\(logs.map(\.values))" }) {
@@ -176,7 +167,7 @@ import Testing
       #expect(status == (index % 2 == 0 ? .disconnected : .connected))
     }
     for subscription in staying { subscription.cancel() }
-    #expect(await eventually { socketCount() == before })
+    #expect(await eventually { ledger.openCount == 0 })
     try namespace.removePair()
   }
 
@@ -186,11 +177,11 @@ import Testing
     "Ten thousand subscriptions leave no descriptor, no thread and no object behind",
     .enabled(if: hasNetlink, "netlink sockets are not permitted here"))
   func leavesNothing() async {
-    let (sockets, threads) = (socketCount(), threadCount())
+    let threads = threadCount()
     let handlers = LiveCount()
     weak var gone: NetlinkNetworkObserver?
     do {
-      let observer = NetlinkNetworkObserver()
+      let observer = NetlinkNetworkObserver { [ledger] in ledger.record(NetlinkSocket.open()) }
       gone = observer
       @Sendable func subscribe() -> OperationSubscription {
         let probe = handlers.makeProbe()
@@ -205,30 +196,21 @@ import Testing
       #expect(handlers.value == 0)
     }
     #expect(await eventually { gone == nil })
-    #expect(await eventually { socketCount() <= sockets })
+    #expect(await eventually { ledger.openCount == 0 })
     // The runtime keeps some for its queues.
     #expect(threadCount() < threads + 100)
   }
 
   @Test(
-    "A socket that is opened and closed a thousand times is closed a thousand times",
+    "Each time the last subscriber goes, its socket is closed",
     .enabled(if: hasNetlink, "netlink sockets are not permitted here"))
   func closes() async {
-    let sockets = socketCount()
-    let opened = Counter()
-    let observer = NetlinkNetworkObserver {
-      opened.increment()
-      return NetlinkSocket.open()
-    }
-    for _ in 0..<1000 {
-      let count = opened.value
+    let observer = NetlinkNetworkObserver { [ledger] in ledger.record(NetlinkSocket.open()) }
+    for count in 1...300 {
       observer.subscribe { _ in }.cancel()
-      // The socket of before may have been open still.
-      if opened.value == count { await Task.yield() }
-      _ = await eventually { socketCount() <= sockets + 1 }
+      #expect(await eventually { ledger.openCount == 0 })
+      #expect(ledger.madeCount == count)
     }
-    #expect(opened.value > 10)
-    #expect(await eventually { socketCount() <= sockets })
   }
 
   @Test("Where there is no socket, that is reported once, and counts as a connection")

@@ -77,6 +77,33 @@ final class NetworkNamespace: Sendable {
   }
 }
 
+/// Which sockets were made, and are open still.
+final class SocketLedger: Sendable {
+  private let made = Monitor<[ino_t]>([])
+
+  /// How many there were.
+  var madeCount: Int { made.value.count }
+
+  /// How many of them the process has open.
+  var openCount: Int {
+    let made = Set(made.value)
+    let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
+    return names.compactMap { Int32($0).flatMap(Self.socket) }.filter(made.contains).count
+  }
+
+  func record(_ descriptor: Int32) -> Int32 {
+    if let socket = Self.socket(of: descriptor) { made.update { $0.append(socket) } }
+    return descriptor
+  }
+
+  /// What tells one socket from all others, unlike its descriptor.
+  private static func socket(of descriptor: Int32) -> ino_t? {
+    var status = stat()
+    guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFSOCK else { return nil }
+    return status.st_ino
+  }
+}
+
 /// The work of one thread, in its order.
 private final class Jobs: Sendable {
   private let queue = Mutex<(jobs: [@Sendable () -> Void], isOver: Bool)>(([], false))
