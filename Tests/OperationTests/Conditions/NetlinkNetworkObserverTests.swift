@@ -71,13 +71,16 @@ import Testing
     subscription.cancel()
   }
 
-  /// An interface with a default route; the cable decides.
-  private func makeWay(in namespace: NetworkNamespace) throws {
+  /// An interface with a default route; the cable decides, which the kernel takes its time to see.
+  private func makeWay(
+    in namespace: NetworkNamespace, for observer: NetlinkNetworkObserver
+  ) async throws {
     try namespace.makePair()
     try namespace.set(NetworkNamespace.peer, up: true)
     try namespace.set(NetworkNamespace.interface, up: true)
     try namespace.setAddress(true)
     try namespace.setDefaultRoute(true)
+    #expect(await eventually { observer.currentStatus == .connected })
   }
 
   @Test(
@@ -87,12 +90,10 @@ import Testing
     let namespace = try NetworkNamespace()
     let observer = observer(of: namespace)
     #expect(observer.currentStatus == .disconnected)
-    try makeWay(in: namespace)
-    #expect(observer.currentStatus == .connected)
+    try await makeWay(in: namespace, for: observer)
     #expect(ledger.openCount == 0)
     for _ in 0..<3 {
       try namespace.set(NetworkNamespace.peer, up: false)
-      // The kernel takes its time to see that the cable is out.
       #expect(await eventually { observer.currentStatus == .disconnected })
       let log = EventLog<Status>()
       let subscription = observer.subscribe { log.append($0) }
@@ -113,8 +114,8 @@ import Testing
     .enabled(if: NetworkNamespace.isPermitted, "network namespaces are not permitted here"))
   func reenters() async throws {
     let namespace = try NetworkNamespace()
-    try makeWay(in: namespace)
     let observer = observer(of: namespace)
+    try await makeWay(in: namespace, for: observer)
     let log = EventLog<String>()
     let held = Monitor<OperationSubscription?>(nil)
     /// Hears of one change, and leaves the next one to another subscription.
@@ -144,8 +145,8 @@ import Testing
     .enabled(if: NetworkNamespace.isPermitted, "network namespaces are not permitted here"))
   func storm() async throws {
     let namespace = try NetworkNamespace()
-    try makeWay(in: namespace)
     let observer = observer(of: namespace)
+    try await makeWay(in: namespace, for: observer)
     let logs = (0..<2).map { _ in EventLog<Status>() }
     let staying = logs.map { log in observer.subscribe { log.append($0) } }
     try await withWatchdog({ "\(logs.map(\.values))" }) {
