@@ -16,6 +16,9 @@ public struct OperationDefaults: Sendable {
   public var runsAutomatically: Bool
   /// How many retries a mutation makes.
   public var mutationRetryLimit: Int
+  /// Who knows whether there is a connection; `nil` leaves it to the client's context, and so to the
+  /// system.
+  public var networkObserver: (any NetworkObserver)?
   /// Changes the context of a new store, after the other defaults and before its request.
   public var setup: @Sendable (inout OperationContext, OperationKind) -> Void
 
@@ -27,6 +30,7 @@ public struct OperationDefaults: Sendable {
     isDeduplicated: Bool = true,
     runsAutomatically: Bool = true,
     mutationRetryLimit: Int = 0,
+    networkObserver: (any NetworkObserver)? = nil,
     setup: @escaping @Sendable (inout OperationContext, OperationKind) -> Void = { _, _ in }
   ) {
     self.retryLimit = retryLimit
@@ -34,6 +38,7 @@ public struct OperationDefaults: Sendable {
     self.isDeduplicated = isDeduplicated
     self.runsAutomatically = runsAutomatically
     self.mutationRetryLimit = mutationRetryLimit
+    self.networkObserver = networkObserver
     self.setup = setup
   }
 
@@ -59,6 +64,7 @@ public struct OperationDefaults: Sendable {
       values.runsAutomatically = false
     }
     context.settings.values = values
+    if let networkObserver { context.networkObserver = networkObserver }
     setup(&context, kind)
     return context
   }

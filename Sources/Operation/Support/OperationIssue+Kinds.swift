@@ -13,4 +13,6 @@ extension OperationIssue.Kind {
   public static let stateMismatch = Self(rawValue: "state mismatch")
   /// Requests read each other in a circle, and one of them has a failure that cannot say so.
   public static let dependencyCycle = Self(rawValue: "dependency cycle")
+  /// The system does not say whether there is a connection.
+  public static let unobservableNetwork = Self(rawValue: "unobservable network")
 }
