@@ -16,6 +16,10 @@ public struct OperationDefaults: Sendable {
   public var runsAutomatically: Bool
   /// How many retries a mutation makes.
   public var mutationRetryLimit: Int
+  /// Knows whether the program is in the foreground; `nil` stands for that of the system.
+  public var applicationActivityObserver: (any ApplicationActivityObserver)?
+  /// Tells of memory running short; `nil` stands for that of the system.
+  public var memoryPressureSource: (any MemoryPressureSource)?
   /// Changes the context of a new store, after the other defaults and before its request.
   public var setup: @Sendable (inout OperationContext, OperationKind) -> Void
 
@@ -27,6 +31,8 @@ public struct OperationDefaults: Sendable {
     isDeduplicated: Bool = true,
     runsAutomatically: Bool = true,
     mutationRetryLimit: Int = 0,
+    applicationActivityObserver: (any ApplicationActivityObserver)? = nil,
+    memoryPressureSource: (any MemoryPressureSource)? = nil,
     setup: @escaping @Sendable (inout OperationContext, OperationKind) -> Void = { _, _ in }
   ) {
     self.retryLimit = retryLimit
@@ -34,6 +40,8 @@ public struct OperationDefaults: Sendable {
     self.isDeduplicated = isDeduplicated
     self.runsAutomatically = runsAutomatically
     self.mutationRetryLimit = mutationRetryLimit
+    self.applicationActivityObserver = applicationActivityObserver
+    self.memoryPressureSource = memoryPressureSource
     self.setup = setup
   }
 
@@ -59,6 +67,8 @@ public struct OperationDefaults: Sendable {
       values.runsAutomatically = false
     }
     context.settings.values = values
+    if let observer = applicationActivityObserver { context.applicationActivityObserver = observer }
+    if let source = memoryPressureSource { context.memoryPressureSource = source }
     setup(&context, kind)
     return context
   }

@@ -11,4 +11,6 @@ extension OperationIssue.Kind {
   public static let lateYield = Self(rawValue: "late yield")
   /// A rule was given a state of another type than the one it was made for.
   public static let stateMismatch = Self(rawValue: "state mismatch")
+  /// Something of the system that was to be watched cannot be.
+  public static let unavailableSource = Self(rawValue: "unavailable source")
 }
