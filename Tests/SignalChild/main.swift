@@ -1,5 +1,6 @@
 import Glibc
 import Operation
+import Synchronization
 
 /// What the tests of the signals of the terminal stop and continue. It writes a line for every
 /// change of activity, ends its subscription when it reads a byte, says what handles the signals
@@ -55,6 +56,29 @@ func leave(_ cycles: Int, _ name: String, _ subscribe: () -> OperationSubscripti
   say("\(name): \(count("/proc/self/fd") - descriptors) descriptors, threads: \(isThreadLeft)")
 }
 
+/// Opens a terminal and starts a job behind it; hands the terminal over for every `SIGUSR1`, and
+/// takes it back for every `SIGUSR2`, as a shell does with a job that runs.
+func beShell(on path: String) -> Never {
+  let terminal = open(path, O_RDWR)
+  signal(SIGTTOU, SIG_IGN)
+  var (signals, attributes) = (sigset_t(), posix_spawnattr_t())
+  sigemptyset(&signals)
+  posix_spawnattr_init(&attributes)
+  posix_spawnattr_setsigmask(&attributes, &signals)
+  posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK))
+  for number in [SIGUSR1, SIGUSR2] { sigaddset(&signals, number) }
+  sigprocmask(SIG_BLOCK, &signals, nil)
+  var words = [strdup(CommandLine.arguments[0]), strdup("plain"), nil]
+  var job = pid_t()
+  posix_spawn(&job, CommandLine.arguments[0], nil, &attributes, &words, environ)
+  say("\(job)")
+  while true {
+    var number: Int32 = 0
+    sigwait(&signals, &number)
+    say("\(tcsetpgrp(terminal, number == SIGUSR1 ? job : getpgrp()))")
+  }
+}
+
 let observer = TerminalActivityObserver.shared
 let mode = CommandLine.arguments.dropFirst().first
 switch mode {
@@ -69,9 +93,28 @@ case "cycles":
   leave(10_000, "pressure beside another") { source.subscribe { _ in } }
   subscription.cancel()
   exit(0)
+case "shell": beShell(on: CommandLine.arguments[2])
 case "own": installOwnHandlers()
 case "ignoring": signal(SIGTSTP, SIG_IGN)
 default: break
+}
+
+/// Listens to one change, and then anew.
+func listenOnce() {
+  let subscription = Mutex(OperationSubscription.empty)
+  let new = observer.subscribe { activity in
+    say("\(activity)")
+    subscription.withLock { $0 }.cancel()
+    listenOnce()
+  }
+  subscription.withLock { $0 = new }
+  say("listening")
+}
+
+if mode == "anew" {
+  listenOnce()
+  waitForInput()
+  exit(0)
 }
 
 let before = [disposition(of: SIGTSTP), disposition(of: SIGCONT)]

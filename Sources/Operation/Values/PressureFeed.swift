@@ -93,13 +93,25 @@ struct PressureTriggers: Sendable {
     ("some 200000 2000000", .warning), ("full 200000 2000000", .critical),
   ]
 
-  private var descriptors: [Int32] = []
+  private let descriptors: [Int32]
   /// A pair that is connected: what is done to the second wakes who waits for the first.
-  private var end: [Int32] = [-1, -1]
+  private let end: [Int32]
+
+  /// Takes over descriptors that become urgent with each pressure.
+  init(_ descriptors: [Int32]) throws(SystemError) {
+    var end: [Int32] = [-1, -1]
+    let kind = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
+    let result = socketpair(AF_UNIX, kind, 0, &end)
+    let error = errno
+    (self.descriptors, self.end) = (descriptors, end)
+    guard result == 0 else {
+      close()
+      throw SystemError(code: error)
+    }
+  }
 
   init(file: String) throws(SystemError) {
-    let kind = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
-    guard socketpair(AF_UNIX, kind, 0, &end) == 0 else { throw SystemError(code: errno) }
+    var descriptors: [Int32] = []
     for trigger in Self.triggers {
       let descriptor = open(file, O_RDWR | O_NONBLOCK | O_CLOEXEC)
       if descriptor >= 0 { descriptors.append(descriptor) }
@@ -107,10 +119,11 @@ struct PressureTriggers: Sendable {
       let text = Array(trigger.text.utf8CString)
       guard descriptor >= 0, write(descriptor, text, text.count) > 0 else {
         let error = SystemError(code: errno)
-        close()
+        for descriptor in descriptors { Glibc.close(descriptor) }
         throw error
       }
     }
+    try self.init(descriptors)
   }
 
   /// Calls `body` whenever there is pressure, until the end of the wait.
@@ -136,6 +149,6 @@ struct PressureTriggers: Sendable {
   }
 
   func close() {
-    for descriptor in descriptors + end { Glibc.close(descriptor) }
+    for descriptor in descriptors + end where descriptor >= 0 { Glibc.close(descriptor) }
   }
 }

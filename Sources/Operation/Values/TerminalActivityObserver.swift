@@ -35,8 +35,9 @@ public final class TerminalActivityObserver: ApplicationActivityObserver {
     activity.subscribe(handler)
   }
 
-  /// Where a program is that runs.
-  static func measured() -> ApplicationActivity {
+  /// Where the program is, when the signals have left this note.
+  static func measured(_ note: TerminalNote = TerminalSignals.note) -> ApplicationActivity {
+    guard note.isRunning else { return .background }
     let terminal = open("/dev/tty", O_RDONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC)
     guard terminal >= 0 else { return .foreground }
     defer { close(terminal) }

@@ -20,9 +20,15 @@ enum TerminalSignals {
   }
 
   private struct Memory {
-    var bell = sem_t()
-    var stop = Taken(number: SIGTSTP, handler: handleStop)
-    var resume = Taken(number: SIGCONT, handler: handleContinue)
+    let bell = UnsafeMutablePointer<sem_t>.allocate(capacity: 1)
+    let stop = UnsafeMutablePointer<Taken>.allocate(capacity: 1)
+    let resume = UnsafeMutablePointer<Taken>.allocate(capacity: 1)
+
+    init() {
+      sem_init(bell, 0, 0)
+      stop.initialize(to: Taken(number: SIGTSTP, handler: handleStop))
+      resume.initialize(to: Taken(number: SIGCONT, handler: handleContinue))
+    }
   }
 
   private struct Shared: ~Copyable, Sendable {
@@ -33,40 +39,34 @@ enum TerminalSignals {
 
   private static let shared = Shared()
   // Read by signal handlers, which can take no lock, and written before they are installed.
-  nonisolated(unsafe) private static let memory: UnsafeMutablePointer<Memory> = {
-    let memory = UnsafeMutablePointer<Memory>.allocate(capacity: 1)
-    memory.initialize(to: Memory())
-    sem_init(&memory.pointee.bell, 0, 0)
-    return memory
-  }()
+  nonisolated(unsafe) private static let memory = Memory()
 
   static var note: TerminalNote { TerminalNote(rawValue: shared.note.load(ordering: .acquiring)) }
 
   /// Installs the handlers, where the program lets it; called by one thread at a time.
   static func take() {
     shared.isWatched.store(true, ordering: .sequentiallyConsistent)
-    install(&memory.pointee.resume)
-    install(&memory.pointee.stop)
+    install(memory.resume)
+    install(memory.stop)
   }
 
   /// Removes the handlers that are still in their places.
   static func putBack() {
     shared.isWatched.store(false, ordering: .sequentiallyConsistent)
-    remove(&memory.pointee.stop)
-    remove(&memory.pointee.resume)
+    remove(memory.stop)
+    remove(memory.resume)
   }
 
   static func ring() {
-    sem_post(&memory.pointee.bell)
+    sem_post(memory.bell)
   }
 
-  /// Waits for the bell, and tells whether it rang, or a signal came in.
-  static func wait(forASecond isTimed: Bool) -> Bool {
-    guard isTimed else { return sem_wait(&memory.pointee.bell) == 0 }
+  /// Waits for the bell, or for a second only.
+  static func wait(forASecond isTimed: Bool) {
     var end = timespec()
     clock_gettime(CLOCK_REALTIME, &end)
     end.tv_sec += 1
-    return sem_timedwait(&memory.pointee.bell, &end) == 0 || errno != ETIMEDOUT
+    _ = isTimed ? sem_timedwait(memory.bell, &end) : sem_wait(memory.bell)
   }
 
   /// Lets the program stop: everybody has been told.
@@ -76,27 +76,28 @@ enum TerminalSignals {
 }
 
 extension TerminalSignals {
-  private static func install(_ taken: inout Taken) {
+  private static func install(_ taken: UnsafeMutablePointer<Taken>) {
+    let number = taken.pointee.number
     var present = sigaction()
-    sigaction(taken.number, nil, &present)
+    sigaction(number, nil, &present)
     let isDefault = present.isDefault
     // Over a handler that may call this one, this one would call itself.
-    guard isDefault || (taken.number == SIGCONT && !taken.isInstalled && !present.isIgnored)
+    guard isDefault || (number == SIGCONT && !taken.pointee.isInstalled && !present.isIgnored)
     else { return }
-    taken.previous = present
-    taken.isInstalled = true
+    taken.pointee.previous = present
+    taken.pointee.isInstalled = true
     if isDefault { present.sa_flags = SA_RESTART | SA_ONSTACK }
     present.sa_flags |= SA_SIGINFO
-    present.__sigaction_handler.sa_sigaction = taken.handler
-    sigaction(taken.number, &present, nil)
+    present.__sigaction_handler.sa_sigaction = taken.pointee.handler
+    sigaction(number, &present, nil)
   }
 
-  private static func remove(_ taken: inout Taken) {
+  private static func remove(_ taken: UnsafeMutablePointer<Taken>) {
     var present = sigaction()
-    sigaction(taken.number, nil, &present)
-    guard present.isHandled(by: taken.handler) else { return }
-    sigaction(taken.number, &taken.previous, nil)
-    taken.isInstalled = false
+    sigaction(taken.pointee.number, nil, &present)
+    guard present.isHandled(by: taken.pointee.handler) else { return }
+    sigaction(taken.pointee.number, &taken.pointee.previous, nil)
+    taken.pointee.isInstalled = false
   }
 
   private static func change(_ change: (inout TerminalNote) -> Void) -> TerminalNote {
@@ -115,7 +116,7 @@ extension TerminalSignals {
     let error = errno
     _ = change { $0.continued() }
     ring()
-    let previous = memory.pointee.resume.previous
+    let previous = memory.resume.pointee.previous
     if previous.sa_flags & SA_SIGINFO != 0 {
       previous.__sigaction_handler.sa_sigaction?(number, info, context)
     } else if !previous.isDefault {

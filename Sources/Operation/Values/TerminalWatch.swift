@@ -40,9 +40,9 @@ final class TerminalWatch: Sendable {
   private func run(from start: TerminalNote) {
     var reader = TerminalNoteReader(start: start, activity: TerminalActivityObserver.measured())
     while !isOver.load(ordering: .acquiring) {
-      let isRung = TerminalSignals.wait(forASecond: reader.activity == .background)
+      TerminalSignals.wait(forASecond: reader.activity == .background)
       let note = TerminalSignals.note
-      let changes = reader.read(note, isRung: isRung, measured: TerminalActivityObserver.measured)
+      let changes = reader.read(note, measured: TerminalActivityObserver.measured(note))
       // On a queue: this thread is waited for by those who cancel, who may hold up a handler.
       Self.queue.async { [tell] in
         for change in changes { tell(change) }
@@ -95,16 +95,12 @@ struct TerminalNoteReader: Sendable {
   }
 
   /// Gives the activities that follow each other since the last look.
-  ///
-  /// - Parameter isRung: Whether a signal was the reason to look, and not that a second is over.
   mutating func read(
-    _ note: TerminalNote, isRung: Bool, measured: () -> ApplicationActivity
+    _ note: TerminalNote, measured: ApplicationActivity
   ) -> [ApplicationActivity] {
-    var activities: [ApplicationActivity] = []
-    if note.stopCount != stopCount { activities.append(.background) }
-    if note.isRunning || !isRung { activities.append(measured()) }
+    let isStopped = note.stopCount != stopCount && measured != .background
     stopCount = note.stopCount
-    activity = activities.last ?? activity
-    return activities
+    activity = measured
+    return isStopped ? [.background, measured] : [measured]
   }
 }

@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import Operation
 import Testing
 
@@ -42,6 +43,37 @@ import Testing
       }
     }.issues
     #expect(reports == [])
+  }
+
+  @Test("A descriptor that becomes urgent tells its pressure, until the wait is ended")
+  func urgent() async throws {
+    // Bytes out of band make a socket urgent, as a pressure does with its trigger.
+    var (warning, critical) = ([Int32](repeating: -1, count: 2), [Int32](repeating: -1, count: 2))
+    let kind = Int32(SOCK_STREAM.rawValue)
+    try #require(socketpair(AF_UNIX, kind, 0, &warning) == 0)
+    try #require(socketpair(AF_UNIX, kind, 0, &critical) == 0)
+    let pairs = [warning, critical]
+    let triggers = try PressureTriggers([warning[0], critical[0]])
+    let log = Recorder<MemoryPressure>()
+    let waiting = Task {
+      await onThreads(1) { _ in
+        triggers.wait { pressure in
+          var byte: UInt8 = 0
+          _ = recv(pairs[pressure.rawValue][0], &byte, 1, Int32(MSG_OOB))
+          log.append(pressure)
+        }
+      }
+    }
+    let sent: [MemoryPressure] = [.warning, .critical, .critical, .warning]
+    for (index, pressure) in sent.enumerated() {
+      try #require(send(pairs[pressure.rawValue][1], "!", 1, Int32(MSG_OOB)) == 1)
+      await log.wait(forCount: index + 1)
+    }
+    triggers.endWait()
+    await waiting.value
+    #expect(log.all == sent)
+    triggers.close()
+    for descriptor in [warning[1], critical[1]] { close(descriptor) }
   }
 
   @Test(

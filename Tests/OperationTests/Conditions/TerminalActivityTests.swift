@@ -123,4 +123,48 @@ struct TerminalActivityTests {
     let round = ["background background", "foreground foreground"]
     #expect(lines == ["foreground", "ready"] + round + round + ["as before"])
   }
+
+  @Test("A handler may cancel itself, the last there is, and subscribe anew, before the stop, too")
+  func anew() async throws {
+    let lines = try await SignalChildProcess.run(["anew"]) { child in
+      var lines = try child.lines(1)
+      for _ in 0..<3 {
+        child.send(SIGTSTP)
+        guard child.waitUntilStopped() == SIGTSTP else { break }
+        child.send(SIGCONT)
+        lines += try child.lines(4)
+      }
+      return lines
+    }
+    let round = ["background", "listening", "foreground", "listening"]
+    #expect(lines == ["listening"] + round + round + round)
+  }
+
+  @Test("A program that runs behind another one in its terminal is in the background")
+  func behind() async throws {
+    let terminal = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC)
+    defer { close(terminal) }
+    // Unlocks it and asks for its number: TIOCSPTLCK, TIOCGPTN.
+    var (isLocked, number): (Int32, Int32) = (0, 0)
+    try #require(ioctl(terminal, 0x4004_5431, &isLocked) == 0)
+    try #require(ioctl(terminal, 0x8004_5430, &number) == 0)
+    let path = "/dev/pts/\(number)"
+    let lines = try await SignalChildProcess.run(["shell", path], isOrphaned: true) { shell in
+      let job = try #require(pid_t(shell.line() ?? ""))
+      var lines = try shell.lines(2)
+      shell.send(SIGUSR1)
+      lines += Set(try shell.lines(2)).sorted()
+      kill(job, SIGTSTP)
+      lines += try shell.lines(1)
+      shell.send(SIGUSR2)
+      lines += try shell.lines(1)
+      kill(job, SIGCONT)
+      shell.send(SIGUSR1)
+      lines += Set(try shell.lines(2)).sorted()
+      return lines
+    }
+    let handedOver = ["0", "foreground foreground"]
+    let start = ["background", "ready"] + handedOver
+    #expect(lines == start + ["background background", "0"] + handedOver)
+  }
 }

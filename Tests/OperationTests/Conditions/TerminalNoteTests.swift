@@ -7,18 +7,19 @@ import Testing
   private var reader = TerminalNoteReader(start: TerminalNote(), activity: .foreground)
 
   private mutating func read(
-    isRung: Bool = true, terminal: ApplicationActivity = .foreground
+    terminal: ApplicationActivity = .foreground
   ) -> [ApplicationActivity] {
-    reader.read(note, isRung: isRung) { terminal }
+    reader.read(note, measured: note.isRunning ? terminal : .background)
   }
 
   @Test("A stop is the background until the program is continued, in front or behind")
   mutating func stopped() {
     note.stop()
+    #expect(TerminalActivityObserver.measured(note) == .background)
     #expect(read() == [.background] && reader.activity == .background)
     note.continued()
     #expect(read(terminal: .background) == [.background])
-    #expect(read(isRung: false) == [.foreground] && reader.activity == .foreground)
+    #expect(read() == [.foreground] && reader.activity == .foreground)
   }
 
   @Test("A stop and its end that are seen at once are both told") mutating func atOnce() {
