@@ -16,6 +16,10 @@ public import ReactiveStreams
 /// - `SIGTSTP` is caught only where nobody handles or ignores it, and stops the program as ever.
 /// - A handler of `SIGCONT` that was there is called as before. An ignored signal stays ignored.
 /// - A handler that is installed later takes the signal, and can pass it on to the one it replaced.
+/// - System calls go on after a signal where `SA_RESTART` sees to that; others, as `poll`, end with
+///   `EINTR` in the thread that took it.
+///
+/// `SIGCONT` for a program that was not stopped cannot be told from the end of a stop.
 public final class TerminalActivityObserver: ApplicationActivityObserver {
   /// The observer of this process.
   public static let shared = TerminalActivityObserver()

@@ -4,8 +4,9 @@ import Synchronization
 /// The signals of the terminal, their handlers, and what these leave for the ``TerminalWatch``.
 ///
 /// A handler interrupts any thread anywhere, so it takes no lock and no memory, not even that of a
-/// witness table which is made when it is first needed: it changes a number and rings a bell. A semaphore is that bell, as it has no descriptor that could be closed, and
-/// belong to somebody else, while a handler uses it.
+/// witness table which is made when it is first needed: it changes a number and rings a bell. A
+/// semaphore is that bell, as it has no descriptor that could be closed, and belong to somebody
+/// else, while a handler uses it.
 enum TerminalSignals {
   fileprivate typealias Handler =
     @convention(c) (Int32, UnsafeMutablePointer<siginfo_t>?, UnsafeMutableRawPointer?) -> Void

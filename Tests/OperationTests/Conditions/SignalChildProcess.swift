@@ -101,9 +101,9 @@ final class SignalChildProcess: Sendable {
     try (0..<count).compactMap { _ in try line() }
   }
 
-  /// Whether there is something to read now.
-  var hasLine: Bool {
-    _ = try? readMore(within: 0)
+  /// Whether there is a line to read, or comes in time.
+  func hasLine(within milliseconds: Int32 = 0) -> Bool {
+    if !buffer.withLock({ $0.contains("\n") }) { _ = try? readMore(within: milliseconds) }
     return buffer.withLock { $0.contains("\n") }
   }
 

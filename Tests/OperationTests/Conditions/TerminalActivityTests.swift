@@ -14,7 +14,7 @@ struct TerminalActivityTests {
         child.send(SIGTSTP)
         guard child.waitUntilStopped() == SIGTSTP else { break }
         // Not in every round: on a busy machine the tenth of a second may not be enough.
-        if child.hasLine { toldBefore += 1 }
+        if child.hasLine() { toldBefore += 1 }
         child.send(SIGCONT)
         guard child.waitUntilContinued() else { break }
         lines += try child.lines(2)
@@ -36,7 +36,7 @@ struct TerminalActivityTests {
     let lines = try await SignalChildProcess.run(["plain"]) { child in
       let start = try child.lines(2)
       child.send(SIGSTOP)
-      guard child.waitUntilStopped() == SIGSTOP, !child.hasLine else { return start }
+      guard child.waitUntilStopped() == SIGSTOP, !child.hasLine() else { return start }
       child.send(SIGCONT)
       return try child.lines(2)
     }
@@ -132,17 +132,21 @@ struct TerminalActivityTests {
         child.send(SIGTSTP)
         guard child.waitUntilStopped() == SIGTSTP else { break }
         child.send(SIGCONT)
-        lines += try child.lines(4)
+        lines += try child.lines(2)
+        // On a busy machine it is back before its handler, and the new one has nothing to hear.
+        if child.hasLine(within: 2_000) { lines += try child.lines(2) }
       }
       return lines
     }
-    let round = ["background", "listening", "foreground", "listening"]
-    #expect(lines == ["listening"] + round + round + round)
+    let changes = lines.filter { $0 != "listening" }
+    #expect(changes.filter { $0 == "background" }.count == 3)
+    #expect(lines == ["listening"] + changes.flatMap { [$0, "listening"] })
   }
 
   @Test("A program that runs behind another one in its terminal is in the background")
   func behind() async throws {
     let terminal = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC)
+    guard terminal >= 0 else { return print("There are no terminals here: not tested.") }
     defer { close(terminal) }
     // Unlocks it and asks for its number: TIOCSPTLCK, TIOCGPTN.
     var (isLocked, number): (Int32, Int32) = (0, 0)
@@ -155,16 +159,19 @@ struct TerminalActivityTests {
       shell.send(SIGUSR1)
       lines += Set(try shell.lines(2)).sorted()
       kill(job, SIGTSTP)
-      lines += try shell.lines(1)
       shell.send(SIGUSR2)
-      lines += try shell.lines(1)
+      var taken: [String] = []
+      while taken.last != "0", let line = try shell.line() { taken.append(line) }
       kill(job, SIGCONT)
+      // On a busy machine it stops before this is told, and tells it when it goes on.
+      if taken.count < 2 { taken += try shell.lines(1) }
+      lines += taken.sorted()
       shell.send(SIGUSR1)
       lines += Set(try shell.lines(2)).sorted()
       return lines
     }
     let handedOver = ["0", "foreground foreground"]
     let start = ["background", "ready"] + handedOver
-    #expect(lines == start + ["background background", "0"] + handedOver)
+    #expect(lines == start + ["0", "background background"] + handedOver)
   }
 }
