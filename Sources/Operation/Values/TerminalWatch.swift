@@ -38,9 +38,9 @@ final class TerminalWatch: Sendable {
   }
 
   private func run(from start: TerminalNote) {
-    var reader = TerminalNoteReader(start: start, activity: TerminalActivityObserver.measured())
+    var reader = TerminalNoteReader(start: start)
+    // The first look comes before the first wait: somebody else may have measured before it.
     while !isOver.load(ordering: .acquiring) {
-      TerminalSignals.wait(forASecond: reader.activity == .background)
       let note = TerminalSignals.note
       let changes = reader.read(note, measured: TerminalActivityObserver.measured(note))
       // On a queue: this thread is waited for by those who cancel, who may hold up a handler.
@@ -48,6 +48,7 @@ final class TerminalWatch: Sendable {
         for change in changes { tell(change) }
         TerminalSignals.acknowledge(note)
       }
+      TerminalSignals.wait(forASecond: reader.activity == .background)
     }
   }
 }
@@ -87,11 +88,10 @@ struct TerminalNote: Sendable {
 /// Makes changes of activity out of notes.
 struct TerminalNoteReader: Sendable {
   private var stopCount: UInt64
-  private(set) var activity: ApplicationActivity
+  private(set) var activity = ApplicationActivity.foreground
 
-  init(start: TerminalNote, activity: ApplicationActivity) {
+  init(start: TerminalNote) {
     stopCount = start.stopCount
-    self.activity = activity
   }
 
   /// Gives the activities that follow each other since the last look.

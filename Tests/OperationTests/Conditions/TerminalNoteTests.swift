@@ -4,7 +4,7 @@ import Testing
 
 @Suite("What the handlers of the signals note") struct TerminalNoteTests {
   private var note = TerminalNote()
-  private var reader = TerminalNoteReader(start: TerminalNote(), activity: .foreground)
+  private var reader = TerminalNoteReader(start: TerminalNote())
 
   private mutating func read(
     terminal: ApplicationActivity = .foreground
