@@ -37,7 +37,11 @@ let package = Package(
       path: "Examples/Friends", swiftSettings: strict),
     .testTarget(
       name: "ReactiveStreamsTests", dependencies: ["ReactiveStreams"], swiftSettings: strict),
-    .testTarget(name: "OperationTests", dependencies: ["Operation"], swiftSettings: strict),
+    .executableTarget(
+      name: "SignalChild", dependencies: ["Operation"], path: "Tests/SignalChild",
+      swiftSettings: strict),
+    .testTarget(
+      name: "OperationTests", dependencies: ["Operation", "SignalChild"], swiftSettings: strict),
     .testTarget(
       name: "SharingOperationTests", dependencies: ["SharingOperation"], swiftSettings: strict),
     .testTarget(name: "SeedTests", dependencies: ["SharingOperation"], swiftSettings: strict),

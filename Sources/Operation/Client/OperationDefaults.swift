@@ -19,6 +19,10 @@ public struct OperationDefaults: Sendable {
   /// Who knows whether there is a connection; `nil` leaves it to the client's context, and so to the
   /// system.
   public var networkObserver: (any NetworkObserver)?
+  /// Knows whether the program is in the foreground; `nil` stands for that of the system.
+  public var applicationActivityObserver: (any ApplicationActivityObserver)?
+  /// Tells of memory running short; `nil` stands for that of the system.
+  public var memoryPressureSource: (any MemoryPressureSource)?
   /// Changes the context of a new store, after the other defaults and before its request.
   public var setup: @Sendable (inout OperationContext, OperationKind) -> Void
 
@@ -31,6 +35,8 @@ public struct OperationDefaults: Sendable {
     runsAutomatically: Bool = true,
     mutationRetryLimit: Int = 0,
     networkObserver: (any NetworkObserver)? = nil,
+    applicationActivityObserver: (any ApplicationActivityObserver)? = nil,
+    memoryPressureSource: (any MemoryPressureSource)? = nil,
     setup: @escaping @Sendable (inout OperationContext, OperationKind) -> Void = { _, _ in }
   ) {
     self.retryLimit = retryLimit
@@ -39,6 +45,8 @@ public struct OperationDefaults: Sendable {
     self.runsAutomatically = runsAutomatically
     self.mutationRetryLimit = mutationRetryLimit
     self.networkObserver = networkObserver
+    self.applicationActivityObserver = applicationActivityObserver
+    self.memoryPressureSource = memoryPressureSource
     self.setup = setup
   }
 
@@ -65,6 +73,8 @@ public struct OperationDefaults: Sendable {
     }
     context.settings.values = values
     if let networkObserver { context.networkObserver = networkObserver }
+    if let observer = applicationActivityObserver { context.applicationActivityObserver = observer }
+    if let source = memoryPressureSource { context.memoryPressureSource = source }
     setup(&context, kind)
     return context
   }

@@ -15,4 +15,6 @@ extension OperationIssue.Kind {
   public static let dependencyCycle = Self(rawValue: "dependency cycle")
   /// The system does not say whether there is a connection.
   public static let unobservableNetwork = Self(rawValue: "unobservable network")
+  /// Something of the system that was to be watched cannot be.
+  public static let unavailableSource = Self(rawValue: "unavailable source")
 }
