@@ -32,12 +32,15 @@ final class Display {
   /// Waits until the model shows something else than what was told last, and tells it.
   func next() async throws {
     while true {
-      let (changes, continuation) = AsyncStream.makeStream(of: Never.self)
-      let screen = withObservationTracking {
-        model.screen
+      let (changes, continuation) = AsyncStream.makeStream(of: Void.self)
+      withObservationTracking {
+        _ = model.screen
       } onChange: {
         continuation.finish()
       }
+      // Read again: the tracking begins when its closure has returned, and what another thread
+      // changes before that is not told.
+      let screen = model.screen
       if screen != shown {
         shown = screen
         return tell("  \(screen)")

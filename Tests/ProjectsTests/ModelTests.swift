@@ -93,7 +93,9 @@ import Testing
   func cancels() async throws {
     try await Session.run { session async throws in
       try await session.begin()
-      #expect(session.projects(of: 1).isLoading)
+      for await isLoading in session.model.$projects.changes(of: \.isLoading) where isLoading {
+        break
+      }
       try await session.turn(to: 2)
       #expect(!session.projects(of: 1).isLoading)
       #expect(session.projects(of: 1).subscriberCount == 0)
