@@ -31,6 +31,7 @@ import Testing
         session.shown.dropFirst(3) == [
           Self.ofAda, "Bo | - | -", "Bo | Tunnel | -", "Bo | Tunnel | dig, hang lamps", Self.ofAda,
         ])
+      #expect(!session.model.$projects.isLoading && !session.model.$openTasks.isLoading)
       #expect(session.server.requestCount(for: "/users/:id/projects") == 2)
       #expect(session.server.requestCount(for: "/open-tasks") == 2)
     }
@@ -122,6 +123,9 @@ import Testing
       let first = Task.immediate { try await model.switchUser(to: 2) }
       let second = Task.immediate { try await model.switchUser(to: 1) }
       session.answers.open("POST users/1/session")
+      // Long enough for the second answer to come, if it had been asked for.
+      session.answers.open("GET users/2/projects")
+      for _ in 0..<5 { _ = try await session.api.projects(of: 2) }
       session.answers.open("POST users/2/session")
       _ = try await (second.value, first.value)
       #expect(model.user?.name == "Ada")
