@@ -35,6 +35,9 @@ let package = Package(
     .executableTarget(
       name: "friends", dependencies: ["SharingOperation", "LoopbackServer"],
       path: "Examples/Friends", swiftSettings: strict),
+    .executableTarget(
+      name: "projects", dependencies: ["SharingOperation", "LoopbackServer"],
+      path: "Examples/Projects", swiftSettings: strict),
     .testTarget(
       name: "ReactiveStreamsTests", dependencies: ["ReactiveStreams"], swiftSettings: strict),
     .executableTarget(
@@ -58,6 +61,9 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(
       name: "FriendsTests", dependencies: ["friends", "SharingOperation", "LoopbackServer"],
+      swiftSettings: strict),
+    .testTarget(
+      name: "ProjectsTests", dependencies: ["projects", "SharingOperation", "LoopbackServer"],
       swiftSettings: strict),
   ],
   swiftLanguageModes: [.v6]
