@@ -101,6 +101,7 @@ public final class OperationClient: Sendable {
   }
 
   private func leave(_ removed: [OpaqueOperationStore]) {
+    for store in removed { store.stopCounting() }
     if !removed.isEmpty { hub.remove(removed.map(\.path)) }
   }
 

@@ -16,6 +16,8 @@ public struct OperationDefaults: Sendable {
   public var runsAutomatically: Bool
   /// How many retries a mutation makes.
   public var mutationRetryLimit: Int
+  /// Whether runs wait for a connection.
+  public var networkMode: NetworkMode
   /// Who knows whether there is a connection; `nil` leaves it to the client's context, and so to the
   /// system.
   public var networkObserver: (any NetworkObserver)?
@@ -34,6 +36,7 @@ public struct OperationDefaults: Sendable {
     isDeduplicated: Bool = true,
     runsAutomatically: Bool = true,
     mutationRetryLimit: Int = 0,
+    networkMode: NetworkMode = .always,
     networkObserver: (any NetworkObserver)? = nil,
     applicationActivityObserver: (any ApplicationActivityObserver)? = nil,
     memoryPressureSource: (any MemoryPressureSource)? = nil,
@@ -44,6 +47,7 @@ public struct OperationDefaults: Sendable {
     self.isDeduplicated = isDeduplicated
     self.runsAutomatically = runsAutomatically
     self.mutationRetryLimit = mutationRetryLimit
+    self.networkMode = networkMode
     self.networkObserver = networkObserver
     self.applicationActivityObserver = applicationActivityObserver
     self.memoryPressureSource = memoryPressureSource
@@ -62,6 +66,7 @@ public struct OperationDefaults: Sendable {
     var context = base
     var values = RunSettings.Values()
     values.backoff = backoff
+    values.networkMode = networkMode
     switch kind {
     case .query, .pages:
       values.retryLimit = retryLimit.checkedCount(for: "The default retry limit")

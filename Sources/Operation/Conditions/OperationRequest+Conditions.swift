@@ -5,11 +5,31 @@ extension StatefulOperationRequest {
   public func rerunOnChange(
     of condition: some OperationRunSpecification
   ) -> ModifiedOperation<Self, SettingsModifier<Self>> {
+    settings { $0.rerunTriggers.append(condition.trigger) }
+  }
+
+  /// Runs the request by itself, as a query does by default, but only when a condition holds: for
+  /// the first subscriber of a stale store, after an invalidation, by polling, and, if the store is
+  /// stale and observed, when the condition becomes true.
+  ///
+  /// Runs that somebody asks for do not depend on it.
+  public func enableAutomaticRunning(
+    onlyWhen condition: some OperationRunSpecification = .always
+  ) -> ModifiedOperation<Self, SettingsModifier<Self>> {
     settings {
-      $0.rerunTriggers.append { context, run in
-        condition.subscribe(in: context) {
-          if condition.isSatisfied(in: context) { run() }
-        }
+      $0.runsAutomatically = true
+      $0.automaticCondition = condition.isSatisfied
+      $0.rerunTriggers.append(condition.trigger)
+    }
+  }
+}
+
+extension OperationRunSpecification {
+  /// Asks for a run whenever the condition may have become true, and is.
+  fileprivate var trigger: RerunTrigger {
+    { context, store in
+      subscribe(in: context) { [weak store] in
+        if isSatisfied(in: context) { store?.rerunIfStale() }
       }
     }
   }

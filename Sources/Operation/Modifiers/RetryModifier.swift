@@ -59,10 +59,11 @@ extension OperationRequest {
           shouldRetry(error)
         else { throw error }
         let backoff = context.settings.values.backoff(context.attempt.index)
-        guard await context.operationClock.hasSlept(for: backoff) else {
-          throw cancellationFailure(as: Failure.self) ?? error
-        }
+        guard await context.operationClock.hasSlept(for: backoff),
+          await context.mayAttempt(isRetry: true)
+        else { throw cancellationFailure(as: Failure.self) ?? error }
         context.attempt.index += 1
+        context.hooks?.attemptBegan(context.attempt.index)
       }
     }
   }

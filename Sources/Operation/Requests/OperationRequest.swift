@@ -52,6 +52,11 @@ extension OperationRequest {
     var context = context
     context.settings = RunSettings()
     setup(context: &context)
+    if await !context.mayAttempt(isRetry: false),
+      let failure = cancellationFailure(as: Failure.self)
+    {
+      throw failure
+    }
     return try await run(
       isolation: #isolation, in: context.beginning(.next(), cause: .fetch, input: input),
       with: continuation ?? OperationContinuation { _ in })

@@ -59,6 +59,8 @@ public struct DefaultState<Base: DefaultableState>: OperationState {
   public var errorUpdateCount: Int { base.errorUpdateCount }
   /// When something went wrong last.
   public var errorLastUpdatedAt: Date? { base.errorLastUpdatedAt }
+  /// Whether every run that is under way waits for a connection.
+  public var isPaused: Bool { base.isPaused }
   /// Where the state is.
   public var status: OperationStatus<StatusValue, Failure> { base.status }
   /// What kind of request the state belongs to.

@@ -49,6 +49,14 @@ public struct MutationState<Arguments: Sendable, Value: Sendable, Failure: Error
   public static var kind: OperationKind { .mutation }
   /// Whether a run is scheduled or under way.
   public var isLoading: Bool { !activeTasks.isEmpty }
+  /// Whether every run that is under way waits for a connection.
+  public var isPaused: Bool { isLoading && activeTasks.values.allSatisfy(\.isPaused) }
+
+  /// Takes in that a run begins to wait for a connection, or goes on.
+  public mutating func setPaused(_ isPaused: Bool, _ id: OperationTaskID) {
+    activeTasks[id]?.isPaused = isPaused
+    history[id: id]?.isPaused = isPaused
+  }
 }
 
 extension MutationState {
@@ -65,13 +73,14 @@ extension MutationState {
     /// The last result, which is not the final one while the call is under way.
     public internal(set) var currentResult: Result<Value, Failure>?
     var isActive = true
+    var isPaused = false
 
     /// The identifier of the task.
     public var id: OperationTaskID { task.id }
 
     /// Where the call is.
     public var status: OperationStatus<Value, Failure> {
-      guard !isActive, let currentResult else { return .loading }
+      guard !isActive, let currentResult else { return isPaused ? .paused : .loading }
       return .result(currentResult)
     }
   }
@@ -125,6 +134,7 @@ extension MutationState {
   public mutating func finishFetchTask(_ task: OperationTask<Value, Failure>) {
     guard activeTasks.removeValue(forKey: task.id) != nil else { return }
     history[id: task.id]?.isActive = false
+    history[id: task.id]?.isPaused = false
     guard let arguments = Self.arguments(of: task) else { return }
     if let latestEnded, latestEnded.id > task.id { return }
     if let latestEnded { released.append(latestEnded.arguments) }

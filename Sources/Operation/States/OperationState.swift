@@ -66,6 +66,10 @@ public protocol OperationState<StateValue, OperationValue, Failure>: Sendable {
   /// a value's deinitialiser is the user's. The store keeps ``currentValue`` and ``error``, except
   /// for pages, so the default gives nothing.
   mutating func takeReleased() -> [any Sendable]
+  /// Whether every run that is under way waits for a connection. The default says no.
+  var isPaused: Bool { get }
+  /// Takes in that a run begins to wait for a connection, or goes on. The default takes no notice.
+  mutating func setPaused(_ isPaused: Bool, _ id: OperationTaskID)
   /// Goes back to the beginning, and says which tasks are to be cancelled.
   ///
   /// The store cancels these and all other runs; their results are dropped.
@@ -86,6 +90,10 @@ extension OperationState {
   /// A request that reads.
   public static var kind: OperationKind { .query }
 
+  /// Says no.
+  public var isPaused: Bool { false }
+  /// Takes no notice.
+  public mutating func setPaused(_ isPaused: Bool, _ id: OperationTaskID) {}
   /// Gives none.
   public func taskToJoin(in context: inout OperationContext) -> OperationTaskID? { nil }
   /// Writes nothing.
@@ -103,7 +111,7 @@ extension OperationState {
 
   /// The status that the other members imply.
   public var status: OperationStatus<StatusValue, Failure> {
-    if isLoading { return .loading }
+    if isLoading { return isPaused ? .paused : .loading }
     if let error { return .result(.failure(error)) }
     guard valueLastUpdatedAt != nil, let value = currentValue as? StatusValue else { return .idle }
     return .result(.success(value))

@@ -73,9 +73,17 @@ extension PaginatedState {
     activeTasks.contains { $0.context.pageRunKind == kind }
   }
 
+  /// Whether every run that is under way waits for a connection.
+  public var isPaused: Bool { isLoading && activeTasks.allSatisfy(\.isPaused) }
+
+  /// Takes in that a run begins to wait for a connection, or goes on.
+  public mutating func setPaused(_ isPaused: Bool, _ id: OperationTaskID) {
+    activeTasks[id: id]?.isPaused = isPaused
+  }
+
   /// Where the state is.
   public var status: OperationStatus<StatusValue, Failure> {
-    if isLoading { return .loading }
+    if isLoading { return isPaused ? .paused : .loading }
     if let error { return .result(.failure(error)) }
     return valueLastUpdatedAt == nil ? .idle : .result(.success(currentValue))
   }

@@ -38,6 +38,14 @@ public struct QueryState<Value: Sendable, Failure: Error>: ValueInitializedState
   /// Whether a run is scheduled or under way.
   public var isLoading: Bool { !activeTasks.isEmpty }
 
+  /// Whether every run that is under way waits for a connection.
+  public var isPaused: Bool { isLoading && activeTasks.allSatisfy(\.isPaused) }
+
+  /// Takes in that a run begins to wait for a connection, or goes on.
+  public mutating func setPaused(_ isPaused: Bool, _ id: OperationTaskID) {
+    activeTasks[id: id]?.isPaused = isPaused
+  }
+
   /// Takes in a scheduled task.
   public mutating func scheduleFetchTask(_ task: inout OperationTask<Value, Failure>) {
     activeTasks.append(task)

@@ -72,6 +72,9 @@ public struct OpaqueOperationStore: Sendable {
   /// Whether the client has to keep the store.
   var isUsed: Bool { store.isUsed }
 
+  /// The store has left its client.
+  func stopCounting() { store.stopCounting() }
+
   func markInvalidated() { store.markInvalidated() }
 
   @discardableResult
@@ -127,6 +130,7 @@ private protocol ErasedOperationStore: AnyObject, Sendable {
   ) throws(OperationTypeMismatch)
   func resetState(using: OperationContext?)
   func invalidate()
+  func stopCounting()
   func markInvalidated()
   func rerunIfInvalidated(
     cause: OperationRun.Cause, after others: TaskDependencies
@@ -139,6 +143,7 @@ private protocol ErasedOperationStore: AnyObject, Sendable {
 
 extension OperationStore: ErasedOperationStore {
   var isUsed: Bool { read { $0.isUsed } }
+  func stopCounting() { commit { $0.isCounted = false } }
   fileprivate var erasedState: any OperationState { state }
   fileprivate var erasedValue: any Sendable { currentValue }
 

@@ -117,14 +117,16 @@ extension OperationStore {
   func runForObservers(
     cause: OperationRun.Cause, after others: TaskDependencies = [:]
   ) -> OperationTask<State.OperationValue, State.Failure>? {
-    let runsAutomatically = context.settings.values.runsAutomatically
+    let context = context
+    let settings = context.settings.values
+    let runsAutomatically = settings.runsAutomatically
     let isWanted =
       switch cause {
-      case .rerun: true
+      case .rerun, .poll: true
       case .invalidation, .dependency: runsAutomatically ?? (State.kind != .mutation)
-      case .subscriber, .fetch, .poll: runsAutomatically ?? false
+      case .subscriber, .fetch: runsAutomatically ?? false
       }
-    guard isWanted else { return nil }
+    guard isWanted, settings.automaticCondition?(context) ?? true else { return nil }
     let wish = makeWish(makeConfiguration(nil), cause: cause, lease: .observers)
     for other in others.values { wish.core.node.wait(for: other) }
     return admit(wish)?.0
@@ -205,7 +207,15 @@ extension OperationStore {
   }
 
   private func perform(_ core: Machine.Core, in context: OperationContext) async -> Machine.Output {
-    let context = read { machine in
+    var context = context
+    context.hooks = hooks(of: core, in: context)
+    // A failure that cannot say "cancelled" has to come from the request.
+    if await !context.mayAttempt(isRetry: false),
+      let failure = cancellationFailure(as: Failure.self)
+    {
+      return .failure(failure)
+    }
+    context = read { machine in
       var context = context
       machine.state.willRun(in: &context)
       return context
@@ -214,6 +224,15 @@ extension OperationStore {
       if !commit({ $0.yield(core.id, result) }) { reportLateYield(core) }
     }
     return await operation(context, continuation)
+  }
+
+  /// What tells the store of a run, if it may have to tell.
+  private func hooks(of core: Machine.Core, in context: OperationContext) -> RunHooks? {
+    guard context.settings.values.networkMode != .always else { return nil }
+    return RunHooks { [weak self] isPaused in
+      self?.commit { $0.setPaused(isPaused, core.id) }
+    } attemptBegan: { _ in
+    }
   }
 
   private static func wait(for dependencies: [TaskDependency]) async {

@@ -25,16 +25,10 @@ extension OperationStore {
     let context = context
     let settings = context.settings.values
     if !settings.rerunTriggers.isEmpty {
-      let triggers = settings.rerunTriggers.map { trigger in
-        trigger(context) { [weak self] in self?.rerunIfStale() }
-      }
+      let triggers = settings.rerunTriggers.map { $0(context, self) }
       commit { $0.setTriggers(.combined(triggers), observation: observation) }?.cancel()
     }
     if settings.runsAutomatically == true, isStale { runForObservers(cause: .subscriber) }
-  }
-
-  private func rerunIfStale() {
-    if isStale { runForObservers(cause: .rerun) }
   }
 
   /// How many handlers and stream iterators listen.
@@ -45,6 +39,18 @@ extension OperationStore {
     departure.triggers?.cancel()
     for core in departure.cores { core.cancelRun() }
     withExtendedLifetime(departure) {}
+  }
+}
+
+extension OperationStore: Rerunnable {
+  var presentState: any Sendable { state }
+
+  func rerunIfStale() {
+    if isStale { runForObservers(cause: .rerun) }
+  }
+
+  nonisolated(nonsending) func poll() async {
+    await runForObservers(cause: .poll)?.dependency.wait()
   }
 }
 

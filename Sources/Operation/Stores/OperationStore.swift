@@ -99,13 +99,14 @@ public final class OperationStore<State: OperationState>: Sendable {
         let output = transition(&machine)
         let step = Step(
           output: output, plan: machine.beginRendering(thread),
-          use: machine.useChange(since: wasUsed))
+          use: machine.useChange(since: wasUsed), phases: machine.phaseChange())
         return (step, nil, Old(value: value, error: error, others: machine.takeReleased()))
       }
       withExtendedLifetime(old) {}
       if let step {
         if let plan = step.plan { render(plan) }
         if let change = step.use { useChanged(change) }
+        if let (old, new) = step.phases { hub.activity.move(State.kind, from: old, to: new) }
         performDeferredCancellations()
         return step.output
       }
@@ -117,6 +118,7 @@ public final class OperationStore<State: OperationState>: Sendable {
     let output: Output
     let plan: Machine.Layers.Plan?
     let use: StoreUse.Change?
+    let phases: (from: ActivityPhase, to: ActivityPhase)?
   }
 
   private func useChanged(_ change: StoreUse.Change) {

@@ -9,13 +9,14 @@ protocol StoreHost: AnyObject, Sendable {
   func useChanged(of store: OpaqueOperationStore, _ change: StoreUse.Change)
 }
 
-/// What the stores of a client have in common: the turns of their serialised runs, and which of
-/// them reads which.
+/// What the stores of a client have in common: the turns of their serialised runs, how many are under
+/// way, and which of them reads which.
 ///
 /// Stores hold their hub, and the hub does not hold them, so that a store may outlive its client.
 /// One lock guards the graph, and one the reference to the client; no store is called under either.
 final class StoreHub: Sendable {
   let turns = SerialTurns()
+  let activity = ActivityMeter()
   private let graph = Mutex(DependencyGraph())
   /// Whether a run has ever read another request.
   private let hasReaders = Atomic(false)

@@ -174,6 +174,14 @@ extension StoreMachine {
     }
   }
 
+  /// A run begins to wait for a connection, or goes on.
+  mutating func setPaused(_ isPaused: Bool, _ id: OperationTaskID) {
+    guard let payload = runs[id]?.payload else { return }
+    state.setPaused(isPaused, id)
+    changeRestorations { $0.setPaused(isPaused, id) }
+    commit(for: payload.handlers)
+  }
+
   private mutating func finishTask(of record: Runs.Record) {
     state.finishFetchTask(record.payload.task)
     changeRestorations { $0.finishFetchTask(record.payload.task) }

@@ -92,6 +92,25 @@ struct StoreMachine<State: OperationState>: DeliveryMachine {
     }
   }
 
+  /// Where the store is; changes are counted by the client as long as it is in the client.
+  private var phase = ActivityPhase.idle
+  var isCounted = true
+
+  /// Notes where a transition has brought the store; gives where it was, if that is elsewhere.
+  mutating func phaseChange() -> (from: ActivityPhase, to: ActivityPhase)? {
+    let new: ActivityPhase =
+      if !isCounted {
+        .idle
+      } else if state.isLoading {
+        state.isPaused ? .paused : .running
+      } else {
+        state.error == nil ? .idle : .failed
+      }
+    guard new != phase else { return nil }
+    defer { phase = new }
+    return (phase, new)
+  }
+
   /// Whether the client has to keep the store.
   var isUsed: Bool {
     deliveries.subscriberCount > 0 || !runs.isEmpty || (overlay?.layers.pendingCount ?? 0) > 0

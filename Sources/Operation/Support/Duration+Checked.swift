@@ -29,6 +29,17 @@ extension Duration {
   }
 }
 
+extension Duration {
+  /// A time to wait between two things, which is above zero.
+  func checkedInterval(for purpose: @autoclosure () -> String) -> Duration {
+    if self > .zero { return min(self, .longest) }
+    OperationIssue(
+      kind: .invalidValue, message: "\(purpose()) cannot be \(self); it is taken as one second."
+    ).report()
+    return .seconds(1)
+  }
+}
+
 extension Date {
   func advanced(by duration: Duration) -> Date {
     addingTimeInterval(duration.inSeconds)

@@ -36,6 +36,8 @@ public struct OperationContext: Sendable {
   var input: RunInput?
   /// What the attempts of the run share.
   var work: RunInput?
+  /// Who is told by the run.
+  var hooks: RunHooks?
 
   /// Creates a context in which every key has its default value.
   public init() {}
@@ -99,6 +101,7 @@ extension OperationContext {
     context.runIdentity = OperationRun.Identity(id: id, cause: cause, place: place)
     context.input = input
     context.work = nil
+    context.hooks = nil
     return context
   }
 }

@@ -7,6 +7,8 @@
 public struct OperationTask<Value: Sendable, Failure: Error>: Sendable, Identifiable {
   let handle: any TaskHandle<Value, Failure>
   private let lifetime: TaskLifetime?
+  /// Whether the run waits for a connection, in the copy that a state holds.
+  var isPaused = false
 
   /// How the task runs. A change counts for this copy and for the state that holds it, until the
   /// task is started. A context that is set lies over the one that was there.

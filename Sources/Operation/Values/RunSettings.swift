@@ -14,8 +14,9 @@ struct RunSettings: Sendable {
     var staleness = Staleness.always
     /// `nil` where nobody has said anything: then only an invalidation runs an observed store.
     var runsAutomatically: Bool?
-    /// What runs the request by itself while it is observed: each subscribes, and calls its closure
-    /// when a run is wanted.
+    /// What has to hold for a run that nobody asked for.
+    var automaticCondition: (@Sendable (OperationContext) -> Bool)?
+    /// What runs the request by itself while it is observed.
     var rerunTriggers: [RerunTrigger] = []
     /// How many pages are kept at most.
     var maxPages = Int.max
@@ -27,6 +28,8 @@ struct RunSettings: Sendable {
     var maxHistory = 100
     /// Within which scope runs wait for each other.
     var serialScope: SerialScope?
+    /// Whether runs wait for a connection.
+    var networkMode = NetworkMode.always
     /// Whether a store runs the request, and shares its runs.
     var isStored = false
   }
@@ -54,9 +57,19 @@ extension OperationBackoffFunction {
   static let standard = exponential(.seconds(1)).capped(at: .seconds(30))
 }
 
-/// Subscribes to something that may want a run, for a context, and asks for the run.
-typealias RerunTrigger =
-  @Sendable (OperationContext, @escaping @Sendable () -> Void) -> OperationSubscription
+/// Subscribes to something that may want runs, for a context, and asks a store for them, which it
+/// must not keep alive.
+typealias RerunTrigger = @Sendable (OperationContext, any Rerunnable) -> OperationSubscription
+
+/// A store, for what wants runs of it while it is observed.
+protocol Rerunnable: AnyObject, Sendable {
+  var presentState: any Sendable { get }
+
+  /// Runs the request if it is stale.
+  func rerunIfStale()
+  /// Runs the request, and waits until that run has ended, or the task is cancelled.
+  nonisolated(nonsending) func poll() async
+}
 
 /// Something that runs one after the other have in common.
 struct SerialScope: Sendable, Hashable {

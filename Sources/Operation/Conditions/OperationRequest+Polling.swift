@@ -1,0 +1,75 @@
+import ReactiveStreams
+
+extension StatefulOperationRequest {
+  /// Runs the request again and again while somebody observes its store.
+  ///
+  /// The first run comes one `interval` after the first subscriber, and each further one when
+  /// `interval` has passed since the end of the one before. Time is that of the context's clock.
+  /// When the process is in the background, or the condition does not hold, a run that is due waits
+  /// until that is over.
+  ///
+  /// - Parameters:
+  ///   - interval: How long to wait; one that is not above zero is reported and taken as a second.
+  ///   - condition: What has to hold for a run.
+  ///   - inBackground: Whether to go on while the process is in the background.
+  public func rerun(
+    every interval: Duration, while condition: some OperationRunSpecification = .always,
+    inBackground: Bool = false
+  ) -> ModifiedOperation<Self, SettingsModifier<Self>> {
+    poll(every: interval, inBackground: inBackground) { context, _ in
+      await wait {
+        condition.isSatisfied(in: context)
+      } changes: {
+        condition.subscribe(in: context, onChange: $0)
+      }
+    }
+  }
+
+  /// Runs the request again and again while somebody observes its store and its state says that it
+  /// is not there yet, such as a job that goes on.
+  ///
+  /// - Parameters:
+  ///   - isUnfinished: Asked before each run; called on any thread, with no lock held.
+  ///   - interval: How long to wait between the end of a run and the next one; one that is not above
+  ///     zero is reported and taken as a second.
+  ///   - inBackground: Whether to go on while the process is in the background.
+  public func rerun(
+    while isUnfinished: @escaping @Sendable (State) -> Bool, every interval: Duration = .seconds(1),
+    inBackground: Bool = false
+  ) -> ModifiedOperation<Self, SettingsModifier<Self>> {
+    poll(every: interval, inBackground: inBackground) { _, state in
+      (state as? State).map(isUnfinished) ?? false
+    }
+  }
+
+  private func poll(
+    every interval: Duration, inBackground: Bool,
+    ifDue isDue:
+      nonisolated(nonsending) @escaping @Sendable (OperationContext, any Sendable) async -> Bool
+  ) -> ModifiedOperation<Self, SettingsModifier<Self>> {
+    let interval = interval.checkedInterval(for: "The interval of \(Self.self)")
+    return settings {
+      $0.rerunTriggers.append { context, store in
+        let task = Task { [weak store] in
+          while await context.operationClock.hasSlept(for: interval) {
+            if !inBackground { await context.untilInForeground() }
+            guard let state = store?.presentState else { return }
+            if await isDue(context, state) { await store?.poll() }
+          }
+        }
+        return OperationSubscription { task.cancel() }
+      }
+    }
+  }
+}
+
+extension OperationContext {
+  nonisolated(nonsending) fileprivate func untilInForeground() async {
+    let observer = applicationActivityObserver
+    _ = await wait {
+      observer.currentActivity == .foreground
+    } changes: { onChange in
+      observer.subscribe { _ in onChange() }
+    }
+  }
+}
