@@ -76,16 +76,6 @@ public protocol OperationState<StateValue, OperationValue, Failure>: Sendable {
   mutating func reset(using context: OperationContext) -> ResetEffect
 }
 
-/// What kind of request a store is for.
-public enum OperationKind: String, Sendable, Hashable, Codable {
-  /// A request that reads.
-  case query
-  /// A request that reads page by page.
-  case pages
-  /// A request that changes something.
-  case mutation
-}
-
 extension OperationState {
   /// A request that reads.
   public static var kind: OperationKind { .query }
