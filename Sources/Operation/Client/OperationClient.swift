@@ -14,7 +14,7 @@ public final class OperationClient: Sendable {
   private let index: Mutex<StoreIndex>
   /// What the stores have in common.
   let hub = StoreHub()
-  private let clock: any OperationClock
+  let clock: any OperationClock
   private let retention: OperationRetention
   /// The timer of the retention, and which one it is.
   private let timer = Mutex((generation: 0, subscription: OperationSubscription.empty))
@@ -82,7 +82,7 @@ public final class OperationClient: Sendable {
       store.use.lastUse = StoreUse.Moment(clock.now())
       return store
     }
-    let context = contexts.withLock { $0[Request.State.kind] } ?? OperationContext()
+    let context = context(for: Request.State.kind)
     let store = OperationStore(request, state: initialState(), context: context)
     return insert(store, for: request)
   }
@@ -100,8 +100,23 @@ public final class OperationClient: Sendable {
     leave(index.commit { $0.remove(at: path, isPrefix: isPrefix) })
   }
 
+  /// What the context of a store begins with.
+  func context(for kind: OperationKind) -> OperationContext {
+    contexts.withLock { $0[kind] } ?? OperationContext()
+  }
+
+  private func tell(_ occurrence: OperationClientEvent.Occurrence, of store: OpaqueOperationStore) {
+    guard hub.events.isHeard else { return }
+    hub.events.send(
+      OperationClientEvent(
+        date: clock.now(), path: store.path, kind: store.kind, occurrence: occurrence))
+  }
+
   private func leave(_ removed: [OpaqueOperationStore]) {
-    for store in removed { store.stopCounting() }
+    for store in removed {
+      store.stopCounting()
+      tell(.storeRemoved, of: store)
+    }
     if !removed.isEmpty { hub.remove(removed.map(\.path)) }
   }
 
@@ -130,10 +145,12 @@ public final class OperationClient: Sendable {
     defer { setTimer() }
     switch index.commit({ $0.insert(entry) }) {
     case .inserted(let left):
+      tell(.storeAdded, of: entry.store)
       leave(left)
       if store.path.isEmpty { reportEmptyPath(entry) }
       return store
     case .clashed(let first):
+      tell(.storeAdded, of: entry.store)
       reportClash(at: store.path, first: first, second: entry.requestName)
       return store
     case .present(let present):
@@ -175,6 +192,13 @@ extension OperationClient {
       return timer.subscription
     }
     old.cancel()
+  }
+
+  /// Lets go of all stores that nobody uses, the least recently used one first.
+  func evictUnused() {
+    let unused = index.withLock { $0.mortalStores }.filter { !$0.isUsed }
+      .map { ($0, $0.use.lastUse) }.sorted { $0.1.date < $1.1.date }
+    leave(index.commit { $0.settle(unused.map { .leave($0, lastUse: $1) }) })
   }
 
   /// Lets go of the stores whose time is over.

@@ -34,6 +34,13 @@ extension StoreIndex {
     let generation: Int
   }
 
+  /// The stores that may leave.
+  var mortalStores: [OpaqueOperationStore] {
+    stores(matching: []).filter {
+      entry(ObjectIdentifier($0.base), at: $0.path)?.retention.duration != nil
+    }
+  }
+
   /// Gives the timer to set, if the one that is set would be too late.
   mutating func nextWake() -> Wake? {
     guard let first = deadlines.first?.date, wake.map({ first < $0.date }) ?? true else {

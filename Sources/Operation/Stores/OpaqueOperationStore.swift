@@ -1,3 +1,4 @@
+import FoundationEssentials
 public import ReactiveStreams
 
 /// A store whose state's type is not known: what a client finds under a path.
@@ -72,6 +73,9 @@ public struct OpaqueOperationStore: Sendable {
   /// Whether the client has to keep the store.
   var isUsed: Bool { store.isUsed }
 
+  var kind: OperationKind { store.kind }
+  func snapshot(at date: Date) -> OperationClientSnapshot.Store { store.snapshot(at: date) }
+
   /// The store has left its client.
   func stopCounting() { store.stopCounting() }
 
@@ -122,6 +126,7 @@ private protocol ErasedOperationStore: AnyObject, Sendable {
   var subscriberCount: Int { get }
   var leaseCount: Int { get }
   var use: StoreUse { get }
+  var kind: OperationKind { get }
   var isUsed: Bool { get }
 
   nonisolated(nonsending) func erasedRun(using: OperationContext?) async throws -> any Sendable
@@ -131,6 +136,7 @@ private protocol ErasedOperationStore: AnyObject, Sendable {
   func resetState(using: OperationContext?)
   func invalidate()
   func stopCounting()
+  func snapshot(at date: Date) -> OperationClientSnapshot.Store
   func markInvalidated()
   func rerunIfInvalidated(
     cause: OperationRun.Cause, after others: TaskDependencies
@@ -144,6 +150,16 @@ private protocol ErasedOperationStore: AnyObject, Sendable {
 extension OperationStore: ErasedOperationStore {
   var isUsed: Bool { read { $0.isUsed } }
   func stopCounting() { commit { $0.isCounted = false } }
+  fileprivate var kind: OperationKind { State.kind }
+
+  fileprivate func snapshot(at date: Date) -> OperationClientSnapshot.Store {
+    let (state, runs) = read { ($0.visibleState(to: .current), $0.snapshotRuns) }
+    return OperationClientSnapshot.Store(
+      path: path.map { String(describing: $0.value) }, kind: State.kind, status: state.status.snapshot,
+      age: state.valueLastUpdatedAt.map { date.duration(since: $0).inSeconds }, isStale: isStale,
+      subscribers: subscriberCount, leases: leaseCount,
+      lastError: state.error.map { String(describing: $0) }, runs: runs)
+  }
   fileprivate var erasedState: any OperationState { state }
   fileprivate var erasedValue: any Sendable { currentValue }
 
@@ -190,6 +206,18 @@ extension OperationStore: ErasedOperationStore {
   ) -> OperationSubscription {
     subscribe { event in
       if case .stateChanged(let state) = event { handler(state) }
+    }
+  }
+}
+
+extension OperationStatus {
+  fileprivate var snapshot: OperationClientSnapshot.Status {
+    switch self {
+    case .idle: .idle
+    case .loading: .loading
+    case .paused: .paused
+    case .result(.success): .success
+    case .result(.failure): .failure
     }
   }
 }

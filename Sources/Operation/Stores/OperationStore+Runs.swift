@@ -187,6 +187,8 @@ extension OperationStore {
   private func launch(_ task: Machine.Task, _ core: Machine.Core, isInLine: Bool = false) {
     guard core.start() else { return }
     let configuration = task.configuration
+    let report = report(of: core, in: configuration.context)
+    report.send(.runStarted(report.run))
     let dependencies = core.node.dependencies()
     let scope = configuration.context.settings.values.serialScope
     // A run that waits for others takes its place after them: one of them may need the turn.
@@ -201,14 +203,20 @@ extension OperationStore {
         }
         if let scope { await hub.turns.wait(for: scope, core.id) }
         // A run that was cancelled while it waited must not reach the request any more.
-        if !core.isEnded { finish(core, with: await perform(core, in: configuration.context)) }
+        if !core.isEnded {
+          finish(core, with: await perform(core, in: configuration.context, report), report)
+        } else {
+          report.sendEnd(.cancelled)
+        }
         if let scope { hub.turns.end(scope, core.id) }
       })
   }
 
-  private func perform(_ core: Machine.Core, in context: OperationContext) async -> Machine.Output {
+  private func perform(
+    _ core: Machine.Core, in context: OperationContext, _ report: RunReport
+  ) async -> Machine.Output {
     var context = context
-    context.hooks = hooks(of: core, in: context)
+    context.hooks = hooks(of: core, in: context, report)
     // A failure that cannot say "cancelled" has to come from the request.
     if await !context.mayAttempt(isRetry: false),
       let failure = cancellationFailure(as: Failure.self)
@@ -221,17 +229,25 @@ extension OperationStore {
       return context
     }
     let continuation = OperationContinuation<Value, Failure> { [self] result in
-      if !commit({ $0.yield(core.id, result) }) { reportLateYield(core) }
+      if commit({ $0.yield(core.id, result) }) {
+        report.send(.yielded(report.run))
+      } else {
+        reportLateYield(core)
+      }
     }
+    report.send(.attemptBegan(report.run, index: 0))
     return await operation(context, continuation)
   }
 
   /// What tells the store of a run, if it may have to tell.
-  private func hooks(of core: Machine.Core, in context: OperationContext) -> RunHooks? {
-    guard context.settings.values.networkMode != .always else { return nil }
+  private func hooks(
+    of core: Machine.Core, in context: OperationContext, _ report: RunReport
+  ) -> RunHooks? {
+    guard context.settings.values.networkMode != .always || report.began != nil else { return nil }
     return RunHooks { [weak self] isPaused in
       self?.commit { $0.setPaused(isPaused, core.id) }
-    } attemptBegan: { _ in
+    } attemptBegan: { index in
+      report.send(.attemptBegan(report.run, index: index))
     }
   }
 
@@ -242,9 +258,13 @@ extension OperationStore {
     }
   }
 
-  private func finish(_ core: Machine.Core, with output: Machine.Output) {
+  private func finish(
+    _ core: Machine.Core, with output: Machine.Output, _ report: RunReport
+  ) {
     let output = circle(closedBy: core, output) ?? output
+    let isCancelled = output.isCancellation || core.progress.isCancelled
     let mustFollow = commit { $0.end(core.id, output) }
+    report.sendEnd(isCancelled ? .cancelled : output.outcome)
     core.end(with: output)
     if mustFollow { runForObservers(cause: .invalidation) }
   }
@@ -270,6 +290,15 @@ extension OperationStore {
         the value is dropped.
         """
     ).report()
+  }
+}
+
+extension Result {
+  fileprivate var outcome: OperationClientEvent.Outcome {
+    switch self {
+    case .success: .success
+    case .failure(let error): .failure(error)
+    }
   }
 }
 

@@ -17,6 +17,7 @@ protocol StoreHost: AnyObject, Sendable {
 final class StoreHub: Sendable {
   let turns = SerialTurns()
   let activity = ActivityMeter()
+  let events = EventMeter()
   private let graph = Mutex(DependencyGraph())
   /// Whether a run has ever read another request.
   private let hasReaders = Atomic(false)

@@ -320,6 +320,14 @@ extension StoreMachine {
     tell(.runEnded(output, payload.run), also: payload.handlers)
   }
 
+  /// The runs of this store, as a snapshot tells of them.
+  var snapshotRuns: [OperationClientSnapshot.Run] {
+    runs.records.values.sorted { $0.core.id < $1.core.id }.map {
+      OperationClientSnapshot.Run(
+        id: $0.core.id.rawValue, cause: $0.payload.cause, isStarted: $0.isStarted)
+    }
+  }
+
   /// How many hold a run of this store.
   var leaseCount: Int {
     runs.records.values.reduce(0) { count, record in

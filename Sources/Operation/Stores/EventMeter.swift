@@ -1,0 +1,64 @@
+import FoundationEssentials
+import ReactiveStreams
+import Synchronization
+
+/// Tells those who listen what happens in a client.
+///
+/// The lock guards who listens, and what is still to be told. While nobody listens an event costs one
+/// look at a number.
+final class EventMeter: Sendable {
+  private let machine = Mutex(DeliveryQueue<OperationClientEvent>())
+  private let listenerCount = Atomic(0)
+
+  var isHeard: Bool { listenerCount.load(ordering: .relaxed) > 0 }
+
+  func send(_ event: OperationClientEvent) {
+    machine.commit { $0.append(event) }
+  }
+
+  func subscribe(
+    _ handler: @escaping @Sendable (OperationClientEvent) -> Void
+  ) -> OperationSubscription {
+    listenerCount.wrappingAdd(1, ordering: .relaxed)
+    let subscriber = Subscriber(handler)
+    let id = machine.commit { $0.subscribe(subscriber) }
+    return OperationSubscription { [self] in
+      let removed = machine.withLock { $0.unsubscribe(id) }
+      listenerCount.wrappingSubtract(1, ordering: .relaxed)
+      withExtendedLifetime(removed) {}
+    }
+  }
+}
+
+/// Tells of one run of a store, if anybody listens.
+struct RunReport: Sendable {
+  let events: EventMeter
+  let path: OperationPath
+  let kind: OperationKind
+  let run: OperationClientEvent.Run
+  let clock: any OperationClock
+  /// When the run was started; `nil` if nobody listened then.
+  let began: Date?
+
+  func send(_ occurrence: @autoclosure () -> OperationClientEvent.Occurrence) {
+    guard events.isHeard else { return }
+    events.send(
+      OperationClientEvent(date: clock.now(), path: path, kind: kind, occurrence: occurrence()))
+  }
+
+  func sendEnd(_ outcome: @autoclosure () -> OperationClientEvent.Outcome) {
+    send(.runEnded(run, outcome(), duration: began.map { clock.now().duration(since: $0) }))
+  }
+}
+
+extension OperationStore {
+  /// A report of a run that begins now.
+  func report(of core: Machine.Core, in context: OperationContext) -> RunReport {
+    let isHeard = hub.events.isHeard
+    let clock: any OperationClock = isHeard ? context.operationClock : SystemClock()
+    return RunReport(
+      events: hub.events, path: path, kind: State.kind,
+      run: .init(id: core.id, cause: context.runIdentity?.cause ?? .fetch),
+      clock: clock, began: isHeard ? clock.now() : nil)
+  }
+}
