@@ -155,7 +155,8 @@ extension OperationStore: ErasedOperationStore {
   fileprivate func snapshot(at date: Date) -> OperationClientSnapshot.Store {
     let (state, runs) = read { ($0.visibleState(to: .current), $0.snapshotRuns) }
     return OperationClientSnapshot.Store(
-      path: path.map { String(describing: $0.value) }, kind: State.kind, status: state.status.snapshot,
+      path: path.map { String(describing: $0.value) }, kind: State.kind,
+      status: state.status.snapshot,
       age: state.valueLastUpdatedAt.map { date.duration(since: $0).inSeconds }, isStale: isStale,
       subscribers: subscriberCount, leases: leaseCount,
       lastError: state.error.map { String(describing: $0) }, runs: runs)
