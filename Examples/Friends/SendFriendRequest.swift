@@ -2,8 +2,8 @@ import SharingOperation
 
 /// Asks somebody to be a friend.
 ///
-/// Every list that is there shows it at once, before the server has answered. If the server
-/// refuses, every list takes it back.
+/// Every list that is there shows it at once, before the server has answered, also over a list that
+/// is fetched meanwhile. If the server refuses, every list is as if nobody had asked.
 struct SendFriendRequest: MutationRequest, Hashable {
   struct Arguments: Sendable {
     let userID: User.ID
@@ -13,26 +13,15 @@ struct SendFriendRequest: MutationRequest, Hashable {
     with arguments: Arguments, in context: OperationContext,
     with continuation: OperationContinuation<User, any Error>
   ) async throws -> User {
-    show(.friendRequestSent, of: arguments.userID, in: context)
-    do {
+    guard let client = context.operationClient else {
       return try await context.api.sendFriendRequest(to: arguments.userID)
-    } catch {
-      show(.notFriends, of: arguments.userID, in: context)
-      throw error
     }
-  }
-
-  /// Changes all lists of friends that the client holds, whosever they are.
-  private func show(
-    _ relationship: User.Relationship, of userID: User.ID, in context: OperationContext
-  ) {
-    guard let client = context.operationClient else { return }
-    let lists = client.stores(matching: FriendsRequest.pathOfAll, of: FriendsRequest.State.self)
-    for list in lists {
-      // Nobody else writes between the read and the write.
-      list.withExclusiveAccess {
-        list.currentValue = list.currentValue.settingRelationship(of: userID, to: relationship)
-      }
+    return try await client.optimistically(
+      matching: FriendsRequest.pathOfAll, of: FriendsRequest.State.self
+    ) { friends in
+      friends = friends.settingRelationship(of: arguments.userID, to: .friendRequestSent)
+    } while: {
+      try await context.api.sendFriendRequest(to: arguments.userID)
     }
   }
 }
