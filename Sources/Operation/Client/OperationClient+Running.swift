@@ -42,6 +42,53 @@ extension OperationClient {
 }
 
 extension OperationClient {
+  /// Runs the queries and the paginated requests below a path, side by side, and waits for all of
+  /// them.
+  ///
+  /// - Throws: What one of them failed with, when all have ended.
+  nonisolated(nonsending) public func fetch(
+    matching path: OperationPath, where filter: OperationStoreFilter = []
+  ) async throws {
+    try await run(stores(matching: path, where: filter).filter { $0.kind != .mutation })
+  }
+
+  /// Runs those queries and paginated requests below a path whose values will not do, as
+  /// `ensure(_:)` has it, side by side, and waits for all of them.
+  ///
+  /// - Throws: What one of them failed with, when all have ended.
+  nonisolated(nonsending) public func ensure(
+    matching path: OperationPath, where filter: OperationStoreFilter = []
+  ) async throws {
+    try await run(
+      stores(matching: path, where: filter).filter { $0.kind != .mutation && !$0.isGoodEnough })
+  }
+
+  /// Runs what `ensure(matching:where:)` runs; failures are in the states of the stores.
+  nonisolated(nonsending) public func prefetch(
+    matching path: OperationPath, where filter: OperationStoreFilter = []
+  ) async {
+    try? await ensure(matching: path, where: filter)
+  }
+
+  nonisolated(nonsending) private func run(_ stores: [OpaqueOperationStore]) async throws {
+    let failures = await withTaskGroup(of: (any Error)?.self) { group in
+      for store in stores {
+        group.addTask {
+          do {
+            try await store.run()
+            return nil
+          } catch {
+            return error
+          }
+        }
+      }
+      return await group.reduce(into: []) { $0.append($1) }
+    }
+    if let failure = failures.lazy.compactMap({ $0 }).first { throw failure }
+  }
+}
+
+extension OperationClient {
   /// Marks the value of a request, and those of all that read it, as out of date, and runs again what
   /// somebody observes of them, as `OperationStore.invalidate()` does.
   public func invalidate<Request: StatefulOperationRequest>(_ request: Request) {
@@ -87,13 +134,6 @@ extension OperationClient {
 }
 
 extension OperationStore {
-  /// Whether the value that is there will do for somebody who does not ask for a new one.
-  var isGoodEnough: Bool {
-    guard state.valueLastUpdatedAt != nil, !isInvalidated else { return false }
-    if case .always = context.settings.values.staleness { return true }
-    return !isStale
-  }
-
   /// Gives the value that is there, if it will do, and otherwise that of a run.
   ///
   /// The run may be one that is under way, whatever its request says of deduplication. If that one

@@ -49,6 +49,29 @@ import Testing
     #expect(client.store(for: failing).error is Failed)
   }
 
+  @Test("What is below a path is fetched side by side, or only what will not do")
+  func runMatching() async throws {
+    for id in 1...3 { _ = client.store(for: number(id)) }
+    let mutation = client.store(
+      for: Mutation<Int, Int>(path: ["numbers", "change"]) { number, _ in number })
+    client.store(for: number(1)).currentValue = 7
+    try await client.ensure(matching: ["numbers"])
+    #expect(calls.value == 2)
+    await client.prefetch(matching: ["numbers"])
+    #expect(calls.value == 2)
+    try await client.fetch(matching: ["numbers"])
+    #expect(calls.value == 5)
+    #expect(client.store(for: number(1)).currentValue == 1)
+    #expect(mutation.history.isEmpty)
+    struct Failed: Error {}
+    let failing = Query<Int, any Error>(path: ["numbers", 0]) { _ in throw Failed() }
+    _ = client.store(for: failing)
+    await #expect(throws: Failed.self) { try await client.fetch(matching: ["numbers"]) }
+    #expect(calls.value == 8, "the others have run")
+    await client.prefetch(matching: ["numbers"])
+    #expect(client.store(for: failing).errorUpdateCount == 2)
+  }
+
   @Test("What is below a path is invalidated, cancelled and reset, and nothing else")
   func matching() async throws {
     let stores = [number(1), number(2)].map { client.store(for: $0.neverStale()) }
