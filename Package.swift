@@ -45,6 +45,9 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(
       name: "OperationTests", dependencies: ["Operation", "SignalChild"], swiftSettings: strict),
+    .executableTarget(
+      name: "storm", dependencies: ["Operation"], path: "Tests/Storm", swiftSettings: strict),
+    .testTarget(name: "StormTests", dependencies: ["storm"], swiftSettings: strict),
     .testTarget(
       name: "SharingOperationTests", dependencies: ["SharingOperation"], swiftSettings: strict),
     .testTarget(name: "SeedTests", dependencies: ["SharingOperation"], swiftSettings: strict),

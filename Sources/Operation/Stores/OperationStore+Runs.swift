@@ -185,8 +185,14 @@ extension OperationStore {
 
 extension OperationStore {
   private func launch(_ task: Machine.Task, _ core: Machine.Core, isInLine: Bool = false) {
-    guard core.start() else { return }
     let configuration = task.configuration
+    guard core.start() else {
+      // It was cancelled since it was granted, and must not keep its place in the line.
+      if isInLine, let scope = configuration.context.settings.values.serialScope {
+        hub.turns.leave(scope, core.id)
+      }
+      return
+    }
     let report = report(of: core, in: configuration.context)
     report.send(.runStarted(report.run))
     let dependencies = core.node.dependencies()

@@ -225,4 +225,15 @@ import Testing
     #expect(Set(desk.begun).isSuperset(of: names.filter { !$0.hasSuffix("7") }))
     #expect(!store.isLoading)
   }
+
+  @Test("A call that a handler of its start cancels gives its turn on")
+  func cancelledAtItsStart() async throws {
+    let store = store("x", in: 1)
+    let subscription = store.subscribe { [weak store] event in
+      if case .runStarted = event { store?.cancel() }
+    }
+    await #expect(throws: CancellationError.self) { try await store.mutate(with: "a") }
+    subscription.cancel()
+    #expect(try await store.mutate(with: "b") == "done b")
+  }
 }

@@ -1,0 +1,183 @@
+import Dispatch
+import Foundation
+import Operation
+import Synchronization
+
+/// Many tasks that do everything at once to a few hundred stores, and what must hold all the same.
+final class Storm: Sendable {
+  struct Result: Sendable {
+    var steps = 0
+    var stores = 0
+    var witnesses = 0
+    var failures: [String] = []
+  }
+
+  let size: Int
+  let requests = StormRequests()
+  let clock = ManualClock()
+  let pressure = ManualMemoryPressureSource()
+  private let holder: Mutex<OperationClient?>
+  private let stepsLeft: Atomic<Int>
+  private let steps = Atomic(0)
+  private let waiting = Atomic(0)
+  private let failures = Mutex([String]())
+  private let resets = Mutex([ObjectIdentifier: Int]())
+  private let traces = Mutex([ObjectIdentifier: StormTrace]())
+
+  init(steps: Int, size: Int = 240) {
+    self.size = size
+    stepsLeft = Atomic(steps)
+    holder = Mutex(
+      OperationClient(
+        defaults: OperationDefaults(
+          retryLimit: 1, backoff: .constant(.seconds(1)), memoryPressureSource: pressure),
+        clock: clock, retention: .unusedFor(.seconds(20)).limited(to: 150)))
+  }
+
+  var client: OperationClient {
+    guard let client = holder.withLock({ $0 }) else { fatalError("the storm is over") }
+    return client
+  }
+
+  func takeStep() -> Bool {
+    steps.wrappingAdd(1, ordering: .relaxed)
+    return stepsLeft.wrappingSubtract(1, ordering: .relaxed).newValue >= 0
+  }
+
+  func stop() { stepsLeft.store(0, ordering: .relaxed) }
+  func began() { waiting.wrappingAdd(1, ordering: .relaxed) }
+  func ended() { waiting.wrappingSubtract(1, ordering: .relaxed) }
+  func fail(_ message: String) { failures.withLock { $0.append(message) } }
+
+  func trace(_ store: any AnyObject & Sendable, at path: OperationPath) {
+    let id = ObjectIdentifier(store)
+    traces.withLock { traces in
+      if traces[id]?.isAlive != true { traces[id] = StormTrace(store, at: path) }
+    }
+  }
+
+  func noteReset(of store: AnyObject, _ ticket: Int) {
+    resets.withLock { $0[ObjectIdentifier(store)] = max($0[ObjectIdentifier(store)] ?? 0, ticket) }
+  }
+
+  func lastReset(of store: AnyObject) -> Int {
+    resets.withLock { $0[ObjectIdentifier(store)] ?? 0 }
+  }
+
+  /// Lets the workers loose, and checks what they leave behind.
+  func run(seed: UInt64, workers: Int = 8) async -> Result {
+    let watchdog = watchForStalls()
+    defer { watchdog.cancel() }
+    let eviction = client.evictWhen(pressure: .critical, from: pressure)
+    var witnesses = await withTaskGroup(of: [StormWitness].self) { group in
+      for index in 0..<workers {
+        group.addTask {
+          var worker = StormWorker(self, seed: seed &* 1_000 &+ UInt64(index))
+          return await worker.run()
+        }
+      }
+      return await group.reduce(into: []) { $0 += $1 }
+    }
+    await calm(witnesses)
+    await check(witnesses)
+    let count = witnesses.count
+    for witness in witnesses { witness.subscription.cancel() }
+    eviction.cancel()
+    checkEmpty()
+    witnesses = []
+    holder.withLock { $0 = nil }
+    await checkGone()
+    return Result(
+      steps: steps.load(ordering: .relaxed), stores: traces.withLock { $0.count },
+      witnesses: count, failures: failures.withLock { $0 })
+  }
+
+  /// Ends every run that is under way.
+  private func calm(_ witnesses: [StormWitness]) async {
+    requests.dam.open()
+    for witness in witnesses { witness.cancelRuns() }
+    client.cancel(matching: [])
+    // A run that followed a cancelled one ends, too, as the clock goes on.
+    while client.stores(matching: [], where: .running).count > 0 || clock.sleeperCount > 0 {
+      await clock.advance(by: .seconds(2))
+      for witness in witnesses { witness.cancelRuns() }
+      client.cancel(matching: [])
+      await Task.yield()
+    }
+    if waiting.load(ordering: .relaxed) != 0 {
+      fail("\(waiting.load(ordering: .relaxed)) still wait")
+    }
+  }
+
+  /// Those who watched a store saw the same, in the same order, up to its state.
+  private func check(_ witnesses: [StormWitness]) async {
+    for (_, group) in Dictionary(grouping: witnesses, by: \.store) {
+      var rounds = 0
+      while group.contains(where: { $0.log.all.last != $0.present() }), rounds < 100_000 {
+        rounds += 1
+        await Task.yield()
+      }
+      for witness in group where witness.log.all.last != witness.present() {
+        fail("a subscriber of \(witness.path) has not seen its last state")
+      }
+      guard let longest = group.max(by: { $0.log.all.count < $1.log.all.count })?.log.all else {
+        continue
+      }
+      for witness in group {
+        let seen = witness.log.all
+        // Both end with the same state; what the shorter one has is the end of the longer one.
+        if Array(longest.suffix(seen.count - 1)) != Array(seen.suffix(seen.count - 1)) {
+          fail("two subscribers of \(witness.path) have not seen the same")
+        }
+      }
+    }
+  }
+
+  /// Nothing holds, listens or sleeps any more.
+  private func checkEmpty() {
+    for store in client.stores(matching: []) {
+      if store.leaseCount != 0 { fail("\(store.path) has \(store.leaseCount) leases") }
+      if store.subscriberCount != 0 {
+        fail("\(store.path) has \(store.subscriberCount) subscribers")
+      }
+    }
+    if clock.sleeperCount != 0 { fail("\(clock.sleeperCount) sleepers are left") }
+    if pressure.subscriberCount != 0 { fail("the eviction still listens") }
+  }
+
+  private func checkGone() async {
+    var rounds = 0
+    while traces.withLock({ $0.values.contains(where: \.isAlive) }), rounds < 100_000 {
+      rounds += 1
+      await Task.yield()
+    }
+    for trace in traces.withLock({ Array($0.values) }) where trace.isAlive {
+      fail("the store of \(trace.path) is still there")
+    }
+  }
+
+  /// Reports what every store does, and ends the program, when nothing has gone on for long.
+  private func watchForStalls() -> any DispatchSourceTimer {
+    let timer = DispatchSource.makeTimerSource(queue: .global())
+    let last = Mutex((steps: -1, since: 0))
+    timer.schedule(deadline: .now() + .seconds(5), repeating: .seconds(5))
+    timer.setEventHandler { [weak self] in
+      guard let self else { return }
+      let steps = steps.load(ordering: .relaxed)
+      let isStalled = last.withLock { last in
+        last = last.steps == steps ? (steps, last.since + 1) : (steps, 0)
+        return last.since >= 12
+      }
+      guard isStalled else { return }
+      let encoder = JSONEncoder()
+      encoder.outputFormatting = .prettyPrinted
+      let snapshot = holder.withLock { $0 }?.snapshot()
+      let text = (try? encoder.encode(snapshot)).map { String(decoding: $0, as: UTF8.self) } ?? ""
+      FileHandle.standardError.write(
+        Data("the storm has stalled after \(steps) steps\n\(text)\n".utf8))
+      exit(1)
+    }
+    timer.activate()
+    return timer
+  }
+}
