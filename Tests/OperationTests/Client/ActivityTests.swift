@@ -58,9 +58,10 @@ import Testing
     let call = client.store(for: Call(desk: MutationDesk()).networkMode(.online))
     let reading = Task { try await query.run() }
     let calling = Task { try await call.mutate(with: "a") }
-    await Settled.when {
-      client.activity == activity(queries: Counts(paused: 1), mutations: Counts(paused: 1))
-    }
+    #expect(
+      await eventually {
+        client.activity == activity(queries: Counts(paused: 1), mutations: Counts(paused: 1))
+      })
     calling.cancel()
     await #expect(throws: CancellationError.self) { try await calling.value }
     #expect(client.activity == activity(queries: Counts(paused: 1)))
@@ -168,7 +169,7 @@ extension ActivityTests {
         remote.answer(1)
       }
       await changed.wait()
-      await Settled.when { client.activity.queries.running == expected }
+      #expect(await eventually { client.activity.queries.running == expected })
     }
   }
 

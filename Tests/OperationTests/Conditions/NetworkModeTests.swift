@@ -251,17 +251,17 @@ extension NetworkModeTests {
     let script = cutOff()
     let query = OpenQuery(script: script).retry(limit: 1).backoff(.noBackoff)
     let run = Task { [context] in try await query.networkMode(.online).run(in: context) }
-    await Settled.when { network.subscriberCount == 1 }
+    #expect(await eventually { network.subscriberCount == 1 })
     #expect(script.attempts == 0)
     network.set(.connected)
-    await Settled.when { script.attempts == 1 && network.subscriberCount == 1 }
+    #expect(await eventually { script.attempts == 1 && network.subscriberCount == 1 })
     network.set(.connected)
     #expect(try await run.value == 2)
     network.set(.disconnected)
     let cancelled = Task { [context] in
       try await OpenPlainRequest(script: script).networkMode(.online).run(in: context)
     }
-    await Settled.when { network.subscriberCount == 1 }
+    #expect(await eventually { network.subscriberCount == 1 })
     cancelled.cancel()
     await #expect(throws: CancellationError.self) { try await cancelled.value }
     #expect(script.attempts == 2 && network.subscriberCount == 0)
@@ -279,7 +279,8 @@ extension NetworkModeTests {
   /// Calls, and waits until the call is paused in the history of its store.
   private func call(_ name: String, _ store: CallStore) async -> Task<String, any Error> {
     let task = Task { try await store.mutate(with: name) }
-    await Settled.when { store.history.last?.arguments == name && store.history.last!.isPaused }
+    #expect(
+      await eventually { store.history.last?.arguments == name && store.history.last!.isPaused })
     return task
   }
 
