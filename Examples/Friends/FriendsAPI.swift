@@ -1,5 +1,6 @@
 import Foundation
 import FoundationNetworking
+import LoopbackServer
 
 /// Somebody in a list of friends, as the one who runs this program sees them.
 struct User: Codable, Identifiable, Equatable {
@@ -53,7 +54,7 @@ struct FriendsAPI: Sendable {
   }
 
   private func send<Answer: Decodable>(_ request: URLRequest) async throws -> Answer {
-    let (data, response) = try await URLSession.shared.data(for: request)
+    let (data, response) = try await URLSession.shared.answer(to: request)
     let status = (response as? HTTPURLResponse)?.statusCode ?? 0
     guard (200..<300).contains(status) else {
       let refusal = try? JSONDecoder().decode(Refusal.self, from: data)

@@ -2,7 +2,7 @@ import Foundation
 
 /// What the command line asks for.
 enum Arguments: Equatable {
-  static let usage = "usage: posts [--api URL]"
+  static let usage = "usage: posts [--api URL | --offline-demo]"
 
   static let helpText = """
     \(usage)
@@ -11,16 +11,21 @@ enum Arguments: Equatable {
 
       --api URL   read from this server, and not from one that the program starts itself;
                   it needs GET /posts, /posts/ID, /posts/ID/comments and /authors/ID
+      --offline-demo
+                  write posts while there is no connection, to a server of the program
       --help      print this and exit
     """
 
   /// Read the blog at a URL, or without one, that of a server in this process.
   case read(api: URL?)
+  /// Write to a blog whose connection goes and comes back.
+  case offlineDemo
   case help
 
   /// Reads the arguments that follow the name of the program.
   init(_ arguments: some Sequence<String>) throws(BadArguments) {
     var api: URL?
+    var isOffline = false
     var rest = arguments.makeIterator()
     while let argument = rest.next() {
       switch argument {
@@ -32,11 +37,14 @@ enum Arguments: Equatable {
         api = try Self.url(text)
       case "--api":
         throw BadArguments("--api is there twice")
+      case "--offline-demo":
+        isOffline = true
       default:
         throw BadArguments("'\(argument)' is not an argument of this program")
       }
     }
-    self = .read(api: api)
+    if isOffline, api != nil { throw BadArguments("--offline-demo has a server of its own") }
+    self = isOffline ? .offlineDemo : .read(api: api)
   }
 
   private static func url(_ text: String) throws(BadArguments) -> URL {

@@ -1,8 +1,16 @@
 import Foundation
 import FoundationNetworking
+import LoopbackServer
 
 struct Post: Codable, Identifiable, Equatable {
   let id: Int
+  let title: String
+  let body: String
+  let authorId: Author.ID
+}
+
+/// A post that the blog has not seen yet.
+struct Draft: Codable, Equatable {
   let title: String
   let body: String
   let authorId: Author.ID
@@ -57,7 +65,7 @@ extension BlogError.Reason: CustomStringConvertible {
   }
 }
 
-/// Reads the routes of a blog.
+/// Reads the routes of a blog, and writes to them.
 struct BlogAPI: Sendable {
   private let url: URL
   private let session: URLSession
@@ -74,19 +82,24 @@ struct BlogAPI: Sendable {
 
   /// Gets the JSON of a route such as `posts/7`.
   func get<Value: Decodable>(_ route: String) async throws(BlogError) -> Value {
-    let url = url.appending(path: route)
-    let data = try await body(of: url)
-    do {
-      return try JSONDecoder().decode(Value.self, from: data)
-    } catch {
-      throw BlogError(url: url, reason: .notABlog)
-    }
+    try await send(URLRequest(url: url.appending(path: route)))
   }
 
-  private func body(of url: URL) async throws(BlogError) -> Data {
+  /// Posts a value as JSON to a route, and gets what it has become.
+  func post<Value: Decodable>(
+    _ value: some Encodable, to route: String
+  ) async throws(BlogError) -> Value {
+    var request = URLRequest(url: url.appending(path: route))
+    request.httpMethod = "POST"
+    request.httpBody = try? JSONEncoder().encode(value)
+    return try await send(request)
+  }
+
+  private func send<Value: Decodable>(_ request: URLRequest) async throws(BlogError) -> Value {
+    let url = request.url ?? url
     let (data, response): (Data, URLResponse)
     do {
-      (data, response) = try await session.data(from: url)
+      (data, response) = try await session.answer(to: request)
     } catch {
       throw BlogError(url: url, reason: .noConnection(Self.details(of: error)))
     }
@@ -94,7 +107,11 @@ struct BlogAPI: Sendable {
     guard (200..<300).contains(status) else {
       throw BlogError(url: url, reason: .status(status))
     }
-    return data
+    do {
+      return try JSONDecoder().decode(Value.self, from: data)
+    } catch {
+      throw BlogError(url: url, reason: .notABlog)
+    }
   }
 
   private static func details(of error: any Error) -> String {

@@ -22,7 +22,9 @@ enum Posts {
         StandardStreams.output(Arguments.helpText + "\n")
         return EXIT_SUCCESS
       case .read(let api):
-        return await read(api)
+        return await perform { try await read(api, on: $0) }
+      case .offlineDemo:
+        return await perform(OfflineDemo.run)
       }
     } catch {
       StandardStreams.error("posts: \(error)\n\(Arguments.usage)\n")
@@ -30,14 +32,13 @@ enum Posts {
     }
   }
 
-  private static func read(_ api: URL?) async -> Int32 {
+  /// Does something that prints, and returns the exit status.
+  private static func perform(_ body: (Screen) async throws -> Void) async -> Int32 {
+    // A proxy that the environment names could not reach a server in this process.
+    setenv("no_proxy", "127.0.0.1", 1)
     let screen = Screen(.standardOutput, write: StandardStreams.output)
     do {
-      let server = api == nil ? try startServer() : nil
-      defer { server?.stop() }
-      guard let url = api ?? server?.baseURL else { return EXIT_FAILURE }
-      screen.line("Reading the blog at \(url)")
-      try await tour(url, server, on: screen)
+      try await body(screen)
       return EXIT_SUCCESS
     } catch {
       screen.clear()
@@ -46,7 +47,15 @@ enum Posts {
     }
   }
 
+  private static func read(_ api: URL?, on screen: Screen) async throws {
+    if let api { return try await tour(api, nil, on: screen) }
+    let server = try startServer()
+    defer { server.stop() }
+    try await tour(server.baseURL, server, on: screen)
+  }
+
   private static func tour(_ url: URL, _ server: LoopbackServer?, on screen: Screen) async throws {
+    screen.line("Reading the blog at \(url)")
     var context = OperationContext()
     context.blog = BlogAPI(url: url)
     context.report = { line in Task { @MainActor in screen.note(line) } }
@@ -63,8 +72,6 @@ enum Posts {
 
   /// Starts a server in this process that is a bit slow and fails now and then.
   private static func startServer() throws -> LoopbackServer {
-    // A proxy that the environment names could not reach this process.
-    setenv("no_proxy", "127.0.0.1", 1)
     let behaviour = ServerBehaviour(
       latency: .milliseconds(200),
       faults: [.init("/posts", .first(2)), .init("/authors/:id", .every(2), status: 500)])

@@ -37,16 +37,29 @@ struct HomeForecastQuery: QueryRequest, Hashable {
   func fetch(
     in context: OperationContext, with continuation: OperationContinuation<Forecast, any Error>
   ) async throws -> Forecast {
-    let home = try await context.home()
+    let home = try await context.ensure(HomeQuery())
     return try await context.weather.forecast(home.place)
   }
 }
+// end
 
-extension OperationContext {
-  func home() async throws -> Address {
-    guard let client = operationClient else { return try await HomeQuery().run(in: self) }
-    return try await client.ensure(HomeQuery())
+// snippet: value
+struct GreetingQuery: QueryRequest, Hashable {
+  func fetch(
+    in context: OperationContext, with continuation: OperationContinuation<String, any Error>
+  ) async throws -> String {
+    let home = try await context.ensure(HomeQuery())
+    guard let forecast = context.value(of: ForecastQuery(place: home.place)) else {
+      return "Hello, \(home.place)!"
+    }
+    return "Hello, \(home.place)! It has \(forecast.celsius) °C."
   }
+}
+// end
+
+// snippet: invalidation
+func moveHouse(in client: OperationClient) {
+  client.invalidate(HomeQuery())
 }
 // end
 

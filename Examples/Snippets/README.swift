@@ -38,7 +38,8 @@ struct AuthorQuery: QueryRequest, Hashable {
 
 func get<Value: Decodable>(_ path: String) async throws -> Value {
   let url = URL(string: "http://localhost:8080/\(path)")!
-  let (data, _) = try await URLSession.shared.data(from: url)
+  let exchange = Task { try await URLSession.shared.data(from: url) }
+  let (data, _) = try await exchange.value
   return try JSONDecoder().decode(Value.self, from: data)
 }
 // end

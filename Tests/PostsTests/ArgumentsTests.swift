@@ -14,6 +14,14 @@ import Testing
     #expect(try Arguments(["--api", text]) == .read(api: URL(string: text)))
   }
 
+  @Test("--offline-demo has a blog of its own")
+  func offlineDemo() throws {
+    #expect(try Arguments(["--offline-demo"]) == .offlineDemo)
+    #expect(throws: BadArguments("--offline-demo has a server of its own")) {
+      try Arguments(["--api", "http://a", "--offline-demo"])
+    }
+  }
+
   @Test("--help wins over what follows it", arguments: [["--help"], ["-h"], ["--help", "x"]])
   func help(arguments: [String]) throws {
     #expect(try Arguments(arguments) == .help)

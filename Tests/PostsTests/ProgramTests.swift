@@ -28,6 +28,24 @@ import Testing
     #expect(blog.server.requestCount(for: "/posts") == 1)
   }
 
+  @Test("--offline-demo writes two posts that wait for the connection, and says so alike each time")
+  func offlineDemo() async throws {
+    let ending = try await Program.run(["--offline-demo"])
+    #expect(ending.status == 0 && ending.errors == "")
+    #expect(
+      ending.output == """
+        The connection is gone. Two posts are written all the same.
+          "Notes from a train" is paused
+          "Notes from a tunnel" is paused
+          2 calls wait; the server has been asked 0 times
+        The connection is back. The posts go through in the order of their calls.
+          "Notes from a train" is post 61
+          "Notes from a tunnel" is post 62
+          0 calls wait; the server has been asked 2 times
+
+        """)
+  }
+
   @Test("A server that is not there ends it with 1 and one line")
   func noServer() async throws {
     let blog = try Blog()

@@ -52,8 +52,8 @@ extension StatefulOperationRequest {
       $0.rerunTriggers.append { context, store in
         let task = Task { [weak store] in
           while await context.operationClock.hasSlept(for: interval) {
-            if !inBackground { await context.untilInForeground() }
-            guard let state = store?.presentState else { return }
+            let mayRun = if inBackground { true } else { await context.isInForeground() }
+            guard mayRun, let state = store?.presentState else { return }
             if await isDue(context, state) { await store?.poll() }
           }
         }
@@ -64,9 +64,10 @@ extension StatefulOperationRequest {
 }
 
 extension OperationContext {
-  nonisolated(nonsending) fileprivate func untilInForeground() async {
+  /// Waits for the foreground; tells whether it is there, and not the end of the poll.
+  nonisolated(nonsending) fileprivate func isInForeground() async -> Bool {
     let observer = applicationActivityObserver
-    _ = await wait {
+    return await wait {
       observer.currentActivity == .foreground
     } changes: { onChange in
       observer.subscribe { _ in onChange() }

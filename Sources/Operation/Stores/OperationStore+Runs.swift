@@ -207,10 +207,16 @@ extension OperationStore {
           await Self.wait(for: dependencies)
           if let scope { hub.turns.enter(scope, core.id) }
         }
-        if let scope { await hub.turns.wait(for: scope, core.id) }
+        var context = configuration.context
+        context.hooks = hooks(of: core, in: context, report)
+        if let scope {
+          // Whoever is behind a paused run in the line waits for the connection as much as that one.
+          _ = await context.mayAttempt(isRetry: false)
+          await hub.turns.wait(for: scope, core.id)
+        }
         // A run that was cancelled while it waited must not reach the request any more.
         if !core.isEnded {
-          finish(core, with: await perform(core, in: configuration.context, report), report)
+          finish(core, with: await perform(core, in: context, report), report)
         } else {
           report.sendEnd(.cancelled)
         }
@@ -221,15 +227,13 @@ extension OperationStore {
   private func perform(
     _ core: Machine.Core, in context: OperationContext, _ report: RunReport
   ) async -> Machine.Output {
-    var context = context
-    context.hooks = hooks(of: core, in: context, report)
     // A failure that cannot say "cancelled" has to come from the request.
     if await !context.mayAttempt(isRetry: false),
       let failure = cancellationFailure(as: Failure.self)
     {
       return .failure(failure)
     }
-    context = read { machine in
+    let context = read { machine in
       var context = context
       machine.state.willRun(in: &context)
       return context

@@ -50,7 +50,8 @@ extension OperationStore: Rerunnable {
   }
 
   nonisolated(nonsending) func poll() async {
-    await runForObservers(cause: .poll)?.dependency.wait()
+    let task = runForObservers(cause: .poll) ?? read { $0.taskOfObservers }
+    await task?.dependency.wait()
   }
 }
 

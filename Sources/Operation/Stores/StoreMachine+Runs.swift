@@ -34,7 +34,9 @@ extension StoreMachine {
 
   /// Joins the run that is the wish, or makes a new one.
   mutating func grant(_ wish: Wish, verdict: Runs.Verdict?) -> Grant {
-    if wish.lease == .observers, deliveries.subscriberCount == 0 || isServed || isLate(wish) {
+    if wish.lease == .observers,
+      deliveries.subscriberCount == 0 || taskOfObservers != nil || isLate(wish)
+    {
       return .refused
     }
     var wish = wish
@@ -51,11 +53,11 @@ extension StoreMachine {
     }
   }
 
-  /// Whether the observers hold a run already that is as new as what they could start.
-  private var isServed: Bool {
-    runs.records.values.contains {
+  /// The run that the observers hold already, if it is as new as what they could start.
+  var taskOfObservers: Task? {
+    runs.records.values.first {
       $0.isStarted && $0.isHeldByObservers && $0.payload.generation == freshness.generation
-    }
+    }?.payload.task
   }
 
   /// Whether somebody else has fetched already what was invalidated.

@@ -1,0 +1,19 @@
+import SharingOperation
+
+/// Adds a post to the blog.
+struct CreatePost: MutationRequest, Hashable {
+  func mutate(
+    with draft: Draft, in context: OperationContext,
+    with continuation: OperationContinuation<Post, BlogError>
+  ) async throws(BlogError) -> Post {
+    try await context.blog.post(draft, to: "posts")
+  }
+}
+
+extension CreatePost {
+  /// The mutation, ready for a connection that comes and goes: a call waits for it, and so do those
+  /// behind it.
+  var patient: some StatefulOperationRequest<Post, State> {
+    serialized(in: "posts").networkMode(.online)
+  }
+}

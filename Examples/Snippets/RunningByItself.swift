@@ -1,0 +1,97 @@
+// The code of the guide RunningByItself: the build compiles it, and a test compares it with the
+// guide.
+
+import Operation
+
+struct Parcel: Sendable, Equatable {
+  let place: String
+  var hasArrived = false
+}
+
+struct Carrier: Sendable {
+  var find: @Sendable (_ number: Int) async throws -> Parcel = { _ in Parcel(place: "Bergen") }
+}
+
+extension OperationContext {
+  var carrier: Carrier {
+    get { self[CarrierKey.self] }
+    set { self[CarrierKey.self] = newValue }
+  }
+
+  private enum CarrierKey: Key {
+    static var defaultValue: Carrier { Carrier() }
+  }
+}
+
+// snippet: asked
+func quietDefaults() -> OperationDefaults {
+  var defaults = OperationDefaults.standard
+  defaults.runsAutomatically = false
+  return defaults
+}
+
+func wakefulForecast(for place: String) -> some QueryRequest<Forecast, ForecastQuery.State> {
+  ForecastQuery(place: place).stale(after: .seconds(600)).enableAutomaticRunning()
+}
+// end
+
+// snippet: conditions
+func forecastForReaders(of place: String) -> some QueryRequest<Forecast, ForecastQuery.State> {
+  ForecastQuery(place: place)
+    .stale(after: .seconds(600))
+    .enableAutomaticRunning(
+      onlyWhen: ConnectionRunSpecification.connected && ForegroundRunSpecification.foreground)
+}
+
+func forecastForMembers(
+  of place: String, logins: Broadcast<Bool>
+) -> some QueryRequest<Forecast, ForecastQuery.State> {
+  ForecastQuery(place: place).rerunOnChange(of: .latest(of: logins))
+}
+// end
+
+// snippet: poll
+func liveForecast(for place: String) -> some QueryRequest<Forecast, ForecastQuery.State> {
+  ForecastQuery(place: place).rerun(every: .seconds(60), while: .connected)
+}
+
+func parcel(_ number: Int) -> some QueryRequest<Parcel, QueryState<Parcel, any Error>> {
+  Query(path: ["parcel", number]) { context in try await context.carrier.find(number) }
+    .rerun(while: { state in state.currentValue?.hasArrived != true }, every: .seconds(10))
+}
+// end
+
+// snippet: network
+func reserveWhenOnline() -> some StatefulOperationRequest<Reservation, Reserve.State> {
+  Reserve().networkMode(.online).serialized(in: "dining room")
+}
+// end
+
+// snippet: paused
+func waitingGuests(in store: OperationStore<Reserve.State>) -> [String] {
+  store.history.filter(\.status.isPaused).map(\.arguments.guest)
+}
+// end
+
+// snippet: observer
+func makeClient(on network: ManualNetworkObserver) -> OperationClient {
+  var defaults = OperationDefaults.testing
+  defaults.networkMode = .offlineFirst
+  defaults.networkObserver = network
+  return OperationClient(defaults: defaults)
+}
+// end
+
+// snippet: pressure
+func clearTemperatures(
+  in client: OperationClient, when source: some MemoryPressureSource
+) -> OperationSubscription {
+  source.subscribe { [weak client] pressure in
+    guard let client, pressure == .critical else { return }
+    for store in client.stores(matching: ["temperature"])
+    where store.subscriberCount == 0 && !store.isLoading {
+      client.clearStore(with: store.path)
+    }
+  }
+}
+// end

@@ -1,0 +1,36 @@
+// The code of the guide TheClient: the build compiles it, and a test compares it with the guide.
+
+import Operation
+
+// snippet: retention
+func makeSparingClient(clock: some OperationClock = SystemClock()) -> OperationClient {
+  OperationClient(clock: clock, retention: .unusedFor(.seconds(60)).limited(to: 500))
+}
+
+func lastingForecast(for place: String) -> some QueryRequest<Forecast, ForecastQuery.State> {
+  ForecastQuery(place: place).retained(.forever)
+}
+// end
+
+// snippet: changes
+func printStores(of client: OperationClient) -> OperationSubscription {
+  client.subscribe(matching: ["temperature"]) { change in
+    for store in change.storesAdded { print("new:", store.path) }
+    for store in change.storesRemoved { print("gone:", store.path) }
+  }
+}
+// end
+
+// snippet: activity
+func describeActivity(of client: OperationClient) -> String {
+  let activity = client.activity
+  if activity.mutations.paused > 0 { return "waiting for the connection" }
+  return activity.queries.running + activity.pages.running > 0 ? "loading" : "up to date"
+}
+
+func printActivity(of client: OperationClient) async {
+  for await activity in client.activities {
+    print(activity.queries.running, "under way,", activity.queries.failed, "failed")
+  }
+}
+// end

@@ -1,0 +1,248 @@
+import Operation
+import Testing
+
+@Suite("Polling", .timeLimit(.minutes(1))) struct PollingTests {
+  private let clock = ManualClock()
+  private let activity = ManualApplicationActivityObserver()
+  private let client: OperationClient
+
+  init() {
+    client = OperationClient(
+      defaults: OperationDefaults(
+        retryLimit: 0, runsAutomatically: false, applicationActivityObserver: activity),
+      clock: clock)
+  }
+
+  /// Moves the clock when the poll waits for it.
+  private func pass(_ seconds: Int) async {
+    await clock.sleepers(atLeast: 1)
+    await clock.advance(by: .seconds(seconds))
+  }
+
+  @Test("It goes on while somebody observes, and leaves no sleeper when nobody does")
+  func observed() async {
+    let script = Script()
+    let store = client.store(for: OpenQuery(script: script).rerun(every: .seconds(10)))
+    await clock.advance(by: .seconds(100))
+    #expect(clock.sleeperCount == 0 && script.attempts == 0)
+    let causes = Recorder<OperationRun.Cause>()
+    let subscriptions = (0..<2).map { _ in
+      store.subscribe { if case .runStarted(let run) = $0 { causes.append(run.cause) } }
+    }
+    await pass(9)
+    #expect(script.attempts == 0)
+    for attempt in 1...3 {
+      await pass(attempt == 1 ? 1 : 10)
+      await script.contexts.wait(for: attempt)
+      await store.settles { $0.currentValue == attempt && !$0.isLoading }
+    }
+    subscriptions[0].cancel()
+    await clock.sleepers(atLeast: 1)
+    #expect(clock.sleeperCount == 1)
+    subscriptions[1].cancel()
+    await store.settles { _ in clock.sleeperCount == 0 }
+    await clock.advance(by: .seconds(100))
+    #expect(script.attempts == 3)
+    #expect(causes.all == Array(repeating: .poll, count: 6))
+  }
+
+  @Test("The next wait counts from the end of the run, however it ends") func fromTheEnd() async {
+    let remote = Remote<Int>()
+    let store = client.store(for: remote.query().rerun(every: .seconds(10)))
+    let subscription = store.subscribe { _ in }
+    await pass(10)
+    await remote.wait(forCalls: 1)
+    #expect(clock.sleeperCount == 0)
+    await clock.advance(by: .seconds(15))
+    remote.answer(1)
+    await pass(9)
+    await store.settles { !$0.isLoading }
+    await pass(1)
+    await remote.wait(forCalls: 2)
+    remote.fail(Failed(), call: 1)
+    await pass(10)
+    await remote.wait(forCalls: 3)
+    store.cancel()
+    await pass(10)
+    await remote.wait(forCalls: 4)
+    subscription.cancel()
+    await remote.waitForCancellation(of: 3)
+    await store.settles { _ in clock.sleeperCount == 0 }
+  }
+
+  @Test("A poll joins the run that somebody asked for, and waits for its end") func joins()
+    async throws
+  {
+    let remote = Remote<Int>()
+    let store = client.store(for: remote.query().rerun(every: .seconds(10)))
+    let subscription = store.subscribe { _ in }
+    await clock.sleepers(atLeast: 1)
+    let run = Task { try await store.run() }
+    await remote.wait(forCalls: 1)
+    await pass(10)
+    await store.settles { $0.leaseCount == 2 }
+    await clock.advance(by: .seconds(100))
+    #expect(clock.sleeperCount == 0 && remote.callCount == 1)
+    remote.answer(1)
+    #expect(try await run.value == 1)
+    await pass(10)
+    await remote.wait(forCalls: 2)
+    subscription.cancel()
+  }
+
+  @Test("A poll waits for the end of the run that the first subscriber began") func subscriber()
+    async
+  {
+    let remote = Remote<Int>()
+    let query = remote.query().rerun(every: .seconds(10)).enableAutomaticRunning()
+    let store = client.store(for: query)
+    let subscription = store.subscribe { _ in }
+    await remote.wait(forCalls: 1)
+    await pass(10)
+    for _ in 0..<100 { await Task.yield() }
+    #expect(clock.sleeperCount == 0, "the next wait begins at the end of the run")
+    remote.answer(1)
+    await store.settles { !$0.isLoading }
+    await pass(9)
+    #expect(remote.callCount == 1)
+    await pass(1)
+    await remote.wait(forCalls: 2)
+    subscription.cancel()
+  }
+
+  @Test("In the background it waits, and runs at once in the foreground") func background() async {
+    let script = Script()
+    let store = client.store(for: OpenQuery(script: script).rerun(every: .seconds(10)))
+    let subscription = store.subscribe { _ in }
+    activity.set(.background)
+    await pass(10)
+    await store.settles { _ in activity.subscriberCount == 1 }
+    await clock.advance(by: .seconds(100))
+    #expect(script.attempts == 0 && !store.isLoading && clock.sleeperCount == 0)
+    activity.set(.foreground)
+    await script.contexts.wait(for: 1)
+    await clock.sleepers(atLeast: 1)
+    #expect(activity.subscriberCount == 0)
+    activity.set(.background)
+    await pass(10)
+    await store.settles { _ in activity.subscriberCount == 1 }
+    subscription.cancel()
+    await store.settles { _ in activity.subscriberCount == 0 }
+    activity.set(.foreground)
+    #expect(script.attempts == 1 && clock.sleeperCount == 0)
+  }
+
+  @Test("It goes on in the background where it was asked to") func inBackground() async {
+    activity.set(.background)
+    let script = Script()
+    let query = OpenQuery(script: script)
+    let stores = [
+      client.store(for: query.rerun(every: .seconds(10), inBackground: true)),
+      .detached(query: query.rerun(while: { _ in true }, every: .seconds(10), inBackground: true)),
+    ]
+    stores[1].context.operationClock = clock
+    stores[1].context.applicationActivityObserver = activity
+    let subscriptions = stores.map { $0.subscribe { _ in } }
+    await clock.sleepers(atLeast: 2)
+    await clock.advance(by: .seconds(10))
+    await script.contexts.wait(for: 2)
+    #expect(activity.subscriberCount == 0)
+    for subscription in subscriptions { subscription.cancel() }
+  }
+
+  @Test("A run that is due waits for the condition, and no longer") func condition() async {
+    let network = ManualNetworkObserver(.disconnected)
+    let script = Script()
+    let store = client.store(
+      for: OpenQuery(script: script).rerun(every: .seconds(10), while: .connected))
+    store.context.networkObserver = network
+    let subscription = store.subscribe { _ in }
+    await pass(10)
+    await store.settles { _ in network.subscriberCount == 1 }
+    #expect(script.attempts == 0 && clock.sleeperCount == 0)
+    network.set(.connected)
+    await script.contexts.wait(for: 1)
+    await pass(10)
+    await script.contexts.wait(for: 2)
+    network.set(.disconnected)
+    await pass(10)
+    await store.settles { _ in network.subscriberCount == 1 }
+    subscription.cancel()
+    await store.settles { _ in network.subscriberCount == 0 }
+    #expect(script.attempts == 2)
+  }
+
+  @Test("rerun(while:) polls as long as the state says that it is not there yet") func state() async
+  {
+    let script = Script()
+    let store = client.store(
+      for: OpenQuery(script: script).rerun(while: { ($0.currentValue ?? 0) < 3 }))
+    let subscription = store.subscribe { _ in }
+    for attempt in 1...3 {
+      await pass(1)
+      await script.contexts.wait(for: attempt)
+      await store.settles { $0.currentValue == attempt && !$0.isLoading }
+    }
+    for _ in 0..<3 { await pass(1) }
+    #expect(script.attempts == 3)
+    store.currentValue = 0
+    await pass(1)
+    await script.contexts.wait(for: 4)
+    subscription.cancel()
+    await store.settles { _ in clock.sleeperCount == 0 }
+  }
+
+  @Test("Somebody who observes anew begins a poll of its own, and the one before makes no run")
+  func newObservation() async {
+    activity.set(.background)
+    for round in 0..<100 {
+      let script = Script()
+      let query = OpenQuery(script: script, path: ["round", round])
+      let store = client.store(for: query.rerun(while: { _ in true }, every: .seconds(10)))
+      let first = store.subscribe { _ in }
+      await pass(10)
+      await store.settles { _ in activity.subscriberCount == 1 }
+      first.cancel()
+      let second = store.subscribe { _ in }
+      await store.settles { _ in activity.subscriberCount == 0 }
+      await clock.sleepers(atLeast: 1)
+      #expect(script.attempts == 0 && !store.isLoading)
+      second.cancel()
+      await store.settles { _ in clock.sleeperCount == 0 }
+    }
+  }
+
+  @Test("A poll keeps its store no longer than those who observe it") func lifetime() async {
+    weak var store: OperationStore<QueryState<Int, any Error>>?
+    do {
+      let query = OpenQuery(script: Script()).rerun(every: .seconds(10)).clock(clock)
+      let held = OperationStore.detached(query: query)
+      store = held
+      let subscription = held.subscribe { _ in }
+      await pass(10)
+      await clock.sleepers(atLeast: 1)
+      subscription.cancel()
+    }
+    #expect(await eventually { store == nil && clock.sleeperCount == 0 })
+  }
+
+  @Test(
+    "An interval that is not above zero is reported, and taken as a second",
+    arguments: [Duration.zero, .seconds(-1)])
+  func badInterval(interval: Duration) async {
+    let script = Script()
+    let (reported, query) = await issues {
+      OpenQuery(script: script).rerun(every: interval)
+    }
+    #expect(reported.map(\.kind) == [.invalidValue])
+    #expect(reported.first?.message.contains("OpenQuery") == true)
+    let store = client.store(for: query)
+    let subscription = store.subscribe { _ in }
+    await clock.sleepers(atLeast: 1)
+    await clock.advance(by: .seconds(0.5))
+    #expect(script.attempts == 0)
+    await clock.advance(by: .seconds(0.5))
+    await script.contexts.wait(for: 1)
+    subscription.cancel()
+  }
+}
