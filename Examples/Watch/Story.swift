@@ -18,9 +18,9 @@ struct Story: Sendable {
     try write("greeting = Hello", "Somebody looks at what a file says.")
     screen.states = store.states.makeAsyncIterator()
     await screen.showNext()
-    try write("greeting = Hello\nvolume = 3", "The file is written again.")
+    try write("greeting = Hello\nvolume = 3", "The file is written again.", inPlace: true)
     await screen.showNext()
-    try write("greeting = Hi\nvolume = 4", "Another file takes its place.", .atomic)
+    try write("greeting = Hi\nvolume = 4", "Another file takes its place.")
     await screen.showNext()
     try write("greeting: Hi", "Somebody makes a mistake.")
     await screen.showNext()
@@ -40,9 +40,11 @@ struct Story: Sendable {
     while await watching.next() == true {}
   }
 
-  private func write(_ text: String, _ why: String, _ options: Data.WritingOptions = []) throws {
+  /// Nobody sees half of a file that takes the place of another. One that is written in place may be
+  /// read in the middle, if there is something else to read it for, and is read again at the end.
+  private func write(_ text: String, _ why: String, inPlace: Bool = false) throws {
     tell(why)
-    try Data(text.utf8).write(to: file, options: options)
+    try Data(text.utf8).write(to: file, options: inPlace ? [] : .atomic)
   }
 }
 
