@@ -38,6 +38,9 @@ let package = Package(
     .executableTarget(
       name: "projects", dependencies: ["SharingOperation", "LoopbackServer"],
       path: "Examples/Projects", swiftSettings: strict),
+    .executableTarget(
+      name: "watch", dependencies: ["SharingOperation"], path: "Examples/Watch",
+      swiftSettings: strict),
     .testTarget(
       name: "ReactiveStreamsTests", dependencies: ["ReactiveStreams"], swiftSettings: strict),
     .executableTarget(
@@ -68,6 +71,8 @@ let package = Package(
     .testTarget(
       name: "ProjectsTests", dependencies: ["projects", "SharingOperation", "LoopbackServer"],
       swiftSettings: strict),
+    .testTarget(
+      name: "WatchTests", dependencies: ["watch", "SharingOperation"], swiftSettings: strict),
   ],
   swiftLanguageModes: [.v6]
 )

@@ -148,14 +148,14 @@ public final class OperationClient: Sendable {
       tell(.storeAdded, of: entry.store)
       leave(left)
       if store.path.isEmpty { reportEmptyPath(entry) }
-      return store
     case .clashed(let first):
       tell(.storeAdded, of: entry.store)
       reportClash(at: store.path, first: first, second: entry.requestName)
-      return store
     case .present(let present):
       return present.base as? OperationStore<Request.State> ?? store
     }
+    store.attachControllers()
+    return store
   }
 
   private func reportEmptyPath(_ entry: StoreIndex.Entry) {

@@ -46,7 +46,7 @@ extension OperationStore {
       return context.operationClock.now().duration(since: date) >= duration
     case .when(let isStale):
       if let isStale = isStale(state, context) { return isStale }
-      reportStateMismatch()
+      reportStateMismatch(of: "The staleness rule", so: "the value counts as stale")
       return true
     }
   }
@@ -61,12 +61,12 @@ extension OperationStore {
   /// Whether the value was invalidated and has not been fetched since.
   var isInvalidated: Bool { read { $0.freshness.isInvalidated } }
 
-  private func reportStateMismatch() {
+  func reportStateMismatch(of what: String, so consequence: String) {
     OperationIssue(
       kind: .stateMismatch,
       message: """
-        The staleness rule of \(path) is for another state than \(State.self), so the value counts \
-        as stale; put it behind the modifier that changes the state.
+        \(what) of \(path) is for another state than \(State.self), so \(consequence); put it \
+        behind the modifier that changes the state.
         """
     ).report()
   }

@@ -22,6 +22,7 @@ extension OperationStore {
   }
 
   private func beginObservation(_ observation: Int) {
+    tellControllers()
     let context = context
     let settings = context.settings.values
     if !settings.rerunTriggers.isEmpty {
@@ -39,6 +40,7 @@ extension OperationStore {
     departure.triggers?.cancel()
     for core in departure.cores { core.cancelRun() }
     withExtendedLifetime(departure) {}
+    tellControllers()
   }
 }
 

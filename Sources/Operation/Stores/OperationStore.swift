@@ -30,6 +30,7 @@ public final class OperationStore<State: OperationState>: Sendable {
   /// run; without a client it has a hub of its own.
   let hub: StoreHub
   let use = StoreUse()
+  let isControlled: Bool
   let operation:
     @Sendable (OperationContext, OperationContinuation<Value, Failure>) async -> Machine.Output
 
@@ -44,6 +45,7 @@ public final class OperationStore<State: OperationState>: Sendable {
     state.prepareInitialValue(in: context)
     path = request.path
     hub = context.hub ?? StoreHub()
+    isControlled = !context.settings.values.controllers.isEmpty
     machine = Mutex(Machine(state: state, context: context))
     operation = { context, continuation in
       do throws(Failure) {
@@ -59,7 +61,9 @@ public final class OperationStore<State: OperationState>: Sendable {
   public static func detached<Request: StatefulOperationRequest>(
     operation: Request, initialState: State, initialContext: OperationContext = OperationContext()
   ) -> OperationStore<State> where Request.State == State {
-    OperationStore(operation, state: initialState, context: initialContext)
+    let store = OperationStore(operation, state: initialState, context: initialContext)
+    store.attachControllers()
+    return store
   }
 
   /// Creates a store for a query without a client: no defaults apply to it, and nobody else finds
@@ -68,7 +72,9 @@ public final class OperationStore<State: OperationState>: Sendable {
     query: Request, initialValue: State.StateValue = State.emptyValue,
     initialContext: OperationContext = OperationContext()
   ) -> OperationStore<State> where Request.State == State, State: ValueInitializedState {
-    OperationStore(query, state: State(initialValue: initialValue), context: initialContext)
+    detached(
+      operation: query, initialState: State(initialValue: initialValue),
+      initialContext: initialContext)
   }
 
   /// Creates a store for a mutation without a client: no defaults apply to it, and nobody else finds
@@ -77,7 +83,9 @@ public final class OperationStore<State: OperationState>: Sendable {
     mutation: Request, initialValue: State.StateValue = State.emptyValue,
     initialContext: OperationContext = OperationContext()
   ) -> OperationStore<State> where Request.State == State, State: ValueInitializedState {
-    OperationStore(mutation, state: State(initialValue: initialValue), context: initialContext)
+    detached(
+      operation: mutation, initialState: State(initialValue: initialValue),
+      initialContext: initialContext)
   }
 
   /// Performs a transition when no other thread has the store to itself, and the deliveries that it

@@ -65,6 +65,8 @@ struct StoreMachine<State: OperationState>: DeliveryMachine {
 
   /// How often the store has begun to be used, or ended.
   private var useVersion = 0
+  /// What the controllers of the store have been told.
+  private var control = Control.changing
 
   init(state: State, context: OperationContext) {
     self.state = state
@@ -248,6 +250,28 @@ extension StoreMachine {
     let held = runs.records.values.filter(\.isHeldByObservers).map(\.core.id).sorted()
     departure.cores = held.compactMap { releaseIfFree($0) }
     return departure
+  }
+}
+
+/// What the controllers of a store know of its subscribers.
+enum Control: Sendable {
+  /// A thread gives them the store, or tells them something, and looks again when it has.
+  case changing
+  case told([AttachedController], isObserved: Bool)
+}
+
+extension StoreMachine {
+  /// The controllers have the store, or have been told.
+  mutating func told(_ controllers: [AttachedController], isObserved: Bool) {
+    control = .told(controllers, isObserved: isObserved)
+  }
+
+  /// Gives what the thread that asks has to tell the controllers, if no other is at it.
+  mutating func nextTelling() -> (controllers: [AttachedController], isObserved: Bool)? {
+    let isObserved = deliveries.subscriberCount > 0
+    guard case .told(let controllers, isObserved: !isObserved) = control else { return nil }
+    control = .changing
+    return (controllers, isObserved)
   }
 }
 

@@ -18,6 +18,8 @@ struct RunSettings: Sendable {
     var automaticCondition: (@Sendable (OperationContext) -> Bool)?
     /// What runs the request by itself while it is observed.
     var rerunTriggers: [RerunTrigger] = []
+    /// What controls the store from outside, in the order of the modifiers.
+    var controllers: [ControllerAttachment] = []
     /// How many pages are kept at most.
     var maxPages = Int.max
     /// Which pages are fetched again with the whole; a rule of the request's own types.
@@ -69,6 +71,26 @@ protocol Rerunnable: AnyObject, Sendable {
   func rerunIfStale()
   /// Runs the request, and waits until that run has ended, or the task is cancelled.
   nonisolated(nonsending) func poll() async
+}
+
+/// Gives a store to a controller; gives `nil` to a store with a state of another type.
+typealias ControllerAttachment = @Sendable (any Rerunnable) -> AttachedController?
+
+/// A controller that a store has been given to, until the store lets go of this.
+final class AttachedController: Sendable {
+  /// Tells the controller whether somebody observes the store.
+  let tell: @Sendable (_ isObserved: Bool) -> Void
+  private let subscription: OperationSubscription
+
+  init(_ subscription: OperationSubscription, tell: @escaping @Sendable (Bool) -> Void) {
+    self.subscription = subscription
+    self.tell = tell
+  }
+
+  deinit {
+    // Not left to its last copy, which the controller may have.
+    subscription.cancel()
+  }
 }
 
 /// Something that runs one after the other have in common.

@@ -1,0 +1,456 @@
+import Foundation
+import ReactiveStreams
+import Synchronization
+import Testing
+
+@testable import Operation
+
+private typealias Number = QueryState<Int, any Error>
+
+/// A controller that keeps its controls, and notes what it is told.
+private final class Knob: OperationController {
+  typealias Hook = @Sendable (String, OperationControls<Number>) -> Void
+
+  private let log: Recorder<String>
+  private let name: String
+  private let hook: Hook
+  private let kept = Recorder<OperationControls<Number>>()
+  private let subscriptions = Recorder<OperationSubscription>()
+
+  init(_ log: Recorder<String>, name: String = "", hook: @escaping Hook = { _, _ in }) {
+    self.log = log
+    self.name = name
+    self.hook = hook
+  }
+
+  var controls: OperationControls<Number> { kept.all[0] }
+
+  func control(with controls: OperationControls<Number>) -> OperationSubscription {
+    kept.append(controls)
+    note("control", controls)
+    let subscription = OperationSubscription { [log, name] in log.append(name + "cancel") }
+    subscriptions.append(subscription)
+    return subscription
+  }
+
+  func observationBegan(with controls: OperationControls<Number>) { note("began", controls) }
+  func observationEnded(with controls: OperationControls<Number>) { note("ended", controls) }
+
+  private func note(_ what: String, _ controls: OperationControls<Number>) {
+    log.append(name + what)
+    hook(what, controls)
+  }
+}
+
+/// Lets so many threads go on together.
+private final class Rendezvous: Sendable {
+  private let missing: Mutex<Int>
+  private let latch = ThreadLatch()
+
+  init(_ count: Int) { missing = Mutex(count) }
+
+  func meet() {
+    let left = missing.withLock {
+      $0 -= 1
+      return $0
+    }
+    if left > 0 { latch.wait() }
+    latch.open()
+  }
+}
+
+@Suite(.timeLimit(.minutes(2))) struct ControllerTests {
+  private let log = Recorder<String>()
+  private let clock = ManualClock()
+
+  private func client(isAutomatic: Bool = false) -> OperationClient {
+    OperationClient(
+      defaults: OperationDefaults(retryLimit: 0, runsAutomatically: isAutomatic), clock: clock)
+  }
+
+  private func query(_ id: Int = 0) -> Query<Int, any Error> {
+    Query(path: ["number", id]) { _ in id }
+  }
+
+  @Test("What a controller yields is what the store shows, from the first moment on")
+  func yields() {
+    for isDetached in [false, true] {
+      let knob = Knob(log) { what, controls in
+        if what == "control" { controls.yield(1) }
+      }
+      let client = client()
+      let request = query().controlled(by: knob)
+      let store = isDetached ? .detached(query: request) : client.store(for: request)
+      #expect(store.currentValue == 1)
+      knob.controls.yield(error: Failed(code: 2))
+      #expect(store.error as? Failed == Failed(code: 2) && store.currentValue == 1)
+      knob.controls.yield(with: .success(3))
+      #expect(store.currentValue == 3 && store.error == nil)
+      knob.controls.yield(nil)
+      #expect(store.currentValue == nil)
+      knob.controls.resetState()
+      #expect(store.valueUpdateCount == 0 && store.status.isIdle)
+    }
+  }
+
+  @Test("A controller gets each store once, and the paths and contexts of its own")
+  func stores() {
+    let knob = Knob(log)
+    let client = client()
+    for id in [1, 2, 1, 2] { _ = client.store(for: query(id).controlled(by: knob)) }
+    #expect(log.all == ["control", "control"])
+    #expect(knob.controls.path == ["number", 1])
+    #expect(knob.controls.context.operationClient === client)
+    let clashing = TypedQuery(script: Script(), path: ["number", 1])
+      .controlled(by: Constant(value: 9))
+    let beside = OperationIssue.withHandler({ _ in }) { client.store(for: clashing) }
+    #expect(beside.currentValue == 9)
+    #expect(log.count == 2)
+  }
+
+  @Test("A rerun is for those who observe, and joins what they wait for already")
+  func reruns() async {
+    let (knob, remote) = (Knob(log), Remote<Int>())
+    let store = client().store(for: remote.query().neverStale().controlled(by: knob))
+    knob.controls.rerun()
+    #expect(!store.isLoading && !knob.controls.isObserved)
+    let (events, subscription) = store.record()
+    #expect(knob.controls.isObserved)
+    for round in 0..<2 {
+      knob.controls.rerun()
+      knob.controls.rerun()
+      await remote.wait(forCalls: round + 1)
+      remote.answer(round, to: round)
+      await store.settles { !$0.isLoading }
+      #expect(store.currentValue == round)
+    }
+    #expect(remote.callCount == 2)
+    let causes = events.all.compactMap { event -> OperationRun.Cause? in
+      if case .runEnded(_, let run) = event { run.cause } else { nil }
+    }
+    #expect(causes == [.rerun, .rerun])
+    subscription.cancel()
+    knob.controls.rerun()
+    #expect(store.leaseCount == 0 && remote.callCount == 2)
+  }
+
+  @Test("An invalidation from outside is followed by a run, though one is under way")
+  func invalidates() async {
+    let (knob, remote) = (Knob(log), Remote<Int>())
+    let store = client(isAutomatic: true).store(
+      for: remote.query().neverStale().controlled(by: knob))
+    let subscription = store.subscribe { _ in }
+    await remote.wait(forCalls: 1)
+    knob.controls.invalidate()
+    remote.answer(1)
+    await remote.wait(forCalls: 2)
+    #expect(store.currentValue == 1 && store.isStale)
+    remote.answer(2, to: 1)
+    await store.settles { !$0.isLoading }
+    #expect(store.currentValue == 2 && !store.isStale)
+    subscription.cancel()
+    knob.controls.invalidate()
+    #expect(store.isStale && store.leaseCount == 0)
+  }
+
+  @Test("The first subscriber and the last one's going are told, before the first one's run")
+  func observation() async {
+    let knob = Knob(log) { what, controls in
+      if what == "began" { controls.yield(7) }
+    }
+    let store = client(isAutomatic: true).store(for: query().neverStale().controlled(by: knob))
+    for _ in 0..<2 {
+      let subscriptions = (0..<3).map { _ in store.subscribe { _ in } }
+      // What the controller gave was fresh, and so there is nothing to fetch.
+      #expect(store.leaseCount == 0)
+      for subscription in subscriptions { subscription.cancel() }
+    }
+    #expect(log.all == ["control", "began", "ended", "began", "ended"])
+    #expect(store.currentValue == 7 && store.valueUpdateCount == 2)
+  }
+
+  @Test("Several controllers of a request are called in their order")
+  func several() {
+    let request = query().controlled(by: Knob(log, name: "a ")).retry(limit: 1)
+      .controlled(by: Knob(log, name: "b "))
+    do {
+      let store = client().store(for: request)
+      store.subscribe { _ in }.cancel()
+    }
+    #expect(log.all.prefix(4) == ["a control", "b control", "a began", "b began"])
+    #expect(log.all.dropFirst(4).prefix(2) == ["a ended", "b ended"])
+    #expect(log.all.dropFirst(6).sorted() == ["a cancel", "b cancel"])
+  }
+
+  @Test("A controller of the state under a map is reported, and the others get the store")
+  func mismatch() async {
+    let request = query().controlled(by: Knob(log, name: "a ")).map { $0 + 1 }
+      .map { String($0) }.controlled(by: Texts(log: log))
+    let client = client()
+    let (issues, store) = await issues { client.store(for: request) }
+    #expect(issues.map(\.kind) == [.stateMismatch])
+    #expect(issues[0].message.hasPrefix("A controller of [\"number\", 0] is for another state"))
+    store.subscribe { _ in }.cancel()
+    #expect(log.all == ["texts"] && store.currentValue == "text")
+  }
+
+  private struct Texts: OperationController {
+    let log: Recorder<String>
+
+    func control(
+      with controls: OperationControls<QueryState<String, any Error>>
+    ) -> OperationSubscription {
+      log.append("texts")
+      controls.yield("text")
+      return .empty
+    }
+  }
+
+  @Test("Pages and mutations have controllers, too") func kinds() {
+    let mutation = Mutation<Int, Int>(path: ["m"]) { arguments, _ in arguments }
+    let mutations = client().store(for: mutation.controlled(by: Constant(value: 4)))
+    #expect(mutations.currentValue == 4)
+    let pages = Paginated<Int, String>(
+      path: ["p"], initialPageId: 0, nextPageId: { _, _ in nil }
+    ) { _, _ in "fetched" }
+    let page = PaginatedPage(id: 3, value: "pushed")
+    let store = client().store(for: pages.controlled(by: Constant(value: [page])))
+    #expect(store.currentValue.map(\.value) == ["pushed"])
+  }
+
+  private struct Constant<State: OperationState>: OperationController {
+    let value: State.StateValue
+
+    func control(with controls: OperationControls<State>) -> OperationSubscription {
+      controls.yield(value)
+      return .empty
+    }
+  }
+}
+
+@Suite(.timeLimit(.minutes(2))) struct ControllerLifetimeTests {
+  private let log = Recorder<String>()
+
+  @Test("Controller and store go with their users, though the controller keeps its controls")
+  func lifetime() {
+    weak var knob: Knob?
+    weak var store: OperationStore<Number>?
+    let controls: OperationControls<Number>
+    do {
+      let made = Knob(log)
+      knob = made
+      let detached = OperationStore.detached(
+        query: Query(path: ["a"]) { _ in 1 }.controlled(by: made))
+      store = detached
+      controls = made.controls
+      detached.subscribe { _ in }.cancel()
+      #expect(log.all == ["control", "began", "ended"])
+    }
+    #expect(store == nil && knob == nil)
+    #expect(log.all == ["control", "began", "ended", "cancel"])
+    controls.yield(1)
+    controls.yield(error: Failed())
+    controls.rerun()
+    controls.invalidate()
+    controls.resetState()
+    #expect(!controls.isObserved && controls.path == ["a"])
+    #expect(controls.context.writtenKeyCount == 0)
+  }
+
+  @Test("A subscription that is the last to hold the store ends its observation first")
+  func lastSubscription() {
+    let knob = Knob(log)
+    var subscription = OperationSubscription.empty
+    do {
+      let request = Query(path: ["a"]) { _ in 1 }.controlled(by: knob)
+      subscription = OperationStore.detached(query: request).subscribe { _ in }
+    }
+    #expect(log.all == ["control", "began"])
+    subscription = .empty
+    withExtendedLifetime(subscription) {}
+    // Though the controller still has what it gave.
+    #expect(log.all == ["control", "began", "ended", "cancel"])
+    withExtendedLifetime(knob) {}
+  }
+
+  @Test("A store that has left the client is controlled until its last user goes")
+  func eviction() async {
+    let clock = ManualClock()
+    let client = OperationClient(defaults: .testing, clock: clock)
+    let request = Query(path: ["a"]) { _ in 1 }.controlled(
+      by: Knob(log) { what, controls in
+        if what == "control" { controls.yield(1) }
+      })
+    do {
+      let store = client.store(for: request)
+      await clock.advance(by: .seconds(300))
+      #expect(client.store(with: ["a"]) == nil)
+      #expect(log.all == ["control"] && store.currentValue == 1)
+    }
+    #expect(log.all == ["control", "cancel"])
+    _ = client.store(for: request)
+    #expect(log.all == ["control", "cancel", "control"])
+    client.clearStore(with: ["a"])
+    #expect(log.all == ["control", "cancel", "control", "cancel"])
+  }
+}
+
+@Suite(.timeLimit(.minutes(2))) struct ControllerThreadTests {
+  private let log = Recorder<String>()
+
+  private func query() -> Query<Int, any Error> { Query(path: ["number"]) { _ in 1 } }
+
+  @Test("A store that lost the race for its path has no controllers")
+  func creation() async {
+    let client = OperationClient(defaults: .testing)
+    let request = query().controlled(by: Knob(log))
+    let (start, stores) = (Rendezvous(2), Recorder<OperationStore<Number>>())
+    await onThreads(2) { _ in
+      // Both have looked in vain when they are asked for the state to begin with.
+      let store = client.store(
+        for: request,
+        initialState: {
+          start.meet()
+          return Number(initialValue: nil)
+        }())
+      stores.append(store)
+    }
+    #expect(stores.all[0] === stores.all[1])
+    #expect(log.all == ["control"])
+  }
+
+  @Test("Who subscribes before the controllers have the store is told to them after that")
+  func early() {
+    let client = OperationClient(defaults: .testing)
+    let subscriptions = Recorder<OperationSubscription>()
+    let watch = client.subscribe(matching: []) { change in
+      for store in change.storesAdded { subscriptions.append(store.subscribe { _ in }) }
+    }
+    let request = query().controlled(by: Knob(log))
+    let store = client.store(for: request)
+    #expect(log.all == ["control", "began"])
+    for subscription in subscriptions.all { subscription.cancel() }
+    #expect(log.all == ["control", "began", "ended"])
+    withExtendedLifetime((watch, store)) {}
+  }
+
+  @Test("A thread that tells of an end tells of the beginning that came meanwhile")
+  func slowEnd() async {
+    let (isAtIt, mayGo) = (Latch(), ThreadLatch())
+    let log = log
+    let knob = Knob(log) { what, _ in
+      guard what == "ended", log.count == 3 else { return }
+      isAtIt.open()
+      mayGo.wait()
+    }
+    let store = OperationStore.detached(query: query().controlled(by: knob))
+    let isDone = Latch()
+    Thread.detachNewThread {
+      store.subscribe { _ in }.cancel()
+      isDone.open()
+    }
+    await isAtIt.wait()
+    store.subscribe { _ in }.cancel()
+    let subscription = store.subscribe { _ in }
+    #expect(log.all == ["control", "began", "ended"])
+    mayGo.open()
+    await isDone.wait()
+    #expect(log.all == ["control", "began", "ended", "began"])
+    subscription.cancel()
+    #expect(log.all.last == "ended")
+  }
+
+  @Test("Beginnings and ends take turns, one at a time, in a storm of threads")
+  func storm() async {
+    let (inside, overlaps) = (Counters(), Counter())
+    let knob = Knob(log) { _, controls in
+      if inside.enter() > 1 { overlaps.increment() }
+      controls.yield(1)
+      // Time for others to come.
+      for _ in 0..<5 { sched_yield() }
+      inside.leave()
+    }
+    let store = OperationStore.detached(query: query().controlled(by: knob))
+    await withWatchdog({ "storm" }) {
+      await onThreads(3) { index in
+        for round in 0..<500 {
+          let subscriptions = (0...(index + round) % 2).map { _ in store.subscribe { _ in } }
+          for subscription in subscriptions { subscription.cancel() }
+          // Not too many at once, or somebody observes all the time.
+          for _ in 0..<(7 * index + round) % 10 { sched_yield() }
+        }
+      }
+    }
+    #expect(overlaps.value == 0)
+    #expect(log.all.first == "control" && log.count > 100)
+    for (index, what) in log.all.dropFirst().enumerated() {
+      #expect(what == (index.isMultiple(of: 2) ? "began" : "ended"))
+    }
+    #expect(log.all.last == "ended")
+    let last = store.subscribe { _ in }
+    #expect(log.all.last == "began")
+    last.cancel()
+    #expect(log.all.last == "ended")
+  }
+
+  /// How many are inside of something.
+  private final class Counters: Sendable {
+    private let count = Atomic(0)
+
+    func enter() -> Int { count.wrappingAdd(1, ordering: .acquiringAndReleasing).newValue }
+    func leave() { count.wrappingSubtract(1, ordering: .acquiringAndReleasing) }
+  }
+
+  @Test("Every hook may use its own store and its client, while other threads do")
+  func reentrancy() async {
+    let client = OperationClient(defaults: .testing)
+    let plain = query()
+    let knob = Knob(log) { _, controls in
+      controls.yield(1)
+      controls.yield(error: Failed())
+      controls.rerun()
+      controls.invalidate()
+      controls.resetState()
+      guard let client = controls.context.operationClient else { return }
+      let store = client.store(for: plain)
+      store.withExclusiveAccess { store.currentValue = 2 }
+      #expect(store.isStale || store.currentValue != nil)
+      if store.subscriberCount > 0 { store.subscribe { _ in }.cancel() }
+      store.cancel()
+      client.invalidate(matching: [])
+    }
+    let store = client.store(for: plain.controlled(by: knob))
+    await withWatchdog({ "reentrancy" }) {
+      await onThreads(4) { index in
+        for round in 0..<50 {
+          let subscription = store.subscribe { event in
+            if case .stateChanged = event { _ = store.state }
+          }
+          store.currentValue = index * 100 + round
+          subscription.cancel()
+        }
+      }
+    }
+    #expect(log.all.last == "ended")
+    #expect(store.subscriberCount == 0 && store.leaseCount == 0)
+  }
+
+  @Test("The machine gives out one telling at a time, and only what is not known")
+  func machine() {
+    var machine = StoreMachine(state: Number(initialValue: nil), context: OperationContext())
+    let (first, _, _) = machine.subscribe(Subscriber { _ in }, thread: .current)
+    #expect(machine.nextTelling() == nil, "nobody has told yet what controllers there are")
+    machine.told([], isObserved: false)
+    #expect(machine.nextTelling()?.isObserved == true)
+    #expect(machine.nextTelling() == nil, "a thread is at it")
+    _ = machine.unsubscribe(first)
+    #expect(machine.nextTelling() == nil)
+    machine.told([], isObserved: true)
+    #expect(machine.nextTelling()?.isObserved == false)
+    machine.told([], isObserved: false)
+    #expect(machine.nextTelling() == nil, "they know")
+    let (second, _, _) = machine.subscribe(Subscriber { _ in }, thread: .current)
+    _ = machine.unsubscribe(second)
+    #expect(machine.nextTelling() == nil, "what is over is not told")
+  }
+}
