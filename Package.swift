@@ -45,6 +45,9 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(
       name: "OperationTests", dependencies: ["Operation", "SignalChild"], swiftSettings: strict),
+    .executableTarget(
+      name: "benchmarks", dependencies: ["SharingOperation"], path: "Tests/Benchmarks",
+      swiftSettings: strict),
     .testTarget(
       name: "SharingOperationTests", dependencies: ["SharingOperation"], swiftSettings: strict),
     .testTarget(name: "SeedTests", dependencies: ["SharingOperation"], swiftSettings: strict),
