@@ -50,6 +50,8 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(
       name: "SharingOperationTests", dependencies: ["SharingOperation"], swiftSettings: strict),
+    .testTarget(
+      name: "BenchmarksTests", dependencies: ["benchmarks"], swiftSettings: strict),
     .testTarget(name: "SeedTests", dependencies: ["SharingOperation"], swiftSettings: strict),
     .testTarget(
       name: "DocumentationTests", dependencies: ["Snippets", "SharingOperation"],

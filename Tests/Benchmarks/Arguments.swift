@@ -84,7 +84,8 @@ struct Arguments: Equatable {
     }
     for file in [jsonFile, baselineFile].compactMap({ $0 }) {
       let url = URL(filePath: file)
-      let target = FileManager.default.fileExists(atPath: file)
+      let target =
+        FileManager.default.fileExists(atPath: file)
         ? url : url.deletingLastPathComponent()
       var isFolder: ObjCBool = false
       if FileManager.default.fileExists(atPath: file, isDirectory: &isFolder), isFolder.boolValue {

@@ -34,7 +34,11 @@ extension Catalogue {
       let (client, store) = Fixtures.store()
       return Pair(
         subject: .loop { _ in
-          await store.optimistically { $0 = 2 } while: { await nothing() }
+          await store.optimistically {
+            $0 = 2
+          } while: {
+            await nothing()
+          }
           withExtendedLifetime(client) {}
         },
         floor: .loop { index in
