@@ -36,7 +36,7 @@ public struct QueryState<Value: Sendable, Failure: Error>: ValueInitializedState
   public static var emptyValue: Value? { nil }
 
   /// Whether a run is scheduled or under way.
-  public var isLoading: Bool { !activeTasks.isEmpty }
+  @inlinable public var isLoading: Bool { !activeTasks.isEmpty }
 
   /// Takes in a scheduled task.
   public mutating func scheduleFetchTask(_ task: inout OperationTask<Value, Failure>) {

@@ -6,7 +6,7 @@ import ReactiveStreams
 /// The one place where the state of a store changes. Every transition changes the state, appends
 /// what there is to tell to the delivery queue, and returns what the shell has to do. What it
 /// returns is performed without the lock.
-struct StoreMachine<State: OperationState>: DeliveryMachine {
+@usableFromInline struct StoreMachine<State: OperationState>: DeliveryMachine {
   typealias Event = OperationEvent<State>
   typealias Output = Result<State.OperationValue, State.Failure>
   typealias Task = OperationTask<State.OperationValue, State.Failure>
@@ -40,7 +40,7 @@ struct StoreMachine<State: OperationState>: DeliveryMachine {
 
   var deliveries = DeliveryQueue<Event>()
   var context: OperationContext
-  var state: State
+  @usableFromInline var state: State
   var runs = Runs()
   var freshness = Freshness()
   var exclusive: ExclusiveAccess<State>?
@@ -63,6 +63,9 @@ struct StoreMachine<State: OperationState>: DeliveryMachine {
   /// How many optimistic edits have been confirmed.
   var settlementCount = 0
 
+  /// Whether the state is what everybody sees, and no copy of it has to be made to read it.
+  @usableFromInline private(set) var isPlain = true
+
   /// How often the store has begun to be used, or ended.
   private var useVersion = 0
 
@@ -77,6 +80,12 @@ struct StoreMachine<State: OperationState>: DeliveryMachine {
     guard let exclusive else { return shown }
     return exclusive.owner == thread ? state : exclusive.committed
   }
+
+  /// The state as the calling thread may see it.
+  @usableFromInline var visibleState: State { visibleState(to: .current) }
+
+  /// Ends whatever was done under the lock.
+  mutating func notePlain() { isPlain = exclusive == nil && overlay == nil }
 
   /// Tells a change of the state, for exclusive access once at its end.
   mutating func commit(for handlers: [Subscriber<Event>] = []) {

@@ -3,7 +3,7 @@
 /// An element whose identifier is there already takes that element's place, whichever way it comes
 /// in, so no identifier stands twice.
 public struct IdentifiedArray<ID: Hashable, Element: Identifiable> where Element.ID == ID {
-  private var elements: [Element] = []
+  @usableFromInline private(set) var elements: [Element] = []
   /// The positions by identifier, as counted from the origin; `nil` for a few elements, which are
   /// found faster by a look.
   private var positions: [ID: Int]?
@@ -159,9 +159,9 @@ public typealias IdentifiedArrayOf<Element: Identifiable> = IdentifiedArray<Elem
 
 extension IdentifiedArray: RandomAccessCollection {
   /// The position of the first element: zero.
-  public var startIndex: Int { 0 }
+  @inlinable public var startIndex: Int { 0 }
   /// The position after the last element.
-  public var endIndex: Int { elements.count }
+  @inlinable public var endIndex: Int { elements.count }
 
   /// The element at a position. An element with another identifier that is set here takes the place
   /// of the one that has this identifier already, if there is one, and leaves this place.
