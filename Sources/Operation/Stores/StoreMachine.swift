@@ -43,7 +43,11 @@ import ReactiveStreams
   @usableFromInline var state: State
   var runs = Runs()
   var freshness = Freshness()
-  var exclusive: ExclusiveAccess<State>?
+  var exclusive: ExclusiveAccess<State>? {
+    get { boxedExclusive.value }
+    set { boxedExclusive.value = newValue }
+  }
+  private var boxedExclusive = Boxed<ExclusiveAccess<State>>.none
   /// What wants runs while somebody observes.
   private var triggers: OperationSubscription?
   /// Goes up whenever somebody begins to observe, or nobody does any more.
@@ -59,7 +63,11 @@ import ReactiveStreams
   /// The optimistic edits that lie over the state, if there are any.
   var overlay: Overlay?
   /// What is told when the values of the layers have been computed.
-  var withheld: Withheld?
+  var withheld: Withheld? {
+    get { boxedWithheld.value }
+    set { boxedWithheld.value = newValue }
+  }
+  private var boxedWithheld = Boxed<Withheld>.none
   /// How many optimistic edits have been confirmed.
   var settlementCount = 0
 
@@ -91,6 +99,7 @@ import ReactiveStreams
   mutating func commit(for handlers: [Subscriber<Event>] = []) {
     released += state.takeReleased()
     if withheld != nil {
+      let state = state
       withheld?.entries.append(.state(state, also: handlers))
     } else if exclusive != nil {
       exclusive?.hasChanged = true
