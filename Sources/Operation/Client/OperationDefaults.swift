@@ -62,6 +62,7 @@ public struct OperationDefaults: Sendable {
     var context = base
     var values = RunSettings.Values()
     values.backoff = backoff
+    values.isStored = true
     switch kind {
     case .query, .pages:
       values.retryLimit = retryLimit.checkedCount(for: "The default retry limit")

@@ -40,7 +40,8 @@ public final class OperationStore<State: OperationState>: Sendable {
     var context = context
     request.setupState(context: &context)
     request.setup(context: &context)
-    context.settings.values.isStored = true
+    // The stores of a client share their settings where their requests change none.
+    if !context.settings.values.isStored { context.settings.values.isStored = true }
     var state = state
     state.prepareInitialValue(in: context)
     path = request.path
