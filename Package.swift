@@ -51,8 +51,13 @@ let package = Package(
     .executableTarget(
       name: "storm", dependencies: ["Operation"], path: "Tests/Storm", swiftSettings: strict),
     .testTarget(name: "StormTests", dependencies: ["storm"], swiftSettings: strict),
+    .executableTarget(
+      name: "benchmarks", dependencies: ["SharingOperation"], path: "Tests/Benchmarks",
+      swiftSettings: strict),
     .testTarget(
       name: "SharingOperationTests", dependencies: ["SharingOperation"], swiftSettings: strict),
+    .testTarget(
+      name: "BenchmarksTests", dependencies: ["benchmarks"], swiftSettings: strict),
     .testTarget(name: "SeedTests", dependencies: ["SharingOperation"], swiftSettings: strict),
     .testTarget(
       name: "DocumentationTests", dependencies: ["Snippets", "SharingOperation"],

@@ -67,6 +67,7 @@ public struct OperationDefaults: Sendable {
     var values = RunSettings.Values()
     values.backoff = backoff
     values.networkMode = networkMode
+    values.isStored = true
     switch kind {
     case .query, .pages:
       values.retryLimit = retryLimit.checkedCount(for: "The default retry limit")

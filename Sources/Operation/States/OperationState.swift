@@ -100,7 +100,7 @@ extension OperationState {
   }
 
   /// The status that the other members imply.
-  public var status: OperationStatus<StatusValue, Failure> {
+  @inlinable public var status: OperationStatus<StatusValue, Failure> {
     if isLoading { return isPaused ? .paused : .loading }
     if let error { return .result(.failure(error)) }
     guard valueLastUpdatedAt != nil, let value = currentValue as? StatusValue else { return .idle }

@@ -36,7 +36,7 @@ public struct QueryState<Value: Sendable, Failure: Error>: ValueInitializedState
   public static var emptyValue: Value? { nil }
 
   /// Whether a run is scheduled or under way.
-  public var isLoading: Bool { !activeTasks.isEmpty }
+  @inlinable public var isLoading: Bool { !activeTasks.isEmpty }
 
   /// Whether every run that is under way waits for a connection.
   public var isPaused: Bool { isLoading && activeTasks.allSatisfy(\.isPaused) }

@@ -6,6 +6,9 @@ struct DependencyGraph: Sendable {
   private struct Reads: Sendable {
     let path: OperationPath
     var paths: Set<OperationPath> = []
+    /// How many edges there had been when the run first read something, if the edges of the last
+    /// run had their place in the graph until then.
+    var edgeCount: Int?
   }
 
   private var active: [OperationTaskID: Reads] = [:]
@@ -14,26 +17,48 @@ struct DependencyGraph: Sendable {
   private var settled: [OperationPath: Set<OperationPath>] = [:]
   /// The settled edges and those under way, the other way round, with how often each is there.
   private var readers: [OperationPath: [OperationPath: Int]] = [:]
+  /// The paths whose settled edges came back after a cancelled run, unchecked against what came
+  /// meanwhile.
+  private var unchecked: Set<OperationPath> = []
+  /// How many edges have been made that were not there before.
+  private var edgeCount = 0
   /// The runs that have closed a circle, and which.
   private var circles: [OperationTaskID: OperationDependencyError] = [:]
 
   var isEmpty: Bool {
-    active.isEmpty && settled.isEmpty && readers.isEmpty && circles.isEmpty
+    active.isEmpty && settled.isEmpty && readers.isEmpty && circles.isEmpty && unchecked.isEmpty
   }
 
   /// A run of `path` reads `other`; gives the circle that this would close instead of noting it.
   mutating func note(
     _ run: OperationTaskID, of path: OperationPath, reads other: OperationPath
   ) -> OperationDependencyError? {
-    if let circle = route(from: other, to: path) {
+    let isKnown = isKnown(run, of: path, reads: other)
+    if !isKnown, let circle = route(from: other, to: path) {
       circles[run] = .cycle(circle)
       return .cycle(circle)
     }
+    if !isKnown { edgeCount += 1 }
+    let isUndisturbed = activeRuns[path] == nil && !unchecked.contains(path)
+    let reads = Reads(path: path, edgeCount: isUndisturbed ? edgeCount : nil)
     activeRuns[path, default: []].insert(run)
-    if active[run, default: Reads(path: path)].paths.insert(other).inserted {
+    if active[run, default: reads].paths.insert(other).inserted {
       count(path, reads: other, by: 1)
     }
     return nil
+  }
+
+  /// Whether an edge was part of the graph, which has no circle, and no other has come since.
+  private func isKnown(
+    _ run: OperationTaskID, of path: OperationPath, reads other: OperationPath
+  ) -> Bool {
+    if let reads = active[run] {
+      if reads.paths.contains(other) { return true }
+      guard reads.edgeCount == edgeCount else { return false }
+    } else if activeRuns[path] != nil || unchecked.contains(path) {
+      return false
+    }
+    return settled[path]?.contains(other) == true
   }
 
   /// A run ended; its edges take the place of those of the run before, unless it was cancelled.
@@ -47,12 +72,19 @@ struct DependencyGraph: Sendable {
     if activeRuns[path]?.isEmpty == true { activeRuns[path] = nil }
     let gone = isCancelled ? reads : settled.removeValue(forKey: path) ?? []
     for other in gone { count(path, reads: other, by: -1) }
-    if !isCancelled, !reads.isEmpty { settled[path] = reads }
+    if !isCancelled {
+      unchecked.remove(path)
+      if !reads.isEmpty { settled[path] = reads }
+    } else if !reads.isEmpty, settled[path] != nil {
+      unchecked.insert(path)
+      edgeCount += 1
+    }
     return circles.removeValue(forKey: run)
   }
 
   /// A store left the client: its last run counts no more.
   mutating func remove(_ path: OperationPath) {
+    unchecked.remove(path)
     for other in settled.removeValue(forKey: path) ?? [] { count(path, reads: other, by: -1) }
   }
 
@@ -71,12 +103,18 @@ struct DependencyGraph: Sendable {
 
   /// The paths from `start` to `target`, both included, along what is read.
   private func route(from start: OperationPath, to target: OperationPath) -> [OperationPath]? {
-    var visited: Set<OperationPath> = [start]
-    var open = [[start]]
-    while let route = open.popLast(), let last = route.last {
-      if last == target { return route }
-      for next in reads(of: last) where visited.insert(next).inserted {
-        open.append(route + [next])
+    // Nothing leads to what nobody reads.
+    guard start == target || readers[target] != nil else { return nil }
+    var origins: [OperationPath: OperationPath] = [:]
+    var open = [start]
+    while let last = open.popLast() {
+      if last == target {
+        let back = sequence(first: last) { $0 == start ? nil : origins[$0] }
+        return Array(back).reversed()
+      }
+      for next in reads(of: last) where next != start && origins[next] == nil {
+        origins[next] = last
+        open.append(next)
       }
     }
     return nil

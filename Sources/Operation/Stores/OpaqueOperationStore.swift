@@ -4,11 +4,10 @@ public import ReactiveStreams
 /// A store whose state's type is not known: what a client finds under a path.
 public struct OpaqueOperationStore: Sendable {
   /// The store itself; cast it to the ``OperationStore`` that it is.
-  public let base: any Sendable & AnyObject
+  public var base: any Sendable & AnyObject { store }
   private let store: any ErasedOperationStore
 
   init<State>(_ store: OperationStore<State>) {
-    base = store
     self.store = store
   }
 

@@ -1,23 +1,34 @@
 import ReactiveStreams
+public import Synchronization
 
 extension OperationStore {
   /// The state of the store.
-  public var state: State { read { $0.visibleState(to: .current) } }
+  @inlinable public var state: State {
+    machine.withLock { $0.isPlain ? $0.state : $0.visibleState }
+  }
 
   /// The value that the state shows. Setting it is ``setResult(to:using:)`` with a success.
   public var currentValue: State.StateValue {
-    get { read { $0.visibleState(to: .current).currentValue } }
+    @inlinable get {
+      machine.withLock { $0.isPlain ? $0.state.currentValue : $0.visibleState.currentValue }
+    }
     set { setResult(to: .success(newValue)) }
   }
 
   /// Where the state is.
-  public var status: OperationStatus<State.StatusValue, State.Failure> { state.status }
+  @inlinable public var status: OperationStatus<State.StatusValue, State.Failure> {
+    machine.withLock { $0.isPlain ? $0.state.status : $0.visibleState.status }
+  }
 
   /// Whether a run is scheduled or under way.
-  public var isLoading: Bool { read { $0.visibleState(to: .current).isLoading } }
+  @inlinable public var isLoading: Bool {
+    machine.withLock { $0.isPlain ? $0.state.isLoading : $0.visibleState.isLoading }
+  }
 
   /// What went wrong last; `nil` once a value has come.
-  public var error: State.Failure? { read { $0.visibleState(to: .current).error } }
+  @inlinable public var error: State.Failure? {
+    machine.withLock { $0.isPlain ? $0.state.error : $0.visibleState.error }
+  }
 
   /// A member of the state.
   public subscript<Member>(dynamicMember keyPath: KeyPath<State, Member>) -> Member {

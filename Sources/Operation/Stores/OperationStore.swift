@@ -1,5 +1,5 @@
 import ReactiveStreams
-import Synchronization
+public import Synchronization
 
 /// Runs a request, holds its state, and tells everyone who watches.
 ///
@@ -13,7 +13,7 @@ import Synchronization
 /// Reads never wait for a handler, a run, or somebody's exclusive access.
 @dynamicMemberLookup
 public final class OperationStore<State: OperationState>: Sendable {
-  typealias Machine = StoreMachine<State>
+  @usableFromInline typealias Machine = StoreMachine<State>
   typealias Value = State.OperationValue
   typealias Failure = State.Failure
 
@@ -21,8 +21,9 @@ public final class OperationStore<State: OperationState>: Sendable {
   public let path: OperationPath
 
   /// The lock guards the machine. Requests, handlers, continuations and cancellations are outside
-  /// of it; the state's own members are inside.
-  private let machine: Mutex<Machine>
+  /// of it; the state's own members are inside. It would be private, were reads not specialised
+  /// for the states of other modules, where they are.
+  @usableFromInline let machine: Mutex<Machine>
   /// The thread that is inside the machine, so that a state that cancels a task is not waited for.
   private let threadInside = Atomic<UInt>(0)
   private let deferredCancellations = Mutex<[OperationTaskID]>([])
@@ -40,7 +41,8 @@ public final class OperationStore<State: OperationState>: Sendable {
     var context = context
     request.setupState(context: &context)
     request.setup(context: &context)
-    context.settings.values.isStored = true
+    // The stores of a client share their settings where their requests change none.
+    if !context.settings.values.isStored { context.settings.values.isStored = true }
     var state = state
     state.prepareInitialValue(in: context)
     path = request.path
@@ -108,6 +110,7 @@ public final class OperationStore<State: OperationState>: Sendable {
         let step = Step(
           output: output, plan: machine.beginRendering(thread),
           use: machine.useChange(since: wasUsed), phases: machine.phaseChange())
+        machine.notePlain()
         return (step, nil, Old(value: value, error: error, others: machine.takeReleased()))
       }
       withExtendedLifetime(old) {}
@@ -144,7 +147,8 @@ public final class OperationStore<State: OperationState>: Sendable {
       let released: [any Sendable]
       (plan, released) = machine.withLock { [round] machine in
         // Edits that change their own store have it computed anew, but not for ever.
-        (machine.finishRendering(rendering, isLast: round == 8), machine.takeReleased())
+        defer { machine.notePlain() }
+        return (machine.finishRendering(rendering, isLast: round == 8), machine.takeReleased())
       }
       withExtendedLifetime((released, current)) {}
     }
@@ -153,7 +157,10 @@ public final class OperationStore<State: OperationState>: Sendable {
 
   /// Lets the other writers in, and then tells what the exclusive access changed.
   func endExclusiveAccess() {
-    let (end, released) = machine.withLock { ($0.endExclusiveAccess(), $0.takeReleased()) }
+    let (end, released) = machine.withLock { machine in
+      defer { machine.notePlain() }
+      return (machine.endExclusiveAccess(), machine.takeReleased())
+    }
     withExtendedLifetime(released) {}
     switch end {
     case .render(let plan): render(plan)

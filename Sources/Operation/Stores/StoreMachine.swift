@@ -6,7 +6,7 @@ import ReactiveStreams
 /// The one place where the state of a store changes. Every transition changes the state, appends
 /// what there is to tell to the delivery queue, and returns what the shell has to do. What it
 /// returns is performed without the lock.
-struct StoreMachine<State: OperationState>: DeliveryMachine {
+@usableFromInline struct StoreMachine<State: OperationState>: DeliveryMachine {
   typealias Event = OperationEvent<State>
   typealias Output = Result<State.OperationValue, State.Failure>
   typealias Task = OperationTask<State.OperationValue, State.Failure>
@@ -40,10 +40,14 @@ struct StoreMachine<State: OperationState>: DeliveryMachine {
 
   var deliveries = DeliveryQueue<Event>()
   var context: OperationContext
-  var state: State
+  @usableFromInline var state: State
   var runs = Runs()
   var freshness = Freshness()
-  var exclusive: ExclusiveAccess<State>?
+  var exclusive: ExclusiveAccess<State>? {
+    get { boxedExclusive.value }
+    set { boxedExclusive.value = newValue }
+  }
+  private var boxedExclusive = Boxed<ExclusiveAccess<State>>.none
   /// What wants runs while somebody observes.
   private var triggers: OperationSubscription?
   /// Goes up whenever somebody begins to observe, or nobody does any more.
@@ -59,9 +63,16 @@ struct StoreMachine<State: OperationState>: DeliveryMachine {
   /// The optimistic edits that lie over the state, if there are any.
   var overlay: Overlay?
   /// What is told when the values of the layers have been computed.
-  var withheld: Withheld?
+  var withheld: Withheld? {
+    get { boxedWithheld.value }
+    set { boxedWithheld.value = newValue }
+  }
+  private var boxedWithheld = Boxed<Withheld>.none
   /// How many optimistic edits have been confirmed.
   var settlementCount = 0
+
+  /// Whether the state is what everybody sees, and no copy of it has to be made to read it.
+  @usableFromInline private(set) var isPlain = true
 
   /// How often the store has begun to be used, or ended.
   private var useVersion = 0
@@ -80,10 +91,17 @@ struct StoreMachine<State: OperationState>: DeliveryMachine {
     return exclusive.owner == thread ? state : exclusive.committed
   }
 
+  /// The state as the calling thread may see it.
+  @usableFromInline var visibleState: State { visibleState(to: .current) }
+
+  /// Ends whatever was done under the lock.
+  mutating func notePlain() { isPlain = exclusive == nil && overlay == nil }
+
   /// Tells a change of the state, for exclusive access once at its end.
   mutating func commit(for handlers: [Subscriber<Event>] = []) {
     released += state.takeReleased()
     if withheld != nil {
+      let state = state
       withheld?.entries.append(.state(state, also: handlers))
     } else if exclusive != nil {
       exclusive?.hasChanged = true

@@ -3,9 +3,13 @@
 /// An element whose identifier is there already takes that element's place, whichever way it comes
 /// in, so no identifier stands twice.
 public struct IdentifiedArray<ID: Hashable, Element: Identifiable> where Element.ID == ID {
-  private var elements: [Element] = []
-  /// The positions by identifier; `nil` for a few elements, which are found faster by a look.
+  @usableFromInline private(set) var elements: [Element] = []
+  /// The positions by identifier, as counted from the origin; `nil` for a few elements, which are
+  /// found faster by a look.
   private var positions: [ID: Int]?
+  /// What a position is when it is noted as zero: it moves with the first element, so that not all
+  /// are noted anew when one comes before them, or goes.
+  private var origin = 0
 
   private static var largestWithoutPositions: Int { 16 }
 
@@ -22,7 +26,7 @@ public struct IdentifiedArray<ID: Hashable, Element: Identifiable> where Element
 
   /// The position of the element with an identifier.
   public func index(id: ID) -> Int? {
-    if let positions { return positions[id] }
+    if let positions { return positions[id].map { $0 + origin } }
     return elements.firstIndex { $0.id == id }
   }
 
@@ -64,7 +68,7 @@ public struct IdentifiedArray<ID: Hashable, Element: Identifiable> where Element
     } else {
       let index = Swift.min(Swift.max(index, 0), elements.count)
       elements.insert(element, at: index)
-      reindex(from: index)
+      reindex(around: index, shift: 1)
     }
   }
 
@@ -80,15 +84,17 @@ public struct IdentifiedArray<ID: Hashable, Element: Identifiable> where Element
   public mutating func remove(at index: Int) -> Element {
     let element = elements.remove(at: index)
     positions?[element.id] = nil
-    reindex(from: index)
+    reindex(around: index, shift: -1)
     return element
   }
 
   /// Removes the first elements.
   public mutating func removeFirst(_ count: Int) {
     guard count > 0 else { return }
-    elements.removeFirst(Swift.min(count, elements.count))
-    rebuildPositions()
+    let count = Swift.min(count, elements.count)
+    for element in elements.prefix(count) { positions?[element.id] = nil }
+    elements.removeFirst(count)
+    origin -= count
   }
 
   /// Removes the last elements.
@@ -112,16 +118,29 @@ public struct IdentifiedArray<ID: Hashable, Element: Identifiable> where Element
 
   private mutating func index(lastOf count: Int) {
     if positions != nil {
-      positions?[elements[count - 1].id] = count - 1
+      positions?[elements[count - 1].id] = count - 1 - origin
     } else if count > Self.largestWithoutPositions {
       rebuildPositions()
     }
   }
 
-  private mutating func reindex(from start: Int) {
-    if positions == nil, elements.count <= Self.largestWithoutPositions { return }
-    if positions == nil { return rebuildPositions() }
-    for index in start..<elements.count { positions?[elements[index].id] = index }
+  /// Notes positions anew after an element came to one, or left it: those before it or those
+  /// behind it, whichever are fewer.
+  private mutating func reindex(around index: Int, shift: Int) {
+    guard positions != nil else {
+      if elements.count > Self.largestWithoutPositions { rebuildPositions() }
+      return
+    }
+    if index < elements.count / 2 {
+      origin += shift
+      note(0..<(shift > 0 ? index + 1 : index))
+    } else {
+      note(index..<elements.count)
+    }
+  }
+
+  private mutating func note(_ range: Range<Int>) {
+    for index in range { positions?[elements[index].id] = index - origin }
   }
 
   private mutating func rebuildPositions() {
@@ -129,8 +148,9 @@ public struct IdentifiedArray<ID: Hashable, Element: Identifiable> where Element
       positions = nil
       return
     }
+    origin = 0
     positions = Dictionary(minimumCapacity: elements.count)
-    for (index, element) in elements.enumerated() { positions?[element.id] = index }
+    note(0..<elements.count)
   }
 }
 
@@ -139,9 +159,9 @@ public typealias IdentifiedArrayOf<Element: Identifiable> = IdentifiedArray<Elem
 
 extension IdentifiedArray: RandomAccessCollection {
   /// The position of the first element: zero.
-  public var startIndex: Int { 0 }
+  @inlinable public var startIndex: Int { 0 }
   /// The position after the last element.
-  public var endIndex: Int { elements.count }
+  @inlinable public var endIndex: Int { elements.count }
 
   /// The element at a position. An element with another identifier that is set here takes the place
   /// of the one that has this identifier already, if there is one, and leaves this place.
@@ -157,7 +177,7 @@ extension IdentifiedArray: RandomAccessCollection {
       } else {
         elements[position] = newValue
         positions?[old] = nil
-        reindex(from: position)
+        note(position..<position + 1)
       }
     }
   }

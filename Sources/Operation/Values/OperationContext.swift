@@ -28,16 +28,8 @@ public struct OperationContext: Sendable {
   private var head: ContextNode?
   /// What modifiers and defaults have said about the request.
   var settings = RunSettings()
-  /// Which attempt of a retried run this is.
-  var attempt = Attempt()
-  /// The run that this context belongs to.
-  var runIdentity: OperationRun.Identity?
-  /// What the run is asked to do, beyond running: a kind of page run, the arguments of a mutation.
-  var input: RunInput?
-  /// What the attempts of the run share.
-  var work: RunInput?
-  /// Who is told by the run.
-  var hooks: RunHooks?
+  /// What belongs to one run; a context outside of runs has none.
+  private var run: RunBox?
 
   /// Creates a context in which every key has its default value.
   public init() {}
@@ -75,6 +67,60 @@ public struct OperationContext: Sendable {
   }
 }
 
+extension OperationContext {
+  private struct RunFacts: Sendable {
+    var attempt = Attempt()
+    var identity: OperationRun.Identity?
+    var input: RunInput?
+    var work: RunInput?
+    var hooks: RunHooks?
+  }
+
+  /// Shared by copies, so that they are small.
+  private final class RunBox: Sendable {
+    let facts: RunFacts
+
+    init(_ facts: RunFacts) {
+      self.facts = facts
+    }
+  }
+
+  private var facts: RunFacts {
+    get { run?.facts ?? RunFacts() }
+    set { run = RunBox(newValue) }
+  }
+
+  /// Which attempt of a retried run this is.
+  var attempt: Attempt {
+    get { run?.facts.attempt ?? Attempt() }
+    set { facts.attempt = newValue }
+  }
+
+  /// The run that this context belongs to.
+  var runIdentity: OperationRun.Identity? {
+    get { run?.facts.identity }
+    set { facts.identity = newValue }
+  }
+
+  /// What the run is asked to do, beyond running: a kind of page run, the arguments of a mutation.
+  var input: RunInput? {
+    get { run?.facts.input }
+    set { facts.input = newValue }
+  }
+
+  /// What the attempts of the run share.
+  var work: RunInput? {
+    get { run?.facts.work }
+    set { facts.work = newValue }
+  }
+
+  /// Who is told by the run.
+  var hooks: RunHooks? {
+    get { run?.facts.hooks }
+    set { facts.hooks = newValue }
+  }
+}
+
 /// Something that belongs to one run, of a type that only its kind of request knows.
 final class RunInput: Sendable {
   let value: any Sendable
@@ -97,11 +143,9 @@ extension OperationContext {
     at place: OperationRun.Place? = nil
   ) -> OperationContext {
     var context = self
-    context.attempt = Attempt(retryLimit: settings.values.retryLimit)
-    context.runIdentity = OperationRun.Identity(id: id, cause: cause, place: place)
-    context.input = input
-    context.work = nil
-    context.hooks = nil
+    context.facts = RunFacts(
+      attempt: Attempt(retryLimit: settings.values.retryLimit),
+      identity: OperationRun.Identity(id: id, cause: cause, place: place), input: input)
     return context
   }
 }

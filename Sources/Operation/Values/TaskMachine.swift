@@ -60,7 +60,8 @@ struct TaskMachine<Output: Sendable, Waiter: Sendable>: Sendable {
     return actions
   }
 
-  /// The task ended; returns those who waited.
+  /// The task ended; returns those who waited, in the order in which they came: a group forgets a
+  /// child in constant time if its children end in the order in which it has them.
   mutating func end(with output: Output) -> [Waiter] {
     guard !isEnded else { return [] }
     phase = .ended(output)
@@ -68,7 +69,7 @@ struct TaskMachine<Output: Sendable, Waiter: Sendable>: Sendable {
       waiters = [:]
       tombstones = []
     }
-    return Array(waiters.values)
+    return waiters.sorted { $0.key < $1.key }.map(\.value)
   }
 
   /// Somebody waits for the end.

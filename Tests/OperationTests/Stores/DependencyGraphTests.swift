@@ -53,6 +53,29 @@ import Testing
     #expect(graph.isEmpty)
   }
 
+  @Test("An edge that a cancelled run gave back closes no circle unseen") func returnedEdge() {
+    var graph = DependencyGraph()
+    Self.run(1, reads: [2], in: &graph)
+    let cancelled = OperationTaskID.next()
+    #expect(graph.note(cancelled, of: Self.path(1), reads: Self.path(3)) == nil)
+    let other = OperationTaskID.next()
+    #expect(graph.note(other, of: Self.path(2), reads: Self.path(1)) == nil)
+    graph.end(cancelled, of: Self.path(1), isCancelled: true)
+    let next = OperationTaskID.next()
+    #expect(graph.note(next, of: Self.path(1), reads: Self.path(2)) != nil)
+  }
+
+  @Test("An edge of the last run is checked again when another has come since the run began")
+  func edgeBetween() {
+    var graph = DependencyGraph()
+    Self.run(1, reads: [2, 3], in: &graph)
+    let run = OperationTaskID.next()
+    #expect(graph.note(run, of: Self.path(1), reads: Self.path(2)) == nil)
+    let other = OperationTaskID.next()
+    #expect(graph.note(other, of: Self.path(3), reads: Self.path(1)) == nil)
+    #expect(graph.note(run, of: Self.path(1), reads: Self.path(3)) != nil)
+  }
+
   @Test(
     "In random graphs the order has every reader once and after what it reads", arguments: 0..<200)
   func randomGraphs(seed: UInt64) {

@@ -1,0 +1,90 @@
+import Operation
+
+extension Catalogue {
+  static let graphs: [Benchmark] = [
+    Benchmark(
+      name: "invalidation along a chain", floor: "as many runs, in a row", sizes: [10, 100, 1_000],
+      unit: "dependents", limit: 1.5, growth: .linear
+    ) { size in
+      let chain = try await Graph(size) { $0 > 0 ? $0 - 1 : nil }
+      let bare = try await Graph(size) { _ in nil }
+      return Pair(
+        subject: Work(count: 1) { _ in await chain.invalidateRoot() },
+        floor: Work(count: 1) { _ in try await bare.runInARow() })
+    },
+    Benchmark(
+      name: "invalidation along a fan", floor: "as many runs, at once", sizes: [10, 100, 1_000],
+      unit: "dependents", limit: 1.5, growth: .linear
+    ) { size in
+      let fan = try await Graph(size) { $0 > 0 ? 0 : nil }
+      let bare = try await Graph(size) { _ in nil }
+      return Pair(
+        subject: Work(count: 1) { _ in await fan.invalidateRoot() },
+        floor: Work(count: 1) { _ in await bare.runAtOnce() })
+    },
+  ]
+}
+
+/// A query that may read another one.
+private struct Node: QueryRequest {
+  let index: Int
+  let path: OperationPath
+  let source: OperationPath?
+
+  func fetch(
+    in context: OperationContext, with continuation: OperationContinuation<Int, any Error>
+  ) async throws -> Int {
+    guard let source else { return index }
+    return try await context.ensure(Node(index: 0, path: source, source: nil)) + 1
+  }
+}
+
+/// Observed stores of queries that read each other.
+private final class Graph: Sendable {
+  private let client = OperationClient()
+  private let root: OperationPath
+  private let stores: [OperationStore<QueryState<Int, any Error>>]
+  private let subscriptions: [OperationSubscription]
+  private let ends = Countdown()
+
+  /// Makes a root and so many others; `source` gives the index of the one that one of them reads.
+  init(_ count: Int, source: (Int) -> Int?) async throws {
+    let paths = (0...count).map { ["node", $0] as OperationPath }
+    root = paths[0]
+    var stores: [OperationStore<QueryState<Int, any Error>>] = []
+    for index in 0...count {
+      let node = Node(index: index, path: paths[index], source: source(index).map { paths[$0] })
+      stores.append(client.store(for: node.neverStale()))
+      try await stores[index].fetch()
+    }
+    self.stores = stores
+    subscriptions = stores.map { [ends] store in
+      store.subscribe { if case .runEnded = $0 { ends.hit() } }
+    }
+  }
+
+  /// Invalidates the root, and waits until everything has run again.
+  func invalidateRoot() async -> Double {
+    ends.set(stores.count)
+    return await timed {
+      client.invalidate(Node(index: 0, path: root, source: nil))
+      await ends.wait()
+    }
+  }
+
+  func runInARow() async throws -> Double {
+    ends.set(stores.count)
+    return try await timed {
+      for store in stores { Sink.take(try await store.fetch()) }
+      await ends.wait()
+    }
+  }
+
+  func runAtOnce() async -> Double {
+    ends.set(stores.count)
+    return await timed {
+      for store in stores { store.invalidate() }
+      await ends.wait()
+    }
+  }
+}

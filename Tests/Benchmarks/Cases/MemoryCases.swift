@@ -1,0 +1,101 @@
+import Foundation
+import Glibc
+import Operation
+
+extension Catalogue {
+  static let memory: [Benchmark] = [
+    Benchmark(
+      name: "resident bytes per store", floor: "Mutex in a class, Dictionary", sizes: [100_000],
+      unit: "stores", byteLimit: 1_200
+    ) { size in
+      Pair(
+        subject: Work(count: size) { count in
+          try Memory.growth {
+            let client = OperationClient()
+            for index in 0..<count { _ = client.store(for: item(index)) }
+            return client
+          }
+        },
+        floor: Work(count: size) { count in
+          try Memory.growth {
+            var boxes: [OperationPath: Box] = [:]
+            for index in 0..<count { boxes[item(index).path] = Box() }
+            return boxes
+          }
+        })
+    },
+    Benchmark(
+      name: "bytes left by a cancelled subscription", floor: "", sizes: [100_000],
+      unit: "subscriptions", byteLimit: 0.5
+    ) { size in
+      let (client, store) = Fixtures.store()
+      let other = store.subscribe { _ in }
+      return Pair(
+        subject: Work(count: size) { count in
+          try Memory.growth {
+            for index in 0..<count { store.subscribe { _ in Sink.take(index) }.cancel() }
+            return (client, other)
+          }
+        })
+    },
+    Benchmark(
+      name: "bytes left by a cancelled stream", floor: "", sizes: [100_000],
+      unit: "streams", byteLimit: 0.5
+    ) { size in
+      let (client, store) = Fixtures.store()
+      let other = store.subscribe { _ in }
+      return Pair(
+        subject: Work(count: size) { count in
+          try Memory.growth {
+            for _ in 0..<count { _ = store.states.makeAsyncIterator() }
+            return (client, other)
+          }
+        })
+    },
+    Benchmark(
+      name: "bytes per write to an idle stream", floor: "", sizes: [1_000_000], unit: "writes",
+      byteLimit: 0.5
+    ) { size in
+      Pair(
+        subject: Work(count: size) { count in
+          let (client, store) = Fixtures.store()
+          let idle = store.states.makeAsyncIterator()
+          return try Memory.growth {
+            for index in 0..<count { store.currentValue = index }
+            return (client, store, idle)
+          }
+        })
+    },
+  ]
+
+  private static func item(_ index: Int) -> Item { Item(path: ["items", index / 10, index]) }
+}
+
+/// The memory of this process.
+enum Memory {
+  /// By how many bytes the process has grown while what `body` gives is there.
+  static func growth<Output>(_ body: () throws -> Output) throws -> Double {
+    let before = try residentBytes()
+    let output = try body()
+    let after = try residentBytes()
+    withExtendedLifetime(output) {}
+    return Double(after - before)
+  }
+
+  /// What is resident when the allocator has given back what it does not need.
+  private static func residentBytes() throws -> Int {
+    trim()
+    let text = try String(contentsOfFile: "/proc/self/statm", encoding: .utf8)
+    let fields = text.split(separator: " ")
+    guard fields.count > 1, let pages = Int(fields[1]) else {
+      throw CocoaError(.fileReadCorruptFile)
+    }
+    return pages * sysconf(Int32(_SC_PAGESIZE))
+  }
+
+  /// `malloc_trim` of the C library, which its module does not show.
+  private static func trim() {
+    guard let symbol = dlsym(nil, "malloc_trim") else { return }
+    _ = unsafeBitCast(symbol, to: (@convention(c) (Int) -> Int32).self)(0)
+  }
+}

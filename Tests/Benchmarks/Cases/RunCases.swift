@@ -1,0 +1,127 @@
+import Operation
+import Synchronization
+
+extension Catalogue {
+  static let runs: [Benchmark] = [
+    Benchmark(name: "fetch, no modifiers", floor: "await Task { 1 }.value", limit: 2.5) { _ in
+      let store = OperationStore.detached(query: Item(path: ["item"]))
+      return Pair(subject: .loop { _ in Sink.take(try await store.fetch()) }, floor: bareTask)
+    },
+    Benchmark(
+      name: "fetch, standard defaults", floor: "await Task { 1 }.value", limit: 3.5
+    ) { _ in
+      Pair(subject: Fixtures.fetch(), floor: bareTask)
+    },
+    Benchmark(
+      name: "awaiters of one run", floor: "tasks that await one Task",
+      sizes: [1_000, 10_000, 50_000], unit: "awaiters", limit: 0.5, growth: .linear
+    ) { size in
+      Pair(
+        subject: Work(count: 1) { _ in try await awaitRun(size) },
+        floor: Work(count: 1) { _ in try await awaitTask(size) })
+    },
+    Benchmark(
+      name: "mutate", floor: "the fetch case", sizes: [10, 1_000, 10_000], unit: "calls",
+      limit: 2, growth: .flat
+    ) { size in
+      let call = Mutation<Int, Int>(path: ["mutation"]) { arguments, _ in arguments }
+      return Pair(subject: mutate(after: size, call), floor: Fixtures.fetch())
+    },
+    Benchmark(
+      name: "mutate, remembering all", floor: "the fetch case", sizes: [10, 1_000, 10_000],
+      unit: "calls", limit: 2, growth: .flat
+    ) { size in
+      let call = Mutation<Int, Int>(path: ["mutation"]) { arguments, _ in arguments }
+      return Pair(
+        subject: mutate(after: size, call.maxHistory(length: 100_000)), floor: Fixtures.fetch())
+    },
+  ]
+
+  private static var bareTask: Work {
+    .loop { _ in Sink.take(await Task { 1 }.value) }
+  }
+
+  /// Calls of a mutation after so many others.
+  private static func mutate<Request: MutationRequest<Int, Int>>(
+    after size: Int, _ request: Request
+  ) -> Work where Request.MutateFailure == any Error {
+    Work { count in
+      var rest = count
+      var cost = 0.0
+      while rest > 0 {
+        let client = OperationClient()
+        let store = client.store(for: request)
+        for index in 0..<size { try await store.mutate(with: index) }
+        let calls = min(rest, max(20, size / 10))
+        cost += try await timed {
+          for index in 0..<calls { try await store.mutate(with: index) }
+        }
+        rest -= calls
+        withExtendedLifetime(client) {}
+      }
+      return cost
+    }
+  }
+
+  /// Many who await one run, which ends when all of them are there.
+  private static func awaitRun(_ count: Int) async throws -> Double {
+    let arrivals = Arrivals(count)
+    let runCount = Atomic(0)
+    let client = OperationClient()
+    let query = Query(path: ["shared"]) { _ in
+      await arrivals.all()
+      return 1
+    }
+    let store = client.store(
+      for: query.handleEvents { event in
+        if case .runStarted = event { runCount.add(1, ordering: .relaxed) }
+      })
+    let cost = try await timed {
+      try await withThrowingTaskGroup(of: Int.self) { group in
+        for _ in 0..<count {
+          group.addTask {
+            arrivals.note()
+            return try await store.fetch()
+          }
+        }
+        for try await value in group { Sink.take(value) }
+      }
+    }
+    // The last one may come when the others have gone.
+    precondition(runCount.load(ordering: .relaxed) <= 2, "The awaiters did not share a run.")
+    withExtendedLifetime(client) {}
+    return cost
+  }
+
+  /// Many who await one task, which ends when all of them are there.
+  private static func awaitTask(_ count: Int) async throws -> Double {
+    let arrivals = Arrivals(count)
+    let task = Task {
+      await arrivals.all()
+      return 1
+    }
+    return await timed {
+      await withTaskGroup(of: Int.self) { group in
+        for _ in 0..<count {
+          group.addTask {
+            arrivals.note()
+            return await task.value
+          }
+        }
+        for await value in group { Sink.take(value) }
+      }
+    }
+  }
+}
+
+/// Lets one wait until so many others have come.
+private final class Arrivals: Sendable {
+  private let countdown = Countdown()
+
+  init(_ count: Int) {
+    countdown.set(count)
+  }
+
+  func note() { countdown.hit() }
+  func all() async { await countdown.wait() }
+}

@@ -1,0 +1,71 @@
+import Operation
+import Synchronization
+
+extension Catalogue {
+  private typealias Event = OperationEvent<QueryState<Int, any Error>>
+
+  static let subscribers: [Benchmark] = [
+    Benchmark(
+      name: "write, per subscriber", floor: "loop over as many closures",
+      sizes: [1, 10, 1_000, 10_000], unit: "subscribers", limit: 2, growth: .flat
+    ) { size in
+      let closures = (0..<size).map { handler($0) }
+      return Pair(subject: delivery(to: closures), floor: loop(over: closures))
+    },
+    Benchmark(
+      name: "subscribe and cancel", floor: "Dictionary, insert and remove",
+      sizes: [0, 1_000, 10_000], unit: "others", limit: 6, growth: .flat
+    ) { size in
+      let (client, store) = Fixtures.store()
+      let others = (0..<size).map { store.subscribe(handler($0)) }
+      let own = handler(-1)
+      return Pair(
+        subject: .loop { _ in
+          store.subscribe(own).cancel()
+          withExtendedLifetime((client, others)) {}
+        },
+        floor: Work { count in
+          var handlers: [Int: @Sendable (Event) -> Void] = [:]
+          for index in 0..<size { handlers[-index] = handler(index) }
+          return timed {
+            for index in 1...count {
+              handlers[index] = own
+              handlers[index] = nil
+            }
+          }
+        })
+    },
+  ]
+
+  @Sendable
+  private static func handler(_ index: Int) -> @Sendable (Event) -> Void {
+    { event in
+      if case .stateChanged(let state) = event { Sink.take(state.valueUpdateCount &+ index) }
+    }
+  }
+
+  /// What subscribers add to the cost of writes; one operation is one call of one of them.
+  private static func delivery(to closures: [@Sendable (Event) -> Void]) -> Work {
+    let (quietClient, quiet) = Fixtures.store()
+    let (client, store) = Fixtures.store()
+    let subscriptions = closures.map { store.subscribe($0) }
+    return Work { count in
+      let writes = max(1, count / closures.count)
+      let bare = timed { for index in 0..<writes { quiet.currentValue = index } }
+      let cost = timed { for index in 0..<writes { store.currentValue = index } }
+      withExtendedLifetime((quietClient, client, subscriptions)) {}
+      return (cost - bare) * Double(count) / Double(writes * closures.count)
+    }
+  }
+
+  private static func loop(over closures: [@Sendable (Event) -> Void]) -> Work {
+    let event = Event.stateChanged(Fixtures.store().1.state)
+    return Work { count in
+      let rounds = max(1, count / closures.count)
+      let cost = timed {
+        for _ in 0..<rounds { for closure in closures { closure(event) } }
+      }
+      return cost * Double(count) / Double(rounds * closures.count)
+    }
+  }
+}

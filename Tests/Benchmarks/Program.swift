@@ -1,0 +1,68 @@
+import Foundation
+
+/// Measures what the library costs beside floors in the same process.
+@main
+enum Program {
+  static func main() async {
+    let arguments: Arguments
+    do throws(BadArguments) {
+      arguments = try Arguments(CommandLine.arguments.dropFirst())
+      try arguments.check()
+    } catch {
+      StandardStreams.error("benchmarks: \(error)\n\(Arguments.usage)\n")
+      exit(Arguments.usageErrorCode)
+    }
+    if arguments.wantsHelp { return StandardStreams.output(Arguments.helpText + "\n") }
+    if arguments.wantsList {
+      return StandardStreams.output(Catalogue.all.map { $0.name + "\n" }.joined())
+    }
+    // `main` is on the main actor, from which every task is a hop away.
+    exit(await Task.detached { await Session(arguments).run() }.value)
+  }
+}
+
+/// One call of the program: measures what is asked for, and shows it.
+struct Session {
+  private let arguments: Arguments
+  private let benchmarks: [Benchmark]
+
+  init(_ arguments: Arguments) {
+    self.arguments = arguments
+    benchmarks = Catalogue.all.filter { arguments.accepts($0.name) }
+  }
+
+  /// Gives the exit code.
+  func run() async -> Int32 {
+    precondition(#isolation == nil, "The figures are those of code off the main actor.")
+    do {
+      let figures = try await measure()
+      let report = Report(figures, isQuick: arguments.isQuick)
+      StandardStreams.output(report.text)
+      if let file = arguments.jsonFile { try figures.write(to: file) }
+      if let file = arguments.baselineFile { try figures.ratiosOnly.write(to: file) }
+      guard let file = arguments.comparedFile else { return EXIT_SUCCESS }
+      let comparison = Comparison(
+        of: figures, with: try Figures(contentsOf: file), factor: arguments.factor)
+      StandardStreams.output(comparison.text)
+      return comparison.isOver && !arguments.isQuick ? EXIT_FAILURE : EXIT_SUCCESS
+    } catch {
+      StandardStreams.error("benchmarks: \(error)\n")
+      return EXIT_FAILURE
+    }
+  }
+
+  private func measure() async throws -> Figures {
+    var figures = Figures()
+    let plan: Plan = arguments.isQuick ? .quick : .full
+    let total = benchmarks.reduce(0) { $0 + plan.sizes(of: $1).count }
+    let progress = Progress(total: total)
+    for benchmark in benchmarks {
+      for size in plan.sizes(of: benchmark) {
+        progress.begin(benchmark.label(of: size))
+        figures.cases.append(try await benchmark.measure(size, plan))
+      }
+    }
+    progress.end()
+    return figures
+  }
+}
