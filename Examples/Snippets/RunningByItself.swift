@@ -83,15 +83,9 @@ func makeClient(on network: ManualNetworkObserver) -> OperationClient {
 // end
 
 // snippet: pressure
-func clearTemperatures(
-  in client: OperationClient, when source: some MemoryPressureSource
+func letGoOfStores(
+  of client: OperationClient, when source: some MemoryPressureSource
 ) -> OperationSubscription {
-  source.subscribe { [weak client] pressure in
-    guard let client, pressure == .critical else { return }
-    for store in client.stores(matching: ["temperature"])
-    where store.subscriberCount == 0 && !store.isLoading {
-      client.clearStore(with: store.path)
-    }
-  }
+  client.evictWhen(pressure: .critical, from: source)
 }
 // end

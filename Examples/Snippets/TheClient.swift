@@ -1,5 +1,6 @@
 // The code of the guide TheClient: the build compiles it, and a test compares it with the guide.
 
+import Foundation
 import Operation
 
 // snippet: retention
@@ -32,5 +33,24 @@ func printActivity(of client: OperationClient) async {
   for await activity in client.activities {
     print(activity.queries.running, "under way,", activity.queries.failed, "failed")
   }
+}
+// end
+
+// snippet: events
+func logWhatHappens(in client: OperationClient) -> OperationSubscription {
+  client.log(to: StandardErrorLogger())
+}
+
+func printSlowRuns(of client: OperationClient) async {
+  for await event in client.events {
+    if case .runEnded(_, _, let duration?) = event.occurrence, duration > .seconds(2) {
+      print(event)
+    }
+  }
+}
+
+func describe(_ client: OperationClient) throws -> String {
+  let snapshot = try JSONEncoder().encode(client.snapshot())
+  return String(decoding: snapshot, as: UTF8.self)
 }
 // end

@@ -315,7 +315,7 @@ extension SnippetTests {
   @Test("What nobody observes goes when memory is short") func pressure() async throws {
     let client = makeClient()
     let source = ManualMemoryPressureSource()
-    let subscription = clearTemperatures(in: client, when: source)
+    let subscription = letGoOfStores(of: client, when: source)
     let observed = client.store(for: temperature(in: "Oslo").neverStale())
     try await observed.fetch()
     let reader = observed.subscribe { _ in }
