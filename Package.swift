@@ -47,7 +47,7 @@ let package = Package(
       name: "OperationTests", dependencies: ["Operation", "SignalChild"], swiftSettings: strict),
     .executableTarget(
       name: "benchmarks", dependencies: ["SharingOperation"], path: "Tests/Benchmarks",
-      swiftSettings: strict),
+      exclude: ["baseline.json"], swiftSettings: strict),
     .testTarget(
       name: "SharingOperationTests", dependencies: ["SharingOperation"], swiftSettings: strict),
     .testTarget(
