@@ -53,7 +53,7 @@ let package = Package(
     .testTarget(name: "StormTests", dependencies: ["storm"], swiftSettings: strict),
     .executableTarget(
       name: "benchmarks", dependencies: ["SharingOperation"], path: "Tests/Benchmarks",
-      swiftSettings: strict),
+      exclude: ["baseline.json"], swiftSettings: strict),
     .testTarget(
       name: "SharingOperationTests", dependencies: ["SharingOperation"], swiftSettings: strict),
     .testTarget(

@@ -1,18 +1,30 @@
 /// Values by path, found by their exact path or by a prefix of it.
 ///
 /// The exact look-up is one hash of the path. A match costs the length of the prefix and the number
-/// of what it finds: beside the table there is a tree of the path's elements, whose branches are
-/// pruned as soon as nothing hangs on them.
-struct PathIndex<Value: Sendable>: Sendable {
+/// of what it finds: beside the table there is a tree of the path's elements, which holds what a
+/// match is asked for, and whose branches are pruned as soon as nothing hangs on them.
+struct PathIndex<Value: Sendable, Member: Sendable>: Sendable {
   private struct Node: Sendable {
-    var path: OperationPath?
+    var first: Member?
+    var others: [Member] = []
     var children: [OperationPath.Element: Node] = [:]
 
-    var isEmpty: Bool { path == nil && children.isEmpty }
+    var isEmpty: Bool { first == nil && children.isEmpty }
   }
+
+  /// What a match finds of a value: one, and seldom more.
+  typealias Members = (first: Member, others: [Member])
 
   private var values: [OperationPath: Value] = [:]
   private var root = Node()
+  private let members: @Sendable (Value) -> Members
+
+  /// Creates an index without values.
+  ///
+  /// - Parameter members: What a match finds of a value; ``update(_:_:)`` must leave it as it is.
+  init(members: @escaping @Sendable (Value) -> Members) {
+    self.members = members
+  }
 
   var count: Int { values.count }
   /// How many nodes the tree has below its root.
@@ -23,7 +35,8 @@ struct PathIndex<Value: Sendable>: Sendable {
     get { values[path] }
     set {
       if let newValue {
-        if values.updateValue(newValue, forKey: path) == nil { Self.insert(path, path[...], &root) }
+        values[path] = newValue
+        Self.put(members(newValue), at: path[...], &root)
       } else if values.removeValue(forKey: path) != nil {
         Self.remove(path[...], &root)
       }
@@ -35,33 +48,41 @@ struct PathIndex<Value: Sendable>: Sendable {
     if let index = values.index(forKey: path) { change(&values.values[index]) }
   }
 
-  /// The values on paths that begin with `prefix`, in no particular order.
-  func values(matching prefix: OperationPath) -> [Value] {
-    if prefix.isEmpty { return Array(values.values) }
+  /// The members of the values on paths that begin with `prefix`, in no particular order.
+  func members(matching prefix: OperationPath) -> [Member] {
     var node = root
     for element in prefix {
       guard let child = node.children[element] else { return [] }
       node = child
     }
-    var found: [Value] = []
-    collect(node, into: &found)
+    var found: [Member] = []
+    found.reserveCapacity(node.children.count)
+    Self.collect(node, into: &found)
     return found
   }
 
-  private func collect(_ node: Node, into found: inout [Value]) {
-    if let path = node.path, let value = values[path] { found.append(value) }
+  private static func collect(_ node: Node, into found: inout [Member]) {
+    if let first = node.first { found.append(first) }
+    if !node.others.isEmpty { found.append(contentsOf: node.others) }
+    if node.children.isEmpty { return }
     for child in node.children.values { collect(child, into: &found) }
   }
 
-  private static func insert(
-    _ path: OperationPath, _ rest: Slice<OperationPath>, _ node: inout Node
+  private static func put(
+    _ members: Members, at rest: Slice<OperationPath>, _ node: inout Node
   ) {
-    guard let element = rest.first else { return node.path = path }
-    insert(path, rest.dropFirst(), &node.children[element, default: Node()])
+    guard let element = rest.first else {
+      (node.first, node.others) = (members.first, members.others)
+      return
+    }
+    put(members, at: rest.dropFirst(), &node.children[element, default: Node()])
   }
 
   private static func remove(_ rest: Slice<OperationPath>, _ node: inout Node) {
-    guard let element = rest.first else { return node.path = nil }
+    guard let element = rest.first else {
+      (node.first, node.others) = (nil, [])
+      return
+    }
     guard let index = node.children.index(forKey: element) else { return }
     remove(rest.dropFirst(), &node.children.values[index])
     if node.children.values[index].isEmpty { node.children.remove(at: index) }

@@ -58,7 +58,9 @@ struct StoreIndex: DeliveryMachine {
   }
 
   var deliveries = DeliveryQueue<OperationStoreChange>()
-  private var places = PathIndex<Place>()
+  private var places = PathIndex<Place, OpaqueOperationStore> {
+    ($0.first.store, $0.others.map(\.store))
+  }
   /// When stores are asked whether they may leave.
   var deadlines = Heap<Deadline>()
   /// The timer that is set.
@@ -95,14 +97,7 @@ struct StoreIndex: DeliveryMachine {
 
   /// The stores below a path.
   func stores(matching prefix: OperationPath) -> [OpaqueOperationStore] {
-    let places = places.values(matching: prefix)
-    var stores: [OpaqueOperationStore] = []
-    stores.reserveCapacity(places.count)
-    for place in places {
-      stores.append(place.first.store)
-      for entry in place.others { stores.append(entry.store) }
-    }
-    return stores
+    places.members(matching: prefix)
   }
 
   func entry(_ id: ObjectIdentifier, at path: OperationPath) -> Entry? {
@@ -123,7 +118,7 @@ struct StoreIndex: DeliveryMachine {
     deliveries.append(OperationStoreChange(storesAdded: [entry.store]))
     defer { setDeadline(entry.deadline, of: entry.store) }
     if let first = places[path]?.first {
-      places.update(path) { $0.others.append(entry) }
+      places[path]?.others.append(entry)
       return .clashed(with: first.requestName)
     }
     places[path] = Place(first: entry)

@@ -53,7 +53,8 @@ extension Catalogue {
         })
     },
     Benchmark(
-      name: "bytes per write to an idle stream", floor: "", sizes: [1_000_000], unit: "writes",
+      name: "bytes per write to an idle stream", floor: "", sizes: [10_000, 1_000_000],
+      unit: "writes",
       byteLimit: 0.5
     ) { size in
       Pair(

@@ -8,7 +8,7 @@ import Testing
     arguments: 0..<20)
   func agreesWithList(seed: UInt64) {
     var generator = SplitMix(seed: seed)
-    var index = PathIndex<Int>()
+    var index = PathIndex<Int, Int> { ($0, []) }
     var list: [(path: OperationPath, value: Int)] = []
     for step in 0..<300 {
       let path = randomPath(&generator)
@@ -22,7 +22,7 @@ import Testing
       }
       let prefix = randomPath(&generator)
       let expected = list.filter { prefix.isPrefix(of: $0.path) }.map(\.value).sorted()
-      #expect(index.values(matching: prefix).sorted() == expected, "seed \(seed), step \(step)")
+      #expect(index.members(matching: prefix).sorted() == expected, "seed \(seed), step \(step)")
       #expect(index[prefix] == list.first { $0.path == prefix }?.value)
       #expect(index.count == list.count)
     }
@@ -35,10 +35,10 @@ import Testing
   func matchCost() {
     let small = Self.index(of: 1_000)
     let large = Self.index(of: 100_000)
-    #expect(large.values(matching: ["group", 3]).count == 100)
+    #expect(large.members(matching: ["group", 3]).count == 100)
     let ratio =
-      Self.median { Self.time { large.values(matching: ["group", 3]).count } }
-      / Self.median { Self.time { small.values(matching: ["group", 3]).count } }
+      Self.median { Self.time { large.members(matching: ["group", 3]).count } }
+      / Self.median { Self.time { small.members(matching: ["group", 3]).count } }
     #expect(ratio < 8)
   }
 
@@ -47,8 +47,8 @@ import Testing
     return OperationPath((0..<length).map { _ in Int.random(in: 0...2, using: &generator) })
   }
 
-  private static func index(of count: Int) -> PathIndex<Int> {
-    var index = PathIndex<Int>()
+  private static func index(of count: Int) -> PathIndex<Int, Int> {
+    var index = PathIndex<Int, Int> { ($0, []) }
     for value in 0..<count { index[["group", value / 100, value]] = value }
     return index
   }
