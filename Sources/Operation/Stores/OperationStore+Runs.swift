@@ -223,6 +223,8 @@ extension OperationStore {
     {
       return .failure(failure)
     }
+    // A run that has waited finds the edits that have been confirmed meanwhile.
+    if read({ $0.overlay != nil }) { commit { $0.begin(core.id) } }
     context = read { machine in
       var context = context
       machine.state.willRun(in: &context)

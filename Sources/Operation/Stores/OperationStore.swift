@@ -102,9 +102,9 @@ public final class OperationStore<State: OperationState>: Sendable {
           use: machine.useChange(since: wasUsed), phases: machine.phaseChange())
         return (step, nil, Old(value: value, error: error, others: machine.takeReleased()))
       }
-      withExtendedLifetime(old) {}
       if let step {
         if let plan = step.plan { render(plan) }
+        withExtendedLifetime(old) {}
         if let change = step.use { useChanged(change) }
         if let (old, new) = step.phases { hub.activity.move(State.kind, from: old, to: new) }
         performDeferredCancellations()
@@ -133,26 +133,23 @@ public final class OperationStore<State: OperationState>: Sendable {
     while let current = plan {
       round += 1
       let rendering = current.perform()
-      let released: [any Sendable]
-      (plan, released) = machine.withLock { [round] machine in
-        // Edits that change their own store have it computed anew, but not for ever.
-        (machine.finishRendering(rendering, isLast: round == 8), machine.takeReleased())
-      }
-      withExtendedLifetime((released, current)) {}
+      // Edits that change their own store have it computed anew, but not for ever.
+      plan = machine.withLock { [round] in $0.finishRendering(rendering, isLast: round == 8) }
     }
     endExclusiveAccess()
   }
 
-  /// Lets the other writers in, and then tells what the exclusive access changed.
+  /// Lets the other writers in, and then releases what gave way, and tells what the exclusive access
+  /// changed.
   func endExclusiveAccess() {
     let (end, released) = machine.withLock { ($0.endExclusiveAccess(), $0.takeReleased()) }
-    withExtendedLifetime(released) {}
     switch end {
     case .render(let plan): render(plan)
     case .open(let gates):
       for gate in gates { gate.open() }
       machine.commit { _ in }
     }
+    withExtendedLifetime(released) {}
   }
 
   /// What gave way in a transition.

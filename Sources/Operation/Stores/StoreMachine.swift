@@ -218,6 +218,8 @@ extension StoreMachine {
     _ subscriber: Subscriber<Event>, thread: ThreadID
   ) -> (id: UInt64, isFirst: Bool, observation: Int) {
     let present = Event.stateChanged(visibleState(to: thread))
+    // The owner does not see the edits, which he has to hear of when he has ended.
+    if exclusive?.owner == thread, overlay != nil, withheld == nil { exclusive?.hasChanged = true }
     let id = deliveries.subscribe(subscriber, initially: present)
     let isFirst = deliveries.subscriberCount == 1
     if isFirst { observation += 1 }
