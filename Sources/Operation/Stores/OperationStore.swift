@@ -34,7 +34,7 @@ public final class OperationStore<State: OperationState>: Sendable {
     @Sendable (OperationContext, OperationContinuation<Value, Failure>) async -> Machine.Output
 
   init<Request: StatefulOperationRequest>(
-    _ request: Request, state: State, context: OperationContext
+    _ request: Request, state: State, context: OperationContext, isCounted: Bool = false
   ) where Request.State == State {
     var context = context
     request.setupState(context: &context)
@@ -44,7 +44,7 @@ public final class OperationStore<State: OperationState>: Sendable {
     state.prepareInitialValue(in: context)
     path = request.path
     hub = context.hub ?? StoreHub()
-    machine = Mutex(Machine(state: state, context: context))
+    machine = Mutex(Machine(state: state, context: context, isCounted: isCounted))
     operation = { context, continuation in
       do throws(Failure) {
         return .success(
@@ -99,7 +99,8 @@ public final class OperationStore<State: OperationState>: Sendable {
         let output = transition(&machine)
         let step = Step(
           output: output, plan: machine.beginRendering(thread),
-          use: machine.useChange(since: wasUsed), phases: machine.phaseChange())
+          use: machine.isUsed == wasUsed ? nil : use.change(isUsed: !wasUsed),
+          phases: machine.phaseChange())
         return (step, nil, Old(value: value, error: error, others: machine.takeReleased()))
       }
       if let step {
@@ -122,7 +123,7 @@ public final class OperationStore<State: OperationState>: Sendable {
   }
 
   private func useChanged(_ change: StoreUse.Change) {
-    if !change.isUsed { use.lastUse = StoreUse.Moment(context.operationClock.now()) }
+    if !change.isUsed { use.lastUse = StoreUse.Moment(hub.clock.now()) }
     if use.isWatched { hub.useChanged(of: OpaqueOperationStore(self), change) }
   }
 

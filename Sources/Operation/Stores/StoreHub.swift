@@ -18,6 +18,7 @@ final class StoreHub: Sendable {
   let turns = SerialTurns()
   let activity = ActivityMeter()
   let events = EventMeter()
+  let clock: any OperationClock
   private let graph = Mutex(DependencyGraph())
   /// Whether a run has ever read another request.
   private let hasReaders = Atomic(false)
@@ -25,6 +26,10 @@ final class StoreHub: Sendable {
 
   private struct WeakHost: Sendable {
     weak var host: (any StoreHost)?
+  }
+
+  init(clock: any OperationClock = SystemClock()) {
+    self.clock = clock
   }
 
   func connect(to client: any StoreHost) {

@@ -63,12 +63,10 @@ struct StoreMachine<State: OperationState>: DeliveryMachine {
   /// How many optimistic edits have been confirmed.
   var settlementCount = 0
 
-  /// How often the store has begun to be used, or ended.
-  private var useVersion = 0
-
-  init(state: State, context: OperationContext) {
+  init(state: State, context: OperationContext, isCounted: Bool = false) {
     self.state = state
     self.context = context
+    self.isCounted = isCounted
   }
 
   /// The state as a thread may see it: nobody but the owner sees into exclusive access, and the
@@ -94,7 +92,7 @@ struct StoreMachine<State: OperationState>: DeliveryMachine {
 
   /// Where the store is; changes are counted by the client as long as it is in the client.
   private var phase = ActivityPhase.idle
-  var isCounted = true
+  var isCounted: Bool
 
   /// Notes where a transition has brought the store; gives where it was, if that is elsewhere.
   mutating func phaseChange() -> (from: ActivityPhase, to: ActivityPhase)? {
@@ -114,14 +112,6 @@ struct StoreMachine<State: OperationState>: DeliveryMachine {
   /// Whether the client has to keep the store.
   var isUsed: Bool {
     deliveries.subscriberCount > 0 || !runs.isEmpty || (overlay?.layers.pendingCount ?? 0) > 0
-  }
-
-  /// Notes whether a transition began a use of the store, or ended it.
-  mutating func useChange(since wasUsed: Bool) -> StoreUse.Change? {
-    let isUsed = isUsed
-    guard isUsed != wasUsed else { return nil }
-    useVersion += 1
-    return StoreUse.Change(isUsed: isUsed, version: useVersion)
   }
 
   mutating func replaceState(with new: State) {
