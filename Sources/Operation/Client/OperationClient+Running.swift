@@ -92,7 +92,8 @@ extension OperationClient {
   /// Marks the value of a request, and those of all that read it, as out of date, and runs again what
   /// somebody observes of them, as `OperationStore.invalidate()` does.
   public func invalidate<Request: StatefulOperationRequest>(_ request: Request) {
-    store(of: request)?.invalidate()
+    let path = request.path
+    hub.invalidate(store(of: request).map { [$0] } ?? []) { $0 == path }
   }
 
   /// Marks what is below a path, and all that reads it, as out of date, and runs again what somebody
@@ -100,7 +101,9 @@ extension OperationClient {
   public func invalidate(
     matching path: OperationPath, where filter: OperationStoreFilter = []
   ) {
-    hub.invalidate(Array(stores(matching: path, where: filter)))
+    hub.invalidate(Array(stores(matching: path, where: filter))) {
+      filter.isEmpty && path.isPrefix(of: $0)
+    }
   }
 
   /// Cancels the runs of a request for everybody.

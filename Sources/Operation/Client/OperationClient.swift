@@ -13,7 +13,7 @@ public final class OperationClient: Sendable {
   /// The lock guards the index; stores are made, set up and reported about without it.
   private let index: Mutex<StoreIndex>
   /// What the stores have in common.
-  let hub = StoreHub()
+  let hub: StoreHub
   let clock: any OperationClock
   private let retention: OperationRetention
   /// The timer of the retention, and which one it is.
@@ -34,6 +34,7 @@ public final class OperationClient: Sendable {
     context: OperationContext = OperationContext()
   ) {
     self.clock = clock
+    hub = StoreHub(clock: clock)
     self.retention = retention
     index = Mutex(StoreIndex(limit: retention.limit))
     contexts = Mutex([:])
@@ -73,17 +74,15 @@ public final class OperationClient: Sendable {
     let path = request.path
     let type = StoreIndex.RequestType(of: request)
     let asked = request.retention
+    let now = StoreUse.Moment(clock.now())
     let present = index.withLock { index in
       let present = index.store(at: path, for: type)
-      if let present { index.ask(for: present, retention: asked ?? retention) }
+      if let present { index.ask(for: present, retention: asked ?? retention, at: now) }
       return present
     }
-    if let store = present?.base as? OperationStore<Request.State> {
-      store.use.lastUse = StoreUse.Moment(clock.now())
-      return store
-    }
-    let context = context(for: Request.State.kind)
-    let store = OperationStore(request, state: initialState(), context: context)
+    if let store = present?.base as? OperationStore<Request.State> { return store }
+    let store = OperationStore(
+      request, state: initialState(), context: context(for: Request.State.kind), isCounted: true)
     return insert(store, for: request)
   }
 
@@ -196,9 +195,9 @@ extension OperationClient {
 
   /// Lets go of all stores that nobody uses, the least recently used one first.
   func evictUnused() {
-    let unused = index.withLock { $0.mortalStores }.filter { !$0.isUsed }
-      .map { ($0, $0.use.lastUse) }.sorted { $0.1.date < $1.1.date }
-    leave(index.commit { $0.settle(unused.map { .leave($0, lastUse: $1) }) })
+    let unused = index.withLock { $0.mortalStores }.map { ($0, $0.use.latest) }
+      .filter { !$0.0.isUsed }.sorted { $0.1.lastUse.date < $1.1.lastUse.date }
+    leave(index.commit { $0.settle(unused.map { .leave($0, $1) }) })
   }
 
   /// Lets go of the stores whose time is over.
@@ -207,11 +206,11 @@ extension OperationClient {
     let due = index.withLock { $0.takeDue(at: now, generation: generation) }
     let verdicts = due.map { candidate -> StoreIndex.Verdict in
       let store = candidate.store
-      let lastUse = store.use.lastUse
+      let mark = store.use.latest
       if store.isUsed { return .stay(store, until: now.advanced(by: candidate.patience)) }
-      let end = lastUse.date.advanced(by: candidate.patience)
+      let end = mark.lastUse.date.advanced(by: candidate.patience)
       return now.duration(since: end) >= .zero
-        ? .leave(store, lastUse: lastUse) : .stay(store, until: end)
+        ? .leave(store, mark) : .stay(store, until: end)
     }
     leave(index.commit { $0.settle(verdicts) })
     setTimer()

@@ -25,7 +25,7 @@ extension StoreIndex {
   enum Verdict: Sendable {
     case stay(OpaqueOperationStore, until: Date)
     /// The store leaves, unless it has been used since.
-    case leave(OpaqueOperationStore, lastUse: StoreUse.Moment)
+    case leave(OpaqueOperationStore, StoreUse.Mark)
   }
 
   /// A timer to set.
@@ -72,8 +72,13 @@ extension StoreIndex {
     for verdict in verdicts {
       switch verdict {
       case .stay(let store, let date): setDeadline(date, of: store)
-      case .leave(let store, let lastUse):
-        if store.use.lastUse == lastUse { leaving.append(store) }
+      case .leave(let store, let mark):
+        let latest = store.use.latest
+        if latest == mark {
+          leaving.append(store)
+        } else if let entry = entry(ObjectIdentifier(store.base), at: store.path) {
+          setDeadline(entry.retention.patience.map(latest.lastUse.date.advanced), of: store)
+        }
       }
     }
     return remove(leaving)
@@ -95,7 +100,10 @@ extension StoreIndex {
 
 extension StoreIndex {
   /// Somebody asks for a store: the longest retention wins, and it has been used now.
-  mutating func ask(for store: OpaqueOperationStore, retention: OperationRetention?) {
+  mutating func ask(
+    for store: OpaqueOperationStore, retention: OperationRetention?, at moment: StoreUse.Moment
+  ) {
+    store.use.lastUse = moment
     let id = ObjectIdentifier(store.base)
     if let retention {
       update(id, at: store.path) {
@@ -110,10 +118,10 @@ extension StoreIndex {
     of store: OpaqueOperationStore, _ change: StoreUse.Change
   ) -> [OpaqueOperationStore] {
     let id = ObjectIdentifier(store.base)
-    guard let entry = entry(id, at: store.path), change.version > entry.useVersion else {
+    // A later change is told of by itself.
+    guard let entry = entry(id, at: store.path), change.version == store.use.latest.version else {
       return []
     }
-    update(id, at: store.path) { $0.useVersion = change.version }
     if change.isUsed {
       unused.remove(id)
       return []
@@ -125,10 +133,12 @@ extension StoreIndex {
   /// Puts a store among the unused ones; gives those that are too many.
   mutating func noteUnused(_ entry: Entry, limit: Int?) -> [OpaqueOperationStore] {
     guard let limit, entry.retention.duration != nil else { return [] }
-    unused.append(ObjectIdentifier(entry.store.base), at: entry.store.path)
+    let version = entry.store.use.latest.version
+    unused.append(ObjectIdentifier(entry.store.base), at: entry.store.path, version: version)
     var leaving: [OpaqueOperationStore] = []
-    while unused.count > limit, let (id, path) = unused.popFirst() {
-      if let entry = self.entry(id, at: path) { leaving.append(entry.store) }
+    while unused.count > limit, let (id, path, version) = unused.popFirst() {
+      guard let entry = self.entry(id, at: path) else { continue }
+      if entry.store.use.latest.version == version { leaving.append(entry.store) }
     }
     return remove(leaving)
   }
@@ -137,32 +147,32 @@ extension StoreIndex {
 /// The stores that nobody uses, the least recently used one first.
 struct UnusedStores: Sendable {
   private var order = FIFO<(id: ObjectIdentifier, place: Int)>()
-  private var places: [ObjectIdentifier: (place: Int, path: OperationPath)] = [:]
+  private var places: [ObjectIdentifier: (place: Int, path: OperationPath, version: Int)] = [:]
   private var nextPlace = 0
 
   var count: Int { places.count }
 
-  mutating func append(_ id: ObjectIdentifier, at path: OperationPath) {
+  mutating func append(_ id: ObjectIdentifier, at path: OperationPath, version: Int) {
     nextPlace += 1
-    places[id] = (nextPlace, path)
+    places[id] = (nextPlace, path, version)
     order.append((id, nextPlace))
     if order.count > 2 * places.count + 32 { prune() }
   }
 
   /// Makes one of them the most recently used one.
   mutating func touch(_ id: ObjectIdentifier) {
-    if let path = places[id]?.path { append(id, at: path) }
+    if let (_, path, version) = places[id] { append(id, at: path, version: version) }
   }
 
   mutating func remove(_ id: ObjectIdentifier) {
     places[id] = nil
   }
 
-  mutating func popFirst() -> (ObjectIdentifier, OperationPath)? {
+  mutating func popFirst() -> (ObjectIdentifier, OperationPath, version: Int)? {
     while let (id, place) = order.popFirst() {
       guard let found = places[id], found.place == place else { continue }
       places[id] = nil
-      return (id, found.path)
+      return (id, found.path, found.version)
     }
     return nil
   }

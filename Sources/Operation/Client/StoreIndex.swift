@@ -13,8 +13,6 @@ struct StoreIndex: DeliveryMachine {
     var retention: OperationRetention
     /// When the store is asked whether it may leave.
     var deadline: Date?
-    /// The version of the last change of its use.
-    var useVersion = 0
   }
 
   /// What two requests have to have in common to share a store.

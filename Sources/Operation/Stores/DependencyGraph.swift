@@ -22,11 +22,14 @@ struct DependencyGraph: Sendable {
   private var unchecked: Set<OperationPath> = []
   /// How many edges have been made that were not there before.
   private var edgeCount = 0
+  /// The paths whose stores have left, and that are still read: what they read stays as long.
+  private(set) var left: Set<OperationPath> = []
   /// The runs that have closed a circle, and which.
   private var circles: [OperationTaskID: OperationDependencyError] = [:]
 
   var isEmpty: Bool {
-    active.isEmpty && settled.isEmpty && readers.isEmpty && circles.isEmpty && unchecked.isEmpty
+    active.isEmpty && settled.isEmpty && readers.isEmpty && circles.isEmpty && left.isEmpty
+      && unchecked.isEmpty
   }
 
   /// A run of `path` reads `other`; gives the circle that this would close instead of noting it.
@@ -73,6 +76,7 @@ struct DependencyGraph: Sendable {
     let gone = isCancelled ? reads : settled.removeValue(forKey: path) ?? []
     for other in gone { count(path, reads: other, by: -1) }
     if !isCancelled {
+      left.remove(path)
       unchecked.remove(path)
       if !reads.isEmpty { settled[path] = reads }
     } else if !reads.isEmpty, settled[path] != nil {
@@ -82,8 +86,13 @@ struct DependencyGraph: Sendable {
     return circles.removeValue(forKey: run)
   }
 
-  /// A store left the client: its last run counts no more.
+  /// A store left the client: its last run counts no more, unless somebody has read its value.
   mutating func remove(_ path: OperationPath) {
+    guard readers[path] == nil else {
+      left.insert(path)
+      return
+    }
+    left.remove(path)
     unchecked.remove(path)
     for other in settled.removeValue(forKey: path) ?? [] { count(path, reads: other, by: -1) }
   }
@@ -93,7 +102,9 @@ struct DependencyGraph: Sendable {
   ) {
     let count = (readers[other]?[path] ?? 0) + change
     readers[other, default: [:]][path] = count > 0 ? count : nil
-    if readers[other]?.isEmpty == true { readers[other] = nil }
+    guard readers[other]?.isEmpty == true else { return }
+    readers[other] = nil
+    if left.contains(other) { remove(other) }
   }
 
   private func reads(of path: OperationPath) -> Set<OperationPath> {

@@ -174,7 +174,7 @@ extension OperationStore {
   ) -> Machine.Wish {
     let core = Machine.Core(driver: self)
     var configuration = configuration
-    let place = OperationRun.Place(path: path, hub: ObjectIdentifier(hub))
+    let place = OperationRun.Place(path: path, hub: ObjectIdentifier(hub), node: core.node)
     configuration.context = configuration.context.over(self.context)
       .beginning(core.id, cause: cause, input: input, at: place)
     return Machine.Wish(
@@ -233,11 +233,14 @@ extension OperationStore {
     {
       return .failure(failure)
     }
+    // A run that has waited finds the edits that have been confirmed meanwhile.
+    if read({ $0.overlay != nil }) { commit { $0.begin(core.id) } }
     let context = read { machine in
       var context = context
       machine.state.willRun(in: &context)
       return context
     }
+    core.node.isUnderWay = true
     let continuation = OperationContinuation<Value, Failure> { [self] result in
       if commit({ $0.yield(core.id, result) }) {
         report.send(.yielded(report.run))
@@ -281,6 +284,7 @@ extension OperationStore {
 
   /// Ends the run in the graph of dependencies, and in a failure if it has closed a circle there.
   private func circle(closedBy core: Machine.Core, _ output: Machine.Output) -> Machine.Output? {
+    core.node.isUnderWay = false
     let isOver = output.isCancellation || core.progress.isCancelled
     guard let circle = hub.end(core.id, of: path, isCancelled: isOver) else { return nil }
     if let failure = circle as? Failure { return .failure(failure) }

@@ -36,7 +36,7 @@ public final class OperationStore<State: OperationState>: Sendable {
     @Sendable (OperationContext, OperationContinuation<Value, Failure>) async -> Machine.Output
 
   init<Request: StatefulOperationRequest>(
-    _ request: Request, state: State, context: OperationContext
+    _ request: Request, state: State, context: OperationContext, isCounted: Bool = false
   ) where Request.State == State {
     var context = context
     request.setupState(context: &context)
@@ -48,7 +48,7 @@ public final class OperationStore<State: OperationState>: Sendable {
     path = request.path
     hub = context.hub ?? StoreHub()
     isControlled = !context.settings.values.controllers.isEmpty
-    machine = Mutex(Machine(state: state, context: context))
+    machine = Mutex(Machine(state: state, context: context, isCounted: isCounted))
     operation = { context, continuation in
       do throws(Failure) {
         return .success(
@@ -109,13 +109,14 @@ public final class OperationStore<State: OperationState>: Sendable {
         let output = transition(&machine)
         let step = Step(
           output: output, plan: machine.beginRendering(thread),
-          use: machine.useChange(since: wasUsed), phases: machine.phaseChange())
+          use: machine.isUsed == wasUsed ? nil : use.change(isUsed: !wasUsed),
+          phases: machine.phaseChange())
         machine.notePlain()
         return (step, nil, Old(value: value, error: error, others: machine.takeReleased()))
       }
-      withExtendedLifetime(old) {}
       if let step {
         if let plan = step.plan { render(plan) }
+        withExtendedLifetime(old) {}
         if let change = step.use { useChanged(change) }
         if let (old, new) = step.phases { hub.activity.move(State.kind, from: old, to: new) }
         performDeferredCancellations()
@@ -133,7 +134,7 @@ public final class OperationStore<State: OperationState>: Sendable {
   }
 
   private func useChanged(_ change: StoreUse.Change) {
-    if !change.isUsed { use.lastUse = StoreUse.Moment(context.operationClock.now()) }
+    if !change.isUsed { use.lastUse = StoreUse.Moment(hub.clock.now()) }
     if use.isWatched { hub.useChanged(of: OpaqueOperationStore(self), change) }
   }
 
@@ -144,30 +145,29 @@ public final class OperationStore<State: OperationState>: Sendable {
     while let current = plan {
       round += 1
       let rendering = current.perform()
-      let released: [any Sendable]
-      (plan, released) = machine.withLock { [round] machine in
+      plan = machine.withLock { [round] machine in
         // Edits that change their own store have it computed anew, but not for ever.
         defer { machine.notePlain() }
-        return (machine.finishRendering(rendering, isLast: round == 8), machine.takeReleased())
+        return machine.finishRendering(rendering, isLast: round == 8)
       }
-      withExtendedLifetime((released, current)) {}
     }
     endExclusiveAccess()
   }
 
-  /// Lets the other writers in, and then tells what the exclusive access changed.
+  /// Lets the other writers in, and then releases what gave way, and tells what the exclusive access
+  /// changed.
   func endExclusiveAccess() {
     let (end, released) = machine.withLock { machine in
       defer { machine.notePlain() }
       return (machine.endExclusiveAccess(), machine.takeReleased())
     }
-    withExtendedLifetime(released) {}
     switch end {
     case .render(let plan): render(plan)
     case .open(let gates):
       for gate in gates { gate.open() }
       machine.commit { _ in }
     }
+    withExtendedLifetime(released) {}
   }
 
   /// What gave way in a transition.

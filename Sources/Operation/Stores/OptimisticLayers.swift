@@ -52,6 +52,13 @@ struct OptimisticLayers<Value: Sendable>: Sendable {
       })
   }
 
+  /// Whether all settled edits were settled when `settlements` were.
+  func areSettled(since settlements: Int) -> Bool {
+    layers.allSatisfy {
+      if case .settled(let settlement, _) = $0.phase { settlement <= settlements } else { true }
+    }
+  }
+
   mutating func append(_ id: OperationTaskID, _ edit: @escaping Edit) {
     layers.append(Layer(id: id, edit: edit))
     version += 1

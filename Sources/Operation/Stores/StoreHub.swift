@@ -18,6 +18,7 @@ final class StoreHub: Sendable {
   let turns = SerialTurns()
   let activity = ActivityMeter()
   let events = EventMeter()
+  let clock: any OperationClock
   private let graph = Mutex(DependencyGraph())
   /// Whether a run has ever read another request.
   private let hasReaders = Atomic(false)
@@ -25,6 +26,10 @@ final class StoreHub: Sendable {
 
   private struct WeakHost: Sendable {
     weak var host: (any StoreHost)?
+  }
+
+  init(clock: any OperationClock = SystemClock()) {
+    self.clock = clock
   }
 
   func connect(to client: any StoreHost) {
@@ -51,15 +56,19 @@ extension StoreHub {
     _ run: OperationRun.Identity, reads other: OperationPath
   ) -> OperationDependencyError? {
     guard let place = run.place, place.hub == ObjectIdentifier(self) else { return nil }
-    hasReaders.store(true, ordering: .relaxed)
-    return graph.withLock { $0.note(run.id, of: place.path, reads: other) }
+    hasReaders.store(true, ordering: .sequentiallyConsistent)
+    return graph.withLock { graph in
+      // A run that has ended takes nothing out of the graph any more.
+      guard place.node.isUnderWay else { return nil }
+      return graph.note(run.id, of: place.path, reads: other)
+    }
   }
 
   /// A run has ended; gives the circle that it has closed.
   func end(
     _ run: OperationTaskID, of path: OperationPath, isCancelled: Bool
   ) -> OperationDependencyError? {
-    guard hasReaders.load(ordering: .relaxed) else { return nil }
+    guard hasReaders.load(ordering: .sequentiallyConsistent) else { return nil }
     let circle = graph.withLock { $0.end(run, of: path, isCancelled: isCancelled) }
     // One that ends after its store has left the client leaves nothing behind.
     if stores(at: path).isEmpty { remove([path]) }
@@ -69,20 +78,28 @@ extension StoreHub {
   /// The stores on these paths have left the client.
   func remove(_ paths: [OperationPath]) {
     guard hasReaders.load(ordering: .relaxed) else { return }
+    let left = paths.filter { stores(at: $0).isEmpty }
     graph.withLock { graph in
-      for path in paths { graph.remove(path) }
+      for path in left { graph.remove(path) }
     }
   }
 
   /// Marks stores, and all that depend on them, as out of date, and then runs those of them that
   /// somebody observes, each once, and each after those that it depends on.
-  func invalidate(_ starts: [OpaqueOperationStore]) {
+  ///
+  /// Paths that are read, but whose stores have left, are passed where `isStart` says so.
+  func invalidate(
+    _ starts: [OpaqueOperationStore], left isStart: (OperationPath) -> Bool = { _ in false }
+  ) {
     for store in starts { store.markInvalidated() }
     guard hasReaders.load(ordering: .relaxed) else {
       for store in starts { store.rerunIfInvalidated(cause: .invalidation, after: [:]) }
       return
     }
     var found = Dictionary(grouping: starts, by: \.path)
+    for path in graph.withLock({ $0.left }) where found[path] == nil && isStart(path) {
+      found[path] = []
+    }
     let roots = Set(found.keys)
     let order = markReaders(of: Array(roots), in: &found)
     var runs: [OperationPath: TaskDependencies] = [:]

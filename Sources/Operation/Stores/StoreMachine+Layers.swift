@@ -65,15 +65,17 @@ extension StoreMachine {
     if overlay?.layers.needsRendering == true { commit() }
   }
 
-  /// Lets the state take in a value that was asked for when so many edits had been settled.
+  /// Lets the state take in a value that was asked for when so many edits had been settled. A part
+  /// that has all of them joins a value that has them, too.
   mutating func land(
     after settlements: Int, isWhole: Bool = true, _ update: (inout State) -> Void
   ) {
     guard let overlay else { return update(&state) }
-    overlay.show(&state, overlay.layers.floor, 0)
+    let joins = !isWhole && overlay.layers.areSettled(since: settlements)
+    if !joins { overlay.show(&state, overlay.layers.floor, 0) }
     update(&state)
     release(overlay.layers.floor)
-    self.overlay?.layers.land(state.currentValue, after: settlements, isWhole: isWhole)
+    self.overlay?.layers.land(state.currentValue, after: settlements, isWhole: isWhole || joins)
   }
 
   /// The state as the server gave it, to go back to.

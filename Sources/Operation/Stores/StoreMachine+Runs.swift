@@ -116,6 +116,12 @@ extension StoreMachine {
     return true
   }
 
+  /// The request of a run that was started is called now.
+  mutating func begin(_ id: OperationTaskID) {
+    let settlements = settlementCount
+    runs.update(id) { $0.payload.settlements = settlements }
+  }
+
   /// What became of the wish to start a scheduled run or to wait for it.
   enum Entry: Sendable {
     /// The run has to be launched.
@@ -217,8 +223,11 @@ extension StoreMachine {
   }
 
   private mutating func takeIn(_ output: Output, _ payload: RunPayload) {
-    guard case .success = output else { return state.update(with: output, for: payload.task) }
-    land(after: payload.settlements, isWhole: isAboutWhole(payload)) {
+    guard case .success(let value) = output else {
+      return state.update(with: output, for: payload.task)
+    }
+    let isPart = State.kind == .pages && (value as? any PartialResult)?.isPart == true
+    land(after: payload.settlements, isWhole: !isPart) {
       $0.update(with: output, for: payload.task)
     }
   }

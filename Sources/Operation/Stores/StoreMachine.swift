@@ -74,14 +74,13 @@ import ReactiveStreams
   /// Whether the state is what everybody sees, and no copy of it has to be made to read it.
   @usableFromInline private(set) var isPlain = true
 
-  /// How often the store has begun to be used, or ended.
-  private var useVersion = 0
   /// What the controllers of the store have been told.
   private var control = Control.changing
 
-  init(state: State, context: OperationContext) {
+  init(state: State, context: OperationContext, isCounted: Bool = false) {
     self.state = state
     self.context = context
+    self.isCounted = isCounted
   }
 
   /// The state as a thread may see it: nobody but the owner sees into exclusive access, and the
@@ -114,7 +113,7 @@ import ReactiveStreams
 
   /// Where the store is; changes are counted by the client as long as it is in the client.
   private var phase = ActivityPhase.idle
-  var isCounted = true
+  var isCounted: Bool
 
   /// Notes where a transition has brought the store; gives where it was, if that is elsewhere.
   mutating func phaseChange() -> (from: ActivityPhase, to: ActivityPhase)? {
@@ -134,14 +133,6 @@ import ReactiveStreams
   /// Whether the client has to keep the store.
   var isUsed: Bool {
     deliveries.subscriberCount > 0 || !runs.isEmpty || (overlay?.layers.pendingCount ?? 0) > 0
-  }
-
-  /// Notes whether a transition began a use of the store, or ended it.
-  mutating func useChange(since wasUsed: Bool) -> StoreUse.Change? {
-    let isUsed = isUsed
-    guard isUsed != wasUsed else { return nil }
-    useVersion += 1
-    return StoreUse.Change(isUsed: isUsed, version: useVersion)
   }
 
   mutating func replaceState(with new: State) {
@@ -238,6 +229,8 @@ extension StoreMachine {
     _ subscriber: Subscriber<Event>, thread: ThreadID
   ) -> (id: UInt64, isFirst: Bool, observation: Int) {
     let present = Event.stateChanged(visibleState(to: thread))
+    // The owner does not see the edits, which he has to hear of when he has ended.
+    if exclusive?.owner == thread, overlay != nil, withheld == nil { exclusive?.hasChanged = true }
     let id = deliveries.subscribe(subscriber, initially: present)
     let isFirst = deliveries.subscriberCount == 1
     if isFirst { observation += 1 }

@@ -26,12 +26,29 @@ final class StoreUse: Sendable {
     let version: Int
   }
 
+  /// What a use has been at; it has gone on if another one comes later.
+  struct Mark: Sendable, Equatable {
+    let lastUse: Moment
+    let version: Int
+  }
+
   private let moment = Atomic<UInt64>(0)
+  private let version = Atomic(0)
   private let isReported = Atomic(false)
 
   var lastUse: Moment {
     get { Moment(bits: moment.load(ordering: .acquiring)) }
     set { moment.store(newValue.bits, ordering: .releasing) }
+  }
+
+  var latest: Mark {
+    Mark(lastUse: lastUse, version: version.load(ordering: .acquiring))
+  }
+
+  /// Notes that a use begins or ends; called while the store is locked, so that no use is missed.
+  func change(isUsed: Bool) -> Change {
+    let new = version.wrappingAdd(1, ordering: .acquiringAndReleasing).newValue
+    return Change(isUsed: isUsed, version: new)
   }
 
   /// Whether the client wants to hear of each change.

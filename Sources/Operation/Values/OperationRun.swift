@@ -26,10 +26,11 @@ public struct OperationRun: Sendable, Identifiable {
     var place: Place?
   }
 
-  /// Where a store is: on which path, and among which stores.
+  /// Where a run is: on which path, among which stores, and in which task.
   struct Place: Sendable {
     let path: OperationPath
     let hub: ObjectIdentifier
+    let node: TaskNode
   }
 
   /// The identifier of the run, which is that of its task.

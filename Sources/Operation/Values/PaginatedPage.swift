@@ -83,6 +83,15 @@ public struct PaginatedResult<PageID: Hashable & Sendable, PageValue: Sendable>:
   let place: PagePlace<PageID>
 }
 
+/// What a run gives where that may be a part of the value only.
+protocol PartialResult {
+  var isPart: Bool { get }
+}
+
+extension PaginatedResult: PartialResult {
+  var isPart: Bool { place != .whole && place != .initial }
+}
+
 /// Where pages that a run has fetched go among those that are there.
 enum PagePlace<PageID: Hashable & Sendable>: Sendable, Equatable {
   /// They take the place of all.

@@ -18,6 +18,7 @@ final class TaskNode: Sendable {
   private static let graph = Mutex(TaskGraph())
 
   let id: OperationTaskID
+  private let isRunning = Atomic(false)
   private let isScheduled = Atomic(false)
 
   init(id: OperationTaskID) {
@@ -26,6 +27,12 @@ final class TaskNode: Sendable {
 
   deinit {
     remove()
+  }
+
+  /// Whether the request of the task is being run.
+  var isUnderWay: Bool {
+    get { isRunning.load(ordering: .sequentiallyConsistent) }
+    set { isRunning.store(newValue, ordering: .sequentiallyConsistent) }
   }
 
   /// Adds an edge, unless it would close a cycle, which is reported.

@@ -81,6 +81,11 @@ import Testing
       "an older run lands after a newer one, and gets the edit that it does not have",
       (.push(1), [1]), (.fetch(5), [1]), (.edit(9), [1, 9]), (.succeed(9), [1, 9]),
       (.fetch(6), [1, 9]), (.land(6), [106]), (.land(5), [105, 9])),
+    Race(
+      "a cancelled run gives back a value that has an edit already, which does not come twice",
+      (.push(1), [1]), (.fetch(5), [1]), (.edit(9), [1, 9]), (.succeed(9), [1, 9]),
+      (.fetch(6), [1, 9]), (.land(6), [106]), (.fetch(7), [106]), (.yield(7), [207]),
+      (.cancelRun(7), [106]), (.land(5), [105, 9])),
   ]
 
   @Test("The shown value after each step of a race", arguments: races)

@@ -16,6 +16,23 @@ import Testing
     #expect(driver.machine.state.activeTasks.ids == [first.core.id])
   }
 
+  @Test("A run because of an invalidation is refused when somebody has fetched meanwhile")
+  func lateInvalidation() {
+    let driver = MachineDriver()
+    _ = driver.subscribe()
+    for cause in [OperationRun.Cause.invalidation, .dependency] {
+      guard case .refused = driver.grant(.observers, cause: cause) else {
+        Issue.record("the wish was granted")
+        return
+      }
+    }
+    driver.on { _ = $0.invalidate() }
+    guard case .granted = driver.grant(.observers, cause: .dependency) else {
+      Issue.record("the wish was refused")
+      return
+    }
+  }
+
   @Test("A wish of the observers is refused when nobody observes")
   func noObservers() {
     let driver = MachineDriver()

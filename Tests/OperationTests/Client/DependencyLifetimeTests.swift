@@ -1,0 +1,123 @@
+@testable import Operation
+import Testing
+
+/// Dependencies of runs that have ended, and of stores that have left.
+@Suite(.timeLimit(.minutes(1))) struct DependencyLifetimeTests {
+  private let clock = ManualClock()
+  private let client: OperationClient
+
+  init() {
+    client = OperationClient(
+      defaults: .testing, clock: clock, retention: .unusedFor(.seconds(300)))
+  }
+
+  @Test("What reads through the context of a run that has ended depends on nothing")
+  func lateRead() async throws {
+    let contexts = Recorder<OperationContext>()
+    let source = Query<Int, any Error>(path: ["source"]) { _ in 1 }
+    let reader = Query<Int, any Error>(path: ["reader"]) { context in
+      contexts.append(context)
+      return 1
+    }
+    try await client.fetch(reader)
+    #expect(try await contexts.all[0].ensure(source) == 1)
+    #expect(contexts.all[0].value(of: source) == 1)
+    let scheduled = client.store(for: reader).runTask()
+    #expect(scheduled.context.value(of: source) == 1)
+    #expect(client.hub.hasNoDependencies)
+  }
+
+  @Test("What is read without waiting for it is run before those that read it")
+  func order() async throws {
+    let number = Monitor(1)
+    let gate = Monitor<AsyncGate?>(nil)
+    let source = Query<Int, any Error>(path: ["source"]) { _ in
+      await gate.value?.wait()
+      return number.value
+    }
+    let reader = Query<Int, any Error>(path: ["reader"]) { $0.value(of: source) ?? 0 }
+    var subscriptions: [OperationSubscription] = []
+    for query in [source, reader] {
+      try await client.fetch(query)
+      subscriptions.append(client.store(for: query.neverStale()).subscribe { _ in })
+    }
+    for store in client.stores(matching: []) { await settles(store) }
+    let closed = AsyncGate()
+    gate.update { $0 = closed }
+    number.update { $0 = 2 }
+    client.invalidate(source)
+    // Time enough for a reader that does not wait.
+    for _ in 0..<1_000 { await Task.yield() }
+    closed.open()
+    for store in client.stores(matching: []) { await settles(store) }
+    #expect(client.store(for: reader).currentValue == 2)
+    withExtendedLifetime(subscriptions) {}
+  }
+
+  private func settles(_ store: OpaqueOperationStore) async {
+    #expect(await eventually { !store.isLoading })
+  }
+
+  /// A client whose stores are looked up when another run begins to read.
+  private final class Host: StoreHost {
+    let asked = Recorder<OperationPath>()
+    let onLookUp: @Sendable (OperationPath) -> Void
+
+    init(_ onLookUp: @escaping @Sendable (OperationPath) -> Void) { self.onLookUp = onLookUp }
+
+    func stores(at path: OperationPath) -> [OpaqueOperationStore] {
+      asked.append(path)
+      onLookUp(path)
+      return []
+    }
+    func useChanged(of store: OpaqueOperationStore, _ change: StoreUse.Change) {}
+  }
+
+  @Test("A reader that comes while readers are marked is marked, too")
+  func latecomer() {
+    let hub = StoreHub()
+    @Sendable func note(_ path: OperationPath, reads other: OperationPath) {
+      let node = TaskNode(id: .next())
+      node.isUnderWay = true
+      let place = OperationRun.Place(path: path, hub: ObjectIdentifier(hub), node: node)
+      let run = OperationRun.Identity(id: node.id, cause: .fetch, place: place)
+      #expect(hub.note(run, reads: other) == nil)
+    }
+    note(["reader"], reads: ["source"])
+    let host = Host { path in
+      if path == ["reader"] { note(["late"], reads: ["source"]) }
+      if path == ["late"] { note(["later"], reads: ["late"]) }
+    }
+    hub.connect(to: host)
+    let source = OperationStore.detached(query: Query<Int, any Error>(path: ["source"]) { _ in 1 })
+    hub.invalidate([OpaqueOperationStore(source)])
+    #expect(host.asked.all == [["reader"], ["late"], ["later"]])
+  }
+
+  @Test("An invalidation of a store that left reaches those that read it, also through others")
+  func sourceLeft() async throws {
+    let calls = EventLog<Int>()
+    let number = Monitor(1)
+    let source = Query<Int, any Error>(path: ["sources", 1]) { _ in
+      calls.append(0)
+      return number.value
+    }
+    let middle = Query<Int, any Error>(path: ["middle"]) { context in
+      try await context.ensure(source)
+    }
+    let reader = Query<Int, any Error>(path: ["reader"]) { try await $0.ensure(middle) }
+    let store = client.store(for: reader.neverStale())
+    let subscription = store.subscribe { _ in }
+    await store.settles { $0.currentValue == 1 && !$0.isLoading }
+    for turn in 2...3 {
+      await clock.advance(by: .seconds(600))
+      #expect(client.stores(matching: []).map(\.path) == [["reader"]])
+      number.update { $0 = turn }
+      if turn == 2 { client.invalidate(source) } else { client.invalidate(matching: ["sources"]) }
+      await store.settles { $0.currentValue == turn && !$0.isLoading }
+    }
+    subscription.cancel()
+    client.clearStores()
+    #expect(client.hub.hasNoDependencies)
+  }
+}

@@ -1,0 +1,144 @@
+import FoundationEssentials
+@testable import Operation
+import Testing
+
+/// What comes between the sweep of a client and the use of a store.
+@Suite(.timeLimit(.minutes(1))) struct RetentionRaceTests {
+  private let clock = ManualClock()
+
+  private struct Indexed {
+    var index: StoreIndex
+    let store: OperationStore<QueryState<Int, any Error>>
+    let opaque: OpaqueOperationStore
+  }
+
+  private func indexed(
+    _ retention: OperationRetention = .unusedFor(.seconds(10)), limit: Int? = nil
+  ) -> Indexed {
+    let query = Query<Int, any Error>(path: ["number"]) { _ in 1 }
+    let store = OperationStore.detached(query: query)
+    store.use.lastUse = StoreUse.Moment(clock.now())
+    var indexed = Indexed(
+      index: StoreIndex(limit: limit), store: store, opaque: OpaqueOperationStore(store))
+    _ = indexed.index.insert(
+      StoreIndex.Entry(
+        store: indexed.opaque, type: StoreIndex.RequestType(of: query), requestName: "query",
+        retention: retention, deadline: clock.now().advanced(by: 10)))
+    return indexed
+  }
+
+  /// Takes what is due ten seconds later, with the verdict that it leaves.
+  private func verdict(of indexed: inout Indexed) -> StoreIndex.Verdict {
+    let generation = indexed.index.nextWake()?.generation ?? 0
+    let due = indexed.index.takeDue(at: clock.now().advanced(by: 10), generation: generation)
+    #expect(due.count == 1)
+    return .leave(indexed.opaque, indexed.store.use.latest)
+  }
+
+  @Test("A store that is asked for while the client looks at it stays, and gets another deadline")
+  func askedMeanwhile() {
+    var indexed = indexed()
+    let verdict = verdict(of: &indexed)
+    let now = clock.now().advanced(by: 10)
+    indexed.index.ask(for: indexed.opaque, retention: nil, at: StoreUse.Moment(now))
+    #expect(indexed.index.settle([verdict]).isEmpty)
+    #expect(indexed.index.count == 1)
+    #expect(indexed.index.nextWake()?.date == now.advanced(by: 10))
+  }
+
+  @Test("A store that is observed while the client looks at it stays, and gets another deadline")
+  func observedMeanwhile() {
+    var indexed = indexed()
+    let verdict = verdict(of: &indexed)
+    let subscription = indexed.store.subscribe { _ in }
+    #expect(indexed.index.settle([verdict]).isEmpty)
+    #expect(indexed.index.count == 1)
+    #expect(indexed.index.nextWake() != nil)
+    withExtendedLifetime(subscription) {}
+  }
+
+  @Test("A last use that is reported when a new one has begun takes no store away")
+  func lateReport() {
+    var indexed = indexed(.whileUsed)
+    let subscription = indexed.store.subscribe { _ in }
+    let ended = StoreUse.Change(isUsed: false, version: indexed.store.use.latest.version - 1)
+    #expect(indexed.index.useChanged(of: indexed.opaque, ended).isEmpty)
+    #expect(indexed.index.count == 1)
+    subscription.cancel()
+    let last = StoreUse.Change(isUsed: false, version: indexed.store.use.latest.version)
+    #expect(indexed.index.useChanged(of: indexed.opaque, last).count == 1)
+  }
+
+  @Test("A store whose use has begun does not leave for a new one, before that is told, either")
+  func limited() {
+    var indexed = indexed(limit: 1)
+    let subscription = indexed.store.subscribe { _ in }
+    let query = Query<Int, any Error>(path: ["other"]) { _ in 1 }
+    let other = OperationStore.detached(query: query)
+    let insertion = indexed.index.insert(
+      StoreIndex.Entry(
+        store: OpaqueOperationStore(other), type: StoreIndex.RequestType(of: query),
+        requestName: "query", retention: .unusedFor(.seconds(10)), deadline: nil))
+    guard case .inserted(let left) = insertion else { preconditionFailure() }
+    #expect(left.isEmpty)
+    withExtendedLifetime(subscription) {}
+  }
+
+  /// A manual clock that counts its timers.
+  private struct CountingClock: OperationClock {
+    let base: ManualClock
+    let timers = Counter()
+
+    func now() -> Date { base.now() }
+    func sleep(for duration: Duration) async throws { try await base.sleep(for: duration) }
+    func schedule(
+      after duration: Duration, _ action: @escaping @Sendable () -> Void
+    ) -> OperationSubscription {
+      timers.increment()
+      return base.schedule(after: duration, action)
+    }
+  }
+
+  @Test("Only a store that may leave earlier than the others sets the timer anew")
+  func timers() async {
+    let counting = CountingClock(base: clock)
+    let client = OperationClient(
+      defaults: .testing, clock: counting, retention: .unusedFor(.seconds(300)))
+    for id in 0..<10 { _ = client.store(for: Query(path: ["long", id]) { _ in 1 }) }
+    #expect(counting.timers.value == 1)
+    _ = client.store(for: Query(path: ["short"]) { _ in 1 }.retained(.unusedFor(.seconds(10))))
+    #expect(counting.timers.value == 2)
+    await clock.advance(by: .seconds(10))
+    #expect(client.store(with: ["short"]) == nil)
+    #expect(client.stores(matching: ["long"]).count == 10)
+  }
+
+  @Test("Stores that are made and cleared again and again leave no heap of deadlines")
+  func deadlines() {
+    let client = OperationClient(defaults: .testing, clock: clock)
+    let kept = client.store(for: Query(path: ["kept"]) { _ in 1 })
+    for id in 0..<500 {
+      _ = client.store(for: Query(path: ["gone", id]) { _ in 1 })
+      client.clearStore(with: ["gone", id])
+    }
+    #expect(client.read { $0.deadlines.count } < 50)
+    withExtendedLifetime(kept) {}
+  }
+
+  @Test("Retention goes by the clock of the client, whatever clock a request has")
+  func clockOfRequest() async throws {
+    let client = OperationClient(
+      defaults: .testing, clock: clock, retention: .unusedFor(.seconds(300)))
+    for start in [-1e6, 1e6] {
+      let other = ManualClock(now: Date(timeIntervalSince1970: start))
+      let query = Query<Int, any Error>(path: ["number"]) { _ in 1 }.clock(other)
+      let store = client.store(for: query)
+      await clock.advance(by: .seconds(290))
+      try await store.run()
+      await clock.advance(by: .seconds(299))
+      #expect(client.store(with: ["number"]) != nil, "\(start)")
+      await clock.advance(by: .seconds(1))
+      #expect(client.store(with: ["number"]) == nil, "\(start)")
+    }
+  }
+}

@@ -1,0 +1,125 @@
+import Dispatch
+import Foundation
+@testable import Operation
+import Testing
+
+/// What other writers, late subscribers and pages find where edits lie over a value.
+@Suite(.timeLimit(.minutes(1))) struct OptimisticOrderTests {
+  private let client = OperationClient(defaults: .testing, clock: ManualClock())
+
+  @Test("Who subscribes while he has the store to himself is told of the edits at the end")
+  func subscribesInExclusiveAccess() async {
+    let store = client.store(for: Query(path: ["number"]) { _ in 10 }.neverStale())
+    store.currentValue = 1
+    await store.optimistically {
+      $0? += 100
+    } while: {
+      let (events, subscription) = store.withExclusiveAccess { store.record() }
+      #expect(events.names() == ["state 1", "state 101"])
+      withExtendedLifetime(subscription) {}
+    }
+  }
+
+  private final class Box: Sendable {
+    private let action: @Sendable () -> Void
+
+    init(_ action: @escaping @Sendable () -> Void) { self.action = action }
+    deinit { action() }
+  }
+
+  @Test("What gives way under an edit is released when the writers that waited go on")
+  func releasedOutside() async {
+    let store = OperationStore.detached(query: Query(path: ["box"]) { _ in Box {} })
+    let (lock, frees, calls) = (DispatchSemaphore(value: 1), EventLog<Bool>(), Counter())
+    let written = Latch()
+    await store.optimistically { [unowned store] value in
+      calls.increment()
+      guard calls.value < 3 else { return }
+      value = Box {
+        let isFree = lock.wait(timeout: .now() + 5) == .success
+        if isFree { lock.signal() }
+        frees.append(isFree)
+      }
+      guard calls.value == 2 else { return }
+      Thread.detachNewThread {
+        lock.wait()
+        store.setResult(to: .failure(Failed()))
+        lock.signal()
+        written.open()
+      }
+      while store.read({ $0.exclusive?.gates.isEmpty ?? true }) { sched_yield() }
+    } while: {
+      store.setResult(to: .success(Box {}))
+      await written.wait()
+    }
+    #expect(frees.values.first == true)
+  }
+
+  /// The pages of a server that counts likes.
+  private final class Feed: Sendable {
+    let likes = Monitor<[Int: Int]>([:])
+    let gates = Monitor<[Int: AsyncGate]>([:])
+    let began = EventLog<Int>()
+    let hints = Monitor<[Int: Int]>([:])
+
+    func request() -> some PaginatedRequest<Int, Int> {
+      Paginated<Int, Int>(
+        path: ["feed"], initialPageId: 0, nextPageId: { page, _ in page.id + 1 }
+      ) { [self] paging, _, continuation in
+        began.append(paging.pageId)
+        if let hint = hints.value[paging.pageId] { continuation.yield(hint) }
+        await gates.value[paging.pageId]?.wait()
+        return likes.value[paging.pageId, default: 0]
+      }
+    }
+  }
+
+  @Test("A refetch that only waits when an edit succeeds has the edit in what it fetches")
+  func waitingRun() async throws {
+    let feed = Feed()
+    let store = client.store(for: feed.request().neverStale())
+    try await store.fetchNextPage()
+    let gate = AsyncGate()
+    feed.gates.update { $0[1] = gate }
+    async let next = store.fetchNextPage()
+    await feed.began.wait(for: 2)
+    async let all = store.fetchAllPages()
+    await store.settles { $0.leaseCount == 2 }
+    await store.optimistically {
+      $0[id: 0]?.value += 1
+    } while: {
+      feed.likes.update { $0[0] = 1 }
+    }
+    #expect(store.currentValue.map(\.value) == [1])
+    gate.open()
+    _ = try await (next, all)
+    #expect(store.currentValue.map(\.value) == [1, 0])
+  }
+
+  @Test("A page that a refetch yields takes no confirmed edit from the other pages")
+  func partialYield() async throws {
+    let feed = Feed()
+    let store = client.store(for: feed.request().neverStale())
+    try await store.fetchNextPage()
+    try await store.fetchNextPage()
+    await store.optimistically {
+      $0[id: 0]?.value += 10
+    } while: {
+      await store.optimistically {
+        $0[id: 1]?.value += 1
+      } while: {
+        feed.likes.update { $0[1] = 1 }
+      }
+      #expect(store.currentValue.map(\.value) == [10, 1])
+      let gate = AsyncGate()
+      feed.gates.update { $0[0] = gate }
+      feed.hints.update { $0[0] = 7 }
+      async let all = store.fetchAllPages()
+      await store.settles { $0.currentValue.first?.value == 17 }
+      #expect(store.currentValue.map(\.value) == [17, 1])
+      gate.open()
+      _ = try? await all
+      #expect(store.currentValue.map(\.value) == [10, 1])
+    }
+  }
+}
