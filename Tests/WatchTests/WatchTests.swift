@@ -26,16 +26,20 @@ import Testing
   @Test("However fast a file changes, what was written last is shown last")
   func burst() async throws {
     try await withFile { file, client in
+      let controller = FileController(file)
+      var watching = controller.isWatching.values.makeAsyncIterator()
       let store = client.store(
-        for: SettingsQuery(file: file).retry(limit: 0).controlled(by: FileController(file)))
-      var states = store.states.makeAsyncIterator()
+        for: SettingsQuery(file: file).retry(limit: 0).controlled(by: controller))
+      var states = Optional(store.states.makeAsyncIterator())
       for round in 0..<300 {
         let options: Data.WritingOptions = round.isMultiple(of: 2) ? [] : .atomic
         try Data("round = \(round)".utf8).write(to: file, options: options)
         try Data().write(to: file.appendingPathExtension("other"))
       }
-      while let state = await states.next(), state.currentValue?.values["round"] != "299" {}
+      while let state = await states?.next(), state.currentValue?.values["round"] != "299" {}
       #expect(store.currentValue?.values == ["round": "299"])
+      states = nil
+      while await watching.next() == true {}
     }
   }
 

@@ -1,14 +1,10 @@
-import Foundation
-import ReactiveStreams
-import Synchronization
 import Testing
 
 @testable import Operation
 
-private typealias Number = QueryState<Int, any Error>
-
 /// A controller that keeps its controls, and notes what it is told.
-private final class Knob: OperationController {
+final class Knob: OperationController {
+  typealias Number = QueryState<Int, any Error>
   typealias Hook = @Sendable (String, OperationControls<Number>) -> Void
 
   private let log: Recorder<String>
@@ -39,23 +35,6 @@ private final class Knob: OperationController {
   private func note(_ what: String, _ controls: OperationControls<Number>) {
     log.append(name + what)
     hook(what, controls)
-  }
-}
-
-/// Lets so many threads go on together.
-private final class Rendezvous: Sendable {
-  private let missing: Mutex<Int>
-  private let latch = ThreadLatch()
-
-  init(_ count: Int) { missing = Mutex(count) }
-
-  func meet() {
-    let left = missing.withLock {
-      $0 -= 1
-      return $0
-    }
-    if left > 0 { latch.wait() }
-    latch.open()
   }
 }
 
@@ -234,8 +213,8 @@ private final class Rendezvous: Sendable {
   @Test("Controller and store go with their users, though the controller keeps its controls")
   func lifetime() {
     weak var knob: Knob?
-    weak var store: OperationStore<Number>?
-    let controls: OperationControls<Number>
+    weak var store: OperationStore<Knob.Number>?
+    let controls: OperationControls<Knob.Number>
     do {
       let made = Knob(log)
       knob = made
@@ -292,165 +271,5 @@ private final class Rendezvous: Sendable {
     #expect(log.all == ["control", "cancel", "control"])
     client.clearStore(with: ["a"])
     #expect(log.all == ["control", "cancel", "control", "cancel"])
-  }
-}
-
-@Suite(.timeLimit(.minutes(2))) struct ControllerThreadTests {
-  private let log = Recorder<String>()
-
-  private func query() -> Query<Int, any Error> { Query(path: ["number"]) { _ in 1 } }
-
-  @Test("A store that lost the race for its path has no controllers")
-  func creation() async {
-    let client = OperationClient(defaults: .testing)
-    let request = query().controlled(by: Knob(log))
-    let (start, stores) = (Rendezvous(2), Recorder<OperationStore<Number>>())
-    await onThreads(2) { _ in
-      // Both have looked in vain when they are asked for the state to begin with.
-      let store = client.store(
-        for: request,
-        initialState: {
-          start.meet()
-          return Number(initialValue: nil)
-        }())
-      stores.append(store)
-    }
-    #expect(stores.all[0] === stores.all[1])
-    #expect(log.all == ["control"])
-  }
-
-  @Test("Who subscribes before the controllers have the store is told to them after that")
-  func early() {
-    let client = OperationClient(defaults: .testing)
-    let subscriptions = Recorder<OperationSubscription>()
-    let watch = client.subscribe(matching: []) { change in
-      for store in change.storesAdded { subscriptions.append(store.subscribe { _ in }) }
-    }
-    let request = query().controlled(by: Knob(log))
-    let store = client.store(for: request)
-    #expect(log.all == ["control", "began"])
-    for subscription in subscriptions.all { subscription.cancel() }
-    #expect(log.all == ["control", "began", "ended"])
-    withExtendedLifetime((watch, store)) {}
-  }
-
-  @Test("A thread that tells of an end tells of the beginning that came meanwhile")
-  func slowEnd() async {
-    let (isAtIt, mayGo) = (Latch(), ThreadLatch())
-    let log = log
-    let knob = Knob(log) { what, _ in
-      guard what == "ended", log.count == 3 else { return }
-      isAtIt.open()
-      mayGo.wait()
-    }
-    let store = OperationStore.detached(query: query().controlled(by: knob))
-    let isDone = Latch()
-    Thread.detachNewThread {
-      store.subscribe { _ in }.cancel()
-      isDone.open()
-    }
-    await isAtIt.wait()
-    store.subscribe { _ in }.cancel()
-    let subscription = store.subscribe { _ in }
-    #expect(log.all == ["control", "began", "ended"])
-    mayGo.open()
-    await isDone.wait()
-    #expect(log.all == ["control", "began", "ended", "began"])
-    subscription.cancel()
-    #expect(log.all.last == "ended")
-  }
-
-  @Test("Beginnings and ends take turns, one at a time, in a storm of threads")
-  func storm() async {
-    let (inside, overlaps) = (Counters(), Counter())
-    let knob = Knob(log) { _, controls in
-      if inside.enter() > 1 { overlaps.increment() }
-      controls.yield(1)
-      // Time for others to come.
-      for _ in 0..<5 { sched_yield() }
-      inside.leave()
-    }
-    let store = OperationStore.detached(query: query().controlled(by: knob))
-    await withWatchdog({ "storm" }) {
-      await onThreads(3) { index in
-        for round in 0..<500 {
-          let subscriptions = (0...(index + round) % 2).map { _ in store.subscribe { _ in } }
-          for subscription in subscriptions { subscription.cancel() }
-          // Not too many at once, or somebody observes all the time.
-          for _ in 0..<(7 * index + round) % 10 { sched_yield() }
-        }
-      }
-    }
-    #expect(overlaps.value == 0)
-    #expect(log.all.first == "control" && log.count > 100)
-    for (index, what) in log.all.dropFirst().enumerated() {
-      #expect(what == (index.isMultiple(of: 2) ? "began" : "ended"))
-    }
-    #expect(log.all.last == "ended")
-    let last = store.subscribe { _ in }
-    #expect(log.all.last == "began")
-    last.cancel()
-    #expect(log.all.last == "ended")
-  }
-
-  /// How many are inside of something.
-  private final class Counters: Sendable {
-    private let count = Atomic(0)
-
-    func enter() -> Int { count.wrappingAdd(1, ordering: .acquiringAndReleasing).newValue }
-    func leave() { count.wrappingSubtract(1, ordering: .acquiringAndReleasing) }
-  }
-
-  @Test("Every hook may use its own store and its client, while other threads do")
-  func reentrancy() async {
-    let client = OperationClient(defaults: .testing)
-    let plain = query()
-    let knob = Knob(log) { _, controls in
-      controls.yield(1)
-      controls.yield(error: Failed())
-      controls.rerun()
-      controls.invalidate()
-      controls.resetState()
-      guard let client = controls.context.operationClient else { return }
-      let store = client.store(for: plain)
-      store.withExclusiveAccess { store.currentValue = 2 }
-      #expect(store.isStale || store.currentValue != nil)
-      if store.subscriberCount > 0 { store.subscribe { _ in }.cancel() }
-      store.cancel()
-      client.invalidate(matching: [])
-    }
-    let store = client.store(for: plain.controlled(by: knob))
-    await withWatchdog({ "reentrancy" }) {
-      await onThreads(4) { index in
-        for round in 0..<50 {
-          let subscription = store.subscribe { event in
-            if case .stateChanged = event { _ = store.state }
-          }
-          store.currentValue = index * 100 + round
-          subscription.cancel()
-        }
-      }
-    }
-    #expect(log.all.last == "ended")
-    #expect(store.subscriberCount == 0 && store.leaseCount == 0)
-  }
-
-  @Test("The machine gives out one telling at a time, and only what is not known")
-  func machine() {
-    var machine = StoreMachine(state: Number(initialValue: nil), context: OperationContext())
-    let (first, _, _) = machine.subscribe(Subscriber { _ in }, thread: .current)
-    #expect(machine.nextTelling() == nil, "nobody has told yet what controllers there are")
-    machine.told([], isObserved: false)
-    #expect(machine.nextTelling()?.isObserved == true)
-    #expect(machine.nextTelling() == nil, "a thread is at it")
-    _ = machine.unsubscribe(first)
-    #expect(machine.nextTelling() == nil)
-    machine.told([], isObserved: true)
-    #expect(machine.nextTelling()?.isObserved == false)
-    machine.told([], isObserved: false)
-    #expect(machine.nextTelling() == nil, "they know")
-    let (second, _, _) = machine.subscribe(Subscriber { _ in }, thread: .current)
-    _ = machine.unsubscribe(second)
-    #expect(machine.nextTelling() == nil, "what is over is not told")
   }
 }
