@@ -144,9 +144,13 @@ extension OperationStore {
   nonisolated(nonsending) func ensure<Output>(
     present: (State.StateValue) -> Output?, fetched: (State.OperationValue) -> Output
   ) async throws -> Output {
-    if isGoodEnough, let value = present(currentValue) { return value }
-    let value = try await run(makeConfiguration(nil), joinsAny: true, handler: nil)
-    if !isInvalidated { return fetched(value) }
-    return fetched(try await run(makeConfiguration(nil), joinsAny: true, handler: nil))
+    var hasWaited = false
+    while true {
+      let updates = read { $0.state.valueUpdateCount }
+      if isGoodEnough, let value = present(currentValue) { return value }
+      guard let value = try await run(unlessUpdatedSince: updates) else { continue }
+      if hasWaited || !isInvalidated { return fetched(value) }
+      hasWaited = true
+    }
   }
 }

@@ -42,17 +42,26 @@ extension OperationStore {
   }
 
   nonisolated(nonsending) func run(
-    _ configuration: OperationTaskConfiguration, input: RunInput? = nil, joinsAny: Bool = false,
-    handler: EventHandler?
+    _ configuration: OperationTaskConfiguration, input: RunInput? = nil, handler: EventHandler?
   ) async throws(State.Failure) -> State.OperationValue {
     while true {
-      var wish = makeWish(
+      let wish = makeWish(
         configuration, cause: .fetch, lease: .awaiter, input: input, handler: handler)
-      wish.joinsAny = joinsAny
       if let (_, core) = admit(wish) {
         return try await core.result().get()
       }
     }
+  }
+
+  /// Runs the request, or joins any run that is the same, unless a value has come since there had
+  /// been so many.
+  nonisolated(nonsending) func run(
+    unlessUpdatedSince updates: Int
+  ) async throws(State.Failure) -> State.OperationValue? {
+    var wish = makeWish(makeConfiguration(nil), cause: .fetch, lease: .awaiter)
+    wish.seenUpdates = updates
+    guard let (_, core) = admit(wish) else { return nil }
+    return try await core.result().get()
   }
 
   /// Schedules a run, or joins the one that is the same, without starting it.

@@ -9,8 +9,9 @@ extension StoreMachine {
     let cause: OperationRun.Cause
     let lease: Lease
     var handler: Subscriber<Event>?
-    /// Whether any run in an equivalent context will do, whatever the request says.
-    var joinsAny = false
+    /// How often a value had come when the wish arose, if any run in an equivalent context will do,
+    /// whatever the request says, and none is needed when a value has come since.
+    var seenUpdates: Int?
   }
 
   /// Who holds a run from its beginning.
@@ -39,9 +40,12 @@ extension StoreMachine {
     {
       return .refused
     }
+    if let seen = wish.seenUpdates, seen != state.valueUpdateCount, !freshness.isInvalidated {
+      return .refused
+    }
     var wish = wish
     let rule =
-      wish.joinsAny ? .equivalentContexts : context.settings.values.deduplication
+      wish.seenUpdates != nil ? .equivalentContexts : context.settings.values.deduplication
     if let id = state.taskToJoin(in: &wish.configuration.context), let record = runs[id] {
       return join(record.core, wish)
     }

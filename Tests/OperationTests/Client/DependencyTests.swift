@@ -115,8 +115,8 @@ private final class World: Sendable, Hashable {
     gate.open()
     await world.began.wait(for: before + 4)
     await untilIdle()
-    let order = world.began.values[before...]
-    #expect(order.filter { $0 == 0 }.count == 2 && order.filter { $0 == 1 }.count <= 2)
+    let order = Array(world.began.values[before...])
+    #expect(order.count { $0 == 0 } == 2 && order.count { $0 == 1 } <= 2, "\(order)")
     withExtendedLifetime(subscriptions) {}
   }
 

@@ -1,3 +1,4 @@
+import FoundationEssentials
 import Glibc
 import Operation
 import Testing
@@ -164,6 +165,8 @@ struct TerminalActivityTests {
       shell.send(SIGUSR2)
       var taken: [String] = []
       while taken.last != "0", let line = try shell.line() { taken.append(line) }
+      // A SIGCONT that came just before the stop would be lost on it, as on any program.
+      try waitUntilStopped(job)
       kill(job, SIGCONT)
       // On a busy machine it stops before this is told, and tells it when it goes on.
       if taken.count < 2 { taken += try shell.lines(1) }
@@ -176,4 +179,14 @@ struct TerminalActivityTests {
     let start = ["background", "ready"] + handedOver
     #expect(lines == start + ["0", "background background"] + handedOver)
   }
+}
+
+/// Waits until a process that is not our child is stopped, for a minute at most.
+private func waitUntilStopped(_ process: pid_t) throws {
+  for _ in 0..<60_000 {
+    let stat = try String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8)
+    if stat.split(separator: ")").last?.hasPrefix(" T") == true { return }
+    poll(nil, 0, 1)
+  }
+  throw SignalChildProcess.Stuck()
 }
