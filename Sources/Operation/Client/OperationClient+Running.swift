@@ -36,8 +36,7 @@ extension OperationClient {
   nonisolated(nonsending) public func prefetch<Request: StatefulOperationRequest>(
     _ request: Request
   ) async where Request.State: ValueInitializedState {
-    let store = store(for: request)
-    if !store.isGoodEnough { _ = try? await store.run() }
+    try? await store(for: request).ensure()
   }
 }
 
@@ -49,7 +48,7 @@ extension OperationClient {
   nonisolated(nonsending) public func fetch(
     matching path: OperationPath, where filter: OperationStoreFilter = []
   ) async throws {
-    try await run(stores(matching: path, where: filter).filter { $0.kind != .mutation })
+    try await each(matching: path, where: filter) { _ = try await $0.run() }
   }
 
   /// Runs those queries and paginated requests below a path whose values will not do, as
@@ -59,8 +58,7 @@ extension OperationClient {
   nonisolated(nonsending) public func ensure(
     matching path: OperationPath, where filter: OperationStoreFilter = []
   ) async throws {
-    try await run(
-      stores(matching: path, where: filter).filter { $0.kind != .mutation && !$0.isGoodEnough })
+    try await each(matching: path, where: filter) { try await $0.ensure() }
   }
 
   /// Runs what `ensure(matching:where:)` runs; failures are in the states of the stores.
@@ -70,12 +68,16 @@ extension OperationClient {
     try? await ensure(matching: path, where: filter)
   }
 
-  nonisolated(nonsending) private func run(_ stores: [OpaqueOperationStore]) async throws {
+  nonisolated(nonsending) private func each(
+    matching path: OperationPath, where filter: OperationStoreFilter,
+    _ body: @escaping @Sendable (OpaqueOperationStore) async throws -> Void
+  ) async throws {
+    let stores = stores(matching: path, where: filter).filter { $0.kind != .mutation }
     let failures = await withTaskGroup(of: (any Error)?.self) { group in
       for store in stores {
         group.addTask {
           do {
-            try await store.run()
+            try await body(store)
             return nil
           } catch {
             return error
@@ -133,24 +135,5 @@ extension OperationClient {
     let path = request.path
     let type = StoreIndex.RequestType(of: request)
     return read { $0.store(at: path, for: type) }
-  }
-}
-
-extension OperationStore {
-  /// Gives the value that is there, if it will do, and otherwise that of a run.
-  ///
-  /// The run may be one that is under way, whatever its request says of deduplication. If that one
-  /// had begun before an invalidation, one more is waited for.
-  nonisolated(nonsending) func ensure<Output>(
-    present: (State.StateValue) -> Output?, fetched: (State.OperationValue) -> Output
-  ) async throws -> Output {
-    var hasWaited = false
-    while true {
-      let updates = read { $0.state.valueUpdateCount }
-      if isGoodEnough, let value = present(currentValue) { return value }
-      guard let value = try await run(unlessUpdatedSince: updates) else { continue }
-      if hasWaited || !isInvalidated { return fetched(value) }
-      hasWaited = true
-    }
   }
 }

@@ -46,10 +46,9 @@ extension StoreIndex {
     guard let first = deadlines.first?.date, wake.map({ first < $0.date }) ?? true else {
       return nil
     }
-    let next = Wake(date: first, generation: (wake?.generation ?? lastGeneration) + 1)
-    wake = next
-    lastGeneration = next.generation
-    return next
+    lastGeneration += 1
+    wake = Wake(date: first, generation: lastGeneration)
+    return wake
   }
 
   /// A timer has gone off; gives the stores whose time has come, if it is the one that is set.

@@ -2,30 +2,24 @@ import FoundationEssentials
 import ReactiveStreams
 import Synchronization
 
-/// Tells those who listen what happens in a client.
-///
-/// The lock guards who listens, and what is still to be told. While nobody listens an event costs one
-/// look at a number.
+/// Tells those who listen what happens in a client; while nobody does, an event costs one look at a
+/// number.
 final class EventMeter: Sendable {
-  private let machine = Mutex(DeliveryQueue<OperationClientEvent>())
+  private let broadcast = Broadcast<OperationClientEvent>()
   private let listenerCount = Atomic(0)
 
   var isHeard: Bool { listenerCount.load(ordering: .relaxed) > 0 }
 
-  func send(_ event: OperationClientEvent) {
-    machine.commit { $0.append(event) }
-  }
+  func send(_ event: OperationClientEvent) { broadcast.send(event) }
 
   func subscribe(
     _ handler: @escaping @Sendable (OperationClientEvent) -> Void
   ) -> OperationSubscription {
     listenerCount.wrappingAdd(1, ordering: .relaxed)
-    let subscriber = Subscriber(handler)
-    let id = machine.commit { $0.subscribe(subscriber) }
+    let subscription = broadcast.subscribe(handler)
     return OperationSubscription { [self] in
-      let removed = machine.withLock { $0.unsubscribe(id) }
+      subscription.cancel()
       listenerCount.wrappingSubtract(1, ordering: .relaxed)
-      withExtendedLifetime(removed) {}
     }
   }
 }

@@ -73,8 +73,7 @@ public struct OpaqueOperationStore: Sendable {
   var isUsed: Bool { store.isUsed }
 
   var kind: OperationKind { store.kind }
-  /// Whether the value that is there will do for somebody who does not ask for a new one.
-  var isGoodEnough: Bool { store.isGoodEnough }
+  nonisolated(nonsending) func ensure() async throws { try await store.ensure() }
   func snapshot(at date: Date) -> OperationClientSnapshot.Store { store.snapshot(at: date) }
 
   /// The store has left its client.
@@ -128,10 +127,10 @@ private protocol ErasedOperationStore: AnyObject, Sendable {
   var leaseCount: Int { get }
   var use: StoreUse { get }
   var kind: OperationKind { get }
-  var isGoodEnough: Bool { get }
   var isUsed: Bool { get }
 
   nonisolated(nonsending) func erasedRun(using: OperationContext?) async throws -> any Sendable
+  nonisolated(nonsending) func ensure() async throws
   func setErasedResult(
     to: Result<any Sendable, any Error>, using: OperationContext?
   ) throws(OperationTypeMismatch)

@@ -62,13 +62,6 @@ extension OperationStore {
     }
   }
 
-  /// Whether the value that is there will do for somebody who does not ask for a new one.
-  var isGoodEnough: Bool {
-    guard state.valueLastUpdatedAt != nil, !isInvalidated else { return false }
-    if case .always = context.settings.values.staleness { return true }
-    return !isStale
-  }
-
   /// Whether the value was invalidated and has not been fetched since.
   var isInvalidated: Bool { read { $0.freshness.isInvalidated } }
 

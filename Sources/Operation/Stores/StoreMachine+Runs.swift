@@ -35,12 +35,8 @@ extension StoreMachine {
 
   /// Joins the run that is the wish, or makes a new one.
   mutating func grant(_ wish: Wish, verdict: Runs.Verdict?) -> Grant {
-    if wish.lease == .observers,
-      deliveries.subscriberCount == 0 || taskOfObservers != nil || isLate(wish)
-    {
-      return .refused
-    }
-    if let seen = wish.seenUpdates, seen != state.valueUpdateCount, !freshness.isInvalidated {
+    if isLate(wish) { return .refused }
+    if wish.lease == .observers, deliveries.subscriberCount == 0 || taskOfObservers != nil {
       return .refused
     }
     var wish = wish
@@ -64,12 +60,11 @@ extension StoreMachine {
     }?.payload.task
   }
 
-  /// Whether somebody else has fetched already what was invalidated.
+  /// Whether somebody else has fetched, since the wish arose, what it is about.
   private func isLate(_ wish: Wish) -> Bool {
-    switch wish.cause {
-    case .invalidation, .dependency: !freshness.isInvalidated
-    case .subscriber, .fetch, .rerun, .poll: false
-    }
+    if freshness.isInvalidated { return false }
+    if let seen = wish.seenUpdates { return seen != state.valueUpdateCount }
+    return wish.cause == .invalidation || wish.cause == .dependency
   }
 
   private mutating func schedule(_ wish: Wish) -> Grant {

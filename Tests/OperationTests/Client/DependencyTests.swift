@@ -216,9 +216,14 @@ private final class World: Sendable, Hashable {
     await began.wait(for: 1)
     async let second = client.ensure(query)
     while store.leaseCount < 2 { await Task.yield() }
+    async let prefetch: Void = client.prefetch(query)
+    async let matching: Void = client.ensure(matching: ["slow"])
+    while store.leaseCount < 4 { await Task.yield() }
     gate.open()
     #expect(try await first == 1)
     #expect(try await second == 1)
+    await prefetch
+    try await matching
     #expect(began.count == 1)
   }
 

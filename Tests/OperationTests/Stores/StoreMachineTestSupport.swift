@@ -34,13 +34,15 @@ final class MachineDriver {
 
   func grant(
     _ lease: Machine.Lease, cause: OperationRun.Cause = .fetch,
-    handler: Subscriber<Machine.Event>? = nil, verdict: Machine.Runs.Verdict? = nil
+    handler: Subscriber<Machine.Event>? = nil, verdict: Machine.Runs.Verdict? = nil,
+    seenUpdates: Int? = nil
   ) -> Machine.Grant {
     let core = Machine.Core(driver: nobody)
     return machine.grant(
       Machine.Wish(
         core: core, configuration: OperationTaskConfiguration(context: machine.context),
-        cause: cause, lease: lease, handler: handler), verdict: verdict)
+        cause: cause, lease: lease, handler: handler, seenUpdates: seenUpdates),
+      verdict: verdict)
   }
 
   /// The run that a wish gave, or nil if it was refused.

@@ -33,6 +33,25 @@ import Testing
     }
   }
 
+  @Test("A wish for a value is refused when one has come since, unless that is out of date")
+  func lateEnsuring() {
+    let driver = MachineDriver()
+    driver.machine.write(.success(1), driver.machine.context)
+    guard case .refused = driver.grant(.awaiter, seenUpdates: 0) else {
+      Issue.record("the wish was granted")
+      return
+    }
+    guard case .granted = driver.grant(.awaiter, seenUpdates: 1) else {
+      Issue.record("a wish that nothing came for was refused")
+      return
+    }
+    driver.on { _ = $0.invalidate() }
+    guard case .granted = driver.grant(.awaiter, seenUpdates: 0) else {
+      Issue.record("a wish for what is out of date was refused")
+      return
+    }
+  }
+
   @Test("A wish of the observers is refused when nobody observes")
   func noObservers() {
     let driver = MachineDriver()

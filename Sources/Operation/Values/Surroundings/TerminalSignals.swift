@@ -39,7 +39,8 @@ enum TerminalSignals {
   }
 
   private static let shared = Shared()
-  // Read by signal handlers, which can take no lock, and written before they are installed.
+  // Pointers, which no checked type can share with a signal handler: that can take no lock. What they
+  // point to is written by one thread at a time, and before the handler that reads it is installed.
   nonisolated(unsafe) private static let memory = Memory()
 
   static var note: TerminalNote { TerminalNote(rawValue: shared.note.load(ordering: .acquiring)) }

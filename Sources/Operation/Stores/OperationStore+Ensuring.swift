@@ -1,0 +1,30 @@
+extension OperationStore {
+  /// Whether the value that is there will do for somebody who does not ask for a new one.
+  var isGoodEnough: Bool {
+    guard state.valueLastUpdatedAt != nil, !isInvalidated else { return false }
+    if case .always = context.settings.values.staleness { return true }
+    return !isStale
+  }
+
+  /// Gives the value that is there, if it will do, and otherwise that of a run.
+  ///
+  /// The run may be one that is under way, whatever its request says of deduplication. If that one
+  /// had begun before an invalidation, one more is waited for.
+  nonisolated(nonsending) func ensure<Output>(
+    present: (State.StateValue) -> Output?, fetched: (State.OperationValue) -> Output
+  ) async throws -> Output {
+    var hasWaited = false
+    while true {
+      let updates = read { $0.state.valueUpdateCount }
+      if isGoodEnough, let value = present(currentValue) { return value }
+      guard let value = try await run(unlessUpdatedSince: updates) else { continue }
+      if hasWaited || !isInvalidated { return fetched(value) }
+      hasWaited = true
+    }
+  }
+
+  /// Sees to it that there is a value that will do.
+  nonisolated(nonsending) func ensure() async throws {
+    try await ensure(present: { _ in () }, fetched: { _ in () })
+  }
+}
