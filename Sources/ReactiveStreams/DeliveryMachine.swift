@@ -1,7 +1,7 @@
-package import Synchronization
+public import Synchronization
 
 /// A machine that has a delivery queue among its parts.
-package protocol DeliveryMachine: Sendable {
+@usableFromInline package protocol DeliveryMachine: Sendable {
   associatedtype Event: Sendable
   var deliveries: DeliveryQueue<Event> { get set }
 }
@@ -11,7 +11,7 @@ extension Mutex where Value: DeliveryMachine {
   ///
   /// Returns when they have been performed, unless another thread is delivering: then that thread
   /// performs them.
-  package borrowing func commit<Output: Sendable>(
+  @inlinable package borrowing func commit<Output: Sendable>(
     _ transition: (inout Value) -> Output
   ) -> Output {
     let (output, delivery) = withLock { machine in
@@ -21,7 +21,8 @@ extension Mutex where Value: DeliveryMachine {
     return output
   }
 
-  private borrowing func drain(from first: Delivery<Value.Event>) {
+  /// Performs deliveries, beginning with one that was taken already.
+  @inlinable package borrowing func drain(from first: Delivery<Value.Event>) {
     var delivery = Optional(first)
     while let current = delivery {
       current.perform()
@@ -31,7 +32,7 @@ extension Mutex where Value: DeliveryMachine {
 }
 
 extension DeliveryQueue: DeliveryMachine {
-  package var deliveries: DeliveryQueue<Event> {
+  @inlinable package var deliveries: DeliveryQueue<Event> {
     _read { yield self }
     _modify { yield &self }
   }

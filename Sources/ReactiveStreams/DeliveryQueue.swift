@@ -7,34 +7,38 @@
 ///   Events that come meanwhile wait in the queue, so deliveries come in the order of the commits.
 ///
 /// A subscriber hears of what is appended after it subscribed, and of nothing before.
-package struct DeliveryQueue<Event: Sendable>: Sendable {
-  private enum Phase: Sendable {
+@usableFromInline package struct DeliveryQueue<Event: Sendable>: Sendable {
+  @usableFromInline enum Phase: Sendable {
     case idle
     case draining
   }
 
-  fileprivate enum Audience: Sendable {
-    /// Everybody whose identifier is below the bound, and those named before them.
-    case everyone(before: UInt64, also: [Subscriber<Event>])
-    case only([Subscriber<Event>])
+  /// An event and who hears of it; an object, so that it moves as one word.
+  @usableFromInline final class Entry: Sendable {
+    @usableFromInline let event: Event
+    /// Those who hear of it first.
+    @usableFromInline let first: [Subscriber<Event>]
+    /// Then everybody hears of it whose identifier is below the bound.
+    @usableFromInline let bound: UInt64
+
+    @inlinable init(_ event: Event, first: [Subscriber<Event>], bound: UInt64) {
+      self.event = event
+      self.first = first
+      self.bound = bound
+    }
   }
 
-  fileprivate struct Entry: Sendable {
-    let event: Event
-    let audience: Audience
-  }
+  @usableFromInline var phase = Phase.idle
+  @usableFromInline var entries = FIFO<Entry>()
+  @usableFromInline var subscribers = SubscriberList<Event>()
 
-  private var phase = Phase.idle
-  private var entries = FIFO<Entry>()
-  private var subscribers = SubscriberList<Event>()
+  @inlinable package init() {}
 
-  package init() {}
-
-  package var subscriberCount: Int { subscribers.count }
+  @inlinable package var subscriberCount: Int { subscribers.count }
   package var pendingCount: Int { entries.count }
 
   /// Adds a subscriber, which hears `event` first.
-  package mutating func subscribe(
+  @inlinable package mutating func subscribe(
     _ subscriber: Subscriber<Event>, initially event: Event? = nil
   ) -> UInt64 {
     let id = subscribers.append(subscriber)
@@ -43,27 +47,26 @@ package struct DeliveryQueue<Event: Sendable>: Sendable {
   }
 
   /// Removes a subscriber and gives it back, so that it is released without the lock.
-  package mutating func unsubscribe(_ id: UInt64) -> Subscriber<Event>? {
+  @inlinable package mutating func unsubscribe(_ id: UInt64) -> Subscriber<Event>? {
     let subscriber = subscribers.remove(id)
     subscriber?.deactivate()
     return subscriber
   }
 
   /// Queues an event for all present subscribers, and for `others` before them.
-  package mutating func append(
+  @inlinable package mutating func append(
     _ event: @autoclosure () -> Event, also others: [Subscriber<Event>] = []
   ) {
     guard subscribers.count > 0 || !others.isEmpty else { return }
-    let audience = Audience.everyone(before: subscribers.nextID, also: others)
-    entries.append(Entry(event: event(), audience: audience))
+    entries.append(Entry(event(), first: others, bound: subscribers.nextID))
   }
 
   /// Queues an event for some subscribers only.
-  package mutating func tell(
+  @inlinable package mutating func tell(
     _ event: @autoclosure () -> Event, only subscribers: [Subscriber<Event>]
   ) {
     guard !subscribers.isEmpty else { return }
-    entries.append(Entry(event: event(), audience: .only(subscribers)))
+    entries.append(Entry(event(), first: subscribers, bound: 0))
   }
 
   /// Forgets what has not been delivered, and gives it back to be released without the lock.
@@ -73,26 +76,21 @@ package struct DeliveryQueue<Event: Sendable>: Sendable {
   }
 
   /// Makes the caller the drainer, if there is something to deliver and nobody delivers.
-  package mutating func beginDraining() -> Delivery<Event>? {
+  @inlinable package mutating func beginDraining() -> Delivery<Event>? {
     switch phase {
     case .draining: return nil
-    case .idle: return takeNext()
+    case .idle: return entries.isEmpty ? nil : takeNext()
     }
   }
 
   /// Gives the drainer its next delivery, or ends the drain.
-  package mutating func takeNext() -> Delivery<Event>? {
+  @inlinable package mutating func takeNext() -> Delivery<Event>? {
     guard let entry = entries.popFirst() else {
       phase = .idle
       return nil
     }
     phase = .draining
-    switch entry.audience {
-    case .only(let subscribers):
-      return Delivery(event: entry.event, first: subscribers, slots: [], bound: 0)
-    case .everyone(let bound, let others):
-      return Delivery(event: entry.event, first: others, slots: subscribers.slots, bound: bound)
-    }
+    return Delivery(entry, to: entry.bound > 0 ? subscribers.slots : [])
   }
 }
 
@@ -104,17 +102,22 @@ package struct DroppedEvents<Event: Sendable>: Sendable {
 }
 
 /// One event and those who hear of it, as they were when it was taken from the queue.
-package struct Delivery<Event: Sendable>: Sendable {
-  let event: Event
-  let first: [Subscriber<Event>]
-  let slots: [SubscriberList<Event>.Slot]
-  let bound: UInt64
+@usableFromInline package struct Delivery<Event: Sendable>: Sendable {
+  @usableFromInline let entry: DeliveryQueue<Event>.Entry
+  @usableFromInline let slots: [SubscriberList<Event>.Slot]
 
-  package func perform() {
-    for subscriber in first { subscriber.receive(event) }
+  @inlinable init(
+    _ entry: DeliveryQueue<Event>.Entry, to slots: [SubscriberList<Event>.Slot]
+  ) {
+    self.entry = entry
+    self.slots = slots
+  }
+
+  @inlinable package func perform() {
+    for subscriber in entry.first { subscriber.receive(entry.event) }
     for slot in slots {
-      guard slot.id < bound else { break }
-      slot.subscriber?.receive(event)
+      guard slot.id < entry.bound else { break }
+      slot.subscriber?.receive(entry.event)
     }
   }
 }

@@ -1,18 +1,18 @@
 /// A queue whose `append` and `popFirst` take constant time, amortised.
-package struct FIFO<Element: Sendable>: Sendable {
-  private var storage: [Element?] = []
-  private var head = 0
+@usableFromInline package struct FIFO<Element: Sendable>: Sendable {
+  @usableFromInline var storage: [Element?] = []
+  @usableFromInline var head = 0
 
   package init() {}
 
   package var count: Int { storage.count - head }
-  package var isEmpty: Bool { head == storage.count }
+  @inlinable package var isEmpty: Bool { head == storage.count }
 
-  package mutating func append(_ element: Element) {
+  @inlinable package mutating func append(_ element: Element) {
     storage.append(element)
   }
 
-  package mutating func popFirst() -> Element? {
+  @inlinable package mutating func popFirst() -> Element? {
     guard head < storage.count else { return nil }
     let element = storage[head].take()
     head += 1

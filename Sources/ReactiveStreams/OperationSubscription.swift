@@ -1,4 +1,4 @@
-import Synchronization
+public import Synchronization
 
 /// Ends a subscription, once, when it is cancelled or when its last copy goes away.
 ///
@@ -9,13 +9,13 @@ import Synchronization
 ///
 /// A copy is the same subscription: cancelling one cancels all of them.
 public struct OperationSubscription: Sendable {
-  private let token: Token?
+  @usableFromInline let token: Token?
 
   /// Creates a subscription that calls `onCancel` when it ends.
   ///
   /// - Parameter onCancel: Called at most once, on the thread that cancels or that drops the last
   ///   copy, with no lock held.
-  public init(onCancel: @escaping @Sendable () -> Void) {
+  @inlinable public init(onCancel: @escaping @Sendable () -> Void) {
     token = Token(onCancel)
   }
 
@@ -27,7 +27,7 @@ public struct OperationSubscription: Sendable {
   public static let empty = OperationSubscription()
 
   /// Ends the subscription. A second call does nothing.
-  public func cancel() {
+  @inlinable public func cancel() {
     token?.cancel()
   }
 }
@@ -70,14 +70,14 @@ extension OperationSubscription: Hashable {
 }
 
 /// The lock guards the closure: whoever takes it out calls it, after the lock.
-private final class Token: Sendable {
-  private let onCancel: Mutex<(@Sendable () -> Void)?>
+@usableFromInline final class Token: Sendable {
+  @usableFromInline let onCancel: Mutex<(@Sendable () -> Void)?>
 
-  init(_ onCancel: @escaping @Sendable () -> Void) {
+  @inlinable init(_ onCancel: @escaping @Sendable () -> Void) {
     self.onCancel = Mutex(onCancel)
   }
 
-  func cancel() {
+  @inlinable func cancel() {
     let action = onCancel.withLock { $0.take() }
     action?()
   }

@@ -1,20 +1,20 @@
-import Synchronization
+public import Synchronization
 
 /// One handler, and whether it is still to be called.
-package final class Subscriber<Event: Sendable>: Sendable {
-  private let handler: @Sendable (Event) -> Void
-  private let isActive = Atomic(true)
+@usableFromInline package final class Subscriber<Event: Sendable>: Sendable {
+  @usableFromInline let handler: @Sendable (Event) -> Void
+  @usableFromInline let isActive = Atomic(true)
 
-  package init(_ handler: @escaping @Sendable (Event) -> Void) {
+  @inlinable package init(_ handler: @escaping @Sendable (Event) -> Void) {
     self.handler = handler
   }
 
-  package func receive(_ event: Event) {
+  @inlinable package func receive(_ event: Event) {
     if isActive.load(ordering: .acquiring) { handler(event) }
   }
 
   /// Ends the calls: one that has not begun when this returns does not begin.
-  package func deactivate() {
+  @inlinable package func deactivate() {
     isActive.store(false, ordering: .releasing)
   }
 }
@@ -23,24 +23,29 @@ package final class Subscriber<Event: Sendable>: Sendable {
 ///
 /// Identifiers only grow, so the list is sorted by them: a removal finds its slot by bisection and
 /// leaves a hole, and holes are swept when they are half of the list.
-struct SubscriberList<Event: Sendable>: Sendable {
-  struct Slot: Sendable {
-    let id: UInt64
-    var subscriber: Subscriber<Event>?
+@usableFromInline struct SubscriberList<Event: Sendable>: Sendable {
+  @usableFromInline struct Slot: Sendable {
+    @usableFromInline let id: UInt64
+    @usableFromInline var subscriber: Subscriber<Event>?
+
+    @inlinable init(id: UInt64, subscriber: Subscriber<Event>) {
+      self.id = id
+      self.subscriber = subscriber
+    }
   }
 
-  private(set) var slots: [Slot] = []
-  private(set) var count = 0
-  private(set) var nextID: UInt64 = 0
+  @usableFromInline var slots: [Slot] = []
+  @usableFromInline var count = 0
+  @usableFromInline var nextID: UInt64 = 0
 
-  mutating func append(_ subscriber: Subscriber<Event>) -> UInt64 {
+  @inlinable mutating func append(_ subscriber: Subscriber<Event>) -> UInt64 {
     defer { nextID += 1 }
     slots.append(Slot(id: nextID, subscriber: subscriber))
     count += 1
     return nextID
   }
 
-  mutating func remove(_ id: UInt64) -> Subscriber<Event>? {
+  @inlinable mutating func remove(_ id: UInt64) -> Subscriber<Event>? {
     guard let index = index(of: id), let subscriber = slots[index].subscriber.take() else {
       return nil
     }
@@ -53,7 +58,7 @@ struct SubscriberList<Event: Sendable>: Sendable {
     return subscriber
   }
 
-  private func index(of id: UInt64) -> Int? {
+  @inlinable func index(of id: UInt64) -> Int? {
     var low = 0
     var high = slots.count
     while low < high {

@@ -39,7 +39,7 @@ extension OperationRequest {
   }
 
   /// Runs the request, and again as the settings say, unless a retry further out does that.
-  func runRetrying(
+  @inlinable func runRetrying(
     isolation: isolated (any Actor)?,
     in context: OperationContext,
     with continuation: OperationContinuation<Value, Failure>,
@@ -71,7 +71,7 @@ extension OperationRequest {
 
 extension Error {
   /// Whether another attempt may end otherwise: not after a cancellation, and not in a circle.
-  fileprivate var isWorthRetrying: Bool {
+  @inlinable var isWorthRetrying: Bool {
     !(self is CancellationError) && !(self is OperationDependencyError)
   }
 }

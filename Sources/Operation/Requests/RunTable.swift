@@ -3,46 +3,69 @@
 /// A run is *held* while somebody waits for it, while there are observers and they hold it, or,
 /// before it is started, while somebody has a handle on it. When nobody holds it any more it
 /// leaves the table, and its epoch is over: what it says later counts for nothing.
-struct RunTable<Value: Sendable, Failure: Error, Payload: Sendable>: Sendable {
-  struct Record: Sendable {
-    let core: TaskCore<Value, Failure>
-    var context: OperationContext
+@usableFromInline struct RunTable<Value: Sendable, Failure: Error, Payload: Sendable>: Sendable {
+  @usableFromInline struct Record: Sendable {
+    @usableFromInline let core: TaskCore<Value, Failure>
+    @usableFromInline var context: OperationContext
     /// How many callers wait for the run.
-    var awaiters = 0
+    @usableFromInline var awaiters = 0
     /// How many handles could still start the run.
-    var handles = 0
-    var isHeldByObservers = false
-    var isStarted = false
-    var payload: Payload
+    @usableFromInline var handles = 0
+    @usableFromInline var isHeldByObservers = false
+    @usableFromInline var isStarted = false
+    @usableFromInline var payload: Payload
+
+    @inlinable init(
+      core: TaskCore<Value, Failure>, context: OperationContext, awaiters: Int = 0,
+      handles: Int = 0, isHeldByObservers: Bool = false, isStarted: Bool = false, payload: Payload
+    ) {
+      self.core = core
+      self.context = context
+      self.awaiters = awaiters
+      self.handles = handles
+      self.isHeldByObservers = isHeldByObservers
+      self.isStarted = isStarted
+      self.payload = payload
+    }
   }
 
-  enum Admission: Sendable {
+  @usableFromInline enum Admission: Sendable {
     case new
     case join(TaskCore<Value, Failure>)
     /// A predicate of the user decides, without the lock; ask again with what it said.
     case ask([Candidate])
   }
 
-  struct Candidate: Sendable {
-    let id: OperationTaskID
-    let context: OperationContext
+  @usableFromInline struct Candidate: Sendable {
+    @usableFromInline let id: OperationTaskID
+    @usableFromInline let context: OperationContext
+
+    @inlinable init(id: OperationTaskID, context: OperationContext) {
+      self.id = id
+      self.context = context
+    }
   }
 
   /// What a predicate said of the runs that it was asked about.
-  struct Verdict: Sendable {
-    let asked: Set<OperationTaskID>
-    let match: OperationTaskID?
+  @usableFromInline struct Verdict: Sendable {
+    @usableFromInline let asked: Set<OperationTaskID>
+    @usableFromInline let match: OperationTaskID?
+
+    @inlinable init(asked: Set<OperationTaskID>, match: OperationTaskID?) {
+      self.asked = asked
+      self.match = match
+    }
   }
 
-  private(set) var records: [OperationTaskID: Record] = [:]
+  @usableFromInline var records: [OperationTaskID: Record] = [:]
 
-  var isEmpty: Bool { records.isEmpty }
+  @inlinable var isEmpty: Bool { records.isEmpty }
   var count: Int { records.count }
 
-  subscript(id: OperationTaskID) -> Record? { records[id] }
+  @inlinable subscript(id: OperationTaskID) -> Record? { records[id] }
 
   /// Decides whether a run in `context` is one of those that are under way.
-  func admit(
+  @inlinable func admit(
     _ context: OperationContext, rule: Deduplication, verdict: Verdict?
   ) -> Admission {
     if records.isEmpty { return .new }
@@ -65,26 +88,26 @@ struct RunTable<Value: Sendable, Failure: Error, Payload: Sendable>: Sendable {
 
   /// The runs that a predicate is asked about: those for the same pages, as contexts do not tell
   /// a user which pages a run is for.
-  private func candidates(for context: OperationContext) -> [Candidate] {
+  @inlinable func candidates(for context: OperationContext) -> [Candidate] {
     records.values.filter { $0.context.pageRunKind == context.pageRunKind }
       .map { Candidate(id: $0.core.id, context: $0.context) }.sorted { $0.id < $1.id }
   }
 
-  mutating func insert(_ record: Record) {
+  @inlinable mutating func insert(_ record: Record) {
     records[record.core.id] = record
   }
 
-  mutating func update(_ id: OperationTaskID, _ change: (inout Record) -> Void) {
+  @inlinable mutating func update(_ id: OperationTaskID, _ change: (inout Record) -> Void) {
     guard let index = records.index(forKey: id) else { return }
     change(&records.values[index])
   }
 
-  mutating func remove(_ id: OperationTaskID) -> Record? {
+  @inlinable mutating func remove(_ id: OperationTaskID) -> Record? {
     records.removeValue(forKey: id)
   }
 
   /// Takes the run out if nobody holds it.
-  mutating func removeIfFree(_ id: OperationTaskID, observerCount: Int) -> Record? {
+  @inlinable mutating func removeIfFree(_ id: OperationTaskID, observerCount: Int) -> Record? {
     guard let record = records[id] else { return nil }
     let isHeld =
       record.awaiters > 0 || (record.isHeldByObservers && observerCount > 0)
@@ -95,7 +118,7 @@ struct RunTable<Value: Sendable, Failure: Error, Payload: Sendable>: Sendable {
 
 extension Deduplication {
   /// What a predicate says of the candidates.
-  func verdict<Value, Failure, Payload>(
+  @inlinable func verdict<Value, Failure, Payload>(
     on context: OperationContext,
     among candidates: [RunTable<Value, Failure, Payload>.Candidate]
   ) -> RunTable<Value, Failure, Payload>.Verdict {

@@ -95,7 +95,7 @@ extension MutationState {
   public mutating func scheduleFetchTask(_ task: inout OperationTask<Value, Failure>) {
     activeTasks[task.id] = task
     guard let arguments = Self.arguments(of: task) else { return }
-    let now = task.context.operationClock.now()
+    let now = task.context.now()
     history.append(Attempt(task: task, arguments: arguments, startDate: now))
     let excess = history.count - task.context.settings.values.maxHistory
     for attempt in history.prefix(max(excess, 0)) { released.append(attempt) }
@@ -106,7 +106,7 @@ extension MutationState {
   public mutating func update(
     with result: Result<Value?, Failure>, using context: OperationContext
   ) {
-    let now = context.operationClock.now()
+    let now = context.now()
     switch result {
     case .success(let value):
       currentValue = value
@@ -127,7 +127,7 @@ extension MutationState {
     update(with: result.map(Optional.some), using: task.context)
     if let earlier = history[id: task.id]?.currentResult { released.append(earlier) }
     history[id: task.id]?.currentResult = result
-    history[id: task.id]?.lastUpdatedAt = task.context.operationClock.now()
+    history[id: task.id]?.lastUpdatedAt = task.context.now()
   }
 
   /// Takes out a task that is over.

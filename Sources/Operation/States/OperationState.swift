@@ -78,24 +78,24 @@ public protocol OperationState<StateValue, OperationValue, Failure>: Sendable {
 
 extension OperationState {
   /// A request that reads.
-  public static var kind: OperationKind { .query }
+  @inlinable public static var kind: OperationKind { .query }
 
   /// Says no.
-  public var isPaused: Bool { false }
+  @inlinable public var isPaused: Bool { false }
   /// Takes no notice.
-  public mutating func setPaused(_ isPaused: Bool, _ id: OperationTaskID) {}
+  @inlinable public mutating func setPaused(_ isPaused: Bool, _ id: OperationTaskID) {}
   /// Gives none.
-  public func taskToJoin(in context: inout OperationContext) -> OperationTaskID? { nil }
+  @inlinable public func taskToJoin(in context: inout OperationContext) -> OperationTaskID? { nil }
   /// Writes nothing.
-  public func willRun(in context: inout OperationContext) {}
+  @inlinable public func willRun(in context: inout OperationContext) {}
   /// Leaves the value as it is.
-  public static func prepare(_ value: inout StateValue, in context: OperationContext) {}
+  @inlinable public static func prepare(_ value: inout StateValue, in context: OperationContext) {}
   /// Leaves the value as it is.
   public mutating func prepareInitialValue(in context: OperationContext) {}
   /// Gives nothing.
-  public mutating func takeReleased() -> [any Sendable] { [] }
+  @inlinable public mutating func takeReleased() -> [any Sendable] { [] }
   /// Takes out the task.
-  public mutating func giveUpFetchTask(_ task: OperationTask<OperationValue, Failure>) {
+  @inlinable public mutating func giveUpFetchTask(_ task: OperationTask<OperationValue, Failure>) {
     finishFetchTask(task)
   }
 

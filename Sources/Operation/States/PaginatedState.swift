@@ -136,9 +136,9 @@ extension PaginatedState {
     case .success(let pages):
       released.append(currentValue)
       currentValue = pages
-      succeed(at: context.operationClock.now())
+      succeed(at: context.now())
     case .failure(let failure):
-      fail(with: failure, at: context.operationClock.now())
+      fail(with: failure, at: context.now())
     }
   }
 
@@ -147,7 +147,7 @@ extension PaginatedState {
     with result: Result<OperationValue, Failure>,
     for task: OperationTask<OperationValue, Failure>
   ) {
-    let now = task.context.operationClock.now()
+    let now = task.context.now()
     switch result {
     case .success(let result):
       merge(result, limit: task.context.settings.values.maxPages)
@@ -257,7 +257,7 @@ extension PaginatedRunKind {
 
 extension OperationContext {
   /// What the run is for.
-  var pageRunKind: PaginatedRunKind {
+  @inlinable var pageRunKind: PaginatedRunKind {
     get { input?.value as? PaginatedRunKind ?? .refetch }
     set { input = RunInput(newValue) }
   }

@@ -9,79 +9,108 @@ public struct QueryState<Value: Sendable, Failure: Error>: ValueInitializedState
   /// The value in the status.
   public typealias StatusValue = Value
 
-  /// The value that was fetched or set last.
-  public private(set) var currentValue: Value?
+  /// What the state says; apart, so that stores of other modules change it in their own code.
+  @usableFromInline var facts: Facts
   /// The value that the state began with.
   public let initialValue: Value?
-  /// How often a value came since the beginning or the last reset.
-  public private(set) var valueUpdateCount = 0
-  /// When the last value came.
-  public private(set) var valueLastUpdatedAt: Date?
-  /// What went wrong last; `nil` once a value has come.
-  public private(set) var error: Failure?
-  /// How often something went wrong since the beginning or the last reset.
-  public private(set) var errorUpdateCount = 0
-  /// When something went wrong last.
-  public private(set) var errorLastUpdatedAt: Date?
-  /// The tasks that are scheduled or under way, in the order in which they were made.
-  public private(set) var activeTasks = IdentifiedArrayOf<OperationTask<Value, Failure>>()
+
+  @usableFromInline struct Facts: Sendable {
+    @usableFromInline var value: Value?
+    @usableFromInline var valueCount = 0
+    @usableFromInline var valueDate: Date?
+    @usableFromInline var error: Failure?
+    @usableFromInline var errorCount = 0
+    @usableFromInline var errorDate: Date?
+    @usableFromInline var tasks = IdentifiedArrayOf<OperationTask<Value, Failure>>()
+
+    @inlinable init(value: Value?) {
+      self.value = value
+    }
+  }
 
   /// Creates a state that begins with a value, or without one.
-  public init(initialValue: Value? = nil) {
-    currentValue = initialValue
+  @inlinable public init(initialValue: Value? = nil) {
+    facts = Facts(value: initialValue)
     self.initialValue = initialValue
   }
 
   /// No value.
-  public static var emptyValue: Value? { nil }
+  @inlinable public static var emptyValue: Value? { nil }
+
+  /// The value that was fetched or set last.
+  @inlinable public var currentValue: Value? { facts.value }
+  /// How often a value came since the beginning or the last reset.
+  @inlinable public var valueUpdateCount: Int { facts.valueCount }
+  /// When the last value came.
+  @inlinable public var valueLastUpdatedAt: Date? { facts.valueDate }
+  /// What went wrong last; `nil` once a value has come.
+  @inlinable public var error: Failure? { facts.error }
+  /// How often something went wrong since the beginning or the last reset.
+  @inlinable public var errorUpdateCount: Int { facts.errorCount }
+  /// When something went wrong last.
+  @inlinable public var errorLastUpdatedAt: Date? { facts.errorDate }
+  /// The tasks that are scheduled or under way, in the order in which they were made.
+  @inlinable public var activeTasks: IdentifiedArrayOf<OperationTask<Value, Failure>> {
+    facts.tasks
+  }
 
   /// Whether a run is scheduled or under way.
-  @inlinable public var isLoading: Bool { !activeTasks.isEmpty }
+  @inlinable public var isLoading: Bool { !facts.tasks.isEmpty }
 
   /// Whether every run that is under way waits for a connection.
-  public var isPaused: Bool { isLoading && activeTasks.allSatisfy(\.isPaused) }
+  @inlinable public var isPaused: Bool {
+    isLoading && facts.tasks.allSatisfy { $0.isPaused }
+  }
+
+  /// Where the state is.
+  @inlinable public var status: OperationStatus<Value, Failure> {
+    if isLoading { return isPaused ? .paused : .loading }
+    if let error = facts.error { return .result(.failure(error)) }
+    guard facts.valueDate != nil, let value = facts.value else { return .idle }
+    return .result(.success(value))
+  }
 
   /// Takes in that a run begins to wait for a connection, or goes on.
-  public mutating func setPaused(_ isPaused: Bool, _ id: OperationTaskID) {
-    activeTasks[id: id]?.isPaused = isPaused
+  @inlinable public mutating func setPaused(_ isPaused: Bool, _ id: OperationTaskID) {
+    facts.tasks[id: id]?.isPaused = isPaused
   }
 
   /// Takes in a scheduled task.
-  public mutating func scheduleFetchTask(_ task: inout OperationTask<Value, Failure>) {
-    activeTasks.append(task)
+  @inlinable public mutating func scheduleFetchTask(_ task: inout OperationTask<Value, Failure>) {
+    facts.tasks.append(task)
   }
 
   /// Takes in a result that somebody set.
-  public mutating func update(
+  @inlinable public mutating func update(
     with result: Result<Value?, Failure>, using context: OperationContext
   ) {
     switch result {
     case .success(let value):
-      currentValue = value
-      valueUpdateCount += 1
-      valueLastUpdatedAt = context.operationClock.now()
-      error = nil
+      facts.value = value
+      facts.valueCount += 1
+      facts.valueDate = context.now()
+      facts.error = nil
     case .failure(let failure):
-      error = failure
-      errorUpdateCount += 1
-      errorLastUpdatedAt = context.operationClock.now()
+      facts.error = failure
+      facts.errorCount += 1
+      facts.errorDate = context.now()
     }
   }
 
   /// Takes in a result that a run gave.
-  public mutating func update(
+  @inlinable public mutating func update(
     with result: Result<Value, Failure>, for task: OperationTask<Value, Failure>
   ) {
     update(with: result.map(Optional.some), using: task.context)
   }
 
   /// Takes out a task that is over.
-  public mutating func finishFetchTask(_ task: OperationTask<Value, Failure>) {
-    activeTasks.remove(id: task.id)
+  @inlinable public mutating func finishFetchTask(_ task: OperationTask<Value, Failure>) {
+    facts.tasks.remove(id: task.id)
   }
 
   /// Goes back to the initial value.
-  public mutating func reset(using context: OperationContext) -> ResetEffect {
+  @inlinable public mutating func reset(using context: OperationContext) -> ResetEffect {
     defer { self = QueryState(initialValue: initialValue) }
     return ResetEffect(tasksToCancel: activeTasks)
   }
@@ -89,8 +118,8 @@ public struct QueryState<Value: Sendable, Failure: Error>: ValueInitializedState
 
 extension QueryState: EditableState {
   /// Shows another value.
-  public mutating func show(_ value: Value?, updates: Int) {
-    currentValue = value
-    valueUpdateCount += updates
+  @inlinable public mutating func show(_ value: Value?, updates: Int) {
+    facts.value = value
+    facts.valueCount += updates
   }
 }

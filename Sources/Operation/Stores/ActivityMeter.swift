@@ -1,22 +1,13 @@
-import Observation
+public import Observation
 import ReactiveStreams
 import Synchronization
 
 /// Where a store is, as far as its client counts it.
-enum ActivityPhase: Sendable {
+@usableFromInline enum ActivityPhase: Sendable {
   case idle
   case running
   case paused
   case failed
-
-  var counted: WritableKeyPath<OperationActivity.Counts, Int>? {
-    switch self {
-    case .idle: nil
-    case .running: \.running
-    case .paused: \.paused
-    case .failed: \.failed
-    }
-  }
 }
 
 /// Counts what the stores of a client are at.
@@ -24,7 +15,7 @@ enum ActivityPhase: Sendable {
 /// The lock guards the counts and who listens. The changes of a store may come out of their order,
 /// which does not matter to sums; what is shown is never below zero. The registrar is told without
 /// the lock, and only if anybody has read.
-final class ActivityMeter: Sendable, Observable {
+@usableFromInline final class ActivityMeter: Sendable, Observable {
   private let machine = Mutex(ActivityMachine())
   private let registrar = ObservationRegistrar()
   private let isRead = Atomic(false)
@@ -49,7 +40,8 @@ final class ActivityMeter: Sendable, Observable {
     }
   }
 
-  func move(_ kind: OperationKind, from old: ActivityPhase, to new: ActivityPhase) {
+  @usableFromInline func move(_ kind: OperationKind, from old: ActivityPhase, to new: ActivityPhase)
+  {
     machine.commit { $0.move(kind, from: old, to: new) }
     guard isRead.load(ordering: .sequentiallyConsistent) else { return }
     registrar.withMutation(of: self, keyPath: \.activity) {}
@@ -64,18 +56,30 @@ struct ActivityMachine: DeliveryMachine {
   var shown: OperationActivity {
     var shown = sums
     for kind in [OperationKind.query, .pages, .mutation] {
-      for member in [\OperationActivity.Counts.running, \.paused, \.failed] {
-        shown[kind][keyPath: member] = max(shown[kind][keyPath: member], 0)
-      }
+      let counts = sums[kind]
+      shown[kind] = OperationActivity.Counts(
+        running: max(counts.running, 0), paused: max(counts.paused, 0),
+        failed: max(counts.failed, 0))
     }
     return shown
   }
 
   mutating func move(_ kind: OperationKind, from old: ActivityPhase, to new: ActivityPhase) {
-    if let old = old.counted { sums[kind][keyPath: old] -= 1 }
-    if let new = new.counted { sums[kind][keyPath: new] += 1 }
+    sums[kind].count(old, as: -1)
+    sums[kind].count(new, as: 1)
     guard deliveries.subscriberCount > 0 else { return }
     let shown = shown
     deliveries.append(shown)
+  }
+}
+
+extension OperationActivity.Counts {
+  fileprivate mutating func count(_ phase: ActivityPhase, as change: Int) {
+    switch phase {
+    case .idle: break
+    case .running: running += change
+    case .paused: paused += change
+    case .failed: failed += change
+    }
   }
 }

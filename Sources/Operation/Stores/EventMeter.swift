@@ -1,4 +1,4 @@
-import FoundationEssentials
+public import FoundationEssentials
 import ReactiveStreams
 import Synchronization
 
@@ -25,29 +25,29 @@ final class EventMeter: Sendable {
 }
 
 /// Tells of one run of a store, if anybody listens.
-struct RunReport: Sendable {
+@usableFromInline struct RunReport: Sendable {
   let events: EventMeter
   let path: OperationPath
   let kind: OperationKind
-  let run: OperationClientEvent.Run
+  @usableFromInline let run: OperationClientEvent.Run
   let clock: any OperationClock
   /// When the run was started; `nil` if nobody listened then.
-  let began: Date?
+  @usableFromInline let began: Date?
 
-  func send(_ occurrence: @autoclosure () -> OperationClientEvent.Occurrence) {
+  @usableFromInline func send(_ occurrence: @autoclosure () -> OperationClientEvent.Occurrence) {
     guard events.isHeard else { return }
     events.send(
       OperationClientEvent(date: clock.now(), path: path, kind: kind, occurrence: occurrence()))
   }
 
-  func sendEnd(_ outcome: @autoclosure () -> OperationClientEvent.Outcome) {
+  @usableFromInline func sendEnd(_ outcome: @autoclosure () -> OperationClientEvent.Outcome) {
     send(.runEnded(run, outcome(), duration: began.map { clock.now().duration(since: $0) }))
   }
 }
 
 extension OperationStore {
   /// A report of a run that begins now.
-  func report(of core: Machine.Core, in context: OperationContext) -> RunReport {
+  @usableFromInline func report(of core: Machine.Core, in context: OperationContext) -> RunReport {
     let isHeard = hub.events.isHeard
     let clock: any OperationClock = isHeard ? context.operationClock : SystemClock()
     return RunReport(

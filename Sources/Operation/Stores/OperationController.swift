@@ -99,8 +99,7 @@ public struct OperationControls<State: OperationState>: Sendable {
 
 extension OperationStore {
   /// Gives the store to its controllers; called once, when others can find it.
-  func attachControllers() {
-    guard isControlled else { return }
+  @usableFromInline func attachControllers() {
     let controllers = context.settings.values.controllers.compactMap { attach in
       let controller = attach(self)
       if controller == nil {
@@ -113,7 +112,7 @@ extension OperationStore {
   }
 
   /// Tells the controllers whether somebody observes, until they know how it is.
-  func tellControllers() {
+  @usableFromInline func tellControllers() {
     guard isControlled else { return }
     while let (controllers, isObserved) = commit({ $0.nextTelling() }) {
       for controller in controllers { controller.tell(isObserved) }

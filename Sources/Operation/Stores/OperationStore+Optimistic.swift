@@ -60,7 +60,7 @@ extension OperationStore where State: EditableState {
 extension OperationStore {
   /// Whether the value shows an edit whose work is under way.
   public var isOptimistic: Bool {
-    read { ($0.overlay?.layers.pendingCount ?? 0) > 0 }
+    read { $0.isOptimistic }
   }
 
   /// The value without the edits whose work is under way: what the server gave, with those that it

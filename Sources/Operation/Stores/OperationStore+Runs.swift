@@ -15,7 +15,7 @@ extension OperationStore {
   ///   - handler: Hears of this run only: its start, its yields, what it does to the state, and its
   ///     end.
   @discardableResult
-  nonisolated(nonsending) public func run(
+  @inlinable nonisolated(nonsending) public func run(
     using context: OperationContext? = nil, handler: EventHandler? = nil
   ) async throws(State.Failure) -> State.OperationValue {
     try await run(makeConfiguration(context), handler: handler)
@@ -23,7 +23,7 @@ extension OperationStore {
 
   /// Runs the request, as ``run(using:handler:)`` does: the word for queries, pages and mutations.
   @discardableResult
-  nonisolated(nonsending) public func fetch(
+  @inlinable nonisolated(nonsending) public func fetch(
     using context: OperationContext? = nil, handler: EventHandler? = nil
   ) async throws(State.Failure) -> State.OperationValue {
     try await run(using: context, handler: handler)
@@ -31,25 +31,23 @@ extension OperationStore {
 
   /// Runs the request with a name, a priority and a context.
   @discardableResult
-  nonisolated(nonsending) public func fetch(
+  @inlinable nonisolated(nonsending) public func fetch(
     using configuration: OperationTaskConfiguration, handler: EventHandler? = nil
   ) async throws(State.Failure) -> State.OperationValue {
     try await run(configuration, handler: handler)
   }
 
-  func makeConfiguration(_ context: OperationContext?) -> OperationTaskConfiguration {
+  @inlinable func makeConfiguration(_ context: OperationContext?) -> OperationTaskConfiguration {
     OperationTaskConfiguration(context: context ?? self.context)
   }
 
-  nonisolated(nonsending) func run(
+  @inlinable nonisolated(nonsending) func run(
     _ configuration: OperationTaskConfiguration, input: RunInput? = nil, handler: EventHandler?
   ) async throws(State.Failure) -> State.OperationValue {
     while true {
       let wish = makeWish(
         configuration, cause: .fetch, lease: .awaiter, input: input, handler: handler)
-      if let (_, core) = admit(wish) {
-        return try await core.result().get()
-      }
+      if let place = admit(wish) { return try await result(of: place).get() }
     }
   }
 
@@ -60,40 +58,47 @@ extension OperationStore {
   ) async throws(State.Failure) -> State.OperationValue? {
     var wish = makeWish(makeConfiguration(nil), cause: .fetch, lease: .awaiter)
     wish.seenUpdates = updates
-    guard let (_, core) = admit(wish) else { return nil }
-    return try await core.result().get()
+    guard let place = admit(wish) else { return nil }
+    return try await result(of: place).get()
+  }
+
+  /// Waits for a run, and starts it at the very moment at which the caller suspends: then a thread is
+  /// free for it, and none has to be woken.
+  @inlinable nonisolated(nonsending) func result(of place: Place) async -> Machine.Output {
+    await place.core.result { if place.isToBeLaunched { launch(place) } }
   }
 
   /// Schedules a run, or joins the one that is the same, without starting it.
   ///
   /// The task is in the state from now on, and leaves it as if it had never been when it is dropped
   /// before it was started.
-  public func runTask(
+  @inlinable public func runTask(
     using context: OperationContext? = nil
   ) -> OperationTask<State.OperationValue, State.Failure> {
     runTask(makeConfiguration(context))
   }
 
   /// Schedules a run with a name, a priority and a context, without starting it.
-  public func runTask(
+  @inlinable public func runTask(
     using configuration: OperationTaskConfiguration
   ) -> OperationTask<State.OperationValue, State.Failure> {
     runTask(configuration)
   }
 
-  func runTask(
+  @inlinable func runTask(
     _ configuration: OperationTaskConfiguration, input: RunInput? = nil
   ) -> OperationTask<State.OperationValue, State.Failure> {
     while true {
       let wish = makeWish(configuration, cause: .fetch, lease: .handle, input: input)
-      guard let (task, core) = admit(wish) else { continue }
-      return task.keeping(
-        TaskLifetime { [self] in commit { $0.dropHandle(core.id) }?.cancelRun() })
+      guard let place = admit(wish) else { continue }
+      let id = place.core.id
+      return place.task.keeping(
+        TaskLifetime { [self] in commit { $0.dropHandle(id) }?.cancelRun() })
     }
   }
 
   /// Cancels all runs of the store for everybody. What was there before them is there again.
-  public func cancel() {
+  @inlinable public func cancel() {
     for core in commit({ $0.cancelAll() }) { core.cancelRun() }
   }
 
@@ -123,7 +128,7 @@ extension OperationStore {
 
   /// Starts a run that the subscribers hold together, when others have ended.
   @discardableResult
-  func runForObservers(
+  @inlinable func runForObservers(
     cause: OperationRun.Cause, after others: TaskDependencies = [:]
   ) -> OperationTask<State.OperationValue, State.Failure>? {
     let context = context
@@ -138,12 +143,32 @@ extension OperationStore {
     guard isWanted, settings.automaticCondition?(context) ?? true else { return nil }
     let wish = makeWish(makeConfiguration(nil), cause: cause, lease: .observers)
     for other in others.values { wish.core.node.wait(for: other) }
-    return admit(wish)?.0
+    guard let place = admit(wish) else { return nil }
+    if place.isToBeLaunched { launch(place) }
+    return place.task
   }
 
-  /// Takes a wish to the machine until it is granted, and launches what has to start; `nil` if it
-  /// is refused.
-  private func admit(_ wish: Machine.Wish) -> (Machine.Task, Machine.Core)? {
+  /// A run that a wish has come to.
+  @usableFromInline struct Place: Sendable {
+    @usableFromInline let task: Machine.Task
+    @usableFromInline let core: Machine.Core
+    @usableFromInline var isToBeLaunched = true
+    /// Whether the run has its place in the line of its scope.
+    @usableFromInline var isInLine = false
+
+    @inlinable init(
+      _ task: Machine.Task, _ core: Machine.Core, isToBeLaunched: Bool = true,
+      isInLine: Bool = false
+    ) {
+      self.task = task
+      self.core = core
+      self.isToBeLaunched = isToBeLaunched
+      self.isInLine = isInLine
+    }
+  }
+
+  /// Takes a wish to the machine until it is granted; `nil` if it is refused.
+  @inlinable func admit(_ wish: Machine.Wish) -> Place? {
     let rule = wish.configuration.context.settings.values.deduplication
     var verdict: Machine.Runs.Verdict?
     let isInLine = takePlace(wish)
@@ -157,27 +182,26 @@ extension OperationStore {
       case .granted(let task, let core, let isStarted):
         let isOwn = core === wish.core
         if isInLine, !isOwn { leavePlace(wish) }
-        if isStarted { launch(task, core, isInLine: isInLine && isOwn) }
-        return (task, core)
+        return Place(task, core, isToBeLaunched: isStarted, isInLine: isInLine && isOwn)
       }
     }
   }
 
   /// Takes a place in the line before the run is in the state: whoever sees it there and calls
   /// then, comes behind it.
-  private func takePlace(_ wish: Machine.Wish) -> Bool {
+  @inlinable func takePlace(_ wish: Machine.Wish) -> Bool {
     let scope = wish.configuration.context.settings.values.serialScope
     guard let scope, wish.lease != .handle else { return false }
     hub.turns.enter(scope, wish.core.id)
     return true
   }
 
-  private func leavePlace(_ wish: Machine.Wish) {
+  @inlinable func leavePlace(_ wish: Machine.Wish) {
     guard let scope = wish.configuration.context.settings.values.serialScope else { return }
     hub.turns.leave(scope, wish.core.id)
   }
 
-  private func makeWish(
+  @inlinable func makeWish(
     _ configuration: OperationTaskConfiguration, cause: OperationRun.Cause, lease: Machine.Lease,
     input: RunInput? = nil, handler: EventHandler? = nil
   ) -> Machine.Wish {
@@ -193,7 +217,8 @@ extension OperationStore {
 }
 
 extension OperationStore {
-  private func launch(_ task: Machine.Task, _ core: Machine.Core, isInLine: Bool = false) {
+  @inlinable func launch(_ place: Place) {
+    let (task, core, isInLine) = (place.task, place.core, place.isInLine)
     let configuration = task.configuration
     guard core.start() else {
       // It was cancelled since it was granted, and must not keep its place in the line.
@@ -233,7 +258,7 @@ extension OperationStore {
       })
   }
 
-  private func perform(
+  @inlinable func perform(
     _ core: Machine.Core, in context: OperationContext, _ report: RunReport
   ) async -> Machine.Output {
     // A failure that cannot say "cancelled" has to come from the request.
@@ -243,7 +268,7 @@ extension OperationStore {
       return .failure(failure)
     }
     // A run that has waited finds the edits that have been confirmed meanwhile.
-    if read({ $0.overlay != nil }) { commit { $0.begin(core.id) } }
+    if read({ !$0.boxedOverlay.isNone }) { commit { $0.begin(core.id) } }
     let context = read { machine in
       var context = context
       machine.state.willRun(in: &context)
@@ -262,7 +287,7 @@ extension OperationStore {
   }
 
   /// What tells the store of a run, if it may have to tell.
-  private func hooks(
+  @inlinable func hooks(
     of core: Machine.Core, in context: OperationContext, _ report: RunReport
   ) -> RunHooks? {
     guard context.settings.values.networkMode != .always || report.began != nil else { return nil }
@@ -273,14 +298,14 @@ extension OperationStore {
     }
   }
 
-  private static func wait(for dependencies: [TaskDependency]) async {
+  @inlinable static func wait(for dependencies: [TaskDependency]) async {
     if dependencies.count == 1 { return await dependencies[0].wait() }
     await withTaskGroup(of: Void.self) { group in
       for dependency in dependencies { group.addTask { await dependency.wait() } }
     }
   }
 
-  private func finish(
+  @inlinable func finish(
     _ core: Machine.Core, with output: Machine.Output, _ report: RunReport
   ) {
     let output = circle(closedBy: core, output) ?? output
@@ -292,7 +317,9 @@ extension OperationStore {
   }
 
   /// Ends the run in the graph of dependencies, and in a failure if it has closed a circle there.
-  private func circle(closedBy core: Machine.Core, _ output: Machine.Output) -> Machine.Output? {
+  @usableFromInline func circle(closedBy core: Machine.Core, _ output: Machine.Output) -> Machine
+    .Output?
+  {
     core.node.isUnderWay = false
     let isOver = output.isCancellation || core.progress.isCancelled
     guard let circle = hub.end(core.id, of: path, isCancelled: isOver) else { return nil }
@@ -304,7 +331,7 @@ extension OperationStore {
     return nil
   }
 
-  private func reportLateYield(_ core: Machine.Core) {
+  @usableFromInline func reportLateYield(_ core: Machine.Core) {
     guard core.finishedResult != nil, !core.progress.isCancelled else { return }
     OperationIssue(
       kind: .lateYield,
@@ -317,7 +344,7 @@ extension OperationStore {
 }
 
 extension Result {
-  fileprivate var outcome: OperationClientEvent.Outcome {
+  @inlinable var outcome: OperationClientEvent.Outcome {
     switch self {
     case .success: .success
     case .failure(let error): .failure(error)
@@ -326,21 +353,21 @@ extension Result {
 }
 
 extension OperationStore: TaskDriver {
-  func enter(
+  @inlinable func enter(
     _ core: TaskCore<State.OperationValue, State.Failure>,
     configuration: OperationTaskConfiguration
   ) {
     switch commit({ $0.enter(core, configuration) }) {
-    case .launch(let task): launch(task, core)
+    case .launch(let task): launch(Place(task, core))
     case .joined: break
     case .gone:
       // A cancelled run whose failure cannot say so has to run to have a result at all; of any
       // other run this changes nothing.
-      launch(OperationTask(handle: core, configuration: configuration), core)
+      launch(Place(OperationTask(handle: core, configuration: configuration), core))
     }
   }
 
-  func leave(_ id: OperationTaskID) {
+  @inlinable func leave(_ id: OperationTaskID) {
     let (core, mustFollow) = commit { $0.leave(id) }
     core?.cancelRun()
     if mustFollow { runForObservers(cause: .invalidation) }

@@ -12,7 +12,7 @@ extension OperationStore {
     @inlinable get {
       machine.withLock { $0.isPlain ? $0.state.currentValue : $0.visibleState.currentValue }
     }
-    set { setResult(to: .success(newValue)) }
+    @inlinable set { setResult(to: .success(newValue)) }
   }
 
   /// Where the state is.
@@ -37,7 +37,7 @@ extension OperationStore {
 
   /// The context that runs begin with, and that contexts passed to a run lie over.
   public var context: OperationContext {
-    get { read { $0.context } }
+    @inlinable get { machine.withLock { $0.context } }
     set {
       commit { $0.replaceContext(with: newValue) }
     }
@@ -54,7 +54,7 @@ extension OperationStore {
     case .always: return true
     case .never: return false
     case .after(let duration):
-      return context.operationClock.now().duration(since: date) >= duration
+      return context.now().duration(since: date) >= duration
     case .when(let isStale):
       if let isStale = isStale(state, context) { return isStale }
       reportStateMismatch(of: "The staleness rule", so: "the value counts as stale")
@@ -82,7 +82,7 @@ extension OperationStore {
   /// - Parameters:
   ///   - result: The value, or what went wrong.
   ///   - context: Where the date comes from; it lies over the context of the store.
-  public func setResult(
+  @inlinable public func setResult(
     to result: Result<State.StateValue, State.Failure>, using context: OperationContext? = nil
   ) {
     let present = self.context

@@ -11,7 +11,7 @@ extension OperationStore {
   /// a lease on it.
   ///
   /// - Returns: The subscription, which keeps the store alive.
-  public func subscribe(
+  @inlinable public func subscribe(
     _ handler: @escaping @Sendable (OperationEvent<State>) -> Void
   ) -> OperationSubscription {
     let subscriber = Subscriber(handler)
@@ -21,11 +21,11 @@ extension OperationStore {
     return subscription
   }
 
-  private func beginObservation(_ observation: Int) {
-    tellControllers()
-    let context = context
+  @usableFromInline func beginObservation(_ observation: Int) {
+    if isControlled { tellControllers() }
     let settings = context.settings.values
     if !settings.rerunTriggers.isEmpty {
+      let context = context
       let triggers = settings.rerunTriggers.map { $0(context, self) }
       commit { $0.setTriggers(.combined(triggers), observation: observation) }?.cancel()
     }
@@ -35,23 +35,23 @@ extension OperationStore {
   /// How many handlers and stream iterators listen.
   public var subscriberCount: Int { read { $0.deliveries.subscriberCount } }
 
-  private func unsubscribe(_ id: UInt64) {
+  @inlinable func unsubscribe(_ id: UInt64) {
     let departure = commit { $0.unsubscribe(id) }
     departure.triggers?.cancel()
     for core in departure.cores { core.cancelRun() }
     withExtendedLifetime(departure) {}
-    tellControllers()
+    if isControlled { tellControllers() }
   }
 }
 
 extension OperationStore: Rerunnable {
-  var presentState: any Sendable { state }
+  @usableFromInline var presentState: any Sendable { state }
 
-  func rerunIfStale() {
+  @usableFromInline func rerunIfStale() {
     if isStale { runForObservers(cause: .rerun) }
   }
 
-  nonisolated(nonsending) func poll() async {
+  @usableFromInline nonisolated(nonsending) func poll() async {
     let task = runForObservers(cause: .poll) ?? read { $0.taskOfObservers }
     await task?.dependency.wait()
   }

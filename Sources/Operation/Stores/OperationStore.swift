@@ -14,8 +14,8 @@ public import Synchronization
 @dynamicMemberLookup
 public final class OperationStore<State: OperationState>: Sendable {
   @usableFromInline typealias Machine = StoreMachine<State>
-  typealias Value = State.OperationValue
-  typealias Failure = State.Failure
+  @usableFromInline typealias Value = State.OperationValue
+  @usableFromInline typealias Failure = State.Failure
 
   /// Where a client keeps the store.
   public let path: OperationPath
@@ -25,17 +25,18 @@ public final class OperationStore<State: OperationState>: Sendable {
   /// for the states of other modules, where they are.
   @usableFromInline let machine: Mutex<Machine>
   /// The thread that is inside the machine, so that a state that cancels a task is not waited for.
-  private let threadInside = Atomic<UInt>(0)
-  private let deferredCancellations = Mutex<[OperationTaskID]>([])
+  @usableFromInline let threadInside = Atomic<UInt>(0)
+  @usableFromInline let deferredCancellations = Mutex<[OperationTaskID]>([])
+  @usableFromInline let hasDeferredCancellations = Atomic(false)
   /// What the store has in common with the others of its client, whatever context is passed to a
   /// run; without a client it has a hub of its own.
-  let hub: StoreHub
-  let use = StoreUse()
-  let isControlled: Bool
-  let operation:
+  @usableFromInline let hub: StoreHub
+  @usableFromInline let use = StoreUse()
+  @usableFromInline let isControlled: Bool
+  @usableFromInline let operation:
     @Sendable (OperationContext, OperationContinuation<Value, Failure>) async -> Machine.Output
 
-  init<Request: StatefulOperationRequest>(
+  @inlinable init<Request: StatefulOperationRequest>(
     _ request: Request, state: State, context: OperationContext, isCounted: Bool = false
   ) where Request.State == State {
     var context = context
@@ -60,7 +61,7 @@ public final class OperationStore<State: OperationState>: Sendable {
   }
 
   /// Creates a store without a client: no defaults apply to it, and nobody else finds it.
-  public static func detached<Request: StatefulOperationRequest>(
+  @inlinable public static func detached<Request: StatefulOperationRequest>(
     operation: Request, initialState: State, initialContext: OperationContext = OperationContext()
   ) -> OperationStore<State> where Request.State == State {
     let store = OperationStore(operation, state: initialState, context: initialContext)
@@ -70,7 +71,7 @@ public final class OperationStore<State: OperationState>: Sendable {
 
   /// Creates a store for a query without a client: no defaults apply to it, and nobody else finds
   /// it.
-  public static func detached<Request: QueryRequest>(
+  @inlinable public static func detached<Request: QueryRequest>(
     query: Request, initialValue: State.StateValue = State.emptyValue,
     initialContext: OperationContext = OperationContext()
   ) -> OperationStore<State> where Request.State == State, State: ValueInitializedState {
@@ -81,7 +82,7 @@ public final class OperationStore<State: OperationState>: Sendable {
 
   /// Creates a store for a mutation without a client: no defaults apply to it, and nobody else finds
   /// it.
-  public static func detached<Request: StatefulOperationRequest>(
+  @inlinable public static func detached<Request: StatefulOperationRequest>(
     mutation: Request, initialValue: State.StateValue = State.emptyValue,
     initialContext: OperationContext = OperationContext()
   ) -> OperationStore<State> where Request.State == State, State: ValueInitializedState {
@@ -95,51 +96,54 @@ public final class OperationStore<State: OperationState>: Sendable {
   ///
   /// What gives way is kept until the lock is open, because its deinitialiser is the user's. Pages,
   /// which are changed in place and would be copied, say themselves what that is.
-  func commit<Output: Sendable>(_ transition: (inout Machine) -> Output) -> Output {
+  @inlinable func commit<Output: Sendable>(_ transition: (inout Machine) -> Output) -> Output {
     let thread = ThreadID.current
     while true {
-      let (step, gate, old) = machine.commit { machine -> (Step<Output>?, Gate?, Old?) in
-        if let gate = machine.gate(for: thread) { return (nil, gate, nil) }
+      var gate: Gate?
+      var value: State.StateValue?
+      var error: State.Failure?
+      var delivery: Delivery<OperationEvent<State>>?
+      var aftermath = Machine.Aftermath()
+      let output = machine.withLock { machine -> Output? in
+        if !machine.isPlain {
+          gate = machine.gate(for: thread)
+          if gate != nil { return nil }
+        }
+        if State.kind != .pages { value = machine.state.currentValue }
+        error = machine.state.error
         threadInside.store(thread.rawValue, ordering: .relaxed)
-        defer { threadInside.store(0, ordering: .relaxed) }
-        let value = State.kind == .pages ? nil : machine.state.currentValue
-        let error = machine.state.error
-        if machine.overlay != nil { machine.withhold() }
-        let wasUsed = machine.isUsed
-        let output = transition(&machine)
-        let step = Step(
-          output: output, plan: machine.beginRendering(thread),
-          use: machine.isUsed == wasUsed ? nil : use.change(isUsed: !wasUsed),
-          phases: machine.phaseChange())
-        machine.notePlain()
-        return (step, nil, Old(value: value, error: error, others: machine.takeReleased()))
+        let output: Output
+        (output, delivery, aftermath) = machine.perform(transition, thread, use)
+        threadInside.store(0, ordering: .relaxed)
+        return output
       }
-      if let step {
-        if let plan = step.plan { render(plan) }
-        withExtendedLifetime(old) {}
-        if let change = step.use { useChanged(change) }
-        if let (old, new) = step.phases { hub.activity.move(State.kind, from: old, to: new) }
-        performDeferredCancellations()
-        return step.output
+      if let output {
+        if let delivery { self.machine.drain(from: delivery) }
+        settle(aftermath)
+        // Released without the lock, because their deinitialisers are the user's.
+        withExtendedLifetime((value, error)) {}
+        if hasDeferredCancellations.load(ordering: .relaxed) { performDeferredCancellations() }
+        return output
       }
       gate?.wait()
     }
   }
 
-  private struct Step<Output: Sendable>: Sendable {
-    let output: Output
-    let plan: Machine.Layers.Plan?
-    let use: StoreUse.Change?
-    let phases: (from: ActivityPhase, to: ActivityPhase)?
+  /// Does what a transition has left to do.
+  @inlinable func settle(_ aftermath: Machine.Aftermath) {
+    if let plan = aftermath.plan.value { render(plan) }
+    if let change = aftermath.use { useChanged(change) }
+    if let (old, new) = aftermath.phases { hub.activity.move(State.kind, from: old, to: new) }
+    withExtendedLifetime(aftermath.released) {}
   }
 
-  private func useChanged(_ change: StoreUse.Change) {
+  @usableFromInline func useChanged(_ change: StoreUse.Change) {
     if !change.isUsed { use.lastUse = StoreUse.Moment(hub.clock.now()) }
     if use.isWatched { hub.useChanged(of: OpaqueOperationStore(self), change) }
   }
 
   /// Computes what the optimistic layers show, while this thread has the store to itself.
-  private func render(_ plan: Machine.Layers.Plan) {
+  @usableFromInline func render(_ plan: Machine.Layers.Plan) {
     var plan = Optional(plan)
     var round = 0
     while let current = plan {
@@ -170,29 +174,24 @@ public final class OperationStore<State: OperationState>: Sendable {
     withExtendedLifetime(released) {}
   }
 
-  /// What gave way in a transition.
-  private struct Old: Sendable {
-    let value: State.StateValue?
-    let error: Failure?
-    let others: [any Sendable]
-  }
-
-  func read<Output: Sendable>(_ body: (borrowing Machine) -> Output) -> Output {
+  @inlinable func read<Output: Sendable>(_ body: (borrowing Machine) -> Output) -> Output {
     machine.withLock { body($0) }
   }
 
   /// Cancels a task, or leaves that to the thread that is inside the machine, which is this one: a
   /// state may cancel tasks.
-  func cancel(_ id: OperationTaskID) {
+  @inlinable func cancel(_ id: OperationTaskID) {
     if threadInside.load(ordering: .relaxed) == ThreadID.current.rawValue {
       deferredCancellations.withLock { $0.append(id) }
+      hasDeferredCancellations.store(true, ordering: .relaxed)
     } else {
       commit { $0.cancel(id) }?.cancelRun()
     }
   }
 
-  private func performDeferredCancellations() {
+  @usableFromInline func performDeferredCancellations() {
     let ids = deferredCancellations.withLock { ids -> [OperationTaskID] in
+      hasDeferredCancellations.store(false, ordering: .relaxed)
       if ids.isEmpty { return [] }
       defer { ids = [] }
       return ids
@@ -203,7 +202,7 @@ public final class OperationStore<State: OperationState>: Sendable {
 
 extension StatefulOperationRequest {
   /// Runs the request with the retries of the client's defaults, unless a modifier makes its own.
-  func runInStore(
+  @inlinable func runInStore(
     in context: OperationContext, with continuation: OperationContinuation<Value, Failure>
   ) async throws(Failure) -> Value {
     let settings = context.settings.values

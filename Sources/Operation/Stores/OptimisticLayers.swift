@@ -7,30 +7,30 @@
 /// edit, or an earlier layer is pending; then it becomes part of the floor.
 ///
 /// Edits are the user's, so the machine only plans what is to be computed, and takes in what was.
-struct OptimisticLayers<Value: Sendable>: Sendable {
+@usableFromInline struct OptimisticLayers<Value: Sendable>: Sendable {
   typealias Edit = @Sendable (inout Value) -> Void
 
-  private enum Phase: Sendable {
+  @usableFromInline enum Phase: Sendable {
     case pending
     /// Its work succeeded as the given one of all of the store.
     case settled(Int, isInFloor: Bool)
   }
 
-  private struct Layer: Sendable {
+  @usableFromInline struct Layer: Sendable {
     let id: OperationTaskID
     let edit: Edit
-    var phase = Phase.pending
+    @usableFromInline var phase = Phase.pending
 
-    var isPending: Bool { if case .pending = phase { true } else { false } }
+    @inlinable var isPending: Bool { if case .pending = phase { true } else { false } }
   }
 
-  private var layers: [Layer] = []
+  @usableFromInline var layers: [Layer] = []
   /// What the server gave, with the edits that have become part of it.
-  private(set) var floor: Value
+  @usableFromInline var floor: Value
   /// What is shown.
   private(set) var shown: Value
   /// Goes up with every change that makes the values be computed anew.
-  private var version = 0
+  @usableFromInline var version = 0
   private var renderedVersion = 0
   /// How many edits have been confirmed since the values were computed.
   private var newlySettled = 0
@@ -42,7 +42,7 @@ struct OptimisticLayers<Value: Sendable>: Sendable {
 
   var needsRendering: Bool { version != renderedVersion }
   var isEmpty: Bool { layers.isEmpty }
-  var pendingCount: Int { layers.count(where: \.isPending) }
+  @inlinable var pendingCount: Int { layers.count(where: \.isPending) }
 
   /// The settled edits that the floor has.
   var idsInFloor: Set<OperationTaskID> {
@@ -53,7 +53,7 @@ struct OptimisticLayers<Value: Sendable>: Sendable {
   }
 
   /// Whether all settled edits were settled when `settlements` were.
-  func areSettled(since settlements: Int) -> Bool {
+  @inlinable func areSettled(since settlements: Int) -> Bool {
     layers.allSatisfy {
       if case .settled(let settlement, _) = $0.phase { settlement <= settlements } else { true }
     }
@@ -81,7 +81,7 @@ struct OptimisticLayers<Value: Sendable>: Sendable {
 
   /// A value came from the server, by a run that began when `settlements` edits had been settled;
   /// it has those, and no other. A part of a value says nothing about that.
-  mutating func land(_ value: Value, after settlements: Int, isWhole: Bool) {
+  @inlinable mutating func land(_ value: Value, after settlements: Int, isWhole: Bool) {
     floor = value
     version += 1
     guard isWhole else { return }
@@ -103,14 +103,14 @@ struct OptimisticLayers<Value: Sendable>: Sendable {
   }
 
   /// A run has ended, so that settled layers may have to be kept no longer.
-  mutating func runEnded() {
+  @inlinable mutating func runEnded() {
     if layers.contains(where: { !$0.isPending }) { version += 1 }
   }
 }
 
 extension OptimisticLayers {
   /// What is to be computed, without the lock.
-  struct Plan: Sendable {
+  @usableFromInline struct Plan: Sendable {
     fileprivate enum Step: Sendable {
       /// The edit becomes part of the floor.
       case fold(Edit)

@@ -3,25 +3,27 @@ import Synchronization
 /// Gives the runs of a scope their turns, one after the other.
 ///
 /// The lock guards the machine; continuations are resumed without it.
-final class SerialTurns: Sendable {
+@usableFromInline final class SerialTurns: Sendable {
   private let machine = Mutex(SerialTurnsMachine<UnsafeContinuation<Void, Never>>())
 
   init() {}
 
   /// Takes a place in the line of a scope. It is taken by the caller and not in the task of the
   /// run, because tasks do not begin in the order in which they were made.
-  func enter(_ scope: SerialScope, _ id: OperationTaskID) {
+  @usableFromInline func enter(_ scope: SerialScope, _ id: OperationTaskID) {
     machine.withLock { $0.enter(scope, id) }
   }
 
   /// Gives a place in the line back.
-  func leave(_ scope: SerialScope, _ id: OperationTaskID) {
+  @usableFromInline func leave(_ scope: SerialScope, _ id: OperationTaskID) {
     machine.withLock { $0.leave(scope, id) }?.resume()
   }
 
   /// Waits for the turn of a run that is in the line. A cancelled run takes its turn, too: it has
   /// to end after those before it.
-  nonisolated(nonsending) func wait(for scope: SerialScope, _ id: OperationTaskID) async {
+  @usableFromInline nonisolated(nonsending) func wait(for scope: SerialScope, _ id: OperationTaskID)
+    async
+  {
     await withUnsafeContinuation { continuation in
       if machine.withLock({ $0.wait(for: scope, id, waiter: continuation) }) {
         continuation.resume()
@@ -29,7 +31,7 @@ final class SerialTurns: Sendable {
     }
   }
 
-  func end(_ scope: SerialScope, _ id: OperationTaskID) {
+  @usableFromInline func end(_ scope: SerialScope, _ id: OperationTaskID) {
     machine.withLock { $0.end(scope, id) }?.resume()
   }
 }

@@ -14,9 +14,9 @@ protocol StoreHost: AnyObject, Sendable {
 ///
 /// Stores hold their hub, and the hub does not hold them, so that a store may outlive its client.
 /// One lock guards the graph, and one the reference to the client; no store is called under either.
-final class StoreHub: Sendable {
-  let turns = SerialTurns()
-  let activity = ActivityMeter()
+@usableFromInline final class StoreHub: Sendable {
+  @usableFromInline let turns = SerialTurns()
+  @usableFromInline let activity = ActivityMeter()
   let events = EventMeter()
   let clock: any OperationClock
   private let graph = Mutex(DependencyGraph())
@@ -28,7 +28,7 @@ final class StoreHub: Sendable {
     weak var host: (any StoreHost)?
   }
 
-  init(clock: any OperationClock = SystemClock()) {
+  @usableFromInline init(clock: any OperationClock = SystemClock()) {
     self.clock = clock
   }
 
@@ -138,7 +138,7 @@ extension StoreHub {
 
 extension OperationContext {
   /// The hub of the client, for stores that have one.
-  var hub: StoreHub? {
+  @usableFromInline var hub: StoreHub? {
     get { self[HubKey.self] }
     set { self[HubKey.self] = newValue }
   }

@@ -6,35 +6,35 @@ import ReactiveStreams
 /// what it has to tell, and where the values have to be computed anew, the thread has the store to
 /// itself until that is done: edits are the user's, and are called without the lock.
 extension StoreMachine {
-  typealias Layers = OptimisticLayers<State.StateValue>
-  typealias Show = @Sendable (inout State, State.StateValue, Int) -> Void
+  @usableFromInline typealias Layers = OptimisticLayers<State.StateValue>
+  @usableFromInline typealias Show = @Sendable (inout State, State.StateValue, Int) -> Void
 
   /// The layers, and how the state takes a value.
-  struct Overlay: Sendable {
-    var layers: Layers
-    let show: Show
+  @usableFromInline struct Overlay: Sendable {
+    @usableFromInline var layers: Layers
+    @usableFromInline let show: Show
   }
 
   /// What transitions have told while the values were not computed.
-  struct Withheld: Sendable {
+  @usableFromInline struct Withheld: Sendable {
     let before: State
     let valueBefore: State.StateValue
-    var entries: [Entry] = []
+    @usableFromInline var entries: [Entry] = []
     /// Whether the values are being computed: what the edits change meanwhile is told with the rest.
     var isRendering = false
     /// Puts the value that has been computed since into a state.
     var complete: (@Sendable (inout State) -> Void)?
 
-    enum Entry: Sendable {
+    @usableFromInline enum Entry: Sendable {
       case state(State, also: [Subscriber<Event>])
       case event(Event, also: [Subscriber<Event>])
     }
   }
 
   /// The state with the optimistic edits.
-  var shown: State { showing(state) }
+  @inlinable var shown: State { showing(state) }
 
-  private func showing(_ confirmed: State) -> State {
+  @usableFromInline func showing(_ confirmed: State) -> State {
     guard let overlay else { return confirmed }
     var shown = confirmed
     overlay.show(&shown, overlay.layers.shown, overlay.layers.pendingCount)
@@ -58,7 +58,8 @@ extension StoreMachine {
     guard overlay != nil else { return }
     if isSuccess {
       settlementCount += 1
-      overlay?.layers.settle(id, as: settlementCount)
+      let settlement = settlementCount
+      overlay?.layers.settle(id, as: settlement)
     } else if let removed = overlay?.layers.remove(id) {
       release(removed)
     }
@@ -67,16 +68,30 @@ extension StoreMachine {
 
   /// Lets the state take in a value that was asked for when so many edits had been settled. A part
   /// that has all of them joins a value that has them, too.
-  mutating func land(
+  @inlinable mutating func land(
     after settlements: Int, isWhole: Bool = true, _ update: (inout State) -> Void
   ) {
-    guard let overlay else { return update(&state) }
-    let joins = !isWhole && overlay.layers.areSettled(since: settlements)
-    if !joins { overlay.show(&state, overlay.layers.floor, 0) }
+    if boxedOverlay.isNone { return update(&state) }
+    prepareLanding(after: settlements, isWhole: isWhole)
     update(&state)
-    release(overlay.layers.floor)
-    self.overlay?.layers.land(state.currentValue, after: settlements, isWhole: isWhole || joins)
+    finishLanding(after: settlements, isWhole: isWhole)
   }
+
+  @usableFromInline mutating func prepareLanding(after settlements: Int, isWhole: Bool) {
+    guard let overlay, isWhole || !overlay.layers.areSettled(since: settlements) else { return }
+    overlay.show(&state, overlay.layers.floor, 0)
+  }
+
+  @usableFromInline mutating func finishLanding(after settlements: Int, isWhole: Bool) {
+    guard let layers = overlay?.layers else { return }
+    release(layers.floor)
+    let isWhole = isWhole || layers.areSettled(since: settlements)
+    let value = state.currentValue
+    overlay?.layers.land(value, after: settlements, isWhole: isWhole)
+  }
+
+  /// Whether an edit is shown whose work is under way.
+  @usableFromInline var isOptimistic: Bool { (overlay?.layers.pendingCount ?? 0) > 0 }
 
   /// The state as the server gave it, to go back to.
   var base: State {
@@ -95,23 +110,23 @@ extension StoreMachine {
 extension StoreMachine {
   /// Keeps back what transitions tell from now on, unless somebody has the store to himself: then
   /// that is told at the end of his access.
-  mutating func withhold() {
+  @usableFromInline mutating func withhold() {
     guard withheld == nil, exclusive == nil else { return }
     withheld = Withheld(before: shown, valueBefore: state.currentValue)
   }
 
   /// Ends a transition: tells what it kept back, or gives what has to be computed before. Then the
   /// thread has the store to itself.
-  mutating func beginRendering(_ thread: ThreadID) -> Layers.Plan? {
-    guard let withheld, !withheld.isRendering else { return nil }
+  @usableFromInline mutating func beginRendering(_ thread: ThreadID) -> Boxed<Layers.Plan> {
+    guard let withheld, !withheld.isRendering else { return .none }
     guard exclusive == nil, let layers = overlay?.layers, layers.needsRendering else {
       tellWithheld()
-      return nil
+      return .none
     }
     self.withheld?.isRendering = true
     exclusive = ExclusiveAccess(
       owner: thread, committed: withheld.before, confirmedValue: withheld.valueBefore)
-    return layers.plan(oldest: oldestSettlement)
+    return .some(layers.plan(oldest: oldestSettlement))
   }
 
   /// How many edits had been settled when the oldest run began that may still give a value, or give
@@ -159,14 +174,16 @@ extension StoreMachine {
   }
 
   /// Tells a state with the optimistic edits, if anybody listens.
-  mutating func tellState(_ confirmed: State, also handlers: [Subscriber<Event>] = []) {
+  @inlinable mutating func tellState(_ confirmed: State, also handlers: [Subscriber<Event>] = []) {
     guard deliveries.subscriberCount > 0 || !handlers.isEmpty else { return }
     let event = Event.stateChanged(showing(confirmed))
     deliveries.append(event, also: handlers)
   }
 
   /// Tells something that is no change of the state.
-  mutating func tell(_ event: @autoclosure () -> Event, also handlers: [Subscriber<Event>]) {
+  @inlinable mutating func tell(
+    _ event: @autoclosure () -> Event, also handlers: [Subscriber<Event>]
+  ) {
     if withheld != nil {
       withheld?.entries.append(.event(event(), also: handlers))
     } else {

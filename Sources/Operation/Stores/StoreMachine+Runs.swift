@@ -3,19 +3,31 @@ import ReactiveStreams
 /// The runs of a store, from the wish for one to its end.
 extension StoreMachine {
   /// A wish for a run.
-  struct Wish: Sendable {
-    let core: Core
-    var configuration: OperationTaskConfiguration
-    let cause: OperationRun.Cause
-    let lease: Lease
-    var handler: Subscriber<Event>?
+  @usableFromInline struct Wish: Sendable {
+    @usableFromInline let core: Core
+    @usableFromInline var configuration: OperationTaskConfiguration
+    @usableFromInline let cause: OperationRun.Cause
+    @usableFromInline let lease: Lease
+    @usableFromInline var handler: Subscriber<Event>?
     /// How often a value had come when the wish arose, if any run in an equivalent context will do,
     /// whatever the request says, and none is needed when a value has come since.
-    var seenUpdates: Int?
+    @usableFromInline var seenUpdates: Int?
+
+    @inlinable init(
+      core: Core, configuration: OperationTaskConfiguration, cause: OperationRun.Cause,
+      lease: Lease, handler: Subscriber<Event>? = nil, seenUpdates: Int? = nil
+    ) {
+      self.core = core
+      self.configuration = configuration
+      self.cause = cause
+      self.lease = lease
+      self.handler = handler
+      self.seenUpdates = seenUpdates
+    }
   }
 
   /// Who holds a run from its beginning.
-  enum Lease: Sendable {
+  @usableFromInline enum Lease: Sendable {
     /// Somebody who waits for the result.
     case awaiter
     /// The subscribers, as long as there are any.
@@ -24,7 +36,7 @@ extension StoreMachine {
     case handle
   }
 
-  enum Grant: Sendable {
+  @usableFromInline enum Grant: Sendable {
     /// A predicate of the user has to decide first.
     case ask([Runs.Candidate])
     /// Nobody observes any more.
@@ -34,7 +46,7 @@ extension StoreMachine {
   }
 
   /// Joins the run that is the wish, or makes a new one.
-  mutating func grant(_ wish: Wish, verdict: Runs.Verdict?) -> Grant {
+  @inlinable mutating func grant(_ wish: Wish, verdict: Runs.Verdict?) -> Grant {
     if isLate(wish) { return .refused }
     if wish.lease == .observers, deliveries.subscriberCount == 0 || taskOfObservers != nil {
       return .refused
@@ -54,20 +66,20 @@ extension StoreMachine {
   }
 
   /// The run that the observers hold already, if it is as new as what they could start.
-  var taskOfObservers: Task? {
+  @usableFromInline var taskOfObservers: Task? {
     runs.records.values.first {
       $0.isStarted && $0.isHeldByObservers && $0.payload.generation == freshness.generation
     }?.payload.task
   }
 
   /// Whether somebody else has fetched, since the wish arose, what it is about.
-  private func isLate(_ wish: Wish) -> Bool {
+  @inlinable func isLate(_ wish: Wish) -> Bool {
     if freshness.isInvalidated { return false }
     if let seen = wish.seenUpdates { return seen != state.valueUpdateCount }
     return wish.cause == .invalidation || wish.cause == .dependency
   }
 
-  private mutating func schedule(_ wish: Wish) -> Grant {
+  @inlinable mutating func schedule(_ wish: Wish) -> Grant {
     var task = Task(handle: wish.core, configuration: wish.configuration)
     state.scheduleFetchTask(&task)
     changeRestorations { [task] state in
@@ -83,7 +95,7 @@ extension StoreMachine {
     return .granted(task, wish.core, isStarted: isStarted)
   }
 
-  private mutating func join(_ core: Core, _ wish: Wish) -> Grant {
+  @inlinable mutating func join(_ core: Core, _ wish: Wish) -> Grant {
     if let handler = wish.handler, let record = runs[core.id] {
       runs.update(core.id) { $0.payload.handlers.append(handler) }
       if record.isStarted {
@@ -96,7 +108,7 @@ extension StoreMachine {
   }
 
   /// Takes a lease, which starts the run unless it is a mere handle; tells whether it did.
-  private mutating func hold(_ core: Core, _ lease: Lease) -> Bool {
+  @inlinable mutating func hold(_ core: Core, _ lease: Lease) -> Bool {
     runs.update(core.id) {
       switch lease {
       case .awaiter: $0.awaiters += 1
@@ -116,13 +128,13 @@ extension StoreMachine {
   }
 
   /// The request of a run that was started is called now.
-  mutating func begin(_ id: OperationTaskID) {
+  @inlinable mutating func begin(_ id: OperationTaskID) {
     let settlements = settlementCount
     runs.update(id) { $0.payload.settlements = settlements }
   }
 
   /// What became of the wish to start a scheduled run or to wait for it.
-  enum Entry: Sendable {
+  @usableFromInline enum Entry: Sendable {
     /// The run has to be launched.
     case launch(Task)
     /// Somebody else has started the run, and launches it.
@@ -132,7 +144,8 @@ extension StoreMachine {
   }
 
   /// Somebody starts a scheduled run, or waits for it, too.
-  mutating func enter(_ core: Core, _ configuration: OperationTaskConfiguration) -> Entry {
+  @inlinable mutating func enter(_ core: Core, _ configuration: OperationTaskConfiguration) -> Entry
+  {
     guard let record = runs[core.id] else { return .gone }
     if !record.isStarted { runs.update(core.id) { $0.payload.task.configuration = configuration } }
     guard hold(core, .awaiter), let task = runs[core.id]?.payload.task else { return .joined }
@@ -140,7 +153,7 @@ extension StoreMachine {
   }
 
   /// A run yielded; tells whether it counts.
-  mutating func yield(_ id: OperationTaskID, _ output: Output) -> Bool {
+  @inlinable mutating func yield(_ id: OperationTaskID, _ output: Output) -> Bool {
     guard let payload = runs[id]?.payload else { return false }
     guard !output.isCancellation else {
       tell(.yielded(output, payload.run), also: payload.handlers)
@@ -157,7 +170,7 @@ extension StoreMachine {
   }
 
   /// How a yield that comes now is undone.
-  private mutating func nextRestoration(of payload: RunPayload) -> Restoration {
+  @usableFromInline mutating func nextRestoration(of payload: RunPayload) -> Restoration {
     guard let earlier = payload.restoration else {
       return Restoration(
         state: base, resultCount: resultCount + 1,
@@ -171,7 +184,7 @@ extension StoreMachine {
   }
 
   /// Changes what yields would go back to, too, when the tasks of the state change.
-  private mutating func changeRestorations(_ change: (inout State) -> Void) {
+  @usableFromInline mutating func changeRestorations(_ change: (inout State) -> Void) {
     for id in yielding {
       runs.update(id) { record in
         guard var earlier = record.payload.restoration?.state.take() else { return }
@@ -182,14 +195,14 @@ extension StoreMachine {
   }
 
   /// A run begins to wait for a connection, or goes on.
-  mutating func setPaused(_ isPaused: Bool, _ id: OperationTaskID) {
+  @inlinable mutating func setPaused(_ isPaused: Bool, _ id: OperationTaskID) {
     guard let payload = runs[id]?.payload else { return }
     state.setPaused(isPaused, id)
     changeRestorations { $0.setPaused(isPaused, id) }
     commit(for: payload.handlers)
   }
 
-  private mutating func finishTask(of record: Runs.Record) {
+  @inlinable mutating func finishTask(of record: Runs.Record) {
     state.finishFetchTask(record.payload.task)
     changeRestorations { $0.finishFetchTask(record.payload.task) }
   }
@@ -200,7 +213,7 @@ extension StoreMachine {
   }
 
   /// A run ended; tells whether one has to follow.
-  mutating func end(_ id: OperationTaskID, _ output: Output) -> Bool {
+  @inlinable mutating func end(_ id: OperationTaskID, _ output: Output) -> Bool {
     guard let record = remove(id) else {
       tellLateEnd(id, output)
       return false
@@ -221,7 +234,7 @@ extension StoreMachine {
     return mustFollow(payload)
   }
 
-  private mutating func takeIn(_ output: Output, _ payload: RunPayload) {
+  @inlinable mutating func takeIn(_ output: Output, _ payload: RunPayload) {
     guard case .success(let value) = output else {
       return state.update(with: output, for: payload.task)
     }
@@ -232,7 +245,7 @@ extension StoreMachine {
   }
 
   /// Whether a run fetches what an invalidation is about, and not only a page more.
-  private func isAboutWhole(_ payload: RunPayload) -> Bool {
+  @inlinable func isAboutWhole(_ payload: RunPayload) -> Bool {
     guard State.kind == .pages else { return true }
     switch payload.task.context.pageRunKind {
     case .nextPage, .previousPage: return false
@@ -240,39 +253,39 @@ extension StoreMachine {
     }
   }
 
-  private mutating func remove(_ id: OperationTaskID) -> Runs.Record? {
+  @inlinable mutating func remove(_ id: OperationTaskID) -> Runs.Record? {
     guard let record = runs.remove(id) else { return nil }
     retire(record)
     return record
   }
 
-  private mutating func retire(_ record: Runs.Record) {
+  @inlinable mutating func retire(_ record: Runs.Record) {
     yielding.remove(record.core.id)
-    overlay?.layers.runEnded()
+    if !boxedOverlay.isNone { overlay?.layers.runEnded() }
     release(record)
   }
 
   /// Whether a run has to follow one that began before an invalidation.
-  private func mustFollow(_ payload: RunPayload) -> Bool {
+  @inlinable func mustFollow(_ payload: RunPayload) -> Bool {
     needsRerun && payload.generation < freshness.generation
   }
 
   /// Somebody who waited goes; returns the run if nobody holds it any more, and whether one has to
   /// follow.
-  mutating func leave(_ id: OperationTaskID) -> (core: Core?, mustFollow: Bool) {
+  @inlinable mutating func leave(_ id: OperationTaskID) -> (core: Core?, mustFollow: Bool) {
     runs.update(id) { $0.awaiters -= 1 }
     guard let payload = runs[id]?.payload, let core = releaseIfFree(id) else { return (nil, false) }
     return (core, mustFollow(payload))
   }
 
   /// A handle went away.
-  mutating func dropHandle(_ id: OperationTaskID) -> Core? {
+  @inlinable mutating func dropHandle(_ id: OperationTaskID) -> Core? {
     runs.update(id) { $0.handles -= 1 }
     guard runs[id]?.isStarted == false else { return nil }
     return releaseIfFree(id)
   }
 
-  mutating func releaseIfFree(_ id: OperationTaskID) -> Core? {
+  @inlinable mutating func releaseIfFree(_ id: OperationTaskID) -> Core? {
     guard let record = runs.removeIfFree(id, observerCount: deliveries.subscriberCount) else {
       return nil
     }
@@ -282,13 +295,13 @@ extension StoreMachine {
   }
 
   /// The run is over for everybody.
-  mutating func cancel(_ id: OperationTaskID) -> Core? {
+  @inlinable mutating func cancel(_ id: OperationTaskID) -> Core? {
     guard let record = remove(id) else { return nil }
     giveUp(record)
     return record.core
   }
 
-  mutating func cancelAll() -> [Core] {
+  @inlinable mutating func cancelAll() -> [Core] {
     runs.records.keys.sorted().compactMap { cancel($0) }
   }
 
@@ -297,7 +310,7 @@ extension StoreMachine {
   }
 
   /// Puts back what was there before a run that is over.
-  private mutating func giveUp(_ record: Runs.Record) {
+  @usableFromInline mutating func giveUp(_ record: Runs.Record) {
     let payload = record.payload
     if let restoration = payload.restoration, restoration.resultCount == resultCount,
       let earlier = restoration.state
@@ -323,7 +336,7 @@ extension StoreMachine {
     }
   }
 
-  private mutating func tellLateEnd(_ id: OperationTaskID, _ output: Output) {
+  @usableFromInline mutating func tellLateEnd(_ id: OperationTaskID, _ output: Output) {
     guard let record = unended.removeValue(forKey: id) else { return }
     release(record)
     let payload = record.payload
@@ -347,7 +360,7 @@ extension StoreMachine {
 }
 
 extension Result {
-  var isCancellation: Bool {
+  @inlinable var isCancellation: Bool {
     if case .failure(let error) = self { error is CancellationError } else { false }
   }
 }

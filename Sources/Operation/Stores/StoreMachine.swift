@@ -7,69 +7,91 @@ import ReactiveStreams
 /// what there is to tell to the delivery queue, and returns what the shell has to do. What it
 /// returns is performed without the lock.
 @usableFromInline struct StoreMachine<State: OperationState>: DeliveryMachine {
-  typealias Event = OperationEvent<State>
-  typealias Output = Result<State.OperationValue, State.Failure>
-  typealias Task = OperationTask<State.OperationValue, State.Failure>
-  typealias Core = TaskCore<State.OperationValue, State.Failure>
-  typealias Runs = RunTable<State.OperationValue, State.Failure, RunPayload>
+  @usableFromInline typealias Event = OperationEvent<State>
+  @usableFromInline typealias Output = Result<State.OperationValue, State.Failure>
+  @usableFromInline typealias Task = OperationTask<State.OperationValue, State.Failure>
+  @usableFromInline typealias Core = TaskCore<State.OperationValue, State.Failure>
+  @usableFromInline typealias Runs = RunTable<State.OperationValue, State.Failure, RunPayload>
 
   /// What a store knows of a run, beyond who holds it.
-  struct RunPayload: Sendable {
-    let cause: OperationRun.Cause
-    var task: Task
-    var handlers: [Subscriber<Event>]
+  @usableFromInline struct RunPayload: Sendable {
+    @usableFromInline let cause: OperationRun.Cause
+    @usableFromInline var task: Task
+    @usableFromInline var handlers: [Subscriber<Event>]
     /// The number of invalidations that there had been when the run was started.
-    var generation = 0
+    @usableFromInline var generation = 0
     /// How many optimistic edits had been confirmed when the run was started.
-    var settlements = 0
-    var restoration: Restoration?
+    @usableFromInline var settlements = 0
+    @usableFromInline var restoration: Restoration?
 
-    var run: OperationRun {
+    @inlinable init(
+      cause: OperationRun.Cause, task: Task, handlers: [Subscriber<Event>], generation: Int = 0,
+      settlements: Int = 0, restoration: Restoration? = nil
+    ) {
+      self.cause = cause
+      self.task = task
+      self.handlers = handlers
+      self.generation = generation
+      self.settlements = settlements
+      self.restoration = restoration
+    }
+
+    @inlinable var run: OperationRun {
       OperationRun(.init(id: task.id, cause: cause), context: task.context)
     }
   }
 
   /// How to undo what a run yielded, as long as no other result has come since.
-  struct Restoration: Sendable {
+  @usableFromInline struct Restoration: Sendable {
     /// What the server had given before the first yield; `nil` if somebody else has written since.
-    var state: State?
-    let resultCount: Int
+    @usableFromInline var state: State?
+    @usableFromInline let resultCount: Int
     /// The optimistic edits that were part of it already.
-    var idsInFloor: Set<OperationTaskID> = []
+    @usableFromInline var idsInFloor: Set<OperationTaskID> = []
+
+    @inlinable init(state: State? = nil, resultCount: Int, idsInFloor: Set<OperationTaskID> = []) {
+      self.state = state
+      self.resultCount = resultCount
+      self.idsInFloor = idsInFloor
+    }
   }
 
-  var deliveries = DeliveryQueue<Event>()
-  var context: OperationContext
+  @usableFromInline var deliveries = DeliveryQueue<Event>()
+  @usableFromInline var context: OperationContext
   @usableFromInline var state: State
-  var runs = Runs()
-  var freshness = Freshness()
-  var exclusive: ExclusiveAccess<State>? {
+  @usableFromInline var runs = Runs()
+  @usableFromInline var freshness = Freshness()
+  @inlinable var exclusive: ExclusiveAccess<State>? {
     get { boxedExclusive.value }
-    set { boxedExclusive.value = newValue }
+    _modify { yield &boxedExclusive.value }
   }
-  private var boxedExclusive = Boxed<ExclusiveAccess<State>>.none
+  @usableFromInline var boxedExclusive = Boxed<ExclusiveAccess<State>>.none
   /// What wants runs while somebody observes.
-  private var triggers: OperationSubscription?
+  @usableFromInline var triggers: OperationSubscription?
   /// Goes up whenever somebody begins to observe, or nobody does any more.
-  private var observation = 0
+  @usableFromInline var observation = 0
   /// How many results the state has taken in.
-  var resultCount = 0
+  @usableFromInline var resultCount = 0
   /// The runs that have yielded.
-  var yielding: Set<OperationTaskID> = []
+  @usableFromInline var yielding: Set<OperationTaskID> = []
   /// Cancelled runs whose end is still to be told, because their failure cannot say "cancelled".
   var unended: [OperationTaskID: Runs.Record] = [:]
   /// What has given way, to be released without the lock.
-  private var released: [any Sendable] = []
+  @usableFromInline var released: [any Sendable] = []
   /// The optimistic edits that lie over the state, if there are any.
-  var overlay: Overlay?
-  /// What is told when the values of the layers have been computed.
-  var withheld: Withheld? {
-    get { boxedWithheld.value }
-    set { boxedWithheld.value = newValue }
+  @inlinable var overlay: Overlay? {
+    get { boxedOverlay.value }
+    _modify { yield &boxedOverlay.value }
   }
-  private var boxedWithheld = Boxed<Withheld>.none
+  @usableFromInline var boxedOverlay = Boxed<Overlay>.none
+  /// What is told when the values of the layers have been computed.
+  @inlinable var withheld: Withheld? {
+    get { boxedWithheld.value }
+    _modify { yield &boxedWithheld.value }
+  }
+  @usableFromInline var boxedWithheld = Boxed<Withheld>.none
   /// How many optimistic edits have been confirmed.
-  var settlementCount = 0
+  @usableFromInline var settlementCount = 0
 
   /// Whether the state is what everybody sees, and no copy of it has to be made to read it.
   @usableFromInline private(set) var isPlain = true
@@ -77,7 +99,7 @@ import ReactiveStreams
   /// What the controllers of the store have been told.
   private var control = Control.changing
 
-  init(state: State, context: OperationContext, isCounted: Bool = false) {
+  @inlinable init(state: State, context: OperationContext, isCounted: Bool = false) {
     self.state = state
     self.context = context
     self.isCounted = isCounted
@@ -85,7 +107,7 @@ import ReactiveStreams
 
   /// The state as a thread may see it: nobody but the owner sees into exclusive access, and the
   /// owner sees no optimistic edits, as what he writes lies under them.
-  func visibleState(to thread: ThreadID) -> State {
+  @usableFromInline func visibleState(to thread: ThreadID) -> State {
     guard let exclusive else { return shown }
     return exclusive.owner == thread ? state : exclusive.committed
   }
@@ -94,11 +116,25 @@ import ReactiveStreams
   @usableFromInline var visibleState: State { visibleState(to: .current) }
 
   /// Ends whatever was done under the lock.
-  mutating func notePlain() { isPlain = exclusive == nil && overlay == nil }
+  @inlinable mutating func notePlain() { isPlain = boxedExclusive.isNone && boxedOverlay.isNone }
 
-  /// Tells a change of the state, for exclusive access once at its end.
-  mutating func commit(for handlers: [Subscriber<Event>] = []) {
-    released += state.takeReleased()
+  /// Whether a change of the state is told as it is: nobody has the store to himself, and no edit
+  /// lies over it.
+  @inlinable var isDirect: Bool {
+    boxedExclusive.isNone && boxedWithheld.isNone && boxedOverlay.isNone
+  }
+
+  /// Tells a change of the state.
+  @inlinable mutating func commit(for handlers: [Subscriber<Event>] = []) {
+    let driven = state.takeReleased()
+    if !driven.isEmpty { released += driven }
+    if !isDirect { return commitIndirectly(for: handlers) }
+    guard deliveries.subscriberCount > 0 || !handlers.isEmpty else { return }
+    deliveries.append(.stateChanged(state), also: handlers)
+  }
+
+  /// Tells a change of the state with the edits, and for exclusive access once at its end.
+  @usableFromInline mutating func commitIndirectly(for handlers: [Subscriber<Event>]) {
     if withheld != nil {
       let state = state
       withheld?.entries.append(.state(state, also: handlers))
@@ -112,11 +148,11 @@ import ReactiveStreams
   }
 
   /// Where the store is; changes are counted by the client as long as it is in the client.
-  private var phase = ActivityPhase.idle
-  var isCounted: Bool
+  @usableFromInline var phase = ActivityPhase.idle
+  @usableFromInline var isCounted: Bool
 
   /// Notes where a transition has brought the store; gives where it was, if that is elsewhere.
-  mutating func phaseChange() -> (from: ActivityPhase, to: ActivityPhase)? {
+  @inlinable mutating func phaseChange() -> (from: ActivityPhase, to: ActivityPhase)? {
     let new: ActivityPhase =
       if !isCounted {
         .idle
@@ -131,8 +167,8 @@ import ReactiveStreams
   }
 
   /// Whether the client has to keep the store.
-  var isUsed: Bool {
-    deliveries.subscriberCount > 0 || !runs.isEmpty || (overlay?.layers.pendingCount ?? 0) > 0
+  @inlinable var isUsed: Bool {
+    deliveries.subscriberCount > 0 || !runs.isEmpty || !boxedOverlay.isNone && isOptimistic
   }
 
   mutating func replaceState(with new: State) {
@@ -149,12 +185,48 @@ import ReactiveStreams
 }
 
 extension StoreMachine {
-  mutating func release(_ value: some Sendable) {
+  /// What a transition leaves to do without the lock.
+  @usableFromInline struct Aftermath: Sendable {
+    @usableFromInline let plan: Boxed<Layers.Plan>
+    @usableFromInline let use: StoreUse.Change?
+    @usableFromInline let phases: (from: ActivityPhase, to: ActivityPhase)?
+    @usableFromInline let released: [any Sendable]
+
+    @inlinable init(
+      plan: Boxed<Layers.Plan> = .none, use: StoreUse.Change? = nil,
+      phases: (ActivityPhase, ActivityPhase)? = nil, released: [any Sendable] = []
+    ) {
+      self.plan = plan
+      self.use = use
+      self.phases = phases
+      self.released = released
+    }
+  }
+
+  /// Performs a transition for a thread that may; gives what it leaves.
+  @inlinable mutating func perform<Output: Sendable>(
+    _ transition: (inout StoreMachine) -> Output, _ thread: ThreadID, _ use: StoreUse
+  ) -> (Output, Delivery<Event>?, Aftermath) {
+    if !boxedOverlay.isNone { withhold() }
+    let wasUsed = isUsed
+    let output = transition(&self)
+    let plan = boxedWithheld.isNone ? .none : beginRendering(thread)
+    let change = isUsed == wasUsed ? nil : use.change(isUsed: !wasUsed)
+    let phases = phaseChange()
+    let delivery = deliveries.beginDraining()
+    notePlain()
+    let released = takeReleased()
+    return (
+      output, delivery, Aftermath(plan: plan, use: change, phases: phases, released: released)
+    )
+  }
+
+  @inlinable mutating func release(_ value: some Sendable) {
     released.append(value)
   }
 
   /// Gives what is to be released without the lock.
-  mutating func takeReleased() -> [any Sendable] {
+  @inlinable mutating func takeReleased() -> [any Sendable] {
     if released.isEmpty { return [] }
     defer { released = [] }
     return released
@@ -162,10 +234,10 @@ extension StoreMachine {
 }
 
 /// Whether the value that is there is known to be out of date.
-struct Freshness: Sendable {
-  private(set) var isInvalidated = false
+@usableFromInline struct Freshness: Sendable {
+  @usableFromInline var isInvalidated = false
   /// How many invalidations there have been.
-  private(set) var generation = 0
+  @usableFromInline var generation = 0
 
   mutating func invalidate() {
     isInvalidated = true
@@ -173,7 +245,7 @@ struct Freshness: Sendable {
   }
 
   /// A value came that was asked for when there had been `generation` invalidations.
-  mutating func refresh(since generation: Int) {
+  @inlinable mutating func refresh(since generation: Int) {
     isInvalidated = generation < self.generation
   }
 
@@ -184,7 +256,7 @@ struct Freshness: Sendable {
 
 extension StoreMachine {
   /// Somebody sets a result; a cancellation is none.
-  mutating func write(
+  @inlinable mutating func write(
     _ result: Result<State.StateValue, State.Failure>, _ context: OperationContext
   ) {
     if result.isCancellation { return }
@@ -220,17 +292,19 @@ extension StoreMachine {
 
   /// Whether somebody observes, what is there is out of date, and nobody is at it. A run that is
   /// only scheduled is nobody: its handle may go away without having started it.
-  var needsRerun: Bool {
+  @inlinable var needsRerun: Bool {
     freshness.isInvalidated && deliveries.subscriberCount > 0
       && !runs.records.values.contains(where: \.isStarted)
   }
 
-  mutating func subscribe(
+  @inlinable mutating func subscribe(
     _ subscriber: Subscriber<Event>, thread: ThreadID
   ) -> (id: UInt64, isFirst: Bool, observation: Int) {
-    let present = Event.stateChanged(visibleState(to: thread))
+    let present = Event.stateChanged(isPlain ? state : visibleState(to: thread))
     // The owner does not see the edits, which he has to hear of when he has ended.
-    if exclusive?.owner == thread, overlay != nil, withheld == nil { exclusive?.hasChanged = true }
+    if !isPlain, exclusive?.owner == thread, overlay != nil, withheld == nil {
+      exclusive?.hasChanged = true
+    }
     let id = deliveries.subscribe(subscriber, initially: present)
     let isFirst = deliveries.subscriberCount == 1
     if isFirst { observation += 1 }
@@ -246,14 +320,23 @@ extension StoreMachine {
     return nil
   }
 
-  struct Departure: Sendable {
-    var subscriber: Subscriber<Event>?
-    var triggers: OperationSubscription?
-    var cores: [Core] = []
+  @usableFromInline struct Departure: Sendable {
+    @usableFromInline var subscriber: Subscriber<Event>?
+    @usableFromInline var triggers: OperationSubscription?
+    @usableFromInline var cores: [Core] = []
+
+    @inlinable init(
+      subscriber: Subscriber<Event>? = nil, triggers: OperationSubscription? = nil,
+      cores: [Core] = []
+    ) {
+      self.subscriber = subscriber
+      self.triggers = triggers
+      self.cores = cores
+    }
   }
 
   /// A subscriber goes; the last one takes the leases of the observers with him.
-  mutating func unsubscribe(_ id: UInt64) -> Departure {
+  @inlinable mutating func unsubscribe(_ id: UInt64) -> Departure {
     var departure = Departure(subscriber: deliveries.unsubscribe(id))
     guard departure.subscriber != nil, deliveries.subscriberCount == 0 else { return departure }
     observation += 1
@@ -290,19 +373,19 @@ extension StoreMachine {
 ///
 /// The owner changes the state in place and sees it; others see the committed state, and their
 /// writes wait at the gate.
-struct ExclusiveAccess<State: OperationState>: Sendable {
-  let owner: ThreadID
+@usableFromInline struct ExclusiveAccess<State: OperationState>: Sendable {
+  @usableFromInline let owner: ThreadID
   let committed: State
   let confirmedValue: State.StateValue
   var depth = 1
-  var hasChanged = false
+  @usableFromInline var hasChanged = false
   var gates: [Gate] = []
 }
 
 extension StoreMachine {
   /// Gives a gate to wait at, if another thread has the store to itself.
-  mutating func gate(for thread: ThreadID) -> Gate? {
-    guard let owner = exclusive?.owner, owner != thread else { return nil }
+  @usableFromInline mutating func gate(for thread: ThreadID) -> Gate? {
+    guard !boxedExclusive.isNone, let owner = exclusive?.owner, owner != thread else { return nil }
     let gate = Gate()
     exclusive?.gates.append(gate)
     return gate

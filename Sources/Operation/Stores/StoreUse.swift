@@ -4,7 +4,7 @@ import Synchronization
 /// When a store was used last, and whether its client is told of that.
 ///
 /// It is read while the client is locked, and therefore has no lock.
-final class StoreUse: Sendable {
+@usableFromInline final class StoreUse: Sendable {
   /// A moment as a clock shows it.
   struct Moment: Sendable, Equatable {
     fileprivate let bits: UInt64
@@ -21,7 +21,7 @@ final class StoreUse: Sendable {
   }
 
   /// A store began to be used, or ended; later changes have greater versions.
-  struct Change: Sendable {
+  @usableFromInline struct Change: Sendable {
     let isUsed: Bool
     let version: Int
   }
@@ -46,7 +46,7 @@ final class StoreUse: Sendable {
   }
 
   /// Notes that a use begins or ends; called while the store is locked, so that no use is missed.
-  func change(isUsed: Bool) -> Change {
+  @usableFromInline func change(isUsed: Bool) -> Change {
     let new = version.wrappingAdd(1, ordering: .acquiringAndReleasing).newValue
     return Change(isUsed: isUsed, version: new)
   }

@@ -28,7 +28,7 @@ extension OperationClock {
   }
 
   /// Waits, and tells whether the task may go on.
-  nonisolated(nonsending) func hasSlept(for duration: Duration) async -> Bool {
+  @usableFromInline nonisolated(nonsending) func hasSlept(for duration: Duration) async -> Bool {
     guard duration > .zero else { return !Task.isCancelled }
     do {
       try await sleep(for: duration)
@@ -50,17 +50,5 @@ public struct SystemClock: OperationClock {
   /// Waits for `duration`, a hundred years at most.
   nonisolated(nonsending) public func sleep(for duration: Duration) async throws {
     try await Task.sleep(for: min(duration, .longest))
-  }
-}
-
-extension OperationContext {
-  /// The clock that every date and every wait of a run comes from; ``SystemClock`` unless written.
-  public var operationClock: any OperationClock {
-    get { self[OperationClockKey.self] }
-    set { self[OperationClockKey.self] = newValue }
-  }
-
-  private enum OperationClockKey: Key {
-    static var defaultValue: any OperationClock { SystemClock() }
   }
 }

@@ -1,10 +1,10 @@
 extension OperationContext {
   /// Which attempt of a retried run a context belongs to.
-  struct Attempt: Sendable {
-    var index = 0
-    var retryLimit = 0
+  @usableFromInline struct Attempt: Sendable {
+    @usableFromInline var index = 0
+    @usableFromInline var retryLimit = 0
     /// Whether a retry further out already repeats what fails.
-    var isRetried = false
+    @usableFromInline var isRetried = false
   }
 
   /// How many attempts of this run have failed before this one: 0 is the first attempt.

@@ -1,3 +1,5 @@
+public import FoundationEssentials
+
 /// The surroundings of a run: a value with typed keys that a request reads and that modifiers,
 /// clients and users write.
 ///
@@ -27,7 +29,7 @@ public struct OperationContext: Sendable {
 
   private var head: ContextNode?
   /// What modifiers and defaults have said about the request.
-  var settings = RunSettings()
+  @usableFromInline var settings = RunSettings()
   /// What belongs to one run; a context outside of runs has none.
   private var run: RunBox?
 
@@ -54,7 +56,7 @@ public struct OperationContext: Sendable {
 
   /// What this context says, and where it says nothing, what `base` says; the settings are those
   /// of `base`, because those of a context that comes from elsewhere are about another request.
-  func over(_ base: OperationContext) -> OperationContext {
+  @usableFromInline func over(_ base: OperationContext) -> OperationContext {
     var merged = base
     if head !== base.head { merged.head = ContextNode.merging(head, over: base.head) }
     return merged
@@ -62,8 +64,41 @@ public struct OperationContext: Sendable {
 
   /// Tells whether both say the same to a request; values that cannot be compared count as
   /// different, unless both contexts share them, or they are one object.
-  func isEquivalent(to other: OperationContext) -> Bool {
+  @usableFromInline func isEquivalent(to other: OperationContext) -> Bool {
     RunInput.areEquivalent(input, other.input) && ContextNode.areEquivalent(head, other.head)
+  }
+}
+
+extension OperationContext {
+  /// The clock that every date and every wait of a run comes from; ``SystemClock`` unless written.
+  public var operationClock: any OperationClock {
+    get { head?.clock?.clock ?? SystemClock() }
+    set { self[ClockKey.self] = ContextClock(newValue) }
+  }
+
+  /// What the clock shows.
+  @usableFromInline func now() -> Date {
+    guard let clock = head?.clock, !clock.isSystem else { return Date() }
+    return clock.clock.now()
+  }
+
+  private enum ClockKey: Key {
+    static var defaultValue: ContextClock { ContextClock(SystemClock()) }
+  }
+}
+
+/// The clock of a context.
+private final class ContextClock: Sendable, Equatable {
+  let clock: any OperationClock
+  let isSystem: Bool
+
+  init(_ clock: any OperationClock) {
+    self.clock = clock
+    isSystem = clock is SystemClock
+  }
+
+  static func == (lhs: ContextClock, rhs: ContextClock) -> Bool {
+    areEqual(lhs.clock, rhs.clock) || areSameObject(lhs.clock, rhs.clock)
   }
 }
 
@@ -91,7 +126,7 @@ extension OperationContext {
   }
 
   /// Which attempt of a retried run this is.
-  var attempt: Attempt {
+  @usableFromInline var attempt: Attempt {
     get { run?.facts.attempt ?? Attempt() }
     set { facts.attempt = newValue }
   }
@@ -103,7 +138,7 @@ extension OperationContext {
   }
 
   /// What the run is asked to do, beyond running: a kind of page run, the arguments of a mutation.
-  var input: RunInput? {
+  @usableFromInline var input: RunInput? {
     get { run?.facts.input }
     set { facts.input = newValue }
   }
@@ -115,17 +150,17 @@ extension OperationContext {
   }
 
   /// Who is told by the run.
-  var hooks: RunHooks? {
+  @usableFromInline var hooks: RunHooks? {
     get { run?.facts.hooks }
     set { facts.hooks = newValue }
   }
 }
 
 /// Something that belongs to one run, of a type that only its kind of request knows.
-final class RunInput: Sendable {
-  let value: any Sendable
+@usableFromInline final class RunInput: Sendable {
+  @usableFromInline let value: any Sendable
 
-  init(_ value: any Sendable) {
+  @usableFromInline init(_ value: any Sendable) {
     self.value = value
   }
 
@@ -138,7 +173,7 @@ final class RunInput: Sendable {
 
 extension OperationContext {
   /// The context of a run that begins now: nothing of another run is left in it.
-  func beginning(
+  @usableFromInline func beginning(
     _ id: OperationTaskID, cause: OperationRun.Cause, input: RunInput?,
     at place: OperationRun.Place? = nil
   ) -> OperationContext {
@@ -155,11 +190,14 @@ private final class ContextNode: Sendable {
   let key: ObjectIdentifier
   let value: any Sendable
   let next: ContextNode?
+  /// The clock in this list, which is asked for at each change of a state.
+  let clock: ContextClock?
 
   init(key: ObjectIdentifier, value: any Sendable, next: ContextNode?) {
     self.key = key
     self.value = value
     self.next = next
+    clock = value as? ContextClock ?? next?.clock
   }
 
   func node(for key: ObjectIdentifier) -> ContextNode? {

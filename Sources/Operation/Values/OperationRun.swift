@@ -19,18 +19,30 @@ public struct OperationRun: Sendable, Identifiable {
     case poll
   }
 
-  struct Identity: Sendable {
-    let id: ID
-    let cause: Cause
+  @usableFromInline struct Identity: Sendable {
+    @usableFromInline let id: ID
+    @usableFromInline let cause: Cause
     /// Where the store of the run is; `nil` without one.
-    var place: Place?
+    @usableFromInline var place: Place?
+
+    @inlinable init(id: ID, cause: Cause, place: Place? = nil) {
+      self.id = id
+      self.cause = cause
+      self.place = place
+    }
   }
 
   /// Where a run is: on which path, among which stores, and in which task.
-  struct Place: Sendable {
-    let path: OperationPath
-    let hub: ObjectIdentifier
-    let node: TaskNode
+  @usableFromInline struct Place: Sendable {
+    @usableFromInline let path: OperationPath
+    @usableFromInline let hub: ObjectIdentifier
+    @usableFromInline let node: TaskNode
+
+    @inlinable init(path: OperationPath, hub: ObjectIdentifier, node: TaskNode) {
+      self.path = path
+      self.hub = hub
+      self.node = node
+    }
   }
 
   /// The identifier of the run, which is that of its task.
@@ -40,7 +52,7 @@ public struct OperationRun: Sendable, Identifiable {
   /// The context of the run.
   public let context: OperationContext
 
-  init(_ identity: Identity, context: OperationContext) {
+  @usableFromInline init(_ identity: Identity, context: OperationContext) {
     id = identity.id
     cause = identity.cause
     self.context = context

@@ -5,10 +5,10 @@
 /// copy that a caller has goes away before the task was started, it leaves the state as if it had
 /// never been.
 public struct OperationTask<Value: Sendable, Failure: Error>: Sendable, Identifiable {
-  let handle: any TaskHandle<Value, Failure>
-  private let lifetime: TaskLifetime?
+  @usableFromInline let handle: any TaskHandle<Value, Failure>
+  @usableFromInline let lifetime: TaskLifetime?
   /// Whether the run waits for a connection, in the copy that a state holds.
-  var isPaused = false
+  @usableFromInline var isPaused = false
 
   /// How the task runs. A change counts for this copy and for the state that holds it, until the
   /// task is started. A context that is set lies over the one that was there.
@@ -16,7 +16,7 @@ public struct OperationTask<Value: Sendable, Failure: Error>: Sendable, Identifi
     didSet { configuration.context = configuration.context.over(oldValue.context) }
   }
 
-  init(
+  @inlinable init(
     handle: any TaskHandle<Value, Failure>, configuration: OperationTaskConfiguration,
     lifetime: TaskLifetime? = nil
   ) {
@@ -35,7 +35,7 @@ public struct OperationTask<Value: Sendable, Failure: Error>: Sendable, Identifi
   }
 
   /// The same task, whose scheduled run is given up when the last copy of this value goes away.
-  func keeping(_ lifetime: TaskLifetime) -> OperationTask {
+  @inlinable func keeping(_ lifetime: TaskLifetime) -> OperationTask {
     OperationTask(handle: handle, configuration: configuration, lifetime: lifetime)
   }
 }
@@ -96,7 +96,7 @@ extension OperationTask {
     for task in tasks { schedule(after: task) }
   }
 
-  var dependency: TaskDependency {
+  @usableFromInline var dependency: TaskDependency {
     TaskDependency(node: handle.node) { [self] in
       await handle.end(startingWith: configuration)
     }
@@ -104,10 +104,10 @@ extension OperationTask {
 }
 
 /// Gives up a scheduled run when nobody can start it any more.
-final class TaskLifetime: Sendable {
-  private let onEnd: @Sendable () -> Void
+@usableFromInline final class TaskLifetime: Sendable {
+  @usableFromInline let onEnd: @Sendable () -> Void
 
-  init(onEnd: @escaping @Sendable () -> Void) {
+  @inlinable init(onEnd: @escaping @Sendable () -> Void) {
     self.onEnd = onEnd
   }
 

@@ -3,7 +3,13 @@ public struct OperationTaskConfiguration: Sendable {
   /// The name of the Swift task of the run, which debuggers show.
   public var name: String?
   /// The priority of the Swift task of the run; that of the caller if `nil`.
-  public var priority: TaskPriority?
+  public var priority: TaskPriority? {
+    get { rawPriority.map(TaskPriority.init) }
+    set { rawPriority = newValue?.rawValue }
+  }
+  /// The priority as a number: the standard library keeps the size of `TaskPriority` open, and so
+  /// would be that of everything that holds one.
+  @usableFromInline var rawPriority: UInt8?
   /// The context of the run.
   public var context: OperationContext
 
@@ -13,7 +19,7 @@ public struct OperationTaskConfiguration: Sendable {
     context: OperationContext = OperationContext()
   ) {
     self.name = name
-    self.priority = priority
+    rawPriority = priority?.rawValue
     self.context = context
   }
 }

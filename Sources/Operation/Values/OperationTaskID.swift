@@ -7,7 +7,7 @@ public struct OperationTaskID: Sendable, Hashable, Comparable, CustomStringConve
   let rawValue: UInt64
 
   /// Creates an identifier that no other task has.
-  static func next() -> OperationTaskID {
+  @usableFromInline static func next() -> OperationTaskID {
     OperationTaskID(rawValue: last.wrappingAdd(1, ordering: .relaxed).newValue)
   }
 

@@ -84,12 +84,12 @@ public struct PaginatedResult<PageID: Hashable & Sendable, PageValue: Sendable>:
 }
 
 /// What a run gives where that may be a part of the value only.
-protocol PartialResult {
+@usableFromInline protocol PartialResult {
   var isPart: Bool { get }
 }
 
 extension PaginatedResult: PartialResult {
-  var isPart: Bool { place != .whole && place != .initial }
+  @usableFromInline var isPart: Bool { place != .whole && place != .initial }
 }
 
 /// Where pages that a run has fetched go among those that are there.

@@ -4,22 +4,22 @@ import ReactiveStreams
 ///
 /// The last modifier of a kind wins over the ones before it, and any of them over the default.
 /// Copies share one box until they are written.
-struct RunSettings: Sendable {
-  struct Values: Sendable {
-    var retryLimit = 0
+@usableFromInline struct RunSettings: Sendable {
+  @usableFromInline struct Values: Sendable {
+    @usableFromInline var retryLimit = 0
     /// Whether a modifier of the request does the retries, so that nobody else must.
-    var isRetryPlaced = false
-    var backoff = OperationBackoffFunction.standard
-    var deduplication = Deduplication.never
+    @usableFromInline var isRetryPlaced = false
+    @usableFromInline var backoff = OperationBackoffFunction.standard
+    @usableFromInline var deduplication = Deduplication.never
     var staleness = Staleness.always
     /// `nil` where nobody has said anything: then only an invalidation runs an observed store.
-    var runsAutomatically: Bool?
+    @usableFromInline var runsAutomatically: Bool?
     /// What has to hold for a run that nobody asked for.
-    var automaticCondition: (@Sendable (OperationContext) -> Bool)?
+    @usableFromInline var automaticCondition: (@Sendable (OperationContext) -> Bool)?
     /// What runs the request by itself while it is observed.
     var rerunTriggers: [RerunTrigger] = []
     /// What controls the store from outside, in the order of the modifiers.
-    var controllers: [ControllerAttachment] = []
+    @usableFromInline var controllers: [ControllerAttachment] = []
     /// How many pages are kept at most.
     var maxPages = Int.max
     /// Which pages are fetched again with the whole; a rule of the request's own types.
@@ -29,11 +29,11 @@ struct RunSettings: Sendable {
     /// How many attempts a mutation remembers.
     var maxHistory = 100
     /// Within which scope runs wait for each other.
-    var serialScope: SerialScope?
+    @usableFromInline var serialScope: SerialScope?
     /// Whether runs wait for a connection.
-    var networkMode = NetworkMode.always
+    @usableFromInline var networkMode = NetworkMode.always
     /// Whether a store runs the request, and shares its runs.
-    var isStored = false
+    @usableFromInline var isStored = false
   }
 
   private final class Box: Sendable {
@@ -48,7 +48,7 @@ struct RunSettings: Sendable {
 
   private var box = RunSettings.initial
 
-  var values: Values {
+  @usableFromInline var values: Values {
     get { box.values }
     set { box = Box(newValue) }
   }
@@ -64,7 +64,7 @@ extension OperationBackoffFunction {
 typealias RerunTrigger = @Sendable (OperationContext, any Rerunnable) -> OperationSubscription
 
 /// A store, for what wants runs of it while it is observed.
-protocol Rerunnable: AnyObject, Sendable {
+@usableFromInline protocol Rerunnable: AnyObject, Sendable {
   var presentState: any Sendable { get }
 
   /// Runs the request if it is stale.
@@ -74,10 +74,10 @@ protocol Rerunnable: AnyObject, Sendable {
 }
 
 /// Gives a store to a controller; gives `nil` to a store with a state of another type.
-typealias ControllerAttachment = @Sendable (any Rerunnable) -> AttachedController?
+@usableFromInline typealias ControllerAttachment = @Sendable (any Rerunnable) -> AttachedController?
 
 /// A controller that a store has been given to, until the store lets go of this.
-final class AttachedController: Sendable {
+@usableFromInline final class AttachedController: Sendable {
   /// Tells the controller whether somebody observes the store.
   let tell: @Sendable (_ isObserved: Bool) -> Void
   private let subscription: OperationSubscription
@@ -94,7 +94,7 @@ final class AttachedController: Sendable {
 }
 
 /// Something that runs one after the other have in common.
-struct SerialScope: Sendable, Hashable {
+@usableFromInline struct SerialScope: Sendable, Hashable {
   private let element: OperationPath.Element
 
   init(_ scope: any Hashable & Sendable) {
@@ -103,7 +103,7 @@ struct SerialScope: Sendable, Hashable {
 }
 
 /// Which runs of one store are one.
-enum Deduplication: Sendable {
+@usableFromInline enum Deduplication: Sendable {
   case never
   /// Runs in contexts that say the same to the request.
   case equivalentContexts

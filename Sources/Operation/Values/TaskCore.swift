@@ -1,7 +1,7 @@
-import Synchronization
+public import Synchronization
 
 /// Whoever runs tasks: a store.
-protocol TaskDriver<Value, Failure>: AnyObject, Sendable {
+@usableFromInline protocol TaskDriver<Value, Failure>: AnyObject, Sendable {
   associatedtype Value: Sendable
   associatedtype Failure: Error
 
@@ -18,33 +18,33 @@ protocol TaskDriver<Value, Failure>: AnyObject, Sendable {
 /// The lock guards the machine; continuations are resumed and Swift tasks are cancelled without
 /// it. The driver is held until the task has ended, so that a task that lies in a history does not
 /// keep its store alive.
-final class TaskCore<Value: Sendable, Failure: Error>: TaskHandle {
-  private typealias Output = Result<Value, Failure>
-  private typealias Continuation = UnsafeContinuation<Result<Value, Failure>?, Never>
+@usableFromInline final class TaskCore<Value: Sendable, Failure: Error>: TaskHandle {
+  @usableFromInline typealias Output = Result<Value, Failure>
+  @usableFromInline typealias Continuation = UnsafeContinuation<Result<Value, Failure>?, Never>
 
-  let id = OperationTaskID.next()
-  let node: TaskNode
-  private let machine = Mutex(TaskMachine<Output, Continuation>())
-  private let driver: Mutex<(any TaskDriver<Value, Failure>)?>
+  @usableFromInline let id = OperationTaskID.next()
+  @usableFromInline let node: TaskNode
+  @usableFromInline let machine = Mutex(TaskMachine<Output, Continuation>())
+  @usableFromInline let driver: Mutex<(any TaskDriver<Value, Failure>)?>
 
-  init(driver: any TaskDriver<Value, Failure>) {
+  @inlinable init(driver: any TaskDriver<Value, Failure>) {
     self.driver = Mutex(driver)
     node = TaskNode(id: id)
   }
 
-  var progress: TaskProgress { machine.withLock { $0.progress } }
-  var isEnded: Bool { machine.withLock { $0.isEnded } }
-  var finishedResult: Result<Value, Failure>? { machine.withLock { $0.output } }
+  @inlinable var progress: TaskProgress { machine.withLock { $0.progress } }
+  @inlinable var isEnded: Bool { machine.withLock { $0.isEnded } }
+  @inlinable var finishedResult: Result<Value, Failure>? { machine.withLock { $0.output } }
 
   /// Somebody starts the task; tells whether it is the first.
-  func start() -> Bool { machine.withLock { $0.start() } }
+  @inlinable func start() -> Bool { machine.withLock { $0.start() } }
 
-  func attach(_ task: Task<Void, Never>) {
+  @inlinable func attach(_ task: Task<Void, Never>) {
     if machine.withLock({ $0.attach(task) }) { task.cancel() }
   }
 
   /// The store has cancelled the run: whoever can be told that, goes.
-  func cancelRun() {
+  @inlinable func cancelRun() {
     let output = cancellationFailure(as: Failure.self).map(Output.failure)
     let actions = machine.withLock { $0.cancel(with: output) }
     actions.cancelled?.cancel()
@@ -53,40 +53,47 @@ final class TaskCore<Value: Sendable, Failure: Error>: TaskHandle {
   }
 
   /// The run has ended.
-  func end(with output: Result<Value, Failure>) {
+  @inlinable func end(with output: Result<Value, Failure>) {
     let waiters = machine.withLock { $0.end(with: output) }
     release()
     for waiter in waiters { waiter.resume(returning: output) }
   }
 
-  private func release() {
+  @inlinable func release() {
     node.remove()
     let old = driver.withLock { $0.take() }
     withExtendedLifetime(old) {}
   }
 
-  func cancel() {
+  @inlinable func cancel() {
     driver.withLock { $0 }?.cancel(id)
   }
 
-  nonisolated(nonsending) func result(
+  @inlinable nonisolated(nonsending) func result(
     startingWith configuration: OperationTaskConfiguration
   ) async -> Result<Value, Failure> {
     driver.withLock { $0 }?.enter(self, configuration: configuration)
     return await result()
   }
 
-  /// Waits for the result; the caller holds a lease already.
-  nonisolated(nonsending) func result() async -> Result<Value, Failure> {
+  /// Waits for the result; the caller holds a lease already. `start` is called when he waits.
+  @inlinable nonisolated(nonsending) func result(
+    orStart start: () -> Void = {}
+  ) async -> Result<Value, Failure> {
     if let cancellation = cancellationFailure(as: Failure.self) {
-      return await wait(isCancellable: true, onCancel: leave) ?? .failure(cancellation)
+      return await wait(isCancellable: true, orStart: start, onCancel: leave)
+        ?? .failure(cancellation)
     }
+    var start = start
     while true {
-      if let output = await wait(isCancellable: false, onCancel: leave) { return output }
+      if let output = await wait(isCancellable: false, orStart: start, onCancel: leave) {
+        return output
+      }
+      start = {}
     }
   }
 
-  nonisolated(nonsending) func end(
+  @inlinable nonisolated(nonsending) func end(
     startingWith configuration: OperationTaskConfiguration
   ) async {
     let progress = progress
@@ -99,12 +106,12 @@ final class TaskCore<Value: Sendable, Failure: Error>: TaskHandle {
   }
 
   @Sendable
-  private func leave() {
+  @inlinable func leave() {
     driver.withLock { $0 }?.leave(id)
   }
 
-  nonisolated(nonsending) private func wait(
-    isCancellable: Bool, onCancel: @Sendable () -> Void
+  @inlinable nonisolated(nonsending) func wait(
+    isCancellable: Bool, orStart start: () -> Void = {}, onCancel: @Sendable () -> Void
   ) async -> Result<Value, Failure>? {
     let wait = OperationTaskID.next()
     return await withTaskCancellationHandler {
@@ -113,6 +120,7 @@ final class TaskCore<Value: Sendable, Failure: Error>: TaskHandle {
         case .suspend: break
         case .resume(let output): continuation.resume(returning: output)
         }
+        start()
       }
     } onCancel: {
       onCancel()
@@ -123,6 +131,6 @@ final class TaskCore<Value: Sendable, Failure: Error>: TaskHandle {
 }
 
 /// `CancellationError` as a failure of the given type, where that type can be one.
-func cancellationFailure<Failure: Error>(as type: Failure.Type) -> Failure? {
+@inlinable func cancellationFailure<Failure: Error>(as type: Failure.Type) -> Failure? {
   CancellationError() as? Failure
 }

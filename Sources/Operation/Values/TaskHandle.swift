@@ -1,5 +1,5 @@
 /// What an ``OperationTask`` is a handle on.
-protocol TaskHandle<Value, Failure>: Sendable {
+@usableFromInline protocol TaskHandle<Value, Failure>: Sendable {
   associatedtype Value: Sendable
   associatedtype Failure: Error
 
@@ -20,9 +20,9 @@ protocol TaskHandle<Value, Failure>: Sendable {
 }
 
 /// How far a task has come.
-struct TaskProgress: Sendable {
-  var hasStarted = false
-  var isCancelled = false
+@usableFromInline struct TaskProgress: Sendable {
+  @usableFromInline var hasStarted = false
+  @usableFromInline var isCancelled = false
 }
 
 /// A task with its value changed.

@@ -7,35 +7,40 @@
 ///
 /// A task whose failure cannot say "cancelled" stays in its phase when it is cancelled, and ends
 /// with what its request ends with.
-struct TaskMachine<Output: Sendable, Waiter: Sendable>: Sendable {
-  enum Phase: Sendable {
+@usableFromInline struct TaskMachine<Output: Sendable, Waiter: Sendable>: Sendable {
+  @usableFromInline enum Phase: Sendable {
     case scheduled
     case running(Task<Void, Never>?)
     case ended(Output)
   }
 
-  enum Wait: Sendable {
+  @usableFromInline enum Wait: Sendable {
     case suspend
     case resume(with: Output?)
   }
 
   /// Who goes on, and the Swift task that is cancelled.
-  struct Actions: Sendable {
-    var resumed: [Waiter] = []
-    var cancelled: Task<Void, Never>?
+  @usableFromInline struct Actions: Sendable {
+    @usableFromInline var resumed: [Waiter] = []
+    @usableFromInline var cancelled: Task<Void, Never>?
+
+    @inlinable init(resumed: [Waiter] = [], cancelled: Task<Void, Never>? = nil) {
+      self.resumed = resumed
+      self.cancelled = cancelled
+    }
   }
 
-  private(set) var phase = Phase.scheduled
-  private(set) var progress = TaskProgress()
-  private var waiters: [OperationTaskID: Waiter] = [:]
-  private var tombstones: Set<OperationTaskID> = []
+  @usableFromInline var phase = Phase.scheduled
+  @usableFromInline var progress = TaskProgress()
+  @usableFromInline var waiters: [OperationTaskID: Waiter] = [:]
+  @usableFromInline var tombstones: Set<OperationTaskID> = []
 
-  var isEnded: Bool { if case .ended = phase { true } else { false } }
-  var output: Output? { if case .ended(let output) = phase { output } else { nil } }
+  @inlinable var isEnded: Bool { if case .ended = phase { true } else { false } }
+  @inlinable var output: Output? { if case .ended(let output) = phase { output } else { nil } }
   var waiterCount: Int { waiters.count }
 
   /// Somebody starts the task; tells whether it is the first.
-  mutating func start() -> Bool {
+  @inlinable mutating func start() -> Bool {
     guard case .scheduled = phase else { return false }
     phase = .running(nil)
     progress.hasStarted = true
@@ -43,7 +48,7 @@ struct TaskMachine<Output: Sendable, Waiter: Sendable>: Sendable {
   }
 
   /// The Swift task was made; tells whether it is to be cancelled at once.
-  mutating func attach(_ task: Task<Void, Never>) -> Bool {
+  @inlinable mutating func attach(_ task: Task<Void, Never>) -> Bool {
     guard case .running = phase else { return progress.isCancelled }
     phase = .running(task)
     return progress.isCancelled
@@ -51,7 +56,7 @@ struct TaskMachine<Output: Sendable, Waiter: Sendable>: Sendable {
 
   /// The task was cancelled; `output` is what its waiters get now, or nil if they have to wait for
   /// the end.
-  mutating func cancel(with output: Output?) -> Actions {
+  @inlinable mutating func cancel(with output: Output?) -> Actions {
     guard !isEnded else { return Actions() }
     progress.isCancelled = true
     var actions = Actions()
@@ -62,7 +67,7 @@ struct TaskMachine<Output: Sendable, Waiter: Sendable>: Sendable {
 
   /// The task ended; returns those who waited, in the order in which they came: a group forgets a
   /// child in constant time if its children end in the order in which it has them.
-  mutating func end(with output: Output) -> [Waiter] {
+  @inlinable mutating func end(with output: Output) -> [Waiter] {
     guard !isEnded else { return [] }
     phase = .ended(output)
     defer {
@@ -73,7 +78,7 @@ struct TaskMachine<Output: Sendable, Waiter: Sendable>: Sendable {
   }
 
   /// Somebody waits for the end.
-  mutating func wait(_ id: OperationTaskID, waiter: Waiter) -> Wait {
+  @inlinable mutating func wait(_ id: OperationTaskID, waiter: Waiter) -> Wait {
     if case .ended(let output) = phase { return .resume(with: output) }
     if tombstones.remove(id) != nil { return .resume(with: nil) }
     waiters[id] = waiter
@@ -81,7 +86,7 @@ struct TaskMachine<Output: Sendable, Waiter: Sendable>: Sendable {
   }
 
   /// Somebody does not want to wait any more; returns him if he waits.
-  mutating func cancelWait(_ id: OperationTaskID) -> Waiter? {
+  @inlinable mutating func cancelWait(_ id: OperationTaskID) -> Waiter? {
     if let waiter = waiters.removeValue(forKey: id) { return waiter }
     if !isEnded { tombstones.insert(id) }
     return nil

@@ -2,26 +2,26 @@ import ReactiveStreams
 import Synchronization
 
 /// What a task waits for: another one, and how to wait for it.
-struct TaskDependency: Sendable {
+@usableFromInline struct TaskDependency: Sendable {
   let node: TaskNode
-  let wait: nonisolated(nonsending) @Sendable () async -> Void
+  @usableFromInline let wait: nonisolated(nonsending) @Sendable () async -> Void
 }
 
 /// Several tasks to wait for.
-typealias TaskDependencies = [OperationTaskID: TaskDependency]
+@usableFromInline typealias TaskDependencies = [OperationTaskID: TaskDependency]
 
 /// The place of one task in the schedule of all tasks of the process.
 ///
 /// One lock guards the edges of all nodes, because two edges that are made at the same time on two
 /// threads may form a cycle together. It is taken only by tasks that wait for others.
-final class TaskNode: Sendable {
+@usableFromInline final class TaskNode: Sendable {
   private static let graph = Mutex(TaskGraph())
 
   let id: OperationTaskID
   private let isRunning = Atomic(false)
   private let isScheduled = Atomic(false)
 
-  init(id: OperationTaskID) {
+  @usableFromInline init(id: OperationTaskID) {
     self.id = id
   }
 
@@ -30,13 +30,13 @@ final class TaskNode: Sendable {
   }
 
   /// Whether the request of the task is being run.
-  var isUnderWay: Bool {
+  @usableFromInline var isUnderWay: Bool {
     get { isRunning.load(ordering: .sequentiallyConsistent) }
     set { isRunning.store(newValue, ordering: .sequentiallyConsistent) }
   }
 
   /// Adds an edge, unless it would close a cycle, which is reported.
-  func wait(for dependency: TaskDependency) {
+  @usableFromInline func wait(for dependency: TaskDependency) {
     guard Self.graph.withLock({ $0.add(dependency, to: id) }) else {
       return TaskGraph.cycleIssue(id, after: dependency.node.id).report()
     }
@@ -45,13 +45,13 @@ final class TaskNode: Sendable {
   }
 
   /// Takes the tasks to wait for; the edges stay until the task has ended.
-  func dependencies() -> [TaskDependency] {
+  @usableFromInline func dependencies() -> [TaskDependency] {
     guard isScheduled.load(ordering: .acquiring) else { return [] }
     return Self.graph.withLock { $0.dependencies(of: id) }
   }
 
   /// The task has ended: nobody waits for anything through it.
-  func remove() {
+  @usableFromInline func remove() {
     guard isScheduled.exchange(false, ordering: .acquiringAndReleasing) else { return }
     let removed = Self.graph.withLock { $0.remove(id) }
     withExtendedLifetime(removed) {}

@@ -9,11 +9,11 @@ public enum NetworkMode: String, Sendable, Hashable, Codable {
 }
 
 /// Who is told by a run that is under way.
-final class RunHooks: Sendable {
+@usableFromInline final class RunHooks: Sendable {
   let setPaused: @Sendable (Bool) -> Void
-  let attemptBegan: @Sendable (Int) -> Void
+  @usableFromInline let attemptBegan: @Sendable (Int) -> Void
 
-  init(
+  @usableFromInline init(
     setPaused: @escaping @Sendable (Bool) -> Void,
     attemptBegan: @escaping @Sendable (Int) -> Void
   ) {
@@ -25,7 +25,7 @@ final class RunHooks: Sendable {
 extension OperationContext {
   /// Waits for a connection before an attempt, if the request wants that; tells whether the run may
   /// go on, which it may not when it was cancelled.
-  nonisolated(nonsending) func mayAttempt(isRetry: Bool) async -> Bool {
+  @usableFromInline nonisolated(nonsending) func mayAttempt(isRetry: Bool) async -> Bool {
     switch settings.values.networkMode {
     case .always: return true
     case .offlineFirst where !isRetry: return true
