@@ -6,31 +6,35 @@ public struct EventStream<Element: Sendable>: AsyncSequence, Sendable {
   /// A stream never fails.
   public typealias Failure = Never
 
-  package let source: StreamSource<Element>
+  @usableFromInline package let source: StreamSource<Element>
   /// What the stream does with elements that come faster than its reader takes them.
   public let buffering: StreamBuffering
 
-  package init(_ source: StreamSource<Element>, buffering: StreamBuffering) {
+  @inlinable package init(_ source: StreamSource<Element>, buffering: StreamBuffering) {
     self.source = source
     self.buffering = buffering.checked
   }
 
   /// Subscribes, and gives the reader's end.
-  public func makeAsyncIterator() -> Iterator {
+  @inlinable public func makeAsyncIterator() -> Iterator {
     Iterator(reader: StreamReader(source, policy: buffering))
   }
 
   /// The reader's end of an event stream.
   public struct Iterator: AsyncIteratorProtocol {
-    let reader: StreamReader<Element>
+    @usableFromInline let reader: StreamReader<Element>
+
+    @inlinable init(reader: StreamReader<Element>) {
+      self.reader = reader
+    }
 
     /// Waits for the next element; `nil` when the stream has ended or the task is cancelled.
-    public mutating func next(isolation actor: isolated (any Actor)?) async -> Element? {
+    @inlinable public mutating func next(isolation actor: isolated (any Actor)?) async -> Element? {
       await reader.next()
     }
 
     /// Waits for the next element; `nil` when the stream has ended or the task is cancelled.
-    nonisolated(nonsending) public mutating func next() async -> Element? {
+    @inlinable nonisolated(nonsending) public mutating func next() async -> Element? {
       await reader.next()
     }
   }

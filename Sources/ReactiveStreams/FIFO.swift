@@ -3,9 +3,9 @@
   @usableFromInline var storage: [Element?] = []
   @usableFromInline var head = 0
 
-  package init() {}
+  @inlinable package init() {}
 
-  package var count: Int { storage.count - head }
+  @inlinable package var count: Int { storage.count - head }
   @inlinable package var isEmpty: Bool { head == storage.count }
 
   @inlinable package mutating func append(_ element: Element) {
@@ -26,7 +26,7 @@
     return element
   }
 
-  package mutating func removeAll() {
+  @inlinable package mutating func removeAll() {
     self = FIFO()
   }
 }

@@ -8,7 +8,7 @@ public enum StreamBuffering: Sendable, Hashable {
   case newest(Int)
 
   /// The policy with a limit of at least one; a smaller one is reported.
-  var checked: StreamBuffering {
+  @inlinable var checked: StreamBuffering {
     switch self {
     case .all: return self
     case .oldest(let limit): return limit > 0 ? self : .oldest(Self.corrected(limit))
@@ -16,7 +16,7 @@ public enum StreamBuffering: Sendable, Hashable {
     }
   }
 
-  private static func corrected(_ limit: Int) -> Int {
+  @inlinable static func corrected(_ limit: Int) -> Int {
     OperationIssue(
       kind: .invalidValue,
       message: "A stream cannot buffer \(limit) elements; it buffers one."

@@ -7,39 +7,39 @@
 ///
 /// A cancelled read is a finish that keeps nothing; that state is also the tombstone for a
 /// cancellation that comes before the reader waits.
-struct StreamMachine<Element: Sendable, Waiter: Sendable>: Sendable {
-  private enum State: Sendable {
+@usableFromInline struct StreamMachine<Element: Sendable, Waiter: Sendable>: Sendable {
+  @usableFromInline enum State: Sendable {
     case open
     case waiting(Waiter)
     case finished
   }
 
-  enum Offer: Sendable {
+  @usableFromInline enum Offer: Sendable {
     /// The element is kept; what gave way to it is released without the lock.
     case kept(insteadOf: Element?)
     case dropped
     case resume(Waiter)
   }
 
-  enum Take: Sendable {
+  @usableFromInline enum Take: Sendable {
     case element(Element)
     case end
     /// Nothing is there. A read that waited already gives way to this one, and ends.
     case wait(insteadOf: Waiter?)
   }
 
-  private let policy: StreamBuffering
-  private var state = State.open
-  private var buffer = FIFO<Element>()
+  @usableFromInline let policy: StreamBuffering
+  @usableFromInline var state = State.open
+  @usableFromInline var buffer = FIFO<Element>()
 
-  init(policy: StreamBuffering) {
+  @inlinable init(policy: StreamBuffering) {
     self.policy = policy
   }
 
   var pendingCount: Int { buffer.count }
 
   /// An element came. With `.resume` it belongs to the waiter.
-  mutating func offer(_ element: Element) -> Offer {
+  @inlinable mutating func offer(_ element: Element) -> Offer {
     switch state {
     case .finished:
       return .dropped
@@ -51,7 +51,7 @@ struct StreamMachine<Element: Sendable, Waiter: Sendable>: Sendable {
     }
   }
 
-  private mutating func keep(_ element: Element) -> Offer {
+  @inlinable mutating func keep(_ element: Element) -> Offer {
     var oldest: Element?
     switch policy {
     case .oldest(let limit) where buffer.count >= limit: return .dropped
@@ -63,7 +63,7 @@ struct StreamMachine<Element: Sendable, Waiter: Sendable>: Sendable {
   }
 
   /// The reader asks, and waits if it is told to: `waiter` is nil for a mere look.
-  mutating func take(orWait waiter: Waiter?) -> Take {
+  @inlinable mutating func take(orWait waiter: Waiter?) -> Take {
     if let element = buffer.popFirst() { return .element(element) }
     switch state {
     case .finished: return .end
@@ -78,14 +78,14 @@ struct StreamMachine<Element: Sendable, Waiter: Sendable>: Sendable {
   }
 
   /// Nothing more will come. Returns the waiter, whose read ends.
-  mutating func finish() -> Waiter? {
+  @inlinable mutating func finish() -> Waiter? {
     defer { state = .finished }
     guard case .waiting(let waiter) = state else { return nil }
     return waiter
   }
 
   /// The reader does not want any more. Returns the waiter, whose read ends, and what was kept.
-  mutating func cancel() -> (waiter: Waiter?, dropped: FIFO<Element>) {
+  @inlinable mutating func cancel() -> (waiter: Waiter?, dropped: FIFO<Element>) {
     defer { buffer.removeAll() }
     return (finish(), buffer)
   }

@@ -1,20 +1,20 @@
-import Synchronization
+public import Synchronization
 
 /// The reading end of one iterator: a subscriber that keeps what the policy says.
 ///
 /// The lock guards the machine; continuations are resumed without it. The subscription is made
 /// once, in the initialiser, and ends with the reader.
-final class StreamReader<Element: Sendable>: Sendable {
-  private let inbox: StreamInbox<Element>
-  private let subscription: OperationSubscription
+@usableFromInline final class StreamReader<Element: Sendable>: Sendable {
+  @usableFromInline let inbox: StreamInbox<Element>
+  @usableFromInline let subscription: OperationSubscription
 
-  init(_ source: StreamSource<Element>, policy: StreamBuffering) {
+  @inlinable init(_ source: StreamSource<Element>, policy: StreamBuffering) {
     let inbox = StreamInbox<Element>(policy: policy)
     self.inbox = inbox
     subscription = source.subscribe { inbox.receive($0) }
   }
 
-  nonisolated(nonsending) func next() async -> Element? {
+  @inlinable nonisolated(nonsending) func next() async -> Element? {
     await inbox.next { [subscription] in subscription.cancel() }
   }
 
@@ -25,16 +25,16 @@ final class StreamReader<Element: Sendable>: Sendable {
 
 /// What a reader and its upstream share; apart from the reader, so that the upstream does not keep
 /// the reader alive.
-private final class StreamInbox<Element: Sendable>: Sendable {
-  private typealias Continuation = UnsafeContinuation<Element?, Never>
+@usableFromInline final class StreamInbox<Element: Sendable>: Sendable {
+  @usableFromInline typealias Continuation = UnsafeContinuation<Element?, Never>
 
-  private let machine: Mutex<StreamMachine<Element, Continuation>>
+  @usableFromInline let machine: Mutex<StreamMachine<Element, Continuation>>
 
-  init(policy: StreamBuffering) {
+  @inlinable init(policy: StreamBuffering) {
     machine = Mutex(StreamMachine(policy: policy))
   }
 
-  func receive(_ signal: StreamSignal<Element>) {
+  @inlinable func receive(_ signal: StreamSignal<Element>) {
     switch signal {
     case .element(let element):
       if case .resume(let waiter) = machine.withLock({ $0.offer(element) }) {
@@ -45,7 +45,7 @@ private final class StreamInbox<Element: Sendable>: Sendable {
     }
   }
 
-  nonisolated(nonsending) func next(onCancel: @Sendable () -> Void) async -> Element? {
+  @inlinable nonisolated(nonsending) func next(onCancel: @Sendable () -> Void) async -> Element? {
     if !Task.isCancelled, case .element(let element) = machine.withLock({ $0.take(orWait: nil) }) {
       return element
     }

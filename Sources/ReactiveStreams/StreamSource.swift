@@ -1,9 +1,9 @@
 /// What a stream tells its subscribers.
-package enum StreamSignal<Element: Sendable>: Sendable {
+@usableFromInline package enum StreamSignal<Element: Sendable>: Sendable {
   case element(Element)
   case finished
 
-  func map<Output: Sendable>(_ transform: (Element) -> Output) -> StreamSignal<Output> {
+  @inlinable func map<Output: Sendable>(_ transform: (Element) -> Output) -> StreamSignal<Output> {
     switch self {
     case .element(let element): .element(transform(element))
     case .finished: .finished
@@ -16,12 +16,14 @@ package enum StreamSignal<Element: Sendable>: Sendable {
 /// A source calls its handler with one signal after the other, never with two at once, and each
 /// subscription of it stands for itself. Operators are functions between sources; no task runs
 /// for them.
-package struct StreamSource<Element: Sendable>: Sendable {
-  package typealias Handler = @Sendable (StreamSignal<Element>) -> Void
+@usableFromInline package struct StreamSource<Element: Sendable>: Sendable {
+  @usableFromInline package typealias Handler = @Sendable (StreamSignal<Element>) -> Void
 
-  package let subscribe: @Sendable (@escaping Handler) -> OperationSubscription
+  @usableFromInline package let subscribe: @Sendable (@escaping Handler) -> OperationSubscription
 
-  package init(subscribe: @escaping @Sendable (@escaping Handler) -> OperationSubscription) {
+  @inlinable package init(
+    subscribe: @escaping @Sendable (@escaping Handler) -> OperationSubscription
+  ) {
     self.subscribe = subscribe
   }
 
@@ -38,7 +40,7 @@ package struct StreamSource<Element: Sendable>: Sendable {
 }
 
 extension StreamSource {
-  package func map<Output: Sendable>(
+  @inlinable package func map<Output: Sendable>(
     _ transform: @escaping @Sendable (Element) -> Output
   ) -> StreamSource<Output> {
     StreamSource<Output> { handler in
@@ -59,7 +61,7 @@ extension StreamSource {
     }
   }
 
-  package func removeDuplicates(
+  @inlinable package func removeDuplicates(
     by areEqual: @escaping @Sendable (Element, Element) -> Bool
   ) -> StreamSource {
     StreamSource { handler in

@@ -1,7 +1,7 @@
-import Operation
+public import Operation
 
 /// What is behind a wrapper: a store, or nothing yet.
-enum Binding<State: OperationState>: Sendable {
+@usableFromInline enum Binding<State: OperationState>: Sendable {
   case store(OperationStore<State>)
   /// Nothing; the state is what is shown meanwhile.
   case none(State)
@@ -17,7 +17,7 @@ enum Binding<State: OperationState>: Sendable {
     }
   }
 
-  var currentValue: State.StateValue {
+  @inlinable var currentValue: State.StateValue {
     switch self {
     case .store(let store): store.currentValue
     case .none(let state): state.currentValue
@@ -28,9 +28,9 @@ enum Binding<State: OperationState>: Sendable {
 /// The machine of a wrapper: what is behind it, and the state that its readers were told last.
 ///
 /// Every binding begins an epoch; events of a store that belong to an earlier one are dropped.
-struct BindingMachine<State: OperationState>: DeliveryMachine {
-  var deliveries = DeliveryQueue<StreamSignal<Binding<State>>>()
-  private(set) var binding: Binding<State>
+@usableFromInline struct BindingMachine<State: OperationState>: DeliveryMachine {
+  @usableFromInline var deliveries = DeliveryQueue<StreamSignal<Binding<State>>>()
+  @usableFromInline var binding: Binding<State>
   private(set) var epoch = 0
   private var subscription: OperationSubscription?
   private var lastState: State
@@ -103,9 +103,9 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
 }
 
 /// The way from one state to the next.
-struct StateStep<State: OperationState>: Sendable {
-  let old: State
-  let new: State
+@usableFromInline struct StateStep<State: OperationState>: Sendable {
+  @usableFromInline let old: State
+  @usableFromInline let new: State
   /// Counts and dates can be compared only within one store.
-  let isSameStore: Bool
+  @usableFromInline let isSameStore: Bool
 }

@@ -1,9 +1,9 @@
-import Operation
+public import Operation
 
 /// How a wrapper looks at the state of its store.
-struct Projection<State: OperationState>: Sendable {
+@usableFromInline struct Projection<State: OperationState>: Sendable {
   let state: @Sendable (State.StoredState) -> State
-  let value: @Sendable (State.StoredState.StateValue) -> State.StateValue
+  @usableFromInline let value: @Sendable (State.StoredState.StateValue) -> State.StateValue
   let stateValue: @Sendable (State.StateValue) -> State.StoredState.StateValue
 }
 

@@ -1,44 +1,68 @@
-import Operation
-import Synchronization
+public import Operation
+public import Synchronization
 
 /// Knows what was read through a wrapper, and tells which of it a change touches.
 ///
-/// The lock guards the table; comparisons run without it.
-final class ReadTracker<State: OperationState>: Sendable {
-  struct Read: Sendable {
+/// What is read most has a place of its own, which is filled once and read without a lock; the lock
+/// guards the table of the others. Comparisons run without it.
+@usableFromInline final class ReadTracker<State: OperationState>: Sendable {
+  @usableFromInline final class Read: Sendable {
     /// Where the registrar keeps the readers; made once, because that costs more than to find it.
-    let keyPath: any KeyPath<SharedQueryCore<State>, Bool> & Sendable
-    let hasChanged: @Sendable (StateStep<State>) -> Bool
-  }
+    @usableFromInline let keyPath: any KeyPath<SharedQueryCore<State>, Bool> & Sendable
+    @usableFromInline let hasChanged: @Sendable (StateStep<State>) -> Bool
 
-  private let reads = Mutex<[MemberKey: Read]>([:])
-
-  /// What is known of the reads of a member; made by the first of them.
-  func read(_ key: MemberKey, orNote make: () -> Read) -> Read {
-    if let read = read(of: key) { return read }
-    let read = make()
-    return reads.withLock { reads in
-      if let present = reads[key] { return present }
-      reads[key] = read
-      return read
+    @inlinable init(
+      keyPath: any KeyPath<SharedQueryCore<State>, Bool> & Sendable,
+      hasChanged: @escaping @Sendable (StateStep<State>) -> Bool
+    ) {
+      self.keyPath = keyPath
+      self.hasChanged = hasChanged
     }
   }
 
-  func read(of key: MemberKey) -> Read? { reads.withLock { $0[key] } }
+  @usableFromInline let value = AtomicLazyReference<Read>()
+  @usableFromInline let binding = AtomicLazyReference<Read>()
+  @usableFromInline let members = Mutex<[MemberKey: Read]>([:])
+
+  /// What is known of the reads of a member; made by the first of them.
+  @inlinable func read(_ key: MemberKey, orNote make: () -> Read) -> Read {
+    if let read = read(of: key) { return read }
+    let read = make()
+    switch key {
+    case .value: return value.storeIfNil(read)
+    case .binding: return binding.storeIfNil(read)
+    case .state, .error, .member:
+      return members.withLock { members in
+        if let present = members[key] { return present }
+        members[key] = read
+        return read
+      }
+    }
+  }
+
+  @inlinable func read(of key: MemberKey) -> Read? {
+    switch key {
+    case .value: value.load()
+    case .binding: binding.load()
+    case .state, .error, .member: members.withLock { $0[key] }
+    }
+  }
 
   /// The readers of what differs in one of the steps.
   func affected(by steps: [StateStep<State>]) -> [Read] {
     steps.isEmpty ? [] : all.filter { steps.contains(where: $0.hasChanged) }
   }
 
-  var all: [Read] { reads.withLock { Array($0.values) } }
+  var all: [Read] {
+    [value.load(), binding.load()].compactMap(\.self) + members.withLock { Array($0.values) }
+  }
 }
 
 /// What can be read through a wrapper.
 ///
 /// What is read most has a case of its own, because a key path of a generic type is made anew each
 /// time that it is named.
-enum MemberKey: Sendable, Hashable {
+@usableFromInline enum MemberKey: Sendable, Hashable {
   /// What is behind the wrapper.
   case binding
   case state
@@ -48,18 +72,18 @@ enum MemberKey: Sendable, Hashable {
 }
 
 /// A member of a state, as a key.
-struct HashableKeyPath: Sendable, Hashable {
-  private let keyPath: any AnyKeyPath & Sendable
+@usableFromInline struct HashableKeyPath: Sendable, Hashable {
+  @usableFromInline let keyPath: any AnyKeyPath & Sendable
 
   init(_ keyPath: any AnyKeyPath & Sendable) {
     self.keyPath = keyPath
   }
 
-  static func == (lhs: HashableKeyPath, rhs: HashableKeyPath) -> Bool {
+  @inlinable static func == (lhs: HashableKeyPath, rhs: HashableKeyPath) -> Bool {
     lhs.keyPath as AnyKeyPath == rhs.keyPath as AnyKeyPath
   }
 
-  func hash(into hasher: inout Hasher) {
+  @inlinable func hash(into hasher: inout Hasher) {
     hasher.combine(keyPath as AnyKeyPath)
   }
 }

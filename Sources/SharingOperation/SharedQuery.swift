@@ -26,10 +26,10 @@ public import Operation
 @propertyWrapper
 @dynamicMemberLookup
 public struct SharedQuery<State: OperationState>: Sendable {
-  private let anchor: SharedQueryAnchor<State.StoredState>
+  @usableFromInline let anchor: SharedQueryAnchor<State.StoredState>
   /// `nil` in a projected value.
   private let place: SharedQueryPlace<State.StoredState>?
-  let projection: Projection<State>
+  @usableFromInline let projection: Projection<State>
 
   // In the body of the type, because only there it serves `@SharedQuery<State> var x`.
   /// Creates a wrapper with nothing behind it yet: its value is the empty one, and to run it throws
@@ -50,10 +50,10 @@ public struct SharedQuery<State: OperationState>: Sendable {
     projection = wrapper.projection
   }
 
-  var core: SharedQueryCore<State.StoredState> { anchor.core }
+  @inlinable var core: SharedQueryCore<State.StoredState> { anchor.core }
 
   /// The value that the state shows.
-  public var wrappedValue: State.StateValue {
+  @inlinable public var wrappedValue: State.StateValue {
     core.access(.value) { [projection] in
       let areEqual = Equality<State.StateValue>.comparison
       return { step in
@@ -104,7 +104,7 @@ public struct SharedQuery<State: OperationState>: Sendable {
   }
 
   /// The value that the state shows, as the property itself gives it.
-  public var currentValue: State.StateValue { wrappedValue }
+  @inlinable public var currentValue: State.StateValue { wrappedValue }
 
   /// What went wrong last; `nil` once a value has come.
   public var error: State.Failure? {
@@ -115,7 +115,7 @@ public struct SharedQuery<State: OperationState>: Sendable {
 
 /// What can be told of values and failures that cannot be compared.
 extension StateStep {
-  fileprivate var hasNewValue: Bool {
+  @inlinable var hasNewValue: Bool {
     !isSameStore || old.valueUpdateCount != new.valueUpdateCount
       || old.valueLastUpdatedAt != new.valueLastUpdatedAt
   }

@@ -1,16 +1,16 @@
-import Observation
-import Operation
-import Synchronization
+public import Observation
+public import Operation
+public import Synchronization
 
 /// What the copies of one wrapper share: what is behind it, and who has read what.
 ///
 /// The lock guards the machine. Stores, subscriptions and the registrar are called without it:
 /// commits come first, and the registrar is told after them.
-final class SharedQueryCore<State: OperationState>: Sendable, Observable {
+@usableFromInline final class SharedQueryCore<State: OperationState>: Sendable, Observable {
   let client: OperationClient
-  private let machine: Mutex<BindingMachine<State>>
-  private let tracker = ReadTracker<State>()
-  private let registrar = ObservationRegistrar()
+  @usableFromInline let machine: Mutex<BindingMachine<State>>
+  @usableFromInline let tracker = ReadTracker<State>()
+  @usableFromInline let registrar = ObservationRegistrar()
   private let upstream = Mutex<OperationSubscription?>(nil)
   private let empty: State?
 
@@ -21,7 +21,7 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
     if case .store(let store) = binding { follow(store, epoch: 0) }
   }
 
-  var binding: Binding<State> { machine.withLock { $0.binding } }
+  @inlinable var binding: Binding<State> { machine.withLock { $0.binding } }
 
   /// Puts a store, or nothing, behind the wrapper, and tells those who read what differs.
   func bind(to store: OperationStore<State>?) {
@@ -69,10 +69,10 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
 
 extension SharedQueryCore {
   /// Where the registrar keeps the readers of one member.
-  private subscript(member key: MemberKey) -> Bool { false }
+  @inlinable subscript(member key: MemberKey) -> Bool { false }
 
   /// Notes that a member is read; what `hasChanged` gives tells whether a step changes it.
-  func access(
+  @inlinable func access(
     _ key: MemberKey, hasChanged: () -> @Sendable (StateStep<State>) -> Bool
   ) {
     let read = tracker.read(key) {
@@ -136,8 +136,8 @@ final class SharedQueryPlace<State: OperationState>: Sendable {
 }
 
 /// What all copies of a wrapper hold; with the last of them the wrapper is gone.
-final class SharedQueryAnchor<State: OperationState>: Sendable {
-  let core: SharedQueryCore<State>
+@usableFromInline final class SharedQueryAnchor<State: OperationState>: Sendable {
+  @usableFromInline let core: SharedQueryCore<State>
 
   init(_ core: SharedQueryCore<State>) {
     self.core = core

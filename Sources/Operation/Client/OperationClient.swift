@@ -68,22 +68,42 @@ public final class OperationClient: Sendable {
   /// A store that is there keeps its state and the modifiers of the request that it was made for.
   /// If it was made for another type of request, that is reported, and this request gets a store
   /// of its own on the same path.
-  public func store<Request: StatefulOperationRequest>(
+  @inlinable public func store<Request: StatefulOperationRequest>(
     for request: Request, initialState: @autoclosure () -> Request.State
   ) -> OperationStore<Request.State> {
-    let path = request.path
-    let type = StoreIndex.RequestType(of: request)
-    let asked = request.retention
-    let now = StoreUse.Moment(clock.now())
-    let present = index.withLock { index in
-      let present = index.store(at: path, for: type)
-      if let present { index.ask(for: present, retention: asked ?? retention, at: now) }
-      return present
-    }
-    if let store = present?.base as? OperationStore<Request.State> { return store }
+    let asked = Asked(by: request)
+    if let store = find(asked)?.base as? OperationStore<Request.State> { return store }
     let store = OperationStore(
       request, state: initialState(), context: context(for: Request.State.kind), isCounted: true)
-    return insert(store, for: request)
+    let kept = insert(OpaqueOperationStore(store), asked)?.base as? OperationStore<Request.State>
+    return kept ?? store
+  }
+
+  /// What a client has to know of a request to find its store, or to keep it.
+  @usableFromInline struct Asked: Sendable {
+    let path: OperationPath
+    let type: StoreIndex.RequestType
+    let request: any Any.Type
+    let retention: OperationRetention?
+
+    @usableFromInline init<Request: StatefulOperationRequest>(by request: Request) {
+      path = request.path
+      type = StoreIndex.RequestType(of: request)
+      self.request = request.requestType
+      retention = request.retention
+    }
+  }
+
+  /// The store that is there, which has been used now.
+  @usableFromInline func find(_ asked: Asked) -> OpaqueOperationStore? {
+    let now = StoreUse.Moment(clock.now())
+    return index.withLock { index in
+      let present = index.store(at: asked.path, for: asked.type)
+      if let present {
+        index.ask(for: present, retention: asked.retention ?? retention, at: now)
+      }
+      return present
+    }
   }
 
   /// The store on a path; on one with two types of request, that of the first.
@@ -100,7 +120,7 @@ public final class OperationClient: Sendable {
   }
 
   /// What the context of a store begins with.
-  func context(for kind: OperationKind) -> OperationContext {
+  @usableFromInline func context(for kind: OperationKind) -> OperationContext {
     contexts.withLock { $0[kind] } ?? OperationContext()
   }
 
@@ -130,44 +150,44 @@ public final class OperationClient: Sendable {
     }
   }
 
-  private func insert<Request: StatefulOperationRequest>(
-    _ store: OperationStore<Request.State>, for request: Request
-  ) -> OperationStore<Request.State> {
-    let retention = request.retention ?? retention
+  /// Puts a new store into the index; gives the one that stays if somebody else was faster.
+  @usableFromInline func insert(
+    _ store: OpaqueOperationStore, _ asked: Asked
+  ) -> OpaqueOperationStore? {
+    let retention = asked.retention ?? retention
     let now = clock.now()
     store.use.lastUse = StoreUse.Moment(now)
     store.use.isWatched = self.retention.limit != nil || retention.endsWithUse
     let entry = StoreIndex.Entry(
-      store: OpaqueOperationStore(store), type: StoreIndex.RequestType(of: request),
-      requestName: "\(request.requestType)", retention: retention,
+      store: store, type: asked.type, request: asked.request, retention: retention,
       deadline: retention.patience.map(now.advanced))
     defer { setTimer() }
     switch index.commit({ $0.insert(entry) }) {
     case .inserted(let left):
-      tell(.storeAdded, of: entry.store)
+      tell(.storeAdded, of: store)
       leave(left)
-      if store.path.isEmpty { reportEmptyPath(entry) }
+      if asked.path.isEmpty { reportEmptyPath(entry) }
     case .clashed(let first):
-      tell(.storeAdded, of: entry.store)
-      reportClash(at: store.path, first: first, second: entry.requestName)
+      tell(.storeAdded, of: store)
+      reportClash(at: asked.path, first: first, second: entry.request)
     case .present(let present):
-      return present.base as? OperationStore<Request.State> ?? store
+      return present
     }
     store.attachControllers()
-    return store
+    return nil
   }
 
   private func reportEmptyPath(_ entry: StoreIndex.Entry) {
     OperationIssue(
       kind: .emptyPath,
       message: """
-        The path of \(entry.requestName) is empty, so every request without a path meets its store; \
+        The path of \(entry.request) is empty, so every request without a path meets its store; \
         give it a path of its own.
         """
     ).report()
   }
 
-  private func reportClash(at path: OperationPath, first: String, second: String) {
+  private func reportClash(at path: OperationPath, first: any Any.Type, second: any Any.Type) {
     OperationIssue(
       kind: .pathClash,
       message: """

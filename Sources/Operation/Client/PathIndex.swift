@@ -64,8 +64,9 @@ struct PathIndex<Value: Sendable, Member: Sendable>: Sendable {
   private static func collect(_ node: Node, into found: inout [Member]) {
     if let first = node.first { found.append(first) }
     if !node.others.isEmpty { found.append(contentsOf: node.others) }
-    if node.children.isEmpty { return }
-    for child in node.children.values { collect(child, into: &found) }
+    // By index, so that no child is copied.
+    let children = node.children.values
+    for index in children.indices { collect(children[index], into: &found) }
   }
 
   private static func put(

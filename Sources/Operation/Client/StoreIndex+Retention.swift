@@ -84,9 +84,14 @@ extension StoreIndex {
   }
 
   mutating func setDeadline(_ date: Date?, of store: OpaqueOperationStore) {
+    update(ObjectIdentifier(store.base), at: store.path) { $0.deadline = date }
+    if let date { note(date, of: store) }
+  }
+
+  /// Has a store asked when its deadline has come.
+  mutating func note(_ deadline: Date, of store: OpaqueOperationStore) {
     let id = ObjectIdentifier(store.base)
-    update(id, at: store.path) { $0.deadline = date }
-    if let date { deadlines.insert(Deadline(date: date, path: store.path, id: id)) }
+    deadlines.insert(Deadline(date: deadline, path: store.path, id: id))
   }
 
   /// Lets go of deadlines of stores that have left.

@@ -9,7 +9,8 @@ struct StoreIndex: DeliveryMachine {
   struct Entry: Sendable {
     let store: OpaqueOperationStore
     let type: RequestType
-    let requestName: String
+    /// The type of the request, for a report.
+    let request: any Any.Type
     var retention: OperationRetention
     /// When the store is asked whether it may leave.
     var deadline: Date?
@@ -34,6 +35,10 @@ struct StoreIndex: DeliveryMachine {
 
     var entries: [Entry] { [first] + others }
 
+    func store(for type: RequestType) -> OpaqueOperationStore? {
+      first.type == type ? first.store : others.first { $0.type == type }?.store
+    }
+
     mutating func update(_ id: ObjectIdentifier, _ change: (inout Entry) -> Void) {
       if first.isStore(id) { return change(&first) }
       if let index = others.firstIndex(where: { $0.isStore(id) }) { change(&others[index]) }
@@ -50,7 +55,7 @@ struct StoreIndex: DeliveryMachine {
     /// The new store is in the index; others may have left for it.
     case inserted(left: [OpaqueOperationStore])
     /// The new store is in the index, beside the one of another type.
-    case clashed(with: String)
+    case clashed(with: any Any.Type)
     /// Somebody else was faster; his store stays.
     case present(OpaqueOperationStore)
   }
@@ -88,9 +93,7 @@ struct StoreIndex: DeliveryMachine {
   }
 
   func store(at path: OperationPath, for type: RequestType) -> OpaqueOperationStore? {
-    guard let place = places[path] else { return nil }
-    if place.first.type == type { return place.first.store }
-    return place.others.first { $0.type == type }?.store
+    places[path]?.store(for: type)
   }
 
   /// The stores below a path.
@@ -112,14 +115,18 @@ struct StoreIndex: DeliveryMachine {
 
   mutating func insert(_ entry: Entry) -> Insertion {
     let path = entry.store.path
-    if let present = store(at: path, for: entry.type) { return .present(present) }
-    deliveries.append(OperationStoreChange(storesAdded: [entry.store]))
-    defer { setDeadline(entry.deadline, of: entry.store) }
-    if let first = places[path]?.first {
-      places[path]?.others.append(entry)
-      return .clashed(with: first.requestName)
+    var place = places[path] ?? Place(first: entry)
+    if let present = place.store(for: entry.type), present.base !== entry.store.base {
+      return .present(present)
     }
-    places[path] = Place(first: entry)
+    deliveries.append(OperationStoreChange(storesAdded: [entry.store]))
+    if let deadline = entry.deadline { note(deadline, of: entry.store) }
+    guard place.first.store.base === entry.store.base else {
+      place.others.append(entry)
+      places[path] = place
+      return .clashed(with: place.first.request)
+    }
+    places[path] = place
     // The new one does not leave before anybody could use it.
     return .inserted(left: noteUnused(entry, limit: limit.map { max($0, 1) }))
   }

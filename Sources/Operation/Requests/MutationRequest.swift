@@ -66,7 +66,7 @@ extension MutationRequest {
   ///
   /// Without arguments it throws ``MutationError/noArguments``. A failure type of the request's own
   /// cannot say that: then the program ends, with the path of the request.
-  public func run(
+  @inlinable public func run(
     isolation: isolated (any Actor)?,
     in context: OperationContext,
     with continuation: OperationContinuation<Value, Failure>

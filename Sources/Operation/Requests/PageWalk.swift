@@ -2,24 +2,24 @@
 ///
 /// The one plan for all kinds of page runs: a value that is asked for the next identifier, and told
 /// of the page that came.
-struct PageWalk<Request: PaginatedRequest>: Sendable {
-  typealias ID = Request.PageID
-  typealias Page = PaginatedPage<Request.PageID, Request.PageValue>
-  typealias Pages = PaginatedPages<Request.PageID, Request.PageValue>
-  typealias Paging = PaginatedPaging<Request.PageID, Request.PageValue>
+@usableFromInline struct PageWalk<Request: PaginatedRequest>: Sendable {
+  @usableFromInline typealias ID = Request.PageID
+  @usableFromInline typealias Page = PaginatedPage<Request.PageID, Request.PageValue>
+  @usableFromInline typealias Pages = PaginatedPages<Request.PageID, Request.PageValue>
+  @usableFromInline typealias Paging = PaginatedPaging<Request.PageID, Request.PageValue>
 
-  let kind: PaginatedRunKind
+  @usableFromInline let kind: PaginatedRunKind
   /// The pages that were there when the run began.
-  let known: Pages
-  private(set) var fetched = Pages()
+  @usableFromInline let known: Pages
+  @usableFromInline var fetched = Pages()
   /// Whether the run goes from page to page, as far as pages were there.
-  private let isAll: Bool
+  @usableFromInline let isAll: Bool
   /// What the request picked, without what has been fetched.
-  private var picks: ArraySlice<ID>?
+  @usableFromInline var picks: ArraySlice<ID>?
   /// The pages that a request may look at.
-  private var pages: Pages
+  @usableFromInline var pages: Pages
 
-  init(_ start: PageStart<Request.PageID, Request.PageValue>) {
+  @inlinable init(_ start: PageStart<Request.PageID, Request.PageValue>) {
     kind = start.pages.isEmpty ? .initialPage : start.kind
     known = start.pages
     pages = known
@@ -30,12 +30,12 @@ struct PageWalk<Request: PaginatedRequest>: Sendable {
     }
   }
 
-  func paging(for id: ID) -> Paging {
+  @inlinable func paging(for id: ID) -> Paging {
     Paging(pageId: id, pages: pages, kind: kind)
   }
 
   /// The identifier of the next page to fetch; nil at the end.
-  func nextID(of request: Request, in context: OperationContext) -> ID? {
+  @inlinable func nextID(of request: Request, in context: OperationContext) -> ID? {
     if let picks { return picks.first }
     if let last = fetched.last { return nextID(after: last, of: request, in: context) }
     guard let first = known.first, let last = known.last else { return request.initialPageId }
@@ -51,14 +51,15 @@ struct PageWalk<Request: PaginatedRequest>: Sendable {
     }
   }
 
-  private func nextID(after last: Page, of request: Request, in context: OperationContext) -> ID? {
+  @inlinable func nextID(after last: Page, of request: Request, in context: OperationContext) -> ID?
+  {
     guard isAll, fetched.count < known.count else { return nil }
     let next = request.pageId(after: last, using: paging(for: last.id), in: context)
     return next.flatMap { fetched.index(id: $0) == nil ? $0 : nil }
   }
 
   /// A page with the identifiers of those beside it.
-  func page(
+  @inlinable func page(
     _ id: ID, _ value: Request.PageValue, of request: Request, in context: OperationContext
   ) -> Page {
     var page = Page(id: id, value: value)
@@ -66,7 +67,7 @@ struct PageWalk<Request: PaginatedRequest>: Sendable {
     return page
   }
 
-  mutating func take(_ page: Page) {
+  @inlinable mutating func take(_ page: Page) {
     fetched.append(page)
     if picks?.first == page.id { picks?.removeFirst() } else { picks?.removeAll { $0 == page.id } }
     // Nobody looks any more after a run's only page, and the pages that are there stay uncopied.
@@ -74,7 +75,7 @@ struct PageWalk<Request: PaginatedRequest>: Sendable {
   }
 
   /// What the run gives, at its end or with a page that is still in the making.
-  func result(
+  @inlinable func result(
     with partial: Page? = nil
   ) -> PaginatedResult<Request.PageID, Request.PageValue> {
     var pages = fetched
@@ -83,7 +84,7 @@ struct PageWalk<Request: PaginatedRequest>: Sendable {
     return PaginatedResult(kind: kind, pages: pages, place: place)
   }
 
-  private var place: PagePlace<ID> {
+  @inlinable var place: PagePlace<ID> {
     guard let first = known.first, let last = known.last else { return .initial }
     switch kind {
     case .initialPage: return .initial

@@ -85,7 +85,7 @@ extension PaginatedRequest {
   }
 
   /// Fetches the pages that the run is for, one after the other; without a store, the initial one.
-  public func run(
+  @inlinable public func run(
     isolation: isolated (any Actor)?,
     in context: OperationContext,
     with continuation: OperationContinuation<Value, Failure>
@@ -110,7 +110,7 @@ extension PaginatedRequest {
 
   /// Fetches one page of a walk; a function of its own, so that nothing of it shares the walk's
   /// pages when the walk takes the page in.
-  nonisolated(nonsending) private func fetchPage(
+  @inlinable nonisolated(nonsending) func fetchPage(
     _ id: PageID, on walk: PageWalk<Self>, in context: OperationContext,
     with continuation: OperationContinuation<Value, Failure>
   ) async throws(Failure) -> PaginatedPage<PageID, PageValue> {
@@ -131,7 +131,7 @@ extension PaginatedRequest {
     }
   }
 
-  func edges(
+  @usableFromInline func edges(
     of page: PaginatedPage<PageID, PageValue>, using paging: PaginatedPaging<PageID, PageValue>,
     in context: OperationContext
   ) -> PageEdges<PageID> {

@@ -11,51 +11,53 @@ public struct MutationState<Arguments: Sendable, Value: Sendable, Failure: Error
   /// The value in the status.
   public typealias StatusValue = Value
 
-  /// What the mutation gave last, or somebody set.
-  public private(set) var currentValue: Value?
+  @usableFromInline var facts: StateFacts<Value?, Failure>
+  @usableFromInline var attempts = IdentifiedArrayOf<Attempt>()
+  @usableFromInline var activeTasks: [OperationTaskID: OperationTask<Value, Failure>] = [:]
+  /// The latest call that has ended, which the history may have forgotten.
+  @usableFromInline var latestEnded: (id: OperationTaskID, arguments: Arguments)?
+  /// What the last changes have driven out.
+  @usableFromInline var released: [any Sendable] = []
   /// The value that the state began with.
   public let initialValue: Value?
+
+  /// Creates a state that begins with a value, or without one.
+  @inlinable public init(initialValue: Value? = nil) {
+    facts = StateFacts(initialValue)
+    self.initialValue = initialValue
+  }
+
+  /// What the mutation gave last, or somebody set.
+  @inlinable public var currentValue: Value? { facts.value }
   /// How often a value came since the beginning or the last reset.
-  public private(set) var valueUpdateCount = 0
+  @inlinable public var valueUpdateCount: Int { facts.valueCount }
   /// When the last value came.
-  public private(set) var valueLastUpdatedAt: Date?
+  @inlinable public var valueLastUpdatedAt: Date? { facts.valueDate }
   /// What went wrong last; `nil` once a value has come.
-  public private(set) var error: Failure?
+  @inlinable public var error: Failure? { facts.error }
   /// How often something went wrong since the beginning or the last reset.
-  public private(set) var errorUpdateCount = 0
+  @inlinable public var errorUpdateCount: Int { facts.errorCount }
   /// When something went wrong last.
-  public private(set) var errorLastUpdatedAt: Date?
+  @inlinable public var errorLastUpdatedAt: Date? { facts.errorDate }
   /// The attempts, oldest first; the oldest go when there are more than the request remembers.
   ///
   /// A mutation that waits for its turn has its attempt here. One that is cancelled, or given up
   /// before it was started, leaves no attempt.
-  public private(set) var history = IdentifiedArrayOf<Attempt>()
-  private var activeTasks: [OperationTaskID: OperationTask<Value, Failure>] = [:]
-  /// The latest call that has ended, which the history may have forgotten.
-  private var latestEnded: (id: OperationTaskID, arguments: Arguments)?
-
-  /// What the last changes have driven out.
-  private var released: [any Sendable] = []
-
-  /// Creates a state that begins with a value, or without one.
-  public init(initialValue: Value? = nil) {
-    currentValue = initialValue
-    self.initialValue = initialValue
-  }
+  @inlinable public var history: IdentifiedArrayOf<Attempt> { attempts }
 
   /// No value.
-  public static var emptyValue: Value? { nil }
+  @inlinable public static var emptyValue: Value? { nil }
   /// A request that changes something.
-  public static var kind: OperationKind { .mutation }
+  @inlinable public static var kind: OperationKind { .mutation }
   /// Whether a run is scheduled or under way.
-  public var isLoading: Bool { !activeTasks.isEmpty }
+  @inlinable public var isLoading: Bool { !activeTasks.isEmpty }
   /// Whether every run that is under way waits for a connection.
-  public var isPaused: Bool { isLoading && activeTasks.values.allSatisfy(\.isPaused) }
+  @inlinable public var isPaused: Bool { isLoading && activeTasks.values.allSatisfy(\.isPaused) }
 
   /// Takes in that a run begins to wait for a connection, or goes on.
-  public mutating func setPaused(_ isPaused: Bool, _ id: OperationTaskID) {
+  @inlinable public mutating func setPaused(_ isPaused: Bool, _ id: OperationTaskID) {
     activeTasks[id]?.isPaused = isPaused
-    history[id: id]?.isPaused = isPaused
+    attempts[id: id]?.isPaused = isPaused
   }
 }
 
@@ -68,12 +70,23 @@ extension MutationState {
     public let arguments: Arguments
     /// When the mutation was called.
     public let startDate: Date
+    @usableFromInline var resultDate: Date?
+    @usableFromInline var result: Result<Value, Failure>?
+    @usableFromInline var isActive = true
+    @usableFromInline var isPaused = false
+
+    @inlinable init(
+      task: OperationTask<Value, Failure>, arguments: Arguments, startDate: Date
+    ) {
+      self.task = task
+      self.arguments = arguments
+      self.startDate = startDate
+    }
+
     /// When the last result came.
-    public internal(set) var lastUpdatedAt: Date?
+    @inlinable public var lastUpdatedAt: Date? { resultDate }
     /// The last result, which is not the final one while the call is under way.
-    public internal(set) var currentResult: Result<Value, Failure>?
-    var isActive = true
-    var isPaused = false
+    @inlinable public var currentResult: Result<Value, Failure>? { result }
 
     /// The identifier of the task.
     public var id: OperationTaskID { task.id }
@@ -86,55 +99,45 @@ extension MutationState {
   }
 
   /// Runs a call without arguments with those of the latest one.
-  public func taskToJoin(in context: inout OperationContext) -> OperationTaskID? {
+  @inlinable public func taskToJoin(in context: inout OperationContext) -> OperationTaskID? {
     if context.input == nil { context.input = latestArguments.map(RunInput.init) }
     return nil
   }
 
   /// Takes in a scheduled task, and remembers the attempt.
-  public mutating func scheduleFetchTask(_ task: inout OperationTask<Value, Failure>) {
+  @inlinable public mutating func scheduleFetchTask(_ task: inout OperationTask<Value, Failure>) {
     activeTasks[task.id] = task
     guard let arguments = Self.arguments(of: task) else { return }
     let now = task.context.now()
-    history.append(Attempt(task: task, arguments: arguments, startDate: now))
-    let excess = history.count - task.context.settings.values.maxHistory
-    for attempt in history.prefix(max(excess, 0)) { released.append(attempt) }
-    history.removeFirst(excess)
+    attempts.append(Attempt(task: task, arguments: arguments, startDate: now))
+    let excess = attempts.count - task.context.settings.values.maxHistory
+    for attempt in attempts.prefix(max(excess, 0)) { released.append(attempt) }
+    attempts.removeFirst(excess)
   }
 
   /// Takes in a result that somebody set.
-  public mutating func update(
+  @inlinable public mutating func update(
     with result: Result<Value?, Failure>, using context: OperationContext
   ) {
-    let now = context.now()
-    switch result {
-    case .success(let value):
-      currentValue = value
-      valueUpdateCount += 1
-      valueLastUpdatedAt = now
-      error = nil
-    case .failure(let failure):
-      error = failure
-      errorUpdateCount += 1
-      errorLastUpdatedAt = now
-    }
+    facts.take(result, at: context.now())
   }
 
   /// Takes in a result that a run gave.
-  public mutating func update(
+  @inlinable public mutating func update(
     with result: Result<Value, Failure>, for task: OperationTask<Value, Failure>
   ) {
-    update(with: result.map(Optional.some), using: task.context)
-    if let earlier = history[id: task.id]?.currentResult { released.append(earlier) }
-    history[id: task.id]?.currentResult = result
-    history[id: task.id]?.lastUpdatedAt = task.context.now()
+    let date = task.context.now()
+    facts.take(result.map(Optional.some), at: date)
+    if let earlier = attempts[id: task.id]?.result { released.append(earlier) }
+    attempts[id: task.id]?.result = result
+    attempts[id: task.id]?.resultDate = date
   }
 
   /// Takes out a task that is over.
-  public mutating func finishFetchTask(_ task: OperationTask<Value, Failure>) {
+  @inlinable public mutating func finishFetchTask(_ task: OperationTask<Value, Failure>) {
     guard activeTasks.removeValue(forKey: task.id) != nil else { return }
-    history[id: task.id]?.isActive = false
-    history[id: task.id]?.isPaused = false
+    attempts[id: task.id]?.isActive = false
+    attempts[id: task.id]?.isPaused = false
     guard let arguments = Self.arguments(of: task) else { return }
     if let latestEnded, latestEnded.id > task.id { return }
     if let latestEnded { released.append(latestEnded.arguments) }
@@ -142,31 +145,31 @@ extension MutationState {
   }
 
   /// Takes out a task that came to nothing, and its attempt.
-  public mutating func giveUpFetchTask(_ task: OperationTask<Value, Failure>) {
+  @inlinable public mutating func giveUpFetchTask(_ task: OperationTask<Value, Failure>) {
     guard activeTasks.removeValue(forKey: task.id) != nil else { return }
-    if let attempt = history.remove(id: task.id) { released.append(attempt) }
+    if let attempt = attempts.remove(id: task.id) { released.append(attempt) }
   }
 
   /// The arguments of the latest call that has ended, is under way, or is scheduled.
-  var latestArguments: Arguments? {
+  @inlinable var latestArguments: Arguments? {
     let calls = activeTasks.values.filter { Self.arguments(of: $0) != nil }
     guard let latest = calls.max(by: { $0.id < $1.id }) else { return latestEnded?.arguments }
     if let latestEnded, latestEnded.id > latest.id { return latestEnded.arguments }
     return Self.arguments(of: latest)
   }
 
-  private static func arguments(of task: OperationTask<Value, Failure>) -> Arguments? {
+  @inlinable static func arguments(of task: OperationTask<Value, Failure>) -> Arguments? {
     task.context.input?.value as? Arguments
   }
 
   /// Goes back to the initial value, and forgets the attempts.
-  public mutating func reset(using context: OperationContext) -> ResetEffect {
+  @inlinable public mutating func reset(using context: OperationContext) -> ResetEffect {
     defer { self = MutationState(initialValue: initialValue) }
     return ResetEffect(tasksToCancel: activeTasks.values)
   }
 
   /// Gives the attempts that have gone.
-  public mutating func takeReleased() -> [any Sendable] {
+  @inlinable public mutating func takeReleased() -> [any Sendable] {
     if released.isEmpty { return [] }
     defer { released = [] }
     return released

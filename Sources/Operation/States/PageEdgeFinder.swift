@@ -1,14 +1,15 @@
 /// Finds the pages beside one, with no lock held.
-struct PageEdgeFinder<PageID: Hashable & Sendable, PageValue: Sendable>: Sendable {
-  typealias Pages = PaginatedPages<PageID, PageValue>
+@usableFromInline struct PageEdgeFinder<PageID: Hashable & Sendable, PageValue: Sendable>: Sendable
+{
+  @usableFromInline typealias Pages = PaginatedPages<PageID, PageValue>
 
-  let edges:
+  @usableFromInline let edges:
     @Sendable (PaginatedPage<PageID, PageValue>, Pages, OperationContext) -> PageEdges<PageID>
 
   /// Completes the first and the last page of a list, which say what is before and after it; anew,
   /// because somebody may have changed their values. Where a limit drops pages, the others come to
   /// be first or last, and are completed, too.
-  func complete(_ pages: inout Pages, in context: OperationContext) {
+  @inlinable func complete(_ pages: inout Pages, in context: OperationContext) {
     let ends = pages.indices.isEmpty ? [] : Set([0, pages.count - 1])
     let isLimited = context.settings.values.maxPages < .max
     let incomplete = isLimited ? pages.indices.filter { pages[$0].edges == nil } : []

@@ -16,36 +16,41 @@ public struct PaginatedState<PageID: Hashable & Sendable, PageValue: Sendable, F
   /// The pages in the status.
   public typealias StatusValue = PaginatedPages<PageID, PageValue>
 
-  /// The pages that are there.
-  public private(set) var currentValue: StateValue
-  /// The pages that the state began with.
-  public private(set) var initialValue: StateValue
-  /// How often pages came since the beginning or the last reset.
-  public private(set) var valueUpdateCount = 0
-  /// When the last page came.
-  public private(set) var valueLastUpdatedAt: Date?
-  /// What went wrong last; `nil` once a page has come.
-  public private(set) var error: Failure?
-  /// How often something went wrong since the beginning or the last reset.
-  public private(set) var errorUpdateCount = 0
-  /// When something went wrong last.
-  public private(set) var errorLastUpdatedAt: Date?
-  /// The tasks that are scheduled or under way, in the order in which they were made.
-  public private(set) var activeTasks = IdentifiedArrayOf<OperationTask<OperationValue, Failure>>()
-
+  @usableFromInline var facts: StateFacts<StateValue, Failure>
+  @usableFromInline var initialPages: StateValue
+  @usableFromInline var tasks = IdentifiedArrayOf<OperationTask<OperationValue, Failure>>()
   /// What the last changes have driven out.
-  private var released: [any Sendable] = []
+  @usableFromInline var released: [any Sendable] = []
 
   /// Creates a state that begins with some pages, or with none.
-  public init(initialValue: StateValue = []) {
-    currentValue = initialValue
-    self.initialValue = initialValue
+  @inlinable public init(initialValue: StateValue = []) {
+    facts = StateFacts(initialValue)
+    initialPages = initialValue
+  }
+
+  /// The pages that are there.
+  @inlinable public var currentValue: StateValue { facts.value }
+  /// How often pages came since the beginning or the last reset.
+  @inlinable public var valueUpdateCount: Int { facts.valueCount }
+  /// When the last page came.
+  @inlinable public var valueLastUpdatedAt: Date? { facts.valueDate }
+  /// What went wrong last; `nil` once a page has come.
+  @inlinable public var error: Failure? { facts.error }
+  /// How often something went wrong since the beginning or the last reset.
+  @inlinable public var errorUpdateCount: Int { facts.errorCount }
+  /// When something went wrong last.
+  @inlinable public var errorLastUpdatedAt: Date? { facts.errorDate }
+  /// The pages that the state began with.
+  @inlinable public var initialValue: StateValue { initialPages }
+  /// The tasks that are scheduled or under way, in the order in which they were made.
+  @inlinable public var activeTasks: IdentifiedArrayOf<OperationTask<OperationValue, Failure>> {
+    tasks
   }
 
   /// No pages.
-  public static var emptyValue: StateValue { [] }
+  @inlinable public static var emptyValue: StateValue { [] }
   /// A request that reads page by page.
-  public static var kind: OperationKind { .pages }
+  @inlinable public static var kind: OperationKind { .pages }
 }
 
 extension PaginatedState {
@@ -59,7 +64,7 @@ extension PaginatedState {
   public var hasPreviousPage: Bool { previousPageId != nil }
 
   /// Whether a run is scheduled or under way.
-  public var isLoading: Bool { !activeTasks.isEmpty }
+  @inlinable public var isLoading: Bool { !tasks.isEmpty }
   /// Whether a run for the next page is scheduled or under way.
   public var isLoadingNextPage: Bool { isLoading(.nextPage) }
   /// Whether a run for the previous page is scheduled or under way.
@@ -69,20 +74,20 @@ extension PaginatedState {
   /// Whether a run for the initial page is scheduled or under way.
   public var isLoadingInitialPage: Bool { isLoading(.initialPage) }
 
-  private func isLoading(_ kind: PaginatedRunKind) -> Bool {
-    activeTasks.contains { $0.context.pageRunKind == kind }
+  @inlinable func isLoading(_ kind: PaginatedRunKind) -> Bool {
+    tasks.contains { $0.context.pageRunKind == kind }
   }
 
   /// Whether every run that is under way waits for a connection.
-  public var isPaused: Bool { isLoading && activeTasks.allSatisfy(\.isPaused) }
+  @inlinable public var isPaused: Bool { isLoading && tasks.allSatisfy(\.isPaused) }
 
   /// Takes in that a run begins to wait for a connection, or goes on.
-  public mutating func setPaused(_ isPaused: Bool, _ id: OperationTaskID) {
-    activeTasks[id: id]?.isPaused = isPaused
+  @inlinable public mutating func setPaused(_ isPaused: Bool, _ id: OperationTaskID) {
+    tasks[id: id]?.isPaused = isPaused
   }
 
   /// Where the state is.
-  public var status: OperationStatus<StatusValue, Failure> {
+  @inlinable public var status: OperationStatus<StatusValue, Failure> {
     if isLoading { return isPaused ? .paused : .loading }
     if let error { return .result(.failure(error)) }
     return valueLastUpdatedAt == nil ? .idle : .result(.success(currentValue))
@@ -91,14 +96,14 @@ extension PaginatedState {
 
 extension PaginatedState {
   /// Gives the run for the initial page that is under way, if there is no page.
-  public func taskToJoin(in context: inout OperationContext) -> OperationTaskID? {
+  @inlinable public func taskToJoin(in context: inout OperationContext) -> OperationTaskID? {
     guard currentValue.isEmpty else { return nil }
     context.pageRunKind = .initialPage
-    return activeTasks.first { $0.context.pageRunKind == .initialPage }?.id
+    return tasks.first { $0.context.pageRunKind == .initialPage }?.id
   }
 
   /// Tells the run which pages are there.
-  public func willRun(in context: inout OperationContext) {
+  @inlinable public func willRun(in context: inout OperationContext) {
     let refetch = context.settings.values.refetch as? PaginatedRefetch<PageID, PageValue>
     context.work = RunInput(
       PageStart(
@@ -106,44 +111,43 @@ extension PaginatedState {
   }
 
   /// Completes what somebody sets by the pages that are beside it.
-  public static func prepare(_ value: inout StateValue, in context: OperationContext) {
+  @inlinable public static func prepare(_ value: inout StateValue, in context: OperationContext) {
     let finder = context.settings.values.pageEdges as? PageEdgeFinder<PageID, PageValue>
     finder?.complete(&value, in: context)
   }
 
   /// Completes the pages that the state begins with by those that are beside them.
-  public mutating func prepareInitialValue(in context: OperationContext) {
-    Self.prepare(&initialValue, in: context)
-    Self.prepare(&currentValue, in: context)
+  @inlinable public mutating func prepareInitialValue(in context: OperationContext) {
+    Self.prepare(&initialPages, in: context)
+    Self.prepare(&facts.value, in: context)
   }
 
   /// Takes in a scheduled task, and makes it wait for those that must not run beside it.
-  public mutating func scheduleFetchTask(
+  @inlinable public mutating func scheduleFetchTask(
     _ task: inout OperationTask<OperationValue, Failure>
   ) {
     let kind = task.context.pageRunKind
-    for other in activeTasks where !kind.runsBeside(other.context.pageRunKind) {
+    for other in tasks where !kind.runsBeside(other.context.pageRunKind) {
       task.schedule(after: other)
     }
-    activeTasks.append(task)
+    tasks.append(task)
   }
 
   /// Takes in pages that somebody set.
-  public mutating func update(
+  @inlinable public mutating func update(
     with result: Result<StateValue, Failure>, using context: OperationContext
   ) {
     switch result {
     case .success(let pages):
-      released.append(currentValue)
-      currentValue = pages
-      succeed(at: context.now())
+      released.append(facts.value)
+      facts.succeed(with: pages, at: context.now())
     case .failure(let failure):
-      fail(with: failure, at: context.now())
+      facts.fail(with: failure, at: context.now())
     }
   }
 
   /// Takes in the pages that a run gave.
-  public mutating func update(
+  @inlinable public mutating func update(
     with result: Result<OperationValue, Failure>,
     for task: OperationTask<OperationValue, Failure>
   ) {
@@ -151,76 +155,64 @@ extension PaginatedState {
     switch result {
     case .success(let result):
       merge(result, limit: task.context.settings.values.maxPages)
-      succeed(at: now)
+      facts.succeed(at: now)
     case .failure(let failure):
-      fail(with: failure, at: now)
+      facts.fail(with: failure, at: now)
     }
   }
 
   /// Puts pages where they belong. A page whose neighbour has gone meanwhile, because of the limit
   /// or because somebody wrote, is left out: it would leave a hole before or behind it.
-  private mutating func merge(_ result: OperationValue, limit: Int) {
+  @inlinable mutating func merge(_ result: OperationValue, limit: Int) {
     switch result.place {
     case .initial where result.pages.contains { isPresent($0) }, .present:
       for page in result.pages where isPresent(page) { replace(with: page) }
     case .whole, .initial:
-      released.append(currentValue)
-      currentValue = result.pages
+      released.append(facts.value)
+      facts.value = result.pages
     case .after(let neighbour):
       for page in result.pages { insert(page, beside: neighbour, offset: 1) }
-      for page in currentValue.prefix(max(currentValue.count - limit, 0)) { released.append(page) }
-      currentValue.removeFirst(currentValue.count - limit)
+      for page in facts.value.prefix(max(facts.value.count - limit, 0)) { released.append(page) }
+      facts.value.removeFirst(facts.value.count - limit)
     case .before(let neighbour):
       for page in result.pages { insert(page, beside: neighbour, offset: 0) }
-      for page in currentValue.dropFirst(limit) { released.append(page) }
-      currentValue.removeLast(currentValue.count - limit)
+      for page in facts.value.dropFirst(limit) { released.append(page) }
+      facts.value.removeLast(facts.value.count - limit)
     }
   }
 
-  private func isPresent(_ page: PaginatedPage<PageID, PageValue>) -> Bool {
-    currentValue.index(id: page.id) != nil
+  @inlinable func isPresent(_ page: PaginatedPage<PageID, PageValue>) -> Bool {
+    facts.value.index(id: page.id) != nil
   }
 
-  private mutating func replace(with page: PaginatedPage<PageID, PageValue>) {
-    if let old = currentValue[id: page.id] { released.append(old) }
-    currentValue.append(page)
+  @inlinable mutating func replace(with page: PaginatedPage<PageID, PageValue>) {
+    if let old = facts.value[id: page.id] { released.append(old) }
+    facts.value.append(page)
   }
 
-  private mutating func insert(
+  @inlinable mutating func insert(
     _ page: PaginatedPage<PageID, PageValue>, beside neighbour: PageID, offset: Int
   ) {
     if isPresent(page) {
       replace(with: page)
-    } else if let index = currentValue.index(id: neighbour) {
-      currentValue.insert(page, at: index + offset)
+    } else if let index = facts.value.index(id: neighbour) {
+      facts.value.insert(page, at: index + offset)
     }
   }
 
-  private mutating func succeed(at now: Date) {
-    valueUpdateCount += 1
-    valueLastUpdatedAt = now
-    error = nil
-  }
-
-  private mutating func fail(with failure: Failure, at now: Date) {
-    error = failure
-    errorUpdateCount += 1
-    errorLastUpdatedAt = now
-  }
-
   /// Takes out a task that is over.
-  public mutating func finishFetchTask(_ task: OperationTask<OperationValue, Failure>) {
-    activeTasks.remove(id: task.id)
+  @inlinable public mutating func finishFetchTask(_ task: OperationTask<OperationValue, Failure>) {
+    tasks.remove(id: task.id)
   }
 
   /// Goes back to the initial pages.
-  public mutating func reset(using context: OperationContext) -> ResetEffect {
+  @inlinable public mutating func reset(using context: OperationContext) -> ResetEffect {
     defer { self = PaginatedState(initialValue: initialValue) }
-    return ResetEffect(tasksToCancel: activeTasks)
+    return ResetEffect(tasksToCancel: tasks)
   }
 
   /// Gives the pages that have gone.
-  public mutating func takeReleased() -> [any Sendable] {
+  @inlinable public mutating func takeReleased() -> [any Sendable] {
     if released.isEmpty { return [] }
     defer { released = [] }
     return released
@@ -229,9 +221,8 @@ extension PaginatedState {
 
 extension PaginatedState: EditableState {
   /// Shows other pages.
-  public mutating func show(_ value: StateValue, updates: Int) {
-    currentValue = value
-    valueUpdateCount += updates
+  @inlinable public mutating func show(_ value: StateValue, updates: Int) {
+    facts.show(value, updates: updates)
   }
 }
 
@@ -247,7 +238,7 @@ extension PaginatedState: DefaultableState {
 
 extension PaginatedRunKind {
   /// Whether a run may go on beside another one.
-  func runsBeside(_ other: PaginatedRunKind) -> Bool {
+  @inlinable func runsBeside(_ other: PaginatedRunKind) -> Bool {
     switch (self, other) {
     case (.nextPage, .previousPage), (.previousPage, .nextPage): true
     default: false

@@ -9,28 +9,14 @@ public struct QueryState<Value: Sendable, Failure: Error>: ValueInitializedState
   /// The value in the status.
   public typealias StatusValue = Value
 
-  /// What the state says; apart, so that stores of other modules change it in their own code.
-  @usableFromInline var facts: Facts
+  @usableFromInline var facts: StateFacts<Value?, Failure>
+  @usableFromInline var tasks = IdentifiedArrayOf<OperationTask<Value, Failure>>()
   /// The value that the state began with.
   public let initialValue: Value?
 
-  @usableFromInline struct Facts: Sendable {
-    @usableFromInline var value: Value?
-    @usableFromInline var valueCount = 0
-    @usableFromInline var valueDate: Date?
-    @usableFromInline var error: Failure?
-    @usableFromInline var errorCount = 0
-    @usableFromInline var errorDate: Date?
-    @usableFromInline var tasks = IdentifiedArrayOf<OperationTask<Value, Failure>>()
-
-    @inlinable init(value: Value?) {
-      self.value = value
-    }
-  }
-
   /// Creates a state that begins with a value, or without one.
   @inlinable public init(initialValue: Value? = nil) {
-    facts = Facts(value: initialValue)
+    facts = StateFacts(initialValue)
     self.initialValue = initialValue
   }
 
@@ -51,15 +37,15 @@ public struct QueryState<Value: Sendable, Failure: Error>: ValueInitializedState
   @inlinable public var errorLastUpdatedAt: Date? { facts.errorDate }
   /// The tasks that are scheduled or under way, in the order in which they were made.
   @inlinable public var activeTasks: IdentifiedArrayOf<OperationTask<Value, Failure>> {
-    facts.tasks
+    tasks
   }
 
   /// Whether a run is scheduled or under way.
-  @inlinable public var isLoading: Bool { !facts.tasks.isEmpty }
+  @inlinable public var isLoading: Bool { !tasks.isEmpty }
 
   /// Whether every run that is under way waits for a connection.
   @inlinable public var isPaused: Bool {
-    isLoading && facts.tasks.allSatisfy { $0.isPaused }
+    isLoading && tasks.allSatisfy { $0.isPaused }
   }
 
   /// Where the state is.
@@ -72,29 +58,19 @@ public struct QueryState<Value: Sendable, Failure: Error>: ValueInitializedState
 
   /// Takes in that a run begins to wait for a connection, or goes on.
   @inlinable public mutating func setPaused(_ isPaused: Bool, _ id: OperationTaskID) {
-    facts.tasks[id: id]?.isPaused = isPaused
+    tasks[id: id]?.isPaused = isPaused
   }
 
   /// Takes in a scheduled task.
   @inlinable public mutating func scheduleFetchTask(_ task: inout OperationTask<Value, Failure>) {
-    facts.tasks.append(task)
+    tasks.append(task)
   }
 
   /// Takes in a result that somebody set.
   @inlinable public mutating func update(
     with result: Result<Value?, Failure>, using context: OperationContext
   ) {
-    switch result {
-    case .success(let value):
-      facts.value = value
-      facts.valueCount += 1
-      facts.valueDate = context.now()
-      facts.error = nil
-    case .failure(let failure):
-      facts.error = failure
-      facts.errorCount += 1
-      facts.errorDate = context.now()
-    }
+    facts.take(result, at: context.now())
   }
 
   /// Takes in a result that a run gave.
@@ -106,7 +82,7 @@ public struct QueryState<Value: Sendable, Failure: Error>: ValueInitializedState
 
   /// Takes out a task that is over.
   @inlinable public mutating func finishFetchTask(_ task: OperationTask<Value, Failure>) {
-    facts.tasks.remove(id: task.id)
+    tasks.remove(id: task.id)
   }
 
   /// Goes back to the initial value.
@@ -119,7 +95,6 @@ public struct QueryState<Value: Sendable, Failure: Error>: ValueInitializedState
 extension QueryState: EditableState {
   /// Shows another value.
   @inlinable public mutating func show(_ value: Value?, updates: Int) {
-    facts.value = value
-    facts.valueCount += updates
+    facts.show(value, updates: updates)
   }
 }

@@ -4,11 +4,11 @@ import Synchronization
 
 /// Tells those who listen what happens in a client; while nobody does, an event costs one look at a
 /// number.
-final class EventMeter: Sendable {
+@usableFromInline final class EventMeter: Sendable {
   private let broadcast = Broadcast<OperationClientEvent>()
   private let listenerCount = Atomic(0)
 
-  var isHeard: Bool { listenerCount.load(ordering: .relaxed) > 0 }
+  @usableFromInline var isHeard: Bool { listenerCount.load(ordering: .relaxed) > 0 }
 
   func send(_ event: OperationClientEvent) { broadcast.send(event) }
 
@@ -24,35 +24,38 @@ final class EventMeter: Sendable {
   }
 }
 
-/// Tells of one run of a store, if anybody listens.
-@usableFromInline struct RunReport: Sendable {
-  let events: EventMeter
-  let path: OperationPath
-  let kind: OperationKind
-  @usableFromInline let run: OperationClientEvent.Run
-  let clock: any OperationClock
-  /// When the run was started; `nil` if nobody listened then.
-  @usableFromInline let began: Date?
-
-  @usableFromInline func send(_ occurrence: @autoclosure () -> OperationClientEvent.Occurrence) {
-    guard events.isHeard else { return }
-    events.send(
-      OperationClientEvent(date: clock.now(), path: path, kind: kind, occurrence: occurrence()))
+extension OperationStore {
+  /// Tells of a run, if anybody listens.
+  @inlinable func tell(
+    _ occurrence: @autoclosure () -> OperationClientEvent.Occurrence, in context: OperationContext
+  ) {
+    if hub.events.isHeard { send(occurrence(), in: context) }
   }
 
-  @usableFromInline func sendEnd(_ outcome: @autoclosure () -> OperationClientEvent.Outcome) {
-    send(.runEnded(run, outcome(), duration: began.map { clock.now().duration(since: $0) }))
+  @usableFromInline func send(
+    _ occurrence: OperationClientEvent.Occurrence, in context: OperationContext
+  ) {
+    hub.events.send(
+      OperationClientEvent(
+        date: context.now(), path: path, kind: State.kind, occurrence: occurrence))
+  }
+
+  /// Tells of the end of a run; its duration is known if somebody listened when it began.
+  @inlinable func tellEnd(
+    _ outcome: @autoclosure () -> OperationClientEvent.Outcome, in context: OperationContext,
+    began: Date?
+  ) {
+    tell(
+      .runEnded(
+        context.eventRun, outcome(), duration: began.map { context.now().duration(since: $0) }),
+      in: context)
   }
 }
 
-extension OperationStore {
-  /// A report of a run that begins now.
-  @usableFromInline func report(of core: Machine.Core, in context: OperationContext) -> RunReport {
-    let isHeard = hub.events.isHeard
-    let clock: any OperationClock = isHeard ? context.operationClock : SystemClock()
-    return RunReport(
-      events: hub.events, path: path, kind: State.kind,
-      run: .init(id: core.id, cause: context.runIdentity?.cause ?? .fetch),
-      clock: clock, began: isHeard ? clock.now() : nil)
+extension OperationContext {
+  /// The run that this context belongs to, as the events of a client tell of it.
+  @usableFromInline var eventRun: OperationClientEvent.Run {
+    OperationClientEvent.Run(
+      id: runIdentity?.id ?? .next(), cause: runIdentity?.cause ?? .fetch)
   }
 }

@@ -13,5 +13,5 @@ import Glibc
   private let semaphore = DispatchSemaphore(value: 0)
 
   @usableFromInline func wait() { semaphore.wait() }
-  func open() { semaphore.signal() }
+  @usableFromInline func open() { semaphore.signal() }
 }

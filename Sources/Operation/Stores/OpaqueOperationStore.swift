@@ -7,7 +7,7 @@ public struct OpaqueOperationStore: Sendable {
   public var base: any Sendable & AnyObject { store }
   private let store: any ErasedOperationStore
 
-  init<State>(_ store: OperationStore<State>) {
+  @usableFromInline init<State>(_ store: OperationStore<State>) {
     self.store = store
   }
 
@@ -76,6 +76,8 @@ public struct OpaqueOperationStore: Sendable {
   nonisolated(nonsending) func ensure() async throws { try await store.ensure() }
   func snapshot(at date: Date) -> OperationClientSnapshot.Store { store.snapshot(at: date) }
 
+  func attachControllers() { store.attachControllers() }
+
   /// The store has left its client.
   func stopCounting() { store.stopCounting() }
 
@@ -137,6 +139,7 @@ private protocol ErasedOperationStore: AnyObject, Sendable {
   func resetState(using: OperationContext?)
   func invalidate()
   func stopCounting()
+  func attachControllers()
   func snapshot(at date: Date) -> OperationClientSnapshot.Store
   func markInvalidated()
   func rerunIfInvalidated(

@@ -100,6 +100,7 @@ public struct OperationControls<State: OperationState>: Sendable {
 extension OperationStore {
   /// Gives the store to its controllers; called once, when others can find it.
   @usableFromInline func attachControllers() {
+    guard isControlled else { return }
     let controllers = context.settings.values.controllers.compactMap { attach in
       let controller = attach(self)
       if controller == nil {

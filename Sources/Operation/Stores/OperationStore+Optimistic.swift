@@ -20,7 +20,7 @@ extension OperationStore where State: EditableState {
   ///   - work: What makes the edit true. It is run in the isolation of the caller.
   /// - Returns: What `work` gives.
   /// - Throws: What `work` throws.
-  nonisolated(nonsending) public func optimistically<Output, Failure>(
+  @inlinable nonisolated(nonsending) public func optimistically<Output, Failure>(
     _ edit: @escaping @Sendable (inout State.StateValue) -> Void,
     while work: nonisolated(nonsending) () async throws(Failure) -> Output
   ) async throws(Failure) -> Output {
@@ -36,7 +36,7 @@ extension OperationStore where State: EditableState {
   }
 
   /// Lays an edit over the value.
-  func beginEdit(
+  @inlinable func beginEdit(
     _ edit: @escaping @Sendable (inout State.StateValue) -> Void
   ) -> OperationTaskID {
     let id = OperationTaskID.next()
@@ -52,7 +52,7 @@ extension OperationStore where State: EditableState {
     return id
   }
 
-  func endEdit(_ id: OperationTaskID, isSuccess: Bool) {
+  @inlinable func endEdit(_ id: OperationTaskID, isSuccess: Bool) {
     commit { $0.endEdit(id, isSuccess: isSuccess) }
   }
 }

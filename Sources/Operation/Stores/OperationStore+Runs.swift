@@ -1,3 +1,4 @@
+public import FoundationEssentials
 import ReactiveStreams
 
 extension OperationStore {
@@ -227,8 +228,8 @@ extension OperationStore {
       }
       return
     }
-    let report = report(of: core, in: configuration.context)
-    report.send(.runStarted(report.run))
+    let began = hub.events.isHeard ? configuration.context.now() : nil
+    tell(.runStarted(configuration.context.eventRun), in: configuration.context)
     let dependencies = core.node.dependencies()
     let scope = configuration.context.settings.values.serialScope
     // A run that waits for others takes its place after them: one of them may need the turn.
@@ -242,7 +243,9 @@ extension OperationStore {
           if let scope { hub.turns.enter(scope, core.id) }
         }
         var context = configuration.context
-        context.hooks = hooks(of: core, in: context, report)
+        if began != nil || context.settings.values.networkMode != .always {
+          context.hooks = hooks(of: core, in: context)
+        }
         if let scope {
           // Whoever is behind a paused run in the line waits for the connection as much as that one.
           _ = await context.mayAttempt(isRetry: false)
@@ -250,16 +253,16 @@ extension OperationStore {
         }
         // A run that was cancelled while it waited must not reach the request any more.
         if !core.isEnded {
-          finish(core, with: await perform(core, in: context, report), report)
+          finish(core, with: await perform(core, in: context), in: context, began: began)
         } else {
-          report.sendEnd(.cancelled)
+          tellEnd(.cancelled, in: context, began: began)
         }
         if let scope { hub.turns.end(scope, core.id) }
       })
   }
 
   @inlinable func perform(
-    _ core: Machine.Core, in context: OperationContext, _ report: RunReport
+    _ core: Machine.Core, in context: OperationContext
   ) async -> Machine.Output {
     // A failure that cannot say "cancelled" has to come from the request.
     if await !context.mayAttempt(isRetry: false),
@@ -269,32 +272,28 @@ extension OperationStore {
     }
     // A run that has waited finds the edits that have been confirmed meanwhile.
     if read({ !$0.boxedOverlay.isNone }) { commit { $0.begin(core.id) } }
-    let context = read { machine in
-      var context = context
-      machine.state.willRun(in: &context)
-      return context
-    }
+    var prepared = context
+    read { $0.state.willRun(in: &prepared) }
     core.node.isUnderWay = true
     let continuation = OperationContinuation<Value, Failure> { [self] result in
       if commit({ $0.yield(core.id, result) }) {
-        report.send(.yielded(report.run))
+        tell(.yielded(context.eventRun), in: context)
       } else {
         reportLateYield(core)
       }
     }
-    report.send(.attemptBegan(report.run, index: 0))
-    return await operation(context, continuation)
+    tell(.attemptBegan(context.eventRun, index: 0), in: context)
+    return await operation(prepared, continuation)
   }
 
-  /// What tells the store of a run, if it may have to tell.
+  /// What tells the store of a run.
   @inlinable func hooks(
-    of core: Machine.Core, in context: OperationContext, _ report: RunReport
-  ) -> RunHooks? {
-    guard context.settings.values.networkMode != .always || report.began != nil else { return nil }
-    return RunHooks { [weak self] isPaused in
+    of core: Machine.Core, in context: OperationContext
+  ) -> RunHooks {
+    RunHooks { [weak self] isPaused in
       self?.commit { $0.setPaused(isPaused, core.id) }
-    } attemptBegan: { index in
-      report.send(.attemptBegan(report.run, index: index))
+    } attemptBegan: { [weak self] index in
+      self?.tell(.attemptBegan(context.eventRun, index: index), in: context)
     }
   }
 
@@ -306,12 +305,12 @@ extension OperationStore {
   }
 
   @inlinable func finish(
-    _ core: Machine.Core, with output: Machine.Output, _ report: RunReport
+    _ core: Machine.Core, with output: Machine.Output, in context: OperationContext, began: Date?
   ) {
     let output = circle(closedBy: core, output) ?? output
     let isCancelled = output.isCancellation || core.progress.isCancelled
     let mustFollow = commit { $0.end(core.id, output) }
-    report.sendEnd(isCancelled ? .cancelled : output.outcome)
+    tellEnd(isCancelled ? .cancelled : output.outcome, in: context, began: began)
     core.end(with: output)
     if mustFollow { runForObservers(cause: .invalidation) }
   }

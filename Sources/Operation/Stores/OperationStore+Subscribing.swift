@@ -58,7 +58,7 @@ extension OperationStore: Rerunnable {
 }
 
 extension OperationStore {
-  private var stateSource: StreamSource<State> {
+  @inlinable var stateSource: StreamSource<State> {
     StreamSource { [self] handler in
       subscribe { event in
         if case .stateChanged(let state) = event { handler(.element(state)) }
@@ -67,7 +67,7 @@ extension OperationStore {
   }
 
   /// The states of the store; the newest one wins.
-  public var states: StateStream<State> { StateStream(stateSource) }
+  @inlinable public var states: StateStream<State> { StateStream(stateSource) }
 
   /// The states of the store, kept as `buffering` says.
   public func states(buffering: StreamBuffering) -> EventStream<State> {

@@ -143,7 +143,7 @@ public final class OperationStore<State: OperationState>: Sendable {
   }
 
   /// Computes what the optimistic layers show, while this thread has the store to itself.
-  @usableFromInline func render(_ plan: Machine.Layers.Plan) {
+  @inlinable func render(_ plan: Machine.Layers.Plan) {
     var plan = Optional(plan)
     var round = 0
     while let current = plan {
@@ -160,7 +160,7 @@ public final class OperationStore<State: OperationState>: Sendable {
 
   /// Lets the other writers in, and then releases what gave way, and tells what the exclusive access
   /// changed.
-  func endExclusiveAccess() {
+  @inlinable func endExclusiveAccess() {
     let (end, released) = machine.withLock { machine in
       defer { machine.notePlain() }
       return (machine.endExclusiveAccess(), machine.takeReleased())

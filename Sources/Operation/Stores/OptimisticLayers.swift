@@ -8,7 +8,7 @@
 ///
 /// Edits are the user's, so the machine only plans what is to be computed, and takes in what was.
 @usableFromInline struct OptimisticLayers<Value: Sendable>: Sendable {
-  typealias Edit = @Sendable (inout Value) -> Void
+  @usableFromInline typealias Edit = @Sendable (inout Value) -> Void
 
   @usableFromInline enum Phase: Sendable {
     case pending
@@ -17,9 +17,15 @@
   }
 
   @usableFromInline struct Layer: Sendable {
-    let id: OperationTaskID
-    let edit: Edit
-    @usableFromInline var phase = Phase.pending
+    @usableFromInline let id: OperationTaskID
+    @usableFromInline let edit: Edit
+    @usableFromInline var phase: Phase
+
+    @inlinable init(id: OperationTaskID, edit: @escaping Edit, phase: Phase = .pending) {
+      self.id = id
+      self.edit = edit
+      self.phase = phase
+    }
 
     @inlinable var isPending: Bool { if case .pending = phase { true } else { false } }
   }
@@ -28,20 +34,20 @@
   /// What the server gave, with the edits that have become part of it.
   @usableFromInline var floor: Value
   /// What is shown.
-  private(set) var shown: Value
+  @usableFromInline var shown: Value
   /// Goes up with every change that makes the values be computed anew.
   @usableFromInline var version = 0
-  private var renderedVersion = 0
+  @usableFromInline var renderedVersion = 0
   /// How many edits have been confirmed since the values were computed.
-  private var newlySettled = 0
+  @usableFromInline var newlySettled = 0
 
-  init(floor: Value) {
+  @inlinable init(floor: Value) {
     self.floor = floor
     shown = floor
   }
 
-  var needsRendering: Bool { version != renderedVersion }
-  var isEmpty: Bool { layers.isEmpty }
+  @inlinable var needsRendering: Bool { version != renderedVersion }
+  @inlinable var isEmpty: Bool { layers.isEmpty }
   @inlinable var pendingCount: Int { layers.count(where: \.isPending) }
 
   /// The settled edits that the floor has.
@@ -59,13 +65,13 @@
     }
   }
 
-  mutating func append(_ id: OperationTaskID, _ edit: @escaping Edit) {
+  @inlinable mutating func append(_ id: OperationTaskID, _ edit: @escaping Edit) {
     layers.append(Layer(id: id, edit: edit))
     version += 1
   }
 
   /// The work of a layer succeeded, as the given one of all of the store.
-  mutating func settle(_ id: OperationTaskID, as settlement: Int) {
+  @inlinable mutating func settle(_ id: OperationTaskID, as settlement: Int) {
     guard let index = layers.firstIndex(where: { $0.id == id }) else { return }
     layers[index].phase = .settled(settlement, isInFloor: false)
     newlySettled += 1
@@ -73,7 +79,7 @@
   }
 
   /// The work of a layer failed; gives what is to be released.
-  mutating func remove(_ id: OperationTaskID) -> (any Sendable)? {
+  @inlinable mutating func remove(_ id: OperationTaskID) -> (any Sendable)? {
     guard let index = layers.firstIndex(where: { $0.id == id }) else { return nil }
     version += 1
     return layers.remove(at: index)
@@ -111,32 +117,46 @@
 extension OptimisticLayers {
   /// What is to be computed, without the lock.
   @usableFromInline struct Plan: Sendable {
-    fileprivate enum Step: Sendable {
+    @usableFromInline enum Step: Sendable {
       /// The edit becomes part of the floor.
       case fold(Edit)
       case confirmed(Edit)
       case pending(Edit)
     }
 
-    fileprivate let version: Int
-    fileprivate let floor: Value
-    fileprivate var steps: [Step] = []
-    fileprivate var kept: [OperationTaskID] = []
+    @usableFromInline let version: Int
+    @usableFromInline let floor: Value
+    @usableFromInline var steps: [Step] = []
+    @usableFromInline var kept: [OperationTaskID] = []
+
+    @inlinable init(version: Int, floor: Value, steps: [Step] = [], kept: [OperationTaskID] = []) {
+      self.version = version
+      self.floor = floor
+      self.steps = steps
+      self.kept = kept
+    }
   }
 
   /// What was computed.
-  struct Rendering: Sendable {
-    fileprivate let plan: Plan
-    fileprivate var floor: Value
-    fileprivate(set) var confirmed: Value
-    fileprivate var shown: Value
+  @usableFromInline struct Rendering: Sendable {
+    @usableFromInline let plan: Plan
+    @usableFromInline var floor: Value
+    @usableFromInline var confirmed: Value
+    @usableFromInline var shown: Value
+
+    @inlinable init(plan: Plan, floor: Value, confirmed: Value, shown: Value) {
+      self.plan = plan
+      self.floor = floor
+      self.confirmed = confirmed
+      self.shown = shown
+    }
   }
 
   /// Plans how the values come about.
   ///
   /// - Parameter oldest: How many edits had been settled when the oldest run began that is under way
   ///   and may still give a value; -1 keeps all layers.
-  func plan(oldest: Int) -> Plan {
+  @inlinable func plan(oldest: Int) -> Plan {
     var plan = Plan(version: version, floor: floor)
     var isLowest = true
     for layer in layers {
@@ -162,7 +182,7 @@ extension OptimisticLayers {
 
   /// Takes in what was computed, unless it is out of date; gives how many confirmed edits are in it
   /// for the first time.
-  mutating func finish(_ rendering: Rendering) -> Int? {
+  @inlinable mutating func finish(_ rendering: Rendering) -> Int? {
     guard rendering.plan.version == version else { return nil }
     floor = rendering.floor
     shown = rendering.shown
@@ -174,14 +194,14 @@ extension OptimisticLayers {
   }
 
   /// Leaves the values as they are, because the edits themselves change the store again and again.
-  mutating func giveUpRendering() {
+  @inlinable mutating func giveUpRendering() {
     renderedVersion = version
   }
 }
 
 extension OptimisticLayers.Plan {
   /// Calls the edits.
-  func perform() -> OptimisticLayers.Rendering {
+  @inlinable func perform() -> OptimisticLayers.Rendering {
     var floor = floor
     for case .fold(let edit) in steps { edit(&floor) }
     var confirmed = floor

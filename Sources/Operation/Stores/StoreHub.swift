@@ -17,7 +17,7 @@ protocol StoreHost: AnyObject, Sendable {
 @usableFromInline final class StoreHub: Sendable {
   @usableFromInline let turns = SerialTurns()
   @usableFromInline let activity = ActivityMeter()
-  let events = EventMeter()
+  @usableFromInline let events = EventMeter()
   let clock: any OperationClock
   private let graph = Mutex(DependencyGraph())
   /// Whether a run has ever read another request.

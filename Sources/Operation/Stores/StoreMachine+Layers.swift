@@ -13,17 +13,33 @@ extension StoreMachine {
   @usableFromInline struct Overlay: Sendable {
     @usableFromInline var layers: Layers
     @usableFromInline let show: Show
+
+    @inlinable init(layers: Layers, show: @escaping Show) {
+      self.layers = layers
+      self.show = show
+    }
   }
 
   /// What transitions have told while the values were not computed.
   @usableFromInline struct Withheld: Sendable {
-    let before: State
-    let valueBefore: State.StateValue
+    @usableFromInline let before: State
+    @usableFromInline let valueBefore: State.StateValue
     @usableFromInline var entries: [Entry] = []
     /// Whether the values are being computed: what the edits change meanwhile is told with the rest.
-    var isRendering = false
+    @usableFromInline var isRendering = false
     /// Puts the value that has been computed since into a state.
-    var complete: (@Sendable (inout State) -> Void)?
+    @usableFromInline var complete: (@Sendable (inout State) -> Void)?
+
+    @inlinable init(
+      before: State, valueBefore: State.StateValue, entries: [Entry] = [],
+      isRendering: Bool = false, complete: (@Sendable (inout State) -> Void)? = nil
+    ) {
+      self.before = before
+      self.valueBefore = valueBefore
+      self.entries = entries
+      self.isRendering = isRendering
+      self.complete = complete
+    }
 
     @usableFromInline enum Entry: Sendable {
       case state(State, also: [Subscriber<Event>])
@@ -34,7 +50,7 @@ extension StoreMachine {
   /// The state with the optimistic edits.
   @inlinable var shown: State { showing(state) }
 
-  @usableFromInline func showing(_ confirmed: State) -> State {
+  @inlinable func showing(_ confirmed: State) -> State {
     guard let overlay else { return confirmed }
     var shown = confirmed
     overlay.show(&shown, overlay.layers.shown, overlay.layers.pendingCount)
@@ -42,7 +58,7 @@ extension StoreMachine {
   }
 
   /// Lays an edit over the state.
-  mutating func beginEdit(
+  @inlinable mutating func beginEdit(
     _ id: OperationTaskID, _ edit: @escaping Layers.Edit, show: @escaping Show
   ) {
     withhold()
@@ -54,7 +70,7 @@ extension StoreMachine {
   }
 
   /// The work of an edit has ended; after a reset this changes nothing.
-  mutating func endEdit(_ id: OperationTaskID, isSuccess: Bool) {
+  @inlinable mutating func endEdit(_ id: OperationTaskID, isSuccess: Bool) {
     guard overlay != nil else { return }
     if isSuccess {
       settlementCount += 1
@@ -77,12 +93,12 @@ extension StoreMachine {
     finishLanding(after: settlements, isWhole: isWhole)
   }
 
-  @usableFromInline mutating func prepareLanding(after settlements: Int, isWhole: Bool) {
+  @inlinable mutating func prepareLanding(after settlements: Int, isWhole: Bool) {
     guard let overlay, isWhole || !overlay.layers.areSettled(since: settlements) else { return }
     overlay.show(&state, overlay.layers.floor, 0)
   }
 
-  @usableFromInline mutating func finishLanding(after settlements: Int, isWhole: Bool) {
+  @inlinable mutating func finishLanding(after settlements: Int, isWhole: Bool) {
     guard let layers = overlay?.layers else { return }
     release(layers.floor)
     let isWhole = isWhole || layers.areSettled(since: settlements)
@@ -91,7 +107,7 @@ extension StoreMachine {
   }
 
   /// Whether an edit is shown whose work is under way.
-  @usableFromInline var isOptimistic: Bool { (overlay?.layers.pendingCount ?? 0) > 0 }
+  @inlinable var isOptimistic: Bool { (overlay?.layers.pendingCount ?? 0) > 0 }
 
   /// The state as the server gave it, to go back to.
   var base: State {
@@ -101,7 +117,7 @@ extension StoreMachine {
     return base
   }
 
-  mutating func dropLayers() {
+  @inlinable mutating func dropLayers() {
     if let overlay { release(overlay) }
     overlay = nil
   }
@@ -110,14 +126,14 @@ extension StoreMachine {
 extension StoreMachine {
   /// Keeps back what transitions tell from now on, unless somebody has the store to himself: then
   /// that is told at the end of his access.
-  @usableFromInline mutating func withhold() {
+  @inlinable mutating func withhold() {
     guard withheld == nil, exclusive == nil else { return }
     withheld = Withheld(before: shown, valueBefore: state.currentValue)
   }
 
   /// Ends a transition: tells what it kept back, or gives what has to be computed before. Then the
   /// thread has the store to itself.
-  @usableFromInline mutating func beginRendering(_ thread: ThreadID) -> Boxed<Layers.Plan> {
+  @inlinable mutating func beginRendering(_ thread: ThreadID) -> Boxed<Layers.Plan> {
     guard let withheld, !withheld.isRendering else { return .none }
     guard exclusive == nil, let layers = overlay?.layers, layers.needsRendering else {
       tellWithheld()
@@ -131,13 +147,15 @@ extension StoreMachine {
 
   /// How many edits had been settled when the oldest run began that may still give a value, or give
   /// one back.
-  var oldestSettlement: Int {
+  @inlinable var oldestSettlement: Int {
     guard yielding.isEmpty else { return -1 }
     return runs.records.values.lazy.filter(\.isStarted).map(\.payload.settlements).min() ?? .max
   }
 
   /// Takes in what was computed; gives a plan again if the edits have changed the store.
-  mutating func finishRendering(_ rendering: Layers.Rendering, isLast: Bool) -> Layers.Plan? {
+  @inlinable mutating func finishRendering(_ rendering: Layers.Rendering, isLast: Bool) -> Layers
+    .Plan?
+  {
     release(rendering)
     guard var layers = overlay?.layers, let show = overlay?.show else { return nil }
     release(layers)
@@ -154,7 +172,7 @@ extension StoreMachine {
   }
 
   /// Tells what was kept back, with the values that have been computed since.
-  mutating func tellWithheld() {
+  @inlinable mutating func tellWithheld() {
     guard let withheld else { return }
     self.withheld = nil
     for entry in withheld.entries {

@@ -82,15 +82,19 @@ extension StoreMachine {
   @inlinable mutating func schedule(_ wish: Wish) -> Grant {
     var task = Task(handle: wish.core, configuration: wish.configuration)
     state.scheduleFetchTask(&task)
-    changeRestorations { [task] state in
-      var task = task
-      state.scheduleFetchTask(&task)
+    if !yielding.isEmpty {
+      changeRestorations { [task] state in
+        var task = task
+        state.scheduleFetchTask(&task)
+      }
     }
     let payload = RunPayload(
       cause: wish.cause, task: task, handlers: wish.handler.map { [$0] } ?? [])
-    let context = wish.configuration.context
-    runs.insert(Runs.Record(core: wish.core, context: context, payload: payload))
-    let isStarted = hold(wish.core, wish.lease)
+    var record = Runs.Record(
+      core: wish.core, context: wish.configuration.context, payload: payload)
+    let isStarted = hold(&record, wish.lease)
+    runs.insert(record)
+    if isStarted { tell(.runStarted(payload.run), also: payload.handlers) }
     commit(for: payload.handlers)
     return .granted(task, wish.core, isStarted: isStarted)
   }
@@ -107,23 +111,26 @@ extension StoreMachine {
     return .granted(task, core, isStarted: isStarted)
   }
 
-  /// Takes a lease, which starts the run unless it is a mere handle; tells whether it did.
+  /// Takes a lease on a run in the table; tells whether that started it.
   @inlinable mutating func hold(_ core: Core, _ lease: Lease) -> Bool {
-    runs.update(core.id) {
-      switch lease {
-      case .awaiter: $0.awaiters += 1
-      case .observers: $0.isHeldByObservers = true
-      case .handle: $0.handles += 1
-      }
+    guard var record = runs[core.id] else { return false }
+    let isStarted = hold(&record, lease)
+    runs.insert(record)
+    if isStarted { tell(.runStarted(record.payload.run), also: record.payload.handlers) }
+    return isStarted
+  }
+
+  /// Takes a lease, which starts the run unless it is a mere handle; tells whether it did.
+  @inlinable func hold(_ record: inout Runs.Record, _ lease: Lease) -> Bool {
+    switch lease {
+    case .awaiter: record.awaiters += 1
+    case .observers: record.isHeldByObservers = true
+    case .handle: record.handles += 1
     }
-    guard lease != .handle, let record = runs[core.id], !record.isStarted else { return false }
-    let (generation, settlements) = (freshness.generation, settlementCount)
-    runs.update(core.id) {
-      $0.isStarted = true
-      $0.payload.generation = generation
-      $0.payload.settlements = settlements
-    }
-    tell(.runStarted(record.payload.run), also: record.payload.handlers)
+    if lease == .handle || record.isStarted { return false }
+    record.isStarted = true
+    record.payload.generation = freshness.generation
+    record.payload.settlements = settlementCount
     return true
   }
 
@@ -204,6 +211,7 @@ extension StoreMachine {
 
   @inlinable mutating func finishTask(of record: Runs.Record) {
     state.finishFetchTask(record.payload.task)
+    if yielding.isEmpty { return }
     changeRestorations { $0.finishFetchTask(record.payload.task) }
   }
 

@@ -375,11 +375,23 @@ extension StoreMachine {
 /// writes wait at the gate.
 @usableFromInline struct ExclusiveAccess<State: OperationState>: Sendable {
   @usableFromInline let owner: ThreadID
-  let committed: State
-  let confirmedValue: State.StateValue
-  var depth = 1
+  @usableFromInline let committed: State
+  @usableFromInline let confirmedValue: State.StateValue
+  @usableFromInline var depth = 1
   @usableFromInline var hasChanged = false
-  var gates: [Gate] = []
+  @usableFromInline var gates: [Gate] = []
+
+  @inlinable init(
+    owner: ThreadID, committed: State, confirmedValue: State.StateValue, depth: Int = 1,
+    hasChanged: Bool = false, gates: [Gate] = []
+  ) {
+    self.owner = owner
+    self.committed = committed
+    self.confirmedValue = confirmedValue
+    self.depth = depth
+    self.hasChanged = hasChanged
+    self.gates = gates
+  }
 }
 
 extension StoreMachine {
@@ -400,7 +412,7 @@ extension StoreMachine {
     }
   }
 
-  enum End: Sendable {
+  @usableFromInline enum End: Sendable {
     /// The values of the optimistic layers have to be computed first.
     case render(Layers.Plan)
     /// The others may go on.
@@ -408,7 +420,7 @@ extension StoreMachine {
   }
 
   /// Ends the access, and tells the change, if there was one.
-  mutating func endExclusiveAccess() -> End {
+  @inlinable mutating func endExclusiveAccess() -> End {
     exclusive?.depth -= 1
     guard let access = exclusive, access.depth == 0 else { return .open([]) }
     if let layers = overlay?.layers, layers.needsRendering {

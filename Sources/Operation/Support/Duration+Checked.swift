@@ -1,4 +1,4 @@
-import FoundationEssentials
+public import FoundationEssentials
 import ReactiveStreams
 
 extension Duration {
@@ -48,7 +48,7 @@ extension Date {
   /// The time from `earlier` to this date, negative if the clock was set back, in whole
   /// microseconds: a date of today is no finer than that, and its last bits would make a span of
   /// 100 ms a little less.
-  func duration(since earlier: Date) -> Duration {
+  @usableFromInline func duration(since earlier: Date) -> Duration {
     let longest = Duration.longest.inSeconds
     let interval = min(max(-longest, timeIntervalSince(earlier)), longest)
     return .microseconds(Int64((interval * 1_000_000).rounded()))

@@ -1,7 +1,7 @@
 /// Compares values whose type is known to be `Equatable` only when the program runs.
-package enum Equality<Value: Sendable> {
+@usableFromInline package enum Equality<Value: Sendable> {
   /// A comparison of two values, or `nil` where the type has none.
-  package static var comparison: (@Sendable (Value, Value) -> Bool)? {
+  @usableFromInline package static var comparison: (@Sendable (Value, Value) -> Bool)? {
     guard Value.self is any Equatable.Type else { return nil }
     return { areEqual($0, $1) }
   }

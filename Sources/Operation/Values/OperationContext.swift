@@ -144,7 +144,7 @@ extension OperationContext {
   }
 
   /// What the attempts of the run share.
-  var work: RunInput? {
+  @usableFromInline var work: RunInput? {
     get { run?.facts.work }
     set { facts.work = newValue }
   }

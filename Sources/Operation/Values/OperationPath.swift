@@ -41,22 +41,67 @@ public struct OperationPath: Sendable, Hashable {
 extension OperationPath {
   /// One element of a path.
   public struct Element: Sendable, Hashable {
-    /// The value that the path was made of.
-    public let value: any Hashable & Sendable
+    /// What paths are mostly made of is compared without a look at its type.
+    private enum Content: Sendable {
+      case int(Int)
+      case string(String)
+      case other(Other)
+    }
+
+    /// In a box, so that an element is as small as a string.
+    private final class Other: Sendable {
+      let value: any Hashable & Sendable
+
+      init(_ value: any Hashable & Sendable) {
+        self.value = value
+      }
+    }
+
+    private let content: Content
 
     init(_ value: any Hashable & Sendable) {
-      self.value = value
+      content =
+        if let int = value as? Int {
+          .int(int)
+        } else if let string = value as? String {
+          .string(string)
+        } else {
+          .other(Other(value))
+        }
+    }
+
+    /// The value that the path was made of.
+    public var value: any Hashable & Sendable {
+      switch content {
+      case .int(let int): int
+      case .string(let string): string
+      case .other(let other): other.value
+      }
     }
 
     /// Tells whether both have the same type and equal values.
     public static func == (lhs: Element, rhs: Element) -> Bool {
-      areEqual(lhs.value, rhs.value)
+      switch (lhs.content, rhs.content) {
+      case (.int(let lhs), .int(let rhs)): lhs == rhs
+      case (.string(let lhs), .string(let rhs)): lhs == rhs
+      case (.other(let lhs), .other(let rhs)): areEqual(lhs.value, rhs.value)
+      default: false
+      }
     }
 
     /// Feeds the type and the value.
     public func hash(into hasher: inout Hasher) {
-      hasher.combine(ObjectIdentifier(type(of: value)))
-      value.hash(into: &hasher)
+      switch content {
+      case .int(let int):
+        hasher.combine(0)
+        hasher.combine(int)
+      case .string(let string):
+        hasher.combine(1)
+        hasher.combine(string)
+      case .other(let other):
+        hasher.combine(ObjectIdentifier(type(of: other.value)))
+        other.value.hash(into: &hasher)
+      }
     }
   }
 

@@ -1,28 +1,41 @@
-import Synchronization
+public import Synchronization
 
 /// What a page run begins with.
-struct PageStart<PageID: Hashable & Sendable, PageValue: Sendable>: Sendable {
-  var kind = PaginatedRunKind.initialPage
-  var pages = PaginatedPages<PageID, PageValue>()
-  var refetch = PaginatedRefetch<PageID, PageValue>.allPages
-  var progress = PageProgress<PageID, PageValue>()
+@usableFromInline struct PageStart<PageID: Hashable & Sendable, PageValue: Sendable>: Sendable {
+  @usableFromInline let kind: PaginatedRunKind
+  @usableFromInline let pages: PaginatedPages<PageID, PageValue>
+  @usableFromInline let refetch: PaginatedRefetch<PageID, PageValue>
+  @usableFromInline let progress: PageProgress<PageID, PageValue>
+
+  @inlinable init(
+    kind: PaginatedRunKind = .initialPage, pages: PaginatedPages<PageID, PageValue> = [],
+    refetch: PaginatedRefetch<PageID, PageValue> = .allPages
+  ) {
+    self.kind = kind
+    self.pages = pages
+    self.refetch = refetch
+    progress = PageProgress()
+  }
 }
 
 /// The pages that the attempts of one run have fetched, so that a retry goes on where one failed.
 ///
 /// An attempt that was given up must not add to what a later one fetches.
+@usableFromInline
 final class PageProgress<PageID: Hashable & Sendable, PageValue: Sendable>: Sendable {
-  typealias Page = PaginatedPage<PageID, PageValue>
+  @usableFromInline typealias Page = PaginatedPage<PageID, PageValue>
 
-  private struct Progress: Sendable {
-    var attempt = 0
-    var pages: [Page] = []
+  @usableFromInline struct Progress: Sendable {
+    @usableFromInline var attempt = 0
+    @usableFromInline var pages: [Page] = []
   }
 
-  private let progress = Mutex(Progress())
+  @usableFromInline let progress = Mutex(Progress())
+
+  @inlinable init() {}
 
   /// Begins an attempt, with the pages that are there already.
-  func begin() -> (attempt: Int, pages: [Page]) {
+  @inlinable func begin() -> (attempt: Int, pages: [Page]) {
     progress.withLock {
       $0.attempt += 1
       return ($0.attempt, $0.pages)
@@ -30,7 +43,7 @@ final class PageProgress<PageID: Hashable & Sendable, PageValue: Sendable>: Send
   }
 
   /// Adds a page; tells whether the attempt is still the present one.
-  func add(_ page: Page, attempt: Int) -> Bool {
+  @inlinable func add(_ page: Page, attempt: Int) -> Bool {
     progress.withLock {
       guard $0.attempt == attempt else { return false }
       $0.pages.append(page)
@@ -40,5 +53,5 @@ final class PageProgress<PageID: Hashable & Sendable, PageValue: Sendable>: Send
 }
 
 extension PaginatedRefetch {
-  var isAllPages: Bool { if case .allPages = self { true } else { false } }
+  @inlinable var isAllPages: Bool { if case .allPages = self { true } else { false } }
 }

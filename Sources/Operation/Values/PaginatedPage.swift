@@ -5,7 +5,7 @@ public struct PaginatedPage<ID: Hashable & Sendable, Value: Sendable>: Identifia
   /// What the page holds.
   public var value: Value
   /// The pages beside this one; nil for a page that no run has fetched.
-  var edges: PageEdges<ID>?
+  @usableFromInline var edges: PageEdges<ID>?
 
   /// Creates a page.
   public init(id: ID, value: Value) {
@@ -15,7 +15,7 @@ public struct PaginatedPage<ID: Hashable & Sendable, Value: Sendable>: Identifia
 }
 
 /// The identifiers of the pages beside one, as the request told them of this page.
-struct PageEdges<ID: Hashable & Sendable>: Sendable {
+@usableFromInline struct PageEdges<ID: Hashable & Sendable>: Sendable {
   let before: ID?
   let after: ID?
 }
@@ -47,6 +47,14 @@ public struct PaginatedPaging<PageID: Hashable & Sendable, PageValue: Sendable>:
   public let pages: PaginatedPages<PageID, PageValue>
   /// What the run is for.
   public let kind: PaginatedRunKind
+
+  @inlinable init(
+    pageId: PageID, pages: PaginatedPages<PageID, PageValue>, kind: PaginatedRunKind
+  ) {
+    self.pageId = pageId
+    self.pages = pages
+    self.kind = kind
+  }
 }
 
 /// What a run of a paginated request is for.
@@ -80,7 +88,15 @@ public struct PaginatedResult<PageID: Hashable & Sendable, PageValue: Sendable>:
   /// The pages that it fetched; none where there was no further page.
   public let pages: PaginatedPages<PageID, PageValue>
   /// Where the pages go.
-  let place: PagePlace<PageID>
+  @usableFromInline let place: PagePlace<PageID>
+
+  @inlinable init(
+    kind: PaginatedRunKind, pages: PaginatedPages<PageID, PageValue>, place: PagePlace<PageID>
+  ) {
+    self.kind = kind
+    self.pages = pages
+    self.place = place
+  }
 }
 
 /// What a run gives where that may be a part of the value only.
@@ -93,7 +109,7 @@ extension PaginatedResult: PartialResult {
 }
 
 /// Where pages that a run has fetched go among those that are there.
-enum PagePlace<PageID: Hashable & Sendable>: Sendable, Equatable {
+@usableFromInline enum PagePlace<PageID: Hashable & Sendable>: Sendable, Equatable {
   /// They take the place of all.
   case whole
   /// They are the first of all: they take the place of all, unless they are there.

@@ -21,13 +21,13 @@ import ReactiveStreams
     /// What controls the store from outside, in the order of the modifiers.
     @usableFromInline var controllers: [ControllerAttachment] = []
     /// How many pages are kept at most.
-    var maxPages = Int.max
+    @usableFromInline var maxPages = Int.max
     /// Which pages are fetched again with the whole; a rule of the request's own types.
-    var refetch: (any Sendable)?
+    @usableFromInline var refetch: (any Sendable)?
     /// Finds the edges of pages that somebody wrote; of the request's own types.
-    var pageEdges: (any Sendable)?
+    @usableFromInline var pageEdges: (any Sendable)?
     /// How many attempts a mutation remembers.
-    var maxHistory = 100
+    @usableFromInline var maxHistory = 100
     /// Within which scope runs wait for each other.
     @usableFromInline var serialScope: SerialScope?
     /// Whether runs wait for a connection.
@@ -49,7 +49,7 @@ import ReactiveStreams
   private var box = RunSettings.initial
 
   @usableFromInline var values: Values {
-    get { box.values }
+    _read { yield box.values }
     set { box = Box(newValue) }
   }
 }

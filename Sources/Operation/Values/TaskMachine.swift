@@ -33,11 +33,13 @@
   @usableFromInline var phase = Phase.scheduled
   @usableFromInline var progress = TaskProgress()
   @usableFromInline var waiters: [OperationTaskID: Waiter] = [:]
+  /// The one who waits first, and most often alone.
+  @usableFromInline var firstWaiter: (id: OperationTaskID, waiter: Waiter)?
   @usableFromInline var tombstones: Set<OperationTaskID> = []
 
   @inlinable var isEnded: Bool { if case .ended = phase { true } else { false } }
   @inlinable var output: Output? { if case .ended(let output) = phase { output } else { nil } }
-  var waiterCount: Int { waiters.count }
+  var waiterCount: Int { waiters.count + (firstWaiter == nil ? 0 : 1) }
 
   /// Somebody starts the task; tells whether it is the first.
   @inlinable mutating func start() -> Bool {
@@ -70,23 +72,28 @@
   @inlinable mutating func end(with output: Output) -> [Waiter] {
     guard !isEnded else { return [] }
     phase = .ended(output)
-    defer {
-      waiters = [:]
-      tombstones = []
-    }
-    return waiters.sorted { $0.key < $1.key }.map(\.value)
+    if !tombstones.isEmpty { tombstones = [] }
+    let first = firstWaiter.take().map { [$0.waiter] } ?? []
+    if waiters.isEmpty { return first }
+    defer { waiters = [:] }
+    return first + waiters.sorted { $0.key < $1.key }.map(\.value)
   }
 
   /// Somebody waits for the end.
   @inlinable mutating func wait(_ id: OperationTaskID, waiter: Waiter) -> Wait {
     if case .ended(let output) = phase { return .resume(with: output) }
-    if tombstones.remove(id) != nil { return .resume(with: nil) }
-    waiters[id] = waiter
+    if !tombstones.isEmpty, tombstones.remove(id) != nil { return .resume(with: nil) }
+    if firstWaiter == nil, waiters.isEmpty {
+      firstWaiter = (id, waiter)
+    } else {
+      waiters[id] = waiter
+    }
     return .suspend
   }
 
   /// Somebody does not want to wait any more; returns him if he waits.
   @inlinable mutating func cancelWait(_ id: OperationTaskID) -> Waiter? {
+    if firstWaiter?.id == id { return firstWaiter.take()?.waiter }
     if let waiter = waiters.removeValue(forKey: id) { return waiter }
     if !isEnded { tombstones.insert(id) }
     return nil

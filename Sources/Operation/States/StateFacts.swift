@@ -1,0 +1,49 @@
+public import FoundationEssentials
+
+/// What the states of queries, pages and mutations note of the results that they take in.
+///
+/// States show it under the names of `OperationState`. It is apart from them, so that the stores of
+/// other modules change it in code of their own, though it is public only to be read.
+@usableFromInline struct StateFacts<Value: Sendable, Failure: Error>: Sendable {
+  @usableFromInline var value: Value
+  @usableFromInline var valueCount = 0
+  @usableFromInline var valueDate: Date?
+  @usableFromInline var error: Failure?
+  @usableFromInline var errorCount = 0
+  @usableFromInline var errorDate: Date?
+
+  @inlinable init(_ value: Value) {
+    self.value = value
+  }
+
+  /// A value came.
+  @inlinable mutating func succeed(with value: Value, at date: Date) {
+    self.value = value
+    succeed(at: date)
+  }
+
+  /// A value came, which is there already.
+  @inlinable mutating func succeed(at date: Date) {
+    valueCount += 1
+    valueDate = date
+    error = nil
+  }
+
+  @inlinable mutating func fail(with failure: Failure, at date: Date) {
+    error = failure
+    errorCount += 1
+    errorDate = date
+  }
+
+  @inlinable mutating func take(_ result: Result<Value, Failure>, at date: Date) {
+    switch result {
+    case .success(let value): succeed(with: value, at: date)
+    case .failure(let failure): fail(with: failure, at: date)
+    }
+  }
+
+  @inlinable mutating func show(_ value: Value, updates: Int) {
+    self.value = value
+    valueCount += updates
+  }
+}
