@@ -74,7 +74,8 @@ private struct Exhaustion<Walk, Event> {
         count += 1
         go(from: next, left: left - 1)
       } catch {
-        failure = "\(error), after \(trace)"
+        let steps = trace.map { "\($0)" }.joined(separator: ", ")
+        failure = "it does not hold after \(steps): \(error)"
       }
     }
   }
