@@ -31,6 +31,7 @@ import Testing
     private struct Before {
       let value: [Int]
       let askedAt: Int
+      let floor: [Int]
       let idsInFloor: Set<OperationTaskID>
     }
 
@@ -98,7 +99,8 @@ import Testing
     }
 
     private var present: Before {
-      Before(value: value, askedAt: askedAt, idsInFloor: layers.idsInFloor)
+      Before(
+        value: value, askedAt: askedAt, floor: layers.floor, idsInFloor: layers.idsInFloor)
     }
 
     private mutating func cancelOldest() {
@@ -107,7 +109,7 @@ import Testing
       guard let before = run.before else { return }
       for index in runs.indices { runs[index].before = nil }
       (value, askedAt) = (before.value, before.askedAt)
-      layers.restore(before.value, idsInFloor: before.idsInFloor)
+      layers.restore(before.floor, idsInFloor: before.idsInFloor)
     }
 
     private mutating func give(_ new: [Int], askedAt moment: Int) {
