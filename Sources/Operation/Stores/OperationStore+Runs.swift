@@ -244,11 +244,13 @@ extension OperationStore {
     }
     // A run that has waited finds the edits that have been confirmed meanwhile.
     if read({ $0.overlay != nil }) { commit { $0.begin(core.id) } }
-    let context = read { machine in
+    let (context, isThere) = read { machine in
       var context = context
       machine.state.willRun(in: &context)
-      return context
+      return (context, machine.runs[core.id] != nil)
     }
+    // One that a reset ends with others goes on when they end, maybe before it is told itself.
+    if !isThere, let failure = cancellationFailure(as: Failure.self) { return .failure(failure) }
     core.node.isUnderWay = true
     let continuation = OperationContinuation<Value, Failure> { [self] result in
       if commit({ $0.yield(core.id, result) }) {
