@@ -43,5 +43,8 @@ enum Schedules {
 
 extension Array {
   /// The steps of a schedule, as a failure shows them.
-  var listed: String { map { "\($0)" }.joined(separator: ", ") }
+  var listed: String {
+    let types = /OperationTests\.(?:[A-Z]\w*\.|\(unknown context at \$\w+\)\.)*/
+    return map { "\($0)".replacing(types, with: "") }.joined(separator: ", ")
+  }
 }
