@@ -26,7 +26,7 @@ func exhaust<Walk, Event>(
   step: @escaping (inout Walk, Event) throws -> Bool
 ) {
   var search = Exhaustion<Walk, Event>(events: events, step: step)
-  search.go(from: start, left: length)
+  search.search(from: { start }, length)
   search.report(name, length, at: sourceLocation)
 }
 
@@ -39,7 +39,7 @@ func exhaust<Walk, Event>(
   step: @escaping (inout Walk, Event) throws -> Bool
 ) {
   var search = Exhaustion<Walk, Event>(events: events, step: step, start: start)
-  search.go(from: start(), left: length)
+  search.search(from: start, length)
   search.report(name, length, at: sourceLocation)
 }
 
@@ -61,8 +61,18 @@ private struct Exhaustion<Walk, Event> {
     self.start = start
   }
 
+  /// Goes through all sequences; if one fails, then through the shorter ones first, for the shortest
+  /// that does.
+  mutating func search(from begin: () -> Walk, _ length: Int) {
+    go(from: begin(), left: length)
+    guard failure != nil, length > 1 else { return }
+    failure = nil
+    count = 0
+    for left in 1...length where failure == nil { go(from: begin(), left: left) }
+  }
+
   /// Goes on with every event behind the trace, until something does not hold.
-  mutating func go(from walk: Walk, left: Int) {
+  private mutating func go(from walk: Walk, left: Int) {
     guard left > 0 else { return }
     for (index, event) in events.enumerated() where failure == nil {
       trace.append(event)
