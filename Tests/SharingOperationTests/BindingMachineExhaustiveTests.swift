@@ -117,7 +117,7 @@ import Testing
   }
 
   @Test("Only what comes of the present binding counts") func everySequence() {
-    exhaust("BindingMachine", events: Step.allCases, length: 6, from: Walk()) {
+    exhaust("BindingMachine", events: Step.allCases, length: 5, from: Walk()) {
       walk, step in try walk.take(step)
     }
   }

@@ -68,7 +68,7 @@ import Testing
   @Test("One after the other, in the order of the line, and everybody once")
   func everySequence() {
     let events = (0..<4).flatMap { [Step.enter($0), .wait($0), .leave($0), .end($0)] }
-    exhaust("SerialTurnsMachine", events: events, length: 7, from: Walk()) {
+    exhaust("SerialTurnsMachine", events: events, length: 6, from: Walk()) {
       walk, step in try walk.take(step)
     }
   }
