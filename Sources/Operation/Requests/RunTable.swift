@@ -64,6 +64,8 @@
 
   @inlinable subscript(id: OperationTaskID) -> Record? { records[id] }
 
+  @inlinable func contains(_ id: OperationTaskID) -> Bool { records.index(forKey: id) != nil }
+
   /// Decides whether a run in `context` is one of those that are under way.
   @inlinable func admit(
     _ context: OperationContext, rule: Deduplication, verdict: Verdict?

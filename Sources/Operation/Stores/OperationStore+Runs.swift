@@ -270,10 +270,15 @@ extension OperationStore {
     {
       return .failure(failure)
     }
-    // A run that has waited finds the edits that have been confirmed meanwhile.
-    if read({ !$0.boxedOverlay.isNone }) { commit { $0.begin(core.id) } }
     var prepared = context
-    read { $0.state.willRun(in: &prepared) }
+    let (isThere, hasEdits) = read {
+      $0.state.willRun(in: &prepared)
+      return ($0.runs.contains(core.id), !$0.boxedOverlay.isNone)
+    }
+    // A run that has waited finds the edits that have been confirmed meanwhile.
+    if hasEdits { commit { $0.begin(core.id) } }
+    // One that a reset ends with others goes on when they end, maybe before it is told itself.
+    if !isThere, let failure = cancellationFailure(as: Failure.self) { return .failure(failure) }
     core.node.isUnderWay = true
     let continuation = OperationContinuation<Value, Failure> { [self] result in
       if commit({ $0.yield(core.id, result) }) {

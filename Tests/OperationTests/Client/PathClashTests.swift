@@ -85,18 +85,19 @@ import Testing
   func index() {
     var index = StoreIndex()
     func entry<Request: StatefulOperationRequest>(
-      _ request: Request, _ state: Request.State, _ name: String
+      _ request: Request, _ state: Request.State
     ) -> StoreIndex.Entry {
       let store = OperationStore.detached(operation: request, initialState: state)
       return StoreIndex.Entry(
         store: OpaqueOperationStore(store), type: StoreIndex.RequestType(of: request),
-        requestName: name, retention: .forever)
+        request: Request.self, retention: .forever)
     }
-    let first = entry(First(), QueryState(), "first")
+    let first = entry(First(), QueryState())
     guard case .inserted = index.insert(first),
-      case .present(let present) = index.insert(entry(First(), QueryState(), "again")),
-      case .clashed(with: "first") = index.insert(entry(Second(), QueryState(), "second")),
-      case .present = index.insert(entry(Second(), QueryState(), "again"))
+      case .present(let present) = index.insert(entry(First(), QueryState())),
+      case .clashed(with: let type) = index.insert(entry(Second(), QueryState())),
+      type == First.self,
+      case .present = index.insert(entry(Second(), QueryState()))
     else {
       Issue.record("inserted otherwise")
       return

@@ -22,7 +22,7 @@ import Testing
       index: StoreIndex(limit: limit), store: store, opaque: OpaqueOperationStore(store))
     _ = indexed.index.insert(
       StoreIndex.Entry(
-        store: indexed.opaque, type: StoreIndex.RequestType(of: query), requestName: "query",
+        store: indexed.opaque, type: StoreIndex.RequestType(of: query), request: Any.self,
         retention: retention, deadline: clock.now().advanced(by: 10)))
     return indexed
   }
@@ -78,7 +78,7 @@ import Testing
     let insertion = indexed.index.insert(
       StoreIndex.Entry(
         store: OpaqueOperationStore(other), type: StoreIndex.RequestType(of: query),
-        requestName: "query", retention: .unusedFor(.seconds(10)), deadline: nil))
+        request: Any.self, retention: .unusedFor(.seconds(10)), deadline: nil))
     guard case .inserted(let left) = insertion else { preconditionFailure() }
     #expect(left.isEmpty)
     withExtendedLifetime(subscription) {}

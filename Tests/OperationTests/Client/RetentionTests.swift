@@ -194,44 +194,6 @@ import Testing
     #expect(client.stores(matching: []).isEmpty)
   }
 
-  @Test("Many stores with random uses leave when a plain list of last uses says so")
-  func randomUses() async throws {
-    for seed in 0..<200 as Range<UInt64> {
-      var random = SplitMix(seed: seed)
-      let clock = ManualClock()
-      let client = OperationClient(
-        defaults: .testing, clock: clock, retention: .unusedFor(.seconds(20)))
-      var now = 0
-      var lastUses: [Int: Int] = [:]
-      var held: [Int: OperationSubscription] = [:]
-      for _ in 0..<40 {
-        let id = Int.random(in: 0..<6, using: &random)
-        switch Int.random(in: 0..<5, using: &random) {
-        case 0:
-          _ = client.store(for: query(id).neverStale())
-          lastUses[id] = now
-        case 1:
-          let store = client.store(for: query(id).neverStale())
-          store.currentValue = 1
-          held[id]?.cancel()
-          held[id] = store.subscribe { _ in }
-          lastUses[id] = now
-        case 2:
-          if let subscription = held.removeValue(forKey: id) {
-            subscription.cancel()
-            lastUses[id] = now
-          }
-        default:
-          let seconds = Int.random(in: 1...15, using: &random)
-          now += seconds
-          await clock.advance(by: .seconds(seconds))
-        }
-        lastUses = lastUses.filter { held[$0.key] != nil || now - $0.value < 20 }
-        #expect(Set(ids(in: client)) == Set(lastUses.keys), "seed \(seed) at \(now)")
-      }
-    }
-  }
-
   @Test("When all have left, nothing of them is left: no node, no deadline, no store")
   func nothingLeft() async throws {
     let live = LiveCount()

@@ -18,7 +18,6 @@ import Testing
     var handles: [OperationTaskID: Int] = [:]
     var cores: [MachineDriver.Machine.Core] = []
     var observing: Set<OperationTaskID> = []
-    var trace: [Step] = []
     var nextValue = 0
 
     init(_ deduplication: Deduplication) {
@@ -28,16 +27,15 @@ import Testing
     var machine: MachineDriver.Machine { driver.machine }
     var live: [MachineDriver.Machine.Core] { cores.filter { machine.runs[$0.id] != nil } }
 
-    mutating func take(_ step: Step) {
-      trace.append(step)
+    mutating func take(_ step: Step) throws {
       switch step {
       case .subscribe: subscriptions.append(driver.subscribe())
-      case .unsubscribe: unsubscribe()
+      case .unsubscribe: try unsubscribe()
       case .await, .observe, .handle: wish(step)
       case .enter:
         if let core = cores.last(where: { handles[$0.id, default: 0] > 0 }) { enter(core) }
       case .dropHandle, .leave, .cancelOne: giveBack(step)
-      case .yield, .succeed, .fail: result(step)
+      case .yield, .succeed, .fail: try result(step)
       case .cancelAll: _ = driver.machine.cancelAll()
       case .reset: _ = driver.machine.reset(machine.context)
       case .write:
@@ -47,15 +45,15 @@ import Testing
         if driver.machine.invalidate() { wish(.observe) }
       }
       driver.settle()
-      check()
+      try check()
     }
 
-    private mutating func unsubscribe() {
+    private mutating func unsubscribe() throws {
       guard let last = subscriptions.popLast() else { return }
       _ = driver.machine.unsubscribe(last.id)
       let count = last.names.count
       driver.settle()
-      #expect(last.names.count == count, "a subscriber heard of something after \(trace)")
+      try mustHold(last.names.count == count, "a subscriber heard of something after his end")
     }
 
     private mutating func wish(_ step: Step) {
@@ -95,7 +93,7 @@ import Testing
     }
 
     /// Tells a result of the first run that has started, and of every run that is gone.
-    private mutating func result(_ step: Step) {
+    private mutating func result(_ step: Step) throws {
       nextValue += 1
       for core in cores {
         let isLive = machine.runs[core.id] != nil
@@ -106,67 +104,54 @@ import Testing
         let failure = Result<Int, any Error>.failure(Failed(code: nextValue))
         switch step {
         case .yield:
-          #expect(driver.on { $0.yield(core.id, .success(nextValue)) } == isLive)
+          let counts = driver.on { $0.yield(core.id, .success(nextValue)) }
+          try mustHold(counts == isLive, "a run yields while it is there")
         case .succeed: _ = driver.machine.end(core.id, .success(nextValue))
         default: _ = driver.machine.end(core.id, failure)
         }
         guard !isLive else { continue }
-        #expect(
+        try mustHold(
           machine.state.valueUpdateCount == before.valueUpdateCount
             && machine.state.errorUpdateCount == before.errorUpdateCount
             && machine.state.currentValue == before.currentValue,
-          "a run that was over changed the state: \(trace)")
+          "a run that was over changed the state")
       }
     }
 
-    private func check() {
-      #expect(machine.leaseCount >= 0, "\(trace)")
-      #expect(
+    private func check() throws {
+      try mustHold(machine.leaseCount >= 0, "there are \(machine.leaseCount) leases")
+      try mustHold(
         machine.state.activeTasks.ids == machine.runs.records.keys.sorted(),
-        "the state has other tasks than the table: \(trace)")
+        "the state has other tasks than the table")
       for (id, record) in machine.runs.records {
-        #expect(record.awaiters == awaiters[id, default: 0], "\(trace)")
-        #expect(record.handles == handles[id, default: 0], "\(trace)")
-        #expect(
+        try mustHold(record.awaiters == awaiters[id, default: 0], "awaiters are miscounted")
+        try mustHold(record.handles == handles[id, default: 0], "handles are miscounted")
+        try mustHold(
           record.awaiters > 0 || (record.isHeldByObservers && !subscriptions.isEmpty)
-            || (!record.isStarted && record.handles > 0), "nobody holds a run: \(trace)")
+            || (!record.isStarted && record.handles > 0), "nobody holds a run")
       }
       let expected = MachineDriver.Machine.Event.stateChanged(machine.state).name
       for (names, _) in subscriptions {
-        #expect(
-          names.all.last { $0.hasPrefix("state") } == expected,
-          "the last state is not told: \(trace)"
-        )
+        try mustHold(
+          names.all.last { $0.hasPrefix("state") } == expected, "the last state is not told")
       }
       let isIdle = !machine.runs.records.values.contains(where: \.isStarted)
-      if isIdle, machine.unended.isEmpty { #expect(machine.yielding.isEmpty, "\(trace)") }
+      if isIdle, machine.unended.isEmpty {
+        try mustHold(machine.yielding.isEmpty, "a run that is over counts as yielding")
+      }
     }
   }
 
   @Test(
-    "Leases, tasks and subscribers agree after every sequence of four events",
+    "Leases, tasks and subscribers agree after every sequence of up to four events",
     arguments: [true, false])
   func four(isDeduplicated: Bool) {
-    let start = Walk(isDeduplicated ? .equivalentContexts : .never)
-    go(start, depth: 4)
-  }
-
-  private func go(_ walk: Walk, depth: Int) {
-    guard depth > 0 else { return }
-    for step in Step.allCases {
-      var next = walk
-      // Recorders are shared by the copies of a walk, so each branch begins with its own.
-      next.replay(step)
-      go(next, depth: depth - 1)
+    exhaust(
+      "StoreMachine, \(isDeduplicated ? "shared" : "single") runs", events: Step.allCases,
+      length: 4, making: { Walk(isDeduplicated ? .equivalentContexts : .never) }
+    ) { walk, step in
+      try walk.take(step)
+      return true
     }
-  }
-}
-
-extension StoreMachineSequenceTests.Walk {
-  /// Begins anew and takes the same steps and one more, because cores and recorders are references.
-  fileprivate mutating func replay(_ step: StoreMachineSequenceTests.Step) {
-    let steps = trace + [step]
-    self = StoreMachineSequenceTests.Walk(machine.context.settings.values.deduplication)
-    for step in steps { take(step) }
   }
 }

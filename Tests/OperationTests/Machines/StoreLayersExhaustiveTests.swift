@@ -1,0 +1,202 @@
+import ReactiveStreams
+import Testing
+
+@testable import Operation
+
+/// A store's machine with optimistic edits, runs and exclusive access, beside the plain model of
+/// ``OptimisticModel``.
+///
+/// Outside of exclusive access everybody sees what the model shows, it has been told to who listens,
+/// and what is confirmed is what the model confirms. In exclusive access the others see what was
+/// there before, wait to write, and nothing is told. A run that is over changes nothing.
+@Suite("The layers of a store, every sequence") struct StoreLayersExhaustiveTests {
+  private typealias State = QueryState<[Int], any Error>
+  private typealias Machine = StoreMachine<State>
+
+  private enum Step: CaseIterable {
+    case edit, succeed, fail, fetch, land, yield, failRun, cancelRun, push, reset
+    case beginAccess, endAccess
+  }
+
+  private final class Nobody: TaskDriver {
+    func enter(_ core: TaskCore<[Int], any Error>, configuration: OperationTaskConfiguration) {}
+    func leave(_ id: OperationTaskID) {}
+    func cancel(_ id: OperationTaskID) {}
+  }
+
+  private final class Walk {
+    private static let nobody = Nobody()
+    private static let other = ThreadID(rawValue: 1)
+    private var machine: Machine
+    private var model = OptimisticModel()
+    private let told = Tape<[Int]?>()
+    private var lastTold: [Int]?
+    private var works: [(number: Int, id: OperationTaskID)] = []
+    private var runs: [(number: Int, core: Machine.Core)] = []
+    private var gone: [Machine.Core] = []
+    private var depth = 0
+    private var before: [Int]? = []
+    private var next = 0
+
+    init() {
+      var context = OperationContext()
+      context.operationClock = ManualClock()
+      context.settings.values.deduplication = .never
+      machine = Machine(state: State(initialValue: []), context: context)
+      let subscriber = Subscriber<Machine.Event> { [told] event in
+        if case .stateChanged(let state) = event { told.note(state.currentValue) }
+      }
+      perform { _ = $0.subscribe(subscriber, thread: .current) }
+      lastTold = told.take().last ?? nil
+    }
+
+    /// What the shell does with a transition: it keeps back what is told, computes the values, and
+    /// delivers.
+    private func perform(_ transition: (inout Machine) -> Void) {
+      if machine.overlay != nil { machine.withhold() }
+      transition(&machine)
+      if let plan = machine.beginRendering(.current) { render(plan) }
+      settle()
+    }
+
+    private func render(_ first: Machine.Layers.Plan) {
+      var plan = Optional(first)
+      while let current = plan {
+        plan = machine.finishRendering(current.perform(), isLast: false)
+      }
+      endAccess()
+    }
+
+    private func endAccess() {
+      if case .render(let plan) = machine.endExclusiveAccess() { render(plan) }
+    }
+
+    private func settle() {
+      machine.notePlain()
+      _ = machine.takeReleased()
+      var delivery = machine.deliveries.beginDraining()
+      while let current = delivery {
+        current.perform()
+        delivery = machine.deliveries.takeNext()
+      }
+    }
+
+    func take(_ step: Step) throws -> Bool {
+      next += 1
+      switch step {
+      case .beginAccess:
+        guard depth < 2 else { return false }
+        if depth == 0 { before = machine.visibleState(to: Self.other).currentValue }
+        depth += 1
+        perform { $0.beginExclusiveAccess(.current) }
+      case .endAccess:
+        guard depth > 0 else { return false }
+        depth -= 1
+        endAccess()
+        settle()
+      default: guard change(step) else { return false }
+      }
+      try check(step)
+      return true
+    }
+
+    private func change(_ step: Step) -> Bool {
+      switch step {
+      case .edit: edit()
+      case .succeed, .fail:
+        guard !works.isEmpty else { return false }
+        // The first one succeeds, and the last one fails: they pass each other.
+        let (number, id) = works.remove(at: step == .succeed ? 0 : works.count - 1)
+        model.perform(step == .succeed ? .succeed(number) : .fail(number))
+        perform { $0.endEdit(id, isSuccess: step == .succeed) }
+      case .push:
+        model.perform(.push(next))
+        perform { [next] in $0.write(.success([next]), $0.context) }
+      case .reset:
+        model.perform(.reset)
+        gone += runs.map(\.core)
+        runs = []
+        works = []
+        perform { _ = $0.reset($0.context) }
+      default: return run(step)
+      }
+      return true
+    }
+
+    private func edit() {
+      let id = OperationTaskID.next()
+      works.append((next, id))
+      model.perform(.edit(next))
+      perform { [next] machine in
+        machine.beginEdit(id) { value in
+          value?.append(next)
+        } show: { state, value, updates in
+          state.show(value, updates: updates)
+        }
+      }
+    }
+
+    private func run(_ step: Step) -> Bool {
+      if step == .fetch {
+        let core = Machine.Core(driver: Self.nobody)
+        runs.append((next, core))
+        model.perform(.fetch(next))
+        perform { machine in
+          let wish = Machine.Wish(
+            core: core, configuration: OperationTaskConfiguration(context: machine.context),
+            cause: .fetch, lease: .awaiter)
+          _ = machine.grant(wish, verdict: nil)
+        }
+        return true
+      }
+      guard let (number, core) = runs.first else { return false }
+      switch step {
+      case .yield:
+        model.perform(.yield(number))
+        perform { _ = $0.yield(core.id, .success([200 + number])) }
+        return true
+      case .land:
+        model.perform(.land(number))
+        perform { _ = $0.end(core.id, .success([100 + number])) }
+      case .failRun:
+        model.perform(.failRun(number))
+        perform { _ = $0.end(core.id, .failure(Failed())) }
+      default:
+        model.perform(.cancelRun(number))
+        perform { _ = $0.cancel(core.id) }
+      }
+      gone.append(runs.removeFirst().core)
+      return true
+    }
+
+    private func check(_ step: Step) throws {
+      let news = told.take()
+      if let last = news.last { lastTold = last }
+      if depth > 0 {
+        try mustHold(news.isEmpty, "something is told in exclusive access")
+        let seen = machine.visibleState(to: Self.other).currentValue
+        try mustHold(seen == before, "the others see \(seen ?? []), and not \(before ?? [])")
+        return try mustHold(machine.gate(for: Self.other) != nil, "the others wait")
+      }
+      for core in gone {
+        try mustHold(!machine.yield(core.id, .success([-1])), "a run that is over yields")
+      }
+      let value = machine.visibleState(to: .current).currentValue
+      try mustHold(value == model.shown, "shows \(value ?? []), and not \(model.shown)")
+      try mustHold(
+        machine.state.currentValue == model.confirmed, "\(model.confirmed) is confirmed")
+      try mustHold(lastTold == model.shown, "\(model.shown) is told, and not \(lastTold ?? [])")
+      let seen = machine.visibleState(to: Self.other).currentValue
+      try mustHold(seen == value && machine.gate(for: Self.other) == nil, "everybody may go on")
+      let pending = machine.overlay?.layers.pendingCount ?? 0
+      try mustHold(pending == works.count, "\(works.count) are under way, and not \(pending)")
+      if works.isEmpty, runs.isEmpty { try mustHold(machine.overlay == nil, "layers are left") }
+    }
+  }
+
+  @Test("What is seen, told and confirmed is what the plain model says") func everySequence() {
+    exhaust("StoreMachine, layers", events: Step.allCases, length: 5, making: { Walk() }) {
+      walk, step in try walk.take(step)
+    }
+  }
+}

@@ -1,0 +1,156 @@
+import Testing
+
+@testable import Operation
+
+/// The small parts under the machines.
+@Suite("Parts, every sequence") struct SupportExhaustiveTests {
+  private enum HeapStep { case insert(Int), popFirst }
+
+  private struct Pair {
+    var heap = Heap<Int>()
+    var list: [Int] = []
+
+    mutating func take(_ step: HeapStep) throws {
+      switch step {
+      case .insert(let element):
+        heap.insert(element)
+        list.append(element)
+        list.sort()
+      case .popFirst:
+        let expected = list.isEmpty ? nil : list.removeFirst()
+        try mustHold(heap.popFirst() == expected, "the least one comes first")
+      }
+      try mustHold(heap.first == list.first, "the least one is the first one")
+      try mustHold(heap.elements.sorted() == list, "nothing is lost")
+    }
+  }
+
+  @Test("A heap gives the least element first, whatever came before") func heap() {
+    let events = (0..<4).map(HeapStep.insert) + [.popFirst]
+    exhaust("Heap", events: events, length: 7, from: Pair()) { pair, step in
+      try pair.take(step)
+      return true
+    }
+  }
+
+  private enum PathStep { case set(Int), remove(Int) }
+
+  private struct Index {
+    static let paths: [OperationPath] = [[], ["a"], ["a", 1], ["a", 1, "x"], ["b", 1]]
+    var index = PathIndex<Int, Int> { ($0, [-$0]) }
+    var list: [Int: Int] = [:]
+    var next = 0
+
+    mutating func take(_ step: PathStep) throws -> Bool {
+      next += 1
+      switch step {
+      case .set(let path):
+        index[Self.paths[path]] = next
+        list[path] = next
+      case .remove(let path):
+        index[Self.paths[path]] = nil
+        list[path] = nil
+      }
+      try check()
+      return true
+    }
+
+    private func check() throws {
+      for (number, path) in Self.paths.enumerated() {
+        try mustHold(index[path] == list[number], "\(path) has what was set")
+        let below = list.filter { path.isPrefix(of: Self.paths[$0.key]) }.map(\.value)
+        let found = index.members(matching: path).sorted()
+        try mustHold(found == (below + below.map { -$0 }).sorted(), "below \(path) is \(below)")
+      }
+      let nodes = Set(
+        list.keys.flatMap { path in
+          let elements = Self.paths[path].map { "\($0)" }
+          return (0...elements.count).map { elements.prefix($0).joined(separator: "/") }
+        })
+      try mustHold(index.count == list.count, "it counts")
+      try mustHold(index.nodeCount == nodes.subtracting([""]).count, "no empty branch is left")
+    }
+  }
+
+  @Test("An index of paths finds what is set and nothing else, and keeps no empty branch")
+  func pathIndex() {
+    let paths = Index.paths.indices
+    exhaust(
+      "PathIndex", events: paths.map(PathStep.set) + paths.map(PathStep.remove), length: 4,
+      from: Index()
+    ) { index, step in try index.take(step) }
+  }
+
+  private enum ProgressStep: CaseIterable { case begin, add, addLate }
+
+  private final class Attempts {
+    let progress = PageProgress<Int, Int>()
+    var attempt = 0
+    var pages: [Int] = []
+    var next = 0
+
+    func take(_ step: ProgressStep) throws -> Bool {
+      next += 1
+      switch step {
+      case .begin:
+        attempt += 1
+        let (number, there) = progress.begin()
+        try mustHold(number == attempt, "attempts are counted")
+        try mustHold(there.map(\.id) == pages, "it begins with what is there")
+      case .add, .addLate:
+        let number = step == .add ? attempt : attempt - 1
+        guard number > 0 else { return false }
+        let isAdded = progress.add(PaginatedPage(id: next, value: 0), attempt: number)
+        try mustHold(isAdded == (step == .add), "only the present attempt adds")
+        if step == .add { pages.append(next) }
+      }
+      return true
+    }
+  }
+
+  @Test("Only the present attempt adds pages for the next one") func pageProgress() {
+    exhaust("PageProgress", events: ProgressStep.allCases, length: 7, making: { Attempts() }) {
+      attempts, step in try attempts.take(step)
+    }
+  }
+
+  private enum ShotStep: CaseIterable { case wait, cancel, happen, giveUp }
+
+  /// A one-shot and the one task that waits for it, whose steps are run by hand.
+  private final class Shot {
+    let shot = OneShot()
+    let executor = HandExecutor()
+    let ended = Tape<Bool>()
+    var task: Task<Void, Never>?
+    var result: Bool?
+    var told: [Bool] = []
+
+    func take(_ step: ShotStep) throws -> Bool {
+      switch step {
+      case .wait:
+        guard task == nil else { return false }
+        task = Task(executorPreference: executor) { [shot, ended] in
+          ended.note(await shot.wait())
+        }
+      case .cancel:
+        guard let task else { return false }
+        task.cancel()
+        if told.isEmpty { result = result ?? false }
+      case .happen, .giveUp:
+        shot.finish(step == .happen)
+        result = result ?? (step == .happen)
+      }
+      executor.run()
+      told += ended.take()
+      let expected = task == nil ? [] : result.map { [$0] } ?? []
+      try mustHold(told == expected, "\(expected) is told, and not \(told)")
+      return true
+    }
+  }
+
+  @Test("A one-shot tells what came first, once, to the one who waits") func oneShot() {
+    exhaust("OneShot", events: ShotStep.allCases, length: 6, making: { Shot() }) {
+      shot, step in try shot.take(step)
+    }
+  }
+}

@@ -1,0 +1,51 @@
+import Foundation
+@testable import Operation
+import Testing
+
+/// What becomes of runs that wait for others when all are cancelled together.
+@Suite(.timeLimit(.minutes(1))) struct CancelledWaitingTests {
+  @Test(
+    "A run that waits for another one does not reach its request when both end, however late it is told",
+    arguments: [true, false])
+  func waiting(isReset: Bool) async throws {
+    let client = OperationClient(defaults: .testing, clock: ManualClock())
+    let (calls, hasGoneOn) = (EventLog<OperationTaskID?>(), ThreadLatch())
+    let query = Query<Int, any Error>(path: ["number"]) { context in
+      switch calls.append(context.operationRun?.id) {
+      case 1: try await ManualClock().sleep(for: .seconds(1))
+      case 2:
+        // Holds up the thread that cancels, between the first run and the last one.
+        try await withTaskCancellationHandler {
+          try await ManualClock().sleep(for: .seconds(1))
+        } onCancel: {
+          hasGoneOn.wait()
+        }
+      default: hasGoneOn.open()
+      }
+      return 1
+    }.deduplicated { _, _ in false }
+    let store = client.store(for: query)
+    let tasks = (0..<3).map { _ in store.runTask() }
+    tasks[2].schedule(after: tasks[0])
+    let watch = client.hub.events.subscribe { event in
+      if case .runEnded(let run, _, _) = event.occurrence, run.id == tasks[2].id {
+        hasGoneOn.open()
+      }
+    }
+    var runs: [Task<Int, any Error>] = []
+    for (count, task) in tasks.enumerated() {
+      runs.append(Task { try await task.runIfNeeded() })
+      await store.settles { $0.leaseCount == count + 1 }
+      await calls.wait(for: min(count + 1, 2))
+    }
+    let isDone = Latch()
+    Thread.detachNewThread {
+      if isReset { store.resetState() } else { store.cancel() }
+      isDone.open()
+    }
+    await isDone.wait()
+    for run in runs { await #expect(throws: CancellationError.self) { try await run.value } }
+    #expect(calls.values == [tasks[0].id, tasks[1].id])
+    watch.cancel()
+  }
+}

@@ -1,0 +1,191 @@
+import Testing
+
+@testable import ReactiveStreams
+
+/// Delivers what waits, and gives it as text.
+private func deliver<Machine: DeliveryMachine>(_ machine: inout Machine, to tape: Tape<String>)
+  -> [String]
+{
+  var delivery = machine.deliveries.beginDraining()
+  while let current = delivery {
+    current.perform()
+    delivery = machine.deliveries.takeNext()
+  }
+  return tape.take()
+}
+
+/// A pair of the newest elements with every element, once both sides have one; the end once, when
+/// both sides have ended or one ended without any.
+@Suite("CombineLatestMachine, every sequence")
+struct CombineLatestMachineExhaustiveTests {
+  private enum Step: CaseIterable {
+    case first, second, finishFirst, finishSecond, deliver
+  }
+
+  private struct Walk {
+    private var machine = CombineLatestMachine<Int, Int>()
+    private let heard = Tape<String>()
+    private var newest: [Int?] = [nil, nil]
+    private var isOpen = [true, true]
+    private var hasEnded = false
+    private var pending: [String] = []
+    private var next = 0
+
+    init() {
+      _ = machine.deliveries.subscribe(
+        Subscriber { [heard] signal in
+          heard.note(signal.element.map { "\($0.0)-\($0.1)" } ?? "end")
+        })
+    }
+
+    mutating func take(_ step: Step) throws -> Bool {
+      next += 1
+      switch step {
+      case .first, .finishFirst:
+        guard try receive(0, isEnd: step == .finishFirst) else { return false }
+      case .second, .finishSecond:
+        guard try receive(1, isEnd: step == .finishSecond) else { return false }
+      case .deliver:
+        let told = deliver(&machine, to: heard)
+        try mustHold(told == pending, "\(pending) is told, and not \(told)")
+        pending = []
+      }
+      try mustHold(heard.take().isEmpty, "nothing is told but in a delivery")
+      return true
+    }
+
+    private mutating func receive(_ side: Int, isEnd: Bool) throws -> Bool {
+      // A source tells nothing after its end.
+      guard isOpen[side] else { return false }
+      let signal = isEnd ? StreamSignal<Int>.finished : .element(next)
+      let earlier = side == 0 ? machine.receive(first: signal) : machine.receive(second: signal)
+      try mustHold(
+        earlier == (isEnd ? nil : newest[side]), "what gives way is given back, and nothing else")
+      if isEnd {
+        isOpen[side] = false
+        tell(newest[side] == nil || isOpen == [false, false] ? "end" : nil)
+      } else {
+        newest[side] = next
+        tell(newest[0].flatMap { first in newest[1].map { "\(first)-\($0)" } })
+      }
+      return true
+    }
+
+    private mutating func tell(_ text: String?) {
+      guard let text, !hasEnded else { return }
+      hasEnded = text == "end"
+      pending.append(text)
+    }
+  }
+
+  @Test("It tells the newest of both, and the end once")
+  func everySequence() {
+    exhaust("CombineLatestMachine", events: Step.allCases, length: 9, from: Walk()) {
+      walk, step in try walk.take(step)
+    }
+  }
+}
+
+/// Only the newest inner source is heard; what waits of an earlier one is dropped. Every
+/// subscription that is given is held once, and given back once. The end comes once, when the outer
+/// source and the newest inner one have ended, and not after a cancellation.
+@Suite("FlatMapLatestMachine, every sequence")
+struct FlatMapLatestMachineExhaustiveTests {
+  private enum Step: CaseIterable {
+    case outer, endOuter, cancel, deliver
+    case subscribedNewest, subscribedEarlier, innerNewest, innerEarlier, endNewest, endEarlier
+  }
+
+  private struct Walk {
+    private struct Inner {
+      var isOpen = true
+      var subscription: OperationSubscription?
+    }
+
+    private var machine = FlatMapLatestMachine<Int>()
+    private let heard = Tape<String>()
+    private var inners: [Inner] = []
+    /// The subscription that the machine holds.
+    private var held: OperationSubscription?
+    private var isOuterOpen = true
+    private var isCancelled = false
+    private var pending: [String] = []
+    private var next = 0
+
+    init() {
+      _ = machine.deliveries.subscribe(
+        Subscriber { [heard] signal in heard.note(signal.element.map(String.init) ?? "end") })
+    }
+
+    mutating func take(_ step: Step) throws -> Bool {
+      next += 1
+      switch step {
+      case .outer: try beginEpoch()
+      case .endOuter:
+        machine.finishOuter()
+        if isOuterOpen, !(inners.last?.isOpen ?? false) { pending.append("end") }
+        isOuterOpen = false
+      case .cancel:
+        try mustHold(machine.cancel() == held, "a cancellation gives back what is held")
+        held = nil
+        (isOuterOpen, isCancelled) = (false, true)
+      case .deliver:
+        let told = deliver(&machine, to: heard)
+        try mustHold(told == pending, "\(pending) is told, and not \(told)")
+        pending = []
+      default: return try takeInner(step)
+      }
+      return true
+    }
+
+    private mutating func beginEpoch() throws {
+      let beginning = machine.beginEpoch()
+      try mustHold((beginning != nil) == isOuterOpen, "an epoch begins while the outer is open")
+      guard let beginning else { return }
+      inners.append(Inner())
+      try mustHold(beginning.epoch == inners.count, "epochs are counted")
+      try mustHold(beginning.inner == held, "the earlier subscription is given back")
+      try mustHold(beginning.dropped.count == pending.count, "what waits is dropped")
+      held = nil
+      pending = []
+    }
+
+    private mutating func takeInner(_ step: Step) throws -> Bool {
+      let isNewest = [.subscribedNewest, .innerNewest, .endNewest].contains(step)
+      let index = isNewest ? inners.count - 1 : inners.count - 2
+      guard inners.indices.contains(index) else { return false }
+      let counts = isNewest && !isCancelled && inners[index].isOpen
+      switch step {
+      case .subscribedNewest, .subscribedEarlier:
+        guard inners[index].subscription == nil else { return false }
+        let subscription = OperationSubscription {}
+        inners[index].subscription = subscription
+        let back = machine.setInner(subscription, epoch: index + 1)
+        try mustHold(back == (counts ? nil : subscription), "one that is late is given back")
+        if counts { held = subscription }
+      case .innerNewest, .innerEarlier:
+        let back = machine.receiveInner(.element(next), epoch: index + 1)
+        try mustHold(back == nil, "an element gives nothing back")
+        if counts { pending.append("\(next)") }
+      default: try end(index, counts)
+      }
+      return true
+    }
+
+    private mutating func end(_ index: Int, _ counts: Bool) throws {
+      let back = machine.receiveInner(.finished, epoch: index + 1)
+      try mustHold(back == (counts ? held : nil), "the end gives back what is held")
+      inners[index].isOpen = false
+      guard counts else { return }
+      held = nil
+      if !isOuterOpen { pending.append("end") }
+    }
+  }
+
+  @Test("It tells what the newest inner source gives, and gives every subscription back")
+  func everySequence() {
+    exhaust("FlatMapLatestMachine", events: Step.allCases, length: 7, from: Walk()) {
+      walk, step in try walk.take(step)
+    }
+  }
+}
