@@ -8,7 +8,8 @@ extension OperationStore {
   ///
   /// The waiting holds a lease; the run is cancelled when the last lease on it is gone. A cancelled
   /// caller leaves at once with `CancellationError` where the failure is `any Error`; with another
-  /// failure it gets what the run ends with.
+  /// failure it gets what the run ends with. A request that awaits the run that it is in would wait
+  /// for ever: it gets ``OperationDependencyError``, or, with a failure of its own, a report.
   ///
   /// - Parameters:
   ///   - context: Lies over the context of the store for this run.
@@ -48,7 +49,7 @@ extension OperationStore {
       let wish = makeWish(
         configuration, cause: .fetch, lease: .awaiter, input: input, handler: handler)
       if let (_, core) = admit(wish) {
-        return try await core.result().get()
+        return try await result(of: core)
       }
     }
   }
@@ -61,6 +62,17 @@ extension OperationStore {
     var wish = makeWish(makeConfiguration(nil), cause: .fetch, lease: .awaiter)
     wish.seenUpdates = updates
     guard let (_, core) = admit(wish) else { return nil }
+    return try await result(of: core)
+  }
+
+  /// Waits for a run that the caller holds, unless the caller is that run.
+  nonisolated(nonsending) private func result(
+    of core: Machine.Core
+  ) async throws(State.Failure) -> State.OperationValue {
+    if core.node.isWaitedForByItself, let failure = failure(of: .cycle([path])) {
+      leave(core.id)
+      throw failure
+    }
     return try await core.result().get()
   }
 
@@ -296,7 +308,12 @@ extension OperationStore {
     core.node.isUnderWay = false
     let isOver = output.isCancellation || core.progress.isCancelled
     guard let circle = hub.end(core.id, of: path, isCancelled: isOver) else { return nil }
-    if let failure = circle as? Failure { return .failure(failure) }
+    return failure(of: circle).map(Machine.Output.failure)
+  }
+
+  /// The circle as a failure; nil, and a report, where the failure cannot say so.
+  private func failure(of circle: OperationDependencyError) -> Failure? {
+    if let failure = circle as? Failure { return failure }
     OperationIssue(
       kind: .dependencyCycle,
       message: "\(circle), and \(Failure.self) cannot say so as the failure of \(path)."

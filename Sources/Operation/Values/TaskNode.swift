@@ -20,6 +20,8 @@ final class TaskNode: Sendable {
   let id: OperationTaskID
   private let isRunning = Atomic(false)
   private let isScheduled = Atomic(false)
+  /// The Swift task that ran the request last.
+  private let runner = Atomic(0)
 
   init(id: OperationTaskID) {
     self.id = id
@@ -32,8 +34,24 @@ final class TaskNode: Sendable {
   /// Whether the request of the task is being run.
   var isUnderWay: Bool {
     get { isRunning.load(ordering: .sequentiallyConsistent) }
-    set { isRunning.store(newValue, ordering: .sequentiallyConsistent) }
+    set {
+      if newValue { runner.store(Self.currentTask, ordering: .relaxed) }
+      isRunning.store(newValue, ordering: .sequentiallyConsistent)
+    }
   }
+
+  /// Whether the current Swift task runs the request of the task, or of one that it waits for: then
+  /// it would wait for itself.
+  var isWaitedForByItself: Bool {
+    isRunByCurrentTask || dependencies().contains { $0.node.isRunByCurrentTask }
+  }
+
+  private var isRunByCurrentTask: Bool {
+    isUnderWay && runner.load(ordering: .relaxed) == Self.currentTask
+  }
+
+  /// The Swift task that calls; a hash tells those apart that are there at one time.
+  private static var currentTask: Int { withUnsafeCurrentTask { $0?.hashValue ?? 0 } }
 
   /// Adds an edge, unless it would close a cycle, which is reported.
   func wait(for dependency: TaskDependency) {
