@@ -76,6 +76,17 @@ extension OperationPath {
     self = appending(path)
   }
 
+  /// The elements behind so many.
+  func rest(behind depth: Int) -> OperationPath {
+    OperationPath(elements: Array(elements.dropFirst(depth)))
+  }
+
+  /// The path with one element in the place of all those behind so many.
+  func folded(behind depth: Int) -> OperationPath {
+    guard count > depth else { return self }
+    return OperationPath(elements: elements.prefix(depth) + [Element(rest(behind: depth))])
+  }
+
   /// The path with one more element at the end.
   public func appending(_ element: any Hashable & Sendable) -> OperationPath {
     OperationPath(elements: elements + [Element(element)])
