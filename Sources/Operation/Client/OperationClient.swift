@@ -1,3 +1,4 @@
+import FoundationEssentials
 import ReactiveStreams
 import Synchronization
 
@@ -141,7 +142,7 @@ public final class OperationClient: Sendable {
       store: OpaqueOperationStore(store), type: StoreIndex.RequestType(of: request),
       requestName: "\(request.requestType)", retention: retention,
       deadline: retention.patience.map(now.advanced))
-    defer { setTimer() }
+    defer { setTimer(at: now) }
     switch index.commit({ $0.insert(entry) }) {
     case .inserted(let left):
       tell(.storeAdded, of: entry.store)
@@ -180,9 +181,9 @@ public final class OperationClient: Sendable {
 
 extension OperationClient {
   /// Sets the timer for the first store that may leave, unless it is set.
-  private func setTimer() {
-    guard let wake = index.withLock({ $0.nextWake() }) else { return }
-    let subscription = clock.schedule(after: wake.date.duration(since: clock.now())) {
+  private func setTimer(at now: Date) {
+    guard let wake = index.withLock({ $0.nextWake(at: now) }) else { return }
+    let subscription = clock.schedule(after: wake.date.duration(since: now)) {
       [weak self] in self?.sweep(wake.generation)
     }
     let old = timer.withLock { timer in
@@ -213,7 +214,7 @@ extension OperationClient {
         ? .leave(store, mark) : .stay(store, until: end)
     }
     leave(index.commit { $0.settle(verdicts) })
-    setTimer()
+    setTimer(at: now)
   }
 }
 
