@@ -68,7 +68,8 @@ public final class OperationClient: Sendable {
   ///
   /// A store that is there keeps its state and the modifiers of the request that it was made for.
   /// If it was made for another type of request, that is reported, and this request gets a store
-  /// of its own on the same path.
+  /// of its own on the same path. A path with an element that is not equal to itself, which could
+  /// never be found again, is reported at each call, and gets a store that the client does not keep.
   public func store<Request: StatefulOperationRequest>(
     for request: Request, initialState: @autoclosure () -> Request.State
   ) -> OperationStore<Request.State> {
@@ -82,9 +83,14 @@ public final class OperationClient: Sendable {
       return present
     }
     if let store = present?.base as? OperationStore<Request.State> { return store }
+    let unequalPosition = path.unequalPosition
     let store = OperationStore(
-      request, state: initialState(), context: context(for: Request.State.kind), isCounted: true)
-    return insert(store, for: request)
+      request, state: initialState(), context: context(for: Request.State.kind),
+      isCounted: unequalPosition == nil)
+    guard let unequalPosition else { return insert(store, for: request) }
+    reportUnequal(unequalPosition, in: path, of: request.requestType)
+    store.attachControllers()
+    return store
   }
 
   /// The store on a path; on one with two types of request, that of the first.
@@ -164,6 +170,16 @@ public final class OperationClient: Sendable {
       message: """
         The path of \(entry.requestName) is empty, so every request without a path meets its store; \
         give it a path of its own.
+        """
+    ).report()
+  }
+
+  private func reportUnequal(_ position: Int, in path: OperationPath, of type: any Any.Type) {
+    OperationIssue(
+      kind: .unequalIdentity,
+      message: """
+        Element \(position) of \(path), the path of \(type), is not equal to itself, so nobody would \
+        find the store again; it is not kept.
         """
     ).report()
   }

@@ -15,7 +15,7 @@ struct PageEdgeFinder<PageID: Hashable & Sendable, PageValue: Sendable>: Sendabl
     for index in ends.union(incomplete) {
       var page = pages[index]
       page.edges = edges(page, pages, context)
-      pages.append(page)
+      pages[index] = page
     }
   }
 }

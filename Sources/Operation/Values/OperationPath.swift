@@ -7,6 +7,9 @@
 ///
 /// Elements are equal when their types and values are, so `["a", 1]` and `["a", 1.0]` differ. A
 /// path keeps its hash. The idea is TanStack Query's query key.
+///
+/// A path with an element that is not equal to itself, such as `Double.nan`, is equal to no other
+/// that is made of the same values: a client reports it and keeps no store for it.
 public struct OperationPath: Sendable, Hashable {
   /// The elements, outermost first.
   public private(set) var elements: [Element]
@@ -53,12 +56,20 @@ extension OperationPath {
       areEqual(lhs.value, rhs.value)
     }
 
+    var isEqualToItself: Bool {
+      func isEqualToItself<Value: Hashable>(_ value: Value) -> Bool { value == value }
+      return isEqualToItself(value)
+    }
+
     /// Feeds the type and the value.
     public func hash(into hasher: inout Hasher) {
       hasher.combine(ObjectIdentifier(type(of: value)))
       value.hash(into: &hasher)
     }
   }
+
+  /// The position of the first element that is not equal to itself.
+  var unequalPosition: Int? { elements.firstIndex { !$0.isEqualToItself } }
 
   /// Tells whether `other` begins with the elements of this path; every path begins with itself and
   /// with the empty one.
@@ -111,7 +122,7 @@ extension OperationPath: RandomAccessCollection {
   /// The position after the last element.
   public var endIndex: Int { elements.count }
 
-  /// The element at a position.
+  /// The element at a position, which must be one of the path.
   public subscript(position: Int) -> Element { elements[position] }
 }
 
