@@ -39,6 +39,7 @@ public final class OperationClient: Sendable {
     self.retention = retention
     index = Mutex(StoreIndex(limit: retention.limit))
     contexts = Mutex([:])
+    let defaults = defaults.checked
     var context = context
     context.operationClock = clock
     context.operationClient = self

@@ -231,7 +231,7 @@ extension PaginatedState: EditableState {
   /// Shows other pages.
   public mutating func show(_ value: StateValue, updates: Int) {
     currentValue = value
-    valueUpdateCount += updates
+    valueUpdateCount &+= updates
   }
 }
 

@@ -91,6 +91,6 @@ extension QueryState: EditableState {
   /// Shows another value.
   public mutating func show(_ value: Value?, updates: Int) {
     currentValue = value
-    valueUpdateCount += updates
+    valueUpdateCount &+= updates
   }
 }
