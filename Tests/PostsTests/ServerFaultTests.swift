@@ -50,7 +50,8 @@ import Testing
 
     func store(_ route: String) -> OperationStore<QueryState<Score, any Error>> {
       client.store(
-        for: Query<Score, any Error>(path: ["score", route]) { [api] _ in try await api.get(route) })
+        for: Query<Score, any Error>(path: ["score", route]) { [api] _ in try await api.get(route) }
+      )
     }
 
     /// Runs a store whose run must fail, and gives the reason.
