@@ -1,3 +1,4 @@
+import Glibc
 import ReactiveStreams
 import Synchronization
 
@@ -71,8 +72,11 @@ final class TaskNode: Sendable {
   /// The task has ended: nobody waits for anything through it.
   func remove() {
     guard isScheduled.exchange(false, ordering: .acquiringAndReleasing) else { return }
-    let removed = Self.graph.withLock { $0.remove(id) }
-    withExtendedLifetime(removed) {}
+    let thread = UInt(pthread_self())
+    guard Self.graph.withLock({ $0.remove(id, toReleaseOn: thread) }) else { return }
+    while let removed = Self.graph.withLock({ $0.nextToRelease(on: thread) }) {
+      withExtendedLifetime(removed) {}
+    }
   }
 }
 
@@ -82,8 +86,10 @@ struct TaskGraph: Sendable {
   /// By how many edges a task is waited for. A task that nobody waits for closes no cycle, so that
   /// a new one is added without a look at the others.
   private var waitCounts: [OperationTaskID: Int] = [:]
+  /// Edges that were removed, by the thread that releases them without the lock.
+  private var toRelease: [UInt: [[TaskDependency]]] = [:]
 
-  var isEmpty: Bool { edges.isEmpty && waitCounts.isEmpty }
+  var isEmpty: Bool { edges.isEmpty && waitCounts.isEmpty && toRelease.isEmpty }
 
   mutating func add(_ dependency: TaskDependency, to id: OperationTaskID) -> Bool {
     let other = dependency.node.id
@@ -105,6 +111,20 @@ struct TaskGraph: Sendable {
       waitCounts[other] = waitCounts[other].flatMap { $0 > 1 ? $0 - 1 : nil }
     }
     return removed
+  }
+
+  /// Removes a task's edges, to be released on a thread; tells whether it has to begin with that,
+  /// because it does not release others already. So the end of a long chain is no deep recursion.
+  mutating func remove(_ id: OperationTaskID, toReleaseOn thread: UInt) -> Bool {
+    guard let removed = remove(id) else { return false }
+    defer { toRelease[thread, default: []].append(removed) }
+    return toRelease[thread] == nil
+  }
+
+  mutating func nextToRelease(on thread: UInt) -> [TaskDependency]? {
+    let next = toRelease[thread]?.popLast()
+    if next == nil { toRelease[thread] = nil }
+    return next
   }
 
   private func reaches(_ target: OperationTaskID, from start: OperationTaskID) -> Bool {
