@@ -27,9 +27,9 @@ final class RequestHandler: Sendable {
     var reader = RequestReader(connection, limits: limits)
     do {
       guard let request = try reader.read() else { return }
-      let response = try respond(to: request, on: connection)
+      let (response, length) = try respond(to: request, on: connection)
       let bytes = response.bytes(includingBody: request.method != "HEAD")
-      try connection.send(bytes, before: .now + limits.timeout)
+      try connection.send(bytes.prefix(length), before: .now + limits.timeout)
     } catch let error as HTTPError {
       let deadline = ContinuousClock.now + limits.timeout
       try connection.send(Response(error).bytes(includingBody: true), before: deadline)
@@ -37,7 +37,10 @@ final class RequestHandler: Sendable {
     }
   }
 
-  private func respond(to request: Request, on connection: Connection) throws -> Response {
+  /// Returns the answer, and how many bytes of it leave.
+  private func respond(
+    to request: Request, on connection: Connection
+  ) throws -> (Response, length: Int) {
     let path = request.segments
     // Decided on arrival, so that the order in which concurrent answers leave does not matter.
     let fault = counts.withLock { counts in
@@ -45,10 +48,11 @@ final class RequestHandler: Sendable {
       return behaviour.fault(at: path, counts: counts)
     }
     try connection.pause(for: behaviour.latency(at: path))
-    if let fault {
-      return .status(fault.status, "This failure is planned.")
+    switch fault?.kind {
+    case nil: return (router.respond(to: request), .max)
+    case .status(let status): return (.status(status, "This failure is planned."), .max)
+    case .hangUp(let length): return (router.respond(to: request), length)
     }
-    return router.respond(to: request)
   }
 }
 

@@ -59,7 +59,8 @@ extension Response {
   }
 
   private static let reasons = [
-    200: "OK", 201: "Created", 202: "Accepted", 204: "No Content", 304: "Not Modified",
+    200: "OK", 201: "Created", 202: "Accepted", 204: "No Content", 302: "Found",
+    304: "Not Modified",
     400: "Bad Request", 401: "Unauthorized", 403: "Forbidden", 404: "Not Found",
     405: "Method Not Allowed", 408: "Request Timeout", 409: "Conflict",
     413: "Content Too Large", 422: "Unprocessable Content", 429: "Too Many Requests",

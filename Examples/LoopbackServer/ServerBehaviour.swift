@@ -34,13 +34,28 @@ public struct ServerBehaviour: Sendable {
   public struct Fault: Sendable {
     let pattern: RoutePattern
     let schedule: Schedule
-    let status: Int
+    let kind: Kind
+
+    enum Kind: Sendable {
+      case status(Int)
+      case hangUp(after: Int)
+    }
 
     /// Creates a fault, which is a 503 unless another status is given.
     public init(_ path: String, _ schedule: Schedule, status: Int = 503) {
+      self.init(path, schedule, .status(status))
+    }
+
+    /// Creates a fault where the server hangs up when so many bytes of its answer, with the head,
+    /// have left, or the whole answer if it is shorter; none if the number is negative.
+    public init(_ path: String, _ schedule: Schedule, hangUpAfter bytes: Int) {
+      self.init(path, schedule, .hangUp(after: max(bytes, 0)))
+    }
+
+    private init(_ path: String, _ schedule: Schedule, _ kind: Kind) {
       pattern = RoutePattern(path)
       self.schedule = schedule
-      self.status = status
+      self.kind = kind
     }
   }
 

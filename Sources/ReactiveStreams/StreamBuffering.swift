@@ -1,4 +1,6 @@
 /// Says what a stream does with elements that come faster than its reader takes them.
+///
+/// A stream reports a number below one, and takes it as one.
 public enum StreamBuffering: Sendable, Hashable {
   /// Keeps every element until it is read; memory grows with what is unread.
   case all

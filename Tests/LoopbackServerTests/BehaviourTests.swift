@@ -35,6 +35,26 @@ import Testing
     }
   }
 
+  @Test func hangsUpInTheMiddleOfAnAnswer() async throws {
+    let get = "GET /posts/1 HTTP/1.1\r\nHost: x\r\n\r\n"
+    let whole = try await answer(to: get, hangingUpAfter: .max)
+    #expect(whole.hasPrefix("HTTP/1.1 200 OK\r\n"))
+    for bytes in [0, 1, 20, whole.utf8.count - 1] {
+      let answer = try await answer(to: get, hangingUpAfter: bytes)
+      #expect(answer == String(decoding: whole.utf8.prefix(bytes), as: UTF8.self))
+    }
+    #expect(try await answer(to: get, hangingUpAfter: -1) == "")
+  }
+
+  private func answer(to text: String, hangingUpAfter bytes: Int) async throws -> String {
+    let fault = ServerBehaviour.Fault("/posts/1", .always, hangUpAfter: bytes)
+    var answer = ""
+    try await withServer(behaviour: ServerBehaviour(latency: .zero, faults: [fault])) { server in
+      answer = try server.exchange(text)
+    }
+    return answer
+  }
+
   @Test func requestsAreCountedByPath() async throws {
     try await withServer { server async throws in
       _ = try await statuses(3, of: "/posts/1?x=1", at: server)

@@ -1,3 +1,4 @@
+import FoundationEssentials
 import ReactiveStreams
 import Synchronization
 
@@ -38,6 +39,7 @@ public final class OperationClient: Sendable {
     self.retention = retention
     index = Mutex(StoreIndex(limit: retention.limit))
     contexts = Mutex([:])
+    let defaults = defaults.checked
     var context = context
     context.operationClock = clock
     context.operationClient = self
@@ -67,14 +69,16 @@ public final class OperationClient: Sendable {
   ///
   /// A store that is there keeps its state and the modifiers of the request that it was made for.
   /// If it was made for another type of request, that is reported, and this request gets a store
-  /// of its own on the same path.
+  /// of its own on the same path. A path with an element that is not equal to itself, which could
+  /// never be found again, is reported at each call, and gets a store that the client does not keep.
   @inlinable public func store<Request: StatefulOperationRequest>(
     for request: Request, initialState: @autoclosure () -> Request.State
   ) -> OperationStore<Request.State> {
     let asked = Asked(by: request)
     if let store = find(asked)?.base as? OperationStore<Request.State> { return store }
     let store = OperationStore(
-      request, state: initialState(), context: context(for: Request.State.kind), isCounted: true)
+      request, state: initialState(), context: context(for: Request.State.kind),
+      isCounted: asked.canBeFound)
     let kept = insert(OpaqueOperationStore(store), asked)?.base as? OperationStore<Request.State>
     return kept ?? store
   }
@@ -92,6 +96,8 @@ public final class OperationClient: Sendable {
       self.request = request.requestType
       retention = request.retention
     }
+
+    @usableFromInline var canBeFound: Bool { path.unequalPosition == nil }
   }
 
   /// The store that is there, which has been used now.
@@ -154,6 +160,11 @@ public final class OperationClient: Sendable {
   @usableFromInline func insert(
     _ store: OpaqueOperationStore, _ asked: Asked
   ) -> OpaqueOperationStore? {
+    if let position = asked.path.unequalPosition {
+      reportUnequal(position, in: asked.path, of: asked.request)
+      store.attachControllers()
+      return nil
+    }
     let retention = asked.retention ?? retention
     let now = clock.now()
     store.use.lastUse = StoreUse.Moment(now)
@@ -161,7 +172,7 @@ public final class OperationClient: Sendable {
     let entry = StoreIndex.Entry(
       store: store, type: asked.type, request: asked.request, retention: retention,
       deadline: retention.patience.map(now.advanced))
-    defer { setTimer() }
+    defer { setTimer(at: now) }
     switch index.commit({ $0.insert(entry) }) {
     case .inserted(let left):
       tell(.storeAdded, of: store)
@@ -187,6 +198,16 @@ public final class OperationClient: Sendable {
     ).report()
   }
 
+  private func reportUnequal(_ position: Int, in path: OperationPath, of type: any Any.Type) {
+    OperationIssue(
+      kind: .unequalIdentity,
+      message: """
+        Element \(position) of \(path), the path of \(type), is not equal to itself, so nobody would \
+        find the store again; it is not kept.
+        """
+    ).report()
+  }
+
   private func reportClash(at path: OperationPath, first: any Any.Type, second: any Any.Type) {
     OperationIssue(
       kind: .pathClash,
@@ -200,9 +221,9 @@ public final class OperationClient: Sendable {
 
 extension OperationClient {
   /// Sets the timer for the first store that may leave, unless it is set.
-  private func setTimer() {
-    guard let wake = index.withLock({ $0.nextWake() }) else { return }
-    let subscription = clock.schedule(after: wake.date.duration(since: clock.now())) {
+  private func setTimer(at now: Date) {
+    guard let wake = index.withLock({ $0.nextWake(at: now) }) else { return }
+    let subscription = clock.schedule(after: wake.date.duration(since: now)) {
       [weak self] in self?.sweep(wake.generation)
     }
     let old = timer.withLock { timer in
@@ -233,7 +254,7 @@ extension OperationClient {
         ? .leave(store, mark) : .stay(store, until: end)
     }
     leave(index.commit { $0.settle(verdicts) })
-    setTimer()
+    setTimer(at: now)
   }
 }
 

@@ -6,7 +6,8 @@
 /// let client = OperationClient(defaults: defaults)
 /// ```
 public struct OperationDefaults: Sendable {
-  /// How many retries a query or a page makes.
+  /// How many retries a query or a page makes; a client reports a negative number, and takes it as
+  /// zero.
   public var retryLimit: Int
   /// How long a query or a page waits before each retry.
   public var backoff: OperationBackoffFunction
@@ -14,7 +15,7 @@ public struct OperationDefaults: Sendable {
   public var isDeduplicated: Bool
   /// Whether a query or a page runs when it is stale and gets its first subscriber.
   public var runsAutomatically: Bool
-  /// How many retries a mutation makes.
+  /// How many retries a mutation makes; a client reports a negative number, and takes it as zero.
   public var mutationRetryLimit: Int
   /// Whether runs wait for a connection.
   public var networkMode: NetworkMode
@@ -61,6 +62,15 @@ public struct OperationDefaults: Sendable {
   /// As ``standard``, without retries.
   public static let testing = OperationDefaults(retryLimit: 0)
 
+  /// The defaults with numbers that can be; what is not, is reported.
+  var checked: OperationDefaults {
+    var defaults = self
+    defaults.retryLimit = retryLimit.checkedCount(for: "The default retry limit")
+    defaults.mutationRetryLimit = mutationRetryLimit.checkedCount(
+      for: "The default mutation retry limit")
+    return defaults
+  }
+
   /// The context of a store before its request has written into it.
   func context(for kind: OperationKind, over base: OperationContext) -> OperationContext {
     var context = base
@@ -70,11 +80,11 @@ public struct OperationDefaults: Sendable {
     values.isStored = true
     switch kind {
     case .query, .pages:
-      values.retryLimit = retryLimit.checkedCount(for: "The default retry limit")
+      values.retryLimit = retryLimit
       values.deduplication = isDeduplicated ? .equivalentContexts : .never
       values.runsAutomatically = runsAutomatically
     case .mutation:
-      values.retryLimit = mutationRetryLimit.checkedCount(for: "The default mutation retry limit")
+      values.retryLimit = mutationRetryLimit
       values.runsAutomatically = false
     }
     context.settings.values = values

@@ -35,7 +35,7 @@ public struct OperationStoreCollection<Store: Sendable>: Sendable, RandomAccessC
   /// The position after the last store.
   public var endIndex: Int { stores.count }
 
-  /// The store at a position.
+  /// The store at a position, which must be one of the collection.
   public subscript(position: Int) -> Store { stores[position] }
 
   /// The store on a path; found by a look at each.

@@ -3,7 +3,7 @@ public struct OperationStoreFilter: OptionSet, Sendable, Hashable {
   /// The bits of the set.
   public let rawValue: Int
 
-  /// Creates a filter from its bits.
+  /// Creates a filter from its bits; those without a meaning ask for nothing.
   public init(rawValue: Int) {
     self.rawValue = rawValue
   }

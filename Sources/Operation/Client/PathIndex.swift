@@ -2,7 +2,9 @@
 ///
 /// The exact look-up is one hash of the path. A match costs the length of the prefix and the number
 /// of what it finds: beside the table there is a tree of the path's elements, which holds what a
-/// match is asked for, and whose branches are pruned as soon as nothing hangs on them.
+/// match is asked for, and whose branches are pruned as soon as nothing hangs on them. The tree has
+/// a greatest depth, because it is walked, and goes away, by recursion: what a longer path has beyond
+/// is one element there.
 struct PathIndex<Value: Sendable, Member: Sendable>: Sendable {
   private struct Node: Sendable {
     var first: Member?
@@ -14,6 +16,8 @@ struct PathIndex<Value: Sendable, Member: Sendable>: Sendable {
 
   /// What a match finds of a value: one, and seldom more.
   typealias Members = (first: Member, others: [Member])
+
+  private static var depth: Int { 64 }
 
   private var values: [OperationPath: Value] = [:]
   private var root = Node()
@@ -36,9 +40,9 @@ struct PathIndex<Value: Sendable, Member: Sendable>: Sendable {
     set {
       if let newValue {
         values[path] = newValue
-        Self.put(members(newValue), at: path[...], &root)
+        Self.put(members(newValue), at: path.folded(behind: Self.depth)[...], &root)
       } else if values.removeValue(forKey: path) != nil {
-        Self.remove(path[...], &root)
+        Self.remove(path.folded(behind: Self.depth)[...], &root)
       }
     }
   }
@@ -51,11 +55,19 @@ struct PathIndex<Value: Sendable, Member: Sendable>: Sendable {
   /// The members of the values on paths that begin with `prefix`, in no particular order.
   func members(matching prefix: OperationPath) -> [Member] {
     var node = root
-    for element in prefix {
+    for element in prefix.prefix(Self.depth) {
       guard let child = node.children[element] else { return [] }
       node = child
     }
     var found: [Member] = []
+    if prefix.count > Self.depth {
+      let rest = prefix.rest(behind: Self.depth)
+      for (element, child) in node.children
+      where (element.value as? OperationPath).map(rest.isPrefix) == true {
+        Self.collect(child, into: &found)
+      }
+      return found
+    }
     found.reserveCapacity(node.children.count)
     Self.collect(node, into: &found)
     return found

@@ -42,13 +42,27 @@ extension StoreIndex {
   }
 
   /// Gives the timer to set, if the one that is set would be too late.
-  mutating func nextWake() -> Wake? {
+  mutating func nextWake(at now: Date) -> Wake? {
+    // Two threads may see one clock in either order, so a little is no sign of anything.
+    if now.duration(since: lastSeen) < .seconds(-10) { clockWasSetBack(to: now) }
+    lastSeen = now
     guard let first = deadlines.first?.date, wake.map({ first < $0.date }) ?? true else {
       return nil
     }
     lastGeneration += 1
     wake = Wake(date: first, generation: lastGeneration)
     return wake
+  }
+
+  /// The clock was set back: no store stays longer than its patience from now.
+  private mutating func clockWasSetBack(to now: Date) {
+    for store in mortalStores {
+      let entry = entry(ObjectIdentifier(store.base), at: store.path)
+      guard let patience = entry?.retention.patience else { continue }
+      if store.use.lastUse.date > now { store.use.lastUse = StoreUse.Moment(now) }
+      setDeadline(now.advanced(by: patience), of: store)
+    }
+    prune()
   }
 
   /// A timer has gone off; gives the stores whose time has come, if it is the one that is set.

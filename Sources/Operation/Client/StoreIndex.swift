@@ -69,6 +69,8 @@ struct StoreIndex: DeliveryMachine {
   /// The timer that is set.
   var wake: Wake?
   var lastGeneration = 0
+  /// What the clock showed when a timer was thought of last.
+  var lastSeen = Date.distantPast
   /// The stores that nobody uses, if their number is limited.
   var unused = UnusedStores()
   /// How many unused stores there may be.

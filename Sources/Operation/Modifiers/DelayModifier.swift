@@ -22,6 +22,9 @@ extension OperationRequest {
   ///
   /// A cancelled wait throws `CancellationError` where the failure can be that; a request with
   /// another failure runs at once, in a cancelled task.
+  ///
+  /// - Parameter duration: A negative one is reported and taken as zero, one of more than a hundred
+  ///   years as these.
   public func delay(
     for duration: Duration
   ) -> ModifiedOperation<Self, DelayModifier<Self>> {

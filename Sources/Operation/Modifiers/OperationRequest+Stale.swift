@@ -1,8 +1,11 @@
 extension OperationRequest {
   /// Makes the value stale when it is older than `duration` by the clock of the context.
   ///
-  /// A store without a value is stale, and so is one that was invalidated. Of several staleness
-  /// modifiers the last one counts.
+  /// A store without a value is stale, and so is one that was invalidated, and one whose value has
+  /// a date that lies ahead because the clock was set back. Of several staleness modifiers the last
+  /// one counts.
+  ///
+  /// - Parameter duration: A negative one is reported and taken as zero.
   public func stale(
     after duration: Duration
   ) -> ModifiedOperation<Self, SettingsModifier<Self>> {

@@ -82,6 +82,9 @@ extension OperationRequest where Failure == any Error {
   /// the context; below a retry, when an attempt does.
   ///
   /// The run is cancelled and left at once, whether it listens or not.
+  ///
+  /// - Parameter duration: A negative one is reported and taken as zero, one of more than a hundred
+  ///   years as these.
   public func timeout(
     after duration: Duration
   ) -> ModifiedOperation<Self, TimeoutModifier<Self>> {
@@ -95,6 +98,9 @@ extension OperationRequest {
   ///
   /// The failure becomes `any Error`. The run is cancelled and left at once, whether it listens or
   /// not.
+  ///
+  /// - Parameter duration: A negative one is reported and taken as zero, one of more than a hundred
+  ///   years as these.
   @_disfavoredOverload
   public func timeout(
     after duration: Duration

@@ -44,8 +44,10 @@
       return request.initialPageId
     case .nextPage:
       return request.pageId(after: last, using: paging(for: last.id), in: context)
+        .flatMap { request.checked($0, beside: last) }
     case .previousPage:
       return request.pageId(before: first, using: paging(for: first.id), in: context)
+        .flatMap { request.checked($0, beside: first) }
     case .allPages, .refetch:
       return first.id
     }
@@ -55,7 +57,8 @@
   {
     guard isAll, fetched.count < known.count else { return nil }
     let next = request.pageId(after: last, using: paging(for: last.id), in: context)
-    return next.flatMap { fetched.index(id: $0) == nil ? $0 : nil }
+    return next.flatMap { request.checked($0, beside: last) }
+      .flatMap { fetched.index(id: $0) == nil ? $0 : nil }
   }
 
   /// A page with the identifiers of those beside it.

@@ -136,7 +136,23 @@ extension PaginatedRequest {
     in context: OperationContext
   ) -> PageEdges<PageID> {
     PageEdges(
-      before: pageId(before: page, using: paging, in: context),
-      after: pageId(after: page, using: paging, in: context))
+      before: pageId(before: page, using: paging, in: context)
+        .flatMap { checked($0, beside: page) },
+      after: pageId(after: page, using: paging, in: context)
+        .flatMap { checked($0, beside: page) })
+  }
+
+  /// The identifier of a page beside another one; nil, which is reported, where one of both is not
+  /// equal to itself: nobody would find the place of the page.
+  @inlinable func checked(_ id: PageID, beside page: PaginatedPage<PageID, PageValue>) -> PageID? {
+    if id == id, page.id == page.id { return id }
+    OperationIssue(
+      kind: .unequalIdentity,
+      message: """
+        Page \(id) of \(path) cannot stand beside page \(page.id): an identifier of a page has to be \
+        equal to itself; there is no such page.
+        """
+    ).report()
+    return nil
   }
 }

@@ -122,6 +122,7 @@ public protocol ValueInitializedState: OperationState where StoredState == Self 
 /// A state whose value can be edited before the server has confirmed the edit, as
 /// `OperationStore.optimistically(_:while:)` does.
 public protocol EditableState: OperationState {
-  /// Shows another value, and counts it as so many updates; dates and everything else stay.
+  /// Shows another value, and counts it as so many updates, which may be negative; dates and
+  /// everything else stay.
   mutating func show(_ value: StateValue, updates: Int)
 }

@@ -16,7 +16,7 @@
     for index in ends.union(incomplete) {
       var page = pages[index]
       page.edges = edges(page, pages, context)
-      pages.append(page)
+      pages[index] = page
     }
   }
 }

@@ -44,6 +44,6 @@ public import FoundationEssentials
 
   @inlinable mutating func show(_ value: Value, updates: Int) {
     self.value = value
-    valueCount += updates
+    valueCount &+= updates
   }
 }

@@ -9,7 +9,8 @@ extension OperationStore {
   ///
   /// The waiting holds a lease; the run is cancelled when the last lease on it is gone. A cancelled
   /// caller leaves at once with `CancellationError` where the failure is `any Error`; with another
-  /// failure it gets what the run ends with.
+  /// failure it gets what the run ends with. A request that awaits the run that it is in would wait
+  /// for ever: it gets ``OperationDependencyError``, or, with a failure of its own, a report.
   ///
   /// - Parameters:
   ///   - context: Lies over the context of the store for this run.
@@ -48,7 +49,7 @@ extension OperationStore {
     while true {
       let wish = makeWish(
         configuration, cause: .fetch, lease: .awaiter, input: input, handler: handler)
-      if let place = admit(wish) { return try await result(of: place).get() }
+      if let place = admit(wish) { return try await result(of: place) }
     }
   }
 
@@ -60,13 +61,19 @@ extension OperationStore {
     var wish = makeWish(makeConfiguration(nil), cause: .fetch, lease: .awaiter)
     wish.seenUpdates = updates
     guard let place = admit(wish) else { return nil }
-    return try await result(of: place).get()
+    return try await result(of: place)
   }
 
-  /// Waits for a run, and starts it at the very moment at which the caller suspends: then a thread is
-  /// free for it, and none has to be woken.
-  @inlinable nonisolated(nonsending) func result(of place: Place) async -> Machine.Output {
-    await place.core.result { if place.isToBeLaunched { launch(place) } }
+  /// Waits for a run that the caller holds, unless the caller is that run; and starts it at the very
+  /// moment at which the caller suspends: then a thread is free for it, and none has to be woken.
+  @inlinable nonisolated(nonsending) func result(
+    of place: Place
+  ) async throws(State.Failure) -> State.OperationValue {
+    if place.core.node.isWaitedForByItself, let failure = failure(of: .cycle([path])) {
+      leave(place.core.id)
+      throw failure
+    }
+    return try await place.core.result { if place.isToBeLaunched { launch(place) } }.get()
   }
 
   /// Schedules a run, or joins the one that is the same, without starting it.
@@ -327,7 +334,12 @@ extension OperationStore {
     core.node.isUnderWay = false
     let isOver = output.isCancellation || core.progress.isCancelled
     guard let circle = hub.end(core.id, of: path, isCancelled: isOver) else { return nil }
-    if let failure = circle as? Failure { return .failure(failure) }
+    return failure(of: circle).map(Machine.Output.failure)
+  }
+
+  /// The circle as a failure; nil, and a report, where the failure cannot say so.
+  @inlinable func failure(of circle: OperationDependencyError) -> Failure? {
+    if let failure = circle as? Failure { return failure }
     OperationIssue(
       kind: .dependencyCycle,
       message: "\(circle), and \(Failure.self) cannot say so as the failure of \(path)."

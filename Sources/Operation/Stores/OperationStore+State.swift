@@ -54,7 +54,9 @@ extension OperationStore {
     case .always: return true
     case .never: return false
     case .after(let duration):
-      return context.now().duration(since: date) >= duration
+      // A date that lies ahead says nothing of the age: the clock was set back.
+      let age = context.now().duration(since: date)
+      return age >= duration || age < .zero
     case .when(let isStale):
       if let isStale = isStale(state, context) { return isStale }
       reportStateMismatch(of: "The staleness rule", so: "the value counts as stale")

@@ -47,10 +47,11 @@ extension Date {
 
   /// The time from `earlier` to this date, negative if the clock was set back, in whole
   /// microseconds: a date of today is no finer than that, and its last bits would make a span of
-  /// 100 ms a little less.
+  /// 100 ms a little less. Of two dates that have none, as endless ones, it is the longest.
   @usableFromInline func duration(since earlier: Date) -> Duration {
     let longest = Duration.longest.inSeconds
-    let interval = min(max(-longest, timeIntervalSince(earlier)), longest)
+    let exact = timeIntervalSince(earlier)
+    let interval = exact.isNaN ? longest : min(max(-longest, exact), longest)
     return .microseconds(Int64((interval * 1_000_000).rounded()))
   }
 }

@@ -3,6 +3,8 @@ public import ReactiveStreams
 extension OperationIssue.Kind {
   /// Two types of request have the same path in one client.
   public static let pathClash = Self(rawValue: "path clash")
+  /// A request, or a page of one, is under something that is not equal to itself.
+  public static let unequalIdentity = Self(rawValue: "unequal identity")
   /// A request has an empty path.
   public static let emptyPath = Self(rawValue: "empty path")
   /// Two tasks were to wait for each other.

@@ -1,7 +1,8 @@
 /// An array whose elements are also found by their identifiers, in constant time.
 ///
 /// An element whose identifier is there already takes that element's place, whichever way it comes
-/// in, so no identifier stands twice.
+/// in, so no identifier stands twice. One whose identifier is not equal to itself, such as
+/// `Double.nan`, is found by its position only, and takes nobody's place.
 public struct IdentifiedArray<ID: Hashable, Element: Identifiable> where Element.ID == ID {
   @usableFromInline private(set) var elements: [Element] = []
   /// The positions by identifier, as counted from the origin; `nil` for a few elements, which are
@@ -88,7 +89,7 @@ public struct IdentifiedArray<ID: Hashable, Element: Identifiable> where Element
     return element
   }
 
-  /// Removes the first elements.
+  /// Removes the first elements: all if there are fewer than `count`, none if it is negative.
   public mutating func removeFirst(_ count: Int) {
     guard count > 0 else { return }
     let count = Swift.min(count, elements.count)
@@ -97,7 +98,7 @@ public struct IdentifiedArray<ID: Hashable, Element: Identifiable> where Element
     origin -= count
   }
 
-  /// Removes the last elements.
+  /// Removes the last elements: all if there are fewer than `count`, none if it is negative.
   public mutating func removeLast(_ count: Int) {
     guard count > 0 else { return }
     for _ in 0..<Swift.min(count, elements.count) { remove(at: elements.count - 1) }
@@ -118,7 +119,7 @@ public struct IdentifiedArray<ID: Hashable, Element: Identifiable> where Element
 
   private mutating func index(lastOf count: Int) {
     if positions != nil {
-      positions?[elements[count - 1].id] = count - 1 - origin
+      note(count - 1..<count)
     } else if count > Self.largestWithoutPositions {
       rebuildPositions()
     }
@@ -140,7 +141,11 @@ public struct IdentifiedArray<ID: Hashable, Element: Identifiable> where Element
   }
 
   private mutating func note(_ range: Range<Int>) {
-    for index in range { positions?[elements[index].id] = index - origin }
+    for index in range {
+      let id = elements[index].id
+      // One that is not equal to itself would be noted anew each time, and never found.
+      if id == id { positions?[id] = index - origin }
+    }
   }
 
   private mutating func rebuildPositions() {
@@ -163,8 +168,9 @@ extension IdentifiedArray: RandomAccessCollection {
   /// The position after the last element.
   @inlinable public var endIndex: Int { elements.count }
 
-  /// The element at a position. An element with another identifier that is set here takes the place
-  /// of the one that has this identifier already, if there is one, and leaves this place.
+  /// The element at a position, which must be one of the array. An element with another identifier
+  /// that is set here takes the place of the one that has this identifier already, if there is one,
+  /// and leaves this place.
   public subscript(position: Int) -> Element {
     get { elements[position] }
     set {

@@ -17,7 +17,8 @@ public final class ManualClock: OperationClock {
 
   private typealias Continuation = UnsafeContinuation<Bool, Never>
 
-  /// Creates a clock that shows `now`.
+  /// Creates a clock that shows `now`. By one that is no date, as `Double.nan` gives it, every value
+  /// that has a time to become stale is so.
   public init(now: Date = Date(timeIntervalSince1970: 0)) {
     machine = Mutex(ManualClockMachine(start: now))
   }
@@ -37,7 +38,8 @@ public final class ManualClock: OperationClock {
     machine.withLock { $0.hasNoTraces }
   }
 
-  /// Waits until the clock has been advanced by `duration`, and throws `CancellationError` as soon
+  /// Waits until the clock has been advanced by `duration`, not at all where that is not above zero
+  /// and a hundred years at most, and throws `CancellationError` as soon
   /// as the task is cancelled.
   nonisolated(nonsending) public func sleep(for duration: Duration) async throws {
     let id = machine.withLock { $0.makeID() }
@@ -46,7 +48,8 @@ public final class ManualClock: OperationClock {
     if !hasWoken { throw CancellationError() }
   }
 
-  /// Waits until at least `count` sleeps wait for the clock, or the task is cancelled.
+  /// Waits until at least `count` sleeps wait for the clock, or the task is cancelled; not at all
+  /// for a number that is not above zero.
   nonisolated(nonsending) public func sleepers(atLeast count: Int) async {
     let id = machine.withLock { $0.makeID() }
     _ = await wait(id) { $0.observe(id, atLeast: count, waiter: $1) }
@@ -58,7 +61,8 @@ public final class ManualClock: OperationClock {
   /// has returned in its task before the next one is woken. A woken task sees the clock at its new
   /// time, and a sleep that it begins counts from there.
   ///
-  /// - Parameter duration: How far; a negative duration sets the clock back and wakes nobody.
+  /// - Parameter duration: How far, a hundred years at most; a negative duration sets the clock back
+  ///   and wakes nobody.
   nonisolated(nonsending) public func advance(by duration: Duration) async {
     machine.withLock { $0.advance(by: duration) }
     while let wake = machine.withLock({ $0.wakeNext() }) {

@@ -1,6 +1,8 @@
 import FoundationEssentials
 
-/// How long to wait before each retry.
+/// How long to wait before each retry: a hundred years at most.
+///
+/// A negative duration, where one is given, is reported and taken as zero.
 ///
 /// ```swift
 /// let backoff = OperationBackoffFunction.exponential(.seconds(1)).jittered().capped(at: .seconds(30))
@@ -16,7 +18,7 @@ public struct OperationBackoffFunction: Sendable {
     self.duration = duration
   }
 
-  /// The wait before a retry; 0 stands for the first one.
+  /// The wait before a retry; 0, and any negative number, stands for the first one.
   public func callAsFunction(_ retry: Int) -> Duration {
     min(max(duration(max(retry, 0)), .zero), .longest)
   }
@@ -56,7 +58,8 @@ extension OperationBackoffFunction {
   /// This is "equal jitter" of M. Brooker, *Exponential Backoff And Jitter*, AWS Architecture Blog,
   /// 2015.
   ///
-  /// - Parameter random: Gives a number from 0 up to 1.
+  /// - Parameter random: Gives a number from 0 up to 1. What is beyond is taken as the nearer of
+  ///   both, and what is no number as 1.
   public func jittered(
     using random: @escaping @Sendable () -> Double = { Double.random(in: 0..<1) }
   ) -> Self {

@@ -3,10 +3,11 @@ public import ReactiveStreams
 
 /// The one source of time of the library: what time it is, and how to wait.
 public protocol OperationClock: Sendable {
-  /// The present moment.
+  /// The present moment. It may go back, as that of a machine does when its clock is set.
   func now() -> Date
 
-  /// Waits for `duration`, and throws `CancellationError` as soon as the task is cancelled.
+  /// Waits for `duration`, not at all where that is not above zero, and throws `CancellationError` as
+  /// soon as the task is cancelled.
   nonisolated(nonsending) func sleep(for duration: Duration) async throws
 
   /// Calls `action` once, on any thread, when `duration` is over, unless the subscription has been

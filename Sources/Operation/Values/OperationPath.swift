@@ -7,6 +7,9 @@
 ///
 /// Elements are equal when their types and values are, so `["a", 1]` and `["a", 1.0]` differ. A
 /// path keeps its hash. The idea is TanStack Query's query key.
+///
+/// A path with an element that is not equal to itself, such as `Double.nan`, is equal to no other
+/// that is made of the same values: a client reports it and keeps no store for it.
 public struct OperationPath: Sendable, Hashable {
   /// The elements, outermost first.
   public private(set) var elements: [Element]
@@ -89,6 +92,12 @@ extension OperationPath {
       }
     }
 
+    var isEqualToItself: Bool {
+      func isEqualToItself<Value: Hashable>(_ value: Value) -> Bool { value == value }
+      guard case .other(let other) = content else { return true }
+      return isEqualToItself(other.value)
+    }
+
     /// Feeds the type and the value.
     public func hash(into hasher: inout Hasher) {
       switch content {
@@ -105,6 +114,9 @@ extension OperationPath {
     }
   }
 
+  /// The position of the first element that is not equal to itself.
+  var unequalPosition: Int? { elements.firstIndex { !$0.isEqualToItself } }
+
   /// Tells whether `other` begins with the elements of this path; every path begins with itself and
   /// with the empty one.
   public func isPrefix(of other: OperationPath) -> Bool {
@@ -119,6 +131,17 @@ extension OperationPath {
   /// Adds the elements of another path at the end.
   public mutating func append(_ path: OperationPath) {
     self = appending(path)
+  }
+
+  /// The elements behind so many.
+  func rest(behind depth: Int) -> OperationPath {
+    OperationPath(elements: Array(elements.dropFirst(depth)))
+  }
+
+  /// The path with one element in the place of all those behind so many.
+  func folded(behind depth: Int) -> OperationPath {
+    guard count > depth else { return self }
+    return OperationPath(elements: elements.prefix(depth) + [Element(rest(behind: depth))])
   }
 
   /// The path with one more element at the end.
@@ -145,7 +168,7 @@ extension OperationPath: RandomAccessCollection {
   /// The position after the last element.
   public var endIndex: Int { elements.count }
 
-  /// The element at a position.
+  /// The element at a position, which must be one of the path.
   public subscript(position: Int) -> Element { elements[position] }
 }
 

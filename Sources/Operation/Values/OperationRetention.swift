@@ -12,7 +12,10 @@ public struct OperationRetention: Sendable, Hashable {
 
   /// A store stays until nobody has used it for `duration`.
   ///
-  /// - Parameter duration: A negative one is reported and taken as zero, which is ``whileUsed``.
+  /// The time begins anew when the clock is set back.
+  ///
+  /// - Parameter duration: A negative one is reported and taken as zero, which is ``whileUsed``, one
+  ///   of more than a hundred years as these.
   public static func unusedFor(_ duration: Duration) -> OperationRetention {
     OperationRetention(duration: duration.checked(for: "The time of retention"))
   }

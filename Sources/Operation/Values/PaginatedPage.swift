@@ -1,6 +1,7 @@
 /// One page of a paginated request.
 public struct PaginatedPage<ID: Hashable & Sendable, Value: Sendable>: Identifiable, Sendable {
-  /// What tells the page from the others.
+  /// What tells the page from the others. No page stands beside one whose identifier is not equal to
+  /// itself, such as `Double.nan`.
   public let id: ID
   /// What the page holds.
   public var value: Value

@@ -100,6 +100,20 @@ typealias RerunTrigger = @Sendable (OperationContext, any Rerunnable) -> Operati
   init(_ scope: any Hashable & Sendable) {
     element = OperationPath.Element(scope)
   }
+
+  /// The scope, or, where it is not equal to itself, which is reported, one of its type.
+  init(checking scope: some Hashable & Sendable, for purpose: () -> String) {
+    self.init(scope)
+    if element.isEqualToItself { return }
+    OperationIssue(
+      kind: .unequalIdentity,
+      message: """
+        \(purpose()) cannot be \(scope), which is not equal to itself; all such scopes are taken as \
+        one.
+        """
+    ).report()
+    self.init(ObjectIdentifier(type(of: scope)))
+  }
 }
 
 /// Which runs of one store are one.

@@ -1,3 +1,4 @@
+import Glibc
 import ReactiveStreams
 import Synchronization
 
@@ -20,6 +21,8 @@ import Synchronization
   let id: OperationTaskID
   private let isRunning = Atomic(false)
   private let isScheduled = Atomic(false)
+  /// The Swift task that ran the request last.
+  private let runner = Atomic(0)
 
   @usableFromInline init(id: OperationTaskID) {
     self.id = id
@@ -32,8 +35,24 @@ import Synchronization
   /// Whether the request of the task is being run.
   @usableFromInline var isUnderWay: Bool {
     get { isRunning.load(ordering: .sequentiallyConsistent) }
-    set { isRunning.store(newValue, ordering: .sequentiallyConsistent) }
+    set {
+      if newValue { runner.store(Self.currentTask, ordering: .relaxed) }
+      isRunning.store(newValue, ordering: .sequentiallyConsistent)
+    }
   }
+
+  /// Whether the current Swift task runs the request of the task, or of one that it waits for: then
+  /// it would wait for itself.
+  @usableFromInline var isWaitedForByItself: Bool {
+    isRunByCurrentTask || dependencies().contains { $0.node.isRunByCurrentTask }
+  }
+
+  private var isRunByCurrentTask: Bool {
+    isUnderWay && runner.load(ordering: .relaxed) == Self.currentTask
+  }
+
+  /// The Swift task that calls; a hash tells those apart that are there at one time.
+  private static var currentTask: Int { withUnsafeCurrentTask { $0?.hashValue ?? 0 } }
 
   /// Adds an edge, unless it would close a cycle, which is reported.
   @usableFromInline func wait(for dependency: TaskDependency) {
@@ -53,8 +72,11 @@ import Synchronization
   /// The task has ended: nobody waits for anything through it.
   @usableFromInline func remove() {
     guard isScheduled.exchange(false, ordering: .acquiringAndReleasing) else { return }
-    let removed = Self.graph.withLock { $0.remove(id) }
-    withExtendedLifetime(removed) {}
+    let thread = UInt(pthread_self())
+    guard Self.graph.withLock({ $0.remove(id, toReleaseOn: thread) }) else { return }
+    while let removed = Self.graph.withLock({ $0.nextToRelease(on: thread) }) {
+      withExtendedLifetime(removed) {}
+    }
   }
 }
 
@@ -64,8 +86,10 @@ struct TaskGraph: Sendable {
   /// By how many edges a task is waited for. A task that nobody waits for closes no cycle, so that
   /// a new one is added without a look at the others.
   private var waitCounts: [OperationTaskID: Int] = [:]
+  /// Edges that were removed, by the thread that releases them without the lock.
+  private var toRelease: [UInt: [[TaskDependency]]] = [:]
 
-  var isEmpty: Bool { edges.isEmpty && waitCounts.isEmpty }
+  var isEmpty: Bool { edges.isEmpty && waitCounts.isEmpty && toRelease.isEmpty }
 
   mutating func add(_ dependency: TaskDependency, to id: OperationTaskID) -> Bool {
     let other = dependency.node.id
@@ -87,6 +111,20 @@ struct TaskGraph: Sendable {
       waitCounts[other] = waitCounts[other].flatMap { $0 > 1 ? $0 - 1 : nil }
     }
     return removed
+  }
+
+  /// Removes a task's edges, to be released on a thread; tells whether it has to begin with that,
+  /// because it does not release others already. So the end of a long chain is no deep recursion.
+  mutating func remove(_ id: OperationTaskID, toReleaseOn thread: UInt) -> Bool {
+    guard let removed = remove(id) else { return false }
+    defer { toRelease[thread, default: []].append(removed) }
+    return toRelease[thread] == nil
+  }
+
+  mutating func nextToRelease(on thread: UInt) -> [TaskDependency]? {
+    let next = toRelease[thread]?.popLast()
+    if next == nil { toRelease[thread] = nil }
+    return next
   }
 
   private func reaches(_ target: OperationTaskID, from start: OperationTaskID) -> Bool {

@@ -10,8 +10,10 @@ import Testing
     var generator = SplitMix(seed: seed)
     var index = PathIndex<Int, Int> { ($0, []) }
     var list: [(path: OperationPath, value: Int)] = []
+    // About where the tree folds what is deeper.
+    let trunk = [0, 61, 62, 63, 64, 90][Int(seed % 6)]
     for step in 0..<300 {
-      let path = randomPath(&generator)
+      let path = randomPath(&generator, trunk: trunk)
       if Bool.random(using: &generator) {
         index[path] = step
         list.removeAll { $0.path == path }
@@ -20,7 +22,7 @@ import Testing
         index[path] = nil
         list.removeAll { $0.path == path }
       }
-      let prefix = randomPath(&generator)
+      let prefix = randomPath(&generator, trunk: trunk)
       let expected = list.filter { prefix.isPrefix(of: $0.path) }.map(\.value).sorted()
       #expect(index.members(matching: prefix).sorted() == expected, "seed \(seed), step \(step)")
       #expect(index[prefix] == list.first { $0.path == prefix }?.value)
@@ -42,9 +44,12 @@ import Testing
     #expect(ratio < 8)
   }
 
-  private func randomPath(_ generator: inout SplitMix) -> OperationPath {
+  private func randomPath(_ generator: inout SplitMix, trunk: Int) -> OperationPath {
     let length = Int.random(in: 0...3, using: &generator)
-    return OperationPath((0..<length).map { _ in Int.random(in: 0...2, using: &generator) })
+    let tail = (0..<length).map { _ in Int.random(in: 0...2, using: &generator) }
+    let isCut = Int.random(in: 0..<8, using: &generator) == 0
+    let trunk = isCut ? Int.random(in: 0...trunk, using: &generator) : trunk
+    return OperationPath(Array(repeating: 0, count: trunk) + tail)
   }
 
   private static func index(of count: Int) -> PathIndex<Int, Int> {

@@ -29,7 +29,7 @@ import Testing
 
   /// Takes what is due ten seconds later, with the verdict that it leaves.
   private func verdict(of indexed: inout Indexed) -> StoreIndex.Verdict {
-    let generation = indexed.index.nextWake()?.generation ?? 0
+    let generation = indexed.index.nextWake(at: clock.now())?.generation ?? 0
     let due = indexed.index.takeDue(at: clock.now().advanced(by: 10), generation: generation)
     #expect(due.count == 1)
     return .leave(indexed.opaque, indexed.store.use.latest)
@@ -43,7 +43,7 @@ import Testing
     indexed.index.ask(for: indexed.opaque, retention: nil, at: StoreUse.Moment(now))
     #expect(indexed.index.settle([verdict]).isEmpty)
     #expect(indexed.index.count == 1)
-    #expect(indexed.index.nextWake()?.date == now.advanced(by: 10))
+    #expect(indexed.index.nextWake(at: now)?.date == now.advanced(by: 10))
   }
 
   @Test("A store that is observed while the client looks at it stays, and gets another deadline")
@@ -53,7 +53,7 @@ import Testing
     let subscription = indexed.store.subscribe { _ in }
     #expect(indexed.index.settle([verdict]).isEmpty)
     #expect(indexed.index.count == 1)
-    #expect(indexed.index.nextWake() != nil)
+    #expect(indexed.index.nextWake(at: clock.now()) != nil)
     withExtendedLifetime(subscription) {}
   }
 

@@ -55,7 +55,7 @@ import Testing
     private func perform(_ transition: (inout Machine) -> Void) {
       if machine.overlay != nil { machine.withhold() }
       transition(&machine)
-      if let plan = machine.beginRendering(.current) { render(plan) }
+      if let plan = machine.beginRendering(.current).value { render(plan) }
       settle()
     }
 

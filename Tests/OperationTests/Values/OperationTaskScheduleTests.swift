@@ -155,4 +155,19 @@ import Testing
     }
     #expect(log.values == (0..<5).flatMap { ["\($0) begins", "\($0) ends"] })
   }
+
+  @Test("Thirty thousand tasks, each after the one before it, go when nobody holds the last")
+  func longChain() {
+    let store = store(EventLog(), "never")
+    var last: OperationTask<Int, any Error>?
+    for _ in 0..<30_000 {
+      let task = store.runTask()
+      if let last { task.schedule(after: last) }
+      last = task
+    }
+    #expect(store.activeTasks.count == 30_000)
+    last = nil
+    #expect(store.activeTasks.isEmpty)
+    #expect(store.status.isIdle)
+  }
 }

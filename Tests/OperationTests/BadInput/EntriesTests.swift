@@ -1,0 +1,101 @@
+import Foundation
+import Operation
+import Testing
+
+/// Holds the tables of bad input against the sources.
+@Suite("Bad input: the tables are complete") struct EntriesTests {
+  /// What needs no row of its own, and why.
+  private static let elsewhere: [String: String] = [
+    "init(defaults:clock:retention:context:)": "what it is given was checked where it was made",
+    "retained(_:)": "its retention was checked where it was made",
+    "init(now:)": "ClockFaultTests.noDate",
+    "fetch(using:handler:)": "its configuration is in BadNameTests",
+    "runTask(using:)": "its configuration is in BadNameTests",
+    "init(path:_:)": "store(for:) in BadPathTests",
+    "init(path:failure:_:)": "store(for:) in BadPathTests",
+    "init(path:initialPageId:nextPageId:previousPageId:_:)": "BadIdentityTests.pages",
+    "init(arrayLiteral:)": "init(_:) in BadPathTests",
+    "init(retryLimit:backoff:isDeduplicated:runsAutomatically:mutationRetryLimit:networkMode:"
+      + "networkObserver:applicationActivityObserver:memoryPressureSource:setup:)":
+      "OperationDefaults.retryLimit in BadNumberTests",
+  ]
+
+  /// The types of parameters that have values which an entry cannot use.
+  private static let types = [
+    "Int", "Double", "Duration", "Date", "String", "String?", "OperationPath", "StreamBuffering",
+    "ID", "PageID", "OperationRetention", "OperationBackoffFunction", "OperationTaskConfiguration",
+    "any Hashable & Sendable", "some Hashable & Sendable", "any Hashable & Sendable...",
+    "[any Hashable & Sendable]",
+  ]
+
+  private static var rows: [String] {
+    BadDurationTests.table.map(\.entry) + BadNumberTests.table.map(\.entry)
+      + BadPathTests.table.map(\.entry) + BadIdentityTests.table.map(\.entry)
+      + BadNameTests.table.map(\.entry) + BadPositionTests.Entry.allCases.map(\.rawValue)
+  }
+
+  @Test("Every public entry that takes a number, a duration, a path, a name or a scope has a row")
+  func complete() throws {
+    let found = try Set(Self.files().flatMap { Self.entries(in: try Self.text(of: $0)) })
+    #expect(found.count > 50, "the search finds the entries")
+    let rows = Self.rows
+    let missing = found.filter { entry in
+      Self.elsewhere[entry] == nil && !rows.contains { $0.contains(entry) }
+    }
+    #expect(missing.sorted() == [])
+    #expect(Self.elsewhere.keys.filter { !found.contains($0) }.sorted() == [])
+  }
+
+  private static func files() throws -> [URL] {
+    let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+      .deletingLastPathComponent().deletingLastPathComponent().appending(path: "Sources")
+    let names = try #require(FileManager.default.enumerator(atPath: root.path()))
+    return names.compactMap { $0 as? String }.filter { $0.hasSuffix(".swift") }
+      .map { root.appending(path: $0) }
+  }
+
+  private static func text(of file: URL) throws -> String {
+    try String(contentsOf: file, encoding: .utf8).split(separator: "\n")
+      .filter { !$0.drop { $0 == " " }.hasPrefix("//") }.joined(separator: " ")
+  }
+
+  /// The names, with labels, of the public functions with a parameter that is in question.
+  private static func entries(in text: String) -> [String] {
+    let start = /public (?:static |mutating )*(?:func (\w+)|(init|subscript))(?:<[^(]*>)?\(/
+    return text.matches(of: start).compactMap { match in
+      let name = String(match.output.1 ?? match.output.2 ?? "")
+      let parameters = parameters(text[match.range.upperBound...])
+      guard parameters.contains(where: { types.contains($0.type) }) else { return nil }
+      let isSubscript = name == "subscript"
+      return name + "(" + parameters.map { label($0.names, isSubscript) + ":" }.joined() + ")"
+    }
+  }
+
+  private static func label(_ names: Substring, _ isSubscript: Bool) -> String {
+    let words = names.split(separator: " ")
+    return isSubscript && words.count == 1 ? "position" : String(words.first ?? "_")
+  }
+
+  /// The parameters of a list up to its closing parenthesis.
+  private static func parameters(_ text: Substring) -> [(names: Substring, type: String)] {
+    var parts: [Substring] = []
+    var (depth, start) = (0, text.startIndex)
+    for index in text.indices {
+      let isEnd = text[index] == ")" && depth == 0
+      if isEnd || (text[index] == "," && depth == 0) {
+        parts.append(text[start..<index])
+        start = text.index(after: index)
+      }
+      if isEnd { break }
+      if "([{<".contains(text[index]) { depth += 1 }
+      if ")]}".contains(text[index]) || (text[index] == ">" && !text[..<index].hasSuffix("-")) {
+        depth -= 1
+      }
+    }
+    return parts.compactMap { part in
+      guard let colon = part.firstIndex(of: ":") else { return nil }
+      let type = part[part.index(after: colon)...].split(separator: " = ").first ?? ""
+      return (part[..<colon], type.trimmingCharacters(in: .whitespaces))
+    }
+  }
+}

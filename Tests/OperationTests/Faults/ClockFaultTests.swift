@@ -1,0 +1,205 @@
+import FoundationEssentials
+import Operation
+import Synchronization
+import Testing
+
+/// A clock whose hands somebody moves, while its waits take as long as they take: a machine's.
+private final class JumpingClock: OperationClock {
+  let waits = ManualClock(now: Date(timeIntervalSince1970: 1_700_000_000))
+  private let offset = Mutex(0.0)
+  private let step: Double
+
+  /// Each look moves the hands by `step` seconds.
+  init(step: Double = 0) {
+    self.step = step
+  }
+
+  func now() -> Date {
+    let offset = offset.withLock { offset in
+      offset += step
+      return offset
+    }
+    return waits.now().addingTimeInterval(offset)
+  }
+
+  func jump(by seconds: Double) { offset.withLock { $0 += seconds } }
+
+  nonisolated(nonsending) func sleep(for duration: Duration) async throws {
+    try await waits.sleep(for: duration)
+  }
+
+  func schedule(
+    after duration: Duration, _ action: @escaping @Sendable () -> Void
+  ) -> OperationSubscription {
+    waits.schedule(after: duration, action)
+  }
+}
+
+private let year = 365.0 * 86_400
+
+/// A clock that is set back: nothing hangs, traps, or runs for ever.
+@Suite("Faults: clocks", .timeLimit(.minutes(1))) struct ClockFaultTests {
+  private let clock = JumpingClock()
+  private let script = Script()
+
+  private func client(_ defaults: OperationDefaults = .testing) -> OperationClient {
+    OperationClient(defaults: defaults, clock: clock)
+  }
+
+  @Test("A clock that jumps back makes a value stale whose date lies ahead, until it is fetched")
+  func staleness() async throws {
+    let client = client()
+    let store = client.store(for: OpenQuery(script: script).stale(after: .seconds(60)))
+    try await store.run()
+    #expect(!store.isStale)
+    clock.jump(by: -year)
+    #expect(store.isStale, "its age is not known")
+    #expect(try await client.ensure(OpenQuery(script: script)) == 2)
+    #expect(store.valueLastUpdatedAt == clock.now())
+    #expect(!store.isStale)
+    #expect(try await client.ensure(OpenQuery(script: script)) == 2)
+    await clock.waits.advance(by: .seconds(60))
+    #expect(store.isStale)
+    #expect(store.valueUpdateCount == 2)
+  }
+
+  @Test("A clock that goes back at every look: what is ensured is fetched once, each time")
+  func everGoingBack() async throws {
+    let client = OperationClient(defaults: .testing, clock: JumpingClock(step: -100))
+    let query = OpenQuery(script: script).stale(after: .seconds(60))
+    for call in 1...5 { #expect(try await client.ensure(query) == call) }
+    let store = client.store(for: query)
+    let subscription = store.subscribe { _ in }
+    await store.settles { !$0.isLoading && $0.currentValue == 6 }
+    for _ in 0..<100 { await Task.yield() }
+    #expect(script.attempts == 6, "a subscriber of a stale store starts one run")
+    subscription.cancel()
+    for id in 0..<100 { _ = client.store(for: OpenQuery(script: script, path: ["other", id])) }
+    #expect(client.stores(matching: ["other"]).count == 100)
+  }
+
+  @Test("A clock that jumps back while a retry waits: the wait is as long as it was")
+  func retry() async throws {
+    let script = Script(failures: 2)
+    let query = OpenQuery(script: script).retry(limit: 2).backoff(.constant(.seconds(10)))
+    let store = client().store(for: query)
+    let run = Task { try await store.run() }
+    await clock.waits.sleepers(atLeast: 1)
+    clock.jump(by: -year)
+    await clock.waits.advance(by: .seconds(9))
+    #expect(script.attempts == 1)
+    await clock.waits.advance(by: .seconds(1))
+    await clock.waits.sleepers(atLeast: 1)
+    clock.jump(by: year)
+    #expect(script.attempts == 2)
+    await clock.waits.advance(by: .seconds(10))
+    #expect(try await run.value == 3)
+    #expect(clock.waits.sleeperCount == 0)
+  }
+
+  @Test("A clock that jumps back while a run has a timeout: the time is as long as it was")
+  func timeout() async throws {
+    let remote = Remote<Int>()
+    let store = client().store(for: remote.query().timeout(after: .seconds(10)))
+    let run = Task { try await store.run() }
+    await clock.waits.sleepers(atLeast: 1)
+    clock.jump(by: -year)
+    await clock.waits.advance(by: .seconds(10))
+    await #expect(throws: OperationTimeoutError.self) { try await run.value }
+    #expect(store.errorLastUpdatedAt == clock.now())
+  }
+
+  @Test("A clock that jumps back, and forth, polls no more and no less")
+  func polling() async {
+    let query = OpenQuery(script: script).neverStale().rerun(every: .seconds(10))
+    let store = client().store(for: query)
+    store.currentValue = 0
+    let subscription = store.subscribe { _ in }
+    for (poll, jump) in [-year, year, -2 * year, 0].enumerated() {
+      await clock.waits.sleepers(atLeast: 1)
+      clock.jump(by: jump)
+      await clock.waits.advance(by: .seconds(10))
+      await store.settles { $0.currentValue == poll + 1 && !$0.isLoading }
+    }
+    await clock.waits.sleepers(atLeast: 1)
+    #expect(script.attempts == 4)
+    subscription.cancel()
+    await store.settles { _ in clock.waits.sleeperCount == 0 }
+  }
+
+  @Test("A clock that jumps back: unused stores leave when their time has passed once more")
+  func retention() async {
+    let client = client()
+    for id in 0..<3 {
+      _ = client.store(for: OpenQuery(script: script, path: [id]))
+      await clock.waits.advance(by: .seconds(60))
+    }
+    clock.jump(by: -year)
+    await clock.waits.advance(by: .seconds(120))
+    #expect(client.stores(matching: []).count == 3)
+    await clock.waits.advance(by: .seconds(299))
+    #expect(client.stores(matching: []).count == 3)
+    await clock.waits.advance(by: .seconds(1))
+    #expect(client.stores(matching: []).isEmpty)
+  }
+
+  @Test("A clock that jumps back: the new store leaves in its time, and those before it with it")
+  func retentionOfNewStores() async {
+    let client = client()
+    let used = client.store(for: OpenQuery(script: script, path: ["used"]).neverStale())
+    used.currentValue = 1
+    let subscription = used.subscribe { _ in }
+    _ = client.store(for: OpenQuery(script: script, path: ["old"]))
+    clock.jump(by: -year)
+    _ = client.store(for: OpenQuery(script: script, path: ["new"]))
+    await clock.waits.advance(by: .seconds(299))
+    #expect(client.stores(matching: []).count == 3)
+    await clock.waits.advance(by: .seconds(1))
+    #expect(client.stores(matching: []).map(\.path) == [["used"]])
+    subscription.cancel()
+    await clock.waits.advance(by: .seconds(300))
+    #expect(client.stores(matching: []).isEmpty)
+  }
+
+  @Test("A clock that jumps back: what is told of it has the new dates, and ages below zero")
+  func telling() async throws {
+    let client = client()
+    let events = Recorder<OperationClientEvent>()
+    let log = client.log(to: Logger { events.append($0) })
+    let store = client.store(for: OpenQuery(script: script).logDuration("run") { _ in })
+    try await store.run()
+    clock.jump(by: -year)
+    #expect(client.snapshot().stores.map(\.age) == [-year])
+    try await store.run()
+    #expect(events.all.last?.date == clock.now())
+    #expect(client.snapshot().stores.map(\.age) == [0])
+    log.cancel()
+  }
+
+  @Test(
+    "A clock that shows no date: values are stale, and nothing traps or turns for ever",
+    arguments: [Double.nan, .infinity, -.infinity, 1e300, -1e300])
+  func noDate(_ seconds: Double) async throws {
+    let date = Date(timeIntervalSinceReferenceDate: seconds)
+    let clock = ManualClock(now: date)
+    let client = OperationClient(defaults: .testing, clock: clock)
+    let query = OpenQuery(script: script).stale(after: .seconds(60))
+    let store = client.store(for: query)
+    #expect(try await client.ensure(query) == 1)
+    #expect(store.isStale != seconds.isFinite)
+    _ = try await client.ensure(query)
+    await clock.advance(by: .seconds(1_000))
+    await clock.advance(by: .seconds(-1_000))
+    for id in 0..<10 { _ = client.store(for: OpenQuery(script: script, path: [id])) }
+    let line = client.snapshot().stores.first?.age
+    #expect(line?.isFinite ?? true)
+    #expect(store.status.isSuccess)
+    #expect(clock.sleeperCount == 0)
+  }
+}
+
+private struct Logger: OperationLogger {
+  let handler: @Sendable (OperationClientEvent) -> Void
+
+  func log(_ event: OperationClientEvent) { handler(event) }
+}

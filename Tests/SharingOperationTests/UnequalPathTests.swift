@@ -1,0 +1,44 @@
+import SharingOperation
+import Testing
+
+/// Wrappers of requests on paths that are not equal to themselves: each has a store of its own.
+@Suite("Bad input: paths of wrappers", .timeLimit(.minutes(1))) struct UnequalPathTests {
+  private func query(_ number: Int) -> Query<Int, any Error> {
+    Query(path: ["number", Double.nan]) { _ in number }
+  }
+
+  /// The kinds of the issues that a body reports.
+  private func kinds(
+    _ body: () async throws -> Void
+  ) async rethrows -> [OperationIssue.Kind] {
+    let kinds = Broadcast<OperationIssue.Kind>()
+    var reader = kinds.values.makeAsyncIterator()
+    try await OperationIssue.withHandler({ kinds.send($0.kind) }) { try await body() }
+    kinds.finish()
+    var all: [OperationIssue.Kind] = []
+    while let kind = await reader.next() { all.append(kind) }
+    return all
+  }
+
+  @Test("A wrapper has a store of its own, which goes with it, and the client keeps none")
+  func ownStore() async throws {
+    let client = OperationClient(defaults: .testing)
+    weak var left: OperationStore<QueryState<Int, any Error>>?
+    let reported = try await kinds { () async throws -> Void in
+      @SharedQuery(query(1), client: client) var first
+      @SharedQuery(query(2), client: client) var second
+      #expect(try await $first.fetch() == 1)
+      #expect(try await $second.fetch() == 2)
+      #expect(first == 1)
+      $first.bind(to: query(3))
+      #expect(try await $first.fetch() == 3)
+      left = $first.store
+      #expect(left != nil)
+    }
+    #expect(reported == Array(repeating: .unequalIdentity, count: 3))
+    #expect(client.stores(matching: []).isEmpty)
+    #expect(client.activity == OperationActivity())
+    for _ in 0..<1_000 where left != nil { await Task.yield() }
+    #expect(left == nil)
+  }
+}
