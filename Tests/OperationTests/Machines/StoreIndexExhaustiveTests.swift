@@ -67,7 +67,7 @@ import Testing
         guard let verdicts = verdicts.take() else { return false }
         try leave(index.settle(verdicts), isTimeUp: true)
       }
-      if let wake = index.nextWake() { timer = wake }
+      if let wake = index.nextWake(at: date(now)) { timer = wake }
       try check()
       return true
     }
