@@ -63,14 +63,14 @@ extension OperationPath {
     private let content: Content
 
     init(_ value: any Hashable & Sendable) {
-      content =
-        if let int = value as? Int {
-          .int(int)
-        } else if let string = value as? String {
-          .string(string)
-        } else {
-          .other(Other(value))
-        }
+      // By its type first: a cast would open an optional.
+      if type(of: value) == Int.self, let int = value as? Int {
+        content = .int(int)
+      } else if type(of: value) == String.self, let string = value as? String {
+        content = .string(string)
+      } else {
+        content = .other(Other(value))
+      }
     }
 
     /// The value that the path was made of.

@@ -73,10 +73,11 @@
     guard !isEnded else { return [] }
     phase = .ended(output)
     if !tombstones.isEmpty { tombstones = [] }
-    let first = firstWaiter.take().map { [$0.waiter] } ?? []
-    if waiters.isEmpty { return first }
+    let first = firstWaiter.take()
+    if waiters.isEmpty { return first.map { [$0.waiter] } ?? [] }
+    if let first { waiters[first.id] = first.waiter }
     defer { waiters = [:] }
-    return first + waiters.sorted { $0.key < $1.key }.map(\.value)
+    return waiters.sorted { $0.key < $1.key }.map(\.value)
   }
 
   /// Somebody waits for the end.
