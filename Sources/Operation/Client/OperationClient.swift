@@ -103,12 +103,9 @@ public final class OperationClient: Sendable {
   /// The store that is there, which has been used now.
   @usableFromInline func find(_ asked: Asked) -> OpaqueOperationStore? {
     let now = StoreUse.Moment(clock.now())
-    return index.withLock { index in
-      let present = index.store(at: asked.path, for: asked.type)
-      if let present {
-        index.ask(for: present, retention: asked.retention ?? retention, at: now)
-      }
-      return present
+    return index.withLock {
+      $0.ask(
+        for: asked.type, at: asked.path, retention: asked.retention ?? retention, at: now)
     }
   }
 

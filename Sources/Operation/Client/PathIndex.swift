@@ -9,9 +9,16 @@ struct PathIndex<Value: Sendable, Member: Sendable>: Sendable {
   private struct Node: Sendable {
     var first: Member?
     var others: [Member] = []
+    /// What stands one element further down, alone on its path, with nothing below it.
+    var leaves: [OperationPath.Element: Member] = [:]
     var children: [OperationPath.Element: Node] = [:]
 
-    var isEmpty: Bool { first == nil && children.isEmpty }
+    var isEmpty: Bool { first == nil && leaves.isEmpty && children.isEmpty }
+
+    func child(at element: OperationPath.Element) -> Node? {
+      if let child = children[element] { return child }
+      return leaves[element].map { Node(first: $0) }
+    }
   }
 
   /// What a match finds of a value: one, and seldom more.
@@ -56,19 +63,21 @@ struct PathIndex<Value: Sendable, Member: Sendable>: Sendable {
   func members(matching prefix: OperationPath) -> [Member] {
     var node = root
     for element in prefix.prefix(Self.depth) {
-      guard let child = node.children[element] else { return [] }
+      guard let child = node.child(at: element) else { return [] }
       node = child
     }
     var found: [Member] = []
     if prefix.count > Self.depth {
       let rest = prefix.rest(behind: Self.depth)
-      for (element, child) in node.children
-      where (element.value as? OperationPath).map(rest.isPrefix) == true {
+      func isBelow(_ element: OperationPath.Element) -> Bool {
+        (element.value as? OperationPath).map(rest.isPrefix) == true
+      }
+      for (element, leaf) in node.leaves where isBelow(element) { found.append(leaf) }
+      for (element, child) in node.children where isBelow(element) {
         Self.collect(child, into: &found)
       }
       return found
     }
-    found.reserveCapacity(node.children.count)
     Self.collect(node, into: &found)
     return found
   }
@@ -76,9 +85,8 @@ struct PathIndex<Value: Sendable, Member: Sendable>: Sendable {
   private static func collect(_ node: Node, into found: inout [Member]) {
     if let first = node.first { found.append(first) }
     if !node.others.isEmpty { found.append(contentsOf: node.others) }
-    // By index, so that no child is copied.
-    let children = node.children.values
-    for index in children.indices { collect(children[index], into: &found) }
+    if !node.leaves.isEmpty { found.append(contentsOf: node.leaves.values) }
+    for child in node.children.values { collect(child, into: &found) }
   }
 
   private static func put(
@@ -88,7 +96,13 @@ struct PathIndex<Value: Sendable, Member: Sendable>: Sendable {
       (node.first, node.others) = (members.first, members.others)
       return
     }
-    put(members, at: rest.dropFirst(), &node.children[element, default: Node()])
+    let below = rest.dropFirst()
+    if below.isEmpty, members.others.isEmpty, node.children[element] == nil {
+      node.leaves[element] = members.first
+    } else {
+      let leaf = node.leaves.isEmpty ? nil : node.leaves.removeValue(forKey: element)
+      put(members, at: below, &node.children[element, default: Node(first: leaf)])
+    }
   }
 
   private static func remove(_ rest: Slice<OperationPath>, _ node: inout Node) {
@@ -96,12 +110,14 @@ struct PathIndex<Value: Sendable, Member: Sendable>: Sendable {
       (node.first, node.others) = (nil, [])
       return
     }
+    let below = rest.dropFirst()
+    if below.isEmpty, node.leaves.removeValue(forKey: element) != nil { return }
     guard let index = node.children.index(forKey: element) else { return }
-    remove(rest.dropFirst(), &node.children.values[index])
+    remove(below, &node.children.values[index])
     if node.children.values[index].isEmpty { node.children.remove(at: index) }
   }
 
   private static func count(_ node: Node) -> Int {
-    node.children.values.reduce(1) { $0 + count($1) }
+    node.children.values.reduce(1 + node.leaves.count) { $0 + count($1) }
   }
 }

@@ -119,16 +119,13 @@ extension StoreIndex {
 extension StoreIndex {
   /// Somebody asks for a store: the longest retention wins, and it has been used now.
   mutating func ask(
-    for store: OpaqueOperationStore, retention: OperationRetention?, at moment: StoreUse.Moment
-  ) {
+    for type: RequestType, at path: OperationPath, retention: OperationRetention?,
+    at moment: StoreUse.Moment
+  ) -> OpaqueOperationStore? {
+    guard let store = askPlace(for: type, at: path, retention: retention) else { return nil }
     store.use.lastUse = moment
-    let id = ObjectIdentifier(store.base)
-    if let retention {
-      update(id, at: store.path) {
-        $0.retention = .longest($0.retention, retention) ?? retention
-      }
-    }
-    if limit != nil { unused.touch(id) }
+    if limit != nil { unused.touch(ObjectIdentifier(store.base)) }
+    return store
   }
 
   /// A store began to be used, or ended; gives those that leave.

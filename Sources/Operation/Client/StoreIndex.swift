@@ -35,6 +35,14 @@ struct StoreIndex: DeliveryMachine {
 
     var entries: [Entry] { [first] + others }
 
+    mutating func ask(
+      for type: RequestType, retention: OperationRetention?
+    ) -> OpaqueOperationStore? {
+      if first.type == type { return first.ask(for: retention) }
+      guard let index = others.firstIndex(where: { $0.type == type }) else { return nil }
+      return others[index].ask(for: retention)
+    }
+
     func store(for type: RequestType) -> OpaqueOperationStore? {
       first.type == type ? first.store : others.first { $0.type == type }?.store
     }
@@ -98,6 +106,14 @@ struct StoreIndex: DeliveryMachine {
     places[path]?.store(for: type)
   }
 
+  mutating func askPlace(
+    for type: RequestType, at path: OperationPath, retention: OperationRetention?
+  ) -> OpaqueOperationStore? {
+    var store: OpaqueOperationStore?
+    places.update(path) { store = $0.ask(for: type, retention: retention) }
+    return store
+  }
+
   /// The stores below a path.
   func stores(matching prefix: OperationPath) -> [OpaqueOperationStore] {
     places.members(matching: prefix)
@@ -157,5 +173,10 @@ struct StoreIndex: DeliveryMachine {
 }
 
 extension StoreIndex.Entry {
+  fileprivate mutating func ask(for retention: OperationRetention?) -> OpaqueOperationStore {
+    if let retention { self.retention = .longest(self.retention, retention) ?? retention }
+    return store
+  }
+
   fileprivate func isStore(_ id: ObjectIdentifier) -> Bool { ObjectIdentifier(store.base) == id }
 }

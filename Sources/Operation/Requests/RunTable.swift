@@ -76,7 +76,7 @@
       return .new
     case .equivalentContexts:
       let matches = records.values.filter { $0.context.isEquivalent(to: context) }
-      return matches.map(\.core).min { $0.id < $1.id }.map(Admission.join) ?? .new
+      return matches.map { $0.core }.min { $0.id < $1.id }.map(Admission.join) ?? .new
     case .by:
       let candidates = candidates(for: context)
       if candidates.isEmpty { return .new }
@@ -125,9 +125,9 @@ extension Deduplication {
     among candidates: [RunTable<Value, Failure, Payload>.Candidate]
   ) -> RunTable<Value, Failure, Payload>.Verdict {
     guard case .by(let areSame) = self else {
-      return RunTable.Verdict(asked: Set(candidates.map(\.id)), match: nil)
+      return RunTable.Verdict(asked: Set(candidates.map { $0.id }), match: nil)
     }
     let match = candidates.first { areSame($0.context, context) }
-    return RunTable.Verdict(asked: Set(candidates.map(\.id)), match: match?.id)
+    return RunTable.Verdict(asked: Set(candidates.map { $0.id }), match: match?.id)
   }
 }

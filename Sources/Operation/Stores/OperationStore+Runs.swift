@@ -40,7 +40,7 @@ extension OperationStore {
   }
 
   @inlinable func makeConfiguration(_ context: OperationContext?) -> OperationTaskConfiguration {
-    OperationTaskConfiguration(context: context ?? self.context)
+    OperationTaskConfiguration(context: context ?? OperationContext())
   }
 
   @inlinable nonisolated(nonsending) func run(
@@ -319,7 +319,8 @@ extension OperationStore {
   @inlinable func finish(
     _ core: Machine.Core, with output: Machine.Output, in context: OperationContext, began: Date?
   ) {
-    let output = circle(closedBy: core, output) ?? output
+    core.node.isUnderWay = false
+    let output = hub.hasReaders ? circle(closedBy: core, output) ?? output : output
     let isCancelled = output.isCancellation || core.progress.isCancelled
     let mustFollow = commit { $0.end(core.id, output) }
     tellEnd(isCancelled ? .cancelled : output.outcome, in: context, began: began)
@@ -331,7 +332,6 @@ extension OperationStore {
   @usableFromInline func circle(closedBy core: Machine.Core, _ output: Machine.Output) -> Machine
     .Output?
   {
-    core.node.isUnderWay = false
     let isOver = output.isCancellation || core.progress.isCancelled
     guard let circle = hub.end(core.id, of: path, isCancelled: isOver) else { return nil }
     return failure(of: circle).map(Machine.Output.failure)

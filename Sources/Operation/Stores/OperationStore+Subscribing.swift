@@ -79,10 +79,10 @@ extension OperationStore {
   /// A value that cannot be compared comes each time one was fetched or set.
   public var values: StateStream<State.StateValue> {
     if let areEqual = Equality<State.StateValue>.comparison {
-      return StateStream(stateSource.map(\.currentValue), areEqual: areEqual)
+      return StateStream(stateSource.map { $0.currentValue }, areEqual: areEqual)
     }
     let changed = stateSource.removeDuplicates { $0.valueUpdateCount == $1.valueUpdateCount }
-    return StateStream(changed.map(\.currentValue))
+    return StateStream(changed.map { $0.currentValue })
   }
 
   /// Where the state is, without repeats where values and failures can be compared.

@@ -137,8 +137,8 @@ public final class OperationStore<State: OperationState>: Sendable {
     withExtendedLifetime(aftermath.released) {}
   }
 
-  @usableFromInline func useChanged(_ change: StoreUse.Change) {
-    if !change.isUsed { use.lastUse = StoreUse.Moment(hub.clock.now()) }
+  @inlinable func useChanged(_ change: StoreUse.Change) {
+    hub.note(change, of: use)
     if use.isWatched { hub.useChanged(of: OpaqueOperationStore(self), change) }
   }
 

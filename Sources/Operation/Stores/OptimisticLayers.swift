@@ -48,7 +48,7 @@
 
   @inlinable var needsRendering: Bool { version != renderedVersion }
   @inlinable var isEmpty: Bool { layers.isEmpty }
-  @inlinable var pendingCount: Int { layers.count(where: \.isPending) }
+  @inlinable var pendingCount: Int { layers.count { $0.isPending } }
 
   /// The settled edits that the floor has.
   var idsInFloor: Set<OperationTaskID> {

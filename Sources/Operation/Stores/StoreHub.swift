@@ -20,8 +20,7 @@ protocol StoreHost: AnyObject, Sendable {
   @usableFromInline let events = EventMeter()
   let clock: any OperationClock
   private let graph = Mutex(DependencyGraph())
-  /// Whether a run has ever read another request.
-  private let hasReaders = Atomic(false)
+  private let isRead = Atomic(false)
   private let host = Mutex(WeakHost())
 
   private struct WeakHost: Sendable {
@@ -42,7 +41,15 @@ protocol StoreHost: AnyObject, Sendable {
     client?.stores(at: path) ?? []
   }
 
-  func useChanged(of store: OpaqueOperationStore, _ change: StoreUse.Change) {
+  /// Whether a run has ever read another request.
+  @usableFromInline var hasReaders: Bool { isRead.load(ordering: .sequentiallyConsistent) }
+
+  /// Notes when a use has ended.
+  @usableFromInline func note(_ change: StoreUse.Change, of use: StoreUse) {
+    if !change.isUsed { use.lastUse = StoreUse.Moment(clock.now()) }
+  }
+
+  @usableFromInline func useChanged(of store: OpaqueOperationStore, _ change: StoreUse.Change) {
     client?.useChanged(of: store, change)
   }
 
@@ -56,7 +63,7 @@ extension StoreHub {
     _ run: OperationRun.Identity, reads other: OperationPath
   ) -> OperationDependencyError? {
     guard let place = run.place, place.hub == ObjectIdentifier(self) else { return nil }
-    hasReaders.store(true, ordering: .sequentiallyConsistent)
+    isRead.store(true, ordering: .sequentiallyConsistent)
     return graph.withLock { graph in
       // A run that has ended takes nothing out of the graph any more.
       guard place.node.isUnderWay else { return nil }
@@ -68,7 +75,6 @@ extension StoreHub {
   func end(
     _ run: OperationTaskID, of path: OperationPath, isCancelled: Bool
   ) -> OperationDependencyError? {
-    guard hasReaders.load(ordering: .sequentiallyConsistent) else { return nil }
     let circle = graph.withLock { $0.end(run, of: path, isCancelled: isCancelled) }
     // One that ends after its store has left the client leaves nothing behind.
     if stores(at: path).isEmpty { remove([path]) }
@@ -77,7 +83,7 @@ extension StoreHub {
 
   /// The stores on these paths have left the client.
   func remove(_ paths: [OperationPath]) {
-    guard hasReaders.load(ordering: .relaxed) else { return }
+    guard hasReaders else { return }
     let left = paths.filter { stores(at: $0).isEmpty }
     graph.withLock { graph in
       for path in left { graph.remove(path) }
@@ -92,7 +98,7 @@ extension StoreHub {
     _ starts: [OpaqueOperationStore], left isStart: (OperationPath) -> Bool = { _ in false }
   ) {
     for store in starts { store.markInvalidated() }
-    guard hasReaders.load(ordering: .relaxed) else {
+    guard hasReaders else {
       for store in starts { store.rerunIfInvalidated(cause: .invalidation, after: [:]) }
       return
     }

@@ -149,7 +149,10 @@ extension StoreMachine {
   /// one back.
   @inlinable var oldestSettlement: Int {
     guard yielding.isEmpty else { return -1 }
-    return runs.records.values.lazy.filter(\.isStarted).map(\.payload.settlements).min() ?? .max
+    // No key paths: those of a generic type are made anew each time that they are named.
+    return runs.records.values.reduce(.max) {
+      $1.isStarted ? min($0, $1.payload.settlements) : $0
+    }
   }
 
   /// Takes in what was computed; gives a plan again if the edits have changed the store.

@@ -278,9 +278,9 @@ extension StoreMachine {
     let effect = state.reset(using: context)
     for record in ended { state.finishFetchTask(record.payload.task) }
     freshness.reset()
-    commit(for: ended.flatMap(\.payload.handlers))
+    commit(for: ended.flatMap { $0.payload.handlers })
     for record in ended { tellCancelled(record) }
-    return (effect, ended.map(\.core))
+    return (effect, ended.map { $0.core })
   }
 
   /// Marks the value as out of date; tells whether a run has to start now.
@@ -294,7 +294,7 @@ extension StoreMachine {
   /// only scheduled is nobody: its handle may go away without having started it.
   @inlinable var needsRerun: Bool {
     freshness.isInvalidated && deliveries.subscriberCount > 0
-      && !runs.records.values.contains(where: \.isStarted)
+      && !runs.records.values.contains { $0.isStarted }
   }
 
   @inlinable mutating func subscribe(
@@ -341,7 +341,7 @@ extension StoreMachine {
     guard departure.subscriber != nil, deliveries.subscriberCount == 0 else { return departure }
     observation += 1
     departure.triggers = triggers.take()
-    let held = runs.records.values.filter(\.isHeldByObservers).map(\.core.id).sorted()
+    let held = runs.records.values.filter { $0.isHeldByObservers }.map { $0.core.id }.sorted()
     departure.cores = held.compactMap { releaseIfFree($0) }
     return departure
   }

@@ -52,7 +52,7 @@ import Synchronization
   }
 
   /// Whether the client wants to hear of each change.
-  var isWatched: Bool {
+  @usableFromInline var isWatched: Bool {
     get { isReported.load(ordering: .relaxed) }
     set { isReported.store(newValue, ordering: .relaxed) }
   }

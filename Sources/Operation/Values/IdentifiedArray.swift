@@ -7,15 +7,15 @@ public struct IdentifiedArray<ID: Hashable, Element: Identifiable> where Element
   @usableFromInline private(set) var elements: [Element] = []
   /// The positions by identifier, as counted from the origin; `nil` for a few elements, which are
   /// found faster by a look.
-  private var positions: [ID: Int]?
+  @usableFromInline var positions: [ID: Int]?
   /// What a position is when it is noted as zero: it moves with the first element, so that not all
   /// are noted anew when one comes before them, or goes.
-  private var origin = 0
+  @usableFromInline var origin = 0
 
-  private static var largestWithoutPositions: Int { 16 }
+  @inlinable static var largestWithoutPositions: Int { 16 }
 
   /// Creates an empty array.
-  public init() {}
+  @inlinable public init() {}
 
   /// Creates an array of the given elements, in their order.
   public init(_ elements: some Sequence<Element>) {
@@ -26,7 +26,7 @@ public struct IdentifiedArray<ID: Hashable, Element: Identifiable> where Element
   public var ids: [ID] { elements.map(\.id) }
 
   /// The position of the element with an identifier.
-  public func index(id: ID) -> Int? {
+  @inlinable public func index(id: ID) -> Int? {
     if let positions { return positions[id].map { $0 + origin } }
     return elements.firstIndex { $0.id == id }
   }
@@ -34,8 +34,8 @@ public struct IdentifiedArray<ID: Hashable, Element: Identifiable> where Element
   /// The element with an identifier. Setting `nil` removes it; setting an element that is not there
   /// appends it.
   public subscript(id id: ID) -> Element? {
-    get { index(id: id).map { elements[$0] } }
-    set {
+    @inlinable get { index(id: id).map { elements[$0] } }
+    @inlinable set {
       if let newValue {
         if newValue.id != id { remove(id: id) }
         append(newValue)
@@ -46,7 +46,7 @@ public struct IdentifiedArray<ID: Hashable, Element: Identifiable> where Element
   }
 
   /// Adds an element at the end, or puts it in the place of the one with its identifier.
-  public mutating func append(_ element: Element) {
+  @inlinable public mutating func append(_ element: Element) {
     if let index = index(id: element.id) {
       elements[index] = element
     } else {
@@ -75,14 +75,14 @@ public struct IdentifiedArray<ID: Hashable, Element: Identifiable> where Element
 
   /// Removes the element with an identifier.
   @discardableResult
-  public mutating func remove(id: ID) -> Element? {
+  @inlinable public mutating func remove(id: ID) -> Element? {
     guard let index = index(id: id) else { return nil }
     return remove(at: index)
   }
 
   /// Removes the element at a position, which must be one of the array.
   @discardableResult
-  public mutating func remove(at index: Int) -> Element {
+  @inlinable public mutating func remove(at index: Int) -> Element {
     let element = elements.remove(at: index)
     positions?[element.id] = nil
     reindex(around: index, shift: -1)
@@ -117,7 +117,7 @@ public struct IdentifiedArray<ID: Hashable, Element: Identifiable> where Element
     Self(try elements.map(transform))
   }
 
-  private mutating func index(lastOf count: Int) {
+  @inlinable mutating func index(lastOf count: Int) {
     if positions != nil {
       note(count - 1..<count)
     } else if count > Self.largestWithoutPositions {
@@ -127,7 +127,7 @@ public struct IdentifiedArray<ID: Hashable, Element: Identifiable> where Element
 
   /// Notes positions anew after an element came to one, or left it: those before it or those
   /// behind it, whichever are fewer.
-  private mutating func reindex(around index: Int, shift: Int) {
+  @inlinable mutating func reindex(around index: Int, shift: Int) {
     guard positions != nil else {
       if elements.count > Self.largestWithoutPositions { rebuildPositions() }
       return
@@ -140,7 +140,7 @@ public struct IdentifiedArray<ID: Hashable, Element: Identifiable> where Element
     }
   }
 
-  private mutating func note(_ range: Range<Int>) {
+  @inlinable mutating func note(_ range: Range<Int>) {
     for index in range {
       let id = elements[index].id
       // One that is not equal to itself would be noted anew each time, and never found.
@@ -148,7 +148,7 @@ public struct IdentifiedArray<ID: Hashable, Element: Identifiable> where Element
     }
   }
 
-  private mutating func rebuildPositions() {
+  @inlinable mutating func rebuildPositions() {
     guard elements.count > Self.largestWithoutPositions else {
       positions = nil
       return

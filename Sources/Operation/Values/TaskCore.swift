@@ -22,12 +22,14 @@ public import Synchronization
   @usableFromInline typealias Output = Result<Value, Failure>
   @usableFromInline typealias Continuation = UnsafeContinuation<Result<Value, Failure>?, Never>
 
-  @usableFromInline let id = OperationTaskID.next()
+  @usableFromInline let id: OperationTaskID
   @usableFromInline let node: TaskNode
-  @usableFromInline let machine = Mutex(TaskMachine<Output, Continuation>())
+  @usableFromInline let machine: Mutex<TaskMachine<Output, Continuation>>
   @usableFromInline let driver: Mutex<(any TaskDriver<Value, Failure>)?>
 
   @inlinable init(driver: any TaskDriver<Value, Failure>) {
+    id = .next()
+    machine = Mutex(TaskMachine())
     self.driver = Mutex(driver)
     node = TaskNode(id: id)
   }

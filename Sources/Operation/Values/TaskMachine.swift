@@ -37,6 +37,8 @@
   @usableFromInline var firstWaiter: (id: OperationTaskID, waiter: Waiter)?
   @usableFromInline var tombstones: Set<OperationTaskID> = []
 
+  @inlinable init() {}
+
   @inlinable var isEnded: Bool { if case .ended = phase { true } else { false } }
   @inlinable var output: Output? { if case .ended(let output) = phase { output } else { nil } }
   var waiterCount: Int { waiters.count + (firstWaiter == nil ? 0 : 1) }
@@ -77,7 +79,7 @@
     if waiters.isEmpty { return first.map { [$0.waiter] } ?? [] }
     if let first { waiters[first.id] = first.waiter }
     defer { waiters = [:] }
-    return waiters.sorted { $0.key < $1.key }.map(\.value)
+    return waiters.sorted { $0.key < $1.key }.map { $0.value }
   }
 
   /// Somebody waits for the end.

@@ -48,16 +48,17 @@ extension Catalogue {
     ) { size in
       let client = Fixtures.client(Fixtures.items(size, group: 100))
       let prefixes = (0..<size / 100).map { ["items", $0] as OperationPath }
-      let members = Array(client.stores(matching: prefixes[0])).map(\.base)
+      // Of each prefix, so that both look at stores that have not been looked at for as long.
+      let groups = prefixes.map { client.stores(matching: $0).map(\.base) }
       return Pair(
         subject: .loop { index in
           for store in client.stores(matching: prefixes[index % prefixes.count]) {
             Sink.take(store.base)
           }
         },
-        floor: .loop { _ in
+        floor: .loop { index in
           var copy: [any Sendable & AnyObject] = []
-          copy.append(contentsOf: members)
+          copy.append(contentsOf: groups[index % groups.count])
           for member in copy { Sink.take(member) }
         })
     },

@@ -8,6 +8,7 @@ import Testing
 
   private struct Indexed {
     var index: StoreIndex
+    let query: Query<Int, any Error>
     let store: OperationStore<QueryState<Int, any Error>>
     let opaque: OpaqueOperationStore
   }
@@ -19,7 +20,8 @@ import Testing
     let store = OperationStore.detached(query: query)
     store.use.lastUse = StoreUse.Moment(clock.now())
     var indexed = Indexed(
-      index: StoreIndex(limit: limit), store: store, opaque: OpaqueOperationStore(store))
+      index: StoreIndex(limit: limit), query: query, store: store,
+      opaque: OpaqueOperationStore(store))
     _ = indexed.index.insert(
       StoreIndex.Entry(
         store: indexed.opaque, type: StoreIndex.RequestType(of: query), request: Any.self,
@@ -40,7 +42,10 @@ import Testing
     var indexed = indexed()
     let verdict = verdict(of: &indexed)
     let now = clock.now().advanced(by: 10)
-    indexed.index.ask(for: indexed.opaque, retention: nil, at: StoreUse.Moment(now))
+    let type = StoreIndex.RequestType(of: indexed.query)
+    let found = indexed.index.ask(
+      for: type, at: indexed.opaque.path, retention: nil, at: StoreUse.Moment(now))
+    #expect(found != nil)
     #expect(indexed.index.settle([verdict]).isEmpty)
     #expect(indexed.index.count == 1)
     #expect(indexed.index.nextWake(at: now)?.date == now.advanced(by: 10))

@@ -44,8 +44,10 @@ import Testing
       switch step {
       case .insert(let item): try insert(item)
       case .ask(let item):
-        guard let store = items[item]?.store else { return false }
-        index.ask(for: store, retention: nil, at: .init(date(now)))
+        guard let asked = items[item] else { return false }
+        let found = index.ask(
+          for: asked.type, at: Self.path(item), retention: nil, at: .init(date(now)))
+        try mustHold(found?.base === asked.store.base, "the store of the request is found")
         noteUse(of: item)
       case .use(let item):
         guard items[item] != nil else { return false }
