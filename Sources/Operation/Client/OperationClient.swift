@@ -52,14 +52,14 @@ public final class OperationClient: Sendable {
   }
 
   /// The store of a request; made, with an empty value, if there is none.
-  public func store<Request: StatefulOperationRequest>(
+  @inlinable public func store<Request: StatefulOperationRequest>(
     for request: Request
   ) -> OperationStore<Request.State> where Request.State: ValueInitializedState {
     store(for: request, initialValue: Request.State.emptyValue)
   }
 
   /// The store of a request; made, with a value, if there is none.
-  public func store<Request: StatefulOperationRequest>(
+  @inlinable public func store<Request: StatefulOperationRequest>(
     for request: Request, initialValue: @autoclosure () -> Request.State.StateValue
   ) -> OperationStore<Request.State> where Request.State: ValueInitializedState {
     store(for: request, initialState: Request.State(initialValue: initialValue()))
@@ -85,12 +85,12 @@ public final class OperationClient: Sendable {
 
   /// What a client has to know of a request to find its store, or to keep it.
   @usableFromInline struct Asked: Sendable {
-    let path: OperationPath
-    let type: StoreIndex.RequestType
-    let request: any Any.Type
-    let retention: OperationRetention?
+    @usableFromInline let path: OperationPath
+    @usableFromInline let type: StoreIndex.RequestType
+    @usableFromInline let request: any Any.Type
+    @usableFromInline let retention: OperationRetention?
 
-    @usableFromInline init<Request: StatefulOperationRequest>(by request: Request) {
+    @inlinable init<Request: StatefulOperationRequest>(by request: Request) {
       path = request.path
       type = StoreIndex.RequestType(of: request)
       self.request = request.requestType

@@ -17,7 +17,7 @@ extension OperationContext {
   ///
   /// - Throws: What the other request fails with, or ``OperationDependencyError`` where it depends on
   ///   the calling one; then the calling run fails with that whatever it does. It is not retried.
-  nonisolated(nonsending) public func ensure<Request: QueryRequest>(
+  @inlinable nonisolated(nonsending) public func ensure<Request: QueryRequest>(
     _ request: Request
   ) async throws -> Request.FetchValue
   where Request.State == QueryState<Request.FetchValue, Request.FetchFailure> {
@@ -56,7 +56,7 @@ extension OperationContext {
 
   /// Notes that the request of this run reads the one on a path; gives the circle that this would
   /// close.
-  private func note(
+  @usableFromInline func note(
     _ path: OperationPath, in client: OperationClient
   ) -> OperationDependencyError? {
     guard let runIdentity else { return nil }

@@ -5,7 +5,7 @@ import ReactiveStreams
 ///
 /// The first request type on a path has the path's store. Another type on the same path clashes
 /// with it, and gets a store of its own beside it.
-struct StoreIndex: DeliveryMachine {
+@usableFromInline struct StoreIndex: DeliveryMachine {
   struct Entry: Sendable {
     let store: OpaqueOperationStore
     let type: RequestType
@@ -17,11 +17,11 @@ struct StoreIndex: DeliveryMachine {
   }
 
   /// What two requests have to have in common to share a store.
-  struct RequestType: Sendable, Hashable {
-    private let request: ObjectIdentifier
-    private let state: ObjectIdentifier
+  @usableFromInline struct RequestType: Sendable, Hashable {
+    @usableFromInline let request: ObjectIdentifier
+    @usableFromInline let state: ObjectIdentifier
 
-    init<Request: StatefulOperationRequest>(of request: Request) {
+    @inlinable init<Request: StatefulOperationRequest>(of request: Request) {
       self.request = ObjectIdentifier(request.requestType)
       state = ObjectIdentifier(Request.State.self)
     }
@@ -68,7 +68,7 @@ struct StoreIndex: DeliveryMachine {
     case present(OpaqueOperationStore)
   }
 
-  var deliveries = DeliveryQueue<OperationStoreChange>()
+  @usableFromInline var deliveries = DeliveryQueue<OperationStoreChange>()
   private var places = PathIndex<Place, OpaqueOperationStore> {
     ($0.first.store, $0.others.map(\.store))
   }

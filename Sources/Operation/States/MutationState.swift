@@ -52,7 +52,9 @@ public struct MutationState<Arguments: Sendable, Value: Sendable, Failure: Error
   /// Whether a run is scheduled or under way.
   @inlinable public var isLoading: Bool { !activeTasks.isEmpty }
   /// Whether every run that is under way waits for a connection.
-  @inlinable public var isPaused: Bool { isLoading && activeTasks.values.allSatisfy { $0.isPaused } }
+  @inlinable public var isPaused: Bool {
+    isLoading && activeTasks.values.allSatisfy { $0.isPaused }
+  }
 
   /// Takes in that a run begins to wait for a connection, or goes on.
   @inlinable public mutating func setPaused(_ isPaused: Bool, _ id: OperationTaskID) {

@@ -1,7 +1,7 @@
 extension OperationStore {
   /// Whether the value that is there will do for somebody who does not ask for a new one.
-  var isGoodEnough: Bool {
-    guard state.valueLastUpdatedAt != nil, !isInvalidated else { return false }
+  @inlinable var isGoodEnough: Bool {
+    guard read({ $0.visibleDate != nil && !$0.freshness.isInvalidated }) else { return false }
     if case .always = context.settings.values.staleness { return true }
     return !isStale
   }
@@ -10,7 +10,7 @@ extension OperationStore {
   ///
   /// The run may be one that is under way, whatever its request says of deduplication. If that one
   /// had begun before an invalidation, one more is waited for.
-  nonisolated(nonsending) func ensure<Output>(
+  @inlinable nonisolated(nonsending) func ensure<Output>(
     present: (State.StateValue) -> Output?, fetched: (State.OperationValue) -> Output
   ) async throws -> Output {
     var hasWaited = false

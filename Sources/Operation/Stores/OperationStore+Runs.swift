@@ -55,7 +55,7 @@ extension OperationStore {
 
   /// Runs the request, or joins any run that is the same, unless a value has come since there had
   /// been so many.
-  nonisolated(nonsending) func run(
+  @inlinable nonisolated(nonsending) func run(
     unlessUpdatedSince updates: Int
   ) async throws(State.Failure) -> State.OperationValue? {
     var wish = makeWish(makeConfiguration(nil), cause: .fetch, lease: .awaiter)

@@ -1,3 +1,4 @@
+public import FoundationEssentials
 import ReactiveStreams
 public import Synchronization
 
@@ -45,11 +46,12 @@ extension OperationStore {
 
   /// Whether there is no value yet, or the one that is there was invalidated or is out of date by
   /// the request's rule.
-  public var isStale: Bool {
-    let (state, context, isInvalidated) = read {
-      ($0.visibleState(to: .current), $0.context, $0.freshness.isInvalidated)
+  @inlinable public var isStale: Bool {
+    let (date, context) = machine.withLock { machine -> (Date?, OperationContext) in
+      if machine.freshness.isInvalidated { return (nil, machine.context) }
+      return (machine.visibleDate, machine.context)
     }
-    guard !isInvalidated, let date = state.valueLastUpdatedAt else { return true }
+    guard let date else { return true }
     switch context.settings.values.staleness {
     case .always: return true
     case .never: return false
@@ -65,9 +67,9 @@ extension OperationStore {
   }
 
   /// Whether the value was invalidated and has not been fetched since.
-  var isInvalidated: Bool { read { $0.freshness.isInvalidated } }
+  @inlinable var isInvalidated: Bool { read { $0.freshness.isInvalidated } }
 
-  func reportStateMismatch(of what: String, so consequence: String) {
+  @usableFromInline func reportStateMismatch(of what: String, so consequence: String) {
     OperationIssue(
       kind: .stateMismatch,
       message: """

@@ -21,7 +21,7 @@ extension OperationStore {
     return subscription
   }
 
-  @usableFromInline func beginObservation(_ observation: Int) {
+  @inlinable func beginObservation(_ observation: Int) {
     if isControlled { tellControllers() }
     let settings = context.settings.values
     if !settings.rerunTriggers.isEmpty {

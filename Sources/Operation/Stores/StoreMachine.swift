@@ -1,3 +1,4 @@
+public import FoundationEssentials
 import ReactiveStreams
 
 /// The machine of a store: its state, its runs, its freshness, who listens, and who has it to
@@ -115,6 +116,11 @@ import ReactiveStreams
   /// The state as the calling thread may see it.
   @usableFromInline var visibleState: State { visibleState(to: .current) }
 
+  /// When the value came that the calling thread may see.
+  @inlinable var visibleDate: Date? {
+    isPlain ? state.valueLastUpdatedAt : visibleState.valueLastUpdatedAt
+  }
+
   /// Ends whatever was done under the lock.
   @inlinable mutating func notePlain() { isPlain = boxedExclusive.isNone && boxedOverlay.isNone }
 
@@ -134,7 +140,7 @@ import ReactiveStreams
   }
 
   /// Tells a change of the state with the edits, and for exclusive access once at its end.
-  @usableFromInline mutating func commitIndirectly(for handlers: [Subscriber<Event>]) {
+  @inlinable mutating func commitIndirectly(for handlers: [Subscriber<Event>]) {
     if withheld != nil {
       let state = state
       withheld?.entries.append(.state(state, also: handlers))
@@ -312,7 +318,7 @@ extension StoreMachine {
   }
 
   /// What wants runs was subscribed to; it is given back if that observation is over.
-  mutating func setTriggers(
+  @inlinable mutating func setTriggers(
     _ new: OperationSubscription, observation: Int
   ) -> OperationSubscription? {
     guard observation == self.observation else { return new }

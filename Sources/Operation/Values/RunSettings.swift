@@ -11,13 +11,13 @@ import ReactiveStreams
     @usableFromInline var isRetryPlaced = false
     @usableFromInline var backoff = OperationBackoffFunction.standard
     @usableFromInline var deduplication = Deduplication.never
-    var staleness = Staleness.always
+    @usableFromInline var staleness = Staleness.always
     /// `nil` where nobody has said anything: then only an invalidation runs an observed store.
     @usableFromInline var runsAutomatically: Bool?
     /// What has to hold for a run that nobody asked for.
     @usableFromInline var automaticCondition: (@Sendable (OperationContext) -> Bool)?
     /// What runs the request by itself while it is observed.
-    var rerunTriggers: [RerunTrigger] = []
+    @usableFromInline var rerunTriggers: [RerunTrigger] = []
     /// What controls the store from outside, in the order of the modifiers.
     @usableFromInline var controllers: [ControllerAttachment] = []
     /// How many pages are kept at most.
@@ -61,7 +61,8 @@ extension OperationBackoffFunction {
 
 /// Subscribes to something that may want runs, for a context, and asks a store for them, which it
 /// must not keep alive.
-typealias RerunTrigger = @Sendable (OperationContext, any Rerunnable) -> OperationSubscription
+@usableFromInline typealias RerunTrigger =
+  @Sendable (OperationContext, any Rerunnable) -> OperationSubscription
 
 /// A store, for what wants runs of it while it is observed.
 @usableFromInline protocol Rerunnable: AnyObject, Sendable {
@@ -126,7 +127,7 @@ typealias RerunTrigger = @Sendable (OperationContext, any Rerunnable) -> Operati
 }
 
 /// When a value that is there is not good enough any more.
-enum Staleness: Sendable {
+@usableFromInline enum Staleness: Sendable {
   case always
   case never
   case after(Duration)
