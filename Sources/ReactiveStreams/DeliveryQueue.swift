@@ -16,14 +16,19 @@
   /// An event and who hears of it; an object, so that it moves as one word.
   @usableFromInline final class Entry: Sendable {
     @usableFromInline let event: Event
-    /// Those who hear of it first.
-    @usableFromInline let first: [Subscriber<Event>]
+    /// Those who hear of it first: often nobody, or one.
+    @usableFromInline let first: Subscriber<Event>?
+    @usableFromInline let others: [Subscriber<Event>]
     /// Then everybody hears of it whose identifier is below the bound.
     @usableFromInline let bound: UInt64
 
-    @inlinable init(_ event: Event, first: [Subscriber<Event>], bound: UInt64) {
+    @inlinable init(
+      _ event: Event, first: Subscriber<Event>? = nil, others: [Subscriber<Event>] = [],
+      bound: UInt64
+    ) {
       self.event = event
       self.first = first
+      self.others = others
       self.bound = bound
     }
   }
@@ -42,7 +47,7 @@
     _ subscriber: Subscriber<Event>, initially event: Event? = nil
   ) -> UInt64 {
     let id = subscribers.append(subscriber)
-    if let event { tell(event, only: [subscriber]) }
+    if let event { entries.append(Entry(event, first: subscriber, bound: 0)) }
     return id
   }
 
@@ -58,7 +63,7 @@
     _ event: @autoclosure () -> Event, also others: [Subscriber<Event>] = []
   ) {
     guard subscribers.count > 0 || !others.isEmpty else { return }
-    entries.append(Entry(event(), first: others, bound: subscribers.nextID))
+    entries.append(Entry(event(), others: others, bound: subscribers.nextID))
   }
 
   /// Queues an event for some subscribers only.
@@ -66,7 +71,7 @@
     _ event: @autoclosure () -> Event, only subscribers: [Subscriber<Event>]
   ) {
     guard !subscribers.isEmpty else { return }
-    entries.append(Entry(event(), first: subscribers, bound: 0))
+    entries.append(Entry(event(), others: subscribers, bound: 0))
   }
 
   /// Forgets what has not been delivered, and gives it back to be released without the lock.
@@ -114,10 +119,13 @@ package struct DroppedEvents<Event: Sendable>: Sendable {
   }
 
   @inlinable package func perform() {
-    for subscriber in entry.first { subscriber.receive(entry.event) }
-    for slot in slots {
-      guard slot.id < entry.bound else { break }
-      slot.subscriber?.receive(entry.event)
+    entry.first?.receive(entry.event)
+    for subscriber in entry.others { subscriber.receive(entry.event) }
+    let bound = entry.bound
+    let slots = slots.span
+    for index in slots.indices {
+      guard slots[index].id < bound else { break }
+      slots[index].subscriber?.receive(entry.event)
     }
   }
 }

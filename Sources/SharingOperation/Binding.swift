@@ -6,7 +6,7 @@ public import Operation
   /// Nothing; the state is what is shown meanwhile.
   case none(State)
 
-  var store: OperationStore<State>? {
+  @inlinable var store: OperationStore<State>? {
     if case .store(let store) = self { store } else { nil }
   }
 

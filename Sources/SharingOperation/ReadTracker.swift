@@ -3,8 +3,8 @@ public import Synchronization
 
 /// Knows what was read through a wrapper, and tells which of it a change touches.
 ///
-/// What is read most has a place of its own, which is filled once and read without a lock; the lock
-/// guards the table of the others. Comparisons run without it.
+/// The lock guards what is known, in which the reads of the value, which are most, have a place of
+/// their own; comparisons run without it.
 @usableFromInline final class ReadTracker<State: OperationState>: Sendable {
   @usableFromInline final class Read: Sendable {
     /// Where the registrar keeps the readers; made once, because that costs more than to find it.
@@ -20,33 +20,32 @@ public import Synchronization
     }
   }
 
-  @usableFromInline let value = AtomicLazyReference<Read>()
-  @usableFromInline let binding = AtomicLazyReference<Read>()
-  @usableFromInline let members = Mutex<[MemberKey: Read]>([:])
+  @usableFromInline struct Reads: Sendable {
+    @usableFromInline var value: Read?
+    @usableFromInline var members: [MemberKey: Read] = [:]
+
+    @inlinable init() {}
+
+    @inlinable subscript(key: MemberKey) -> Read? {
+      get { if case .value = key { value } else { members[key] } }
+      set { if case .value = key { value = newValue } else { members[key] = newValue } }
+    }
+  }
+
+  @usableFromInline let reads = Mutex(Reads())
 
   /// What is known of the reads of a member; made by the first of them.
   @inlinable func read(_ key: MemberKey, orNote make: () -> Read) -> Read {
     if let read = read(of: key) { return read }
     let read = make()
-    switch key {
-    case .value: return value.storeIfNil(read)
-    case .binding: return binding.storeIfNil(read)
-    case .state, .error, .member:
-      return members.withLock { members in
-        if let present = members[key] { return present }
-        members[key] = read
-        return read
-      }
+    return reads.withLock { reads in
+      if let present = reads[key] { return present }
+      reads[key] = read
+      return read
     }
   }
 
-  @inlinable func read(of key: MemberKey) -> Read? {
-    switch key {
-    case .value: value.load()
-    case .binding: binding.load()
-    case .state, .error, .member: members.withLock { $0[key] }
-    }
-  }
+  @inlinable func read(of key: MemberKey) -> Read? { reads.withLock { $0[key] } }
 
   /// The readers of what differs in one of the steps.
   func affected(by steps: [StateStep<State>]) -> [Read] {
@@ -54,7 +53,11 @@ public import Synchronization
   }
 
   var all: [Read] {
-    [value.load(), binding.load()].compactMap(\.self) + members.withLock { Array($0.values) }
+    reads.withLock { reads in
+      var all = Array(reads.members.values)
+      if let value = reads.value { all.append(value) }
+      return all
+    }
   }
 }
 

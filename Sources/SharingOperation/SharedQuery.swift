@@ -62,7 +62,7 @@ public struct SharedQuery<State: OperationState>: Sendable {
           projection.value(step.old.currentValue), projection.value(step.new.currentValue))
       }
     }
-    return projection.value(core.binding.currentValue)
+    return projection.value(core.currentValue)
   }
 
   /// The wrapper itself, through which everything else about the request is reached.

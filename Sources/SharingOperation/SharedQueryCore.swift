@@ -21,6 +21,11 @@ public import Synchronization
     if case .store(let store) = binding { follow(store, epoch: 0) }
   }
 
+  /// The value that is shown, without a copy of all that is.
+  @inlinable var currentValue: State.StateValue {
+    machine.withLock { $0.binding.store }?.currentValue ?? binding.currentValue
+  }
+
   @inlinable var binding: Binding<State> { machine.withLock { $0.binding } }
 
   /// Puts a store, or nothing, behind the wrapper, and tells those who read what differs.

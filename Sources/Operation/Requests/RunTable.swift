@@ -59,6 +59,8 @@
 
   @usableFromInline var records: [OperationTaskID: Record] = [:]
 
+  @inlinable init() {}
+
   @inlinable var isEmpty: Bool { records.isEmpty }
   var count: Int { records.count }
 

@@ -1,5 +1,6 @@
 public import FoundationEssentials
 import ReactiveStreams
+public import Synchronization
 
 extension OperationStore {
   /// Hears of one run.
@@ -46,6 +47,11 @@ extension OperationStore {
   @inlinable nonisolated(nonsending) func run(
     _ configuration: OperationTaskConfiguration, input: RunInput? = nil, handler: EventHandler?
   ) async throws(State.Failure) -> State.OperationValue {
+    if handler == nil,
+      let core = machine.withLock({ $0.joinStarted(in: configuration.context, input: input) })
+    {
+      return try await result(of: core)
+    }
     while true {
       let wish = makeWish(
         configuration, cause: .fetch, lease: .awaiter, input: input, handler: handler)
@@ -64,16 +70,23 @@ extension OperationStore {
     return try await result(of: place)
   }
 
-  /// Waits for a run that the caller holds, unless the caller is that run; and starts it at the very
-  /// moment at which the caller suspends: then a thread is free for it, and none has to be woken.
+  /// Waits for a run that the caller holds, and starts it at the very moment at which the caller
+  /// suspends: then a thread is free for it, and none has to be woken.
   @inlinable nonisolated(nonsending) func result(
     of place: Place
   ) async throws(State.Failure) -> State.OperationValue {
-    if place.core.node.isWaitedForByItself, let failure = failure(of: .cycle([path])) {
-      leave(place.core.id)
+    try await result(of: place.core) { if place.isToBeLaunched { launch(place) } }
+  }
+
+  /// Waits for a run that the caller holds, unless the caller is that run.
+  @inlinable nonisolated(nonsending) func result(
+    of core: Machine.Core, orStart start: () -> Void = {}
+  ) async throws(State.Failure) -> State.OperationValue {
+    if core.node.isWaitedForByItself, let failure = failure(of: .cycle([path])) {
+      leave(core.id)
       throw failure
     }
-    return try await place.core.result { if place.isToBeLaunched { launch(place) } }.get()
+    return try await core.result(orStart: start).get()
   }
 
   /// Schedules a run, or joins the one that is the same, without starting it.
@@ -127,8 +140,7 @@ extension OperationStore {
   func rerunIfInvalidated(
     cause: OperationRun.Cause, after others: TaskDependencies
   ) -> TaskDependency? {
-    guard read({ $0.needsRerun }) else { return nil }
-    return runForObservers(cause: cause, after: others)?.dependency
+    rerun(self, cause, others)
   }
 
   /// How many callers and subscribers hold a run of this store.

@@ -45,6 +45,22 @@ extension StoreMachine {
     case granted(Task, Core, isStarted: Bool)
   }
 
+  /// Takes a lease on the started run that one in `context` is, if nothing else has to be seen to:
+  /// then no wish has to be made for it.
+  @inlinable mutating func joinStarted(in context: OperationContext, input: RunInput?) -> Core? {
+    guard isPlain, !runs.isEmpty,
+      case .equivalentContexts = self.context.settings.values.deduplication
+    else { return nil }
+    var context = context.over(self.context)
+    context.input = input
+    guard state.taskToJoin(in: &context) == nil,
+      case .join(let core) = runs.admit(context, rule: .equivalentContexts, verdict: nil),
+      runs[core.id]?.isStarted == true
+    else { return nil }
+    runs.update(core.id) { $0.awaiters += 1 }
+    return core
+  }
+
   /// Joins the run that is the wish, or makes a new one.
   @inlinable mutating func grant(_ wish: Wish, verdict: Runs.Verdict?) -> Grant {
     if isLate(wish) { return .refused }

@@ -96,7 +96,7 @@ extension OperationTask {
     for task in tasks { schedule(after: task) }
   }
 
-  @usableFromInline var dependency: TaskDependency {
+  @inlinable var dependency: TaskDependency {
     TaskDependency(node: handle.node) { [self] in
       await handle.end(startingWith: configuration)
     }

@@ -6,6 +6,13 @@ import Synchronization
 @usableFromInline struct TaskDependency: Sendable {
   let node: TaskNode
   @usableFromInline let wait: nonisolated(nonsending) @Sendable () async -> Void
+
+  @usableFromInline init(
+    node: TaskNode, wait: nonisolated(nonsending) @escaping @Sendable () async -> Void
+  ) {
+    self.node = node
+    self.wait = wait
+  }
 }
 
 /// Several tasks to wait for.
