@@ -53,8 +53,8 @@
     }
   }
 
-  @inlinable func nextID(after last: Page, of request: Request, in context: OperationContext) -> ID?
-  {
+  @inlinable
+  func nextID(after last: Page, of request: Request, in context: OperationContext) -> ID? {
     guard isAll, fetched.count < known.count else { return nil }
     let next = request.pageId(after: last, using: paging(for: last.id), in: context)
     return next.flatMap { request.checked($0, beside: last) }

@@ -1,6 +1,6 @@
 /// Finds the pages beside one, with no lock held.
-@usableFromInline struct PageEdgeFinder<PageID: Hashable & Sendable, PageValue: Sendable>: Sendable
-{
+@usableFromInline
+struct PageEdgeFinder<PageID: Hashable & Sendable, PageValue: Sendable>: Sendable {
   @usableFromInline typealias Pages = PaginatedPages<PageID, PageValue>
 
   @usableFromInline let edges:

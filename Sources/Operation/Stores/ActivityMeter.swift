@@ -40,8 +40,8 @@ import Synchronization
     }
   }
 
-  @usableFromInline func move(_ kind: OperationKind, from old: ActivityPhase, to new: ActivityPhase)
-  {
+  @usableFromInline
+  func move(_ kind: OperationKind, from old: ActivityPhase, to new: ActivityPhase) {
     machine.commit { $0.move(kind, from: old, to: new) }
     guard isRead.load(ordering: .sequentiallyConsistent) else { return }
     registrar.withMutation(of: self, keyPath: \.activity) {}

@@ -341,9 +341,8 @@ extension OperationStore {
   }
 
   /// Ends the run in the graph of dependencies, and in a failure if it has closed a circle there.
-  @usableFromInline func circle(closedBy core: Machine.Core, _ output: Machine.Output) -> Machine
-    .Output?
-  {
+  @usableFromInline
+  func circle(closedBy core: Machine.Core, _ output: Machine.Output) -> Machine.Output? {
     let isOver = output.isCancellation || core.progress.isCancelled
     guard let circle = hub.end(core.id, of: path, isCancelled: isOver) else { return nil }
     return failure(of: circle).map(Machine.Output.failure)

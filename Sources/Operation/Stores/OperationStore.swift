@@ -21,8 +21,11 @@ public final class OperationStore<State: OperationState>: Sendable {
   public let path: OperationPath
 
   /// The lock guards the machine. Requests, handlers, continuations and cancellations are outside
-  /// of it; the state's own members are inside. It would be private, were reads not specialised
-  /// for the states of other modules, where they are.
+  /// of it; the state's own members are inside.
+  ///
+  /// It would be private, like most of what a read, a write or a run goes through, were all that not
+  /// to be inlined: generic code that stays in its module asks the runtime for its types at each step,
+  /// and copies values through their witnesses. What is rare is not inlinable.
   @usableFromInline let machine: Mutex<Machine>
   /// The thread that is inside the machine, so that a state that cancels a task is not waited for.
   @usableFromInline let threadInside = Atomic<UInt>(0)

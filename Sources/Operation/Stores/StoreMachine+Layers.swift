@@ -156,9 +156,8 @@ extension StoreMachine {
   }
 
   /// Takes in what was computed; gives a plan again if the edits have changed the store.
-  @inlinable mutating func finishRendering(_ rendering: Layers.Rendering, isLast: Bool) -> Layers
-    .Plan?
-  {
+  @inlinable
+  mutating func finishRendering(_ rendering: Layers.Rendering, isLast: Bool) -> Layers.Plan? {
     release(rendering)
     guard var layers = overlay?.layers, let show = overlay?.show else { return nil }
     release(layers)

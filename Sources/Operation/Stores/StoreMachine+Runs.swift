@@ -167,8 +167,8 @@ extension StoreMachine {
   }
 
   /// Somebody starts a scheduled run, or waits for it, too.
-  @inlinable mutating func enter(_ core: Core, _ configuration: OperationTaskConfiguration) -> Entry
-  {
+  @inlinable
+  mutating func enter(_ core: Core, _ configuration: OperationTaskConfiguration) -> Entry {
     guard let record = runs[core.id] else { return .gone }
     if !record.isStarted { runs.update(core.id) { $0.payload.task.configuration = configuration } }
     guard hold(core, .awaiter), let task = runs[core.id]?.payload.task else { return .joined }
