@@ -152,15 +152,14 @@ extension OperationStore {
     cause: OperationRun.Cause, after others: TaskDependencies = [:]
   ) -> OperationTask<State.OperationValue, State.Failure>? {
     let context = context
-    let settings = context.settings.values
-    let runsAutomatically = settings.runsAutomatically
+    let runsAutomatically = context.settings.values.runsAutomatically
     let isWanted =
       switch cause {
       case .rerun, .poll: true
       case .invalidation, .dependency: runsAutomatically ?? (State.kind != .mutation)
       case .subscriber, .fetch: runsAutomatically ?? false
       }
-    guard isWanted, settings.automaticCondition?(context) ?? true else { return nil }
+    guard isWanted, context.settings.values.automaticCondition?(context) ?? true else { return nil }
     let wish = makeWish(makeConfiguration(nil), cause: cause, lease: .observers)
     for other in others.values { wish.core.node.wait(for: other) }
     guard let place = admit(wish) else { return nil }

@@ -23,13 +23,14 @@ extension OperationStore {
 
   @inlinable func beginObservation(_ observation: Int) {
     if isControlled { tellControllers() }
-    let settings = context.settings.values
-    if !settings.rerunTriggers.isEmpty {
-      let context = context
-      let triggers = settings.rerunTriggers.map { $0(context, self) }
+    let context = context
+    if !context.settings.values.rerunTriggers.isEmpty {
+      let triggers = context.settings.values.rerunTriggers.map { $0(context, self) }
       commit { $0.setTriggers(.combined(triggers), observation: observation) }?.cancel()
     }
-    if settings.runsAutomatically == true, isStale { runForObservers(cause: .subscriber) }
+    if context.settings.values.runsAutomatically == true, isStale {
+      runForObservers(cause: .subscriber)
+    }
   }
 
   /// How many handlers and stream iterators listen.

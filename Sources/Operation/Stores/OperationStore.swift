@@ -216,8 +216,7 @@ extension StatefulOperationRequest {
   @inlinable func runInStore(
     in context: OperationContext, with continuation: OperationContinuation<Value, Failure>
   ) async throws(Failure) -> Value {
-    let settings = context.settings.values
-    guard !settings.isRetryPlaced, settings.retryLimit > 0 else {
+    guard !context.settings.values.isRetryPlaced, context.settings.values.retryLimit > 0 else {
       return try await run(isolation: nil, in: context, with: continuation)
     }
     return try await runRetrying(isolation: nil, in: context, with: continuation) { _ in true }

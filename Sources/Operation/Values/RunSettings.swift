@@ -36,19 +36,20 @@ import ReactiveStreams
     @usableFromInline var isStored = false
   }
 
-  private final class Box: Sendable {
-    let values: Values
+  @usableFromInline final class Box: Sendable {
+    @usableFromInline let values: Values
 
-    init(_ values: Values) {
+    @usableFromInline init(_ values: Values) {
       self.values = values
     }
   }
 
   private static let initial = Box(Values())
 
-  private var box = RunSettings.initial
+  @usableFromInline var box = RunSettings.initial
 
-  @usableFromInline var values: Values {
+  /// Read in place: a copy of all of them is dear.
+  @inlinable var values: Values {
     _read { yield box.values }
     set { box = Box(newValue) }
   }
