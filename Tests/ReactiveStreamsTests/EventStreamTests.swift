@@ -48,6 +48,7 @@ struct EventStreamTests {
     }
     #expect(read.elements == Array(0..<10))
     task.cancel()
+    executor.run()
   }
 
   @Test("It subscribes when its iterator is made, and does not see what was sent before")

@@ -18,6 +18,7 @@ struct StateStreamTests {
     }
     #expect(read.elements == [0, 1, 2, 3])
     task.cancel()
+    executor.run()
   }
 
   @Test("It subscribes when its iterator is made, and not before")
@@ -67,6 +68,7 @@ struct StateStreamTests {
     executor.run()
     #expect(read.elements == [0, 1, 3])
     task.cancel()
+    executor.run()
   }
 
   @Test("It ends with its source, after the state that is pending")
@@ -104,7 +106,7 @@ struct StateStreamTests {
   func secondRead() {
     let reader = StreamReader(StateCell<Int>().source, policy: .all)
     let ended = Recorder<String>()
-    for name in ["a", "b"] {
+    let reads = ["a", "b"].map { name in
       executor.start {
         let element = await reader.next()
         ended.record("\(name) \(element.map(String.init) ?? "end")")
@@ -112,6 +114,8 @@ struct StateStreamTests {
     }
     executor.run()
     #expect(ended.elements == ["a end"])
+    reads[1].cancel()
+    executor.run()
   }
 
   @Test("A read stays on the actor that asks")
@@ -182,6 +186,7 @@ struct StateStreamOperatorTests {
     executor.run()
     #expect(read.elements == [0, 1, 2])
     task.cancel()
+    executor.run()
   }
 
   @Test("Operators behind removeDuplicates are not called for a duplicate")

@@ -212,11 +212,13 @@ import Testing
     for number in 0..<8 { store(number).currentValue = [number] }
     let wrapper = SharedQuery(NumberQuery(number: 0), client: client)
     let shown = Log<[Int]?>()
+    let stopped = Counter()
     @Sendable func follow() {
       let value = withObservationTracking {
         wrapper.wrappedValue
       } onChange: {
-        follow()
+        // A reader who tracks to the end keeps the wrapper for ever.
+        if stopped.count == 0 { follow() }
       }
       shown.append(value)
     }
@@ -227,5 +229,7 @@ import Testing
     wrapper.projectedValue.bind(to: NumberQuery(number: target))
     #expect(shown.elements.count > before)
     #expect(shown.elements.last == [target])
+    stopped.increment()
+    store(target).currentValue = nil
   }
 }

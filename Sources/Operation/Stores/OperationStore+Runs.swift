@@ -298,11 +298,13 @@ extension OperationStore {
     // One that a reset ends with others goes on when they end, maybe before it is told itself.
     if !isThere, let failure = cancellationFailure(as: Failure.self) { return .failure(failure) }
     core.node.isUnderWay = true
-    let continuation = OperationContinuation<Value, Failure> { [self] result in
-      if commit({ $0.yield(core.id, result) }) {
-        tell(.yielded(context.eventRun), in: context)
+    let continuation = OperationContinuation<Value, Failure> { [path] result in
+      // The task holds the store until it has ended; who keeps this longer does not.
+      let store = core.driver.withLock { $0 } as? OperationStore
+      if let store, store.commit({ $0.yield(core.id, result) }) {
+        store.tell(.yielded(context.eventRun), in: context)
       } else {
-        reportLateYield(core)
+        Self.reportLateYield(core, at: path)
       }
     }
     tell(.attemptBegan(context.eventRun, index: 0), in: context)
@@ -357,7 +359,7 @@ extension OperationStore {
     return nil
   }
 
-  @usableFromInline func reportLateYield(_ core: Machine.Core) {
+  @usableFromInline static func reportLateYield(_ core: Machine.Core, at path: OperationPath) {
     guard core.finishedResult != nil, !core.progress.isCancelled else { return }
     OperationIssue(
       kind: .lateYield,

@@ -125,6 +125,11 @@ import Testing
     var result: Bool?
     var told: [Bool] = []
 
+    deinit {
+      shot.finish(false)
+      executor.run()
+    }
+
     func take(_ step: ShotStep) throws -> Bool {
       switch step {
       case .wait:

@@ -221,6 +221,7 @@ import Testing
         stores.values.first?.isLoading == true && old.fixtureNumber == new.fixtureNumber
       })
     stores.append(store)
+    defer { stores.clear() }
     let runs = [7, 7, 8].map { number in Task { try await store.run(using: .number(number)) } }
     while store.leaseCount < 3 { await Task.yield() }
     await script.contexts.wait(for: 2)

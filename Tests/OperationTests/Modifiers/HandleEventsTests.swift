@@ -87,6 +87,7 @@ import Testing
     }
     let store = OperationClient(defaults: .testing).store(for: request)
     stores.append(store)
+    defer { stores.clear() }
     _ = try await store.run()
     #expect(seen.values == [nil, nil, 10])
     #expect(store.context.fixtureNumber == 3)

@@ -63,6 +63,7 @@ import Testing
     }
     let store = client.store(for: request)
     stores.append(store)
+    defer { stores.clear() }
     store.currentValue = 5
     #expect(!store.isStale)
     store.context.fixtureNumber = 9

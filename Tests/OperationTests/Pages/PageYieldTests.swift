@@ -8,7 +8,7 @@ import Testing
   struct Halves: PaginatedRequest {
     let server: PageServer
     let initialPageId = 0
-    var continuations = Continuations()
+    var continuations: Continuations?
     var path: OperationPath { ["halves"] }
 
     func pageId(
@@ -20,7 +20,7 @@ import Testing
       using paging: PaginatedPaging<Int, String>, in context: OperationContext,
       with continuation: OperationContinuation<String, any Error>
     ) async throws -> String {
-      continuations.add(continuation)
+      continuations?.add(continuation)
       continuation.yield("half \(paging.pageId)")
       return try await server.page(paging)
     }
@@ -31,6 +31,8 @@ import Testing
     func add(_ continuation: OperationContinuation<String, any Error>) {
       storage.withLock { $0.append(continuation) }
     }
+    /// Lets go of them; they keep the request that keeps them.
+    func forget() { storage.withLock { $0 = [] } }
     var last: OperationContinuation<String, any Error>? { storage.withLock { $0.last } }
   }
 
@@ -85,11 +87,13 @@ import Testing
   @Test("A yield after the end of the run is reported and changes nothing")
   func late() async throws {
     let issues = HeardIssues()
-    let request = Halves(server: PageServer())
+    let continuations = Continuations()
+    defer { continuations.forget() }
+    let request = Halves(server: PageServer(), continuations: continuations)
     let store = OperationClient(defaults: .quiet()).store(for: request)
     try await store.fetchNextPage()
     let updates = store.valueUpdateCount
-    OperationIssue.withHandler(issues.handler) { request.continuations.last?.yield("late") }
+    OperationIssue.withHandler(issues.handler) { continuations.last?.yield("late") }
     #expect(issues.kinds == [.lateYield])
     #expect(issues.messages.first?.contains("halves") == true)
     #expect(store.currentValue.elementValues == ["0v0"] && store.valueUpdateCount == updates)
@@ -99,14 +103,16 @@ import Testing
   func lateAfterCancel() async throws {
     let issues = HeardIssues()
     let server = PageServer()
-    let request = Halves(server: server)
+    let continuations = Continuations()
+    defer { continuations.forget() }
+    let request = Halves(server: server, continuations: continuations)
     let store = OperationClient(defaults: .quiet()).store(for: request)
     server.close()
     let run = Task { try await store.fetchNextPage() }
     await server.pending(1)
     store.cancel()
     await #expect(throws: CancellationError.self) { try await run.value }
-    OperationIssue.withHandler(issues.handler) { request.continuations.last?.yield("late") }
+    OperationIssue.withHandler(issues.handler) { continuations.last?.yield("late") }
     #expect(issues.kinds.isEmpty && store.currentValue.isEmpty)
     server.open()
   }

@@ -39,6 +39,26 @@ import Testing
     #expect(store.currentValue == 2)
   }
 
+  @Test("Who keeps a context and a continuation of a run that has ended keeps no store with them")
+  func keptContinuation() async throws {
+    let remote = Remote<Int>()
+    weak var store: Store?
+    do {
+      let client = OperationClient(defaults: .testing)
+      let made = client.store(for: remote.query())
+      store = made
+      let run = Task { try await made.run() }
+      await remote.wait(forCalls: 1)
+      remote.yield(1)
+      #expect(made.currentValue == 1)
+      remote.answer(2)
+      #expect(try await run.value == 2)
+    }
+    #expect(await eventually { store == nil })
+    let late = await issues { remote.yield(3) }
+    #expect(late.issues.map(\.kind) == [.lateYield])
+  }
+
   @Test("A subscription keeps its store and its handler, and a cancelled one keeps neither")
   func subscription() {
     let live = LiveCount()

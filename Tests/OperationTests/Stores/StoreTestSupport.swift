@@ -143,7 +143,7 @@ final class Remote<Value: Sendable>: Sendable {
   func fail(_ error: any Error, call: Int = 0) {
     monitor.update { $0.answers[call] = .failure(error) }
   }
-  /// Lets go of the contexts and the continuations, which hold their store.
+  /// Lets go of the contexts and the continuations.
   func forget() {
     let old = monitor.update { contents in
       defer { contents = Contents() }

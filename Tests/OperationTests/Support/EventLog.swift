@@ -13,6 +13,15 @@ final class EventLog<Element: Sendable>: Sendable {
   var values: [Element] { state.withLock { $0.values } }
   var count: Int { values.count }
 
+  /// Lets go of what was noted.
+  func clear() {
+    let old = state.withLock { state in
+      defer { state.values = [] }
+      return state.values
+    }
+    withExtendedLifetime(old) {}
+  }
+
   @discardableResult
   func append(_ element: Element) -> Int {
     let (count, ready) = state.withLock { state in
