@@ -208,9 +208,12 @@ extension Recorder {
   }
 }
 
+/// How many times as long a test may take before it counts as stuck; more under a sanitizer.
+let patience = ProcessInfo.processInfo.environment["OPERATION_TEST_PATIENCE"].flatMap(Int.init) ?? 1
+
 /// Lets other tasks go on until something holds that nobody tells of; gives up after a minute.
 func eventually(_ isDone: () -> Bool) async -> Bool {
-  let end = ContinuousClock.now + .seconds(60)
+  let end = ContinuousClock.now + .seconds(60 * patience)
   while !isDone() {
     if ContinuousClock.now > end { return false }
     await Task.yield()
@@ -236,8 +239,8 @@ func withWatchdog(
   _ body: () async throws -> Void
 ) async rethrows {
   let timer = DispatchSource.makeTimerSource()
-  timer.schedule(deadline: .now() + .seconds(seconds))
-  timer.setEventHandler { fatalError("stuck for \(seconds) s: \(whatGoesOn())") }
+  timer.schedule(deadline: .now() + .seconds(seconds * patience))
+  timer.setEventHandler { fatalError("stuck for \(seconds * patience) s: \(whatGoesOn())") }
   timer.activate()
   defer { timer.cancel() }
   try await body()
