@@ -2,8 +2,10 @@ import Dispatch
 import Foundation
 
 /// How many seconds without an end are a deadlock: a minute, and more under a sanitizer.
-private let deadlock = 60.0
-  * (ProcessInfo.processInfo.environment["OPERATION_TEST_PATIENCE"].flatMap(Double.init) ?? 1)
+private let deadlock: TimeInterval = {
+  let patience = ProcessInfo.processInfo.environment["OPERATION_TEST_PATIENCE"]
+  return 60 * (patience.flatMap(TimeInterval.init) ?? 1)
+}()
 
 /// A door that threads wait at until another opens it; it stays open.
 ///
