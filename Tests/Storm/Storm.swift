@@ -160,7 +160,10 @@ final class Storm: Sendable {
   private func watchForStalls() -> any DispatchSourceTimer {
     let timer = DispatchSource.makeTimerSource(queue: .global())
     let last = Mutex((steps: -1, since: 0))
-    timer.schedule(deadline: .now() + .seconds(5), repeating: .seconds(5))
+    // A sanitizer makes everything slow.
+    let environment = ProcessInfo.processInfo.environment
+    let pause = 5 * (environment["OPERATION_TEST_PATIENCE"].flatMap(Int.init) ?? 1)
+    timer.schedule(deadline: .now() + .seconds(pause), repeating: .seconds(pause))
     timer.setEventHandler { [weak self] in
       guard let self else { return }
       let steps = steps.load(ordering: .relaxed)

@@ -93,7 +93,7 @@ final class SignalChildProcess: Sendable {
         return String(text[..<end])
       }
       if let line { return line }
-      guard try readMore(within: 60_000) else { return nil }
+      guard try readMore(within: 60_000 * Int32(patience)) else { return nil }
     }
   }
 

@@ -61,14 +61,14 @@ private struct LatestQuery: StatefulOperationRequest {
   typealias Value = Int
   typealias Failure = any Error
 
-  let remote: Remote<Int>
+  let remote: Query<Int, any Error>
   var path: OperationPath { ["latest"] }
 
   func run(
     isolation: isolated (any Actor)?, in context: OperationContext,
     with continuation: OperationContinuation<Int, any Error>
   ) async throws -> Int {
-    try await remote.call(context, continuation)
+    try await remote.run(isolation: isolation, in: context, with: continuation)
   }
 }
 
@@ -76,7 +76,8 @@ private struct LatestQuery: StatefulOperationRequest {
   private let remote = Remote<Int>()
 
   private func makeStore() -> OperationStore<LatestState> {
-    OperationStore.detached(operation: LatestQuery(remote: remote), initialState: LatestState())
+    OperationStore.detached(
+      operation: LatestQuery(remote: remote.query()), initialState: LatestState())
   }
 
   @Test("It may cancel tasks while it is inside the machine of its store")

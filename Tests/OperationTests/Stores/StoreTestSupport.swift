@@ -86,49 +86,31 @@ final class ThreadLatch: Sendable {
 }
 
 /// The other end of a query: each call waits for the answer that the test gives it.
+///
+/// Its queries do not hold it. With it go the contexts and the continuations, which hold their
+/// store, and so the query: else each test would leave a store behind.
 final class Remote<Value: Sendable>: Sendable {
-  private struct Contents: Sendable {
-    var contexts: [OperationContext] = []
-    var continuations: [OperationContinuation<Value, any Error>] = []
-    var answers: [Int: Result<Value, any Error>] = [:]
-    var cancelled: Set<Int> = []
-    var ended: Set<Int> = []
-  }
+  private let calls: RemoteCalls<Value>
+  private var monitor: Monitor<RemoteCalls<Value>.Contents> { calls.monitor }
 
-  private let monitor = Monitor(Contents())
-  /// Whether a call ends when it is cancelled.
-  let isDeaf: Bool
+  init(isDeaf: Bool = false) { calls = RemoteCalls(isDeaf: isDeaf) }
 
-  init(isDeaf: Bool = false) { self.isDeaf = isDeaf }
+  deinit { calls.close() }
 
   var callCount: Int { monitor.value.contexts.count }
   var cancelledCalls: Set<Int> { monitor.value.cancelled }
   func context(of call: Int) -> OperationContext { monitor.value.contexts[call] }
 
   func query(_ path: OperationPath = ["remote"]) -> Query<Value, any Error> {
-    Query(path: path) { [self] context, continuation in
-      try await call(context, continuation)
+    Query(path: path) { [calls] context, continuation in
+      try await calls.call(context, continuation)
     }
   }
 
   func call(
     _ context: OperationContext, _ continuation: OperationContinuation<Value, any Error>
   ) async throws -> Value {
-    let index = monitor.update { contents in
-      contents.contexts.append(context)
-      contents.continuations.append(continuation)
-      return contents.contexts.count - 1
-    }
-    await withTaskCancellationHandler {
-      await monitor.wait { [isDeaf] in
-        $0.answers[index] != nil || (!isDeaf && $0.cancelled.contains(index))
-      }
-    } onCancel: {
-      monitor.update { _ = $0.cancelled.insert(index) }
-    }
-    defer { monitor.update { _ = $0.ended.insert(index) } }
-    guard let answer = monitor.value.answers[index] else { throw CancellationError() }
-    return try answer.get()
+    try await calls.call(context, continuation)
   }
 
   func yield(_ value: Value, from call: Int = 0) {
@@ -146,7 +128,7 @@ final class Remote<Value: Sendable>: Sendable {
   /// Lets go of the contexts and the continuations.
   func forget() {
     let old = monitor.update { contents in
-      defer { contents = Contents() }
+      defer { contents = RemoteCalls.Contents() }
       return contents
     }
     withExtendedLifetime(old) {}
@@ -156,6 +138,55 @@ final class Remote<Value: Sendable>: Sendable {
     await monitor.wait { $0.cancelled.contains(call) }
   }
   func waitForEnd(of call: Int = 0) async { await monitor.wait { $0.ended.contains(call) } }
+}
+
+/// What a query needs of a ``Remote``.
+private final class RemoteCalls<Value: Sendable>: Sendable {
+  struct Contents: Sendable {
+    var contexts: [OperationContext] = []
+    var continuations: [OperationContinuation<Value, any Error>] = []
+    var answers: [Int: Result<Value, any Error>] = [:]
+    var cancelled: Set<Int> = []
+    var ended: Set<Int> = []
+    /// Whether nobody is there to answer any more: a call that has no answer yet ends.
+    var isClosed = false
+  }
+
+  let monitor = Monitor(Contents())
+  /// Whether a call goes on when it is cancelled.
+  let isDeaf: Bool
+
+  init(isDeaf: Bool) { self.isDeaf = isDeaf }
+
+  func call(
+    _ context: OperationContext, _ continuation: OperationContinuation<Value, any Error>
+  ) async throws -> Value {
+    let index = monitor.update { contents -> Int? in
+      if contents.isClosed { return nil }
+      contents.contexts.append(context)
+      contents.continuations.append(continuation)
+      return contents.contexts.count - 1
+    }
+    guard let index else { throw CancellationError() }
+    await withTaskCancellationHandler {
+      await monitor.wait { [isDeaf] in
+        $0.answers[index] != nil || $0.isClosed || (!isDeaf && $0.cancelled.contains(index))
+      }
+    } onCancel: {
+      monitor.update { _ = $0.cancelled.insert(index) }
+    }
+    defer { monitor.update { _ = $0.ended.insert(index) } }
+    guard let answer = monitor.value.answers[index] else { throw CancellationError() }
+    return try answer.get()
+  }
+
+  func close() {
+    let old = monitor.update { contents in
+      defer { (contents.contexts, contents.continuations, contents.isClosed) = ([], [], true) }
+      return contents
+    }
+    withExtendedLifetime(old) {}
+  }
 }
 
 extension OperationStore {
@@ -208,9 +239,12 @@ extension Recorder {
   }
 }
 
+/// How many times as long a test may take before it counts as stuck; more under a sanitizer.
+let patience = ProcessInfo.processInfo.environment["OPERATION_TEST_PATIENCE"].flatMap(Int.init) ?? 1
+
 /// Lets other tasks go on until something holds that nobody tells of; gives up after a minute.
 func eventually(_ isDone: () -> Bool) async -> Bool {
-  let end = ContinuousClock.now + .seconds(60)
+  let end = ContinuousClock.now + .seconds(60 * patience)
   while !isDone() {
     if ContinuousClock.now > end { return false }
     await Task.yield()
@@ -236,8 +270,8 @@ func withWatchdog(
   _ body: () async throws -> Void
 ) async rethrows {
   let timer = DispatchSource.makeTimerSource()
-  timer.schedule(deadline: .now() + .seconds(seconds))
-  timer.setEventHandler { fatalError("stuck for \(seconds) s: \(whatGoesOn())") }
+  timer.schedule(deadline: .now() + .seconds(seconds * patience))
+  timer.setEventHandler { fatalError("stuck for \(seconds * patience) s: \(whatGoesOn())") }
   timer.activate()
   defer { timer.cancel() }
   try await body()

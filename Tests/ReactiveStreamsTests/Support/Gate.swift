@@ -1,6 +1,12 @@
 import Dispatch
 import Foundation
 
+/// How many seconds without an end are a deadlock: a minute, and more under a sanitizer.
+private let deadlock: TimeInterval = {
+  let patience = ProcessInfo.processInfo.environment["OPERATION_TEST_PATIENCE"]
+  return 60 * (patience.flatMap(TimeInterval.init) ?? 1)
+}()
+
 /// A door that threads wait at until another opens it; it stays open.
 ///
 /// For handlers, which are called on threads and cannot suspend.
@@ -14,7 +20,7 @@ final class Gate: Sendable {
   /// Waits until the gate is open. A minute without it is a deadlock: then the wait ends in false.
   @discardableResult
   func wait() -> Bool {
-    guard semaphore.wait(timeout: .now() + 60) == .success else { return false }
+    guard semaphore.wait(timeout: .now() + deadlock) == .success else { return false }
     semaphore.signal()
     return true
   }
@@ -33,7 +39,7 @@ func storm(_ count: Int, _ work: @escaping @Sendable (Int) -> Void) -> Bool {
     }
   }
   start.open()
-  return group.wait(timeout: .now() + 60) == .success
+  return group.wait(timeout: .now() + deadlock) == .success
 }
 
 /// Runs `work` on a thread of its own, and gives the gate that opens at its end.
