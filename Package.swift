@@ -41,13 +41,16 @@ let package = Package(
     .executableTarget(
       name: "watch", dependencies: ["SharingOperation"], path: "Examples/Watch",
       swiftSettings: strict),
+    .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: strict),
     .testTarget(
-      name: "ReactiveStreamsTests", dependencies: ["ReactiveStreams"], swiftSettings: strict),
+      name: "ReactiveStreamsTests", dependencies: ["ReactiveStreams", "TestSupport"],
+      swiftSettings: strict),
     .executableTarget(
       name: "SignalChild", dependencies: ["Operation"], path: "Tests/SignalChild",
       swiftSettings: strict),
     .testTarget(
-      name: "OperationTests", dependencies: ["Operation", "SignalChild"], swiftSettings: strict),
+      name: "OperationTests", dependencies: ["Operation", "SignalChild", "TestSupport"],
+      swiftSettings: strict),
     .executableTarget(
       name: "storm", dependencies: ["Operation"], path: "Tests/Storm", swiftSettings: strict),
     .testTarget(name: "StormTests", dependencies: ["storm"], swiftSettings: strict),
@@ -55,7 +58,8 @@ let package = Package(
       name: "benchmarks", dependencies: ["SharingOperation"], path: "Tests/Benchmarks",
       exclude: ["baseline.json"], swiftSettings: strict),
     .testTarget(
-      name: "SharingOperationTests", dependencies: ["SharingOperation"], swiftSettings: strict),
+      name: "SharingOperationTests", dependencies: ["SharingOperation", "TestSupport"],
+      swiftSettings: strict),
     .testTarget(
       name: "BenchmarksTests", dependencies: ["benchmarks"], swiftSettings: strict),
     .testTarget(name: "SeedTests", dependencies: ["SharingOperation"], swiftSettings: strict),

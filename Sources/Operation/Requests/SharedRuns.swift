@@ -79,8 +79,13 @@ final class SharedRuns<Value: Sendable, Failure: Error>: TaskDriver {
       })
   }
 
-  func enter(_ task: TaskCore<Value, Failure>, configuration: OperationTaskConfiguration) {
+  /// Every run was started when it was made.
+  func enter(
+    _ task: TaskCore<Value, Failure>, configuration: OperationTaskConfiguration, onlyToStart: Bool
+  ) -> Bool {
+    if onlyToStart { return false }
     table.withLock { $0.update(task.id) { $0.awaiters += 1 } }
+    return true
   }
 
   func leave(_ id: OperationTaskID) {

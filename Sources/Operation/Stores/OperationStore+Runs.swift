@@ -174,15 +174,11 @@ extension OperationStore {
     @usableFromInline var isToBeLaunched = true
     /// Whether the run has its place in the line of its scope.
     @usableFromInline var isInLine = false
-    /// Whether the run has been marked as started already.
-    @usableFromInline var isMarked = false
 
     @inlinable init(
       _ task: Machine.Task, _ core: Machine.Core, isToBeLaunched: Bool = true,
-      isInLine: Bool = false,
-      isMarked: Bool = false
+      isInLine: Bool = false
     ) {
-      self.isMarked = isMarked
       self.task = task
       self.core = core
       self.isToBeLaunched = isToBeLaunched
@@ -205,11 +201,7 @@ extension OperationStore {
       case .granted(let task, let core, let isStarted):
         let isOwn = core === wish.core
         if isInLine, !isOwn { leavePlace(wish) }
-        // Marked at once, though it is launched when the caller suspends: a run that waits for it
-        // must not take it for one that nobody has started.
-        let isMarked = isStarted && core.start()
-        return Place(
-          task, core, isToBeLaunched: isStarted, isInLine: isInLine && isOwn, isMarked: isMarked)
+        return Place(task, core, isToBeLaunched: isStarted, isInLine: isInLine && isOwn)
       }
     }
   }
@@ -247,7 +239,7 @@ extension OperationStore {
   @inlinable func launch(_ place: Place) {
     let (task, core, isInLine) = (place.task, place.core, place.isInLine)
     let configuration = task.configuration
-    guard place.isMarked ? !core.isEnded : core.start() else {
+    guard core.start() else {
       // It was cancelled since it was granted, and must not keep its place in the line.
       if isInLine, let scope = configuration.context.settings.values.serialScope {
         hub.turns.leave(scope, core.id)

@@ -1,16 +1,18 @@
 extension OperationStore: TaskDriver {
   @inlinable func enter(
     _ core: TaskCore<State.OperationValue, State.Failure>,
-    configuration: OperationTaskConfiguration
-  ) {
-    switch commit({ $0.enter(core, configuration) }) {
+    configuration: OperationTaskConfiguration, onlyToStart: Bool
+  ) -> Bool {
+    switch commit({ $0.enter(core, configuration, onlyToStart: onlyToStart) }) {
     case .launch(let task): launch(Place(task, core))
     case .joined: break
+    case .underWay: return false
     case .gone:
       // A cancelled run whose failure cannot say so has to run to have a result at all; of any
       // other run this changes nothing.
       launch(Place(OperationTask(handle: core, configuration: configuration), core))
     }
+    return true
   }
 
   @inlinable func leave(_ id: OperationTaskID) {

@@ -162,14 +162,19 @@ extension StoreMachine {
     case launch(Task)
     /// Somebody else has started the run, and launches it.
     case joined
+    /// Somebody else has started the run, and no lease was taken on it.
+    case underWay
     /// The run has left the store.
     case gone
   }
 
-  /// Somebody starts a scheduled run, or waits for it, too.
-  @inlinable
-  mutating func enter(_ core: Core, _ configuration: OperationTaskConfiguration) -> Entry {
+  /// Somebody starts a scheduled run, or waits for it, too; who comes `onlyToStart` takes no lease on
+  /// one that was started.
+  @inlinable mutating func enter(
+    _ core: Core, _ configuration: OperationTaskConfiguration, onlyToStart: Bool = false
+  ) -> Entry {
     guard let record = runs[core.id] else { return .gone }
+    if record.isStarted, onlyToStart { return .underWay }
     if !record.isStarted { runs.update(core.id) { $0.payload.task.configuration = configuration } }
     guard hold(core, .awaiter), let task = runs[core.id]?.payload.task else { return .joined }
     return .launch(task)

@@ -141,10 +141,10 @@ import ReactiveStreams
 
   /// Tells a change of the state with the edits, and for exclusive access once at its end.
   @inlinable mutating func commitIndirectly(for handlers: [Subscriber<Event>]) {
-    if withheld != nil {
+    if !boxedWithheld.isNone {
       let state = state
       withheld?.entries.append(.state(state, also: handlers))
-    } else if exclusive != nil {
+    } else if !boxedExclusive.isNone {
       exclusive?.hasChanged = true
       let event = handlers.isEmpty ? nil : Event.stateChanged(shown)
       if let event { deliveries.tell(event, only: handlers) }

@@ -5,8 +5,11 @@ public import Synchronization
   associatedtype Value: Sendable
   associatedtype Failure: Error
 
-  /// Somebody starts the task or joins it; he holds a lease from now on.
-  func enter(_ task: TaskCore<Value, Failure>, configuration: OperationTaskConfiguration)
+  /// Somebody starts the task or joins it; tells whether he holds a lease from now on. Whoever only
+  /// wants the task to end holds none on one that was started.
+  func enter(
+    _ task: TaskCore<Value, Failure>, configuration: OperationTaskConfiguration, onlyToStart: Bool
+  ) -> Bool
   /// Somebody who waited gives his lease back.
   func leave(_ id: OperationTaskID)
   /// The task is cancelled for everybody.
@@ -74,7 +77,7 @@ public import Synchronization
   @inlinable nonisolated(nonsending) func result(
     startingWith configuration: OperationTaskConfiguration
   ) async -> Result<Value, Failure> {
-    driver.withLock { $0 }?.enter(self, configuration: configuration)
+    _ = driver.withLock { $0 }?.enter(self, configuration: configuration, onlyToStart: false)
     return await result()
   }
 
@@ -99,12 +102,11 @@ public import Synchronization
     startingWith configuration: OperationTaskConfiguration
   ) async {
     let progress = progress
-    if progress.hasStarted {
-      _ = await wait(isCancellable: true) {}
-    } else if !progress.isCancelled {
-      driver.withLock { $0 }?.enter(self, configuration: configuration)
-      _ = await wait(isCancellable: true, onCancel: leave)
-    }
+    // Nobody will start what was cancelled before.
+    if progress.isCancelled, !progress.hasStarted { return }
+    let isHeld =
+      driver.withLock { $0 }?.enter(self, configuration: configuration, onlyToStart: true) ?? false
+    _ = await wait(isCancellable: true) { if isHeld { leave() } }
   }
 
   @Sendable

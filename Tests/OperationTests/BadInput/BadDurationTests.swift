@@ -107,8 +107,10 @@ import Testing
       return await time(by: clock, sleeps: false) { client.store(with: ["open"]) == nil }
     }
 
+  /// Ends when it is cancelled.
   private static func never() async -> Result<Int, Refused> {
-    try? await Task.sleep(for: century)
+    let silence = AsyncStream<Never> { _ in }
+    for await _ in silence {}
     return .failure(Refused())
   }
 

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import Operation
@@ -27,7 +28,7 @@ import Testing
   }
 
   private struct Walk {
-    private static let nobody = MachineDriver.Nobody()
+    private static let nobody = Nobody<Int>()
     private var table = Table()
     private var runs: [Run] = []
     private var observers = 1

@@ -1,4 +1,5 @@
 import ReactiveStreams
+import TestSupport
 import Testing
 
 @testable import Operation

@@ -1,4 +1,5 @@
 import ReactiveStreams
+import TestSupport
 import Testing
 
 @testable import Operation
@@ -18,14 +19,8 @@ import Testing
     case beginAccess, endAccess
   }
 
-  private final class Nobody: TaskDriver {
-    func enter(_ core: TaskCore<[Int], any Error>, configuration: OperationTaskConfiguration) {}
-    func leave(_ id: OperationTaskID) {}
-    func cancel(_ id: OperationTaskID) {}
-  }
-
   private final class Walk {
-    private static let nobody = Nobody()
+    private static let nobody = Nobody<[Int]>()
     private static let other = ThreadID(rawValue: 1)
     private var machine: Machine
     private var model = OptimisticModel()

@@ -1,4 +1,5 @@
 @testable import Operation
+import TestSupport
 import Testing
 
 @Suite struct PageModelTests {

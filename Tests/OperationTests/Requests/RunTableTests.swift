@@ -5,18 +5,11 @@ import Testing
 @Suite("RunTable") struct RunTableTests {
   private typealias Table = RunTable<Int, any Error, Int>
 
-  /// A driver that nobody asks.
-  private final class Driver: TaskDriver {
-    func enter(_ task: TaskCore<Int, any Error>, configuration: OperationTaskConfiguration) {}
-    func leave(_ id: OperationTaskID) {}
-    func cancel(_ id: OperationTaskID) {}
-  }
-
   private func insert(
     _ number: Int, into table: inout Table, awaiters: Int = 1, handles: Int = 0,
     isObserved: Bool = false, isStarted: Bool = true
   ) -> OperationTaskID {
-    let core = TaskCore(driver: Driver())
+    let core = TaskCore(driver: Nobody<Int>())
     table.insert(
       Table.Record(
         core: core, context: .number(number), awaiters: awaiters, handles: handles,

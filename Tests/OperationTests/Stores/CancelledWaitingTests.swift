@@ -1,9 +1,30 @@
 import Foundation
 @testable import Operation
+import Synchronization
 import Testing
 
 /// What becomes of runs that wait for others when all are cancelled together.
 @Suite(.timeLimit(.minutes(1))) struct CancelledWaitingTests {
+  @Test("Whoever waits for the end of a run that is told but not launched yet takes no lease on it")
+  func waitingForWhatIsAboutToBegin() async throws {
+    let remote = Remote<Int>()
+    let store = OperationStore.detached(query: remote.query())
+    let waiting = Mutex<Task<Void, Never>?>(nil)
+    let subscription = store.subscribe { event in
+      guard case .runStarted = event, let task = store.activeTasks.first else { return }
+      // Up to where it suspends, so before the caller of the run does.
+      let end = Task.immediate { await task.dependency.wait() }
+      waiting.withLock { $0 = end }
+    }
+    let caller = Task { try await store.run() }
+    await remote.wait(forCalls: 1)
+    #expect(store.leaseCount == 1)
+    remote.answer(1)
+    #expect(try await caller.value == 1)
+    await waiting.withLock { $0 }?.value
+    subscription.cancel()
+  }
+
   @Test(
     "A run that waits for another one does not reach its request when both end, however late it is told",
     arguments: [true, false])

@@ -1,5 +1,6 @@
 @testable import Operation
 import ReactiveStreams
+import TestSupport
 import Testing
 
 /// Every short sequence of events, and what must hold after each of them.

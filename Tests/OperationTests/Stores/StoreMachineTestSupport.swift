@@ -6,16 +6,9 @@ final class MachineDriver {
   typealias State = QueryState<Int, any Error>
   typealias Machine = StoreMachine<State>
 
-  /// A driver that is never asked: the tests call the machine themselves.
-  final class Nobody: TaskDriver {
-    func enter(_ core: TaskCore<Int, any Error>, configuration: OperationTaskConfiguration) {}
-    func leave(_ id: OperationTaskID) {}
-    func cancel(_ id: OperationTaskID) {}
-  }
-
   let clock = ManualClock()
   var machine: Machine
-  private let nobody = Nobody()
+  private let nobody = Nobody<Int>()
 
   init(deduplication: Deduplication = .equivalentContexts) {
     var context = OperationContext()
@@ -71,4 +64,14 @@ final class MachineDriver {
       delivery = machine.deliveries.takeNext()
     }
   }
+}
+
+/// A driver that is never asked: the tests call the machines themselves.
+final class Nobody<Value: Sendable>: TaskDriver {
+  func enter(
+    _ core: TaskCore<Value, any Error>, configuration: OperationTaskConfiguration,
+    onlyToStart: Bool
+  ) -> Bool { false }
+  func leave(_ id: OperationTaskID) {}
+  func cancel(_ id: OperationTaskID) {}
 }

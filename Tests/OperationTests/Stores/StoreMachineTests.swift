@@ -115,6 +115,37 @@ import Testing
     }
   }
 
+  @Test("Whoever enters only to start a run takes no lease on one that was started")
+  func enterOnlyToStart() throws {
+    let driver = MachineDriver()
+    let run = try #require(driver.run(.handle))
+    let configuration = OperationTaskConfiguration()
+    guard
+      case .launch = driver.machine.enter(run.core, configuration, onlyToStart: true),
+      case .underWay = driver.machine.enter(run.core, configuration, onlyToStart: true)
+    else {
+      Issue.record("entered otherwise")
+      return
+    }
+    #expect(driver.machine.leaseCount == 1)
+  }
+
+  @Test("A started run is joined without a wish, and with one lease, unless the store is someone's")
+  func joinStarted() throws {
+    let driver = MachineDriver()
+    let context = OperationContext()
+    #expect(driver.on { $0.joinStarted(in: context, input: nil) } == nil)
+    let run = try #require(driver.run(.handle))
+    #expect(driver.on { $0.joinStarted(in: context, input: nil) } == nil, "scheduled only")
+    _ = driver.machine.enter(run.core, OperationTaskConfiguration())
+    #expect(driver.on { $0.joinStarted(in: context, input: nil) } === run.core)
+    #expect(driver.machine.leaseCount == 2)
+    let other = ThreadID(rawValue: 1)
+    _ = driver.machine.perform({ $0.beginExclusiveAccess(other) }, other, StoreUse())
+    #expect(driver.on { $0.joinStarted(in: context, input: nil) } == nil)
+    #expect(driver.machine.leaseCount == 2)
+  }
+
   @Test("The run ends for everybody when the last awaiter leaves")
   func leave() throws {
     let driver = MachineDriver()

@@ -1,13 +1,13 @@
 import Synchronization
-import Testing
+public import Testing
 
 /// What must hold, and does not.
-struct Violation: Error, CustomStringConvertible {
-  let description: String
+public struct Violation: Error, CustomStringConvertible {
+  public let description: String
 }
 
 /// Throws what does not hold.
-func mustHold(
+public func mustHold(
   _ condition: Bool, _ sentence: @autoclosure () -> String
 ) throws(Violation) {
   if !condition { throw Violation(description: sentence()) }
@@ -20,7 +20,7 @@ func mustHold(
 ///
 /// - Parameter step: Takes an event and checks what must hold after it; false where the event cannot
 ///   come, so that there is no such sequence.
-func exhaust<Walk, Event>(
+public func exhaust<Walk, Event>(
   _ name: String, events: [Event], length: Int, from start: Walk,
   sourceLocation: SourceLocation = #_sourceLocation,
   step: @escaping (inout Walk, Event) throws -> Bool
@@ -33,7 +33,7 @@ func exhaust<Walk, Event>(
 /// Drives values through every sequence of events up to a length, and prints how many those were.
 ///
 /// Every sequence begins with a value of its own, which may hold references.
-func exhaust<Walk, Event>(
+public func exhaust<Walk, Event>(
   _ name: String, events: [Event], length: Int, making start: @escaping () -> Walk,
   sourceLocation: SourceLocation = #_sourceLocation,
   step: @escaping (inout Walk, Event) throws -> Bool
@@ -113,15 +113,17 @@ private struct Exhaustion<Walk, Event> {
 }
 
 /// Keeps what was told until a walk takes it, so that the walks of one test can share it.
-final class Tape<Element: Sendable>: Sendable {
+public final class Tape<Element: Sendable>: Sendable {
   private let storage = Mutex<[Element]>([])
 
-  func note(_ element: Element) {
+  public init() {}
+
+  public func note(_ element: Element) {
     storage.withLock { $0.append(element) }
   }
 
   /// Gives what has been noted since the last call.
-  func take() -> [Element] {
+  public func take() -> [Element] {
     storage.withLock { elements in
       if elements.isEmpty { return [] }
       defer { elements = [] }
