@@ -3,6 +3,7 @@ public import Testing
 
 /// What must hold, and does not.
 public struct Violation: Error, CustomStringConvertible {
+  /// What does not hold.
   public let description: String
 }
 
@@ -116,8 +117,10 @@ private struct Exhaustion<Walk, Event> {
 public final class Tape<Element: Sendable>: Sendable {
   private let storage = Mutex<[Element]>([])
 
+  /// Makes one on which nothing is noted.
   public init() {}
 
+  /// Keeps an element.
   public func note(_ element: Element) {
     storage.withLock { $0.append(element) }
   }
