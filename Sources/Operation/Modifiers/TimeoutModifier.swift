@@ -59,7 +59,7 @@ private final class TimeoutRace<Value: Sendable>: Sendable {
   var isOpen: Bool { machine.withLock { !$0.isEnded } }
 
   func finish(with output: Result<Value, any Error>) {
-    for waiter in machine.withLock({ $0.end(with: output) }) { waiter.resume(returning: output) }
+    machine.withLock { $0.end(with: output) }.each { $0.resume(returning: output) }
   }
 
   nonisolated(nonsending) func result() async -> Result<Value, any Error> {

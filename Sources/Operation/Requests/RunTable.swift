@@ -4,7 +4,7 @@
 /// before it is started, while somebody has a handle on it. When nobody holds it any more it
 /// leaves the table, and its epoch is over: what it says later counts for nothing.
 @usableFromInline struct RunTable<Value: Sendable, Failure: Error, Payload: Sendable>: Sendable {
-  @usableFromInline struct Record: Sendable {
+  @usableFromInline struct Record: Sendable, Identifiable {
     @usableFromInline let core: TaskCore<Value, Failure>
     @usableFromInline var context: OperationContext
     /// How many callers wait for the run.
@@ -14,6 +14,8 @@
     @usableFromInline var isHeldByObservers = false
     @usableFromInline var isStarted = false
     @usableFromInline var payload: Payload
+
+    @inlinable var id: OperationTaskID { core.id }
 
     @inlinable init(
       core: TaskCore<Value, Failure>, context: OperationContext, awaiters: Int = 0,
@@ -57,16 +59,19 @@
     }
   }
 
-  @usableFromInline var records: [OperationTaskID: Record] = [:]
+  @usableFromInline var records = IdentifiedArrayOf<Record>()
 
   @inlinable init() {}
 
   @inlinable var isEmpty: Bool { records.isEmpty }
   var count: Int { records.count }
 
-  @inlinable subscript(id: OperationTaskID) -> Record? { records[id] }
+  /// Which runs there are, the oldest first.
+  @inlinable var ids: [OperationTaskID] { records.elements.map { $0.id }.sorted() }
 
-  @inlinable func contains(_ id: OperationTaskID) -> Bool { records.index(forKey: id) != nil }
+  @inlinable subscript(id: OperationTaskID) -> Record? { records[id: id] }
+
+  @inlinable func contains(_ id: OperationTaskID) -> Bool { records.index(id: id) != nil }
 
   /// Decides whether a run in `context` is one of those that are under way.
   @inlinable func admit(
@@ -77,7 +82,7 @@
     case .never:
       return .new
     case .equivalentContexts:
-      let matches = records.values.filter { $0.context.isEquivalent(to: context) }
+      let matches = records.elements.filter { $0.context.isEquivalent(to: context) }
       return matches.map { $0.core }.min { $0.id < $1.id }.map(Admission.join) ?? .new
     case .by:
       let candidates = candidates(for: context)
@@ -86,33 +91,32 @@
         return .ask(candidates)
       }
       guard let match = verdict.match else { return .new }
-      return records[match].map { .join($0.core) } ?? .ask(candidates)
+      return records[id: match].map { .join($0.core) } ?? .ask(candidates)
     }
   }
 
   /// The runs that a predicate is asked about: those for the same pages, as contexts do not tell
   /// a user which pages a run is for.
   @inlinable func candidates(for context: OperationContext) -> [Candidate] {
-    records.values.filter { $0.context.pageRunKind == context.pageRunKind }
+    records.elements.filter { $0.context.pageRunKind == context.pageRunKind }
       .map { Candidate(id: $0.core.id, context: $0.context) }.sorted { $0.id < $1.id }
   }
 
   @inlinable mutating func insert(_ record: Record) {
-    records[record.core.id] = record
+    records.append(record)
   }
 
   @inlinable mutating func update(_ id: OperationTaskID, _ change: (inout Record) -> Void) {
-    guard let index = records.index(forKey: id) else { return }
-    change(&records.values[index])
+    records.update(id: id, change)
   }
 
   @inlinable mutating func remove(_ id: OperationTaskID) -> Record? {
-    records.removeValue(forKey: id)
+    records.remove(id: id)
   }
 
   /// Takes the run out if nobody holds it.
   @inlinable mutating func removeIfFree(_ id: OperationTaskID, observerCount: Int) -> Record? {
-    guard let record = records[id] else { return nil }
+    guard let record = records[id: id] else { return nil }
     let isHeld =
       record.awaiters > 0 || (record.isHeldByObservers && observerCount > 0)
       || (!record.isStarted && record.handles > 0)

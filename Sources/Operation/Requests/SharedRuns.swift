@@ -21,7 +21,7 @@ final class SharedRuns<Value: Sendable, Failure: Error>: TaskDriver {
     body:
       nonisolated(nonsending) @escaping @Sendable (Continuation) async -> Result<Value, Failure>
   ) -> TaskCore<Value, Failure> {
-    let core = TaskCore(driver: self)
+    let core = TaskCore<Value, Failure>(driver: self)
     var verdict: Table.Verdict?
     while true {
       let step = table.withLock { [verdict] in
@@ -81,10 +81,10 @@ final class SharedRuns<Value: Sendable, Failure: Error>: TaskDriver {
 
   /// Every run was started when it was made.
   func enter(
-    _ task: TaskCore<Value, Failure>, configuration: OperationTaskConfiguration, onlyToStart: Bool
+    _ core: any TaskHandle, configuration: OperationTaskConfiguration, onlyToStart: Bool
   ) -> Bool {
     if onlyToStart { return false }
-    table.withLock { $0.update(task.id) { $0.awaiters += 1 } }
+    table.withLock { $0.update(core.id) { $0.awaiters += 1 } }
     return true
   }
 

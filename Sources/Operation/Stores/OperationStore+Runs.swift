@@ -64,22 +64,22 @@ extension OperationStore {
   @inlinable nonisolated(nonsending) func run(
     unlessUpdatedSince updates: Int
   ) async throws(State.Failure) -> State.OperationValue? {
-    var wish = makeWish(makeConfiguration(nil), cause: .fetch, lease: .awaiter)
-    wish.seenUpdates = updates
+    let wish = makeWish(
+      makeConfiguration(nil), cause: .fetch, lease: .awaiter, seenUpdates: updates)
     guard let place = admit(wish) else { return nil }
     return try await result(of: place)
   }
 
   /// Waits for a run that the caller holds, and starts it at the very moment at which the caller
   /// suspends: then a thread is free for it, and none has to be woken.
-  @inlinable nonisolated(nonsending) func result(
+  @inline(__always) @inlinable nonisolated(nonsending) func result(
     of place: Place
   ) async throws(State.Failure) -> State.OperationValue {
     try await result(of: place.core) { if place.isToBeLaunched { launch(place) } }
   }
 
   /// Waits for a run that the caller holds, unless the caller is that run.
-  @inlinable nonisolated(nonsending) func result(
+  @inline(__always) @inlinable nonisolated(nonsending) func result(
     of core: Machine.Core, orStart start: () -> Void = {}
   ) async throws(State.Failure) -> State.OperationValue {
     if core.node.isWaitedForByItself, let failure = failure(of: .cycle([path])) {
@@ -188,7 +188,7 @@ extension OperationStore {
 
   /// Takes a wish to the machine until it is granted; `nil` if it is refused.
   @inlinable func admit(_ wish: Machine.Wish) -> Place? {
-    let rule = wish.configuration.context.settings.values.deduplication
+    let rule = wish.task.context.settings.values.deduplication
     var verdict: Machine.Runs.Verdict?
     let isInLine = takePlace(wish)
     while true {
@@ -197,7 +197,7 @@ extension OperationStore {
         if isInLine { leavePlace(wish) }
         return nil
       case .ask(let candidates):
-        verdict = rule.verdict(on: wish.configuration.context, among: candidates)
+        verdict = rule.verdict(on: wish.task.context, among: candidates)
       case .granted(let task, let core, let isStarted):
         let isOwn = core === wish.core
         if isInLine, !isOwn { leavePlace(wish) }
@@ -209,20 +209,20 @@ extension OperationStore {
   /// Takes a place in the line before the run is in the state: whoever sees it there and calls
   /// then, comes behind it.
   @inlinable func takePlace(_ wish: Machine.Wish) -> Bool {
-    let scope = wish.configuration.context.settings.values.serialScope
+    let scope = wish.task.context.settings.values.serialScope
     guard let scope, wish.lease != .handle else { return false }
     hub.turns.enter(scope, wish.core.id)
     return true
   }
 
   @inlinable func leavePlace(_ wish: Machine.Wish) {
-    guard let scope = wish.configuration.context.settings.values.serialScope else { return }
+    guard let scope = wish.task.context.settings.values.serialScope else { return }
     hub.turns.leave(scope, wish.core.id)
   }
 
   @inlinable func makeWish(
     _ configuration: OperationTaskConfiguration, cause: OperationRun.Cause, lease: Machine.Lease,
-    input: RunInput? = nil, handler: EventHandler? = nil
+    input: RunInput? = nil, handler: EventHandler? = nil, seenUpdates: Int? = nil
   ) -> Machine.Wish {
     let core = Machine.Core(driver: self)
     var configuration = configuration
@@ -231,7 +231,7 @@ extension OperationStore {
       .beginning(core.id, cause: cause, input: input, at: place)
     return Machine.Wish(
       core: core, configuration: configuration, cause: cause, lease: lease,
-      handler: handler.map { Subscriber($0) })
+      handler: handler.map { Subscriber($0) }, seenUpdates: seenUpdates)
   }
 }
 
@@ -279,11 +279,11 @@ extension OperationStore {
       })
   }
 
-  @inlinable func perform(
+  @inline(__always) @inlinable func perform(
     _ core: Machine.Core, in context: OperationContext
   ) async -> Machine.Output {
     // A failure that cannot say "cancelled" has to come from the request.
-    if await !context.mayAttempt(isRetry: false),
+    if context.settings.values.networkMode != .always, await !context.mayAttempt(isRetry: false),
       let failure = cancellationFailure(as: Failure.self)
     {
       return .failure(failure)

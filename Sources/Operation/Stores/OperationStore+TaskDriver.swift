@@ -1,8 +1,8 @@
 extension OperationStore: TaskDriver {
   @inlinable func enter(
-    _ core: TaskCore<State.OperationValue, State.Failure>,
-    configuration: OperationTaskConfiguration, onlyToStart: Bool
+    _ core: any TaskHandle, configuration: OperationTaskConfiguration, onlyToStart: Bool
   ) -> Bool {
+    guard let core = core as? Machine.Core else { return false }
     switch commit({ $0.enter(core, configuration, onlyToStart: onlyToStart) }) {
     case .launch(let task): launch(Place(task, core))
     case .joined: break

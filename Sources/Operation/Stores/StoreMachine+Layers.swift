@@ -150,7 +150,7 @@ extension StoreMachine {
   @inlinable var oldestSettlement: Int {
     guard yielding.isEmpty else { return -1 }
     // No key paths: those of a generic type are made anew each time that they are named.
-    return runs.records.values.reduce(.max) {
+    return runs.records.elements.reduce(.max) {
       $1.isStarted ? min($0, $1.payload.settlements) : $0
     }
   }

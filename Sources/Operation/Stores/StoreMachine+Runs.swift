@@ -3,22 +3,22 @@ import ReactiveStreams
 /// The runs of a store, from the wish for one to its end.
 extension StoreMachine {
   /// A wish for a run.
-  @usableFromInline struct Wish: Sendable {
+  @usableFromInline final class Wish: Sendable {
     @usableFromInline let core: Core
-    @usableFromInline var configuration: OperationTaskConfiguration
+    @usableFromInline let task: Task
     @usableFromInline let cause: OperationRun.Cause
     @usableFromInline let lease: Lease
-    @usableFromInline var handler: Subscriber<Event>?
+    @usableFromInline let handler: Subscriber<Event>?
     /// How often a value had come when the wish arose, if any run in an equivalent context will do,
     /// whatever the request says, and none is needed when a value has come since.
-    @usableFromInline var seenUpdates: Int?
+    @usableFromInline let seenUpdates: Int?
 
     @inlinable init(
       core: Core, configuration: OperationTaskConfiguration, cause: OperationRun.Cause,
       lease: Lease, handler: Subscriber<Event>? = nil, seenUpdates: Int? = nil
     ) {
       self.core = core
-      self.configuration = configuration
+      task = Task(handle: core, configuration: configuration)
       self.cause = cause
       self.lease = lease
       self.handler = handler
@@ -67,23 +67,22 @@ extension StoreMachine {
     if wish.lease == .observers, deliveries.subscriberCount == 0 || taskOfObservers != nil {
       return .refused
     }
-    var wish = wish
     let rule =
       wish.seenUpdates != nil ? .equivalentContexts : context.settings.values.deduplication
-    if let id = state.taskToJoin(in: &wish.configuration.context), let record = runs[id] {
+    var context = wish.task.context
+    if let id = state.taskToJoin(in: &context), let record = runs[id] {
       return join(record.core, wish)
     }
-    let context = wish.configuration.context
     switch runs.admit(context, rule: rule, verdict: verdict) {
     case .ask(let candidates): return .ask(candidates)
     case .join(let core): return join(core, wish)
-    case .new: return schedule(wish)
+    case .new: return schedule(wish, in: context)
     }
   }
 
   /// The run that the observers hold already, if it is as new as what they could start.
   @usableFromInline var taskOfObservers: Task? {
-    runs.records.values.first {
+    runs.records.elements.first {
       $0.isStarted && $0.isHeldByObservers && $0.payload.generation == freshness.generation
     }?.payload.task
   }
@@ -95,8 +94,9 @@ extension StoreMachine {
     return wish.cause == .invalidation || wish.cause == .dependency
   }
 
-  @inlinable mutating func schedule(_ wish: Wish) -> Grant {
-    var task = Task(handle: wish.core, configuration: wish.configuration)
+  @inlinable mutating func schedule(_ wish: Wish, in context: OperationContext) -> Grant {
+    var task = wish.task
+    task.setContext(context)
     state.scheduleFetchTask(&task)
     if !yielding.isEmpty {
       changeRestorations { [task] state in
@@ -104,14 +104,16 @@ extension StoreMachine {
         state.scheduleFetchTask(&task)
       }
     }
-    let payload = RunPayload(
-      cause: wish.cause, task: task, handlers: wish.handler.map { [$0] } ?? [])
+    let handlers = wish.handler.map { [$0] } ?? []
     var record = Runs.Record(
-      core: wish.core, context: wish.configuration.context, payload: payload)
+      core: wish.core, context: context,
+      payload: RunPayload(cause: wish.cause, task: task, handlers: handlers))
     let isStarted = hold(&record, wish.lease)
     runs.insert(record)
-    if isStarted { tell(.runStarted(payload.run), also: payload.handlers) }
-    commit(for: payload.handlers)
+    if isStarted {
+      tell(.runStarted(OperationRun(task: task, cause: wish.cause)), also: handlers)
+    }
+    commit(for: handlers)
     return .granted(task, wish.core, isStarted: isStarted)
   }
 
@@ -123,7 +125,7 @@ extension StoreMachine {
       }
     }
     let isStarted = hold(core, wish.lease)
-    let task = runs[core.id]?.payload.task ?? Task(handle: core, configuration: wish.configuration)
+    let task = runs[core.id]?.payload.task ?? wish.task
     return .granted(task, core, isStarted: isStarted)
   }
 
@@ -247,20 +249,23 @@ extension StoreMachine {
       tellLateEnd(id, output)
       return false
     }
-    let payload = record.payload
+    // The run that ends holds its task and its context itself; nobody else may hold the rest.
+    if !record.payload.handlers.isEmpty || !record.payload.boxedRestoration.isNone {
+      released.records.append(record)
+    }
     if output.isCancellation {
       giveUp(record)
-      return mustFollow(payload)
+    } else {
+      resultCount += 1
+      takeIn(output, record.payload)
+      finishTask(of: record)
+      if case .success = output, isAboutWhole(record.payload) {
+        freshness.refresh(since: record.payload.generation)
+      }
+      commit(for: record.payload.handlers)
+      tell(.runEnded(output, record.payload.run), also: record.payload.handlers)
     }
-    resultCount += 1
-    takeIn(output, payload)
-    finishTask(of: record)
-    if case .success = output, isAboutWhole(payload) {
-      freshness.refresh(since: payload.generation)
-    }
-    commit(for: payload.handlers)
-    tell(.runEnded(output, payload.run), also: payload.handlers)
-    return mustFollow(payload)
+    return mustFollow(record.payload)
   }
 
   @inlinable mutating func takeIn(_ output: Output, _ payload: RunPayload) {
@@ -282,16 +287,16 @@ extension StoreMachine {
     }
   }
 
+  /// Takes out a run that is over; its record has to be released without the lock.
   @inlinable mutating func remove(_ id: OperationTaskID) -> Runs.Record? {
     guard let record = runs.remove(id) else { return nil }
-    retire(record)
+    retire(id)
     return record
   }
 
-  @inlinable mutating func retire(_ record: Runs.Record) {
-    yielding.remove(record.core.id)
+  @inlinable mutating func retire(_ id: OperationTaskID) {
+    if !yielding.isEmpty { yielding.remove(id) }
     if !boxedOverlay.isNone { overlay?.layers.runEnded() }
-    release(record)
   }
 
   /// Whether a run has to follow one that began before an invalidation.
@@ -318,8 +323,9 @@ extension StoreMachine {
     guard let record = runs.removeIfFree(id, observerCount: deliveries.subscriberCount) else {
       return nil
     }
-    retire(record)
+    retire(id)
     giveUp(record)
+    released.records.append(record)
     return record.core
   }
 
@@ -327,15 +333,16 @@ extension StoreMachine {
   @inlinable mutating func cancel(_ id: OperationTaskID) -> Core? {
     guard let record = remove(id) else { return nil }
     giveUp(record)
+    released.records.append(record)
     return record.core
   }
 
   @inlinable mutating func cancelAll() -> [Core] {
-    runs.records.keys.sorted().compactMap { cancel($0) }
+    runs.ids.compactMap { cancel($0) }
   }
 
   mutating func takeAllRuns() -> [Runs.Record] {
-    runs.records.keys.sorted().compactMap { remove($0) }
+    runs.ids.compactMap { remove($0) }
   }
 
   /// Puts back what was there before a run that is over.
@@ -374,7 +381,7 @@ extension StoreMachine {
 
   /// The runs of this store, as a snapshot tells of them.
   var snapshotRuns: [OperationClientSnapshot.Run] {
-    runs.records.values.sorted { $0.core.id < $1.core.id }.map {
+    runs.records.elements.sorted { $0.id < $1.id }.map {
       OperationClientSnapshot.Run(
         id: $0.core.id.rawValue, cause: $0.payload.cause, isStarted: $0.isStarted)
     }
@@ -382,7 +389,7 @@ extension StoreMachine {
 
   /// How many hold a run of this store.
   var leaseCount: Int {
-    runs.records.values.reduce(0) { count, record in
+    runs.records.elements.reduce(0) { count, record in
       count + record.awaiters + (record.isHeldByObservers ? deliveries.subscriberCount : 0)
     }
   }

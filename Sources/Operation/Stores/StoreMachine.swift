@@ -23,22 +23,22 @@ import ReactiveStreams
     @usableFromInline var generation = 0
     /// How many optimistic edits had been confirmed when the run was started.
     @usableFromInline var settlements = 0
-    @usableFromInline var restoration: Restoration?
+    @inlinable var restoration: Restoration? {
+      get { boxedRestoration.value }
+      _modify { yield &boxedRestoration.value }
+    }
+    @usableFromInline var boxedRestoration = Boxed<Restoration>.none
 
     @inlinable init(
-      cause: OperationRun.Cause, task: Task, handlers: [Subscriber<Event>], generation: Int = 0,
-      settlements: Int = 0, restoration: Restoration? = nil
+      cause: OperationRun.Cause, task: Task, handlers: [Subscriber<Event>]
     ) {
       self.cause = cause
       self.task = task
       self.handlers = handlers
-      self.generation = generation
-      self.settlements = settlements
-      self.restoration = restoration
     }
 
     @inlinable var run: OperationRun {
-      OperationRun(.init(id: task.id, cause: cause), context: task.context)
+      OperationRun(task: task, cause: cause)
     }
   }
 
@@ -78,7 +78,7 @@ import ReactiveStreams
   /// Cancelled runs whose end is still to be told, because their failure cannot say "cancelled".
   var unended: [OperationTaskID: Runs.Record] = [:]
   /// What has given way, to be released without the lock.
-  @usableFromInline var released: [any Sendable] = []
+  @usableFromInline var released = Released()
   /// The optimistic edits that lie over the state, if there are any.
   @inlinable var overlay: Overlay? {
     get { boxedOverlay.value }
@@ -133,7 +133,7 @@ import ReactiveStreams
   /// Tells a change of the state.
   @inlinable mutating func commit(for handlers: [Subscriber<Event>] = []) {
     let driven = state.takeReleased()
-    if !driven.isEmpty { released += driven }
+    if !driven.isEmpty { released.values += driven }
     if !isDirect { return commitIndirectly(for: handlers) }
     guard deliveries.subscriberCount > 0 || !handlers.isEmpty else { return }
     deliveries.append(.stateChanged(state), also: handlers)
@@ -196,17 +196,27 @@ extension StoreMachine {
     @usableFromInline let plan: Boxed<Layers.Plan>
     @usableFromInline let use: StoreUse.Change?
     @usableFromInline let phases: (from: ActivityPhase, to: ActivityPhase)?
-    @usableFromInline let released: [any Sendable]
+    @usableFromInline let released: Released
 
     @inlinable init(
       plan: Boxed<Layers.Plan> = .none, use: StoreUse.Change? = nil,
-      phases: (ActivityPhase, ActivityPhase)? = nil, released: [any Sendable] = []
+      phases: (ActivityPhase, ActivityPhase)? = nil, released: Released = Released()
     ) {
       self.plan = plan
       self.use = use
       self.phases = phases
       self.released = released
     }
+  }
+
+  /// What is to be released without the lock, because its deinitialisers are the user's.
+  @usableFromInline struct Released: Sendable {
+    @usableFromInline var values: [any Sendable] = []
+    @usableFromInline var records: [Runs.Record] = []
+
+    @inlinable init() {}
+
+    @inlinable var isEmpty: Bool { records.isEmpty && values.isEmpty }
   }
 
   /// Performs a transition for a thread that may; gives what it leaves.
@@ -228,13 +238,13 @@ extension StoreMachine {
   }
 
   @inlinable mutating func release(_ value: some Sendable) {
-    released.append(value)
+    released.values.append(value)
   }
 
   /// Gives what is to be released without the lock.
-  @inlinable mutating func takeReleased() -> [any Sendable] {
-    if released.isEmpty { return [] }
-    defer { released = [] }
+  @inlinable mutating func takeReleased() -> Released {
+    if released.isEmpty { return Released() }
+    defer { released = Released() }
     return released
   }
 }
@@ -286,6 +296,7 @@ extension StoreMachine {
     freshness.reset()
     commit(for: ended.flatMap { $0.payload.handlers })
     for record in ended { tellCancelled(record) }
+    released.records += ended
     return (effect, ended.map { $0.core })
   }
 
@@ -300,7 +311,7 @@ extension StoreMachine {
   /// only scheduled is nobody: its handle may go away without having started it.
   @inlinable var needsRerun: Bool {
     freshness.isInvalidated && deliveries.subscriberCount > 0
-      && !runs.records.values.contains { $0.isStarted }
+      && !runs.records.elements.contains { $0.isStarted }
   }
 
   @inlinable mutating func subscribe(
@@ -347,7 +358,7 @@ extension StoreMachine {
     guard departure.subscriber != nil, deliveries.subscriberCount == 0 else { return departure }
     observation += 1
     departure.triggers = triggers.take()
-    let held = runs.records.values.filter { $0.isHeldByObservers }.map { $0.core.id }.sorted()
+    let held = runs.ids.filter { runs[$0]?.isHeldByObservers == true }
     departure.cores = held.compactMap { releaseIfFree($0) }
     return departure
   }

@@ -4,7 +4,7 @@
 /// in, so no identifier stands twice. One whose identifier is not equal to itself, such as
 /// `Double.nan`, is found by its position only, and takes nobody's place.
 public struct IdentifiedArray<ID: Hashable, Element: Identifiable> where Element.ID == ID {
-  @usableFromInline private(set) var elements: [Element] = []
+  @usableFromInline var elements: [Element] = []
   /// The positions by identifier, as counted from the origin; `nil` for a few elements, which are
   /// found faster by a look.
   @usableFromInline var positions: [ID: Int]?
@@ -71,6 +71,11 @@ public struct IdentifiedArray<ID: Hashable, Element: Identifiable> where Element
       elements.insert(element, at: index)
       reindex(around: index, shift: 1)
     }
+  }
+
+  /// Changes the element with an identifier, if it is there, in its place; the identifier stays.
+  @inlinable mutating func update(id: ID, _ change: (inout Element) -> Void) {
+    if let index = index(id: id) { change(&elements[index]) }
   }
 
   /// Removes the element with an identifier.

@@ -62,6 +62,11 @@ public struct OperationContext: Sendable {
     return merged
   }
 
+  /// Whether both are copies of one.
+  @usableFromInline func isIdentical(to other: OperationContext) -> Bool {
+    head === other.head && run === other.run && settings.box === other.settings.box
+  }
+
   /// Tells whether both say the same to a request; values that cannot be compared count as
   /// different, unless both contexts share them, or they are one object.
   @usableFromInline func isEquivalent(to other: OperationContext) -> Bool {

@@ -52,6 +52,10 @@ public struct OperationRun: Sendable, Identifiable {
   /// The context of the run.
   public let context: OperationContext
 
+  @inlinable init(task: OperationTask<some Sendable, some Error>, cause: Cause) {
+    self.init(Identity(id: task.id, cause: cause), context: task.context)
+  }
+
   @usableFromInline init(_ identity: Identity, context: OperationContext) {
     id = identity.id
     cause = identity.cause

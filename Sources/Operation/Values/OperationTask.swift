@@ -10,18 +10,33 @@ public struct OperationTask<Value: Sendable, Failure: Error>: Sendable, Identifi
   /// Whether the run waits for a connection, in the copy that a state holds.
   @usableFromInline var isPaused = false
 
+  /// Shared by copies, of which a run makes many.
+  @usableFromInline var box: OperationTaskConfiguration.Box
+
   /// How the task runs. A change counts for this copy and for the state that holds it, until the
   /// task is started. A context that is set lies over the one that was there.
-  public var configuration: OperationTaskConfiguration {
-    didSet { configuration.context = configuration.context.over(oldValue.context) }
+  @inlinable public var configuration: OperationTaskConfiguration {
+    get { box.configuration }
+    set {
+      var new = newValue
+      new.context = new.context.over(configuration.context)
+      box = .init(new)
+    }
   }
 
   @inlinable init(
     handle: any TaskHandle<Value, Failure>, configuration: OperationTaskConfiguration,
     lifetime: TaskLifetime? = nil
   ) {
+    self.init(handle: handle, box: .init(configuration), lifetime: lifetime)
+  }
+
+  @inlinable init(
+    handle: any TaskHandle<Value, Failure>, box: OperationTaskConfiguration.Box,
+    lifetime: TaskLifetime? = nil
+  ) {
     self.handle = handle
-    self.configuration = configuration
+    self.box = box
     self.lifetime = lifetime
   }
 
@@ -29,14 +44,22 @@ public struct OperationTask<Value: Sendable, Failure: Error>: Sendable, Identifi
   public var id: OperationTaskID { handle.id }
 
   /// The context that the task runs in.
-  public var context: OperationContext {
-    get { configuration.context }
+  @inlinable public var context: OperationContext {
+    get { box.configuration.context }
     set { configuration.context = newValue }
+  }
+
+  /// Puts another context in the place of this one, from which it was made.
+  @inlinable mutating func setContext(_ context: OperationContext) {
+    if context.isIdentical(to: box.configuration.context) { return }
+    var configuration = box.configuration
+    configuration.context = context
+    box = .init(configuration)
   }
 
   /// The same task, whose scheduled run is given up when the last copy of this value goes away.
   @inlinable func keeping(_ lifetime: TaskLifetime) -> OperationTask {
-    OperationTask(handle: handle, configuration: configuration, lifetime: lifetime)
+    OperationTask(handle: handle, box: box, lifetime: lifetime)
   }
 }
 

@@ -22,4 +22,13 @@ public struct OperationTaskConfiguration: Sendable {
     rawPriority = priority?.rawValue
     self.context = context
   }
+
+  /// One configuration for many copies of a task.
+  @usableFromInline final class Box: Sendable {
+    @usableFromInline let configuration: OperationTaskConfiguration
+
+    @inlinable init(_ configuration: OperationTaskConfiguration) {
+      self.configuration = configuration
+    }
+  }
 }

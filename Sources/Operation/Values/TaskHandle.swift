@@ -1,5 +1,5 @@
 /// What an ``OperationTask`` is a handle on.
-@usableFromInline protocol TaskHandle<Value, Failure>: Sendable {
+@usableFromInline protocol TaskHandle<Value, Failure>: AnyObject, Sendable {
   associatedtype Value: Sendable
   associatedtype Failure: Error
 
@@ -26,9 +26,16 @@
 }
 
 /// A task with its value changed.
-struct MappedTask<BaseValue: Sendable, Value: Sendable, Failure: Error>: TaskHandle {
+final class MappedTask<BaseValue: Sendable, Value: Sendable, Failure: Error>: TaskHandle {
   let base: any TaskHandle<BaseValue, Failure>
   let transform: @Sendable (BaseValue) -> Value
+
+  init(
+    base: any TaskHandle<BaseValue, Failure>, transform: @escaping @Sendable (BaseValue) -> Value
+  ) {
+    self.base = base
+    self.transform = transform
+  }
 
   var id: OperationTaskID { base.id }
   var node: TaskNode { base.node }

@@ -21,12 +21,28 @@
 
   /// Who goes on, and the Swift task that is cancelled.
   @usableFromInline struct Actions: Sendable {
-    @usableFromInline var resumed: [Waiter] = []
+    @usableFromInline var resumed = Waiters()
     @usableFromInline var cancelled: Task<Void, Never>?
 
-    @inlinable init(resumed: [Waiter] = [], cancelled: Task<Void, Never>? = nil) {
+    @inlinable init(resumed: Waiters = Waiters(), cancelled: Task<Void, Never>? = nil) {
       self.resumed = resumed
       self.cancelled = cancelled
+    }
+  }
+
+  /// Those who go on: mostly one, for whom no array is made.
+  @usableFromInline struct Waiters: Sendable {
+    @usableFromInline var first: Waiter?
+    @usableFromInline var others: [Waiter] = []
+
+    @inlinable init(first: Waiter? = nil, others: [Waiter] = []) {
+      self.first = first
+      self.others = others
+    }
+
+    @inlinable func each(_ body: (Waiter) -> Void) {
+      if let first { body(first) }
+      for waiter in others { body(waiter) }
     }
   }
 
@@ -34,7 +50,8 @@
   @usableFromInline var progress = TaskProgress()
   @usableFromInline var waiters: [OperationTaskID: Waiter] = [:]
   /// The one who waits first, and most often alone.
-  @usableFromInline var firstWaiter: (id: OperationTaskID, waiter: Waiter)?
+  @usableFromInline var firstWaiter: Waiter?
+  @usableFromInline var firstWait: OperationTaskID?
   @usableFromInline var tombstones: Set<OperationTaskID> = []
 
   @inlinable init() {}
@@ -71,15 +88,15 @@
 
   /// The task ended; returns those who waited, in the order in which they came: a group forgets a
   /// child in constant time if its children end in the order in which it has them.
-  @inlinable mutating func end(with output: Output) -> [Waiter] {
-    guard !isEnded else { return [] }
+  @inlinable mutating func end(with output: Output) -> Waiters {
+    guard !isEnded else { return Waiters() }
     phase = .ended(output)
     if !tombstones.isEmpty { tombstones = [] }
     let first = firstWaiter.take()
-    if waiters.isEmpty { return first.map { [$0.waiter] } ?? [] }
-    if let first { waiters[first.id] = first.waiter }
+    if waiters.isEmpty { return Waiters(first: first) }
+    if let first, let firstWait { waiters[firstWait] = first }
     defer { waiters = [:] }
-    return waiters.sorted { $0.key < $1.key }.map { $0.value }
+    return Waiters(others: waiters.sorted { $0.key < $1.key }.map { $0.value })
   }
 
   /// Somebody waits for the end.
@@ -87,7 +104,7 @@
     if case .ended(let output) = phase { return .resume(with: output) }
     if !tombstones.isEmpty, tombstones.remove(id) != nil { return .resume(with: nil) }
     if firstWaiter == nil, waiters.isEmpty {
-      firstWaiter = (id, waiter)
+      (firstWait, firstWaiter) = (id, waiter)
     } else {
       waiters[id] = waiter
     }
@@ -96,7 +113,7 @@
 
   /// Somebody does not want to wait any more; returns him if he waits.
   @inlinable mutating func cancelWait(_ id: OperationTaskID) -> Waiter? {
-    if firstWaiter?.id == id { return firstWaiter.take()?.waiter }
+    if firstWait == id, let first = firstWaiter.take() { return first }
     if let waiter = waiters.removeValue(forKey: id) { return waiter }
     if !isEnded { tombstones.insert(id) }
     return nil

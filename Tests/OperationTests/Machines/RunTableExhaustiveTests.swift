@@ -28,7 +28,7 @@ import Testing
   }
 
   private struct Walk {
-    private static let nobody = Nobody<Int>()
+    private static let nobody = Nobody()
     private var table = Table()
     private var runs: [Run] = []
     private var observers = 1

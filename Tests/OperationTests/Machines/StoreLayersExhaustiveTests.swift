@@ -20,7 +20,7 @@ import Testing
   }
 
   private final class Walk {
-    private static let nobody = Nobody<[Int]>()
+    private static let nobody = Nobody()
     private static let other = ThreadID(rawValue: 1)
     private var machine: Machine
     private var model = OptimisticModel()

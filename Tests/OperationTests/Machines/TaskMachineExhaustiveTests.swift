@@ -49,7 +49,8 @@ import Testing
       return true
     }
 
-    private mutating func end(with new: Int, _ resumed: [Int]) throws {
+    private mutating func end(with new: Int, _ waiters: TaskMachine<Int, Int>.Waiters) throws {
+      let resumed = waiters.all
       try mustHold(resumed == (output == nil ? waiting.sorted() : []), "who waits goes on")
       guard output == nil else { return }
       (output, waiting) = (new, [])
@@ -65,7 +66,7 @@ import Testing
       if let new {
         try end(with: new, actions.resumed)
       } else {
-        try mustHold(actions.resumed.isEmpty, "without an output everybody waits on")
+        try mustHold(actions.resumed.all.isEmpty, "without an output everybody waits on")
       }
     }
 

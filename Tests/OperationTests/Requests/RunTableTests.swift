@@ -9,7 +9,7 @@ import Testing
     _ number: Int, into table: inout Table, awaiters: Int = 1, handles: Int = 0,
     isObserved: Bool = false, isStarted: Bool = true
   ) -> OperationTaskID {
-    let core = TaskCore(driver: Nobody<Int>())
+    let core = TaskCore<Int, any Error>(driver: Nobody())
     table.insert(
       Table.Record(
         core: core, context: .number(number), awaiters: awaiters, handles: handles,

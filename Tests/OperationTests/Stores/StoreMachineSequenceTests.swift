@@ -122,11 +122,11 @@ import Testing
     private func check() throws {
       try mustHold(machine.leaseCount >= 0, "there are \(machine.leaseCount) leases")
       try mustHold(
-        machine.state.activeTasks.ids == machine.runs.records.keys.sorted(),
+        machine.state.activeTasks.ids == machine.runs.ids,
         "the state has other tasks than the table")
-      for (id, record) in machine.runs.records {
-        try mustHold(record.awaiters == awaiters[id, default: 0], "awaiters are miscounted")
-        try mustHold(record.handles == handles[id, default: 0], "handles are miscounted")
+      for record in machine.runs.records {
+        try mustHold(record.awaiters == awaiters[record.id, default: 0], "awaiters are miscounted")
+        try mustHold(record.handles == handles[record.id, default: 0], "handles are miscounted")
         try mustHold(
           record.awaiters > 0 || (record.isHeldByObservers && !subscriptions.isEmpty)
             || (!record.isStarted && record.handles > 0), "nobody holds a run")
@@ -136,7 +136,7 @@ import Testing
         try mustHold(
           names.all.last { $0.hasPrefix("state") } == expected, "the last state is not told")
       }
-      let isIdle = !machine.runs.records.values.contains(where: \.isStarted)
+      let isIdle = !machine.runs.records.contains(where: \.isStarted)
       if isIdle, machine.unended.isEmpty {
         try mustHold(machine.yielding.isEmpty, "a run that is over counts as yielding")
       }

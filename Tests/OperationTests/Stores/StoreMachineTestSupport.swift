@@ -8,7 +8,7 @@ final class MachineDriver {
 
   let clock = ManualClock()
   var machine: Machine
-  private let nobody = Nobody<Int>()
+  private let nobody = Nobody()
 
   init(deduplication: Deduplication = .equivalentContexts) {
     var context = OperationContext()
@@ -67,10 +67,9 @@ final class MachineDriver {
 }
 
 /// A driver that is never asked: the tests call the machines themselves.
-final class Nobody<Value: Sendable>: TaskDriver {
+final class Nobody: TaskDriver {
   func enter(
-    _ core: TaskCore<Value, any Error>, configuration: OperationTaskConfiguration,
-    onlyToStart: Bool
+    _ core: any TaskHandle, configuration: OperationTaskConfiguration, onlyToStart: Bool
   ) -> Bool { false }
   func leave(_ id: OperationTaskID) {}
   func cancel(_ id: OperationTaskID) {}
