@@ -5,7 +5,7 @@ import Testing
 @Suite struct SharedPagesTests {
   @Test("A wrapper of pages offers what the store offers, with and without a default")
   func pages() async throws {
-    let client = OperationClient(defaults: .testing)
+    let client = OperationClient.quiet()
     let request = Paginated(
       path: ["numbers"], initialPageId: 0,
       nextPageId: { page, _ in page.id < 2 ? page.id + 1 : nil },

@@ -71,9 +71,12 @@ private final class World: Sendable, Hashable {
     world.edges.update { $0 = [1: [0], 2: [1]] }
     let subscriptions = await observe([2])
     world.values.update { $0[0] = 10 }
+    let gate = AsyncGate()
+    world.gates.update { $0[0] = gate }
     let before = world.began.count
     client.invalidate(reader(0))
     #expect(client.store(for: reader(1)).isStale)
+    gate.open()
     await world.began.wait(for: before + 3)
     await untilIdle()
     #expect(world.began.values[before...] == [2, 1, 0])

@@ -100,8 +100,8 @@ final class Knob: OperationController {
       knob.controls.rerun()
       await remote.wait(forCalls: round + 1)
       remote.answer(round, to: round)
-      await store.settles { !$0.isLoading }
-      #expect(store.currentValue == round)
+      await events.wait { $0.last?.name == "ended \(round)" }
+      #expect(store.currentValue == round && !store.isLoading)
     }
     #expect(remote.callCount == 2)
     let causes = events.all.compactMap { event -> OperationRun.Cause? in

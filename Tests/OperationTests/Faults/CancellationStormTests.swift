@@ -78,7 +78,8 @@ import Testing
     #expect(await eventually { requests.value == 0 && client.activity == OperationActivity() })
     #expect(await eventually { clock.sleeperCount == 0 })
     for (id, store) in stores.prefix(25).enumerated() where id % 5 != 1 {
-      #expect(committed.value[store.path, default: 0] == store.valueUpdateCount)
+      #expect(
+        await eventually { committed.value[store.path, default: 0] == store.valueUpdateCount })
     }
     for subscription in subscriptions { subscription.cancel() }
   }

@@ -105,8 +105,9 @@ import Testing
     await script.contexts.wait(for: 1)
     let second = Task { try await request.run(in: .number(2)) }
     await script.contexts.wait(for: 2)
-    let third = Task { try await request.run(in: .number(3)) }
-    await asked.wait(for: 2)
+    let executor = RestingExecutor()
+    let third = Task(executorPreference: executor) { try await request.run(in: .number(3)) }
+    await executor.rest()
     gate.open()
     #expect(try await [first.value, second.value, third.value] == [1, 2, 1])
     #expect(asked.values.prefix(2) == [[1, 2], [1, 3]])
@@ -179,14 +180,16 @@ import Testing
 
   @Test("Hundreds of callers, half of them cancelled, make one run", arguments: 0..<20)
   func many(round: Int) async throws {
-    let (gate, joined) = (AsyncGate(), EventLog<Void>())
+    let (gate, executor) = (AsyncGate(), RestingExecutor())
     let script = Script { attempt, _, _ in
       await gate.wait()
       return .success(attempt)
     }
-    let request = OpenQuery(script: script).deduplicated { _, _ in joined.append(()) > 0 }
-    let callers = (0..<200).map { _ in Task { try await request.run() } }
-    await joined.wait(for: 199)
+    let request = OpenQuery(script: script).deduplicated { _, _ in true }
+    let callers = (0..<200).map { _ in
+      Task(executorPreference: executor) { try await request.run() }
+    }
+    await executor.rest()
     for caller in callers.prefix(100) { caller.cancel() }
     for caller in callers.prefix(100) {
       await #expect(throws: CancellationError.self) { try await caller.value }

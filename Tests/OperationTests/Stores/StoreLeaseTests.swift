@@ -7,6 +7,7 @@ import Testing
   private typealias Store = OperationStore<QueryState<Int, any Error>>
   private let remote = Remote<Int>()
   private let deaf = Remote<Int>(isDeaf: true)
+  private let callers = RestingExecutor()
 
   private func makeStore(_ remote: Remote<Int>) -> Store {
     OperationClient(defaults: .testing).store(for: remote.query())
@@ -15,8 +16,12 @@ import Testing
   private func start(
     _ count: Int, of store: Store, calling remote: Remote<Int>
   ) async -> [Task<Int, any Error>] {
-    let tasks = (0..<count).map { _ in Task { try await store.run() } }
-    await store.settles { $0.leaseCount == count }
+    let tasks = (0..<count).map { _ in
+      Task(executorPreference: callers) { try await store.run() }
+    }
+    // A lease is there before its holder waits, and hears of a cancellation at once.
+    await callers.rest()
+    #expect(store.leaseCount == count)
     await remote.wait(forCalls: 1)
     return tasks
   }

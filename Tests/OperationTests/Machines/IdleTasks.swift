@@ -1,0 +1,89 @@
+import FoundationEssentials
+import Synchronization
+import TestSupport
+
+@testable import Operation
+
+/// A task that nobody runs: the tests tell a state themselves what becomes of it.
+struct IdleTask<Value: Sendable, Failure: Error>: TaskHandle {
+  let id: OperationTaskID
+  let node: TaskNode
+  /// Where it is noted that the task was cancelled.
+  let cancellations: Tape<OperationTaskID>
+
+  init(cancellations: Tape<OperationTaskID>) {
+    id = .next()
+    node = TaskNode(id: id)
+    self.cancellations = cancellations
+  }
+
+  var progress: TaskProgress { TaskProgress() }
+  var finishedResult: Result<Value, Failure>? { nil }
+
+  func cancel() { cancellations.note(id) }
+
+  nonisolated(nonsending) func result(
+    startingWith configuration: OperationTaskConfiguration
+  ) async -> Result<Value, Failure> { fatalError("nobody runs an idle task") }
+
+  nonisolated(nonsending) func end(
+    startingWith configuration: OperationTaskConfiguration
+  ) async {}
+}
+
+/// A clock that shows at which step a walk is. The walks of one test share it, so each step sets it
+/// first.
+final class StepClock: OperationClock {
+  private let step = Atomic(0)
+
+  static func date(_ step: Int) -> Date { Date(timeIntervalSinceReferenceDate: Double(step)) }
+
+  func set(_ new: Int) { step.store(new, ordering: .relaxed) }
+  func now() -> Date { Self.date(step.load(ordering: .relaxed)) }
+  func sleep(for duration: Duration) async throws {}
+}
+
+/// What came into a state since its beginning, from which its counts, its dates and its error
+/// follow: a list, and nothing else.
+struct Arrivals<Value> {
+  struct Failed: Error, Hashable {
+    let moment: Int
+  }
+
+  private var list: [(moment: Int, result: Result<Value, Failed>)] = []
+
+  mutating func note(_ result: Result<Value, Failed>, at moment: Int) {
+    list.append((moment, result))
+  }
+
+  private var values: [(moment: Int, value: Value)] {
+    list.compactMap { arrival in
+      (try? arrival.result.get()).map { (arrival.moment, $0) }
+    }
+  }
+
+  private var failures: [Failed] {
+    list.compactMap { if case .failure(let failure) = $0.result { failure } else { nil } }
+  }
+
+  var lastValue: Value? { values.last?.value }
+
+  /// What went wrong last, if nothing has come since.
+  var lastError: Failed? {
+    if case .failure(let failure) = list.last?.result { failure } else { nil }
+  }
+
+  /// Checks what a state says about what came into it.
+  func check<State: OperationState>(
+    _ state: State, extraUpdates: Int = 0
+  ) throws where State.Failure == Failed {
+    let date = StepClock.date
+    let (values, failures) = (values.map(\.moment), failures.map(\.moment))
+    try mustHold(
+      state.valueUpdateCount == values.count + extraUpdates, "\(values.count) values came")
+    try mustHold(state.errorUpdateCount == failures.count, "\(failures.count) failures came")
+    try mustHold(state.valueLastUpdatedAt == values.last.map(date), "the last value has its date")
+    try mustHold(state.errorLastUpdatedAt == failures.last.map(date), "so has the last failure")
+    try mustHold(state.error == lastError, "the error is that of the last arrival, if it is one")
+  }
+}

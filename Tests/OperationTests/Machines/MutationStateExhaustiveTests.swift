@@ -1,0 +1,221 @@
+import FoundationEssentials
+import TestSupport
+import Testing
+
+@testable import Operation
+
+/// A mutation's state has the value, the counts, the dates and the error of what came into it; its
+/// history has the latest calls with arguments that were not given up, as many as were to be
+/// remembered, oldest first, each as its own results left it. A call without arguments repeats the
+/// latest one that was not given up. What is driven out is given to the store.
+@Suite("MutationState, every sequence") struct MutationStateExhaustiveTests {
+  private enum Step: CaseIterable {
+    case call, callToForget, callAgain, yieldOldest, yieldFailure, succeedOldest, failNewest
+    case giveUpOldest, giveUpNewest, pauseNewest, write, writeFailure, endLate, reset
+  }
+
+  private typealias State = MutationState<Int, Int, Arrivals<Int?>.Failed>
+  private typealias Failed = Arrivals<Int?>.Failed
+  private typealias Task = OperationTask<Int, Failed>
+
+  private struct Walk {
+    private struct Call {
+      let task: Task
+      let arguments: Int?
+      let start: Int
+      var results: [(moment: Int, result: Result<Int, Failed>)] = []
+      var isActive = true
+      var isPaused = false
+      var isRemembered: Bool
+
+      var status: OperationStatus<Int, Failed> {
+        if isActive { return isPaused ? .paused : .loading }
+        return results.last.map { .result($0.result) } ?? .loading
+      }
+    }
+
+    private let clock = StepClock()
+    private let cancellations = Tape<OperationTaskID>()
+    private var state = State(initialValue: -1)
+    private var arrivals = Arrivals<Int?>()
+    /// The calls since the beginning, without those that were given up.
+    private var calls: [Call] = []
+    /// Those that are over in any way.
+    private var gone: [Task] = []
+    private var moment = 0
+    /// The context of all calls, and of those that are not to be remembered.
+    private var (context, forgetting) = (OperationContext(), OperationContext())
+
+    private var active: [Int] { calls.indices.filter { calls[$0].isActive } }
+
+    init() {
+      context = .timed(by: clock)
+      context.settings.values.maxHistory = 2
+      forgetting = context
+      forgetting.settings.values.maxHistory = 0
+    }
+
+    mutating func take(_ step: Step) throws -> Bool {
+      moment += 1
+      clock.set(moment)
+      let before = remembered
+      guard try perform(step) else { return false }
+      let released = state.takeReleased().flatMap(numbers)
+      if step != .reset {
+        let lost = before.subtracting(remembered).subtracting(released)
+        try mustHold(lost.isEmpty, "\(lost.sorted()) went away within")
+      }
+      try mustHold(state.takeReleased().isEmpty, "what has gone is given once")
+      try check()
+      return true
+    }
+
+    private mutating func perform(_ step: Step) throws -> Bool {
+      switch step {
+      case .call: try call(moment, in: context)
+      case .callToForget: try call(moment, in: forgetting)
+      case .callAgain: try call(nil, in: context)
+      case .yieldOldest: return yields(active.first, .success(moment))
+      case .yieldFailure: return yields(active.last, .failure(Failed(moment: moment)))
+      case .succeedOldest: return ends(active.first, .success(moment))
+      case .failNewest: return ends(active.last, .failure(Failed(moment: moment)))
+      case .giveUpOldest: return givesUp(active.first)
+      case .giveUpNewest: return givesUp(active.last)
+      case .pauseNewest: return pauses(active.last)
+      case .write: write(.success(moment.isMultiple(of: 2) ? moment : nil))
+      case .writeFailure: write(.failure(Failed(moment: moment)))
+      case .endLate:
+        guard let task = gone.last else { return false }
+        state.setPaused(true, task.id)
+        state.finishFetchTask(task)
+        state.giveUpFetchTask(task)
+      case .reset: try reset()
+      }
+      return true
+    }
+
+    private mutating func call(_ arguments: Int?, in context: OperationContext) throws {
+      var context = context
+      context.input = arguments.map(RunInput.init)
+      try mustHold(state.taskToJoin(in: &context) == nil, "no call joins another one")
+      let expected = arguments ?? calls.last { $0.arguments != nil }?.arguments
+      let meant = context.input?.value as? Int
+      try mustHold(meant == expected, "it is called with \(expected ?? -1)")
+      var task = Task(
+        handle: IdleTask(cancellations: cancellations),
+        configuration: OperationTaskConfiguration(context: context))
+      state.scheduleFetchTask(&task)
+      calls.append(
+        Call(task: task, arguments: expected, start: moment, isRemembered: expected != nil))
+      guard expected != nil else { return }
+      let kept = calls.indices.filter { calls[$0].isRemembered }
+      for index in kept.dropLast(context.settings.values.maxHistory) {
+        calls[index].isRemembered = false
+      }
+    }
+
+    private mutating func yields(_ index: Int?, _ result: Result<Int, Failed>) -> Bool {
+      guard let index else { return false }
+      state.update(with: result, for: calls[index].task)
+      calls[index].results.append((moment, result))
+      arrivals.note(result.map(Optional.some), at: moment)
+      return true
+    }
+
+    private mutating func ends(_ index: Int?, _ result: Result<Int, Failed>) -> Bool {
+      guard let index, yields(index, result) else { return false }
+      state.finishFetchTask(calls[index].task)
+      calls[index].isActive = false
+      gone.append(calls[index].task)
+      return true
+    }
+
+    private mutating func givesUp(_ index: Int?) -> Bool {
+      guard let index else { return false }
+      state.giveUpFetchTask(calls[index].task)
+      gone.append(calls.remove(at: index).task)
+      return true
+    }
+
+    private mutating func pauses(_ index: Int?) -> Bool {
+      guard let index else { return false }
+      calls[index].isPaused.toggle()
+      state.setPaused(calls[index].isPaused, calls[index].task.id)
+      return true
+    }
+
+    private mutating func write(_ result: Result<Int?, Failed>) {
+      state.update(with: result, using: context)
+      arrivals.note(result, at: moment)
+    }
+
+    private mutating func reset() throws {
+      for cancel in state.reset(using: context).cancellations { cancel() }
+      let active = active.map { calls[$0].task }
+      let cancelled = cancellations.take()
+      try mustHold(
+        cancelled.sorted() == active.map(\.id), "those that are under way are cancelled, once each")
+      gone += active
+      (calls, arrivals) = ([], Arrivals())
+    }
+
+    private func check() throws {
+      try arrivals.check(state)
+      let value = arrivals.lastValue ?? -1
+      try mustHold(state.currentValue == value, "the value is \(value.map(String.init) ?? "nil")")
+      try mustHold(state.initialValue == -1, "the initial value stays")
+      let (active, history) = (active, calls.filter(\.isRemembered))
+      try mustHold(state.isLoading == !active.isEmpty, "\(active.count) calls are under way")
+      let isPaused = !active.isEmpty && active.allSatisfy { calls[$0].isPaused }
+      try mustHold(state.isPaused == isPaused, "it waits if every call does")
+      try mustHold(state.status == status(isPaused), "the status is \(status(isPaused))")
+      try mustHold(
+        state.history.ids == history.map(\.task.id), "\(history.compactMap(\.arguments)) were made")
+      for (attempt, call) in zip(state.history, history) { try check(attempt, call) }
+    }
+
+    private func check(_ attempt: State.Attempt, _ call: Call) throws {
+      let name = attempt.arguments
+      let date = StepClock.date
+      try mustHold(name == call.arguments, "\(name) has its arguments")
+      try mustHold(attempt.startDate == date(call.start), "\(name) has the date of its call")
+      let last = call.results.last
+      try mustHold(
+        attempt.lastUpdatedAt == last.map { date($0.moment) }, "\(name) has its last date")
+      try mustHold(attempt.currentResult == last?.result, "\(name) has its last result")
+      try mustHold(attempt.status == call.status, "\(name) is \(call.status)")
+    }
+
+    private func status(_ isPaused: Bool) -> OperationStatus<Int, Failed> {
+      if !active.isEmpty { return isPaused ? .paused : .loading }
+      if let error = arrivals.lastError { return .result(.failure(error)) }
+      return arrivals.lastValue.flatMap(\.self).map { .result(.success($0)) } ?? .idle
+    }
+
+    /// What the state holds, without what its store keeps: the last value, the error, and the tasks
+    /// that are under way.
+    private var remembered: Set<Int> {
+      var all: Set<Int> = []
+      for attempt in state.history { all.formUnion(numbers(of: attempt)) }
+      if let latest = state.latestEnded { all.insert(latest.arguments) }
+      return all
+    }
+
+    private func numbers(of value: any Sendable) -> [Int] {
+      switch value {
+      case let attempt as State.Attempt:
+        [attempt.arguments] + (attempt.currentResult.map { numbers(of: $0) } ?? [])
+      case let result as Result<Int, Failed>: [100 + ((try? result.get()) ?? 0)]
+      case let arguments as Int: [arguments]
+      default: []
+      }
+    }
+  }
+
+  @Test("Value, history and latest arguments follow from what came, call by call")
+  func everySequence() {
+    exhaust("MutationState", events: Step.allCases, length: 5, from: Walk()) {
+      walk, step in try walk.take(step)
+    }
+  }
+}
