@@ -44,7 +44,7 @@
 
   /// Adds a subscriber, which hears `event` first.
   @inlinable package mutating func subscribe(
-    _ subscriber: Subscriber<Event>, initially event: Event? = nil
+    _ subscriber: Subscriber<Event>, initially event: consuming Event? = nil
   ) -> UInt64 {
     let id = subscribers.append(subscriber)
     if let event { entries.append(Entry(event, first: subscriber, bound: 0)) }

@@ -142,10 +142,10 @@ public final class OperationStore<State: OperationState>: Sendable {
 
   /// Does what a transition has left to do.
   @inlinable func settle(_ aftermath: Machine.Aftermath) {
-    if let plan = aftermath.plan.value { render(plan) }
+    if !aftermath.rest.isNone, let plan = aftermath.rest.value?.plan { render(plan) }
     if let change = aftermath.use { useChanged(change) }
     if let (old, new) = aftermath.phases { hub.activity.move(State.kind, from: old, to: new) }
-    withExtendedLifetime(aftermath.released) {}
+    withExtendedLifetime(aftermath.rest) {}
   }
 
   @inlinable func useChanged(_ change: StoreUse.Change) {

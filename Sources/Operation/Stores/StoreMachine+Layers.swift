@@ -133,16 +133,16 @@ extension StoreMachine {
 
   /// Ends a transition: tells what it kept back, or gives what has to be computed before. Then the
   /// thread has the store to itself.
-  @inlinable mutating func beginRendering(_ thread: ThreadID) -> Boxed<Layers.Plan> {
-    guard let withheld, !withheld.isRendering else { return .none }
+  @inlinable mutating func beginRendering(_ thread: ThreadID) -> Layers.Plan? {
+    guard let withheld, !withheld.isRendering else { return nil }
     guard exclusive == nil, let layers = overlay?.layers, layers.needsRendering else {
       tellWithheld()
-      return .none
+      return nil
     }
     self.withheld?.isRendering = true
     exclusive = ExclusiveAccess(
       owner: thread, committed: withheld.before, confirmedValue: withheld.valueBefore)
-    return .some(layers.plan(oldest: oldestSettlement))
+    return layers.plan(oldest: oldestSettlement)
   }
 
   /// How many edits had been settled when the oldest run began that may still give a value, or give

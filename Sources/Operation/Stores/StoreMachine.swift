@@ -193,18 +193,21 @@ import ReactiveStreams
 extension StoreMachine {
   /// What a transition leaves to do without the lock.
   @usableFromInline struct Aftermath: Sendable {
-    @usableFromInline let plan: Boxed<Layers.Plan>
-    @usableFromInline let use: StoreUse.Change?
-    @usableFromInline let phases: (from: ActivityPhase, to: ActivityPhase)?
+    @usableFromInline var use: StoreUse.Change?
+    @usableFromInline var phases: (from: ActivityPhase, to: ActivityPhase)?
+    /// What there is rarely.
+    @usableFromInline var rest = Boxed<Rest>.none
+
+    @inlinable init() {}
+  }
+
+  @usableFromInline struct Rest: Sendable {
+    /// What has to be computed before the change is told.
+    @usableFromInline let plan: Layers.Plan?
     @usableFromInline let released: Released
 
-    @inlinable init(
-      plan: Boxed<Layers.Plan> = .none, use: StoreUse.Change? = nil,
-      phases: (ActivityPhase, ActivityPhase)? = nil, released: Released = Released()
-    ) {
+    @inlinable init(plan: Layers.Plan?, released: Released) {
       self.plan = plan
-      self.use = use
-      self.phases = phases
       self.released = released
     }
   }
@@ -226,15 +229,16 @@ extension StoreMachine {
     if !boxedOverlay.isNone { withhold() }
     let wasUsed = isUsed
     let output = transition(&self)
-    let plan = boxedWithheld.isNone ? .none : beginRendering(thread)
-    let change = isUsed == wasUsed ? nil : use.change(isUsed: !wasUsed)
-    let phases = phaseChange()
+    let plan = boxedWithheld.isNone ? nil : beginRendering(thread)
+    var aftermath = Aftermath()
+    if isUsed != wasUsed { aftermath.use = use.change(isUsed: !wasUsed) }
+    aftermath.phases = phaseChange()
     let delivery = deliveries.beginDraining()
     notePlain()
-    let released = takeReleased()
-    return (
-      output, delivery, Aftermath(plan: plan, use: change, phases: phases, released: released)
-    )
+    if plan != nil || !released.isEmpty {
+      aftermath.rest = .some(Rest(plan: plan, released: takeReleased()))
+    }
+    return (output, delivery, aftermath)
   }
 
   @inlinable mutating func release(_ value: some Sendable) {
@@ -317,12 +321,12 @@ extension StoreMachine {
   @inlinable mutating func subscribe(
     _ subscriber: Subscriber<Event>, thread: ThreadID
   ) -> (id: UInt64, isFirst: Bool, observation: Int) {
-    let present = Event.stateChanged(isPlain ? state : visibleState(to: thread))
     // The owner does not see the edits, which he has to hear of when he has ended.
     if !isPlain, exclusive?.owner == thread, overlay != nil, withheld == nil {
       exclusive?.hasChanged = true
     }
-    let id = deliveries.subscribe(subscriber, initially: present)
+    let id = deliveries.subscribe(
+      subscriber, initially: .stateChanged(isPlain ? state : visibleState(to: thread)))
     let isFirst = deliveries.subscriberCount == 1
     if isFirst { observation += 1 }
     return (id, isFirst, observation)

@@ -5,7 +5,7 @@ import TestSupport
 @testable import Operation
 
 /// A task that nobody runs: the tests tell a state themselves what becomes of it.
-struct IdleTask<Value: Sendable, Failure: Error>: TaskHandle {
+final class IdleTask<Value: Sendable, Failure: Error>: TaskHandle {
   let id: OperationTaskID
   let node: TaskNode
   /// Where it is noted that the task was cancelled.

@@ -50,7 +50,7 @@ import Testing
     private func perform(_ transition: (inout Machine) -> Void) {
       if machine.overlay != nil { machine.withhold() }
       transition(&machine)
-      if let plan = machine.beginRendering(.current).value { render(plan) }
+      if let plan = machine.beginRendering(.current) { render(plan) }
       settle()
     }
 
