@@ -77,13 +77,13 @@ import Testing
     try await model.scrollToEnd(of: model.$friendsOfDunja)
   }
 
-  /// Writes down every relationship that Ada's list shows of somebody, for as long as the client
-  /// is there.
+  /// Writes down every relationship that Ada's list shows of somebody, for as long as the lines
+  /// are there.
   private func follow(_ user: User, in client: OperationClient) -> Lines<User.Relationship> {
     let shown = Lines<User.Relationship>()
     let list = client.store(for: FriendsRequest(userID: 1))
-    let subscription = list.subscribe { event in
-      guard case .stateChanged(let state) = event,
+    let subscription = list.subscribe { [weak shown] event in
+      guard let shown, case .stateChanged(let state) = event,
         let relationship = state.currentValue.user(user.id)?.relationship,
         shown.all.last != relationship
       else { return }

@@ -103,6 +103,8 @@ enum Program {
       process.terminationHandler = { _ in continuation.resume() }
       do { try process.run() } catch { continuation.resume(throwing: error) }
     }
+    // It has ended; but without this it and the source of its run loop hold one another.
+    process.waitUntilExit()
     return Ending(
       status: process.terminationReason == .exit ? process.terminationStatus : -1,
       output: readsOutput ? try text(output) : "", errors: try text(errors))

@@ -22,7 +22,8 @@ extension OperationClock {
   public func schedule(
     after duration: Duration, _ action: @escaping @Sendable () -> Void
   ) -> OperationSubscription {
-    let task = Task {
+    // Detached, or it would keep the task-local values of its caller, as a client, while it sleeps.
+    let task = Task.detached {
       if await hasSlept(for: duration) { action() }
     }
     return OperationSubscription { task.cancel() }

@@ -171,6 +171,7 @@ private final class World: Sendable, Hashable {
   @Test("A circle that value(of:) closes ends the run that closed it")
   func circleOfValues() async throws {
     let box = Monitor<Query<Int, any Error>?>(nil)
+    defer { box.update { $0 = nil } }
     let first = Query<Int, any Error>(path: ["first"]) { context in
       guard let second = box.value else { return 0 }
       return context.value(of: second) ?? 1

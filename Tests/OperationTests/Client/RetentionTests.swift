@@ -40,6 +40,17 @@ import Testing
     withExtendedLifetime(watch) {}
   }
 
+  @Test("The timer of the machine's clock does not keep the client that is current when it is set")
+  func timerOfCurrent() {
+    weak var gone: OperationClient?
+    do {
+      let client = OperationClient(defaults: .testing, clock: SystemClock())
+      gone = client
+      OperationClient.withCurrent(client) { _ = client.store(for: query()) }
+    }
+    #expect(gone == nil)
+  }
+
   @Test("Asking for a store is a use, looking it up is none")
   func asking() async {
     let client = client()

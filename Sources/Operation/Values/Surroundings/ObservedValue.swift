@@ -10,7 +10,14 @@ final class ObservedValue<Value: Sendable & Equatable>: Sendable {
   /// Begins to tell of values, until the subscription that it gives is cancelled.
   typealias Feed = @Sendable (_ tell: @escaping @Sendable (Value) -> Void) -> OperationSubscription
 
-  private let machine: Mutex<ObservedValueMachine<Value>>
+  /// What a feed tells, and may hold on to: a part of its own, so that it does not hold the feed.
+  private final class Told: Sendable {
+    let machine: Mutex<ObservedValueMachine<Value>>
+
+    init(_ machine: ObservedValueMachine<Value>) { self.machine = Mutex(machine) }
+  }
+
+  private let told: Told
   private let measure: (@Sendable () -> Value)?
   private let feed: Feed
 
@@ -22,30 +29,30 @@ final class ObservedValue<Value: Sendable & Equatable>: Sendable {
     _ value: Value, tellsRepeats: Bool = false, measure: (@Sendable () -> Value)? = nil,
     feed: @escaping Feed = { _ in .empty }
   ) {
-    machine = Mutex(ObservedValueMachine(value: value, tellsRepeats: tellsRepeats))
+    told = Told(ObservedValueMachine(value: value, tellsRepeats: tellsRepeats))
     self.measure = measure
     self.feed = feed
   }
 
   var value: Value {
-    let (value, isFed) = machine.withLock { ($0.value, $0.isFed) }
+    let (value, isFed) = told.machine.withLock { ($0.value, $0.isFed) }
     guard let measure, !isFed else { return value }
     return measure()
   }
 
-  var subscriberCount: Int { machine.withLock { $0.deliveries.subscriberCount } }
+  var subscriberCount: Int { told.machine.withLock { $0.deliveries.subscriberCount } }
 
   func set(_ value: Value) {
-    machine.commit { $0.set(value) }
+    told.machine.commit { $0.set(value) }
   }
 
   /// Calls `handler` with every value that is told from now on.
   func subscribe(_ handler: @escaping @Sendable (Value) -> Void) -> OperationSubscription {
     let subscriber = Subscriber(handler)
-    let id = machine.withLock { $0.deliveries.subscribe(subscriber) }
+    let id = told.machine.withLock { $0.deliveries.subscribe(subscriber) }
     startOrEndFeed()
     return OperationSubscription { [self] in
-      let subscriber = machine.withLock { $0.deliveries.unsubscribe(id) }
+      let subscriber = told.machine.withLock { $0.deliveries.unsubscribe(id) }
       // Released without the lock: the optimiser moves the release of an unused result under it.
       withExtendedLifetime(subscriber) {}
       startOrEndFeed()
@@ -53,17 +60,17 @@ final class ObservedValue<Value: Sendable & Equatable>: Sendable {
   }
 
   private func startOrEndFeed() {
-    while let step = machine.withLock({ $0.nextStep() }) {
+    while let step = told.machine.withLock({ $0.nextStep() }) {
       switch step {
       case .start(let run):
-        if let value = measure?() { machine.withLock { $0.found(value) } }
-        let subscription = feed { [weak self] value in
-          self?.machine.commit { $0.hear(value, from: run) }
+        if let value = measure?() { told.machine.withLock { $0.found(value) } }
+        let subscription = feed { [told] value in
+          told.machine.commit { $0.hear(value, from: run) }
         }
-        machine.withLock { $0.started(subscription) }
+        told.machine.withLock { $0.started(subscription) }
       case .end(let subscription):
         subscription.cancel()
-        machine.withLock { $0.ended() }
+        told.machine.withLock { $0.ended() }
       }
     }
   }
