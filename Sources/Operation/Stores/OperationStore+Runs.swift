@@ -149,7 +149,8 @@ extension OperationStore {
   /// Starts a run that the subscribers hold together, when others have ended.
   @discardableResult
   @inlinable func runForObservers(
-    cause: OperationRun.Cause, after others: TaskDependencies = [:]
+    cause: OperationRun.Cause, after others: TaskDependencies = [:],
+    unlessUpdatedSince updates: Int? = nil
   ) -> OperationTask<State.OperationValue, State.Failure>? {
     let context = context
     let runsAutomatically = context.settings.values.runsAutomatically
@@ -160,7 +161,8 @@ extension OperationStore {
       case .subscriber, .fetch: runsAutomatically ?? false
       }
     guard isWanted, context.settings.values.automaticCondition?(context) ?? true else { return nil }
-    let wish = makeWish(makeConfiguration(nil), cause: cause, lease: .observers)
+    let wish = makeWish(
+      makeConfiguration(nil), cause: cause, lease: .observers, seenUpdates: updates)
     for other in others.values { wish.core.node.wait(for: other) }
     guard let place = admit(wish) else { return nil }
     if place.isToBeLaunched { launch(place) }

@@ -28,9 +28,7 @@ extension OperationStore {
       let triggers = context.settings.values.rerunTriggers.map { $0(context, self) }
       commit { $0.setTriggers(.combined(triggers), observation: observation) }?.cancel()
     }
-    if context.settings.values.runsAutomatically == true, isStale {
-      runForObservers(cause: .subscriber)
-    }
+    if context.settings.values.runsAutomatically == true { runIfStale(cause: .subscriber) }
   }
 
   /// How many handlers and stream iterators listen.
@@ -45,11 +43,19 @@ extension OperationStore {
   }
 }
 
+extension OperationStore {
+  /// Starts a run for the observers if what is there is stale, and nothing has come since that look.
+  @inlinable func runIfStale(cause: OperationRun.Cause) {
+    let updates = read { $0.state.valueUpdateCount }
+    if isStale { runForObservers(cause: cause, unlessUpdatedSince: updates) }
+  }
+}
+
 extension OperationStore: Rerunnable {
   @usableFromInline var presentState: any Sendable { state }
 
   @usableFromInline func rerunIfStale() {
-    if isStale { runForObservers(cause: .rerun) }
+    runIfStale(cause: .rerun)
   }
 
   @usableFromInline nonisolated(nonsending) func poll() async {

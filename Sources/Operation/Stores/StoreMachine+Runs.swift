@@ -9,8 +9,8 @@ extension StoreMachine {
     @usableFromInline let cause: OperationRun.Cause
     @usableFromInline let lease: Lease
     @usableFromInline let handler: Subscriber<Event>?
-    /// How often a value had come when the wish arose, if any run in an equivalent context will do,
-    /// whatever the request says, and none is needed when a value has come since.
+    /// How often a value had come when the wish arose, if none is needed when one has come since. For
+    /// an awaiter, any run in an equivalent context will do then, whatever the request says.
     @usableFromInline let seenUpdates: Int?
 
     @inlinable init(
@@ -67,8 +67,8 @@ extension StoreMachine {
     if wish.lease == .observers, deliveries.subscriberCount == 0 || taskOfObservers != nil {
       return .refused
     }
-    let rule =
-      wish.seenUpdates != nil ? .equivalentContexts : context.settings.values.deduplication
+    let takesAny = wish.seenUpdates != nil && wish.lease == .awaiter
+    let rule = takesAny ? .equivalentContexts : context.settings.values.deduplication
     var context = wish.task.context
     if let id = state.taskToJoin(in: &context), let record = runs[id] {
       return join(record.core, wish)

@@ -70,6 +70,23 @@ import Testing
     #expect(store.isStale)
   }
 
+  @Test("A value that comes while a subscriber looks whether it is stale spares him the run")
+  func freshMeanwhile() {
+    let stores = EventLog<OperationStore<QueryState<Int, Refused>>>()
+    let request = TypedQuery(script: script).staleWhen { _, _ in
+      stores.values.first?.currentValue = 2
+      return true
+    }
+    let store = client.store(for: request)
+    defer { stores.clear() }
+    store.currentValue = 1
+    stores.append(store)
+    let subscription = store.subscribe { _ in }
+    #expect(store.currentValue == 2)
+    #expect(store.leaseCount == 0 && !store.isLoading)
+    subscription.cancel()
+  }
+
   @Test("A value that is never stale becomes so by an invalidation only")
   func never() async throws {
     let store = client.store(for: OpenQuery(script: script).neverStale())
