@@ -249,10 +249,7 @@ extension StoreMachine {
       tellLateEnd(id, output)
       return false
     }
-    // The run that ends holds its task and its context itself; nobody else may hold the rest.
-    if !record.payload.handlers.isEmpty || !record.payload.boxedRestoration.isNone {
-      released.records.append(record)
-    }
+    if holdsMore(record) { released.records.append(record) }
     if output.isCancellation {
       giveUp(record)
     } else {
@@ -266,6 +263,14 @@ extension StoreMachine {
       tell(.runEnded(output, record.payload.run), also: record.payload.handlers)
     }
     return mustFollow(record.payload)
+  }
+
+  /// Whether the record of a run that ends may be the last to hold something of the user's. The run
+  /// itself holds its task, and so the context, unless the task was given another one.
+  @inlinable func holdsMore(_ record: Runs.Record) -> Bool {
+    let payload = record.payload
+    return !payload.handlers.isEmpty || !payload.boxedRestoration.isNone
+      || !record.context.isIdentical(to: payload.task.context)
   }
 
   @inlinable mutating func takeIn(_ output: Output, _ payload: RunPayload) {

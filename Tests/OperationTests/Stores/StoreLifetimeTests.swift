@@ -194,6 +194,25 @@ import Testing
     #expect(!store.isLoading)
   }
 
+  @Test("What a task's own context has driven out of the one it was made with may use the store")
+  func drivenOutOfTheContext() async {
+    enum Key: OperationContext.Key { static var defaultValue: OnDeinit? { nil } }
+    let gone = Counter()
+    let store = OperationStore.detached(query: Query(path: ["a"]) { _ in 1 })
+    await withWatchdog({ "a deinit waits for the lock of the store" }) {
+      var context = OperationContext()
+      context[Key.self] = OnDeinit { [weak store] in
+        _ = store?.state
+        gone.increment()
+      }
+      var task = store.runTask(using: context)
+      context = OperationContext()
+      task.context[Key.self] = OnDeinit {}
+      _ = try? await task.runIfNeeded()
+    }
+    #expect(gone.value == 1)
+  }
+
   @Test("The request's own task is gone after the run, and with it what the request held")
   func request() async throws {
     let live = LiveCount()
