@@ -20,7 +20,7 @@ public import Synchronization
 /// keep its store alive.
 ///
 /// What the core stores is of the same types for all values and failures: where they are not, the end
-/// of each core asks the runtime for its types, which cost half as much as the run of a task.
+/// of each core asks the runtime for its types, which costs nearly as much as a bare task.
 @usableFromInline final class TaskCore<Value: Sendable, Failure: Error>: TaskHandle {
   @usableFromInline typealias Continuation = UnsafeContinuation<ErasedTaskOutput?, Never>
   @usableFromInline typealias Output = Result<Value, Failure>
