@@ -142,7 +142,7 @@ public final class OperationStore<State: OperationState>: Sendable {
 
   /// Does what a transition has left to do.
   @inlinable func settle(_ aftermath: Machine.Aftermath) {
-    if !aftermath.rest.isNone, let plan = aftermath.rest.value?.plan { render(plan) }
+    if let plan = aftermath.rest.value?.plan { render(plan) }
     if let change = aftermath.use { useChanged(change) }
     if let (old, new) = aftermath.phases { hub.activity.move(State.kind, from: old, to: new) }
     withExtendedLifetime(aftermath.rest) {}

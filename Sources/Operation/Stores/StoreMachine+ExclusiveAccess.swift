@@ -10,16 +10,10 @@
   @usableFromInline var hasChanged = false
   @usableFromInline var gates: [Gate] = []
 
-  @inlinable init(
-    owner: ThreadID, committed: State, confirmedValue: State.StateValue, depth: Int = 1,
-    hasChanged: Bool = false, gates: [Gate] = []
-  ) {
+  @inlinable init(owner: ThreadID, committed: State, confirmedValue: State.StateValue) {
     self.owner = owner
     self.committed = committed
     self.confirmedValue = confirmedValue
-    self.depth = depth
-    self.hasChanged = hasChanged
-    self.gates = gates
   }
 }
 

@@ -30,15 +30,9 @@ extension StoreMachine {
     /// Puts the value that has been computed since into a state.
     @usableFromInline var complete: (@Sendable (inout State) -> Void)?
 
-    @inlinable init(
-      before: State, valueBefore: State.StateValue, entries: [Entry] = [],
-      isRendering: Bool = false, complete: (@Sendable (inout State) -> Void)? = nil
-    ) {
+    @inlinable init(before: State, valueBefore: State.StateValue) {
       self.before = before
       self.valueBefore = valueBefore
-      self.entries = entries
-      self.isRendering = isRendering
-      self.complete = complete
     }
 
     @usableFromInline enum Entry: Sendable {

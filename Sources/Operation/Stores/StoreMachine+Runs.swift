@@ -1,187 +1,7 @@
 import ReactiveStreams
 
-/// The runs of a store, from the wish for one to its end.
+/// The runs of a store, from what they yield to their end.
 extension StoreMachine {
-  /// A wish for a run.
-  @usableFromInline final class Wish: Sendable {
-    @usableFromInline let core: Core
-    @usableFromInline let task: Task
-    @usableFromInline let cause: OperationRun.Cause
-    @usableFromInline let lease: Lease
-    @usableFromInline let handler: Subscriber<Event>?
-    /// How often a value had come when the wish arose, if none is needed when one has come since. For
-    /// an awaiter, any run in an equivalent context will do then, whatever the request says.
-    @usableFromInline let seenUpdates: Int?
-
-    @inlinable init(
-      core: Core, configuration: OperationTaskConfiguration, cause: OperationRun.Cause,
-      lease: Lease, handler: Subscriber<Event>? = nil, seenUpdates: Int? = nil
-    ) {
-      self.core = core
-      task = Task(handle: core, configuration: configuration)
-      self.cause = cause
-      self.lease = lease
-      self.handler = handler
-      self.seenUpdates = seenUpdates
-    }
-  }
-
-  /// Who holds a run from its beginning.
-  @usableFromInline enum Lease: Sendable {
-    /// Somebody who waits for the result.
-    case awaiter
-    /// The subscribers, as long as there are any.
-    case observers
-    /// A handle that can start the run.
-    case handle
-  }
-
-  @usableFromInline enum Grant: Sendable {
-    /// A predicate of the user has to decide first.
-    case ask([Runs.Candidate])
-    /// Nobody observes any more.
-    case refused
-    /// The run, new or joined; it has to be launched where `isStarted` says so.
-    case granted(Task, Core, isStarted: Bool)
-  }
-
-  /// Takes a lease on the started run that one in `context` is, if nothing else has to be seen to:
-  /// then no wish has to be made for it.
-  @inlinable mutating func joinStarted(in context: OperationContext, input: RunInput?) -> Core? {
-    guard isPlain, !runs.isEmpty,
-      case .equivalentContexts = self.context.settings.values.deduplication
-    else { return nil }
-    var context = context.over(self.context)
-    context.input = input
-    guard state.taskToJoin(in: &context) == nil,
-      case .join(let core) = runs.admit(context, rule: .equivalentContexts, verdict: nil),
-      runs[core.id]?.isStarted == true
-    else { return nil }
-    runs.update(core.id) { $0.awaiters += 1 }
-    return core
-  }
-
-  /// Joins the run that is the wish, or makes a new one.
-  @inlinable mutating func grant(_ wish: Wish, verdict: Runs.Verdict?) -> Grant {
-    if isLate(wish) { return .refused }
-    if wish.lease == .observers, deliveries.subscriberCount == 0 || taskOfObservers != nil {
-      return .refused
-    }
-    let takesAny = wish.seenUpdates != nil && wish.lease == .awaiter
-    let rule = takesAny ? .equivalentContexts : context.settings.values.deduplication
-    var context = wish.task.context
-    if let id = state.taskToJoin(in: &context), let record = runs[id] {
-      return join(record.core, wish)
-    }
-    switch runs.admit(context, rule: rule, verdict: verdict) {
-    case .ask(let candidates): return .ask(candidates)
-    case .join(let core): return join(core, wish)
-    case .new: return schedule(wish, in: context)
-    }
-  }
-
-  /// The run that the observers hold already, if it is as new as what they could start.
-  @usableFromInline var taskOfObservers: Task? {
-    runs.records.elements.first {
-      $0.isStarted && $0.isHeldByObservers && $0.payload.generation == freshness.generation
-    }?.payload.task
-  }
-
-  /// Whether somebody else has fetched, since the wish arose, what it is about.
-  @inlinable func isLate(_ wish: Wish) -> Bool {
-    if freshness.isInvalidated { return false }
-    if let seen = wish.seenUpdates { return seen != state.valueUpdateCount }
-    return wish.cause == .invalidation || wish.cause == .dependency
-  }
-
-  @inlinable mutating func schedule(_ wish: Wish, in context: OperationContext) -> Grant {
-    var task = wish.task
-    task.setContext(context)
-    state.scheduleFetchTask(&task)
-    if !yielding.isEmpty {
-      changeRestorations { [task] state in
-        var task = task
-        state.scheduleFetchTask(&task)
-      }
-    }
-    let handlers = wish.handler.map { [$0] } ?? []
-    var record = Runs.Record(
-      core: wish.core, context: context,
-      payload: RunPayload(cause: wish.cause, task: task, handlers: handlers))
-    let isStarted = hold(&record, wish.lease)
-    runs.insert(record)
-    if isStarted {
-      tell(.runStarted(OperationRun(task: task, cause: wish.cause)), also: handlers)
-    }
-    commit(for: handlers)
-    return .granted(task, wish.core, isStarted: isStarted)
-  }
-
-  @inlinable mutating func join(_ core: Core, _ wish: Wish) -> Grant {
-    if let handler = wish.handler, let record = runs[core.id] {
-      runs.update(core.id) { $0.payload.handlers.append(handler) }
-      if record.isStarted {
-        deliveries.tell(.runStarted(record.payload.run), only: [handler])
-      }
-    }
-    let isStarted = hold(core, wish.lease)
-    let task = runs[core.id]?.payload.task ?? wish.task
-    return .granted(task, core, isStarted: isStarted)
-  }
-
-  /// Takes a lease on a run in the table; tells whether that started it.
-  @inlinable mutating func hold(_ core: Core, _ lease: Lease) -> Bool {
-    guard var record = runs[core.id] else { return false }
-    let isStarted = hold(&record, lease)
-    runs.insert(record)
-    if isStarted { tell(.runStarted(record.payload.run), also: record.payload.handlers) }
-    return isStarted
-  }
-
-  /// Takes a lease, which starts the run unless it is a mere handle; tells whether it did.
-  @inlinable func hold(_ record: inout Runs.Record, _ lease: Lease) -> Bool {
-    switch lease {
-    case .awaiter: record.awaiters += 1
-    case .observers: record.isHeldByObservers = true
-    case .handle: record.handles += 1
-    }
-    if lease == .handle || record.isStarted { return false }
-    record.isStarted = true
-    record.payload.generation = freshness.generation
-    record.payload.settlements = settlementCount
-    return true
-  }
-
-  /// The request of a run that was started is called now.
-  @inlinable mutating func begin(_ id: OperationTaskID) {
-    let settlements = settlementCount
-    runs.update(id) { $0.payload.settlements = settlements }
-  }
-
-  /// What became of the wish to start a scheduled run or to wait for it.
-  @usableFromInline enum Entry: Sendable {
-    /// The run has to be launched.
-    case launch(Task)
-    /// Somebody else has started the run, and launches it.
-    case joined
-    /// Somebody else has started the run, and no lease was taken on it.
-    case underWay
-    /// The run has left the store.
-    case gone
-  }
-
-  /// Somebody starts a scheduled run, or waits for it, too; who comes `onlyToStart` takes no lease on
-  /// one that was started.
-  @inlinable mutating func enter(
-    _ core: Core, _ configuration: OperationTaskConfiguration, onlyToStart: Bool = false
-  ) -> Entry {
-    guard let record = runs[core.id] else { return .gone }
-    if record.isStarted, onlyToStart { return .underWay }
-    if !record.isStarted { runs.update(core.id) { $0.payload.task.configuration = configuration } }
-    guard hold(core, .awaiter), let task = runs[core.id]?.payload.task else { return .joined }
-    return .launch(task)
-  }
-
   /// A run yielded; tells whether it counts.
   @inlinable mutating func yield(_ id: OperationTaskID, _ output: Output) -> Bool {
     guard let payload = runs[id]?.payload else { return false }
@@ -249,10 +69,10 @@ extension StoreMachine {
       tellLateEnd(id, output)
       return false
     }
-    if holdsMore(record) { released.records.append(record) }
     if output.isCancellation {
       giveUp(record)
     } else {
+      if holdsMore(record) { released.records.append(record) }
       resultCount += 1
       takeIn(output, record.payload)
       finishTask(of: record)
@@ -330,7 +150,6 @@ extension StoreMachine {
     }
     retire(id)
     giveUp(record)
-    released.records.append(record)
     return record.core
   }
 
@@ -338,7 +157,6 @@ extension StoreMachine {
   @inlinable mutating func cancel(_ id: OperationTaskID) -> Core? {
     guard let record = remove(id) else { return nil }
     giveUp(record)
-    released.records.append(record)
     return record.core
   }
 
@@ -363,6 +181,7 @@ extension StoreMachine {
     giveUpTask(of: record)
     commit(for: payload.handlers)
     tellCancelled(record)
+    released.records.append(record)
   }
 
   /// Tells that a cancelled run is over: now, or when its request has ended, if its failure cannot

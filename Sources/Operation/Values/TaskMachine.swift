@@ -24,10 +24,7 @@
     @usableFromInline var resumed = Waiters()
     @usableFromInline var cancelled: Task<Void, Never>?
 
-    @inlinable init(resumed: Waiters = Waiters(), cancelled: Task<Void, Never>? = nil) {
-      self.resumed = resumed
-      self.cancelled = cancelled
-    }
+    @inlinable init() {}
   }
 
   /// Those who go on: mostly one, for whom no array is made.
