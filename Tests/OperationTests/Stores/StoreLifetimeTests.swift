@@ -194,11 +194,13 @@ import Testing
     #expect(!store.isLoading)
   }
 
-  @Test("What a task's own context has driven out of the one it was made with may use the store")
-  func drivenOutOfTheContext() async {
+  @Test(
+    "What a task's own context has driven out of the one it was made with may use the store",
+    arguments: ["end", "cancel"])
+  func drivenOutOfTheContext(how: String) async {
     enum Key: OperationContext.Key { static var defaultValue: OnDeinit? { nil } }
-    let gone = Counter()
-    let store = OperationStore.detached(query: Query(path: ["a"]) { _ in 1 })
+    let (gone, remote) = (Counter(), Remote<Int>())
+    let store = OperationStore.detached(query: remote.query())
     await withWatchdog({ "a deinit waits for the lock of the store" }) {
       var context = OperationContext()
       context[Key.self] = OnDeinit { [weak store] in
@@ -208,9 +210,12 @@ import Testing
       var task = store.runTask(using: context)
       context = OperationContext()
       task.context[Key.self] = OnDeinit {}
-      _ = try? await task.runIfNeeded()
+      let run = Task { [task] in _ = try? await task.runIfNeeded() }
+      await remote.wait(forCalls: 1)
+      if how == "end" { remote.answer(1) } else { store.cancel() }
+      await run.value
     }
-    #expect(gone.value == 1)
+    #expect(await eventually { gone.value == 1 })
   }
 
   @Test("The request's own task is gone after the run, and with it what the request held")
