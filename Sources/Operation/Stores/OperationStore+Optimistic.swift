@@ -41,7 +41,7 @@ extension OperationStore where State: EditableState {
   ) -> OperationTaskID {
     let id = OperationTaskID.next()
     let context = context
-    commit { machine in
+    commit(isEdit: true) { machine in
       machine.beginEdit(id) { value in
         edit(&value)
         State.prepare(&value, in: context)
@@ -53,7 +53,7 @@ extension OperationStore where State: EditableState {
   }
 
   @inlinable func endEdit(_ id: OperationTaskID, isSuccess: Bool) {
-    commit { $0.endEdit(id, isSuccess: isSuccess) }
+    commit(isEdit: true) { $0.endEdit(id, isSuccess: isSuccess) }
   }
 }
 
@@ -67,10 +67,10 @@ extension OperationStore {
   /// has confirmed.
   public var confirmedValue: State.StateValue {
     read { machine in
-      guard let access = machine.exclusive, access.owner != .current else {
+      if machine.exclusive.isNone || machine.exclusive.content.owner == .current {
         return machine.state.currentValue
       }
-      return access.confirmedValue
+      return machine.exclusive.content.before.value?.confirmedValue ?? machine.state.currentValue
     }
   }
 }

@@ -293,7 +293,7 @@ extension OperationStore {
     var prepared = context
     let (isThere, hasEdits) = read {
       $0.state.willRun(in: &prepared)
-      return ($0.runs.contains(core.id), !$0.boxedOverlay.isNone)
+      return ($0.runs.contains(core.id), !$0.overlay.isNone)
     }
     // A run that has waited finds the edits that have been confirmed meanwhile.
     if hasEdits { commit { $0.begin(core.id) } }

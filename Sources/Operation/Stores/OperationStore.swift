@@ -107,7 +107,9 @@ public final class OperationStore<State: OperationState>: Sendable {
   ///
   /// What gives way is kept until the lock is open, because its deinitialiser is the user's. Pages,
   /// which are changed in place and would be copied, say themselves what that is.
-  @inlinable func commit<Output: Sendable>(_ transition: (inout Machine) -> Output) -> Output {
+  @inlinable func commit<Output: Sendable>(
+    isEdit: Bool = false, _ transition: (inout Machine) -> Output
+  ) -> Output {
     let thread = ThreadID.current
     while true {
       var gate: Gate?
@@ -116,7 +118,7 @@ public final class OperationStore<State: OperationState>: Sendable {
       var delivery: Delivery<OperationEvent<State>>?
       var aftermath = Machine.Aftermath()
       let output = machine.withLock { machine -> Output? in
-        if !machine.isPlain {
+        if !machine.exclusive.isNone {
           gate = machine.gate(for: thread)
           if gate != nil { return nil }
         }
@@ -124,7 +126,7 @@ public final class OperationStore<State: OperationState>: Sendable {
         error = machine.state.error
         threadInside.store(thread.rawValue, ordering: .relaxed)
         let output: Output
-        (output, delivery, aftermath) = machine.perform(transition, thread, use)
+        (output, delivery, aftermath) = machine.perform(transition, thread, use, isEdit: isEdit)
         threadInside.store(0, ordering: .relaxed)
         return output
       }
@@ -159,30 +161,34 @@ public final class OperationStore<State: OperationState>: Sendable {
     var round = 0
     while let current = plan {
       round += 1
-      let rendering = current.perform()
-      plan = machine.withLock { [round] machine in
-        // Edits that change their own store have it computed anew, but not for ever.
-        defer { machine.notePlain() }
-        return machine.finishRendering(rendering, isLast: round == 8)
-      }
+      var rendering = current.perform()
+      // Edits that change their own store have it computed anew, but not for ever.
+      plan = leave { $0.finishRendering(&rendering, isLast: round == 8) }
     }
-    endExclusiveAccess()
   }
 
-  /// Lets the other writers in, and then releases what gave way, and tells what the exclusive access
-  /// changed.
   @inlinable func endExclusiveAccess() {
-    let (end, released) = machine.withLock { machine in
-      defer { machine.notePlain() }
-      return (machine.endExclusiveAccess(), machine.takeReleased())
+    if let plan = leave({ $0.endExclusiveAccess() }) { render(plan) }
+  }
+
+  /// Ends the time in which the thread has the store to itself, unless something is to be computed
+  /// before. Lets the other writers in, tells what was changed, and releases what gave way.
+  @inlinable func leave(_ transition: (inout Machine) -> Machine.End) -> Machine.Layers.Plan? {
+    let (end, delivery, released) = machine.withLock { machine in
+      let end = transition(&machine)
+      machine.notePlain()
+      var delivery: Delivery<OperationEvent<State>>?
+      if case .open = end { delivery = machine.deliveries.beginDraining() }
+      return (end, delivery, machine.takeReleased())
     }
     switch end {
-    case .render(let plan): render(plan)
-    case .open(let gates):
-      for gate in gates { gate.open() }
-      machine.commit { _ in }
+    case .render(let plan): return plan
+    case .open(let access, let overlay):
+      if !access.isNone { for gate in access.content.gates { gate.open() } }
+      if let delivery { machine.drain(from: delivery) }
+      withExtendedLifetime((access, overlay, released)) {}
+      return nil
     }
-    withExtendedLifetime(released) {}
   }
 
   @inlinable func read<Output: Sendable>(_ body: (borrowing Machine) -> Output) -> Output {

@@ -38,6 +38,8 @@
   /// Goes up with every change that makes the values be computed anew.
   @usableFromInline var version = 0
   @usableFromInline var renderedVersion = 0
+  /// How many pending edits are shown.
+  @usableFromInline var shownCount = 0
   /// How many edits have been confirmed since the values were computed.
   @usableFromInline var newlySettled = 0
 
@@ -117,27 +119,41 @@
 extension OptimisticLayers {
   /// What is to be computed, without the lock.
   @usableFromInline struct Plan: Sendable {
-    @usableFromInline enum Step: Sendable {
-      /// The edit becomes part of the floor.
-      case fold(Edit)
-      case confirmed(Edit)
-      case pending(Edit)
-    }
-
     @usableFromInline let version: Int
     @usableFromInline let floor: Value
-    @usableFromInline var steps: [Step] = []
-    @usableFromInline var kept: [OperationTaskID] = []
+    @usableFromInline let layers: [Layer]
+    /// How many edits had been settled when the oldest run began that is under way and may still
+    /// give a value; -1 keeps all layers.
+    @usableFromInline let oldest: Int
 
-    @inlinable init(version: Int, floor: Value, steps: [Step] = [], kept: [OperationTaskID] = []) {
+    @inlinable init(version: Int, floor: Value, layers: [Layer], oldest: Int) {
       self.version = version
       self.floor = floor
-      self.steps = steps
-      self.kept = kept
+      self.layers = layers
+      self.oldest = oldest
     }
   }
 
-  /// What was computed.
+  /// What becomes of a layer in a plan.
+  @usableFromInline enum Role: Sendable {
+    /// Its edit becomes part of the floor, in which it is not yet.
+    case folded
+    /// The floor has its edit, and nobody will ask for it again.
+    case forgotten
+    /// The floor has its edit, but a result may come that does not.
+    case inFloor
+    case confirmed
+    case pending
+
+    @inlinable var isKept: Bool {
+      switch self {
+      case .folded, .forgotten: false
+      case .inFloor, .confirmed, .pending: true
+      }
+    }
+  }
+
+  /// What was computed; after it was taken in, what it has replaced.
   @usableFromInline struct Rendering: Sendable {
     @usableFromInline let plan: Plan
     @usableFromInline var floor: Value
@@ -152,42 +168,24 @@ extension OptimisticLayers {
     }
   }
 
-  /// Plans how the values come about.
-  ///
-  /// - Parameter oldest: How many edits had been settled when the oldest run began that is under way
-  ///   and may still give a value; -1 keeps all layers.
+  /// Plans how the values come about; see ``Plan`` for `oldest`.
   @inlinable func plan(oldest: Int) -> Plan {
-    var plan = Plan(version: version, floor: floor)
-    var isLowest = true
-    for layer in layers {
-      switch layer.phase {
-      case .pending:
-        isLowest = false
-        plan.steps.append(.pending(layer.edit))
-        plan.kept.append(layer.id)
-      case .settled(let settlement, isInFloor: true):
-        if oldest < settlement { plan.kept.append(layer.id) }
-      case .settled(let settlement, isInFloor: false):
-        if isLowest, oldest >= settlement {
-          plan.steps.append(.fold(layer.edit))
-        } else {
-          isLowest = false
-          plan.steps.append(.confirmed(layer.edit))
-          plan.kept.append(layer.id)
-        }
-      }
-    }
-    return plan
+    Plan(version: version, floor: floor, layers: layers, oldest: oldest)
   }
 
   /// Takes in what was computed, unless it is out of date; gives how many confirmed edits are in it
-  /// for the first time.
-  @inlinable mutating func finish(_ rendering: Rendering) -> Int? {
+  /// for the first time. What gives way is in the rendering afterwards.
+  @inlinable mutating func finish(_ rendering: inout Rendering) -> Int? {
     guard rendering.plan.version == version else { return nil }
-    floor = rendering.floor
-    shown = rendering.shown
-    let kept = Set(rendering.plan.kept)
-    layers.removeAll { !kept.contains($0.id) }
+    swap(&floor, &rendering.floor)
+    swap(&shown, &rendering.shown)
+    var kept = 0
+    rendering.plan.forEachLayer { if $1.isKept { kept += 1 } }
+    if kept < layers.count {
+      layers = []
+      rendering.plan.forEachLayer { if $1.isKept { layers.append($0) } }
+    }
+    shownCount = pendingCount
     renderedVersion = version
     defer { newlySettled = 0 }
     return newlySettled
@@ -200,21 +198,35 @@ extension OptimisticLayers {
 }
 
 extension OptimisticLayers.Plan {
+  /// Goes through the layers from the lowest to the highest.
+  @inlinable func forEachLayer(
+    _ body: (OptimisticLayers.Layer, OptimisticLayers.Role) -> Void
+  ) {
+    var isLowest = true
+    for layer in layers {
+      switch layer.phase {
+      case .pending:
+        isLowest = false
+        body(layer, .pending)
+      case .settled(let settlement, isInFloor: true):
+        body(layer, oldest < settlement ? .inFloor : .forgotten)
+      case .settled(let settlement, isInFloor: false):
+        isLowest = isLowest && oldest >= settlement
+        body(layer, isLowest ? .folded : .confirmed)
+      }
+    }
+  }
+
   /// Calls the edits.
   @inlinable func perform() -> OptimisticLayers.Rendering {
     var floor = floor
-    for case .fold(let edit) in steps { edit(&floor) }
+    forEachLayer { if $1 == .folded { $0.edit(&floor) } }
     var confirmed = floor
-    for case .confirmed(let edit) in steps { edit(&confirmed) }
+    forEachLayer { if $1 == .confirmed { $0.edit(&confirmed) } }
     var shown = confirmed
-    if steps.contains(where: { if case .pending = $0 { true } else { false } }) {
+    if layers.contains(where: { $0.isPending }) {
       shown = floor
-      for step in steps {
-        switch step {
-        case .fold: break
-        case .confirmed(let edit), .pending(let edit): edit(&shown)
-        }
-      }
+      forEachLayer { if $1 == .confirmed || $1 == .pending { $0.edit(&shown) } }
     }
     return OptimisticLayers.Rendering(plan: self, floor: floor, confirmed: confirmed, shown: shown)
   }

@@ -4,56 +4,72 @@
 /// writes wait at the gate.
 @usableFromInline struct ExclusiveAccess<State: OperationState>: Sendable {
   @usableFromInline let owner: ThreadID
-  @usableFromInline let committed: State
-  @usableFromInline let confirmedValue: State.StateValue
+  /// What the others see; nothing is kept as long as the state is as it was.
+  @usableFromInline var before: Boxed<StateBefore<State>>
   @usableFromInline var depth = 1
   @usableFromInline var hasChanged = false
   @usableFromInline var gates: [Gate] = []
 
-  @inlinable init(owner: ThreadID, committed: State, confirmedValue: State.StateValue) {
+  @inlinable init(owner: ThreadID, before: Boxed<StateBefore<State>>) {
     self.owner = owner
-    self.committed = committed
+    self.before = before
+  }
+}
+
+/// What there was before a change that is not told yet.
+@usableFromInline struct StateBefore<State: OperationState>: Sendable {
+  @usableFromInline let shown: State
+  @usableFromInline let confirmedValue: State.StateValue
+
+  @inlinable init(shown: State, confirmedValue: State.StateValue) {
+    self.shown = shown
     self.confirmedValue = confirmedValue
   }
 }
 
 extension StoreMachine {
+  @inlinable var before: Boxed<StateBefore<State>> {
+    .some(StateBefore(shown: shown, confirmedValue: state.currentValue))
+  }
+
   /// Gives a gate to wait at, if another thread has the store to itself.
   @usableFromInline mutating func gate(for thread: ThreadID) -> Gate? {
-    guard !boxedExclusive.isNone, let owner = exclusive?.owner, owner != thread else { return nil }
+    guard !exclusive.isNone, exclusive.content.owner != thread else { return nil }
     let gate = Gate()
-    exclusive?.gates.append(gate)
+    exclusive.content.gates.append(gate)
     return gate
   }
 
   mutating func beginExclusiveAccess(_ thread: ThreadID) {
-    if exclusive == nil {
-      exclusive = ExclusiveAccess(
-        owner: thread, committed: shown, confirmedValue: state.currentValue)
+    if exclusive.isNone {
+      let before = withheld.isNone ? before : withheld.content.before
+      exclusive = .some(ExclusiveAccess(owner: thread, before: before))
+      withheld = .none
     } else {
-      exclusive?.depth += 1
+      exclusive.content.depth += 1
     }
   }
 
   @usableFromInline enum End: Sendable {
     /// The values of the optimistic layers have to be computed first.
     case render(Layers.Plan)
-    /// The others may go on.
-    case open([Gate])
+    /// The others may go on, if this was the end; what is over is to be released without the lock.
+    case open(Boxed<ExclusiveAccess<State>>, Boxed<Overlay>)
   }
 
   /// Ends the access, and tells the change, if there was one.
   @inlinable mutating func endExclusiveAccess() -> End {
-    exclusive?.depth -= 1
-    guard let access = exclusive, access.depth == 0 else { return .open([]) }
-    if let layers = overlay?.layers, layers.needsRendering {
-      exclusive?.depth = 1
-      return .render(layers.plan(oldest: oldestSettlement))
+    guard exclusive.content.depth == 1 else {
+      exclusive.content.depth -= 1
+      return .open(.none, .none)
     }
-    exclusive = nil
-    release(access)
+    if needsRendering { return .render(overlay.content.layers.plan(oldest: oldestSettlement)) }
+    let access = exclusive
+    exclusive = .none
     tellWithheld()
-    if access.hasChanged { tellState(state) }
-    return .open(access.gates)
+    if access.content.hasChanged { tellState(state) }
+    var over = Boxed<Overlay>.none
+    if !overlay.isNone, overlay.content.layers.isEmpty { swap(&over, &overlay) }
+    return .open(access, over)
   }
 }

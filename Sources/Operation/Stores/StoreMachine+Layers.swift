@@ -18,22 +18,26 @@ extension StoreMachine {
       self.layers = layers
       self.show = show
     }
+
+    /// Puts what is shown into a confirmed state, which lacks so many confirmed edits.
+    @inlinable func showAll(in state: inout State, settled: Int = 0) {
+      show(&state, layers.shown, settled + layers.shownCount)
+    }
+
+    /// Puts what the server gave into a state.
+    @inlinable func showFloor(in state: inout State) {
+      show(&state, layers.floor, 0)
+    }
   }
 
   /// What transitions have told while the values were not computed.
   @usableFromInline struct Withheld: Sendable {
-    @usableFromInline let before: State
-    @usableFromInline let valueBefore: State.StateValue
+    @usableFromInline let before: Boxed<StateBefore<State>>
     @usableFromInline var entries: [Entry] = []
-    /// Whether the values are being computed: what the edits change meanwhile is told with the rest.
-    @usableFromInline var isRendering = false
-    /// Puts the value that has been computed since into a state.
-    @usableFromInline var complete: (@Sendable (inout State) -> Void)?
+    /// How many edits were confirmed that the values have which have been computed since.
+    @usableFromInline var settled: Int?
 
-    @inlinable init(before: State, valueBefore: State.StateValue) {
-      self.before = before
-      self.valueBefore = valueBefore
-    }
+    @inlinable init(before: Boxed<StateBefore<State>>) { self.before = before }
 
     @usableFromInline enum Entry: Sendable {
       case state(State, also: [Subscriber<Event>])
@@ -45,35 +49,33 @@ extension StoreMachine {
   @inlinable var shown: State { showing(state) }
 
   @inlinable func showing(_ confirmed: State) -> State {
-    guard let overlay else { return confirmed }
+    if overlay.isNone { return confirmed }
     var shown = confirmed
-    overlay.show(&shown, overlay.layers.shown, overlay.layers.pendingCount)
+    overlay.content.showAll(in: &shown)
     return shown
   }
 
-  /// Lays an edit over the state.
+  /// Lays an edit over the state, which stays as it is until the values have been computed.
   @inlinable mutating func beginEdit(
     _ id: OperationTaskID, _ edit: @escaping Layers.Edit, show: @escaping Show
   ) {
-    withhold()
-    if overlay == nil {
-      overlay = Overlay(layers: Layers(floor: state.currentValue), show: show)
+    if overlay.isNone {
+      overlay = .some(Overlay(layers: Layers(floor: state.currentValue), show: show))
     }
-    overlay?.layers.append(id, edit)
-    commit()
+    overlay.content.layers.append(id, edit)
+    if !exclusive.isNone { exclusive.content.hasChanged = true }
   }
 
   /// The work of an edit has ended; after a reset this changes nothing.
   @inlinable mutating func endEdit(_ id: OperationTaskID, isSuccess: Bool) {
-    guard overlay != nil else { return }
+    if overlay.isNone { return }
     if isSuccess {
       settlementCount += 1
-      let settlement = settlementCount
-      overlay?.layers.settle(id, as: settlement)
-    } else if let removed = overlay?.layers.remove(id) {
+      overlay.content.layers.settle(id, as: settlementCount)
+    } else if let removed = overlay.content.layers.remove(id) {
       release(removed)
     }
-    if overlay?.layers.needsRendering == true { commit() }
+    if !exclusive.isNone, needsRendering { exclusive.content.hasChanged = true }
   }
 
   /// Lets the state take in a value that was asked for when so many edits had been settled. A part
@@ -81,62 +83,63 @@ extension StoreMachine {
   @inlinable mutating func land(
     after settlements: Int, isWhole: Bool = true, _ update: (inout State) -> Void
   ) {
-    if boxedOverlay.isNone { return update(&state) }
-    prepareLanding(after: settlements, isWhole: isWhole)
+    if overlay.isNone { return update(&state) }
+    let isJoined = !isWhole && overlay.content.layers.areSettled(since: settlements)
+    if !isJoined { overlay.content.showFloor(in: &state) }
     update(&state)
-    finishLanding(after: settlements, isWhole: isWhole)
-  }
-
-  @inlinable mutating func prepareLanding(after settlements: Int, isWhole: Bool) {
-    guard let overlay, isWhole || !overlay.layers.areSettled(since: settlements) else { return }
-    overlay.show(&state, overlay.layers.floor, 0)
-  }
-
-  @inlinable mutating func finishLanding(after settlements: Int, isWhole: Bool) {
-    guard let layers = overlay?.layers else { return }
-    release(layers.floor)
-    let isWhole = isWhole || layers.areSettled(since: settlements)
-    let value = state.currentValue
-    overlay?.layers.land(value, after: settlements, isWhole: isWhole)
+    release(overlay.content.layers.floor)
+    overlay.content.layers.land(
+      state.currentValue, after: settlements, isWhole: isWhole || isJoined)
   }
 
   /// Whether an edit is shown whose work is under way.
-  @inlinable var isOptimistic: Bool { (overlay?.layers.pendingCount ?? 0) > 0 }
+  @inlinable var isOptimistic: Bool {
+    !overlay.isNone && overlay.content.layers.pendingCount > 0
+  }
 
   /// The state as the server gave it, to go back to.
   var base: State {
-    guard let overlay else { return state }
+    if overlay.isNone { return state }
     var base = state
-    overlay.show(&base, overlay.layers.floor, 0)
+    overlay.content.showFloor(in: &base)
     return base
   }
 
   @inlinable mutating func dropLayers() {
-    if let overlay { release(overlay) }
-    overlay = nil
+    if !overlay.isNone { release(overlay) }
+    overlay = .none
   }
 }
 
 extension StoreMachine {
-  /// Keeps back what transitions tell from now on, unless somebody has the store to himself: then
-  /// that is told at the end of his access.
+  /// Whether the values have to be computed anew.
+  @inlinable var needsRendering: Bool {
+    !overlay.isNone && overlay.content.layers.needsRendering
+  }
+
+  /// Keeps what there is, and keeps back what transitions tell from now on, unless somebody has the
+  /// store to himself: then that is told at the end of his access.
   @inlinable mutating func withhold() {
-    guard withheld == nil, exclusive == nil else { return }
-    withheld = Withheld(before: shown, valueBefore: state.currentValue)
+    if exclusive.isNone {
+      if withheld.isNone { withheld = .some(Withheld(before: before)) }
+    } else if exclusive.content.before.isNone {
+      exclusive.content.before = before
+    }
   }
 
   /// Ends a transition: tells what it kept back, or gives what has to be computed before. Then the
   /// thread has the store to itself.
   @inlinable mutating func beginRendering(_ thread: ThreadID) -> Layers.Plan? {
-    guard let withheld, !withheld.isRendering else { return nil }
-    guard exclusive == nil, let layers = overlay?.layers, layers.needsRendering else {
+    guard exclusive.isNone else { return nil }
+    guard needsRendering else {
       tellWithheld()
       return nil
     }
-    self.withheld?.isRendering = true
-    exclusive = ExclusiveAccess(
-      owner: thread, committed: withheld.before, confirmedValue: withheld.valueBefore)
-    return layers.plan(oldest: oldestSettlement)
+    // What the edits change meanwhile is told with what was kept back, if that is anything.
+    var access = ExclusiveAccess<State>(owner: thread, before: .none)
+    if withheld.isNone { access.hasChanged = true } else { access.before = withheld.content.before }
+    exclusive = .some(access)
+    return overlay.content.layers.plan(oldest: oldestSettlement)
   }
 
   /// How many edits had been settled when the oldest run began that may still give a value, or give
@@ -149,57 +152,55 @@ extension StoreMachine {
     }
   }
 
-  /// Takes in what was computed; gives a plan again if the edits have changed the store.
+  /// Takes in what was computed, and ends the access; gives a plan again if the edits have changed
+  /// the store. What gives way is in the rendering afterwards.
   @inlinable
-  mutating func finishRendering(_ rendering: Layers.Rendering, isLast: Bool) -> Layers.Plan? {
-    release(rendering)
-    guard var layers = overlay?.layers, let show = overlay?.show else { return nil }
-    release(layers)
-    guard let settled = layers.finish(rendering) else {
-      if !isLast { return layers.plan(oldest: oldestSettlement) }
-      overlay?.layers.giveUpRendering()
-      return nil
+  mutating func finishRendering(_ rendering: inout Layers.Rendering, isLast: Bool) -> End {
+    if overlay.isNone { return endExclusiveAccess() }
+    guard let settled = overlay.content.layers.finish(&rendering) else {
+      if isLast { overlay.content.layers.giveUpRendering() }
+      return endExclusiveAccess()
     }
-    show(&state, rendering.confirmed, settled)
-    withheld?.complete = { [layers] in show(&$0, layers.shown, settled + layers.pendingCount) }
-    overlay?.layers = layers
-    if layers.isEmpty { dropLayers() }
-    return nil
+    let replaced = state.currentValue
+    overlay.content.show(&state, rendering.confirmed, settled)
+    rendering.confirmed = replaced
+    if !withheld.isNone { withheld.content.settled = settled }
+    return endExclusiveAccess()
   }
 
   /// Tells what was kept back, with the values that have been computed since.
   @inlinable mutating func tellWithheld() {
-    guard let withheld else { return }
-    self.withheld = nil
-    for entry in withheld.entries {
+    if withheld.isNone { return }
+    let kept = withheld
+    withheld = .none
+    for entry in kept.content.entries {
       switch entry {
-      case .state(var state, let handlers):
-        if let complete = withheld.complete {
-          complete(&state)
-          deliveries.append(.stateChanged(state), also: handlers)
-        } else {
-          tellState(state, also: handlers)
-        }
+      case .state(let state, let handlers):
+        tellState(state, settled: kept.content.settled ?? 0, also: handlers)
       case .event(let event, let handlers):
         deliveries.append(event, also: handlers)
       }
     }
-    release(withheld)
+    release(kept)
   }
 
-  /// Tells a state with the optimistic edits, if anybody listens.
-  @inlinable mutating func tellState(_ confirmed: State, also handlers: [Subscriber<Event>] = []) {
+  /// Tells a confirmed state, which lacks so many confirmed edits, with all the optimistic edits, if
+  /// anybody listens.
+  @inlinable mutating func tellState(
+    _ confirmed: State, settled: Int = 0, also handlers: [Subscriber<Event>] = []
+  ) {
     guard deliveries.subscriberCount > 0 || !handlers.isEmpty else { return }
-    let event = Event.stateChanged(showing(confirmed))
-    deliveries.append(event, also: handlers)
+    var state = confirmed
+    if !overlay.isNone { overlay.content.showAll(in: &state, settled: settled) }
+    deliveries.append(.stateChanged(state), also: handlers)
   }
 
   /// Tells something that is no change of the state.
   @inlinable mutating func tell(
     _ event: @autoclosure () -> Event, also handlers: [Subscriber<Event>]
   ) {
-    if withheld != nil {
-      withheld?.entries.append(.event(event(), also: handlers))
+    if !withheld.isNone {
+      withheld.content.entries.append(.event(event(), also: handlers))
     } else {
       deliveries.append(event(), also: handlers)
     }

@@ -14,17 +14,17 @@ extension StoreMachine {
     takeIn(output, payload)
     tell(.yielded(output, payload.run), also: payload.handlers)
     commit(for: payload.handlers)
-    runs.update(id) { $0.payload.restoration = restoration }
+    runs.update(id) { $0.payload.restoration = .some(restoration) }
     yielding.insert(id)
     return true
   }
 
   /// How a yield that comes now is undone.
   @usableFromInline mutating func nextRestoration(of payload: RunPayload) -> Restoration {
-    guard let earlier = payload.restoration else {
+    guard let earlier = payload.restoration.value else {
       return Restoration(
         state: base, resultCount: resultCount + 1,
-        idsInFloor: overlay?.layers.idsInFloor ?? [])
+        idsInFloor: overlay.isNone ? [] : overlay.content.layers.idsInFloor)
     }
     release(earlier)
     let isUndisturbed = earlier.resultCount == resultCount
@@ -37,9 +37,11 @@ extension StoreMachine {
   @usableFromInline mutating func changeRestorations(_ change: (inout State) -> Void) {
     for id in yielding {
       runs.update(id) { record in
-        guard var earlier = record.payload.restoration?.state.take() else { return }
+        guard !record.payload.restoration.isNone,
+          var earlier = record.payload.restoration.content.state.take()
+        else { return }
         change(&earlier)
-        record.payload.restoration?.state = earlier
+        record.payload.restoration.content.state = earlier
       }
     }
   }
@@ -89,7 +91,7 @@ extension StoreMachine {
   /// itself holds its task, and so the context, unless the task was given another one.
   @inlinable func holdsMore(_ record: Runs.Record) -> Bool {
     let payload = record.payload
-    return !payload.handlers.isEmpty || !payload.boxedRestoration.isNone
+    return !payload.handlers.isEmpty || !payload.restoration.isNone
       || !record.context.isIdentical(to: payload.task.context)
   }
 
@@ -121,7 +123,7 @@ extension StoreMachine {
 
   @inlinable mutating func retire(_ id: OperationTaskID) {
     if !yielding.isEmpty { yielding.remove(id) }
-    if !boxedOverlay.isNone { overlay?.layers.runEnded() }
+    if !overlay.isNone { overlay.content.layers.runEnded() }
   }
 
   /// Whether a run has to follow one that began before an invalidation.
@@ -171,12 +173,14 @@ extension StoreMachine {
   /// Puts back what was there before a run that is over.
   @usableFromInline mutating func giveUp(_ record: Runs.Record) {
     let payload = record.payload
-    if let restoration = payload.restoration, restoration.resultCount == resultCount,
+    if let restoration = payload.restoration.value, restoration.resultCount == resultCount,
       let earlier = restoration.state
     {
       resultCount += 1
       replaceState(with: earlier)
-      overlay?.layers.restore(earlier.currentValue, idsInFloor: restoration.idsInFloor)
+      if !overlay.isNone {
+        overlay.content.layers.restore(earlier.currentValue, idsInFloor: restoration.idsInFloor)
+      }
     }
     giveUpTask(of: record)
     commit(for: payload.handlers)

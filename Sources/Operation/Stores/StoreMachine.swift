@@ -23,11 +23,7 @@ import ReactiveStreams
     @usableFromInline var generation = 0
     /// How many optimistic edits had been confirmed when the run was started.
     @usableFromInline var settlements = 0
-    @inlinable var restoration: Restoration? {
-      get { boxedRestoration.value }
-      _modify { yield &boxedRestoration.value }
-    }
-    @usableFromInline var boxedRestoration = Boxed<Restoration>.none
+    @usableFromInline var restoration = Boxed<Restoration>.none
 
     @inlinable init(
       cause: OperationRun.Cause, task: Task, handlers: [Subscriber<Event>]
@@ -62,11 +58,7 @@ import ReactiveStreams
   @usableFromInline var state: State
   @usableFromInline var runs = Runs()
   @usableFromInline var freshness = Freshness()
-  @inlinable var exclusive: ExclusiveAccess<State>? {
-    get { boxedExclusive.value }
-    _modify { yield &boxedExclusive.value }
-  }
-  @usableFromInline var boxedExclusive = Boxed<ExclusiveAccess<State>>.none
+  @usableFromInline var exclusive = Boxed<ExclusiveAccess<State>>.none
   /// What wants runs while somebody observes.
   @usableFromInline var triggers: OperationSubscription?
   /// Goes up whenever somebody begins to observe, or nobody does any more.
@@ -80,17 +72,9 @@ import ReactiveStreams
   /// What has given way, to be released without the lock.
   @usableFromInline var released = Released()
   /// The optimistic edits that lie over the state, if there are any.
-  @inlinable var overlay: Overlay? {
-    get { boxedOverlay.value }
-    _modify { yield &boxedOverlay.value }
-  }
-  @usableFromInline var boxedOverlay = Boxed<Overlay>.none
+  @usableFromInline var overlay = Boxed<Overlay>.none
   /// What is told when the values of the layers have been computed.
-  @inlinable var withheld: Withheld? {
-    get { boxedWithheld.value }
-    _modify { yield &boxedWithheld.value }
-  }
-  @usableFromInline var boxedWithheld = Boxed<Withheld>.none
+  @usableFromInline var withheld = Boxed<Withheld>.none
   /// How many optimistic edits have been confirmed.
   @usableFromInline var settlementCount = 0
 
@@ -109,8 +93,9 @@ import ReactiveStreams
   /// The state as a thread may see it: nobody but the owner sees into exclusive access, and the
   /// owner sees no optimistic edits, as what he writes lies under them.
   @usableFromInline func visibleState(to thread: ThreadID) -> State {
-    guard let exclusive else { return shown }
-    return exclusive.owner == thread ? state : exclusive.committed
+    if exclusive.isNone { return shown }
+    if exclusive.content.owner == thread { return state }
+    return exclusive.content.before.value?.shown ?? shown
   }
 
   /// The state as the calling thread may see it.
@@ -122,12 +107,12 @@ import ReactiveStreams
   }
 
   /// Ends whatever was done under the lock.
-  @inlinable mutating func notePlain() { isPlain = boxedExclusive.isNone && boxedOverlay.isNone }
+  @inlinable mutating func notePlain() { isPlain = exclusive.isNone && overlay.isNone }
 
   /// Whether a change of the state is told as it is: nobody has the store to himself, and no edit
   /// lies over it.
   @inlinable var isDirect: Bool {
-    boxedExclusive.isNone && boxedWithheld.isNone && boxedOverlay.isNone
+    exclusive.isNone && withheld.isNone && overlay.isNone
   }
 
   /// Tells a change of the state.
@@ -141,11 +126,11 @@ import ReactiveStreams
 
   /// Tells a change of the state with the edits, and for exclusive access once at its end.
   @inlinable mutating func commitIndirectly(for handlers: [Subscriber<Event>]) {
-    if !boxedWithheld.isNone {
-      let state = state
-      withheld?.entries.append(.state(state, also: handlers))
-    } else if !boxedExclusive.isNone {
-      exclusive?.hasChanged = true
+    if !withheld.isNone {
+      guard deliveries.subscriberCount > 0 || !handlers.isEmpty else { return }
+      withheld.content.entries.append(.state(state, also: handlers))
+    } else if !exclusive.isNone {
+      exclusive.content.hasChanged = true
       let event = handlers.isEmpty ? nil : Event.stateChanged(shown)
       if let event { deliveries.tell(event, only: handlers) }
     } else {
@@ -174,7 +159,7 @@ import ReactiveStreams
 
   /// Whether the client has to keep the store.
   @inlinable var isUsed: Bool {
-    deliveries.subscriberCount > 0 || !runs.isEmpty || !boxedOverlay.isNone && isOptimistic
+    deliveries.subscriberCount > 0 || !runs.isEmpty || isOptimistic
   }
 
   mutating func replaceState(with new: State) {
@@ -223,13 +208,16 @@ extension StoreMachine {
   }
 
   /// Performs a transition for a thread that may; gives what it leaves.
+  ///
+  /// - Parameter isEdit: Whether it is about an optimistic edit, and does not change the state.
   @inlinable mutating func perform<Output: Sendable>(
-    _ transition: (inout StoreMachine) -> Output, _ thread: ThreadID, _ use: StoreUse
+    _ transition: (inout StoreMachine) -> Output, _ thread: ThreadID, _ use: StoreUse,
+    isEdit: Bool = false
   ) -> (Output, Delivery<Event>?, Aftermath) {
-    if !boxedOverlay.isNone { withhold() }
+    if !overlay.isNone, !isEdit { withhold() }
     let wasUsed = isUsed
     let output = transition(&self)
-    let plan = boxedWithheld.isNone ? nil : beginRendering(thread)
+    let plan = withheld.isNone && !isEdit ? nil : beginRendering(thread)
     var aftermath = Aftermath()
     if isUsed != wasUsed { aftermath.use = use.change(isUsed: !wasUsed) }
     aftermath.phases = phaseChange()
@@ -322,8 +310,10 @@ extension StoreMachine {
     _ subscriber: Subscriber<Event>, thread: ThreadID
   ) -> (id: UInt64, isFirst: Bool, observation: Int) {
     // The owner does not see the edits, which he has to hear of when he has ended.
-    if !isPlain, exclusive?.owner == thread, overlay != nil, withheld == nil {
-      exclusive?.hasChanged = true
+    if !isPlain, !exclusive.isNone, exclusive.content.owner == thread, !overlay.isNone,
+      withheld.isNone || withheld.content.entries.isEmpty
+    {
+      exclusive.content.hasChanged = true
     }
     let id = deliveries.subscribe(
       subscriber, initially: .stateChanged(isPlain ? state : visibleState(to: thread)))

@@ -13,15 +13,11 @@
 
   @inlinable var isNone: Bool { storage.isEmpty }
 
-  @inlinable var value: Value? {
-    get { storage.first }
-    _modify {
-      // Taken out, so that it is changed in its place.
-      var taken = storage.popLast()
-      defer {
-        if let taken { storage.append(taken) } else { storage = [] }
-      }
-      yield &taken
-    }
+  /// The value, which must be there, in its place.
+  @inlinable var content: Value {
+    _read { yield storage[0] }
+    _modify { yield &storage[0] }
   }
+
+  @inlinable var value: Value? { storage.first }
 }

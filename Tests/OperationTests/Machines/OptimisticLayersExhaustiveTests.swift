@@ -64,10 +64,10 @@ import Testing
       case .push: give([next], askedAt: settlements)
       case .staleRendering:
         guard layers.needsRendering || !layers.isEmpty else { return false }
-        let rendering = layers.plan(oldest: oldest).perform()
+        var rendering = layers.plan(oldest: oldest).perform()
         edits.append(Edit(number: next))
         layers.append(edits[edits.count - 1].id) { [next] in $0.append(next) }
-        try mustHold(layers.finish(rendering) == nil, "a rendering that is out of date counts")
+        try mustHold(layers.finish(&rendering) == nil, "a rendering that is out of date counts")
       }
       try render()
       return true
@@ -126,8 +126,8 @@ import Testing
 
     private mutating func render() throws {
       guard layers.needsRendering else { return try check(confirmed: nil) }
-      let rendering = layers.plan(oldest: oldest).perform()
-      try mustHold(layers.finish(rendering) != nil, "a rendering of the present counts")
+      var rendering = layers.plan(oldest: oldest).perform()
+      try mustHold(layers.finish(&rendering) != nil, "a rendering of the present counts")
       try mustHold(!layers.needsRendering, "it is done")
       try check(confirmed: rendering.confirmed)
     }

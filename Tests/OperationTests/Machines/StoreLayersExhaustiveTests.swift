@@ -21,6 +21,7 @@ import Testing
 
   private final class Walk {
     private static let nobody = Nobody()
+    private static let use = StoreUse()
     private static let other = ThreadID(rawValue: 1)
     private var machine: Machine
     private var model = OptimisticModel()
@@ -32,6 +33,9 @@ import Testing
     private var depth = 0
     private var before: [Int]? = []
     private var next = 0
+    /// What the others saw before the transition.
+    private var visible: State?
+    private var isTorn = false
 
     init() {
       var context = OperationContext()
@@ -45,31 +49,45 @@ import Testing
       lastTold = told.take().last ?? nil
     }
 
-    /// What the shell does with a transition: it keeps back what is told, computes the values, and
-    /// delivers.
-    private func perform(_ transition: (inout Machine) -> Void) {
-      if machine.overlay != nil { machine.withhold() }
-      transition(&machine)
-      if let plan = machine.beginRendering(.current) { render(plan) }
+    /// What the shell does with a transition: it delivers, and computes the values.
+    private func perform(isEdit: Bool = false, _ transition: (inout Machine) -> Void) {
+      visible = seenByOthers
+      let (_, delivery, aftermath) = machine.perform(
+        transition, .current, Self.use, isEdit: isEdit)
+      deliver(delivery)
+      if let plan = aftermath.rest.value?.plan { render(plan) }
       settle()
     }
+
+    private var seenByOthers: State { machine.visibleState(to: Self.other) }
 
     private func render(_ first: Machine.Layers.Plan) {
       var plan = Optional(first)
       while let current = plan {
-        plan = machine.finishRendering(current.perform(), isLast: false)
+        // As long as it is computed, the others see what was there before.
+        let seen = seenByOthers
+        isTorn =
+          isTorn || seen.currentValue != visible?.currentValue
+          || seen.valueUpdateCount != visible?.valueUpdateCount
+        var rendering = current.perform()
+        let end = machine.finishRendering(&rendering, isLast: false)
+        plan = if case .render(let plan) = end { plan } else { nil }
       }
-      endAccess()
     }
 
     private func endAccess() {
+      visible = seenByOthers
       if case .render(let plan) = machine.endExclusiveAccess() { render(plan) }
     }
 
     private func settle() {
       machine.notePlain()
       _ = machine.takeReleased()
-      var delivery = machine.deliveries.beginDraining()
+      deliver(machine.deliveries.beginDraining())
+    }
+
+    private func deliver(_ first: Delivery<Machine.Event>?) {
+      var delivery = first
       while let current = delivery {
         current.perform()
         delivery = machine.deliveries.takeNext()
@@ -103,7 +121,7 @@ import Testing
         // The first one succeeds, and the last one fails: they pass each other.
         let (number, id) = works.remove(at: step == .succeed ? 0 : works.count - 1)
         model.perform(step == .succeed ? .succeed(number) : .fail(number))
-        perform { $0.endEdit(id, isSuccess: step == .succeed) }
+        perform(isEdit: true) { $0.endEdit(id, isSuccess: step == .succeed) }
       case .push:
         model.perform(.push(next))
         perform { [next] in $0.write(.success([next]), $0.context) }
@@ -122,7 +140,7 @@ import Testing
       let id = OperationTaskID.next()
       works.append((next, id))
       model.perform(.edit(next))
-      perform { [next] machine in
+      perform(isEdit: true) { [next] machine in
         machine.beginEdit(id) { value in
           value?.append(next)
         } show: { state, value, updates in
@@ -165,6 +183,7 @@ import Testing
     }
 
     private func check(_ step: Step) throws {
+      try mustHold(!isTorn, "the others see what is being computed")
       let news = told.take()
       if let last = news.last { lastTold = last }
       if depth > 0 {
@@ -183,9 +202,9 @@ import Testing
       try mustHold(lastTold == model.shown, "\(model.shown) is told, and not \(lastTold ?? [])")
       let seen = machine.visibleState(to: Self.other).currentValue
       try mustHold(seen == value && machine.gate(for: Self.other) == nil, "everybody may go on")
-      let pending = machine.overlay?.layers.pendingCount ?? 0
+      let pending = machine.overlay.value?.layers.pendingCount ?? 0
       try mustHold(pending == works.count, "\(works.count) are under way, and not \(pending)")
-      if works.isEmpty, runs.isEmpty { try mustHold(machine.overlay == nil, "layers are left") }
+      if works.isEmpty, runs.isEmpty { try mustHold(machine.overlay.isNone, "layers are left") }
     }
   }
 

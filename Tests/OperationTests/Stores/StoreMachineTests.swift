@@ -317,10 +317,31 @@ import Testing
     #expect(driver.machine.visibleState(to: other).currentValue == 1)
     #expect(driver.on { $0.gate(for: other) } == nil)
   }
+
+  @Test("While an edit is computed, others see what was there, also when the edit itself writes")
+  func writingEdit() {
+    let driver = MachineDriver()
+    let (owner, other) = (ThreadID(rawValue: 1), ThreadID(rawValue: 2))
+    driver.machine.write(.success(1), driver.machine.context)
+    let (_, _, aftermath) = driver.machine.perform(
+      {
+        $0.beginEdit(.next()) {
+          $0? += 100
+        } show: {
+          $0.show($1, updates: $2)
+        }
+      }, owner, StoreUse(), isEdit: true)
+    #expect(aftermath.rest.value?.plan != nil)
+    #expect(driver.machine.visibleState(to: other).currentValue == 1)
+    _ = driver.machine.perform({ $0.write(.success(5), $0.context) }, owner, StoreUse())
+    #expect(driver.machine.visibleState(to: owner).currentValue == 5)
+    #expect(driver.machine.visibleState(to: other).currentValue == 1)
+    #expect(driver.machine.visibleState(to: other).valueUpdateCount == 1)
+  }
 }
 
 extension StoreMachine.End {
   fileprivate var gates: [Gate]? {
-    if case .open(let gates) = self { gates } else { nil }
+    if case .open(let access, _) = self { access.value?.gates ?? [] } else { nil }
   }
 }
