@@ -14,7 +14,7 @@
   }
 
   /// An event and who hears of it; an object, so that it moves as one word.
-  @usableFromInline final class Entry: Sendable {
+  @usableFromInline package final class Entry: Sendable {
     @usableFromInline let event: Event
     /// Those who hear of it first: often nobody, or one.
     @usableFromInline let first: Subscriber<Event>?
@@ -22,7 +22,7 @@
     /// Then everybody hears of it whose identifier is below the bound.
     @usableFromInline let bound: UInt64
 
-    @inlinable init(
+    @inlinable package init(
       _ event: Event, first: Subscriber<Event>? = nil, others: [Subscriber<Event>] = [],
       bound: UInt64
     ) {
@@ -44,11 +44,17 @@
 
   /// Adds a subscriber, which hears `event` first.
   @inlinable package mutating func subscribe(
-    _ subscriber: Subscriber<Event>, initially event: consuming Event? = nil
+    _ subscriber: Subscriber<Event>, initially event: Event? = nil
   ) -> UInt64 {
-    let id = subscribers.append(subscriber)
-    if let event { entries.append(Entry(event, first: subscriber, bound: 0)) }
-    return id
+    subscribe(subscriber, initially: event.map { Entry($0, first: subscriber, bound: 0) })
+  }
+
+  /// Adds a subscriber, which hears what `entry` tells it first.
+  @inlinable package mutating func subscribe(
+    _ subscriber: Subscriber<Event>, initially entry: Entry?
+  ) -> UInt64 {
+    if let entry { entries.append(entry) }
+    return subscribers.append(subscriber)
   }
 
   /// Removes a subscriber and gives it back, so that it is released without the lock.

@@ -69,17 +69,27 @@ extension OperationSubscription: Hashable {
   }
 }
 
-/// The lock guards the closure: whoever takes it out calls it, after the lock.
+/// The lock guards the action: whoever takes it out calls it, after the lock.
 @usableFromInline final class Token: Sendable {
-  @usableFromInline let onCancel: Mutex<(@Sendable () -> Void)?>
+  /// A closure as it is: a generic type takes it only in the form that fits all types.
+  @usableFromInline struct Action: Sendable {
+    @usableFromInline let call: @Sendable () -> Void
+
+    @inlinable init(_ call: @escaping @Sendable () -> Void) { self.call = call }
+  }
+
+  @usableFromInline let onCancel: Mutex<Action?>
 
   @inlinable init(_ onCancel: @escaping @Sendable () -> Void) {
-    self.onCancel = Mutex(onCancel)
+    self.onCancel = Mutex(Action(onCancel))
   }
 
   @inlinable func cancel() {
-    let action = onCancel.withLock { $0.take() }
-    action?()
+    let action = onCancel.withLock { action in
+      defer { action = nil }
+      return action
+    }
+    action?.call()
   }
 
   deinit {

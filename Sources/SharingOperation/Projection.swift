@@ -2,14 +2,24 @@ public import Operation
 
 /// How a wrapper looks at the state of its store.
 @usableFromInline struct Projection<State: OperationState>: Sendable {
-  let state: @Sendable (State.StoredState) -> State
+  @usableFromInline let state: @Sendable (State.StoredState) -> State
   @usableFromInline let value: @Sendable (State.StoredState.StateValue) -> State.StateValue
-  let stateValue: @Sendable (State.StateValue) -> State.StoredState.StateValue
+  @usableFromInline let stateValue: @Sendable (State.StateValue) -> State.StoredState.StateValue
+
+  @inlinable init(
+    state: @escaping @Sendable (State.StoredState) -> State,
+    value: @escaping @Sendable (State.StoredState.StateValue) -> State.StateValue,
+    stateValue: @escaping @Sendable (State.StateValue) -> State.StoredState.StateValue
+  ) {
+    self.state = state
+    self.value = value
+    self.stateValue = stateValue
+  }
 }
 
 extension Projection where State.StoredState == State {
-  /// As it is.
-  static var identity: Projection {
+  /// As it is; inlined like what makes wrappers, so that it is made where the type is known.
+  @inlinable static var identity: Projection {
     Projection(state: { $0 }, value: { $0 }, stateValue: { $0 })
   }
 }

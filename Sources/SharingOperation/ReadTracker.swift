@@ -3,8 +3,7 @@ public import Synchronization
 
 /// Knows what was read through a wrapper, and tells which of it a change touches.
 ///
-/// The lock guards what is known, in which the reads of the value, which are most, have a place of
-/// their own; comparisons run without it.
+/// The lock guards what is known; comparisons run without it.
 @usableFromInline final class ReadTracker<State: OperationState>: Sendable {
   @usableFromInline final class Read: Sendable {
     /// Where the registrar keeps the readers; made once, because that costs more than to find it.
@@ -20,19 +19,7 @@ public import Synchronization
     }
   }
 
-  @usableFromInline struct Reads: Sendable {
-    @usableFromInline var value: Read?
-    @usableFromInline var members: [MemberKey: Read] = [:]
-
-    @inlinable init() {}
-
-    @inlinable subscript(key: MemberKey) -> Read? {
-      get { if case .value = key { value } else { members[key] } }
-      set { if case .value = key { value = newValue } else { members[key] = newValue } }
-    }
-  }
-
-  @usableFromInline let reads = Mutex(Reads())
+  @usableFromInline let reads = Mutex<[MemberKey: Read]>([:])
 
   /// What is known of the reads of a member; made by the first of them.
   @inlinable func read(_ key: MemberKey, orNote make: () -> Read) -> Read {
@@ -52,13 +39,7 @@ public import Synchronization
     steps.isEmpty ? [] : all.filter { steps.contains(where: $0.hasChanged) }
   }
 
-  var all: [Read] {
-    reads.withLock { reads in
-      var all = Array(reads.members.values)
-      if let value = reads.value { all.append(value) }
-      return all
-    }
-  }
+  var all: [Read] { reads.withLock { Array($0.values) } }
 }
 
 /// What can be read through a wrapper.

@@ -26,43 +26,34 @@ public import Operation
 @propertyWrapper
 @dynamicMemberLookup
 public struct SharedQuery<State: OperationState>: Sendable {
-  @usableFromInline let anchor: SharedQueryAnchor<State.StoredState>
+  @usableFromInline let anchor: SharedQueryAnchor<State>
   /// `nil` in a projected value.
-  private let place: SharedQueryPlace<State.StoredState>?
-  @usableFromInline let projection: Projection<State>
+  @usableFromInline let place: SharedQueryPlace<State.StoredState>?
 
   // In the body of the type, because only there it serves `@SharedQuery<State> var x`.
   /// Creates a wrapper with nothing behind it yet: its value is the empty one, and to run it throws
   /// ``SharedQueryError/unbacked``.
-  public init() where State: ValueInitializedState {
+  @inlinable public init() where State: ValueInitializedState {
     self.init(SharedQueryCore(.empty, client: .shared), .identity)
   }
 
-  init(_ core: SharedQueryCore<State.StoredState>, _ projection: Projection<State>) {
-    anchor = SharedQueryAnchor(core)
+  @inlinable init(_ core: SharedQueryCore<State.StoredState>, _ projection: Projection<State>) {
+    anchor = SharedQueryAnchor(core, projection)
     place = SharedQueryPlace(core)
-    self.projection = projection
   }
 
   private init(projecting wrapper: SharedQuery) {
     anchor = wrapper.anchor
     place = nil
-    projection = wrapper.projection
   }
 
   @inlinable var core: SharedQueryCore<State.StoredState> { anchor.core }
+  @inlinable var projection: Projection<State> { anchor.projection }
 
   /// The value that the state shows.
   @inlinable public var wrappedValue: State.StateValue {
-    core.access(.value) { [projection] in
-      let areEqual = Equality<State.StateValue>.comparison
-      return { step in
-        guard let areEqual else { return step.hasNewValue }
-        return !areEqual(
-          projection.value(step.old.currentValue), projection.value(step.new.currentValue))
-      }
-    }
-    return projection.value(core.currentValue)
+    anchor.accessValue()
+    return anchor.projection.value(anchor.core.currentValue)
   }
 
   /// The wrapper itself, through which everything else about the request is reached.

@@ -14,7 +14,7 @@ public import Synchronization
   private let upstream = Mutex<OperationSubscription?>(nil)
   private let empty: State?
 
-  init(_ binding: Binding<State>, client: OperationClient) {
+  @usableFromInline init(_ binding: Binding<State>, client: OperationClient) {
     self.client = client
     machine = Mutex(BindingMachine(binding))
     if case .none(let state) = binding { empty = state } else { empty = nil }
@@ -128,10 +128,10 @@ extension SharedQueryCore {
 ///
 /// A projected value has the anchor alone: one that is still about, for a fetch that is under way,
 /// does not keep readers from hearing that another wrapper stands in the property.
-final class SharedQueryPlace<State: OperationState>: Sendable {
+@usableFromInline final class SharedQueryPlace<State: OperationState>: Sendable {
   private let core: SharedQueryCore<State>
 
-  init(_ core: SharedQueryCore<State>) {
+  @usableFromInline init(_ core: SharedQueryCore<State>) {
     self.core = core
   }
 
@@ -142,13 +142,39 @@ final class SharedQueryPlace<State: OperationState>: Sendable {
 
 /// What all copies of a wrapper hold; with the last of them the wrapper is gone.
 @usableFromInline final class SharedQueryAnchor<State: OperationState>: Sendable {
-  @usableFromInline let core: SharedQueryCore<State>
+  @usableFromInline typealias Core = SharedQueryCore<State.StoredState>
 
-  init(_ core: SharedQueryCore<State>) {
+  @usableFromInline let core: Core
+  @usableFromInline let projection: Projection<State>
+  @usableFromInline let valueKeyPath: any KeyPath<Core, Bool> & Sendable
+  /// Whether the tracker knows that the value is read.
+  @usableFromInline let isValueRead = Atomic(false)
+
+  @usableFromInline init(_ core: Core, _ projection: Projection<State>) {
     self.core = core
+    self.projection = projection
+    valueKeyPath = \Core[member: .value]
   }
 
   deinit {
     core.retire()
+  }
+
+  /// Notes that the value is read, which is what is read most.
+  @inlinable func accessValue() {
+    if !isValueRead.load(ordering: .acquiring) { noteValue() }
+    core.registrar.access(core, keyPath: valueKeyPath)
+  }
+
+  @usableFromInline func noteValue() {
+    _ = core.tracker.read(.value) { [projection] in
+      let areEqual = Equality<State.StateValue>.comparison
+      return ReadTracker.Read(keyPath: valueKeyPath) { step in
+        guard let areEqual else { return step.hasNewValue }
+        return !areEqual(
+          projection.value(step.old.currentValue), projection.value(step.new.currentValue))
+      }
+    }
+    isValueRead.store(true, ordering: .releasing)
   }
 }

@@ -315,8 +315,9 @@ extension StoreMachine {
     {
       exclusive.content.hasChanged = true
     }
-    let id = deliveries.subscribe(
-      subscriber, initially: .stateChanged(isPlain ? state : visibleState(to: thread)))
+    let present = DeliveryQueue.Entry(
+      Event.stateChanged(isPlain ? state : visibleState(to: thread)), first: subscriber, bound: 0)
+    let id = deliveries.subscribe(subscriber, initially: present)
     let isFirst = deliveries.subscriberCount == 1
     if isFirst { observation += 1 }
     return (id, isFirst, observation)
