@@ -29,7 +29,7 @@ extension OperationContext {
   /// Gives the pages of another request, as `ensure(_:)` does for a query.
   ///
   /// - Throws: What the other request fails with, or ``OperationDependencyError``.
-  nonisolated(nonsending) public func ensure<Request: PaginatedRequest>(
+  @inlinable nonisolated(nonsending) public func ensure<Request: PaginatedRequest>(
     _ request: Request
   ) async throws -> PaginatedPages<Request.PageID, Request.PageValue> {
     guard let client = operationClient else {

@@ -81,14 +81,8 @@ public struct OpaqueOperationStore: Sendable {
   /// The store has left its client.
   func stopCounting() { store.stopCounting() }
 
-  func markInvalidated() { store.markInvalidated() }
-
   @discardableResult
-  func rerunIfInvalidated(
-    cause: OperationRun.Cause, after others: TaskDependencies
-  ) -> TaskDependency? {
-    store.rerunIfInvalidated(cause: cause, after: others)
-  }
+  func perform(_ step: InvalidationStep) -> TaskDependency? { store.performInvalidation(step) }
 
   /// Cancels all runs of the store for everybody.
   public func cancel() { store.cancel() }
@@ -141,10 +135,7 @@ private protocol ErasedOperationStore: AnyObject, Sendable {
   func stopCounting()
   func attachControllers()
   func snapshot(at date: Date) -> OperationClientSnapshot.Store
-  func markInvalidated()
-  func rerunIfInvalidated(
-    cause: OperationRun.Cause, after others: TaskDependencies
-  ) -> TaskDependency?
+  func performInvalidation(_ step: InvalidationStep) -> TaskDependency?
   func cancel()
   func subscribeErased(
     _ handler: @escaping @Sendable (any OperationState) -> Void
@@ -155,6 +146,10 @@ extension OperationStore: ErasedOperationStore {
   var isUsed: Bool { read { $0.isUsed } }
   func stopCounting() { commit { $0.isCounted = false } }
   fileprivate var kind: OperationKind { State.kind }
+
+  fileprivate func performInvalidation(_ step: InvalidationStep) -> TaskDependency? {
+    invalidation(self, step)
+  }
 
   fileprivate func snapshot(at date: Date) -> OperationClientSnapshot.Store {
     let (state, runs) = read { ($0.visibleState(to: .current), $0.snapshotRuns) }

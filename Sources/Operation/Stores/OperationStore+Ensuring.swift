@@ -24,7 +24,7 @@ extension OperationStore {
   }
 
   /// Sees to it that there is a value that will do.
-  nonisolated(nonsending) func ensure() async throws {
+  @inlinable nonisolated(nonsending) func ensure() async throws {
     try await ensure(present: { _ in () }, fetched: { _ in () })
   }
 }

@@ -132,15 +132,15 @@ extension OperationStore {
     hub.invalidate([OpaqueOperationStore(self)])
   }
 
-  func markInvalidated() {
-    _ = commit { $0.invalidate() }
-  }
-
-  /// Runs what was invalidated, if somebody observes it, when other runs have ended.
-  func rerunIfInvalidated(
-    cause: OperationRun.Cause, after others: TaskDependencies
-  ) -> TaskDependency? {
-    rerun(self, cause, others)
+  @inlinable func perform(_ step: InvalidationStep) -> TaskDependency? {
+    switch step {
+    case .mark:
+      _ = commit { $0.invalidate() }
+      return nil
+    case .rerun(let cause, let others):
+      guard read({ $0.needsRerun }) else { return nil }
+      return runForObservers(cause: cause, after: others)?.dependency
+    }
   }
 
   /// How many callers and subscribers hold a run of this store.

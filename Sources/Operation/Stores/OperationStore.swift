@@ -36,10 +36,10 @@ public final class OperationStore<State: OperationState>: Sendable {
   @usableFromInline let hub: StoreHub
   @usableFromInline let use = StoreUse()
   @usableFromInline let isControlled: Bool
-  /// Runs what was invalidated: a stored function, made where the state is known, so that a client,
-  /// which does not know it, gets into the code that was made for it.
-  @usableFromInline let rerun:
-    @Sendable (OperationStore, OperationRun.Cause, TaskDependencies) -> TaskDependency?
+  /// Performs a step of an invalidation: a stored function, made where the state is known, so that a
+  /// client, which does not know it, gets into the code that was made for it.
+  @usableFromInline let invalidation:
+    @Sendable (OperationStore, InvalidationStep) -> TaskDependency?
   @usableFromInline let operation:
     @Sendable (OperationContext, OperationContinuation<Value, Failure>) async -> Machine.Output
 
@@ -57,10 +57,7 @@ public final class OperationStore<State: OperationState>: Sendable {
     hub = context.hub ?? StoreHub()
     isControlled = !context.settings.values.controllers.isEmpty
     machine = Mutex(Machine(state: state, context: context, isCounted: isCounted))
-    rerun = { store, cause, others in
-      guard store.read({ $0.needsRerun }) else { return nil }
-      return store.runForObservers(cause: cause, after: others)?.dependency
-    }
+    invalidation = { $0.perform($1) }
     operation = { context, continuation in
       do throws(Failure) {
         return .success(

@@ -97,9 +97,9 @@ extension StoreHub {
   func invalidate(
     _ starts: [OpaqueOperationStore], left isStart: (OperationPath) -> Bool = { _ in false }
   ) {
-    for store in starts { store.markInvalidated() }
+    for store in starts { store.perform(.mark) }
     guard hasReaders else {
-      for store in starts { store.rerunIfInvalidated(cause: .invalidation, after: [:]) }
+      for store in starts { store.perform(.rerun(because: .invalidation, after: [:])) }
       return
     }
     var found = Dictionary(grouping: starts, by: \.path)
@@ -115,7 +115,7 @@ extension StoreHub {
       }
       let cause: OperationRun.Cause = roots.contains(step.path) ? .invalidation : .dependency
       let own = (found[step.path] ?? []).compactMap {
-        $0.rerunIfInvalidated(cause: cause, after: earlier)
+        $0.perform(.rerun(because: cause, after: earlier))
       }
       // Who reads something that nobody observes comes after what that reads.
       if !own.isEmpty { earlier = [:] }
@@ -135,11 +135,19 @@ extension StoreHub {
       if new.isEmpty { return order }
       for path in new {
         let stores = stores(at: path)
-        for store in stores { store.markInvalidated() }
+        for store in stores { store.perform(.mark) }
         found[path] = stores
       }
     }
   }
+}
+
+/// What an invalidation does to a store.
+@usableFromInline enum InvalidationStep: Sendable {
+  /// Its value is out of date.
+  case mark
+  /// It runs when other runs have ended, if somebody observes it; the run is given back.
+  case rerun(because: OperationRun.Cause, after: TaskDependencies)
 }
 
 extension OperationContext {

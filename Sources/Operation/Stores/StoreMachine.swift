@@ -247,7 +247,7 @@ extension StoreMachine {
   /// How many invalidations there have been.
   @usableFromInline var generation = 0
 
-  mutating func invalidate() {
+  @inlinable mutating func invalidate() {
     isInvalidated = true
     generation += 1
   }
@@ -294,7 +294,7 @@ extension StoreMachine {
 
   /// Marks the value as out of date; tells whether a run has to start now.
   @discardableResult
-  mutating func invalidate() -> Bool {
+  @inlinable mutating func invalidate() -> Bool {
     freshness.invalidate()
     return needsRerun
   }
