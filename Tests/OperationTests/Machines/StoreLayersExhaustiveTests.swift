@@ -19,7 +19,7 @@ import Testing
     case beginAccess, endAccess
   }
 
-  private final class Walk {
+  private struct Walk {
     private static let nobody = Nobody()
     private static let other = ThreadID(rawValue: 1)
     private var machine: Machine
@@ -47,14 +47,14 @@ import Testing
 
     /// What the shell does with a transition: it keeps back what is told, computes the values, and
     /// delivers.
-    private func perform(_ transition: (inout Machine) -> Void) {
+    private mutating func perform(_ transition: (inout Machine) -> Void) {
       if machine.overlay != nil { machine.withhold() }
       transition(&machine)
       if let plan = machine.beginRendering(.current) { render(plan) }
       settle()
     }
 
-    private func render(_ first: Machine.Layers.Plan) {
+    private mutating func render(_ first: Machine.Layers.Plan) {
       var plan = Optional(first)
       while let current = plan {
         plan = machine.finishRendering(current.perform(), isLast: false)
@@ -62,11 +62,11 @@ import Testing
       endAccess()
     }
 
-    private func endAccess() {
+    private mutating func endAccess() {
       if case .render(let plan) = machine.endExclusiveAccess() { render(plan) }
     }
 
-    private func settle() {
+    private mutating func settle() {
       machine.notePlain()
       _ = machine.takeReleased()
       var delivery = machine.deliveries.beginDraining()
@@ -76,7 +76,7 @@ import Testing
       }
     }
 
-    func take(_ step: Step) throws -> Bool {
+    mutating func take(_ step: Step) throws -> Bool {
       next += 1
       switch step {
       case .beginAccess:
@@ -95,7 +95,7 @@ import Testing
       return true
     }
 
-    private func change(_ step: Step) -> Bool {
+    private mutating func change(_ step: Step) -> Bool {
       switch step {
       case .edit: edit()
       case .succeed, .fail:
@@ -118,7 +118,7 @@ import Testing
       return true
     }
 
-    private func edit() {
+    private mutating func edit() {
       let id = OperationTaskID.next()
       works.append((next, id))
       model.perform(.edit(next))
@@ -131,7 +131,7 @@ import Testing
       }
     }
 
-    private func run(_ step: Step) -> Bool {
+    private mutating func run(_ step: Step) -> Bool {
       if step == .fetch {
         let core = Machine.Core(driver: Self.nobody)
         runs.append((next, core))
@@ -164,7 +164,7 @@ import Testing
       return true
     }
 
-    private func check(_ step: Step) throws {
+    private mutating func check(_ step: Step) throws {
       let news = told.take()
       if let last = news.last { lastTold = last }
       if depth > 0 {
@@ -190,7 +190,7 @@ import Testing
   }
 
   @Test("What is seen, told and confirmed is what the plain model says") func everySequence() {
-    exhaust("StoreMachine, layers", events: Step.allCases, length: 5, making: { Walk() }) {
+    exhaust("StoreMachine, layers", events: Step.allCases, length: 5, from: Walk()) {
       walk, step in try walk.take(step)
     }
   }
