@@ -48,8 +48,12 @@ public func exhaust<Walk, Event>(
 /// Drives values through every sequence of events up to a length, and prints how many those were.
 ///
 /// Every sequence begins with a value of its own, which may hold references.
+///
+/// - Parameter again: Takes an event that has been checked in the same place before; `step` if there
+///   is none.
 public func exhaust<Walk, Event>(
   _ name: String, events: [Event], length: Int, making start: @escaping () -> Walk,
+  again: ((inout Walk, Event) throws -> Void)? = nil,
   sourceLocation: SourceLocation = #_sourceLocation,
   step: @escaping (inout Walk, Event) throws -> Bool
 ) {
@@ -57,7 +61,13 @@ public func exhaust<Walk, Event>(
     var index = 0
     while index < search.eventCount {
       var walk = start()
-      for earlier in search.trace { _ = try step(&walk, events[earlier]) }
+      for earlier in search.trace {
+        if let again {
+          try again(&walk, events[earlier])
+        } else {
+          _ = try step(&walk, events[earlier])
+        }
+      }
       search.trace.append(index)
       if try step(&walk, events[index]) {
         search.note(index)
