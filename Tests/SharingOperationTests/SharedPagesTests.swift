@@ -25,9 +25,12 @@ import Testing
     #expect($numbers.nextPageId == 2)
     #expect(!$numbers.hasPreviousPage)
     #expect($numbers.store === $defaulted.store)
-    #expect(try await $numbers.fetchAllPages().count == 3)
-    #expect(try await $numbers.fetchNextPageTask().runIfNeeded()?.id == 2)
-    #expect(try await $defaulted.fetchNextPage() == nil)
+    let all = try await $numbers.fetchAllPages()
+    #expect(all.count == 3)
+    let next = try await $numbers.fetchNextPageTask().runIfNeeded()
+    #expect(next?.id == 2)
+    let none = try await $defaulted.fetchNextPage()
+    #expect(none == nil)
   }
 
   @Test("A wrapper of a mutation offers what the store offers, with and without a default")

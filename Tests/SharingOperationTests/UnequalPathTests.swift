@@ -38,7 +38,7 @@ import Testing
     #expect(reported == Array(repeating: .unequalIdentity, count: 3))
     #expect(client.stores(matching: []).isEmpty)
     #expect(client.activity == OperationActivity())
-    for _ in 0..<1_000 where left != nil { await Task.yield() }
-    #expect(left == nil)
+    // The task of a run may still be on its way out.
+    while left != nil { await Task.yield() }
   }
 }

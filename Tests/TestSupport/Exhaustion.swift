@@ -26,80 +26,103 @@ public func exhaust<Walk, Event>(
   sourceLocation: SourceLocation = #_sourceLocation,
   step: @escaping (inout Walk, Event) throws -> Bool
 ) {
-  var search = Exhaustion<Walk, Event>(events: events, step: step)
-  search.search(from: { start }, length)
-  search.report(name, length, at: sourceLocation)
+  /// Goes on with every event behind the walk, until something does not hold.
+  func go(_ search: Exhaustion, from walk: Walk, left: Int) throws {
+    var index = 0
+    while index < search.eventCount {
+      var next = walk
+      search.trace.append(index)
+      if try step(&next, events[index]) {
+        search.note(index)
+        if left > 1 { try go(search, from: next, left: left - 1) }
+      }
+      search.trace.removeLast()
+      index += 1
+    }
+  }
+  let search = Exhaustion(eventCount: events.count)
+  search.search(length) { try go(search, from: start, left: $0) }
+  search.report(name, length, events.map { "\($0)" }, at: sourceLocation)
 }
 
 /// Drives values through every sequence of events up to a length, and prints how many those were.
 ///
 /// Every sequence begins with a value of its own, which may hold references.
+///
+/// - Parameter again: Takes an event that has been checked in the same place before; `step` if there
+///   is none.
 public func exhaust<Walk, Event>(
   _ name: String, events: [Event], length: Int, making start: @escaping () -> Walk,
+  again: ((inout Walk, Event) throws -> Void)? = nil,
   sourceLocation: SourceLocation = #_sourceLocation,
   step: @escaping (inout Walk, Event) throws -> Bool
 ) {
-  var search = Exhaustion<Walk, Event>(events: events, step: step, start: start)
-  search.search(from: start, length)
-  search.report(name, length, at: sourceLocation)
+  func go(_ search: Exhaustion, left: Int) throws {
+    var index = 0
+    while index < search.eventCount {
+      var walk = start()
+      for earlier in search.trace {
+        if let again {
+          try again(&walk, events[earlier])
+        } else {
+          _ = try step(&walk, events[earlier])
+        }
+      }
+      search.trace.append(index)
+      if try step(&walk, events[index]) {
+        search.note(index)
+        if left > 1 { try go(search, left: left - 1) }
+      }
+      search.trace.removeLast()
+      index += 1
+    }
+  }
+  let search = Exhaustion(eventCount: events.count)
+  search.search(length) { try go(search, left: $0) }
+  search.report(name, length, events.map { "\($0)" }, at: sourceLocation)
 }
 
-private struct Exhaustion<Walk, Event> {
-  let events: [Event]
-  let step: (inout Walk, Event) throws -> Bool
-  var start: (() -> Walk)?
-  private var trace: [Event] = []
-  private var taken: Set<Int> = []
+/// Where a search is. It knows events by their places: what is generic is slow where it is not
+/// optimised, and this is asked millions of times.
+private final class Exhaustion {
+  let eventCount: Int
+  var trace: [Int] = []
+  private var taken: [Bool]
   private var count = 0
-  private var failure: String?
+  private var failure: (trace: [Int], error: any Error)?
 
-  init(
-    events: [Event], step: @escaping (inout Walk, Event) throws -> Bool,
-    start: (() -> Walk)? = nil
-  ) {
-    self.events = events
-    self.step = step
-    self.start = start
+  init(eventCount: Int) {
+    self.eventCount = eventCount
+    taken = Array(repeating: false, count: eventCount)
+  }
+
+  func note(_ index: Int) {
+    taken[index] = true
+    count += 1
   }
 
   /// Goes through all sequences; if one fails, then through the shorter ones first, for the shortest
   /// that does.
-  mutating func search(from begin: () -> Walk, _ length: Int) {
-    go(from: begin(), left: length)
+  func search(_ length: Int, _ go: (Int) throws -> Void) {
+    attempt(length, go)
     guard failure != nil, length > 1 else { return }
     failure = nil
     count = 0
-    for left in 1...length where failure == nil { go(from: begin(), left: left) }
+    for left in 1...length where failure == nil { attempt(left, go) }
   }
 
-  /// Goes on with every event behind the trace, until something does not hold.
-  private mutating func go(from walk: Walk, left: Int) {
-    guard left > 0 else { return }
-    for (index, event) in events.enumerated() where failure == nil {
-      trace.append(event)
-      defer { trace.removeLast() }
-      do {
-        var next = try start.map { try replay($0()) } ?? walk
-        guard try step(&next, event) else { continue }
-        taken.insert(index)
-        count += 1
-        go(from: next, left: left - 1)
-      } catch {
-        let steps = trace.map { "\($0)" }.joined(separator: ", ")
-        failure = "it does not hold after \(steps): \(error)"
-      }
+  private func attempt(_ length: Int, _ go: (Int) throws -> Void) {
+    trace = []
+    do { try go(length) } catch { failure = (trace, error) }
+  }
+
+  func report(_ name: String, _ length: Int, _ events: [String], at location: SourceLocation) {
+    if let failure {
+      let steps = failure.trace.map { events[$0] }.joined(separator: ", ")
+      Issue.record(
+        "\(name): it does not hold after \(steps): \(failure.error)", sourceLocation: location)
     }
-  }
-
-  private func replay(_ start: Walk) throws -> Walk {
-    var walk = start
-    for event in trace.dropLast() { _ = try step(&walk, event) }
-    return walk
-  }
-
-  func report(_ name: String, _ length: Int, at location: SourceLocation) {
-    if let failure { Issue.record("\(name): \(failure)", sourceLocation: location) }
-    let idle = events.indices.filter { !taken.contains($0) }.map { "\(events[$0])" }
+    let idle = events.indices.filter { !taken[$0] }.map { events[$0] }
     if failure == nil, !idle.isEmpty {
       Issue.record("\(name): \(idle) never came", sourceLocation: location)
     }

@@ -6,13 +6,25 @@ import Testing
   /// A path that nobody should use, in two copies that share nothing.
   private struct Path: Sendable {
     let name: String
-    let make: @Sendable () -> OperationPath
+    let one: OperationPath
+    let other: OperationPath
     /// How many of the two stores of a client are below it.
-    var below = 1
+    let below: Int
     /// What a report of its store says.
-    var report: (kind: OperationIssue.Kind, text: String)?
+    let report: (kind: OperationIssue.Kind, text: String)?
     /// Whether its store is found again.
-    var isFound = true
+    let isFound: Bool
+
+    init(
+      name: String, make: () -> OperationPath, below: Int = 1,
+      report: (kind: OperationIssue.Kind, text: String)? = nil, isFound: Bool = true
+    ) {
+      self.name = name
+      (one, other) = (make(), make())
+      self.below = below
+      self.report = report
+      self.isFound = isFound
+    }
   }
 
   private static let paths: [Path] = [
@@ -151,9 +163,9 @@ import Testing
     paths.map { path in
       let found = entry.isMatch ? path.below : path.isFound ? 1 : 0
       return BadInput(entry.name, path.name, "\(found) found") {
-        let client = OperationIssue.withHandler({ _ in }) { makeClient(path.make()) }
+        let client = OperationIssue.withHandler({ _ in }) { makeClient(path.one) }
         return try await OperationIssue.withHandler({ _ in }) { () async throws -> String in
-          "\(try await entry.count(client, path.make())) found"
+          "\(try await entry.count(client, path.other)) found"
         }
       }
     }
@@ -171,8 +183,8 @@ import Testing
     let reports = Array(repeating: path.report?.text ?? "", count: count)
     let row = BadInput("store(for:)", path.name, outcome, reports: reports) {
       let client = OperationClient(defaults: .testing, clock: ManualClock())
-      let stores = (0..<2).map { _ in
-        client.store(for: OpenQuery(script: Script(), path: path.make()))
+      let stores = [path.one, path.other].map { path in
+        client.store(for: OpenQuery(script: Script(), path: path))
       }
       for store in stores { _ = try await store.run() }
       #expect(client.activity == OperationActivity())
@@ -241,20 +253,20 @@ import Testing
     let isEqual = path.isFound ? "equal" : "unequal"
     return [
       BadInput("OperationPath.init(_:)", path.name, isEqual) {
-        path.make() == path.make() ? "equal" : "unequal"
+        path.one == path.other ? "equal" : "unequal"
       },
       BadInput("isPrefix(of:)", path.name, path.isFound ? "true" : "false") {
-        "\(path.make().isPrefix(of: path.make().appending("end")))"
+        "\(path.one.isPrefix(of: path.other.appending("end")))"
       },
       BadInput("append(_:), appending(_:)", path.name, "all elements") {
-        var whole = path.make()
+        var whole = path.one
         whole.append("end")
-        whole.append(path.make())
-        let count = whole.appending(Double.nan).appending(path.make()).count
-        return count == 3 * path.make().count + 2 ? "all elements" : "\(count) elements"
+        whole.append(path.other)
+        let count = whole.appending(Double.nan).appending(path.other).count
+        return count == 3 * path.one.count + 2 ? "all elements" : "\(count) elements"
       },
       BadInput("OperationPath.description", path.name, "brackets") {
-        let text = path.make().description
+        let text = path.one.description
         return text.first == "[" && text.last == "]" ? "brackets" : text
       },
     ]

@@ -110,7 +110,10 @@ import Testing
     let script = Script()
     let store = client.store(for: OpenQuery(script: script).networkMode(.online))
     let runs = (0..<2).map { _ in Task { try await store.run() } }
-    await store.settles { $0.status.isPaused && $0.leaseCount == 2 }
+    // It is told that it waits before it asks the observer to tell when that is over.
+    await store.settles {
+      $0.status.isPaused && $0.leaseCount == 2 && network.subscriberCount == 1
+    }
     runs[0].cancel()
     await #expect(throws: CancellationError.self) { try await runs[0].value }
     #expect(store.status.isPaused && network.subscriberCount == 1)

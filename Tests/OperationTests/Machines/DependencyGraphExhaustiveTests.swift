@@ -11,18 +11,37 @@ import Testing
     case read(Int, Int), nextRun(Int), end(Int), cancel(Int), leave(Int)
   }
 
+  /// Some of the three paths. Sets of Swift would be most of the time.
+  private struct Nodes: OptionSet, CustomStringConvertible {
+    static let all = Nodes(rawValue: 7)
+    let rawValue: UInt8
+
+    init(rawValue: UInt8) { self.rawValue = rawValue }
+    init(_ path: Int) { rawValue = 1 << UInt8(path) }
+
+    var description: String { "\((0..<3).filter(has))" }
+    func has(_ path: Int) -> Bool { rawValue & (1 << UInt8(path)) != 0 }
+    func with(_ others: Nodes) -> Nodes { Nodes(rawValue: rawValue | others.rawValue) }
+    mutating func add(_ path: Int) { self = with(Nodes(path)) }
+    mutating func drop(_ path: Int) { self = Nodes(rawValue: rawValue & ~(1 << UInt8(path))) }
+  }
+
   private struct Run {
     let id = OperationTaskID.next()
-    var reads: Set<Int> = []
+    var reads: Nodes = []
     var hasClosedCircle = false
   }
 
   private struct Walk {
     private static let paths: [OperationPath] = [["a"], ["b"], ["c"]]
+    /// The sets of paths, by the bits of the nodes.
+    private static let sets = (0..<8).map { bits in
+      Set((0..<3).filter { bits & (1 << $0) != 0 }.map { paths[$0] })
+    }
     private var graph = DependencyGraph()
     private var runs: [[Run]] = [[], [], []]
-    private var settled: [Set<Int>] = [[], [], []]
-    private var left: Set<Int> = []
+    private var settled: [Nodes] = [[], [], []]
+    private var left: Nodes = []
     private var stepCount = 0
 
     /// Runs that have ended before the walk begins.
@@ -33,24 +52,34 @@ import Testing
       }
     }
 
+    private static func set(_ nodes: Nodes) -> Set<OperationPath> { sets[Int(nodes.rawValue)] }
+
     /// What a path reads now.
-    private func reads(_ path: Int) -> Set<Int> {
-      let active = runs[path].filter { !$0.reads.isEmpty }
-      return active.isEmpty ? settled[path] : active.reduce([]) { $0.union($1.reads) }
+    private func reads(_ path: Int) -> Nodes {
+      var active: Nodes = []
+      for run in runs[path] { active = active.with(run.reads) }
+      return active.rawValue == 0 ? settled[path] : active
     }
 
-    private func reaches(_ target: Int, from start: Int, _ seen: Set<Int> = []) -> Bool {
-      if start == target { return true }
-      return reads(start).subtracting(seen).contains {
-        reaches(target, from: $0, seen.union([start]))
+    private func reaches(_ target: Int, from start: Int) -> Bool {
+      var reached = Nodes(start)
+      while true {
+        var more = reached
+        for path in 0..<3 where reached.has(path) { more = more.with(reads(path)) }
+        if more.rawValue == reached.rawValue { return reached.has(target) }
+        reached = more
       }
     }
 
     /// All that read a path: the last run of each counts until it is replaced.
-    private func readers(_ path: Int) -> [Int] {
-      (0..<3).filter { reader in
-        settled[reader].contains(path) || runs[reader].contains { $0.reads.contains(path) }
+    private func readers(_ path: Int) -> Nodes {
+      var readers: Nodes = []
+      for reader in 0..<3 {
+        var edges = settled[reader]
+        for run in runs[reader] { edges = edges.with(run.reads) }
+        if edges.has(path) { readers.add(reader) }
       }
+      return readers
     }
 
     mutating func take(_ step: Step) throws -> Bool {
@@ -66,7 +95,7 @@ import Testing
         try end(path, isCancelled: true)
       case .leave(let path):
         graph.remove(Self.paths[path])
-        left.insert(path)
+        left.add(path)
       }
       forgetLeft()
       try check()
@@ -78,15 +107,15 @@ import Testing
       let last = runs[path].count - 1
       let error = graph.note(
         runs[path][last].id, of: Self.paths[path], reads: Self.paths[other])
-      let isCircle = reaches(path, from: other) && !runs[path][last].reads.contains(other)
+      let isCircle = reaches(path, from: other) && !runs[path][last].reads.has(other)
       try mustHold((error != nil) == isCircle, isCircle ? "it is a circle" : "it is none")
       guard case .cycle(let circle)? = error else {
-        runs[path][last].reads.insert(other)
+        runs[path][last].reads.add(other)
         return
       }
       runs[path][last].hasClosedCircle = true
       let nodes = circle.compactMap(Self.paths.firstIndex)
-      let isRoute = zip(nodes, nodes.dropFirst()).allSatisfy { reads($0).contains($1) }
+      let isRoute = zip(nodes, nodes.dropFirst()).allSatisfy { reads($0).has($1) }
       try mustHold(
         nodes.first == other && nodes.last == path && isRoute, "\(circle) is not the circle")
     }
@@ -97,56 +126,71 @@ import Testing
       try mustHold((error != nil) == run.hasClosedCircle, "a run ends with its circle")
       guard !isCancelled else { return }
       settled[path] = run.reads
-      left.remove(path)
+      left.drop(path)
     }
 
     /// What has left and is not read any more counts no more.
     private mutating func forgetLeft() {
-      while let path = left.first(where: { readers($0).isEmpty }) {
-        left.remove(path)
+      while let path = (0..<3).first(where: { left.has($0) && readers($0).rawValue == 0 }) {
+        left.drop(path)
         settled[path] = []
       }
     }
 
     private func check() throws {
-      try mustHold(graph.left == Set(left.map { Self.paths[$0] }), "\(left) are read still")
-      let isEmpty =
-        left.isEmpty && settled.allSatisfy(\.isEmpty)
-        && runs.joined().allSatisfy { $0.reads.isEmpty && !$0.hasClosedCircle }
+      try mustHold(graph.left == Self.set(left), "\(left) are read still")
+      var isEmpty = left.rawValue == 0
+      for path in 0..<3 {
+        isEmpty = isEmpty && settled[path].rawValue == 0
+        for run in runs[path] {
+          isEmpty = isEmpty && run.reads.rawValue == 0 && !run.hasClosedCircle
+        }
+      }
       try mustHold(graph.isEmpty == isEmpty, "nothing is left of what has gone")
       // One start after the other, because this is most of the time.
-      try checkOrder(from: stepCount % 3)
+      try checkOrder(from: stepCount % 3, [readers(0), readers(1), readers(2)])
     }
 
-    private func checkOrder(from start: Int) throws {
-      var expected: Set<Int> = [start]
+    private func checkOrder(from start: Int, _ readers: [Nodes]) throws {
+      var expected = Nodes(start)
       while true {
-        let more = expected.union(expected.flatMap(readers))
-        if more == expected { break }
+        var more = expected
+        for path in 0..<3 where expected.has(path) { more = more.with(readers[path]) }
+        if more.rawValue == expected.rawValue { break }
         expected = more
       }
       let steps = graph.steps(from: [Self.paths[start]])
-      let order = steps.compactMap { Self.paths.firstIndex(of: $0.path) }
-      try mustHold(
-        order.count == expected.count && Set(order) == expected, "\(order) is not \(expected)")
-      for (step, path) in zip(steps, order) {
-        try mustHold(step.reads == Set(reads(path).map { Self.paths[$0] }), "it says what is read")
+      var order: [Int] = []
+      var found: Nodes = []
+      for step in steps {
+        guard let path = Self.paths.firstIndex(of: step.path) else { continue }
+        order.append(path)
+        found.add(path)
+        try mustHold(step.reads == Self.set(reads(path)), "it says what is read")
       }
+      try mustHold(
+        found.rawValue == expected.rawValue && order.count == expected.rawValue.nonzeroBitCount,
+        "\(order) is not \(expected)")
       // Where a cancelled run has brought an old edge back there may be a circle.
-      guard !hasCircle else { return }
-      for (position, path) in order.enumerated() {
-        let isEarly = order[position...].dropFirst().contains { readers($0).contains(path) }
-        try mustHold(!isEarly, "\(order): \(path) comes before what it reads")
+      guard !hasCircle(readers) else { return }
+      var earlier: Nodes = []
+      for path in order {
+        try mustHold(
+          readers[path].rawValue & earlier.rawValue == 0,
+          "\(order): who reads \(path) comes before it")
+        earlier.add(path)
       }
     }
 
     /// Whether the edges of the last runs and of those under way form a circle together.
-    private var hasCircle: Bool {
-      var rest = Set(0..<3)
-      while let free = rest.first(where: { rest.isDisjoint(with: readers($0)) }) {
-        rest.remove(free)
+    private func hasCircle(_ readers: [Nodes]) -> Bool {
+      var rest = Nodes.all
+      while let free = (0..<3).first(where: {
+        rest.has($0) && rest.rawValue & readers[$0].rawValue == 0
+      }) {
+        rest.drop(free)
       }
-      return !rest.isEmpty
+      return rest.rawValue != 0
     }
   }
 

@@ -44,33 +44,27 @@ final class StepClock: OperationClock {
 }
 
 /// What came into a state since its beginning, from which its counts, its dates and its error
-/// follow: a list, and nothing else.
+/// follow.
 struct Arrivals<Value> {
   struct Failed: Error, Hashable {
     let moment: Int
   }
 
-  private var list: [(moment: Int, result: Result<Value, Failed>)] = []
+  /// How many came, and when the last one did.
+  private var (values, failures) = ((count: 0, last: Int?.none), (count: 0, last: Int?.none))
+  private(set) var lastValue: Value?
+  /// What went wrong last, if nothing has come since.
+  private(set) var lastError: Failed?
 
   mutating func note(_ result: Result<Value, Failed>, at moment: Int) {
-    list.append((moment, result))
-  }
-
-  private var values: [(moment: Int, value: Value)] {
-    list.compactMap { arrival in
-      (try? arrival.result.get()).map { (arrival.moment, $0) }
+    switch result {
+    case .success(let value):
+      values = (values.count + 1, moment)
+      (lastValue, lastError) = (value, nil)
+    case .failure(let failure):
+      failures = (failures.count + 1, failure.moment)
+      lastError = failure
     }
-  }
-
-  private var failures: [Failed] {
-    list.compactMap { if case .failure(let failure) = $0.result { failure } else { nil } }
-  }
-
-  var lastValue: Value? { values.last?.value }
-
-  /// What went wrong last, if nothing has come since.
-  var lastError: Failed? {
-    if case .failure(let failure) = list.last?.result { failure } else { nil }
   }
 
   /// Checks what a state says about what came into it.
@@ -78,7 +72,6 @@ struct Arrivals<Value> {
     _ state: State, extraUpdates: Int = 0
   ) throws where State.Failure == Failed {
     let date = StepClock.date
-    let (values, failures) = (values.map(\.moment), failures.map(\.moment))
     try mustHold(
       state.valueUpdateCount == values.count + extraUpdates, "\(values.count) values came")
     try mustHold(state.errorUpdateCount == failures.count, "\(failures.count) failures came")

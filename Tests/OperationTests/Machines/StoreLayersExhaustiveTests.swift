@@ -19,7 +19,7 @@ import Testing
     case beginAccess, endAccess
   }
 
-  private final class Walk {
+  private struct Walk {
     private static let nobody = Nobody()
     private static let use = StoreUse()
     private static let other = ThreadID(rawValue: 1)
@@ -50,7 +50,7 @@ import Testing
     }
 
     /// What the shell does with a transition: it delivers, and computes the values.
-    private func perform(isEdit: Bool = false, _ transition: (inout Machine) -> Void) {
+    private mutating func perform(isEdit: Bool = false, _ transition: (inout Machine) -> Void) {
       visible = seenByOthers
       let (_, delivery, aftermath) = machine.perform(
         transition, .current, Self.use, isEdit: isEdit)
@@ -61,7 +61,7 @@ import Testing
 
     private var seenByOthers: State { machine.visibleState(to: Self.other) }
 
-    private func render(_ first: Machine.Layers.Plan) {
+    private mutating func render(_ first: Machine.Layers.Plan) {
       var plan = Optional(first)
       while let current = plan {
         // As long as it is computed, the others see what was there before.
@@ -75,18 +75,18 @@ import Testing
       }
     }
 
-    private func endAccess() {
+    private mutating func endAccess() {
       visible = seenByOthers
       if case .render(let plan) = machine.endExclusiveAccess() { render(plan) }
     }
 
-    private func settle() {
+    private mutating func settle() {
       machine.notePlain()
       _ = machine.takeReleased()
       deliver(machine.deliveries.beginDraining())
     }
 
-    private func deliver(_ first: Delivery<Machine.Event>?) {
+    private mutating func deliver(_ first: Delivery<Machine.Event>?) {
       var delivery = first
       while let current = delivery {
         current.perform()
@@ -94,7 +94,7 @@ import Testing
       }
     }
 
-    func take(_ step: Step) throws -> Bool {
+    mutating func take(_ step: Step) throws -> Bool {
       next += 1
       switch step {
       case .beginAccess:
@@ -113,7 +113,7 @@ import Testing
       return true
     }
 
-    private func change(_ step: Step) -> Bool {
+    private mutating func change(_ step: Step) -> Bool {
       switch step {
       case .edit: edit()
       case .succeed, .fail:
@@ -136,7 +136,7 @@ import Testing
       return true
     }
 
-    private func edit() {
+    private mutating func edit() {
       let id = OperationTaskID.next()
       works.append((next, id))
       model.perform(.edit(next))
@@ -149,7 +149,7 @@ import Testing
       }
     }
 
-    private func run(_ step: Step) -> Bool {
+    private mutating func run(_ step: Step) -> Bool {
       if step == .fetch {
         let core = Machine.Core(driver: Self.nobody)
         runs.append((next, core))
@@ -182,7 +182,7 @@ import Testing
       return true
     }
 
-    private func check(_ step: Step) throws {
+    private mutating func check(_ step: Step) throws {
       try mustHold(!isTorn, "the others see what is being computed")
       let news = told.take()
       if let last = news.last { lastTold = last }
@@ -209,7 +209,7 @@ import Testing
   }
 
   @Test("What is seen, told and confirmed is what the plain model says") func everySequence() {
-    exhaust("StoreMachine, layers", events: Step.allCases, length: 5, making: { Walk() }) {
+    exhaust("StoreMachine, layers", events: Step.allCases, length: 5, from: Walk()) {
       walk, step in try walk.take(step)
     }
   }

@@ -1,7 +1,9 @@
-@testable import Operation
-import ReactiveStreams
+import Synchronization
 import TestSupport
 import Testing
+
+@testable import Operation
+@testable import ReactiveStreams
 
 /// Every short sequence of events, and what must hold after each of them.
 @Suite("Sequences of the machine of a store") struct StoreMachineSequenceTests {
@@ -10,10 +12,31 @@ import Testing
     case yield, succeed, fail, cancelOne, cancelAll, reset, write, invalidate
   }
 
+  /// What a subscriber has been told of a state.
+  struct Told: Equatable {
+    let value: Int?
+    let isLoading: Bool
+
+    init(_ state: MachineDriver.State) {
+      (value, isLoading) = (state.currentValue, state.isLoading)
+    }
+  }
+
+  struct Subscription {
+    let number: Int
+    let subscriber: Subscriber<MachineDriver.Machine.Event>
+    let id: UInt64
+    var last: Told?
+  }
+
   /// The machine, and what a plain model says of it.
   struct Walk {
+    /// Each step has a copy of its own.
     var driver: MachineDriver
-    var subscriptions: [(names: Recorder<String>, id: UInt64)] = []
+    /// What all subscribers hear, by their numbers; each step takes what it has caused.
+    let heard = Tape<(number: Int, state: Told?)>()
+    var subscriptions: [Subscription] = []
+    var former: [Subscription] = []
     /// The awaiters and handles of each run, as the test gave them out.
     var awaiters: [OperationTaskID: Int] = [:]
     var handles: [OperationTaskID: Int] = [:]
@@ -25,36 +48,64 @@ import Testing
       driver = MachineDriver(deduplication: deduplication)
     }
 
-    var machine: MachineDriver.Machine { driver.machine }
-    var live: [MachineDriver.Machine.Core] { cores.filter { machine.runs[$0.id] != nil } }
+    var live: [MachineDriver.Machine.Core] {
+      let runs = driver.machine.runs
+      return cores.filter { runs[$0.id] != nil }
+    }
 
     mutating func take(_ step: Step) throws {
+      beginAnew()
       switch step {
-      case .subscribe: subscriptions.append(driver.subscribe())
-      case .unsubscribe: try unsubscribe()
+      case .subscribe: subscribe()
+      case .unsubscribe: unsubscribe()
       case .await, .observe, .handle: wish(step)
       case .enter:
         if let core = cores.last(where: { handles[$0.id, default: 0] > 0 }) { enter(core) }
       case .dropHandle, .leave, .cancelOne: giveBack(step)
       case .yield, .succeed, .fail: try result(step)
       case .cancelAll: _ = driver.machine.cancelAll()
-      case .reset: _ = driver.machine.reset(machine.context)
+      case .reset: _ = driver.machine.reset(driver.machine.context)
       case .write:
         nextValue += 1
-        driver.machine.write(.success(nextValue), machine.context)
+        driver.machine.write(.success(nextValue), driver.machine.context)
       case .invalidate:
         if driver.machine.invalidate() { wish(.observe) }
       }
       driver.settle()
+      try hear()
       try check()
     }
 
-    private mutating func unsubscribe() throws {
+    /// Takes a machine of its own, and subscribers that are as this walk has left them: another one
+    /// with the same beginning may have ended them.
+    private mutating func beginAnew() {
+      driver = driver.copy()
+      for entry in subscriptions { entry.subscriber.isActive.store(true, ordering: .relaxed) }
+      for entry in former { entry.subscriber.isActive.store(false, ordering: .relaxed) }
+    }
+
+    private mutating func unsubscribe() {
       guard let last = subscriptions.popLast() else { return }
+      former.append(last)
       _ = driver.machine.unsubscribe(last.id)
-      let count = last.names.count
-      driver.settle()
-      try mustHold(last.names.count == count, "a subscriber heard of something after his end")
+    }
+
+    private mutating func subscribe() {
+      nextValue += 1
+      let (heard, number) = (heard, nextValue)
+      let subscriber = Subscriber<MachineDriver.Machine.Event> { event in
+        heard.note((number, event.state.map(Told.init)))
+      }
+      let id = driver.machine.subscribe(subscriber, thread: .current).id
+      subscriptions.append(Subscription(number: number, subscriber: subscriber, id: id))
+    }
+
+    private mutating func hear() throws {
+      for (number, state) in heard.take() {
+        let index = subscriptions.firstIndex { $0.number == number }
+        try mustHold(index != nil, "a subscriber heard of something after his end")
+        if let index, let state { subscriptions[index].last = state }
+      }
     }
 
     private mutating func wish(_ step: Step) {
@@ -97,11 +148,10 @@ import Testing
     private mutating func result(_ step: Step) throws {
       nextValue += 1
       for core in cores {
-        let isLive = machine.runs[core.id] != nil
-        if isLive, core !== live.first(where: { machine.runs[$0.id]?.isStarted == true }) {
-          continue
-        }
-        let before = machine.state
+        let runs = driver.machine.runs
+        let isLive = runs[core.id] != nil
+        if isLive, core !== cores.first(where: { runs[$0.id]?.isStarted == true }) { continue }
+        let before = driver.machine.state
         let failure = Result<Int, any Error>.failure(Failed(code: nextValue))
         switch step {
         case .yield:
@@ -111,15 +161,17 @@ import Testing
         default: _ = driver.machine.end(core.id, failure)
         }
         guard !isLive else { continue }
+        let state = driver.machine.state
         try mustHold(
-          machine.state.valueUpdateCount == before.valueUpdateCount
-            && machine.state.errorUpdateCount == before.errorUpdateCount
-            && machine.state.currentValue == before.currentValue,
+          state.valueUpdateCount == before.valueUpdateCount
+            && state.errorUpdateCount == before.errorUpdateCount
+            && state.currentValue == before.currentValue,
           "a run that was over changed the state")
       }
     }
 
     private func check() throws {
+      let machine = driver.machine
       try mustHold(machine.leaseCount >= 0, "there are \(machine.leaseCount) leases")
       try mustHold(
         machine.state.activeTasks.ids == machine.runs.ids,
@@ -131,11 +183,9 @@ import Testing
           record.awaiters > 0 || (record.isHeldByObservers && !subscriptions.isEmpty)
             || (!record.isStarted && record.handles > 0), "nobody holds a run")
       }
-      let expected = MachineDriver.Machine.Event.stateChanged(machine.state).name
-      for (names, _) in subscriptions {
-        try mustHold(
-          names.all.last { $0.hasPrefix("state") } == expected, "the last state is not told")
-      }
+      let expected = Told(machine.state)
+      try mustHold(
+        subscriptions.allSatisfy { $0.last == expected }, "the last state is not told")
       let isIdle = !machine.runs.records.contains(where: \.isStarted)
       if isIdle, machine.unended.isEmpty {
         try mustHold(machine.yielding.isEmpty, "a run that is over counts as yielding")
@@ -149,7 +199,7 @@ import Testing
   func four(isDeduplicated: Bool) {
     exhaust(
       "StoreMachine, \(isDeduplicated ? "shared" : "single") runs", events: Step.allCases,
-      length: 4, making: { Walk(isDeduplicated ? .equivalentContexts : .never) }
+      length: 4, from: Walk(isDeduplicated ? .equivalentContexts : .never)
     ) { walk, step in
       try walk.take(step)
       return true

@@ -6,16 +6,24 @@ final class MachineDriver {
   typealias State = QueryState<Int, any Error>
   typealias Machine = StoreMachine<State>
 
-  let clock = ManualClock()
+  let clock: ManualClock
   var machine: Machine
   private let nobody = Nobody()
 
   init(deduplication: Deduplication = .equivalentContexts) {
+    clock = ManualClock()
     var context = OperationContext()
     context.operationClock = clock
     context.settings.values.deduplication = deduplication
     machine = Machine(state: State(), context: context)
   }
+
+  private init(_ other: MachineDriver) {
+    (clock, machine) = (other.clock, other.machine)
+  }
+
+  /// Makes another one that goes on from here by itself.
+  func copy() -> MachineDriver { MachineDriver(self) }
 
   /// Performs a transition; for the inside of `#expect`, which takes no mutating call.
   func on<Output>(_ transition: (inout Machine) -> Output) -> Output { transition(&machine) }

@@ -233,8 +233,8 @@ import Testing
       for subscription in subscriptions { subscription.cancel() }
       for store in stores {
         store.cancel()
-        await store.settles { $0.leaseCount == 0 }
-        #expect(store.subscriberCount == 0)
+        // A task that somebody began may still deliver, and subscribe and cancel in its handler.
+        await store.settles { $0.leaseCount == 0 && $0.subscriberCount == 0 }
       }
     }
   }

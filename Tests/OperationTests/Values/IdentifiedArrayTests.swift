@@ -218,9 +218,8 @@ struct Item: Identifiable, Hashable, Codable, Sendable {
       #expect(Array(array) == model, "seed \(seed), step \(step)")
       let isFound = model.enumerated().allSatisfy { array.index(id: $1.id) == $0 }
       #expect(isFound, "seed \(seed), step \(step)")
-      let isGone = (0..<60).allSatisfy { id in
-        (array[id: id] != nil) == model.contains { $0.id == id }
-      }
+      let ids = Set(model.map { $0.id })
+      let isGone = (0..<60).allSatisfy { (array[id: $0] != nil) == ids.contains($0) }
       #expect(isGone, "seed \(seed), step \(step)")
     }
   }
