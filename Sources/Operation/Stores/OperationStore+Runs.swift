@@ -271,8 +271,11 @@ extension OperationStore {
           _ = await context.mayAttempt(isRetry: false)
           await hub.turns.wait(for: scope, core.id)
         }
-        // A run that was cancelled while it waited must not reach the request any more.
-        if !core.isEnded {
+        // A run that was cancelled while it waited must not reach the request any more; one that
+        // has to, because its failure cannot say so, finds itself cancelled there.
+        let (isEnded, isCancelled) = core.machine.withLock { ($0.isEnded, $0.progress.isCancelled) }
+        if isCancelled { withUnsafeCurrentTask { $0?.cancel() } }
+        if !isEnded {
           finish(core, with: await perform(core, in: context), in: context, began: began)
         } else {
           tellEnd(.cancelled, in: context, began: began)
