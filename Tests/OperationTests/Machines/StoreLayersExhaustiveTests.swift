@@ -21,8 +21,8 @@ import Testing
 
   private struct Walk {
     private static let nobody = Nobody()
-    private static let use = StoreUse()
     private static let other = ThreadID(rawValue: 1)
+    private let use = StoreUse()
     private var machine: Machine
     private var model = OptimisticModel()
     private let told = Tape<[Int]?>()
@@ -53,7 +53,7 @@ import Testing
     private mutating func perform(isEdit: Bool = false, _ transition: (inout Machine) -> Void) {
       visible = seenByOthers
       let (_, delivery, aftermath) = machine.perform(
-        transition, .current, Self.use, isEdit: isEdit)
+        transition, .current, use, isEdit: isEdit)
       deliver(delivery)
       if let plan = aftermath.rest.value?.plan { render(plan) }
       settle()
