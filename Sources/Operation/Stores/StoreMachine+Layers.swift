@@ -81,9 +81,11 @@ extension StoreMachine {
   /// Lets the state take in a value that was asked for when so many edits had been settled. A part
   /// that has all of them joins a value that has them, too.
   @inlinable mutating func land(
-    after settlements: Int, isWhole: Bool = true, _ update: (inout State) -> Void
+    after settlements: Int, isWhole: @autoclosure () -> Bool = true,
+    _ update: (inout State) -> Void
   ) {
     if overlay.isNone { return update(&state) }
+    let isWhole = isWhole()
     let isJoined = !isWhole && overlay.content.layers.areSettled(since: settlements)
     if !isJoined { overlay.content.showFloor(in: &state) }
     update(&state)
