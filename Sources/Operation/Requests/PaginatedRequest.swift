@@ -131,7 +131,7 @@ extension PaginatedRequest {
     }
   }
 
-  @usableFromInline func edges(
+  @inlinable func edges(
     of page: PaginatedPage<PageID, PageValue>, using paging: PaginatedPaging<PageID, PageValue>,
     in context: OperationContext
   ) -> PageEdges<PageID> {

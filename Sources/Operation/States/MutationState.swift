@@ -59,7 +59,7 @@ public struct MutationState<Arguments: Sendable, Value: Sendable, Failure: Error
   /// Takes in that a run begins to wait for a connection, or goes on.
   @inlinable public mutating func setPaused(_ isPaused: Bool, _ id: OperationTaskID) {
     activeTasks[id]?.isPaused = isPaused
-    attempts[id: id]?.isPaused = isPaused
+    attempts.update(id: id) { $0.isPaused = isPaused }
   }
 }
 
@@ -130,16 +130,22 @@ extension MutationState {
   ) {
     let date = task.context.now()
     facts.take(result.map(Optional.some), at: date)
-    if let earlier = attempts[id: task.id]?.result { released.append(earlier) }
-    attempts[id: task.id]?.result = result
-    attempts[id: task.id]?.resultDate = date
+    var earlier: Result<Value, Failure>?
+    attempts.update(id: task.id) { attempt in
+      earlier = attempt.result
+      attempt.result = result
+      attempt.resultDate = date
+    }
+    if let earlier { released.append(earlier) }
   }
 
   /// Takes out a task that is over.
   @inlinable public mutating func finishFetchTask(_ task: OperationTask<Value, Failure>) {
     guard activeTasks.removeValue(forKey: task.id) != nil else { return }
-    attempts[id: task.id]?.isActive = false
-    attempts[id: task.id]?.isPaused = false
+    attempts.update(id: task.id) { attempt in
+      attempt.isActive = false
+      attempt.isPaused = false
+    }
     guard let arguments = Self.arguments(of: task) else { return }
     if let latestEnded, latestEnded.id > task.id { return }
     if let latestEnded { released.append(latestEnded.arguments) }

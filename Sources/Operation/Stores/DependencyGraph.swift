@@ -4,24 +4,23 @@
 /// that ended. Edges are checked before they are made, so the graph never has a cycle.
 struct DependencyGraph: Sendable {
   private struct Reads: Sendable {
-    let path: OperationPath
-    var paths: Set<OperationPath> = []
+    var paths: Set<OperationPath>
     /// How many edges there had been when the run first read something, if the edges of the last
     /// run had their place in the graph until then.
     var edgeCount: Int?
   }
 
   private var active: [OperationTaskID: Reads] = [:]
-  private var activeRuns: [OperationPath: Set<OperationTaskID>] = [:]
+  private var activeRuns: [OperationPath: [OperationTaskID]] = [:]
   /// The edges of the last run of each path.
   private var settled: [OperationPath: Set<OperationPath>] = [:]
-  /// The settled edges and those under way, the other way round, with how often each is there.
-  private var readers: [OperationPath: [OperationPath: Int]] = [:]
+  /// The settled edges and those under way, the other way round.
+  private var readers: [OperationPath: Set<OperationPath>] = [:]
   /// The paths whose settled edges came back after a cancelled run, unchecked against what came
   /// meanwhile.
   private var unchecked: Set<OperationPath> = []
   /// How many edges have been made that were not there before.
-  private var edgeCount = 0
+  private(set) var edgeCount = 0
   /// The paths whose stores have left, and that are still read: what they read stays as long.
   private(set) var left: Set<OperationPath> = []
   /// The runs that have closed a circle, and which.
@@ -41,13 +40,14 @@ struct DependencyGraph: Sendable {
       circles[run] = .cycle(circle)
       return .cycle(circle)
     }
-    if !isKnown { edgeCount += 1 }
-    let isUndisturbed = activeRuns[path] == nil && !unchecked.contains(path)
-    let reads = Reads(path: path, edgeCount: isUndisturbed ? edgeCount : nil)
-    activeRuns[path, default: []].insert(run)
-    if active[run, default: reads].paths.insert(other).inserted {
-      count(path, reads: other, by: 1)
+    if !isKnown {
+      edgeCount += 1
+      readers[other, default: []].insert(path)
     }
+    if active[run]?.paths.insert(other) != nil { return nil }
+    let isUndisturbed = activeRuns[path] == nil && !unchecked.contains(path)
+    active[run] = Reads(paths: [other], edgeCount: isUndisturbed ? edgeCount : nil)
+    activeRuns[path, default: []].append(run)
     return nil
   }
 
@@ -71,17 +71,23 @@ struct DependencyGraph: Sendable {
     _ run: OperationTaskID, of path: OperationPath, isCancelled: Bool
   ) -> OperationDependencyError? {
     let reads = active.removeValue(forKey: run)?.paths ?? []
-    activeRuns[path]?.remove(run)
-    if activeRuns[path]?.isEmpty == true { activeRuns[path] = nil }
-    let gone = isCancelled ? reads : settled.removeValue(forKey: path) ?? []
-    for other in gone { count(path, reads: other, by: -1) }
+    if let runs = activeRuns[path]?.filter({ $0 != run }) {
+      activeRuns[path] = runs.isEmpty ? nil : runs
+    }
+    let last = settled[path] ?? []
     if !isCancelled {
       left.remove(path)
       unchecked.remove(path)
-      if !reads.isEmpty { settled[path] = reads }
-    } else if !reads.isEmpty, settled[path] != nil {
-      unchecked.insert(path)
-      edgeCount += 1
+      if reads != last {
+        settled[path] = reads.isEmpty ? nil : reads
+        forget(last, of: path)
+      }
+    } else if !reads.isEmpty {
+      if !last.isEmpty {
+        unchecked.insert(path)
+        edgeCount += 1
+      }
+      forget(reads, of: path)
     }
     return circles.removeValue(forKey: run)
   }
@@ -94,17 +100,18 @@ struct DependencyGraph: Sendable {
     }
     left.remove(path)
     unchecked.remove(path)
-    for other in settled.removeValue(forKey: path) ?? [] { count(path, reads: other, by: -1) }
+    if let last = settled.removeValue(forKey: path) { forget(last, of: path) }
   }
 
-  private mutating func count(
-    _ path: OperationPath, reads other: OperationPath, by change: Int
-  ) {
-    let count = (readers[other]?[path] ?? 0) + change
-    readers[other, default: [:]][path] = count > 0 ? count : nil
-    guard readers[other]?.isEmpty == true else { return }
-    readers[other] = nil
-    if left.contains(other) { remove(other) }
+  /// Takes those of the edges out that neither the last run of a path has, nor one under way.
+  private mutating func forget(_ gone: Set<OperationPath>, of path: OperationPath) {
+    let present = reads(of: path).union(settled[path] ?? [])
+    for other in gone where !present.contains(other) {
+      readers[other]?.remove(path)
+      guard readers[other]?.isEmpty == true else { continue }
+      readers[other] = nil
+      if left.contains(other) { remove(other) }
+    }
   }
 
   private func reads(of path: OperationPath) -> Set<OperationPath> {
@@ -154,7 +161,7 @@ struct DependencyGraph: Sendable {
         order.append(path)
       } else if visited.insert(path).inserted {
         open.append((path, true))
-        for reader in readers[path]?.keys.map({ $0 }) ?? [] where !visited.contains(reader) {
+        for reader in readers[path] ?? [] where !visited.contains(reader) {
           open.append((reader, false))
         }
       }

@@ -1,5 +1,11 @@
 extension OperationStore: TaskDriver {
-  @inlinable func enter(
+  @usableFromInline func enter(
+    _ core: any TaskHandle, configuration: OperationTaskConfiguration, onlyToStart: Bool
+  ) -> Bool {
+    entrance(self, core, configuration, onlyToStart)
+  }
+
+  @inlinable func begin(
     _ core: any TaskHandle, configuration: OperationTaskConfiguration, onlyToStart: Bool
   ) -> Bool {
     guard let core = core as? Machine.Core else { return false }

@@ -36,10 +36,13 @@ public final class OperationStore<State: OperationState>: Sendable {
   @usableFromInline let hub: StoreHub
   @usableFromInline let use = StoreUse()
   @usableFromInline let isControlled: Bool
-  /// Performs a step of an invalidation: a stored function, made where the state is known, so that a
-  /// client, which does not know it, gets into the code that was made for it.
+  /// Performs a step of an invalidation. Like the other stored function it is made where the state is
+  /// known, so that who does not know it gets into the code that was made for it.
   @usableFromInline let invalidation:
     @Sendable (OperationStore, InvalidationStep) -> TaskDependency?
+  /// Starts or joins a task of the store.
+  @usableFromInline let entrance:
+    @Sendable (OperationStore, any TaskHandle, OperationTaskConfiguration, Bool) -> Bool
   @usableFromInline let operation:
     @Sendable (OperationContext, OperationContinuation<Value, Failure>) async -> Machine.Output
 
@@ -58,6 +61,7 @@ public final class OperationStore<State: OperationState>: Sendable {
     isControlled = !context.settings.values.controllers.isEmpty
     machine = Mutex(Machine(state: state, context: context, isCounted: isCounted))
     invalidation = { $0.perform($1) }
+    entrance = { $0.begin($1, configuration: $2, onlyToStart: $3) }
     operation = { context, continuation in
       do throws(Failure) {
         return .success(
@@ -141,10 +145,10 @@ public final class OperationStore<State: OperationState>: Sendable {
 
   /// Does what a transition has left to do.
   @inlinable func settle(_ aftermath: Machine.Aftermath) {
-    if let plan = aftermath.rest.value?.plan { render(plan) }
+    if aftermath.mustRender { render() }
     if let change = aftermath.use { useChanged(change) }
     if let (old, new) = aftermath.phases { hub.activity.move(State.kind, from: old, to: new) }
-    withExtendedLifetime(aftermath.rest) {}
+    withExtendedLifetime(aftermath.released) {}
   }
 
   @inlinable func useChanged(_ change: StoreUse.Change) {
@@ -153,24 +157,26 @@ public final class OperationStore<State: OperationState>: Sendable {
   }
 
   /// Computes what the optimistic layers show, while this thread has the store to itself.
-  @inlinable func render(_ plan: Machine.Layers.Plan) {
-    var plan = Optional(plan)
+  @inlinable func render() {
     var round = 0
-    while let current = plan {
+    var isOver = false
+    while !isOver {
+      // A handler may have reset the store.
+      guard var rendering = read({ $0.rendering }) else { return endExclusiveAccess() }
+      rendering.perform()
       round += 1
-      var rendering = current.perform()
       // Edits that change their own store have it computed anew, but not for ever.
-      plan = leave { $0.finishRendering(&rendering, isLast: round == 8) }
+      isOver = leave { $0.finishRendering(&rendering, isLast: round == 8) }
     }
   }
 
   @inlinable func endExclusiveAccess() {
-    if let plan = leave({ $0.endExclusiveAccess() }) { render(plan) }
+    if !leave({ $0.endExclusiveAccess() }) { render() }
   }
 
   /// Ends the time in which the thread has the store to itself, unless something is to be computed
   /// before. Lets the other writers in, tells what was changed, and releases what gave way.
-  @inlinable func leave(_ transition: (inout Machine) -> Machine.End) -> Machine.Layers.Plan? {
+  @inlinable func leave(_ transition: (inout Machine) -> Machine.End) -> Bool {
     let (end, delivery, released) = machine.withLock { machine in
       let end = transition(&machine)
       machine.notePlain()
@@ -178,14 +184,11 @@ public final class OperationStore<State: OperationState>: Sendable {
       if case .open = end { delivery = machine.deliveries.beginDraining() }
       return (end, delivery, machine.takeReleased())
     }
-    switch end {
-    case .render(let plan): return plan
-    case .open(let access, let overlay):
-      if !access.isNone { for gate in access.content.gates { gate.open() } }
-      if let delivery { machine.drain(from: delivery) }
-      withExtendedLifetime((access, overlay, released)) {}
-      return nil
-    }
+    guard case .open(let access, let overlay) = end else { return false }
+    if !access.isNone { for gate in access.content.gates { gate.open() } }
+    if let delivery { machine.drain(from: delivery) }
+    withExtendedLifetime((access, overlay, released)) {}
+    return true
   }
 
   @inlinable func read<Output: Sendable>(_ body: (borrowing Machine) -> Output) -> Output {

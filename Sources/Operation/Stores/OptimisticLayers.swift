@@ -117,24 +117,29 @@
 }
 
 extension OptimisticLayers {
-  /// What is to be computed, without the lock.
-  @usableFromInline struct Plan: Sendable {
+  /// What is to be computed, without the lock; then what was computed; and after it was taken in, what
+  /// that has replaced.
+  @usableFromInline struct Rendering: Sendable {
     @usableFromInline let version: Int
-    @usableFromInline let floor: Value
     @usableFromInline let layers: [Layer]
     /// How many edits had been settled when the oldest run began that is under way and may still
     /// give a value; -1 keeps all layers.
     @usableFromInline let oldest: Int
+    @usableFromInline var floor: Value
+    @usableFromInline var confirmed: Value
+    @usableFromInline var shown: Value
 
-    @inlinable init(version: Int, floor: Value, layers: [Layer], oldest: Int) {
+    @inlinable init(version: Int, layers: [Layer], oldest: Int, floor: Value) {
       self.version = version
-      self.floor = floor
       self.layers = layers
       self.oldest = oldest
+      self.floor = floor
+      confirmed = floor
+      shown = floor
     }
   }
 
-  /// What becomes of a layer in a plan.
+  /// What becomes of a layer in a rendering.
   @usableFromInline enum Role: Sendable {
     /// Its edit becomes part of the floor, in which it is not yet.
     case folded
@@ -153,37 +158,22 @@ extension OptimisticLayers {
     }
   }
 
-  /// What was computed; after it was taken in, what it has replaced.
-  @usableFromInline struct Rendering: Sendable {
-    @usableFromInline let plan: Plan
-    @usableFromInline var floor: Value
-    @usableFromInline var confirmed: Value
-    @usableFromInline var shown: Value
-
-    @inlinable init(plan: Plan, floor: Value, confirmed: Value, shown: Value) {
-      self.plan = plan
-      self.floor = floor
-      self.confirmed = confirmed
-      self.shown = shown
-    }
-  }
-
-  /// Plans how the values come about; see ``Plan`` for `oldest`.
-  @inlinable func plan(oldest: Int) -> Plan {
-    Plan(version: version, floor: floor, layers: layers, oldest: oldest)
+  /// Begins a rendering; see ``Rendering`` for `oldest`.
+  @inlinable func rendering(oldest: Int) -> Rendering {
+    Rendering(version: version, layers: layers, oldest: oldest, floor: floor)
   }
 
   /// Takes in what was computed, unless it is out of date; gives how many confirmed edits are in it
-  /// for the first time. What gives way is in the rendering afterwards.
+  /// for the first time.
   @inlinable mutating func finish(_ rendering: inout Rendering) -> Int? {
-    guard rendering.plan.version == version else { return nil }
+    guard rendering.version == version else { return nil }
     swap(&floor, &rendering.floor)
     swap(&shown, &rendering.shown)
     var kept = 0
-    rendering.plan.forEachLayer { if $1.isKept { kept += 1 } }
+    rendering.forEachLayer { if $1.isKept { kept += 1 } }
     if kept < layers.count {
       layers = []
-      rendering.plan.forEachLayer { if $1.isKept { layers.append($0) } }
+      rendering.forEachLayer { if $1.isKept { layers.append($0) } }
     }
     shownCount = pendingCount
     renderedVersion = version
@@ -197,7 +187,7 @@ extension OptimisticLayers {
   }
 }
 
-extension OptimisticLayers.Plan {
+extension OptimisticLayers.Rendering {
   /// Goes through the layers from the lowest to the highest.
   @inlinable func forEachLayer(
     _ body: (OptimisticLayers.Layer, OptimisticLayers.Role) -> Void
@@ -218,16 +208,16 @@ extension OptimisticLayers.Plan {
   }
 
   /// Calls the edits.
-  @inlinable func perform() -> OptimisticLayers.Rendering {
-    var floor = floor
-    forEachLayer { if $1 == .folded { $0.edit(&floor) } }
-    var confirmed = floor
-    forEachLayer { if $1 == .confirmed { $0.edit(&confirmed) } }
-    var shown = confirmed
+  @inlinable mutating func perform() {
+    var values = (floor: floor, confirmed: floor, shown: floor)
+    forEachLayer { if $1 == .folded { $0.edit(&values.floor) } }
+    values.confirmed = values.floor
+    forEachLayer { if $1 == .confirmed { $0.edit(&values.confirmed) } }
+    values.shown = values.confirmed
     if layers.contains(where: { $0.isPending }) {
-      shown = floor
-      forEachLayer { if $1 == .confirmed || $1 == .pending { $0.edit(&shown) } }
+      values.shown = values.floor
+      forEachLayer { if $1 == .confirmed || $1 == .pending { $0.edit(&values.shown) } }
     }
-    return OptimisticLayers.Rendering(plan: self, floor: floor, confirmed: confirmed, shown: shown)
+    (floor, confirmed, shown) = values
   }
 }

@@ -110,8 +110,9 @@ extension StoreHub {
     let order = markReaders(of: Array(roots), in: &found)
     var runs: [OperationPath: TaskDependencies] = [:]
     for step in order {
-      var earlier = step.reads.reduce(into: TaskDependencies()) { earlier, path in
-        earlier.merge(runs[path] ?? [:]) { first, _ in first }
+      var earlier: TaskDependencies = [:]
+      for case let others? in step.reads.map({ runs[$0] }) {
+        if earlier.isEmpty { earlier = others } else { earlier.merge(others) { first, _ in first } }
       }
       let cause: OperationRun.Cause = roots.contains(step.path) ? .invalidation : .dependency
       let own = (found[step.path] ?? []).compactMap {
@@ -130,14 +131,15 @@ extension StoreHub {
     of roots: [OperationPath], in found: inout [OperationPath: [OpaqueOperationStore]]
   ) -> [DependencyGraph.Step] {
     while true {
-      let order = graph.withLock { $0.steps(from: roots) }
-      let new = order.map(\.path).filter { found[$0] == nil }
-      if new.isEmpty { return order }
-      for path in new {
-        let stores = stores(at: path)
+      let (order, edgeCount) = graph.withLock { ($0.steps(from: roots), $0.edgeCount) }
+      var isComplete = true
+      for step in order where found[step.path] == nil {
+        isComplete = false
+        let stores = stores(at: step.path)
         for store in stores { store.perform(.mark) }
-        found[path] = stores
+        found[step.path] = stores
       }
+      if isComplete || graph.withLock({ $0.edgeCount }) == edgeCount { return order }
     }
   }
 }

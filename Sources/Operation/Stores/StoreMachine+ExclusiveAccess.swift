@@ -52,7 +52,7 @@ extension StoreMachine {
 
   @usableFromInline enum End: Sendable {
     /// The values of the optimistic layers have to be computed first.
-    case render(Layers.Plan)
+    case render
     /// The others may go on, if this was the end; what is over is to be released without the lock.
     case open(Boxed<ExclusiveAccess<State>>, Boxed<Overlay>)
   }
@@ -63,7 +63,7 @@ extension StoreMachine {
       exclusive.content.depth -= 1
       return .open(.none, .none)
     }
-    if needsRendering { return .render(overlay.content.layers.plan(oldest: oldestSettlement)) }
+    if needsRendering { return .render }
     let access = exclusive
     exclusive = .none
     tellWithheld()

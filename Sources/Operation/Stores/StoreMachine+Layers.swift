@@ -81,9 +81,11 @@ extension StoreMachine {
   /// Lets the state take in a value that was asked for when so many edits had been settled. A part
   /// that has all of them joins a value that has them, too.
   @inlinable mutating func land(
-    after settlements: Int, isWhole: Bool = true, _ update: (inout State) -> Void
+    after settlements: Int, isWhole: @autoclosure () -> Bool = true,
+    _ update: (inout State) -> Void
   ) {
     if overlay.isNone { return update(&state) }
+    let isWhole = isWhole()
     let isJoined = !isWhole && overlay.content.layers.areSettled(since: settlements)
     if !isJoined { overlay.content.showFloor(in: &state) }
     update(&state)
@@ -127,19 +129,24 @@ extension StoreMachine {
     }
   }
 
-  /// Ends a transition: tells what it kept back, or gives what has to be computed before. Then the
-  /// thread has the store to itself.
-  @inlinable mutating func beginRendering(_ thread: ThreadID) -> Layers.Plan? {
-    guard exclusive.isNone else { return nil }
+  /// Ends a transition: tells what it kept back, or says that the values have to be computed before.
+  /// Then the thread has the store to itself.
+  @inlinable mutating func beginRendering(_ thread: ThreadID) -> Bool {
+    guard exclusive.isNone else { return false }
     guard needsRendering else {
       tellWithheld()
-      return nil
+      return false
     }
     // What the edits change meanwhile is told with what was kept back, if that is anything.
     var access = ExclusiveAccess<State>(owner: thread, before: .none)
     if withheld.isNone { access.hasChanged = true } else { access.before = withheld.content.before }
     exclusive = .some(access)
-    return overlay.content.layers.plan(oldest: oldestSettlement)
+    return true
+  }
+
+  /// What has to be computed; nothing if the layers are gone.
+  @inlinable var rendering: Layers.Rendering? {
+    overlay.isNone ? nil : overlay.content.layers.rendering(oldest: oldestSettlement)
   }
 
   /// How many edits had been settled when the oldest run began that may still give a value, or give
@@ -152,8 +159,8 @@ extension StoreMachine {
     }
   }
 
-  /// Takes in what was computed, and ends the access; gives a plan again if the edits have changed
-  /// the store. What gives way is in the rendering afterwards.
+  /// Takes in what was computed, and ends the access, unless the edits have changed the store
+  /// meanwhile. What gives way is in the rendering afterwards.
   @inlinable
   mutating func finishRendering(_ rendering: inout Layers.Rendering, isLast: Bool) -> End {
     if overlay.isNone { return endExclusiveAccess() }

@@ -99,8 +99,7 @@ extension StoreMachine {
     guard case .success(let value) = output else {
       return state.update(with: output, for: payload.task)
     }
-    let isPart = State.kind == .pages && (value as? any PartialResult)?.isPart == true
-    land(after: payload.settlements, isWhole: !isPart) {
+    land(after: payload.settlements, isWhole: (value as? any PartialResult)?.isPart != true) {
       $0.update(with: output, for: payload.task)
     }
   }

@@ -180,21 +180,12 @@ extension StoreMachine {
   @usableFromInline struct Aftermath: Sendable {
     @usableFromInline var use: StoreUse.Change?
     @usableFromInline var phases: (from: ActivityPhase, to: ActivityPhase)?
+    /// Whether the values of the layers have to be computed before the change is told.
+    @usableFromInline var mustRender = false
     /// What there is rarely.
-    @usableFromInline var rest = Boxed<Rest>.none
+    @usableFromInline var released = Boxed<Released>.none
 
     @inlinable init() {}
-  }
-
-  @usableFromInline struct Rest: Sendable {
-    /// What has to be computed before the change is told.
-    @usableFromInline let plan: Layers.Plan?
-    @usableFromInline let released: Released
-
-    @inlinable init(plan: Layers.Plan?, released: Released) {
-      self.plan = plan
-      self.released = released
-    }
   }
 
   /// What is to be released without the lock, because its deinitialisers are the user's.
@@ -217,15 +208,13 @@ extension StoreMachine {
     if !overlay.isNone, !isEdit { withhold() }
     let wasUsed = isUsed
     let output = transition(&self)
-    let plan = withheld.isNone && !isEdit ? nil : beginRendering(thread)
     var aftermath = Aftermath()
+    if isEdit || !withheld.isNone { aftermath.mustRender = beginRendering(thread) }
     if isUsed != wasUsed { aftermath.use = use.change(isUsed: !wasUsed) }
     aftermath.phases = phaseChange()
     let delivery = deliveries.beginDraining()
     notePlain()
-    if plan != nil || !released.isEmpty {
-      aftermath.rest = .some(Rest(plan: plan, released: takeReleased()))
-    }
+    if !released.isEmpty { aftermath.released = .some(takeReleased()) }
     return (output, delivery, aftermath)
   }
 

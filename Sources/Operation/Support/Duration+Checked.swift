@@ -7,7 +7,8 @@ extension Duration {
 
   /// The duration as a number of seconds.
   var inSeconds: Double {
-    Double(components.seconds) + Double(components.attoseconds) * 1e-18
+    let (seconds, attoseconds) = components
+    return Double(seconds) + Double(attoseconds) * 1e-18
   }
 
   /// The duration, or zero for a negative one, which is reported.

@@ -18,12 +18,12 @@ public struct IdentifiedArray<ID: Hashable, Element: Identifiable> where Element
   @inlinable public init() {}
 
   /// Creates an array of the given elements, in their order.
-  public init(_ elements: some Sequence<Element>) {
+  @inlinable public init(_ elements: some Sequence<Element>) {
     for element in elements { append(element) }
   }
 
   /// The identifiers in the order of the elements.
-  public var ids: [ID] { elements.map(\.id) }
+  @inlinable public var ids: [ID] { elements.map(\.id) }
 
   /// The position of the element with an identifier.
   @inlinable public func index(id: ID) -> Int? {
@@ -56,14 +56,14 @@ public struct IdentifiedArray<ID: Hashable, Element: Identifiable> where Element
   }
 
   /// Adds elements as ``append(_:)`` does.
-  public mutating func append(contentsOf newElements: some Sequence<Element>) {
+  @inlinable public mutating func append(contentsOf newElements: some Sequence<Element>) {
     for element in newElements { append(element) }
   }
 
   /// Adds an element before a position, or puts it in the place of the one with its identifier.
   ///
   /// A position outside of the array stands for the nearest end.
-  public mutating func insert(_ element: Element, at index: Int) {
+  @inlinable public mutating func insert(_ element: Element, at index: Int) {
     if let present = self.index(id: element.id) {
       elements[present] = element
     } else {
@@ -95,7 +95,7 @@ public struct IdentifiedArray<ID: Hashable, Element: Identifiable> where Element
   }
 
   /// Removes the first elements: all if there are fewer than `count`, none if it is negative.
-  public mutating func removeFirst(_ count: Int) {
+  @inlinable public mutating func removeFirst(_ count: Int) {
     guard count > 0 else { return }
     let count = Swift.min(count, elements.count)
     for element in elements.prefix(count) { positions?[element.id] = nil }
@@ -104,13 +104,13 @@ public struct IdentifiedArray<ID: Hashable, Element: Identifiable> where Element
   }
 
   /// Removes the last elements: all if there are fewer than `count`, none if it is negative.
-  public mutating func removeLast(_ count: Int) {
+  @inlinable public mutating func removeLast(_ count: Int) {
     guard count > 0 else { return }
     for _ in 0..<Swift.min(count, elements.count) { remove(at: elements.count - 1) }
   }
 
   /// Removes the elements that satisfy a predicate.
-  public mutating func removeAll(
+  @inlinable public mutating func removeAll(
     where shouldBeRemoved: (Element) throws -> Bool
   ) rethrows {
     try elements.removeAll(where: shouldBeRemoved)
@@ -177,8 +177,8 @@ extension IdentifiedArray: RandomAccessCollection {
   /// that is set here takes the place of the one that has this identifier already, if there is one,
   /// and leaves this place.
   public subscript(position: Int) -> Element {
-    get { elements[position] }
-    set {
+    @inlinable get { elements[position] }
+    @inlinable set {
       let old = elements[position].id
       if old == newValue.id {
         elements[position] = newValue
@@ -196,7 +196,7 @@ extension IdentifiedArray: RandomAccessCollection {
 
 extension IdentifiedArray: ExpressibleByArrayLiteral {
   /// Creates an array of the given elements, in their order.
-  public init(arrayLiteral elements: Element...) {
+  @inlinable public init(arrayLiteral elements: Element...) {
     self.init(elements)
   }
 }

@@ -70,9 +70,14 @@ extension OperationTask {
   /// `CancellationError` where `Failure` is `any Error`; with another failure it gets what the run
   /// ends with.
   @discardableResult
-  nonisolated(nonsending) public func runIfNeeded() async throws(Failure) -> Value {
-    try await handle.result(startingWith: configuration).get()
+  @inlinable nonisolated(nonsending) public func runIfNeeded() async throws(Failure) -> Value {
+    if let core { return try await core.result(startingWith: configuration).get() }
+    return try await handle.result(startingWith: configuration).get()
   }
+
+  /// The core, unless the task is another one with its value changed: what is called on it is made
+  /// for its types, and what is called on a handle for all types.
+  @inlinable var core: TaskCore<Value, Failure>? { handle as? TaskCore<Value, Failure> }
 
   /// Cancels the run for everyone who waits for it.
   public func cancel() { handle.cancel() }
@@ -121,6 +126,7 @@ extension OperationTask {
 
   @inlinable var dependency: TaskDependency {
     TaskDependency(node: handle.node) { [self] in
+      if let core { return await core.end(startingWith: configuration) }
       await handle.end(startingWith: configuration)
     }
   }

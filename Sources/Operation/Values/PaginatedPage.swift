@@ -17,8 +17,13 @@ public struct PaginatedPage<ID: Hashable & Sendable, Value: Sendable>: Identifia
 
 /// The identifiers of the pages beside one, as the request told them of this page.
 @usableFromInline struct PageEdges<ID: Hashable & Sendable>: Sendable {
-  let before: ID?
-  let after: ID?
+  @usableFromInline let before: ID?
+  @usableFromInline let after: ID?
+
+  @inlinable init(before: ID?, after: ID?) {
+    self.before = before
+    self.after = after
+  }
 }
 
 extension PaginatedPage: Equatable where Value: Equatable {

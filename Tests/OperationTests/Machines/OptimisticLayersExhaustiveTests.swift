@@ -64,7 +64,8 @@ import Testing
       case .push: give([next], askedAt: settlements)
       case .staleRendering:
         guard layers.needsRendering || !layers.isEmpty else { return false }
-        var rendering = layers.plan(oldest: oldest).perform()
+        var rendering = layers.rendering(oldest: oldest)
+        rendering.perform()
         edits.append(Edit(number: next))
         layers.append(edits[edits.count - 1].id) { [next] in $0.append(next) }
         try mustHold(layers.finish(&rendering) == nil, "a rendering that is out of date counts")
@@ -126,7 +127,8 @@ import Testing
 
     private mutating func render() throws {
       guard layers.needsRendering else { return try check(confirmed: nil) }
-      var rendering = layers.plan(oldest: oldest).perform()
+      var rendering = layers.rendering(oldest: oldest)
+      rendering.perform()
       try mustHold(layers.finish(&rendering) != nil, "a rendering of the present counts")
       try mustHold(!layers.needsRendering, "it is done")
       try check(confirmed: rendering.confirmed)

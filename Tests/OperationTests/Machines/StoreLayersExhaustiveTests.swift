@@ -55,29 +55,28 @@ import Testing
       let (_, delivery, aftermath) = machine.perform(
         transition, .current, use, isEdit: isEdit)
       deliver(delivery)
-      if let plan = aftermath.rest.value?.plan { render(plan) }
+      if aftermath.mustRender { render() }
       settle()
     }
 
     private var seenByOthers: State { machine.visibleState(to: Self.other) }
 
-    private mutating func render(_ first: Machine.Layers.Plan) {
-      var plan = Optional(first)
-      while let current = plan {
+    private mutating func render() {
+      var isOver = false
+      while !isOver, var rendering = machine.rendering {
         // As long as it is computed, the others see what was there before.
         let seen = seenByOthers
         isTorn =
           isTorn || seen.currentValue != visible?.currentValue
           || seen.valueUpdateCount != visible?.valueUpdateCount
-        var rendering = current.perform()
-        let end = machine.finishRendering(&rendering, isLast: false)
-        plan = if case .render(let plan) = end { plan } else { nil }
+        rendering.perform()
+        if case .open = machine.finishRendering(&rendering, isLast: false) { isOver = true }
       }
     }
 
     private mutating func endAccess() {
       visible = seenByOthers
-      if case .render(let plan) = machine.endExclusiveAccess() { render(plan) }
+      if case .render = machine.endExclusiveAccess() { render() }
     }
 
     private mutating func settle() {

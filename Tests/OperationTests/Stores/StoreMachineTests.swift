@@ -331,7 +331,7 @@ import Testing
           $0.show($1, updates: $2)
         }
       }, owner, StoreUse(), isEdit: true)
-    #expect(aftermath.rest.value?.plan != nil)
+    #expect(aftermath.mustRender)
     #expect(driver.machine.visibleState(to: other).currentValue == 1)
     _ = driver.machine.perform({ $0.write(.success(5), $0.context) }, owner, StoreUse())
     #expect(driver.machine.visibleState(to: owner).currentValue == 5)
