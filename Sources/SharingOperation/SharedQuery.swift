@@ -26,9 +26,7 @@ public import Operation
 @propertyWrapper
 @dynamicMemberLookup
 public struct SharedQuery<State: OperationState>: Sendable {
-  @usableFromInline let anchor: SharedQueryAnchor<State>
-  /// `nil` in a projected value.
-  @usableFromInline let place: SharedQueryPlace<State.StoredState>?
+  @usableFromInline let hold: SharedQueryHold<State>
 
   // In the body of the type, because only there it serves `@SharedQuery<State> var x`.
   /// Creates a wrapper with nothing behind it yet: its value is the empty one, and to run it throws
@@ -38,13 +36,18 @@ public struct SharedQuery<State: OperationState>: Sendable {
   }
 
   @inlinable init(_ core: SharedQueryCore<State.StoredState>, _ projection: Projection<State>) {
-    anchor = SharedQueryAnchor(core, projection)
-    place = SharedQueryPlace(core)
+    hold = .place(SharedQueryPlace(SharedQueryAnchor(core, projection)))
   }
 
-  private init(projecting wrapper: SharedQuery) {
-    anchor = wrapper.anchor
-    place = nil
+  private init(projecting anchor: SharedQueryAnchor<State>) {
+    hold = .projection(anchor)
+  }
+
+  @inlinable var anchor: SharedQueryAnchor<State> {
+    switch hold {
+    case .place(let place): place.anchor
+    case .projection(let anchor): anchor
+    }
   }
 
   @inlinable var core: SharedQueryCore<State.StoredState> { anchor.core }
@@ -52,12 +55,14 @@ public struct SharedQuery<State: OperationState>: Sendable {
 
   /// The value that the state shows.
   @inlinable public var wrappedValue: State.StateValue {
-    anchor.accessValue()
-    return anchor.projection.value(anchor.core.currentValue)
+    switch hold {
+    case .place(let place): place.anchor.value
+    case .projection(let anchor): anchor.value
+    }
   }
 
   /// The wrapper itself, through which everything else about the request is reached.
-  public var projectedValue: SharedQuery<State> { SharedQuery(projecting: self) }
+  public var projectedValue: SharedQuery<State> { SharedQuery(projecting: anchor) }
 
   /// A member of the state.
   public subscript<Member: Sendable>(

@@ -23,7 +23,7 @@ public import Synchronization
 
   /// The value that is shown, without a copy of all that is.
   @inlinable var currentValue: State.StateValue {
-    machine.withLock { $0.binding.store }?.currentValue ?? binding.currentValue
+    machine.withLock { $0.binding.currentValue }
   }
 
   @inlinable var binding: Binding<State> { machine.withLock { $0.binding } }
@@ -123,20 +123,25 @@ extension SharedQueryCore {
   }
 }
 
+/// What a wrapper holds: one word, because it is copied with each read.
+@usableFromInline enum SharedQueryHold<State: OperationState>: Sendable {
+  case place(SharedQueryPlace<State>)
+  /// A projected value: one that is still about, for a fetch that is under way, does not keep readers
+  /// from hearing that another wrapper stands in the property.
+  case projection(SharedQueryAnchor<State>)
+}
+
 /// What the properties hold that the wrapper stands in, and what else is a whole copy of it; with
 /// the last of them those who read it are told.
-///
-/// A projected value has the anchor alone: one that is still about, for a fetch that is under way,
-/// does not keep readers from hearing that another wrapper stands in the property.
 @usableFromInline final class SharedQueryPlace<State: OperationState>: Sendable {
-  private let core: SharedQueryCore<State>
+  @usableFromInline let anchor: SharedQueryAnchor<State>
 
-  @usableFromInline init(_ core: SharedQueryCore<State>) {
-    self.core = core
+  @usableFromInline init(_ anchor: SharedQueryAnchor<State>) {
+    self.anchor = anchor
   }
 
   deinit {
-    core.tellEverybody()
+    anchor.core.tellEverybody()
   }
 }
 
@@ -160,10 +165,11 @@ extension SharedQueryCore {
     core.retire()
   }
 
-  /// Notes that the value is read, which is what is read most.
-  @inlinable func accessValue() {
+  /// The value that is shown, which is what is read most; it is noted that it is read.
+  @inlinable var value: State.StateValue {
     if !isValueRead.load(ordering: .acquiring) { noteValue() }
     core.registrar.access(core, keyPath: valueKeyPath)
+    return projection.value(core.currentValue)
   }
 
   @usableFromInline func noteValue() {
