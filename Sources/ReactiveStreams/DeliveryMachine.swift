@@ -22,12 +22,9 @@ extension Mutex where Value: DeliveryMachine {
   }
 
   /// Performs deliveries, beginning with one that was taken already.
-  @inlinable package borrowing func drain(from first: Delivery<Value.Event>) {
-    var delivery = Optional(first)
-    while let current = delivery {
-      current.perform()
-      delivery = withLock { $0.deliveries.takeNext() }
-    }
+  @inlinable package borrowing func drain(from first: consuming Delivery<Value.Event>) {
+    first.perform()
+    while let delivery = withLock({ $0.deliveries.takeNext() }) { delivery.perform() }
   }
 }
 

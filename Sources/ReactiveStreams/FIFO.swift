@@ -1,26 +1,39 @@
 /// A queue whose `append` and `popFirst` take constant time, amortised.
+///
+/// The first element has a place of its own: most queues hold one at most.
 @usableFromInline package struct FIFO<Element: Sendable>: Sendable {
-  @usableFromInline var storage: [Element?] = []
+  /// `nil` only if there is none behind it either.
+  @usableFromInline var first: Element?
+  @usableFromInline var others: [Element?] = []
   @usableFromInline var head = 0
 
   @inlinable package init() {}
 
-  @inlinable package var count: Int { storage.count - head }
-  @inlinable package var isEmpty: Bool { head == storage.count }
+  @inlinable package var count: Int { first == nil ? 0 : 1 + others.count - head }
+  @inlinable package var isEmpty: Bool { first == nil }
 
   @inlinable package mutating func append(_ element: Element) {
-    storage.append(element)
+    if first == nil {
+      first = element
+    } else {
+      others.append(element)
+    }
   }
 
   @inlinable package mutating func popFirst() -> Element? {
-    guard head < storage.count else { return nil }
-    let element = storage[head].take()
+    guard let element = first.take() else { return nil }
+    if head < others.count { first = popOther() }
+    return element
+  }
+
+  @inlinable mutating func popOther() -> Element? {
+    let element = others[head].take()
     head += 1
-    if head == storage.count {
-      storage.removeAll(keepingCapacity: head <= 64)
+    if head == others.count {
+      others.removeAll(keepingCapacity: head <= 64)
       head = 0
-    } else if head >= 32, head * 2 >= storage.count {
-      storage.removeFirst(head)
+    } else if head >= 32, head * 2 >= others.count {
+      others.removeFirst(head)
       head = 0
     }
     return element

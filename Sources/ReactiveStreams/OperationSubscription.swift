@@ -16,7 +16,12 @@ public struct OperationSubscription: Sendable {
   /// - Parameter onCancel: Called at most once, on the thread that cancels or that drops the last
   ///   copy, with no lock held.
   @inlinable public init(onCancel: @escaping @Sendable () -> Void) {
-    token = Token(onCancel)
+    token = Token(.call(onCancel))
+  }
+
+  /// Creates a subscription that ends by taking a subscriber out again.
+  @inlinable package init(of id: UInt64, to source: any SubscriptionSource) {
+    token = Token(.unsubscribe(id, source))
   }
 
   private init() {
@@ -69,27 +74,31 @@ extension OperationSubscription: Hashable {
   }
 }
 
-/// The lock guards the action: whoever takes it out calls it, after the lock.
-@usableFromInline final class Token: Sendable {
-  /// A closure as it is: a generic type takes it only in the form that fits all types.
-  @usableFromInline struct Action: Sendable {
-    @usableFromInline let call: @Sendable () -> Void
+/// What has subscribers, which go by the identifiers that they came with.
+@usableFromInline package protocol SubscriptionSource: AnyObject, Sendable {
+  func unsubscribe(_ id: UInt64)
+}
 
-    @inlinable init(_ call: @escaping @Sendable () -> Void) { self.call = call }
+/// The lock guards the action: whoever takes it out performs it, after the lock.
+@usableFromInline final class Token: Sendable {
+  @usableFromInline enum Action: Sendable {
+    case call(@Sendable () -> Void)
+    /// Without a closure, which would be an object more.
+    case unsubscribe(UInt64, any SubscriptionSource)
   }
 
   @usableFromInline let onCancel: Mutex<Action?>
 
-  @inlinable init(_ onCancel: @escaping @Sendable () -> Void) {
-    self.onCancel = Mutex(Action(onCancel))
+  @inlinable init(_ onCancel: Action) {
+    self.onCancel = Mutex(onCancel)
   }
 
   @inlinable func cancel() {
-    let action = onCancel.withLock { action in
-      defer { action = nil }
-      return action
+    switch onCancel.withLock({ $0.take() }) {
+    case .call(let call): call()
+    case .unsubscribe(let id, let source): source.unsubscribe(id)
+    case nil: break
     }
-    action?.call()
   }
 
   deinit {

@@ -50,6 +50,8 @@ public import Synchronization
       return nil
     }
     count -= 1
+    if index == slots.count - 1 { slots.removeLast() }
+    if slots.isEmpty { return subscriber }
     if count == 0 {
       slots.removeAll(keepingCapacity: slots.count <= 64)
     } else if slots.count >= 16, count * 2 <= slots.count {

@@ -1,4 +1,4 @@
-public import FoundationEssentials
+import FoundationEssentials
 import ReactiveStreams
 public import Synchronization
 
@@ -46,12 +46,11 @@ extension OperationStore {
 
   /// Whether there is no value yet, or the one that is there was invalidated or is out of date by
   /// the request's rule.
-  @inlinable public var isStale: Bool {
-    let (date, context) = machine.withLock { machine -> (Date?, OperationContext) in
-      if machine.freshness.isInvalidated { return (nil, machine.context) }
-      return (machine.visibleDate, machine.context)
-    }
-    guard let date else { return true }
+  @inlinable public var isStale: Bool { isStale(by: read { $0.sight }) }
+
+  @inlinable func isStale(by sight: Machine.Sight) -> Bool {
+    guard let date = sight.date else { return true }
+    let context = sight.context
     switch context.settings.values.staleness {
     case .always: return true
     case .never: return false
@@ -89,8 +88,7 @@ extension OperationStore {
   @inlinable public func setResult(
     to result: Result<State.StateValue, State.Failure>, using context: OperationContext? = nil
   ) {
-    let present = self.context
-    let context = context?.over(present) ?? present
+    let context = read { context?.over($0.context) ?? $0.context }
     let prepared = result.map { value in
       var value = value
       State.prepare(&value, in: context)

@@ -16,25 +16,27 @@ extension OperationStore {
   ) -> OperationSubscription {
     let subscriber = Subscriber(handler)
     let (id, isFirst, observation) = commit { $0.subscribe(subscriber, thread: .current) }
-    let subscription = OperationSubscription { [self] in unsubscribe(id) }
+    let subscription = OperationSubscription(of: id, to: self)
     if isFirst { beginObservation(observation) }
     return subscription
   }
 
   @inlinable func beginObservation(_ observation: Int) {
     if isControlled { tellControllers() }
-    let context = context
-    if !context.settings.values.rerunTriggers.isEmpty {
-      let triggers = context.settings.values.rerunTriggers.map { $0(context, self) }
+    let sight = read { $0.sight }
+    if !sight.context.settings.values.rerunTriggers.isEmpty {
+      let triggers = sight.context.settings.values.rerunTriggers.map { $0(sight.context, self) }
       commit { $0.setTriggers(.combined(triggers), observation: observation) }?.cancel()
     }
-    if context.settings.values.runsAutomatically == true { runIfStale(cause: .subscriber) }
+    if sight.context.settings.values.runsAutomatically == true {
+      runIfStale(cause: .subscriber, by: sight)
+    }
   }
 
   /// How many handlers and stream iterators listen.
   public var subscriberCount: Int { read { $0.deliveries.subscriberCount } }
 
-  @inlinable func unsubscribe(_ id: UInt64) {
+  @inlinable func removeSubscriber(_ id: UInt64) {
     let departure = commit { $0.unsubscribe(id) }
     departure.triggers?.cancel()
     for core in departure.cores { core.cancelRun() }
@@ -45,17 +47,20 @@ extension OperationStore {
 
 extension OperationStore {
   /// Starts a run for the observers if what is there is stale, and nothing has come since that look.
-  @inlinable func runIfStale(cause: OperationRun.Cause) {
-    let updates = read { $0.state.valueUpdateCount }
-    if isStale { runForObservers(cause: cause, unlessUpdatedSince: updates) }
+  @inlinable func runIfStale(cause: OperationRun.Cause, by sight: Machine.Sight) {
+    if isStale(by: sight) { runForObservers(cause: cause, unlessUpdatedSince: sight.updates) }
   }
+}
+
+extension OperationStore: SubscriptionSource {
+  @usableFromInline package func unsubscribe(_ id: UInt64) { departure(self, id) }
 }
 
 extension OperationStore: Rerunnable {
   @usableFromInline var presentState: any Sendable { state }
 
   @usableFromInline func rerunIfStale() {
-    runIfStale(cause: .rerun)
+    runIfStale(cause: .rerun, by: read { $0.sight })
   }
 
   @usableFromInline nonisolated(nonsending) func poll() async {

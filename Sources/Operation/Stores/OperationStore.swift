@@ -43,6 +43,8 @@ public final class OperationStore<State: OperationState>: Sendable {
   /// Starts or joins a task of the store.
   @usableFromInline let entrance:
     @Sendable (OperationStore, any TaskHandle, OperationTaskConfiguration, Bool) -> Bool
+  /// Takes out a subscriber.
+  @usableFromInline let departure: @Sendable (OperationStore, UInt64) -> Void
   @usableFromInline let operation:
     @Sendable (OperationContext, OperationContinuation<Value, Failure>) async -> Machine.Output
 
@@ -62,6 +64,7 @@ public final class OperationStore<State: OperationState>: Sendable {
     machine = Mutex(Machine(state: state, context: context, isCounted: isCounted))
     invalidation = { $0.perform($1) }
     entrance = { $0.begin($1, configuration: $2, onlyToStart: $3) }
+    departure = { $0.removeSubscriber($1) }
     operation = { context, continuation in
       do throws(Failure) {
         return .success(
@@ -132,7 +135,7 @@ public final class OperationStore<State: OperationState>: Sendable {
         return output
       }
       if let output {
-        if let delivery { self.machine.drain(from: delivery) }
+        if let delivery = delivery.take() { self.machine.drain(from: delivery) }
         settle(aftermath)
         // Released without the lock, because their deinitialisers are the user's.
         withExtendedLifetime((value, error)) {}

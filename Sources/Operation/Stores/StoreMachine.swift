@@ -106,6 +106,26 @@ import ReactiveStreams
     isPlain ? state.valueLastUpdatedAt : visibleState.valueLastUpdatedAt
   }
 
+  /// What tells whether the store is stale.
+  @usableFromInline struct Sight: Sendable {
+    /// When the value came; `nil` if there is none, or it was invalidated.
+    @usableFromInline let date: Date?
+    @usableFromInline let updates: Int
+    @usableFromInline let context: OperationContext
+
+    @inlinable init(date: Date?, updates: Int, context: OperationContext) {
+      self.date = date
+      self.updates = updates
+      self.context = context
+    }
+  }
+
+  @inlinable var sight: Sight {
+    Sight(
+      date: freshness.isInvalidated ? nil : visibleDate, updates: state.valueUpdateCount,
+      context: context)
+  }
+
   /// Ends whatever was done under the lock.
   @inlinable mutating func notePlain() { isPlain = exclusive.isNone && overlay.isNone }
 
@@ -342,6 +362,7 @@ extension StoreMachine {
     guard departure.subscriber != nil, deliveries.subscriberCount == 0 else { return departure }
     observation += 1
     departure.triggers = triggers.take()
+    if runs.isEmpty { return departure }
     let held = runs.ids.filter { runs[$0]?.isHeldByObservers == true }
     departure.cores = held.compactMap { releaseIfFree($0) }
     return departure
