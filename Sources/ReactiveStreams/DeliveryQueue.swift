@@ -35,9 +35,12 @@
 
   @usableFromInline var phase = Phase.idle
   @usableFromInline var entries = FIFO<Entry>()
-  @usableFromInline var subscribers = SubscriberList<Event>()
+  @usableFromInline var subscribers: SubscriberList<Event>
 
-  @inlinable package init() {}
+  // Not with the property, where it would be made by code that asks for its type.
+  @inlinable package init() {
+    subscribers = SubscriberList()
+  }
 
   @inlinable package var subscriberCount: Int { subscribers.count }
   package var pendingCount: Int { entries.count }

@@ -38,6 +38,8 @@ public import Synchronization
   @usableFromInline var count = 0
   @usableFromInline var nextID: UInt64 = 0
 
+  @inlinable init() {}
+
   @inlinable mutating func append(_ subscriber: Subscriber<Event>) -> UInt64 {
     defer { nextID += 1 }
     slots.append(Slot(id: nextID, subscriber: subscriber))

@@ -14,12 +14,13 @@ public final class OperationClient: Sendable {
   /// The lock guards the index; stores are made, set up and reported about without it.
   private let index: Mutex<StoreIndex>
   /// What the stores have in common.
-  let hub: StoreHub
+  @usableFromInline let hub: StoreHub
   let clock: any OperationClock
   private let retention: OperationRetention
   /// The timer of the retention, and which one it is.
   private let timer = Mutex((generation: 0, subscription: OperationSubscription.empty))
-  private let contexts: Mutex<[OperationKind: OperationContext]>
+  /// What the contexts of stores begin with; set once, as they name the client.
+  private let contexts: Mutex<Contexts>
 
   /// Creates a client without stores.
   ///
@@ -38,15 +39,16 @@ public final class OperationClient: Sendable {
     hub = StoreHub(clock: clock)
     self.retention = retention
     index = Mutex(StoreIndex(limit: retention.limit))
-    contexts = Mutex([:])
+    contexts = Mutex(Contexts())
     let defaults = defaults.checked
     var context = context
     context.operationClock = clock
     context.operationClient = self
     context.hub = hub
-    let kinds: [OperationKind] = [.query, .pages, .mutation]
-    let made = Dictionary(
-      uniqueKeysWithValues: kinds.map { ($0, defaults.context(for: $0, over: context)) })
+    let made = Contexts(
+      query: defaults.context(for: .query, over: context),
+      pages: defaults.context(for: .pages, over: context),
+      mutation: defaults.context(for: .mutation, over: context))
     contexts.withLock { $0 = made }
     hub.connect(to: self)
   }
@@ -78,7 +80,7 @@ public final class OperationClient: Sendable {
     if let store = find(asked)?.base as? OperationStore<Request.State> { return store }
     let store = OperationStore(
       request, state: initialState(), context: context(for: Request.State.kind),
-      isCounted: asked.canBeFound)
+      hub: hub, isCounted: asked.canBeFound)
     let kept = insert(OpaqueOperationStore(store), asked)?.base as? OperationStore<Request.State>
     return kept ?? store
   }
@@ -124,7 +126,21 @@ public final class OperationClient: Sendable {
 
   /// What the context of a store begins with.
   @usableFromInline func context(for kind: OperationKind) -> OperationContext {
-    contexts.withLock { $0[kind] } ?? OperationContext()
+    contexts.withLock { $0[kind] }
+  }
+
+  private struct Contexts: Sendable {
+    var query = OperationContext()
+    var pages = OperationContext()
+    var mutation = OperationContext()
+
+    subscript(kind: OperationKind) -> OperationContext {
+      switch kind {
+      case .query: query
+      case .pages: pages
+      case .mutation: mutation
+      }
+    }
   }
 
   private func tell(_ occurrence: OperationClientEvent.Occurrence, of store: OpaqueOperationStore) {

@@ -47,11 +47,21 @@ struct PathIndex<Value: Sendable, Member: Sendable>: Sendable {
     set {
       if let newValue {
         values[path] = newValue
-        Self.put(members(newValue), at: path.folded(behind: Self.depth)[...], &root)
+        hang(members(newValue), on: path)
       } else if values.removeValue(forKey: path) != nil {
         Self.remove(path.folded(behind: Self.depth)[...], &root)
       }
     }
+  }
+
+  /// Puts a value on a path where there is none; gives the one that is there otherwise.
+  mutating func insert(_ value: Value, at path: OperationPath) -> Value? {
+    if let present = values.updateValue(value, forKey: path) {
+      values[path] = present
+      return present
+    }
+    hang(members(value), on: path)
+    return nil
   }
 
   /// Changes the value on a path in its place, if there is one.
@@ -89,8 +99,12 @@ struct PathIndex<Value: Sendable, Member: Sendable>: Sendable {
     for child in node.children.values { collect(child, into: &found) }
   }
 
+  private mutating func hang(_ members: Members, on path: OperationPath) {
+    Self.put(members, at: path.folded(behind: Self.depth).elements[...], &root)
+  }
+
   private static func put(
-    _ members: Members, at rest: Slice<OperationPath>, _ node: inout Node
+    _ members: Members, at rest: ArraySlice<OperationPath.Element>, _ node: inout Node
   ) {
     guard let element = rest.first else {
       (node.first, node.others) = (members.first, members.others)

@@ -44,7 +44,7 @@ extension StoreIndex {
   /// Gives the timer to set, if the one that is set would be too late.
   mutating func nextWake(at now: Date) -> Wake? {
     // Two threads may see one clock in either order, so a little is no sign of anything.
-    if now.duration(since: lastSeen) < .seconds(-10) { clockWasSetBack(to: now) }
+    if now.timeIntervalSince(lastSeen) < -10 { clockWasSetBack(to: now) }
     lastSeen = now
     guard let first = deadlines.first?.date, wake.map({ first < $0.date }) ?? true else {
       return nil

@@ -133,20 +133,21 @@ import ReactiveStreams
 
   mutating func insert(_ entry: Entry) -> Insertion {
     let path = entry.store.path
-    var place = places[path] ?? Place(first: entry)
-    if let present = place.store(for: entry.type), present.base !== entry.store.base {
-      return .present(present)
+    guard var place = places.insert(Place(first: entry), at: path) else {
+      noteAdded(entry)
+      // The new one does not leave before anybody could use it.
+      return .inserted(left: noteUnused(entry, limit: limit.map { max($0, 1) }))
     }
+    if let present = place.store(for: entry.type) { return .present(present) }
+    place.others.append(entry)
+    places[path] = place
+    noteAdded(entry)
+    return .clashed(with: place.first.request)
+  }
+
+  private mutating func noteAdded(_ entry: Entry) {
     deliveries.append(OperationStoreChange(storesAdded: [entry.store]))
     if let deadline = entry.deadline { note(deadline, of: entry.store) }
-    guard place.first.store.base === entry.store.base else {
-      place.others.append(entry)
-      places[path] = place
-      return .clashed(with: place.first.request)
-    }
-    places[path] = place
-    // The new one does not leave before anybody could use it.
-    return .inserted(left: noteUnused(entry, limit: limit.map { max($0, 1) }))
   }
 
   /// Takes out every store below a path, or on it alone.

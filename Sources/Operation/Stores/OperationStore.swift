@@ -49,7 +49,8 @@ public final class OperationStore<State: OperationState>: Sendable {
     @Sendable (OperationContext, OperationContinuation<Value, Failure>) async -> Machine.Output
 
   @inlinable init<Request: StatefulOperationRequest>(
-    _ request: Request, state: State, context: OperationContext, isCounted: Bool = false
+    _ request: Request, state: State, context: OperationContext, hub: StoreHub? = nil,
+    isCounted: Bool = false
   ) where Request.State == State {
     var context = context
     request.setupState(context: &context)
@@ -59,7 +60,7 @@ public final class OperationStore<State: OperationState>: Sendable {
     var state = state
     state.prepareInitialValue(in: context)
     path = request.path
-    hub = context.hub ?? StoreHub()
+    self.hub = hub ?? context.hub ?? StoreHub()
     isControlled = !context.settings.values.controllers.isEmpty
     machine = Mutex(Machine(state: state, context: context, isCounted: isCounted))
     invalidation = { $0.perform($1) }

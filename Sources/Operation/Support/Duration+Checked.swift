@@ -3,7 +3,8 @@ import ReactiveStreams
 
 extension Duration {
   /// As far as any wait of the library goes: a hundred years of 365 days.
-  static let longest = Duration.seconds(100 * 365 * 86_400)
+  static let longest = Duration.seconds(secondsOfLongest)
+  fileprivate static var secondsOfLongest: Double { 100 * 365 * 86_400 }
 
   /// The duration as a number of seconds.
   var inSeconds: Double {
@@ -24,7 +25,7 @@ extension Duration {
   /// advanced by a multiple of a duration wakes whoever waits for that multiple.
   func scaled(by factor: Double) -> Duration {
     let seconds = inSeconds * factor
-    guard seconds < Duration.longest.inSeconds else { return self == .zero ? .zero : .longest }
+    guard seconds < Duration.secondsOfLongest else { return self == .zero ? .zero : .longest }
     if let whole = Int64(exactly: factor) { return max(self * whole, .zero) }
     return .seconds(max(seconds, 0))
   }
@@ -50,7 +51,7 @@ extension Date {
   /// microseconds: a date of today is no finer than that, and its last bits would make a span of
   /// 100 ms a little less. Of two dates that have none, as endless ones, it is the longest.
   @usableFromInline func duration(since earlier: Date) -> Duration {
-    let longest = Duration.longest.inSeconds
+    let longest = Duration.secondsOfLongest
     let exact = timeIntervalSince(earlier)
     let interval = exact.isNaN ? longest : min(max(-longest, exact), longest)
     return .microseconds(Int64((interval * 1_000_000).rounded()))
