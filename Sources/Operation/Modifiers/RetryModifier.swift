@@ -53,6 +53,18 @@ extension OperationRequest {
     attempt.isRetried = true
     attempt.retryLimit = context.settings.values.retryLimit
     context.attempt = attempt
+    return try await runAgain(
+      isolation: isolation, in: context, with: continuation, when: shouldRetry)
+  }
+
+  /// Runs the request, and again as the settings say, in a context that says that this is done.
+  @inlinable func runAgain(
+    isolation: isolated (any Actor)?,
+    in context: OperationContext,
+    with continuation: OperationContinuation<Value, Failure>,
+    when shouldRetry: @Sendable (Failure) -> Bool
+  ) async throws(Failure) -> Value {
+    var context = context
     while true {
       do throws(Failure) {
         return try await run(isolation: isolation, in: context, with: continuation)

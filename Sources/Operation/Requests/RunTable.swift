@@ -6,7 +6,8 @@
 @usableFromInline struct RunTable<Value: Sendable, Failure: Error, Payload: Sendable>: Sendable {
   @usableFromInline struct Record: Sendable, Identifiable {
     @usableFromInline let core: TaskCore<Value, Failure>
-    @usableFromInline var context: OperationContext
+    /// What the run was made with; one word, for the context that it is told from others by.
+    @usableFromInline let box: OperationTaskConfiguration.Box
     /// How many callers wait for the run.
     @usableFromInline var awaiters = 0
     /// How many handles could still start the run.
@@ -16,13 +17,14 @@
     @usableFromInline var payload: Payload
 
     @inlinable var id: OperationTaskID { core.id }
+    @inlinable var context: OperationContext { box.configuration.context }
 
     @inlinable init(
-      core: TaskCore<Value, Failure>, context: OperationContext, awaiters: Int = 0,
+      core: TaskCore<Value, Failure>, box: OperationTaskConfiguration.Box, awaiters: Int = 0,
       handles: Int = 0, isHeldByObservers: Bool = false, isStarted: Bool = false, payload: Payload
     ) {
       self.core = core
-      self.context = context
+      self.box = box
       self.awaiters = awaiters
       self.handles = handles
       self.isHeldByObservers = isHeldByObservers
@@ -102,7 +104,7 @@
       .map { Candidate(id: $0.core.id, context: $0.context) }.sorted { $0.id < $1.id }
   }
 
-  @inlinable mutating func insert(_ record: Record) {
+  @inlinable mutating func insert(_ record: consuming Record) {
     records.append(record)
   }
 

@@ -55,7 +55,7 @@ final class SharedRuns<Value: Sendable, Failure: Error>: TaskDriver {
     case .new:
       table.insert(
         Table.Record(
-          core: core, context: context, awaiters: 1, isStarted: true, payload: [continuation]))
+          core: core, box: .init(context), awaiters: 1, isStarted: true, payload: [continuation]))
       return .started
     }
   }

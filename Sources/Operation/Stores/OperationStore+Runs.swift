@@ -171,21 +171,23 @@ extension OperationStore {
 
   /// A run that a wish has come to.
   @usableFromInline struct Place: Sendable {
-    @usableFromInline let task: Machine.Task
     @usableFromInline let core: Machine.Core
+    @usableFromInline let box: Machine.Box
     @usableFromInline var isToBeLaunched = true
     /// Whether the run has its place in the line of its scope.
     @usableFromInline var isInLine = false
 
     @inlinable init(
-      _ task: Machine.Task, _ core: Machine.Core, isToBeLaunched: Bool = true,
+      _ core: Machine.Core, _ box: Machine.Box, isToBeLaunched: Bool = true,
       isInLine: Bool = false
     ) {
-      self.task = task
       self.core = core
+      self.box = box
       self.isToBeLaunched = isToBeLaunched
       self.isInLine = isInLine
     }
+
+    @inlinable var task: Machine.Task { Machine.Task(handle: core, box: box) }
   }
 
   /// Takes a wish to the machine until it is granted; `nil` if it is refused.
@@ -200,10 +202,10 @@ extension OperationStore {
         return nil
       case .ask(let candidates):
         verdict = rule.verdict(on: wish.task.context, among: candidates)
-      case .granted(let task, let core, let isStarted):
+      case .granted(let box, let core, let isStarted):
         let isOwn = core === wish.core
         if isInLine, !isOwn { leavePlace(wish) }
-        return Place(task, core, isToBeLaunched: isStarted, isInLine: isInLine && isOwn)
+        return Place(core, box, isToBeLaunched: isStarted, isInLine: isInLine && isOwn)
       }
     }
   }
@@ -228,9 +230,11 @@ extension OperationStore {
   ) -> Machine.Wish {
     let core = Machine.Core(driver: self)
     var configuration = configuration
-    let place = OperationRun.Place(path: path, hub: ObjectIdentifier(hub), node: core.node)
-    configuration.context = configuration.context.over(self.context)
-      .beginning(core.id, cause: cause, input: input, at: place)
+    configuration.context = configuration.context.beginning(
+      OperationRun.Identity(
+        id: core.id, cause: cause,
+        place: OperationRun.Place(path: path, hub: ObjectIdentifier(hub), node: core.node)),
+      input: input, over: self.context)
     return Machine.Wish(
       core: core, configuration: configuration, cause: cause, lease: lease,
       handler: handler.map { Subscriber($0) }, seenUpdates: seenUpdates)
@@ -239,30 +243,29 @@ extension OperationStore {
 
 extension OperationStore {
   @inlinable func launch(_ place: Place) {
-    let (task, core, isInLine) = (place.task, place.core, place.isInLine)
-    let configuration = task.configuration
+    let (core, box, isInLine) = (place.core, place.box, place.isInLine)
     guard core.start() else {
       // It was cancelled since it was granted, and must not keep its place in the line.
-      if isInLine, let scope = configuration.context.settings.values.serialScope {
+      if isInLine, let scope = box.configuration.context.settings.values.serialScope {
         hub.turns.leave(scope, core.id)
       }
       return
     }
-    let began = hub.events.isHeard ? configuration.context.now() : nil
-    tell(.runStarted(configuration.context.eventRun), in: configuration.context)
+    let began = hub.events.isHeard ? box.configuration.context.now() : nil
+    tell(.runStarted(box.configuration.context.eventRun), in: box.configuration.context)
     let dependencies = core.node.dependencies()
-    let scope = configuration.context.settings.values.serialScope
+    let scope = box.configuration.context.settings.values.serialScope
     // A run that waits for others takes its place after them: one of them may need the turn.
     if let scope, isInLine != dependencies.isEmpty {
       if isInLine { hub.turns.leave(scope, core.id) } else { hub.turns.enter(scope, core.id) }
     }
     core.attach(
-      Task(name: configuration.name, priority: configuration.priority) { [self] in
+      Task(name: box.configuration.name, priority: box.configuration.priority) { [self] in
         if !dependencies.isEmpty {
           await Self.wait(for: dependencies)
           if let scope { hub.turns.enter(scope, core.id) }
         }
-        var context = configuration.context
+        var context = box.configuration.context
         if began != nil || context.settings.values.networkMode != .always {
           context.hooks = hooks(of: core, in: context)
         }
@@ -303,13 +306,13 @@ extension OperationStore {
     // One that a reset ends with others goes on when they end, maybe before it is told itself.
     if !isThere, let failure = cancellationFailure(as: Failure.self) { return .failure(failure) }
     core.node.isUnderWay = true
-    let continuation = OperationContinuation<Value, Failure> { [path] result in
+    let continuation = OperationContinuation<Value, Failure> { result in
       // The task holds the store until it has ended; who keeps this longer does not.
       let store = core.driver.withLock { $0 } as? OperationStore
       if let store, store.commit({ $0.yield(core.id, result) }) {
         store.tell(.yielded(context.eventRun), in: context)
       } else {
-        Self.reportLateYield(core, at: path)
+        Self.reportLateYield(core, in: context)
       }
     }
     tell(.attemptBegan(context.eventRun, index: 0), in: context)
@@ -364,12 +367,14 @@ extension OperationStore {
     return nil
   }
 
-  @usableFromInline static func reportLateYield(_ core: Machine.Core, at path: OperationPath) {
+  @usableFromInline static func reportLateYield(
+    _ core: Machine.Core, in context: OperationContext
+  ) {
     guard core.finishedResult != nil, !core.progress.isCancelled else { return }
     OperationIssue(
       kind: .lateYield,
       message: """
-        A run of \(path), which gives \(State.OperationValue.self), yielded after it had ended; \
+        A run of \(context.runIdentity?.place?.path ?? []), which gives \(State.OperationValue.self), yielded after it had ended; \
         the value is dropped.
         """
     ).report()

@@ -226,9 +226,9 @@ extension StatefulOperationRequest {
   @inlinable func runInStore(
     in context: OperationContext, with continuation: OperationContinuation<Value, Failure>
   ) async throws(Failure) -> Value {
-    guard !context.settings.values.isRetryPlaced, context.settings.values.retryLimit > 0 else {
+    guard context.settings.isRetriedByStore else {
       return try await run(isolation: nil, in: context, with: continuation)
     }
-    return try await runRetrying(isolation: nil, in: context, with: continuation) { _ in true }
+    return try await runAgain(isolation: nil, in: context, with: continuation) { _ in true }
   }
 }

@@ -92,7 +92,7 @@ extension StoreMachine {
   @inlinable func holdsMore(_ record: Runs.Record) -> Bool {
     let payload = record.payload
     return !payload.handlers.isEmpty || !payload.restoration.isNone
-      || !record.context.isIdentical(to: payload.task.context)
+      || record.box !== payload.task.box
   }
 
   @inlinable mutating func takeIn(_ output: Output, _ payload: RunPayload) {

@@ -42,7 +42,7 @@ extension StoreMachine {
     /// Nobody observes any more.
     case refused
     /// The run, new or joined; it has to be launched where `isStarted` says so.
-    case granted(Task, Core, isStarted: Bool)
+    case granted(Box, Core, isStarted: Bool)
   }
 
   /// Takes a lease on the started run that one in `context` is, if nothing else has to be seen to:
@@ -97,6 +97,7 @@ extension StoreMachine {
   @inlinable mutating func schedule(_ wish: Wish, in context: OperationContext) -> Grant {
     var task = wish.task
     task.setContext(context)
+    let box = task.box
     state.scheduleFetchTask(&task)
     if !yielding.isEmpty {
       changeRestorations { [task] state in
@@ -106,7 +107,7 @@ extension StoreMachine {
     }
     let handlers = wish.handler.map { [$0] } ?? []
     var record = Runs.Record(
-      core: wish.core, context: context,
+      core: wish.core, box: box,
       payload: RunPayload(cause: wish.cause, task: task, handlers: handlers))
     let isStarted = hold(&record, wish.lease)
     runs.insert(record)
@@ -114,7 +115,7 @@ extension StoreMachine {
       tell(.runStarted(OperationRun(task: task, cause: wish.cause)), also: handlers)
     }
     commit(for: handlers)
-    return .granted(task, wish.core, isStarted: isStarted)
+    return .granted(task.box, wish.core, isStarted: isStarted)
   }
 
   @inlinable mutating func join(_ core: Core, _ wish: Wish) -> Grant {
@@ -125,8 +126,8 @@ extension StoreMachine {
       }
     }
     let isStarted = hold(core, wish.lease)
-    let task = runs[core.id]?.payload.task ?? wish.task
-    return .granted(task, core, isStarted: isStarted)
+    let box = runs[core.id]?.payload.task.box ?? wish.task.box
+    return .granted(box, core, isStarted: isStarted)
   }
 
   /// Takes a lease on a run in the table; tells whether that started it.
@@ -161,7 +162,7 @@ extension StoreMachine {
   /// What became of the wish to start a scheduled run or to wait for it.
   @usableFromInline enum Entry: Sendable {
     /// The run has to be launched.
-    case launch(Task)
+    case launch(Box)
     /// Somebody else has started the run, and launches it.
     case joined
     /// Somebody else has started the run, and no lease was taken on it.
@@ -178,7 +179,7 @@ extension StoreMachine {
     guard let record = runs[core.id] else { return .gone }
     if record.isStarted, onlyToStart { return .underWay }
     if !record.isStarted { runs.update(core.id) { $0.payload.task.configuration = configuration } }
-    guard hold(core, .awaiter), let task = runs[core.id]?.payload.task else { return .joined }
-    return .launch(task)
+    guard hold(core, .awaiter), let box = runs[core.id]?.payload.task.box else { return .joined }
+    return .launch(box)
   }
 }

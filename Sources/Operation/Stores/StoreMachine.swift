@@ -11,6 +11,7 @@ import ReactiveStreams
   @usableFromInline typealias Event = OperationEvent<State>
   @usableFromInline typealias Output = Result<State.OperationValue, State.Failure>
   @usableFromInline typealias Task = OperationTask<State.OperationValue, State.Failure>
+  @usableFromInline typealias Box = OperationTaskConfiguration.Box
   @usableFromInline typealias Core = TaskCore<State.OperationValue, State.Failure>
   @usableFromInline typealias Runs = RunTable<State.OperationValue, State.Failure, RunPayload>
 

@@ -46,7 +46,7 @@ public struct IdentifiedArray<ID: Hashable, Element: Identifiable> where Element
   }
 
   /// Adds an element at the end, or puts it in the place of the one with its identifier.
-  @inlinable public mutating func append(_ element: Element) {
+  @inlinable public mutating func append(_ element: consuming Element) {
     if let index = index(id: element.id) {
       elements[index] = element
     } else {

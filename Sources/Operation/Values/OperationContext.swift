@@ -179,14 +179,32 @@ extension OperationContext {
 extension OperationContext {
   /// The context of a run that begins now: nothing of another run is left in it.
   @usableFromInline func beginning(
-    _ id: OperationTaskID, cause: OperationRun.Cause, input: RunInput?,
-    at place: OperationRun.Place? = nil
+    _ id: OperationTaskID, cause: OperationRun.Cause, input: RunInput?
   ) -> OperationContext {
     var context = self
-    context.facts = RunFacts(
-      attempt: Attempt(retryLimit: settings.values.retryLimit),
-      identity: OperationRun.Identity(id: id, cause: cause, place: place), input: input)
+    context.begin(
+      OperationRun.Identity(id: id, cause: cause), input,
+      Attempt(retryLimit: settings.values.retryLimit))
     return context
+  }
+
+  /// The context of a run of a store that begins now, which lies over that of the store.
+  @usableFromInline func beginning(
+    _ identity: consuming OperationRun.Identity, input: RunInput?,
+    over base: consuming OperationContext
+  ) -> OperationContext {
+    if let head, head !== base.head { base.head = ContextNode.merging(head, over: base.head) }
+    let limit = base.settings.values.retryLimit
+    base.begin(
+      identity, input,
+      Attempt(retryLimit: limit, isRetried: base.settings.isRetriedByStore))
+    return base
+  }
+
+  private mutating func begin(
+    _ identity: consuming OperationRun.Identity, _ input: RunInput?, _ attempt: Attempt
+  ) {
+    run = RunBox(RunFacts(attempt: attempt, identity: identity, input: input))
   }
 }
 

@@ -30,5 +30,9 @@ public struct OperationTaskConfiguration: Sendable {
     @inlinable init(_ configuration: OperationTaskConfiguration) {
       self.configuration = configuration
     }
+
+    @inlinable convenience init(_ context: OperationContext) {
+      self.init(OperationTaskConfiguration(context: context))
+    }
   }
 }

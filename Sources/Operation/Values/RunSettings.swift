@@ -48,6 +48,9 @@ import ReactiveStreams
 
   @usableFromInline var box = RunSettings.initial
 
+  /// Whether a store does the retries, because the defaults of its client ask for some.
+  @inlinable var isRetriedByStore: Bool { !values.isRetryPlaced && values.retryLimit > 0 }
+
   /// Read in place: a copy of all of them is dear.
   @inlinable var values: Values {
     _read { yield box.values }

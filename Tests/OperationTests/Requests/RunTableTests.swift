@@ -12,7 +12,7 @@ import Testing
     let core = TaskCore<Int, any Error>(driver: Nobody())
     table.insert(
       Table.Record(
-        core: core, context: .number(number), awaiters: awaiters, handles: handles,
+        core: core, box: .init(.number(number)), awaiters: awaiters, handles: handles,
         isHeldByObservers: isObserved, isStarted: isStarted, payload: number))
     return core.id
   }

@@ -15,7 +15,7 @@ import Testing
 
   private func record(_ number: Int) -> Table.Record {
     Table.Record(
-      core: Core(driver: Nobody()), context: context(number), payload: "\(number)")
+      core: Core(driver: Nobody()), box: .init(context(number)), payload: "\(number)")
   }
 
   private func makeTable(_ numbers: Int...) -> (Table, [OperationTaskID]) {
