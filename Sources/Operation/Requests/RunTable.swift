@@ -105,7 +105,7 @@
   }
 
   @inlinable mutating func insert(_ record: consuming Record) {
-    records.append(record)
+    records.append(consume record)
   }
 
   @inlinable mutating func update(_ id: OperationTaskID, _ change: (inout Record) -> Void) {

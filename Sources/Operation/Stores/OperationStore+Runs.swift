@@ -279,7 +279,8 @@ extension OperationStore {
         let (isEnded, isCancelled) = core.machine.withLock { ($0.isEnded, $0.progress.isCancelled) }
         if isCancelled { withUnsafeCurrentTask { $0?.cancel() } }
         if !isEnded {
-          finish(core, with: await perform(core, in: context), in: context, began: began)
+          let output = await perform(core, box, in: &context)
+          finish(core, with: output, in: context, began: began)
         } else {
           tellEnd(.cancelled, in: context, began: began)
         }
@@ -288,7 +289,7 @@ extension OperationStore {
   }
 
   @inline(__always) @inlinable func perform(
-    _ core: Machine.Core, in context: OperationContext
+    _ core: Machine.Core, _ box: Machine.Box, in context: inout OperationContext
   ) async -> Machine.Output {
     // A failure that cannot say "cancelled" has to come from the request.
     if context.settings.values.networkMode != .always, await !context.mayAttempt(isRetry: false),
@@ -296,9 +297,8 @@ extension OperationStore {
     {
       return .failure(failure)
     }
-    var prepared = context
     let (isThere, hasEdits) = read {
-      $0.state.willRun(in: &prepared)
+      $0.state.willRun(in: &context)
       return ($0.runs.contains(core.id), !$0.overlay.isNone)
     }
     // A run that has waited finds the edits that have been confirmed meanwhile.
@@ -310,13 +310,13 @@ extension OperationStore {
       // The task holds the store until it has ended; who keeps this longer does not.
       let store = core.driver.withLock { $0 } as? OperationStore
       if let store, store.commit({ $0.yield(core.id, result) }) {
-        store.tell(.yielded(context.eventRun), in: context)
+        store.tell(.yielded(box.configuration.context.eventRun), in: box.configuration.context)
       } else {
-        Self.reportLateYield(core, in: context)
+        Self.reportLateYield(core, in: box.configuration.context)
       }
     }
     tell(.attemptBegan(context.eventRun, index: 0), in: context)
-    return await operation(prepared, continuation)
+    return await operation(context, continuation)
   }
 
   /// What tells the store of a run.

@@ -110,7 +110,7 @@ extension StoreMachine {
       core: wish.core, box: box,
       payload: RunPayload(cause: wish.cause, task: task, handlers: handlers))
     let isStarted = hold(&record, wish.lease)
-    runs.insert(record)
+    runs.insert(consume record)
     if isStarted {
       tell(.runStarted(OperationRun(task: task, cause: wish.cause)), also: handlers)
     }
