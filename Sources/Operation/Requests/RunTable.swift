@@ -84,8 +84,7 @@
     case .never:
       return .new
     case .equivalentContexts:
-      let matches = records.elements.filter { $0.context.isEquivalent(to: context) }
-      return matches.map { $0.core }.min { $0.id < $1.id }.map(Admission.join) ?? .new
+      return equivalent(to: context).map(Admission.join) ?? .new
     case .by:
       let candidates = candidates(for: context)
       if candidates.isEmpty { return .new }
@@ -95,6 +94,28 @@
       guard let match = verdict.match else { return .new }
       return records[id: match].map { .join($0.core) } ?? .ask(candidates)
     }
+  }
+
+  /// The oldest run in an equivalent context.
+  @inlinable func equivalent(to context: OperationContext) -> TaskCore<Value, Failure>? {
+    var oldest: TaskCore<Value, Failure>?
+    // By their positions: a record is dear to copy.
+    for index in records.elements.indices
+    where records.elements[index].context.isEquivalent(to: context) {
+      let core = records.elements[index].core
+      if oldest.map({ core.id < $0.id }) ?? true { oldest = core }
+    }
+    return oldest
+  }
+
+  /// Lets another caller wait for a run, if it has been started.
+  @inlinable mutating func joinStarted(_ id: OperationTaskID) -> Bool {
+    var isStarted = false
+    records.update(id: id) { record in
+      isStarted = record.isStarted
+      if isStarted { record.awaiters += 1 }
+    }
+    return isStarted
   }
 
   /// The runs that a predicate is asked about: those for the same pages, as contexts do not tell

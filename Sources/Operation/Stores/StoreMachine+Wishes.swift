@@ -52,12 +52,10 @@ extension StoreMachine {
       case .equivalentContexts = self.context.settings.values.deduplication
     else { return nil }
     var context = context.over(self.context)
-    context.input = input
-    guard state.taskToJoin(in: &context) == nil,
-      case .join(let core) = runs.admit(context, rule: .equivalentContexts, verdict: nil),
-      runs[core.id]?.isStarted == true
+    if context.input !== input { context.input = input }
+    guard state.taskToJoin(in: &context) == nil, let core = runs.equivalent(to: context),
+      runs.joinStarted(core.id)
     else { return nil }
-    runs.update(core.id) { $0.awaiters += 1 }
     return core
   }
 

@@ -29,18 +29,18 @@ public struct OperationActivity: Sendable, Hashable, Codable {
 
   /// The counts of a kind of request.
   public subscript(kind: OperationKind) -> Counts {
-    get {
+    _read {
       switch kind {
-      case .query: queries
-      case .pages: pages
-      case .mutation: mutations
+      case .query: yield queries
+      case .pages: yield pages
+      case .mutation: yield mutations
       }
     }
-    set {
+    _modify {
       switch kind {
-      case .query: queries = newValue
-      case .pages: pages = newValue
-      case .mutation: mutations = newValue
+      case .query: yield &queries
+      case .pages: yield &pages
+      case .mutation: yield &mutations
       }
     }
   }
