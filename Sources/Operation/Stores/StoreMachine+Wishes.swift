@@ -79,10 +79,15 @@ extension StoreMachine {
   }
 
   /// The run that the observers hold already, if it is as new as what they could start.
-  @usableFromInline var taskOfObservers: Task? {
-    runs.records.elements.first {
-      $0.isStarted && $0.isHeldByObservers && $0.payload.generation == freshness.generation
-    }?.payload.task
+  @inlinable var taskOfObservers: Task? {
+    for index in runs.records.elements.indices
+    where runs.records.elements[index].isStarted
+      && runs.records.elements[index].isHeldByObservers
+      && runs.records.elements[index].payload.generation == freshness.generation
+    {
+      return runs.records.elements[index].payload.task
+    }
+    return nil
   }
 
   /// Whether somebody else has fetched, since the wish arose, what it is about.

@@ -58,7 +58,7 @@ public struct OperationContext: Sendable {
   /// of `base`, because those of a context that comes from elsewhere are about another request.
   @usableFromInline func over(_ base: OperationContext) -> OperationContext {
     var merged = base
-    if head !== base.head { merged.head = ContextNode.merging(head, over: base.head) }
+    if let head, head !== base.head { merged.head = ContextNode.merging(head, over: base.head) }
     return merged
   }
 
