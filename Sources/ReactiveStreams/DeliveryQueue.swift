@@ -54,7 +54,7 @@
 
   /// Adds a subscriber, which hears what `entry` tells it first.
   @inlinable package mutating func subscribe(
-    _ subscriber: Subscriber<Event>, initially entry: Entry?
+    _ subscriber: consuming Subscriber<Event>, initially entry: consuming Entry?
   ) -> UInt64 {
     if let entry { entries.append(entry) }
     return subscribers.append(subscriber)

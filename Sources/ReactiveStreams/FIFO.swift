@@ -12,7 +12,7 @@
   @inlinable package var count: Int { first == nil ? 0 : 1 + others.count - head }
   @inlinable package var isEmpty: Bool { first == nil }
 
-  @inlinable package mutating func append(_ element: Element) {
+  @inlinable package mutating func append(_ element: consuming Element) {
     if first == nil {
       first = element
     } else {

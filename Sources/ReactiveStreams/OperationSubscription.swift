@@ -88,12 +88,16 @@ extension OperationSubscription: Hashable {
   }
 
   @usableFromInline let onCancel: Mutex<Action?>
+  /// Whether the action has been taken out, so that the end of the token needs no lock to see it.
+  @usableFromInline let isOver = Atomic(false)
 
   @inlinable init(_ onCancel: Action) {
     self.onCancel = Mutex(onCancel)
   }
 
   @inlinable func cancel() {
+    if isOver.load(ordering: .relaxed) { return }
+    isOver.store(true, ordering: .relaxed)
     switch onCancel.withLock({ $0.take() }) {
     case .call(let call): call()
     case .unsubscribe(let id, let source): source.unsubscribe(id)

@@ -40,7 +40,7 @@ public import Synchronization
 
   @inlinable init() {}
 
-  @inlinable mutating func append(_ subscriber: Subscriber<Event>) -> UInt64 {
+  @inlinable mutating func append(_ subscriber: consuming Subscriber<Event>) -> UInt64 {
     defer { nextID += 1 }
     slots.append(Slot(id: nextID, subscriber: subscriber))
     count += 1

@@ -46,23 +46,14 @@ extension OperationStore {
 
   /// Whether there is no value yet, or the one that is there was invalidated or is out of date by
   /// the request's rule.
-  @inlinable public var isStale: Bool { isStale(by: read { $0.sight }) }
+  @inlinable public var isStale: Bool { read { $0.isStale } ?? isStaleByOwnRule }
 
-  @inlinable func isStale(by sight: Machine.Sight) -> Bool {
-    guard let date = sight.date else { return true }
-    let context = sight.context
-    switch context.settings.values.staleness {
-    case .always: return true
-    case .never: return false
-    case .after(let duration):
-      // A date that lies ahead says nothing of the age: the clock was set back.
-      let age = context.now().duration(since: date)
-      return age >= duration || age < .zero
-    case .when(let isStale):
-      if let isStale = isStale(state, context) { return isStale }
-      reportStateMismatch(of: "The staleness rule", so: "the value counts as stale")
-      return true
-    }
+  @usableFromInline var isStaleByOwnRule: Bool {
+    let context = context
+    guard case .when(let isStale) = context.settings.values.staleness else { return true }
+    if let isStale = isStale(state, context) { return isStale }
+    reportStateMismatch(of: "The staleness rule", so: "the value counts as stale")
+    return true
   }
 
   /// Whether the value was invalidated and has not been fetched since.

@@ -24,13 +24,18 @@ extension OperationStore {
   @inlinable func beginObservation(_ observation: Int) {
     if isControlled { tellControllers() }
     let sight = read { $0.sight }
-    if !sight.context.settings.values.rerunTriggers.isEmpty {
-      let triggers = sight.context.settings.values.rerunTriggers.map { $0(sight.context, self) }
-      commit { $0.setTriggers(.combined(triggers), observation: observation) }?.cancel()
-    }
-    if sight.context.settings.values.runsAutomatically == true {
+    if sight.hasTriggers {
+      setTriggers(observation)
+      if sight.isAutomatic { runIfStale(cause: .subscriber, by: read { $0.sight }) }
+    } else if sight.isAutomatic {
       runIfStale(cause: .subscriber, by: sight)
     }
+  }
+
+  @usableFromInline func setTriggers(_ observation: Int) {
+    let context = context
+    let triggers = context.settings.values.rerunTriggers.map { $0(context, self) }
+    commit { $0.setTriggers(.combined(triggers), observation: observation) }?.cancel()
   }
 
   /// How many handlers and stream iterators listen.
@@ -48,7 +53,9 @@ extension OperationStore {
 extension OperationStore {
   /// Starts a run for the observers if what is there is stale, and nothing has come since that look.
   @inlinable func runIfStale(cause: OperationRun.Cause, by sight: Machine.Sight) {
-    if isStale(by: sight) { runForObservers(cause: cause, unlessUpdatedSince: sight.updates) }
+    if sight.isStale ?? isStaleByOwnRule {
+      runForObservers(cause: cause, unlessUpdatedSince: sight.updates)
+    }
   }
 }
 

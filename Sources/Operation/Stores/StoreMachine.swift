@@ -83,7 +83,7 @@ import ReactiveStreams
   @usableFromInline private(set) var isPlain = true
 
   /// What the controllers of the store have been told.
-  private var control = Control.changing
+  var control = Control.changing
 
   @inlinable init(state: State, context: OperationContext, isCounted: Bool = false) {
     self.state = state
@@ -105,26 +105,6 @@ import ReactiveStreams
   /// When the value came that the calling thread may see.
   @inlinable var visibleDate: Date? {
     isPlain ? state.valueLastUpdatedAt : visibleState.valueLastUpdatedAt
-  }
-
-  /// What tells whether the store is stale.
-  @usableFromInline struct Sight: Sendable {
-    /// When the value came; `nil` if there is none, or it was invalidated.
-    @usableFromInline let date: Date?
-    @usableFromInline let updates: Int
-    @usableFromInline let context: OperationContext
-
-    @inlinable init(date: Date?, updates: Int, context: OperationContext) {
-      self.date = date
-      self.updates = updates
-      self.context = context
-    }
-  }
-
-  @inlinable var sight: Sight {
-    Sight(
-      date: freshness.isInvalidated ? nil : visibleDate, updates: state.valueUpdateCount,
-      context: context)
   }
 
   /// Ends whatever was done under the lock.
@@ -314,80 +294,5 @@ extension StoreMachine {
   @inlinable var needsRerun: Bool {
     freshness.isInvalidated && deliveries.subscriberCount > 0
       && !runs.records.elements.contains { $0.isStarted }
-  }
-
-  @inlinable mutating func subscribe(
-    _ subscriber: Subscriber<Event>, thread: ThreadID
-  ) -> (id: UInt64, isFirst: Bool, observation: Int) {
-    // The owner does not see the edits, which he has to hear of when he has ended.
-    if !isPlain, !exclusive.isNone, exclusive.content.owner == thread, !overlay.isNone,
-      withheld.isNone || withheld.content.entries.isEmpty
-    {
-      exclusive.content.hasChanged = true
-    }
-    let present = DeliveryQueue.Entry(
-      Event.stateChanged(isPlain ? state : visibleState(to: thread)), first: subscriber, bound: 0)
-    let id = deliveries.subscribe(subscriber, initially: present)
-    let isFirst = deliveries.subscriberCount == 1
-    if isFirst { observation += 1 }
-    return (id, isFirst, observation)
-  }
-
-  /// What wants runs was subscribed to; it is given back if that observation is over.
-  @inlinable mutating func setTriggers(
-    _ new: OperationSubscription, observation: Int
-  ) -> OperationSubscription? {
-    guard observation == self.observation else { return new }
-    triggers = new
-    return nil
-  }
-
-  @usableFromInline struct Departure: Sendable {
-    @usableFromInline var subscriber: Subscriber<Event>?
-    @usableFromInline var triggers: OperationSubscription?
-    @usableFromInline var cores: [Core] = []
-
-    @inlinable init(
-      subscriber: Subscriber<Event>? = nil, triggers: OperationSubscription? = nil,
-      cores: [Core] = []
-    ) {
-      self.subscriber = subscriber
-      self.triggers = triggers
-      self.cores = cores
-    }
-  }
-
-  /// A subscriber goes; the last one takes the leases of the observers with him.
-  @inlinable mutating func unsubscribe(_ id: UInt64) -> Departure {
-    var departure = Departure(subscriber: deliveries.unsubscribe(id))
-    guard departure.subscriber != nil, deliveries.subscriberCount == 0 else { return departure }
-    observation += 1
-    departure.triggers = triggers.take()
-    if runs.isEmpty { return departure }
-    let held = runs.ids.filter { runs[$0]?.isHeldByObservers == true }
-    departure.cores = held.compactMap { releaseIfFree($0) }
-    return departure
-  }
-}
-
-/// What the controllers of a store know of its subscribers.
-enum Control: Sendable {
-  /// A thread gives them the store, or tells them something, and looks again when it has.
-  case changing
-  case told([AttachedController], isObserved: Bool)
-}
-
-extension StoreMachine {
-  /// The controllers have the store, or have been told.
-  mutating func told(_ controllers: [AttachedController], isObserved: Bool) {
-    control = .told(controllers, isObserved: isObserved)
-  }
-
-  /// Gives what the thread that asks has to tell the controllers, if no other is at it.
-  mutating func nextTelling() -> (controllers: [AttachedController], isObserved: Bool)? {
-    let isObserved = deliveries.subscriberCount > 0
-    guard case .told(let controllers, isObserved: !isObserved) = control else { return nil }
-    control = .changing
-    return (controllers, isObserved)
   }
 }

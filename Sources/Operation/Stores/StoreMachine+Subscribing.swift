@@ -1,0 +1,117 @@
+import FoundationEssentials
+import ReactiveStreams
+
+/// Who listens to a store, and what observers make it do.
+extension StoreMachine {
+  /// Whether there is no value, or one that was invalidated or is out of date by the request's rule;
+  /// `nil` if that is a rule of the user's own, which is asked without the lock.
+  @inlinable var isStale: Bool? {
+    guard !freshness.isInvalidated, let date = visibleDate else { return true }
+    switch context.settings.values.staleness {
+    case .always: return true
+    case .never: return false
+    case .after(let duration):
+      // A date that lies ahead says nothing of the age: the clock was set back.
+      let age = context.now().duration(since: date)
+      return age >= duration || age < .zero
+    case .when: return nil
+    }
+  }
+
+  /// What somebody looks at who would have the store run by itself.
+  @usableFromInline struct Sight: Sendable {
+    @usableFromInline let hasTriggers: Bool
+    @usableFromInline let isAutomatic: Bool
+    @usableFromInline let isStale: Bool?
+    @usableFromInline let updates: Int
+
+    @inlinable init(hasTriggers: Bool, isAutomatic: Bool, isStale: Bool?, updates: Int) {
+      self.hasTriggers = hasTriggers
+      self.isAutomatic = isAutomatic
+      self.isStale = isStale
+      self.updates = updates
+    }
+  }
+
+  @inlinable var sight: Sight {
+    Sight(
+      hasTriggers: !context.settings.values.rerunTriggers.isEmpty,
+      isAutomatic: context.settings.values.runsAutomatically == true, isStale: isStale,
+      updates: state.valueUpdateCount)
+  }
+
+  @inlinable mutating func subscribe(
+    _ subscriber: Subscriber<Event>, thread: ThreadID
+  ) -> (id: UInt64, isFirst: Bool, observation: Int) {
+    // The owner does not see the edits, which he has to hear of when he has ended.
+    if !isPlain, !exclusive.isNone, exclusive.content.owner == thread, !overlay.isNone,
+      withheld.isNone || withheld.content.entries.isEmpty
+    {
+      exclusive.content.hasChanged = true
+    }
+    let present = DeliveryQueue.Entry(
+      Event.stateChanged(isPlain ? state : visibleState(to: thread)), first: subscriber, bound: 0)
+    let id = deliveries.subscribe(subscriber, initially: present)
+    let isFirst = deliveries.subscriberCount == 1
+    if isFirst { observation += 1 }
+    return (id, isFirst, observation)
+  }
+
+  /// What wants runs was subscribed to; it is given back if that observation is over.
+  @inlinable mutating func setTriggers(
+    _ new: OperationSubscription, observation: Int
+  ) -> OperationSubscription? {
+    guard observation == self.observation else { return new }
+    triggers = new
+    return nil
+  }
+
+  @usableFromInline struct Departure: Sendable {
+    @usableFromInline var subscriber: Subscriber<Event>?
+    @usableFromInline var triggers: OperationSubscription?
+    @usableFromInline var cores: [Core] = []
+
+    @inlinable init(
+      subscriber: Subscriber<Event>? = nil, triggers: OperationSubscription? = nil,
+      cores: [Core] = []
+    ) {
+      self.subscriber = subscriber
+      self.triggers = triggers
+      self.cores = cores
+    }
+  }
+
+  /// A subscriber goes; the last one takes the leases of the observers with him.
+  @inlinable mutating func unsubscribe(_ id: UInt64) -> Departure {
+    var departure = Departure(subscriber: deliveries.unsubscribe(id))
+    guard departure.subscriber != nil, deliveries.subscriberCount == 0 else { return departure }
+    observation += 1
+    departure.triggers = triggers.take()
+    if runs.isEmpty { return departure }
+    let held = runs.ids.filter { runs[$0]?.isHeldByObservers == true }
+    departure.cores = held.compactMap { releaseIfFree($0) }
+    return departure
+  }
+}
+
+/// What the controllers of a store know of its subscribers.
+enum Control: Sendable {
+  /// A thread gives them the store, or tells them something, and looks again when it has.
+  case changing
+  case told([AttachedController], isObserved: Bool)
+}
+
+extension StoreMachine {
+  /// The controllers have the store, or have been told.
+  mutating func told(_ controllers: [AttachedController], isObserved: Bool) {
+    control = .told(controllers, isObserved: isObserved)
+  }
+
+  /// Gives what the thread that asks has to tell the controllers, if no other is at it.
+  mutating func nextTelling() -> (controllers: [AttachedController], isObserved: Bool)? {
+    let isObserved = deliveries.subscriberCount > 0
+    guard case .told(let controllers, isObserved: !isObserved) = control else { return nil }
+    control = .changing
+    return (controllers, isObserved)
+  }
+}
