@@ -185,8 +185,9 @@ public final class OperationClient: Sendable {
     let entry = StoreIndex.Entry(
       store: store, type: asked.type, request: asked.request, retention: retention,
       deadline: retention.patience.map(now.advanced))
-    defer { setTimer(at: now) }
-    switch index.commit({ $0.insert(entry) }) {
+    let (insertion, wake) = index.commit { ($0.insert(entry), $0.nextWake(at: now)) }
+    defer { if let wake { setTimer(wake, at: now) } }
+    switch insertion {
     case .inserted(let left):
       tell(.storeAdded, of: store)
       leave(left)
@@ -233,9 +234,8 @@ public final class OperationClient: Sendable {
 }
 
 extension OperationClient {
-  /// Sets the timer for the first store that may leave, unless it is set.
-  private func setTimer(at now: Date) {
-    guard let wake = index.withLock({ $0.nextWake(at: now) }) else { return }
+  /// Sets the timer for the first store that may leave.
+  private func setTimer(_ wake: StoreIndex.Wake, at now: Date) {
     let subscription = clock.schedule(after: wake.date.duration(since: now)) {
       [weak self] in self?.sweep(wake.generation)
     }
@@ -266,8 +266,9 @@ extension OperationClient {
       return now.duration(since: end) >= .zero
         ? .leave(store, mark) : .stay(store, until: end)
     }
-    leave(index.commit { $0.settle(verdicts) })
-    setTimer(at: now)
+    let (left, wake) = index.commit { ($0.settle(verdicts), $0.nextWake(at: now)) }
+    leave(left)
+    if let wake { setTimer(wake, at: now) }
   }
 }
 
