@@ -99,9 +99,9 @@
   /// The oldest run in an equivalent context.
   @inlinable func equivalent(to context: OperationContext) -> TaskCore<Value, Failure>? {
     var oldest: TaskCore<Value, Failure>?
-    // By their positions: a record is dear to copy.
+    // By their positions, and in the box: a record and a context are dear to copy.
     for index in records.elements.indices
-    where records.elements[index].context.isEquivalent(to: context) {
+    where records.elements[index].box.configuration.context.isEquivalent(to: context) {
       let core = records.elements[index].core
       if oldest.map({ core.id < $0.id }) ?? true { oldest = core }
     }

@@ -65,8 +65,7 @@ struct ActivityMachine: DeliveryMachine {
   }
 
   mutating func move(_ kind: OperationKind, from old: ActivityPhase, to new: ActivityPhase) {
-    sums[kind].count(old, as: -1)
-    sums[kind].count(new, as: 1)
+    sums[kind].move(from: old, to: new)
     guard deliveries.subscriberCount > 0 else { return }
     let shown = shown
     deliveries.append(shown)
@@ -74,7 +73,12 @@ struct ActivityMachine: DeliveryMachine {
 }
 
 extension OperationActivity.Counts {
-  fileprivate mutating func count(_ phase: ActivityPhase, as change: Int) {
+  fileprivate mutating func move(from old: ActivityPhase, to new: ActivityPhase) {
+    count(old, as: -1)
+    count(new, as: 1)
+  }
+
+  private mutating func count(_ phase: ActivityPhase, as change: Int) {
     switch phase {
     case .idle: break
     case .running: running += change
