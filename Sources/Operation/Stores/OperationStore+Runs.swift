@@ -280,6 +280,8 @@ extension OperationStore {
         if isCancelled { withUnsafeCurrentTask { $0?.cancel() } }
         if !isEnded {
           let output = await perform(core, box, in: &context)
+          // Pages are changed in their place, if nobody else holds them.
+          if context.work != nil { context.work = nil }
           finish(core, with: output, in: context, began: began)
         } else {
           tellEnd(.cancelled, in: context, began: began)
