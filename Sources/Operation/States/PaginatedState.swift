@@ -249,7 +249,7 @@ extension PaginatedRunKind {
 extension OperationContext {
   /// What the run is for.
   @inlinable var pageRunKind: PaginatedRunKind {
-    get { input?.value as? PaginatedRunKind ?? .refetch }
+    get { input?.pageKind ?? .refetch }
     set { input = RunInput(newValue) }
   }
 }

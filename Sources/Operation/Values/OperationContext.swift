@@ -164,9 +164,17 @@ extension OperationContext {
 /// Something that belongs to one run, of a type that only its kind of request knows.
 @usableFromInline final class RunInput: Sendable {
   @usableFromInline let value: any Sendable
+  /// The value, if it is one of these: it is asked for at each step of a page run.
+  @usableFromInline let pageKind: PaginatedRunKind?
 
   @usableFromInline init(_ value: any Sendable) {
     self.value = value
+    pageKind = nil
+  }
+
+  @usableFromInline init(_ kind: PaginatedRunKind) {
+    value = kind
+    pageKind = kind
   }
 
   static func areEquivalent(_ lhs: RunInput?, _ rhs: RunInput?) -> Bool {

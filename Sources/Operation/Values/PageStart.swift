@@ -27,12 +27,14 @@ final class PageProgress<PageID: Hashable & Sendable, PageValue: Sendable>: Send
 
   @usableFromInline struct Progress: Sendable {
     @usableFromInline var attempt = 0
-    @usableFromInline var pages: [Page] = []
+    @usableFromInline var pages: [Page]
+
+    @inlinable init() { pages = [] }
   }
 
-  @usableFromInline let progress = Mutex(Progress())
+  @usableFromInline let progress: Mutex<Progress>
 
-  @inlinable init() {}
+  @inlinable init() { progress = Mutex(Progress()) }
 
   /// Begins an attempt, with the pages that are there already.
   @inlinable func begin() -> (attempt: Int, pages: [Page]) {
