@@ -1,5 +1,6 @@
-import Operation
 import Testing
+
+@testable import Operation
 
 /// What a page costs with many pages there.
 @Suite(.serialized) struct PageCostTests {
@@ -49,6 +50,21 @@ import Testing
     let few = try await cost(10)
     let many = try await cost(100_000)
     #expect(many < few * 5, "\(few) with 10 pages, \(many) with 100,000")
+  }
+
+  @Test("A next page is put behind those that are there, which stay where they are")
+  func nextPageInPlace() async throws {
+    let store = try await numbers(PageServer(0...1_000), there: 0...40)
+    var moves = 0
+    var place: UnsafeRawPointer?
+    for _ in 0..<100 {
+      try await store.fetchNextPage()
+      let next = store.currentValue.elements.withUnsafeBytes { $0.baseAddress }
+      if next != place { moves += 1 }
+      place = next
+    }
+    // An array that grows moves each time that its place has become too small: by far not each time.
+    #expect(moves < 10)
   }
 
   @Test("All pages cost the same for each page, however many there are")
