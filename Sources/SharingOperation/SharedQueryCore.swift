@@ -4,8 +4,9 @@ public import Synchronization
 
 /// What the copies of one wrapper share: what is behind it, and who has read what.
 ///
-/// The lock guards the machine. Stores, subscriptions and the registrar are called without it:
-/// commits come first, and the registrar is told after them.
+/// The lock guards the machine. Stores, subscriptions and the registrar are called without it, but
+/// for the value of a store, which calls nobody: commits come first, and the registrar is told after
+/// them.
 @usableFromInline final class SharedQueryCore<State: OperationState>: Sendable, Observable {
   let client: OperationClient
   @usableFromInline let machine: Mutex<BindingMachine<State>>

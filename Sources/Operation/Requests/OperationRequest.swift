@@ -57,8 +57,9 @@ extension OperationRequest {
     {
       throw failure
     }
+    let identity = OperationRun.Identity(id: .next(), cause: .fetch)
     return try await run(
-      isolation: #isolation, in: context.beginning(.next(), cause: .fetch, input: input),
+      isolation: #isolation, in: context.beginning(identity, input: input, over: context),
       with: continuation ?? OperationContinuation { _ in })
   }
 }

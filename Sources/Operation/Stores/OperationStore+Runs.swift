@@ -279,9 +279,7 @@ extension OperationStore {
         let (isEnded, isCancelled) = core.machine.withLock { ($0.isEnded, $0.progress.isCancelled) }
         if isCancelled { withUnsafeCurrentTask { $0?.cancel() } }
         if !isEnded {
-          let output = await perform(core, box, in: &context)
-          // Pages are changed in their place, if nobody else holds them.
-          if context.work != nil { context.work = nil }
+          let output = await perform(core, box, in: context)
           finish(core, with: output, in: context, began: began)
         } else {
           tellEnd(.cancelled, in: context, began: began)
@@ -291,7 +289,7 @@ extension OperationStore {
   }
 
   @inline(__always) @inlinable func perform(
-    _ core: Machine.Core, _ box: Machine.Box, in context: inout OperationContext
+    _ core: Machine.Core, _ box: Machine.Box, in context: OperationContext
   ) async -> Machine.Output {
     // A failure that cannot say "cancelled" has to come from the request.
     if context.settings.values.networkMode != .always, await !context.mayAttempt(isRetry: false),
@@ -299,8 +297,10 @@ extension OperationStore {
     {
       return .failure(failure)
     }
+    // Only here, as pages are changed in their place later, if nobody else holds them.
+    var prepared = context
     let (isThere, hasEdits) = read {
-      $0.state.willRun(in: &context)
+      $0.state.willRun(in: &prepared)
       return ($0.runs.contains(core.id), !$0.overlay.isNone)
     }
     // A run that has waited finds the edits that have been confirmed meanwhile.
@@ -318,7 +318,7 @@ extension OperationStore {
       }
     }
     tell(.attemptBegan(context.eventRun, index: 0), in: context)
-    return await operation(context, continuation)
+    return await operation(prepared, continuation)
   }
 
   /// What tells the store of a run.

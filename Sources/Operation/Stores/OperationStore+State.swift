@@ -46,14 +46,22 @@ extension OperationStore {
 
   /// Whether there is no value yet, or the one that is there was invalidated or is out of date by
   /// the request's rule.
-  @inlinable public var isStale: Bool { read { $0.isStale } ?? isStaleByOwnRule }
+  @inlinable public var isStale: Bool { read { $0.isStale } ?? isStaleByRule }
 
-  @usableFromInline var isStaleByOwnRule: Bool {
-    let context = context
-    guard case .when(let isStale) = context.settings.values.staleness else { return true }
-    if let isStale = isStale(state, context) { return isStale }
-    reportStateMismatch(of: "The staleness rule", so: "the value counts as stale")
-    return true
+  /// What a rule says that asks the clock or the user.
+  @usableFromInline var isStaleByRule: Bool {
+    let (date, context) = read { ($0.visibleDate, $0.context) }
+    if case .when(let isStale) = context.settings.values.staleness {
+      if let isStale = isStale(state, context) { return isStale }
+      reportStateMismatch(of: "The staleness rule", so: "the value counts as stale")
+      return true
+    }
+    guard case .after(let duration) = context.settings.values.staleness, let date else {
+      return true
+    }
+    // A date that lies ahead says nothing of the age: the clock was set back.
+    let age = context.now().duration(since: date)
+    return age >= duration || age < .zero
   }
 
   /// Whether the value was invalidated and has not been fetched since.

@@ -53,7 +53,7 @@ extension OperationStore {
 extension OperationStore {
   /// Starts a run for the observers if what is there is stale, and nothing has come since that look.
   @inlinable func runIfStale(cause: OperationRun.Cause, by sight: Machine.Sight) {
-    if sight.isStale ?? isStaleByOwnRule {
+    if sight.isStale ?? isStaleByRule {
       runForObservers(cause: cause, unlessUpdatedSince: sight.updates)
     }
   }

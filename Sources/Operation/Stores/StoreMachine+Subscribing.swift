@@ -4,17 +4,13 @@ import ReactiveStreams
 /// Who listens to a store, and what observers make it do.
 extension StoreMachine {
   /// Whether there is no value, or one that was invalidated or is out of date by the request's rule;
-  /// `nil` if that is a rule of the user's own, which is asked without the lock.
+  /// `nil` if that rule asks the clock or the user, which is done without the lock.
   @inlinable var isStale: Bool? {
-    guard !freshness.isInvalidated, let date = visibleDate else { return true }
+    guard !freshness.isInvalidated, visibleDate != nil else { return true }
     switch context.settings.values.staleness {
     case .always: return true
     case .never: return false
-    case .after(let duration):
-      // A date that lies ahead says nothing of the age: the clock was set back.
-      let age = context.now().duration(since: date)
-      return age >= duration || age < .zero
-    case .when: return nil
+    case .after, .when: return nil
     }
   }
 
@@ -71,13 +67,8 @@ extension StoreMachine {
     @usableFromInline var triggers: OperationSubscription?
     @usableFromInline var cores: [Core] = []
 
-    @inlinable init(
-      subscriber: Subscriber<Event>? = nil, triggers: OperationSubscription? = nil,
-      cores: [Core] = []
-    ) {
+    @inlinable init(subscriber: Subscriber<Event>?) {
       self.subscriber = subscriber
-      self.triggers = triggers
-      self.cores = cores
     }
   }
 

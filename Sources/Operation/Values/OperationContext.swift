@@ -56,10 +56,9 @@ public struct OperationContext: Sendable {
 
   /// What this context says, and where it says nothing, what `base` says; the settings are those
   /// of `base`, because those of a context that comes from elsewhere are about another request.
-  @usableFromInline func over(_ base: OperationContext) -> OperationContext {
-    var merged = base
-    if let head, head !== base.head { merged.head = ContextNode.merging(head, over: base.head) }
-    return merged
+  @usableFromInline func over(_ base: consuming OperationContext) -> OperationContext {
+    if let head, head !== base.head { base.head = ContextNode.merging(head, over: base.head) }
+    return base
   }
 
   /// Whether both are copies of one.
@@ -185,34 +184,18 @@ extension OperationContext {
 }
 
 extension OperationContext {
-  /// The context of a run that begins now: nothing of another run is left in it.
-  @usableFromInline func beginning(
-    _ id: OperationTaskID, cause: OperationRun.Cause, input: RunInput?
-  ) -> OperationContext {
-    var context = self
-    context.begin(
-      OperationRun.Identity(id: id, cause: cause), input,
-      Attempt(retryLimit: settings.values.retryLimit))
-    return context
-  }
-
-  /// The context of a run of a store that begins now, which lies over that of the store.
+  /// The context of a run that begins now, which lies over `base`: nothing of another run is left
+  /// in it.
   @usableFromInline func beginning(
     _ identity: consuming OperationRun.Identity, input: RunInput?,
     over base: consuming OperationContext
   ) -> OperationContext {
-    if let head, head !== base.head { base.head = ContextNode.merging(head, over: base.head) }
-    let limit = base.settings.values.retryLimit
-    base.begin(
-      identity, input,
-      Attempt(retryLimit: limit, isRetried: base.settings.isRetriedByStore))
-    return base
-  }
-
-  private mutating func begin(
-    _ identity: consuming OperationRun.Identity, _ input: RunInput?, _ attempt: Attempt
-  ) {
-    run = RunBox(RunFacts(attempt: attempt, identity: identity, input: input))
+    var context = over(base)
+    let attempt = Attempt(
+      retryLimit: context.settings.values.retryLimit,
+      isRetried: context.settings.isRetriedByStore)
+    context.run = RunBox(RunFacts(attempt: attempt, identity: identity, input: input))
+    return context
   }
 }
 
