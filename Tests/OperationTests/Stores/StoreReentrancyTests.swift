@@ -1,3 +1,4 @@
+import Foundation
 import Operation
 import Synchronization
 import Testing
@@ -238,4 +239,31 @@ import Testing
       }
     }
   }
+
+  @Test("A clock that is asked for the age of a value may look at its store")
+  func clockLooks() {
+    let clock = LookingClock()
+    let store = OperationClient(defaults: .testing, clock: clock)
+      .store(for: Query(path: ["aged"]) { _ in 42 }.stale(after: .seconds(10)))
+    store.currentValue = 1
+    let seen = Recorder<Int?>()
+    clock.look { [weak store] in seen.append(store?.currentValue) }
+    #expect(!store.isStale)
+    #expect(seen.all.first == 1)
+    clock.look(nil)
+  }
+}
+
+/// The system's clock, which does something before it tells the date.
+private final class LookingClock: OperationClock {
+  private let action = Mutex<(@Sendable () -> Void)?>(nil)
+
+  func look(_ new: (@Sendable () -> Void)?) { action.withLock { $0 = new } }
+
+  func now() -> Date {
+    action.withLock { $0 }?()
+    return Date()
+  }
+
+  func sleep(for duration: Duration) async throws { try await Task.sleep(for: duration) }
 }
