@@ -50,7 +50,7 @@ extension OperationContext {
   ) -> Request.State.StateValue where Request.State: ValueInitializedState {
     guard let client = operationClient else { return Request.State.emptyValue }
     let path = request.path
-    if path != runIdentity?.place?.path { _ = note(path, in: client) }
+    if path != runNode?.place?.path { _ = note(path, in: client) }
     return client.store(for: request).currentValue
   }
 
@@ -59,7 +59,6 @@ extension OperationContext {
   @usableFromInline func note(
     _ path: OperationPath, in client: OperationClient
   ) -> OperationDependencyError? {
-    guard let runIdentity else { return nil }
-    return client.hub.note(runIdentity, reads: path)
+    runNode.flatMap { client.hub.note($0, reads: path) }
   }
 }

@@ -10,8 +10,8 @@ where State.OperationValue == Base.Value, State.Failure == Base.Failure {
     using base: Base,
     with continuation: OperationContinuation<Base.Value, Base.Failure>
   ) async throws(Base.Failure) -> Base.Value {
-    let identity = context.runIdentity ?? OperationRun.Identity(id: .next(), cause: .fetch)
-    let run = OperationRun(identity, context: context)
+    let run =
+      context.operationRun ?? OperationRun(id: .next(), cause: .fetch, context: context)
     handler(.runStarted(run))
     let told = OperationContinuation<Base.Value, Base.Failure> { [handler] result in
       handler(.yielded(result, run))

@@ -57,9 +57,9 @@ extension OperationRequest {
     {
       throw failure
     }
-    let identity = OperationRun.Identity(id: .next(), cause: .fetch)
+    let node = TaskNode(id: .next())
     return try await run(
-      isolation: #isolation, in: context.beginning(identity, input: input, over: context),
+      isolation: #isolation, in: context.beginning(node, input: input, over: context),
       with: continuation ?? OperationContinuation { _ in })
   }
 }

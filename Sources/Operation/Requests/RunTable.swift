@@ -108,14 +108,15 @@
     return oldest
   }
 
-  /// Lets another caller wait for a run, if it has been started.
-  @inlinable mutating func joinStarted(_ id: OperationTaskID) -> Bool {
-    var isStarted = false
+  /// Lets another caller wait for a run, if it has been started; gives what it was made with.
+  @inlinable mutating func joinStarted(_ id: OperationTaskID) -> OperationTaskConfiguration.Box? {
+    var box: OperationTaskConfiguration.Box?
     records.update(id: id) { record in
-      isStarted = record.isStarted
-      if isStarted { record.awaiters += 1 }
+      guard record.isStarted else { return }
+      record.awaiters += 1
+      box = record.box
     }
-    return isStarted
+    return box
   }
 
   /// The runs that a predicate is asked about: those for the same pages, as contexts do not tell

@@ -56,6 +56,6 @@ extension OperationContext {
   /// The run that this context belongs to, as the events of a client tell of it.
   @usableFromInline var eventRun: OperationClientEvent.Run {
     OperationClientEvent.Run(
-      id: runIdentity?.id ?? .next(), cause: runIdentity?.cause ?? .fetch)
+      id: runNode?.id ?? .next(), cause: runNode?.cause ?? .fetch)
   }
 }

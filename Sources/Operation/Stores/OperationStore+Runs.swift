@@ -41,21 +41,33 @@ extension OperationStore {
   }
 
   @inlinable func makeConfiguration(_ context: OperationContext?) -> OperationTaskConfiguration {
-    OperationTaskConfiguration(context: context ?? OperationContext())
+    OperationTaskConfiguration(only: context ?? OperationContext())
   }
 
   @inlinable nonisolated(nonsending) func run(
     _ configuration: OperationTaskConfiguration, input: RunInput? = nil, handler: EventHandler?
   ) async throws(State.Failure) -> State.OperationValue {
-    if handler == nil,
-      let core = machine.withLock({ $0.joinStarted(in: configuration.context, input: input) })
-    {
-      return try await result(of: core)
+    try await result(of: enter(configuration, input: input, handler: handler))
+  }
+
+  /// Joins the run that is the same, or makes one; the caller holds it.
+  @inlinable func enter(
+    _ configuration: OperationTaskConfiguration, input: RunInput?, handler: EventHandler?
+  ) -> Place {
+    let (joined, context) = machine.withLock { machine -> (Place?, OperationContext?) in
+      if handler == nil, !machine.runs.isEmpty,
+        let joined = machine.joinStarted(in: configuration.context, input: input)
+      {
+        return (Place(joined.core, joined.box, isToBeLaunched: false), nil)
+      }
+      return (nil, machine.context)
     }
+    if let joined { return joined }
     while true {
       let wish = makeWish(
-        configuration, cause: .fetch, lease: .awaiter, input: input, handler: handler)
-      if let place = admit(wish) { return try await result(of: place) }
+        configuration, over: context, cause: .fetch, lease: .awaiter, input: input,
+        handler: handler)
+      if let place = admit(wish) { return place }
     }
   }
 
@@ -75,18 +87,14 @@ extension OperationStore {
   @inline(__always) @inlinable nonisolated(nonsending) func result(
     of place: Place
   ) async throws(State.Failure) -> State.OperationValue {
-    try await result(of: place.core) { if place.isToBeLaunched { launch(place) } }
-  }
-
-  /// Waits for a run that the caller holds, unless the caller is that run.
-  @inline(__always) @inlinable nonisolated(nonsending) func result(
-    of core: Machine.Core, orStart start: () -> Void = {}
-  ) async throws(State.Failure) -> State.OperationValue {
-    if core.node.isWaitedForByItself, let failure = failure(of: .cycle([path])) {
-      leave(core.id)
+    // Not if the caller is that run.
+    if place.core.node.isWaitedForByItself, let failure = failure(of: .cycle([path])) {
+      leave(place.core.id)
       throw failure
     }
-    return try await core.result(orStart: start).get()
+    return try await place.core.result(isToBeStarted: place.isToBeLaunched) {
+      launch(place, isFirst: $0)
+    }.get()
   }
 
   /// Schedules a run, or joins the one that is the same, without starting it.
@@ -165,7 +173,7 @@ extension OperationStore {
       makeConfiguration(nil), cause: cause, lease: .observers, seenUpdates: updates)
     for other in others.values { wish.core.node.wait(for: other) }
     guard let place = admit(wish) else { return nil }
-    if place.isToBeLaunched { launch(place) }
+    if place.isToBeLaunched { start(place) }
     return place.task
   }
 
@@ -192,7 +200,6 @@ extension OperationStore {
 
   /// Takes a wish to the machine until it is granted; `nil` if it is refused.
   @inlinable func admit(_ wish: Machine.Wish) -> Place? {
-    let rule = wish.task.context.settings.values.deduplication
     var verdict: Machine.Runs.Verdict?
     let isInLine = takePlace(wish)
     while true {
@@ -201,7 +208,8 @@ extension OperationStore {
         if isInLine { leavePlace(wish) }
         return nil
       case .ask(let candidates):
-        verdict = rule.verdict(on: wish.task.context, among: candidates)
+        let context = wish.task.context
+        verdict = context.settings.values.deduplication.verdict(on: context, among: candidates)
       case .granted(let box, let core, let isStarted):
         let isOwn = core === wish.core
         if isInLine, !isOwn { leavePlace(wish) }
@@ -225,16 +233,16 @@ extension OperationStore {
   }
 
   @inlinable func makeWish(
-    _ configuration: OperationTaskConfiguration, cause: OperationRun.Cause, lease: Machine.Lease,
-    input: RunInput? = nil, handler: EventHandler? = nil, seenUpdates: Int? = nil
+    _ configuration: OperationTaskConfiguration, over base: OperationContext? = nil,
+    cause: OperationRun.Cause, lease: Machine.Lease, input: RunInput? = nil,
+    handler: EventHandler? = nil, seenUpdates: Int? = nil
   ) -> Machine.Wish {
-    let core = Machine.Core(driver: self)
+    let core = Machine.Core(
+      driver: self, cause: cause,
+      place: OperationRun.Place(path: path, hub: ObjectIdentifier(hub)))
     var configuration = configuration
     configuration.context = configuration.context.beginning(
-      OperationRun.Identity(
-        id: core.id, cause: cause,
-        place: OperationRun.Place(path: path, hub: ObjectIdentifier(hub), node: core.node)),
-      input: input, over: self.context)
+      core.node, input: input, over: base ?? self.context)
     return Machine.Wish(
       core: core, configuration: configuration, cause: cause, lease: lease,
       handler: handler.map { Subscriber($0) }, seenUpdates: seenUpdates)
@@ -242,9 +250,13 @@ extension OperationStore {
 }
 
 extension OperationStore {
-  @inlinable func launch(_ place: Place) {
+  /// Starts a run that nobody waits for yet.
+  @inlinable func start(_ place: Place) { launch(place, isFirst: place.core.start()) }
+
+  /// Makes the Swift task of a run that was started.
+  @inlinable func launch(_ place: Place, isFirst: Bool) {
     let (core, box, isInLine) = (place.core, place.box, place.isInLine)
-    guard core.start() else {
+    guard isFirst else {
       // It was cancelled since it was granted, and must not keep its place in the line.
       if isInLine, let scope = box.configuration.context.settings.values.serialScope {
         hub.turns.leave(scope, core.id)
@@ -262,7 +274,7 @@ extension OperationStore {
     core.attach(
       Task(name: box.configuration.name, priority: box.configuration.priority) { [self] in
         if !dependencies.isEmpty {
-          await Self.wait(for: dependencies)
+          await OperationStore.wait(for: dependencies)
           if let scope { hub.turns.enter(scope, core.id) }
         }
         var context = box.configuration.context
@@ -276,9 +288,9 @@ extension OperationStore {
         }
         // A run that was cancelled while it waited must not reach the request any more; one that
         // has to, because its failure cannot say so, finds itself cancelled there.
-        let (isEnded, isCancelled) = core.machine.withLock { ($0.isEnded, $0.progress.isCancelled) }
-        if isCancelled { withUnsafeCurrentTask { $0?.cancel() } }
-        if !isEnded {
+        let progress = core.progress
+        if progress.isCancelled { withUnsafeCurrentTask { $0?.cancel() } }
+        if !progress.isEnded {
           let output = await perform(core, box, in: context)
           finish(core, with: output, in: context, began: began)
         } else {
@@ -308,15 +320,7 @@ extension OperationStore {
     // One that a reset ends with others goes on when they end, maybe before it is told itself.
     if !isThere, let failure = cancellationFailure(as: Failure.self) { return .failure(failure) }
     core.node.isUnderWay = true
-    let continuation = OperationContinuation<Value, Failure> { result in
-      // The task holds the store until it has ended; who keeps this longer does not.
-      let store = core.driver.withLock { $0 } as? OperationStore
-      if let store, store.commit({ $0.yield(core.id, result) }) {
-        store.tell(.yielded(box.configuration.context.eventRun), in: box.configuration.context)
-      } else {
-        Self.reportLateYield(core, in: box.configuration.context)
-      }
-    }
+    let continuation = OperationContinuation<Value, Failure> { OperationStore.take($0, of: core) }
     tell(.attemptBegan(context.eventRun, index: 0), in: context)
     return await operation(prepared, continuation)
   }
@@ -369,14 +373,23 @@ extension OperationStore {
     return nil
   }
 
-  @usableFromInline static func reportLateYield(
-    _ core: Machine.Core, in context: OperationContext
-  ) {
+  /// A run yielded. The task holds the store until it has ended; who keeps the continuation longer
+  /// does not.
+  @inlinable static func take(_ result: Machine.Output, of core: Machine.Core) {
+    let store = core.driver as? OperationStore
+    if let store, let box = store.commit({ $0.yield(core.id, result) }) {
+      store.tell(.yielded(box.configuration.context.eventRun), in: box.configuration.context)
+    } else {
+      reportLateYield(of: core)
+    }
+  }
+
+  @usableFromInline static func reportLateYield(of core: Machine.Core) {
     guard core.finishedResult != nil, !core.progress.isCancelled else { return }
     OperationIssue(
       kind: .lateYield,
       message: """
-        A run of \(context.runIdentity?.place?.path ?? []), which gives \(State.OperationValue.self), yielded after it had ended; \
+        A run of \(core.node.place?.path ?? []), which gives \(State.OperationValue.self), yielded after it had ended; \
         the value is dropped.
         """
     ).report()

@@ -10,13 +10,13 @@ extension OperationStore: TaskDriver {
   ) -> Bool {
     guard let core = core as? Machine.Core else { return false }
     switch commit({ $0.enter(core, configuration, onlyToStart: onlyToStart) }) {
-    case .launch(let box): launch(Place(core, box))
+    case .launch(let box): start(Place(core, box))
     case .joined: break
     case .underWay: return false
     case .gone:
       // A cancelled run whose failure cannot say so has to run to have a result at all; of any
       // other run this changes nothing.
-      launch(Place(core, .init(configuration)))
+      start(Place(core, .init(configuration)))
     }
     return true
   }

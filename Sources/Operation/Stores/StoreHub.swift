@@ -60,13 +60,13 @@ protocol StoreHost: AnyObject, Sendable {
 extension StoreHub {
   /// A run reads the request on a path; gives the circle that this would close.
   func note(
-    _ run: OperationRun.Identity, reads other: OperationPath
+    _ run: TaskNode, reads other: OperationPath
   ) -> OperationDependencyError? {
     guard let place = run.place, place.hub == ObjectIdentifier(self) else { return nil }
     isRead.store(true, ordering: .sequentiallyConsistent)
     return graph.withLock { graph in
       // A run that has ended takes nothing out of the graph any more.
-      guard place.node.isUnderWay else { return nil }
+      guard run.isUnderWay else { return nil }
       return graph.note(run.id, of: place.path, reads: other)
     }
   }

@@ -2,12 +2,12 @@ import ReactiveStreams
 
 /// The runs of a store, from what they yield to their end.
 extension StoreMachine {
-  /// A run yielded; tells whether it counts.
-  @inlinable mutating func yield(_ id: OperationTaskID, _ output: Output) -> Bool {
-    guard let payload = runs[id]?.payload else { return false }
+  /// A run yielded; gives what it runs with, if the yield counts.
+  @inlinable mutating func yield(_ id: OperationTaskID, _ output: Output) -> Box? {
+    guard let payload = runs[id]?.payload else { return nil }
     guard !output.isCancellation else {
       tell(.yielded(output, payload.run), also: payload.handlers)
-      return true
+      return payload.task.box
     }
     let restoration = nextRestoration(of: payload)
     resultCount += 1
@@ -16,7 +16,7 @@ extension StoreMachine {
     commit(for: payload.handlers)
     runs.update(id) { $0.payload.restoration = .some(restoration) }
     yielding.insert(id)
-    return true
+    return payload.task.box
   }
 
   /// How a yield that comes now is undone.

@@ -47,16 +47,18 @@ extension StoreMachine {
 
   /// Takes a lease on the started run that one in `context` is, if nothing else has to be seen to:
   /// then no wish has to be made for it.
-  @inlinable mutating func joinStarted(in context: OperationContext, input: RunInput?) -> Core? {
+  @inlinable mutating func joinStarted(
+    in context: OperationContext, input: RunInput?
+  ) -> (core: Core, box: Box)? {
     guard isPlain, !runs.isEmpty,
       case .equivalentContexts = self.context.settings.values.deduplication
     else { return nil }
     var context = context.over(self.context)
     if context.input !== input { context.input = input }
     guard state.taskToJoin(in: &context) == nil, let core = runs.equivalent(to: context),
-      runs.joinStarted(core.id)
+      let box = runs.joinStarted(core.id)
     else { return nil }
-    return core
+    return (core, box)
   }
 
   /// Joins the run that is the wish, or makes a new one.

@@ -30,8 +30,7 @@ public struct OperationContext: Sendable {
   private var head: ContextNode?
   /// What modifiers and defaults have said about the request.
   @usableFromInline var settings = RunSettings()
-  /// What belongs to one run; a context outside of runs has none.
-  private var run: RunBox?
+  private var run = Run.none
 
   /// Creates a context in which every key has its default value.
   public init() {}
@@ -63,7 +62,7 @@ public struct OperationContext: Sendable {
 
   /// Whether both are copies of one.
   @usableFromInline func isIdentical(to other: OperationContext) -> Bool {
-    head === other.head && run === other.run && settings.box === other.settings.box
+    head === other.head && run.isIdentical(to: other.run) && settings.box === other.settings.box
   }
 
   /// Tells whether both say the same to a request; values that cannot be compared count as
@@ -108,8 +107,8 @@ private final class ContextClock: Sendable, Equatable {
 
 extension OperationContext {
   private struct RunFacts: Sendable {
-    var attempt = Attempt()
-    var identity: OperationRun.Identity?
+    let node: TaskNode?
+    var attempt: Attempt
     var input: RunInput?
     var work: RunInput?
     var hooks: RunHooks?
@@ -124,38 +123,66 @@ extension OperationContext {
     }
   }
 
+  /// What belongs to one run: often no more than which it is.
+  private enum Run: Sendable {
+    case none
+    case bare(TaskNode)
+    case box(RunBox)
+
+    var facts: RunFacts? { if case .box(let box) = self { box.facts } else { nil } }
+
+    func isIdentical(to other: Run) -> Bool {
+      switch (self, other) {
+      case (.none, .none): true
+      case (.bare(let node), .bare(let other)): node === other
+      case (.box(let box), .box(let other)): box === other
+      default: false
+      }
+    }
+  }
+
+  /// The run that this context belongs to; a context outside of runs has none.
+  @usableFromInline var runNode: TaskNode? {
+    switch run {
+    case .none: nil
+    case .bare(let node): node
+    case .box(let box): box.facts.node
+    }
+  }
+
   private var facts: RunFacts {
-    get { run?.facts ?? RunFacts() }
-    set { run = RunBox(newValue) }
+    get { run.facts ?? RunFacts(node: runNode, attempt: firstAttempt) }
+    set { run = .box(RunBox(newValue)) }
   }
 
   /// Which attempt of a retried run this is.
   @usableFromInline var attempt: Attempt {
-    get { run?.facts.attempt ?? Attempt() }
+    get { run.facts?.attempt ?? firstAttempt }
     set { facts.attempt = newValue }
   }
 
-  /// The run that this context belongs to.
-  var runIdentity: OperationRun.Identity? {
-    get { run?.facts.identity }
-    set { facts.identity = newValue }
+  /// The attempt that a run begins with, as the settings say.
+  private var firstAttempt: Attempt {
+    if runNode == nil { return Attempt() }
+    return Attempt(
+      retryLimit: settings.values.retryLimit, isRetried: settings.isRetriedByStore)
   }
 
   /// What the run is asked to do, beyond running: a kind of page run, the arguments of a mutation.
   @usableFromInline var input: RunInput? {
-    get { run?.facts.input }
+    get { run.facts?.input }
     set { facts.input = newValue }
   }
 
   /// What the attempts of the run share.
   @usableFromInline var work: RunInput? {
-    get { run?.facts.work }
+    get { run.facts?.work }
     set { facts.work = newValue }
   }
 
   /// Who is told by the run.
   @usableFromInline var hooks: RunHooks? {
-    get { run?.facts.hooks }
+    get { run.facts?.hooks }
     set { facts.hooks = newValue }
   }
 }
@@ -187,14 +214,11 @@ extension OperationContext {
   /// The context of a run that begins now, which lies over `base`: nothing of another run is left
   /// in it.
   @usableFromInline func beginning(
-    _ identity: consuming OperationRun.Identity, input: RunInput?,
-    over base: consuming OperationContext
+    _ node: TaskNode, input: RunInput?, over base: consuming OperationContext
   ) -> OperationContext {
     var context = over(base)
-    let attempt = Attempt(
-      retryLimit: context.settings.values.retryLimit,
-      isRetried: context.settings.isRetriedByStore)
-    context.run = RunBox(RunFacts(attempt: attempt, identity: identity, input: input))
+    context.run = .bare(node)
+    if let input { context.input = input }
     return context
   }
 }

@@ -19,29 +19,14 @@ public struct OperationRun: Sendable, Identifiable {
     case poll
   }
 
-  @usableFromInline struct Identity: Sendable {
-    @usableFromInline let id: ID
-    @usableFromInline let cause: Cause
-    /// Where the store of the run is; `nil` without one.
-    @usableFromInline var place: Place?
-
-    @inlinable init(id: ID, cause: Cause, place: Place? = nil) {
-      self.id = id
-      self.cause = cause
-      self.place = place
-    }
-  }
-
-  /// Where a run is: on which path, among which stores, and in which task.
+  /// Where a run is: on which path, and among which stores.
   @usableFromInline struct Place: Sendable {
     @usableFromInline let path: OperationPath
     @usableFromInline let hub: ObjectIdentifier
-    @usableFromInline let node: TaskNode
 
-    @inlinable init(path: OperationPath, hub: ObjectIdentifier, node: TaskNode) {
+    @inlinable init(path: OperationPath, hub: ObjectIdentifier) {
       self.path = path
       self.hub = hub
-      self.node = node
     }
   }
 
@@ -53,12 +38,12 @@ public struct OperationRun: Sendable, Identifiable {
   public let context: OperationContext
 
   @inlinable init(task: OperationTask<some Sendable, some Error>, cause: Cause) {
-    self.init(Identity(id: task.id, cause: cause), context: task.context)
+    self.init(id: task.id, cause: cause, context: task.context)
   }
 
-  @usableFromInline init(_ identity: Identity, context: OperationContext) {
-    id = identity.id
-    cause = identity.cause
+  @usableFromInline init(id: ID, cause: Cause, context: OperationContext) {
+    self.id = id
+    self.cause = cause
     self.context = context
   }
 }
@@ -66,6 +51,6 @@ public struct OperationRun: Sendable, Identifiable {
 extension OperationContext {
   /// The run that this context belongs to; `nil` outside of a run.
   public var operationRun: OperationRun? {
-    runIdentity.map { OperationRun($0, context: self) }
+    runNode.map { OperationRun(id: $0.id, cause: $0.cause, context: self) }
   }
 }

@@ -23,6 +23,13 @@ public struct OperationTaskConfiguration: Sendable {
     self.context = context
   }
 
+  /// A configuration that says nothing beside the context, without a look at the size of a priority.
+  @inlinable init(only context: OperationContext) {
+    name = nil
+    rawPriority = nil
+    self.context = context
+  }
+
   /// One configuration for many copies of a task.
   @usableFromInline final class Box: Sendable {
     @usableFromInline let configuration: OperationTaskConfiguration
@@ -32,7 +39,7 @@ public struct OperationTaskConfiguration: Sendable {
     }
 
     @inlinable convenience init(_ context: OperationContext) {
-      self.init(OperationTaskConfiguration(context: context))
+      self.init(OperationTaskConfiguration(only: context))
     }
   }
 }

@@ -15,84 +15,93 @@ public import Synchronization
 
 /// The shell of one task's machine.
 ///
-/// The lock guards the machine; continuations are resumed and Swift tasks are cancelled without
-/// it. The driver is held until the task has ended, so that a task that lies in a history does not
-/// keep its store alive.
+/// The lock guards the machine and the driver; continuations are resumed and Swift tasks are cancelled
+/// without it. The driver is held until the task has ended, so that a task that lies in a history does
+/// not keep its store alive. How far the task is can be read without the lock.
 ///
 /// What the core stores is of the same types for all values and failures: where they are not, the end
 /// of each core asks the runtime for its types, which costs nearly as much as a bare task.
 @usableFromInline final class TaskCore<Value: Sendable, Failure: Error>: TaskHandle {
-  @usableFromInline typealias Continuation = UnsafeContinuation<ErasedTaskOutput?, Never>
   @usableFromInline typealias Output = Result<Value, Failure>
 
   @usableFromInline let id: OperationTaskID
   @usableFromInline let node: TaskNode
-  @usableFromInline let machine: Mutex<TaskMachine<ErasedTaskOutput, Continuation>>
-  @usableFromInline let driver: Mutex<(any TaskDriver)?>
+  @usableFromInline let guarded: Mutex<TaskCoreState>
+  @usableFromInline let flags = Atomic<UInt8>(0)
 
-  @inlinable init(driver: any TaskDriver) {
+  @inlinable init(
+    driver: any TaskDriver, cause: OperationRun.Cause = .fetch, place: OperationRun.Place? = nil
+  ) {
     id = .next()
-    machine = Mutex(TaskMachine())
-    self.driver = Mutex(driver)
-    node = TaskNode(id: id)
+    guarded = Mutex(TaskCoreState(driver: driver))
+    node = TaskNode(id: id, cause: cause, place: place)
   }
 
-  @inlinable var progress: TaskProgress { machine.withLock { $0.progress } }
-  @inlinable var isEnded: Bool { machine.withLock { $0.isEnded } }
-  @inlinable var finishedResult: Result<Value, Failure>? {
-    Output(machine.withLock { $0.output })
+  /// Performs a transition, and notes how far the task is then.
+  @inlinable func commit<Output: Sendable>(
+    _ transition: (inout TaskCoreState) -> Output
+  ) -> Output {
+    guarded.withLock { guarded in
+      defer { flags.store(guarded.machine.progress.rawValue, ordering: .releasing) }
+      return transition(&guarded)
+    }
   }
+
+  @inlinable var progress: TaskProgress { TaskProgress(rawValue: flags.load(ordering: .acquiring)) }
+  @inlinable var finishedResult: Result<Value, Failure>? {
+    progress.isEnded ? Output(guarded.withLock { $0.machine.output }) : nil
+  }
+  @inlinable var driver: (any TaskDriver)? { guarded.withLock { $0.driver } }
 
   /// Somebody starts the task; tells whether it is the first.
-  @inlinable func start() -> Bool { machine.withLock { $0.start() } }
+  @inlinable func start() -> Bool { commit { $0.machine.start() } }
 
   @inlinable func attach(_ task: Task<Void, Never>) {
-    if machine.withLock({ $0.attach(task) }) { task.cancel() }
+    if guarded.withLock({ $0.machine.attach(task) }) { task.cancel() }
   }
 
   /// The store has cancelled the run: whoever can be told that, goes.
   @inlinable func cancelRun() {
     let output = cancellationFailure(as: Failure.self).map { Output.failure($0).erased }
-    let actions = machine.withLock { $0.cancel(with: output) }
+    let (actions, driver) = commit { guarded in
+      (guarded.machine.cancel(with: output), output == nil ? nil : guarded.driver.take())
+    }
     actions.cancelled?.cancel()
-    if output == nil { node.remove() } else { release() }
+    node.remove()
+    _ = consume driver
     actions.resumed.each { $0.resume(returning: output) }
   }
 
   /// The run has ended.
   @inlinable func end(with output: Result<Value, Failure>) {
     let output = output.erased
-    let waiters = machine.withLock { $0.end(with: output) }
-    release()
+    let (waiters, driver) = commit { ($0.machine.end(with: output), $0.driver.take()) }
+    node.remove()
+    _ = consume driver
     waiters.each { $0.resume(returning: output) }
   }
 
-  @inlinable func release() {
-    node.remove()
-    let old = driver.withLock { $0.take() }
-    withExtendedLifetime(old) {}
-  }
-
   @inlinable func cancel() {
-    driver.withLock { $0 }?.cancel(id)
+    driver?.cancel(id)
   }
 
   @inlinable nonisolated(nonsending) func result(
     startingWith configuration: OperationTaskConfiguration
   ) async -> Result<Value, Failure> {
-    _ = driver.withLock { $0 }?.enter(self, configuration: configuration, onlyToStart: false)
+    _ = driver?.enter(self, configuration: configuration, onlyToStart: false)
     return await result()
   }
 
-  /// Waits for the result; the caller holds a lease already. `start` is called when he waits.
+  /// Waits for the result; the caller holds a lease already. If the task is to be started, that is
+  /// when he waits; `launch` is told whether nobody else has.
   @inline(__always) @inlinable nonisolated(nonsending) func result(
-    orStart start: () -> Void = {}
+    isToBeStarted: Bool = false, launch: (_ isFirst: Bool) -> Void = { _ in }
   ) async -> Result<Value, Failure> {
     let isCancellable = isCancellable(Failure.self)
     while true {
-      if let output = await wait(isCancellable: isCancellable, orStart: start, onCancel: leave) {
-        return output
-      }
+      let output = await wait(
+        isCancellable: isCancellable, isToBeStarted: isToBeStarted, launch: launch, onCancel: leave)
+      if let output { return output }
       // Only a caller who can be told that he was cancelled goes without a result.
       if let failure = cancellationFailure(as: Failure.self) { return .failure(failure) }
     }
@@ -105,33 +114,47 @@ public import Synchronization
     // Nobody will start what was cancelled before.
     if progress.isCancelled, !progress.hasStarted { return }
     let isHeld =
-      driver.withLock { $0 }?.enter(self, configuration: configuration, onlyToStart: true) ?? false
+      driver?.enter(self, configuration: configuration, onlyToStart: true) ?? false
     _ = await wait(isCancellable: true) { if isHeld { leave() } }
   }
 
   @Sendable
   @inlinable func leave() {
-    driver.withLock { $0 }?.leave(id)
+    driver?.leave(id)
   }
 
   @inline(__always) @inlinable nonisolated(nonsending) func wait(
-    isCancellable: Bool, orStart start: () -> Void = {}, onCancel: @Sendable () -> Void
+    isCancellable: Bool, isToBeStarted: Bool = false, launch: (_ isFirst: Bool) -> Void = { _ in },
+    onCancel: @Sendable () -> Void
   ) async -> Result<Value, Failure>? {
     let wait = OperationTaskID.next()
     let output = await withTaskCancellationHandler {
       await withUnsafeContinuation { continuation in
-        switch machine.withLock({ $0.wait(wait, waiter: continuation) }) {
-        case .suspend: break
-        case .resume(let output): continuation.resume(returning: output)
+        let (step, isFirst) = commit {
+          ($0.machine.wait(wait, waiter: continuation), isToBeStarted && $0.machine.start())
         }
-        start()
+        if case .resume(let output) = step { continuation.resume(returning: output) }
+        if isToBeStarted { launch(isFirst) }
       }
     } onCancel: {
       onCancel()
       guard isCancellable else { return }
-      machine.withLock { $0.cancelWait(wait) }?.resume(returning: nil)
+      guarded.withLock { $0.machine.cancelWait(wait) }?.resume(returning: nil)
     }
     return Output(output)
+  }
+}
+
+/// What the lock of a task's shell guards.
+@usableFromInline struct TaskCoreState: ~Copyable, Sendable {
+  @usableFromInline typealias Continuation = UnsafeContinuation<ErasedTaskOutput?, Never>
+
+  @usableFromInline var machine: TaskMachine<ErasedTaskOutput, Continuation>
+  @usableFromInline var driver: (any TaskDriver)?
+
+  @inlinable init(driver: any TaskDriver) {
+    machine = TaskMachine()
+    self.driver = driver
   }
 }
 
@@ -171,8 +194,10 @@ extension Result where Success: Sendable {
   }
 }
 
-/// `CancellationError` as a failure of the given type, where that type can be one.
-@inlinable func cancellationFailure<Failure: Error>(as type: Failure.Type) -> Failure? {
+/// `CancellationError` as a failure of the given type, where that type can be one. Not inlinable: the
+/// size of that error is open, so a place for it would be made by whoever may need one.
+@inline(never) @usableFromInline
+func cancellationFailure<Failure: Error>(as type: Failure.Type) -> Failure? {
   isCancellable(type) ? CancellationError() as? Failure : nil
 }
 

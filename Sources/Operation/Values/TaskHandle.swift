@@ -20,9 +20,20 @@
 }
 
 /// How far a task has come.
-@usableFromInline struct TaskProgress: Sendable {
-  @usableFromInline var hasStarted = false
-  @usableFromInline var isCancelled = false
+@usableFromInline struct TaskProgress: OptionSet, Sendable {
+  @inlinable static var started: Self { Self(rawValue: 1) }
+  @inlinable static var cancelled: Self { Self(rawValue: 2) }
+  @inlinable static var ended: Self { Self(rawValue: 4) }
+
+  @usableFromInline var rawValue: UInt8
+
+  @inlinable init(rawValue: UInt8) {
+    self.rawValue = rawValue
+  }
+
+  @inlinable var hasStarted: Bool { contains(.started) }
+  @inlinable var isCancelled: Bool { contains(.cancelled) }
+  @inlinable var isEnded: Bool { contains(.ended) }
 }
 
 /// A task with its value changed.

@@ -43,25 +43,40 @@
     }
   }
 
-  @usableFromInline var phase = Phase.scheduled
-  @usableFromInline var progress = TaskProgress()
-  @usableFromInline var waiters: [OperationTaskID: Waiter] = [:]
+  /// Those who wait beside the first, and those who gave up before they waited: rarely anybody.
+  @usableFromInline struct Others: Sendable {
+    @usableFromInline var waiters: [OperationTaskID: Waiter]
+    @usableFromInline var tombstones: Set<OperationTaskID>
+
+    @inlinable init() {
+      waiters = [:]
+      tombstones = []
+    }
+  }
+
+  @usableFromInline var phase: Phase
+  @usableFromInline var progress: TaskProgress
   /// The one who waits first, and most often alone.
   @usableFromInline var firstWaiter: Waiter?
   @usableFromInline var firstWait: OperationTaskID?
-  @usableFromInline var tombstones: Set<OperationTaskID> = []
+  @usableFromInline var others: Boxed<Others>
 
-  @inlinable init() {}
+  // Not with the properties, where they would be made by code that asks for their types.
+  @inlinable init() {
+    phase = .scheduled
+    progress = []
+    others = .none
+  }
 
-  @inlinable var isEnded: Bool { if case .ended = phase { true } else { false } }
+  @inlinable var isEnded: Bool { progress.isEnded }
   @inlinable var output: Output? { if case .ended(let output) = phase { output } else { nil } }
-  var waiterCount: Int { waiters.count + (firstWaiter == nil ? 0 : 1) }
+  var waiterCount: Int { (others.value?.waiters.count ?? 0) + (firstWaiter == nil ? 0 : 1) }
 
   /// Somebody starts the task; tells whether it is the first.
   @inlinable mutating func start() -> Bool {
     guard case .scheduled = phase else { return false }
     phase = .running(nil)
-    progress.hasStarted = true
+    progress.insert(.started)
     return true
   }
 
@@ -76,7 +91,7 @@
   /// the end.
   @inlinable mutating func cancel(with output: Output?) -> Actions {
     guard !isEnded else { return Actions() }
-    progress.isCancelled = true
+    progress.insert(.cancelled)
     var actions = Actions()
     if case .running(let task) = phase { actions.cancelled = task }
     if let output { actions.resumed = end(with: output) }
@@ -88,31 +103,40 @@
   @inlinable mutating func end(with output: Output) -> Waiters {
     guard !isEnded else { return Waiters() }
     phase = .ended(output)
-    if !tombstones.isEmpty { tombstones = [] }
+    progress.insert(.ended)
     let first = firstWaiter.take()
-    if waiters.isEmpty { return Waiters(first: first) }
+    if others.isNone { return Waiters(first: first) }
+    var waiters = others.content.waiters
+    others = .none
     if let first, let firstWait { waiters[firstWait] = first }
-    defer { waiters = [:] }
     return Waiters(others: waiters.sorted { $0.key < $1.key }.map { $0.value })
   }
 
   /// Somebody waits for the end.
   @inlinable mutating func wait(_ id: OperationTaskID, waiter: Waiter) -> Wait {
     if case .ended(let output) = phase { return .resume(with: output) }
-    if !tombstones.isEmpty, tombstones.remove(id) != nil { return .resume(with: nil) }
-    if firstWaiter == nil, waiters.isEmpty {
-      (firstWait, firstWaiter) = (id, waiter)
-    } else {
-      waiters[id] = waiter
+    if others.isNone {
+      if firstWaiter == nil {
+        (firstWait, firstWaiter) = (id, waiter)
+        return .suspend
+      }
+      others = .some(Others())
+    } else if others.content.tombstones.remove(id) != nil {
+      return .resume(with: nil)
     }
+    others.content.waiters[id] = waiter
     return .suspend
   }
 
   /// Somebody does not want to wait any more; returns him if he waits.
   @inlinable mutating func cancelWait(_ id: OperationTaskID) -> Waiter? {
     if firstWait == id, let first = firstWaiter.take() { return first }
-    if let waiter = waiters.removeValue(forKey: id) { return waiter }
-    if !isEnded { tombstones.insert(id) }
+    if others.isNone {
+      if isEnded { return nil }
+      others = .some(Others())
+    }
+    if let waiter = others.content.waiters.removeValue(forKey: id) { return waiter }
+    if !isEnded { others.content.tombstones.insert(id) }
     return nil
   }
 }

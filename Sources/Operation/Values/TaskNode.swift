@@ -18,7 +18,8 @@ import Synchronization
 /// Several tasks to wait for.
 @usableFromInline typealias TaskDependencies = [OperationTaskID: TaskDependency]
 
-/// The place of one task in the schedule of all tasks of the process.
+/// What one task is for others: the run that it is, and its place in the schedule of all tasks of the
+/// process.
 ///
 /// One lock guards the edges of all nodes, because two edges that are made at the same time on two
 /// threads may form a cycle together. It is taken only by tasks that wait for others.
@@ -26,13 +27,21 @@ import Synchronization
   private static let graph = Mutex(TaskGraph())
 
   let id: OperationTaskID
+  /// Why the run was started.
+  let cause: OperationRun.Cause
+  /// Where the store of the run is; `nil` without one.
+  let place: OperationRun.Place?
   private let isRunning = Atomic(false)
   private let isScheduled = Atomic(false)
   /// The Swift task that ran the request last.
   private let runner = Atomic(0)
 
-  @usableFromInline init(id: OperationTaskID) {
+  @usableFromInline init(
+    id: OperationTaskID, cause: OperationRun.Cause = .fetch, place: OperationRun.Place? = nil
+  ) {
     self.id = id
+    self.cause = cause
+    self.place = place
   }
 
   deinit {
@@ -58,8 +67,11 @@ import Synchronization
     isUnderWay && runner.load(ordering: .relaxed) == Self.currentTask
   }
 
-  /// The Swift task that calls; a hash tells those apart that are there at one time.
-  private static var currentTask: Int { withUnsafeCurrentTask { $0?.hashValue ?? 0 } }
+  /// The Swift task that calls: its reference, as a number that holds nothing. Its hash would do, and
+  /// is ten times as dear.
+  private static var currentTask: Int {
+    withUnsafeCurrentTask { withUnsafeBytes(of: $0) { $0.load(as: Int.self) } }
+  }
 
   /// Adds an edge, unless it would close a cycle, which is reported.
   @usableFromInline func wait(for dependency: TaskDependency) {

@@ -77,10 +77,9 @@ import Testing
   func latecomer() {
     let hub = StoreHub()
     @Sendable func note(_ path: OperationPath, reads other: OperationPath) {
-      let node = TaskNode(id: .next())
-      node.isUnderWay = true
-      let place = OperationRun.Place(path: path, hub: ObjectIdentifier(hub), node: node)
-      let run = OperationRun.Identity(id: node.id, cause: .fetch, place: place)
+      let place = OperationRun.Place(path: path, hub: ObjectIdentifier(hub))
+      let run = TaskNode(id: .next(), place: place)
+      run.isUnderWay = true
       #expect(hub.note(run, reads: other) == nil)
     }
     note(["reader"], reads: ["source"])

@@ -146,7 +146,7 @@ import Testing
     await store.settles { !$0.isLoading }
     #expect(store.status.isIdle)
     // It waits for ever, and a test leaves nothing: only what it cannot do itself ends it.
-    #expect(core?.isEnded == false)
+    #expect(core?.progress.isEnded == false)
     core?.end(with: .failure(Refused()))
     #expect(await run.value == nil)
   }

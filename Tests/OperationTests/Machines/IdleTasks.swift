@@ -17,7 +17,7 @@ final class IdleTask<Value: Sendable, Failure: Error>: TaskHandle {
     self.cancellations = cancellations
   }
 
-  var progress: TaskProgress { TaskProgress() }
+  var progress: TaskProgress { [] }
   var finishedResult: Result<Value, Failure>? { nil }
 
   func cancel() { cancellations.note(id) }

@@ -134,15 +134,15 @@ import Testing
   func joinStarted() throws {
     let driver = MachineDriver()
     let context = OperationContext()
-    #expect(driver.on { $0.joinStarted(in: context, input: nil) } == nil)
+    #expect(driver.on { $0.joinStarted(in: context, input: nil)?.core } == nil)
     let run = try #require(driver.run(.handle))
-    #expect(driver.on { $0.joinStarted(in: context, input: nil) } == nil, "scheduled only")
+    #expect(driver.on { $0.joinStarted(in: context, input: nil)?.core } == nil, "scheduled only")
     _ = driver.machine.enter(run.core, OperationTaskConfiguration())
-    #expect(driver.on { $0.joinStarted(in: context, input: nil) } === run.core)
+    #expect(driver.on { $0.joinStarted(in: context, input: nil)?.core } === run.core)
     #expect(driver.machine.leaseCount == 2)
     let other = ThreadID(rawValue: 1)
     _ = driver.machine.perform({ $0.beginExclusiveAccess(other) }, other, StoreUse())
-    #expect(driver.on { $0.joinStarted(in: context, input: nil) } == nil)
+    #expect(driver.on { $0.joinStarted(in: context, input: nil)?.core } == nil)
     #expect(driver.machine.leaseCount == 2)
   }
 
@@ -189,7 +189,7 @@ import Testing
     _ = driver.machine.cancelAll()
     driver.settle()
     let before = names.all
-    #expect(!driver.on { $0.yield(run.core.id, .success(1)) })
+    #expect(driver.on { $0.yield(run.core.id, .success(1)) } == nil)
     #expect(!driver.on { $0.end(run.core.id, .success(2)) })
     #expect(driver.on { $0.cancel(run.core.id) } == nil)
     driver.settle()
@@ -239,7 +239,7 @@ import Testing
   func cancellation() throws {
     let driver = MachineDriver()
     let run = try #require(driver.run(.awaiter))
-    #expect(driver.on { $0.yield(run.core.id, .failure(CancellationError())) })
+    #expect(driver.on { $0.yield(run.core.id, .failure(CancellationError())) } != nil)
     #expect(driver.machine.state.error == nil)
     _ = driver.machine.end(run.core.id, .failure(CancellationError()))
     #expect(driver.machine.state.error == nil)

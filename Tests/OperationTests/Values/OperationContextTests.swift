@@ -120,10 +120,10 @@ extension OperationContext {
 
   @Test("Settings, attempt and run stay those of the base")
   func overKeepsSettings() {
-    var base = OperationContext()
+    var base = OperationContext().beginning(
+      TaskNode(id: .next(), cause: .poll), input: nil, over: OperationContext())
     base.settings.values.retryLimit = 3
     base.attempt.index = 1
-    base.runIdentity = OperationRun.Identity(id: .next(), cause: .poll)
     var top = OperationContext()
     top.settings.values.retryLimit = 9
     top.settings.values.isStored = true
