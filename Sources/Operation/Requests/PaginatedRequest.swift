@@ -91,7 +91,7 @@ extension PaginatedRequest {
     with continuation: OperationContinuation<Value, Failure>
   ) async throws(Failure) -> Value {
     let start = context.work?.value as? PageStart<PageID, PageValue> ?? PageStart()
-    let (attempt, pages) = start.progress.begin()
+    let (attempt, pages) = start.progress?.begin() ?? (0, [])
     var walk = PageWalk<Self>(start)
     for page in pages { walk.take(page) }
     while let id = walk.nextID(of: self, in: context) {
@@ -103,7 +103,9 @@ extension PaginatedRequest {
       let page = try await fetchPage(id, on: walk, in: context, with: continuation)
       walk.take(page)
       // What was given up must not add to what a retry begins with.
-      if !Task.isCancelled { guard start.progress.add(page, attempt: attempt) else { break } }
+      if let progress = start.progress, !Task.isCancelled {
+        guard progress.add(page, attempt: attempt) else { break }
+      }
     }
     return walk.result()
   }

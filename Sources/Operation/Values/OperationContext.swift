@@ -129,7 +129,7 @@ extension OperationContext {
     case bare(TaskNode)
     case box(RunBox)
 
-    var facts: RunFacts? { if case .box(let box) = self { box.facts } else { nil } }
+    var box: RunBox? { if case .box(let box) = self { box } else { nil } }
 
     func isIdentical(to other: Run) -> Bool {
       switch (self, other) {
@@ -151,13 +151,13 @@ extension OperationContext {
   }
 
   private var facts: RunFacts {
-    get { run.facts ?? RunFacts(node: runNode, attempt: firstAttempt) }
+    get { run.box?.facts ?? RunFacts(node: runNode, attempt: firstAttempt) }
     set { run = .box(RunBox(newValue)) }
   }
 
   /// Which attempt of a retried run this is.
   @usableFromInline var attempt: Attempt {
-    get { run.facts?.attempt ?? firstAttempt }
+    get { run.box?.facts.attempt ?? firstAttempt }
     set { facts.attempt = newValue }
   }
 
@@ -170,19 +170,19 @@ extension OperationContext {
 
   /// What the run is asked to do, beyond running: a kind of page run, the arguments of a mutation.
   @usableFromInline var input: RunInput? {
-    get { run.facts?.input }
+    get { run.box?.facts.input }
     set { facts.input = newValue }
   }
 
   /// What the attempts of the run share.
   @usableFromInline var work: RunInput? {
-    get { run.facts?.work }
+    get { run.box?.facts.work }
     set { facts.work = newValue }
   }
 
   /// Who is told by the run.
   @usableFromInline var hooks: RunHooks? {
-    get { run.facts?.hooks }
+    get { run.box?.facts.hooks }
     set { facts.hooks = newValue }
   }
 }

@@ -5,7 +5,8 @@ public import Synchronization
   @usableFromInline let kind: PaginatedRunKind
   @usableFromInline let pages: PaginatedPages<PageID, PageValue>
   @usableFromInline let refetch: PaginatedRefetch<PageID, PageValue>
-  @usableFromInline let progress: PageProgress<PageID, PageValue>
+  /// What its attempts have fetched; `nil` for a run of one page, which has nothing to go on with.
+  @usableFromInline let progress: PageProgress<PageID, PageValue>?
 
   @inlinable init(
     kind: PaginatedRunKind = .initialPage, pages: PaginatedPages<PageID, PageValue> = [],
@@ -14,7 +15,8 @@ public import Synchronization
     self.kind = kind
     self.pages = pages
     self.refetch = refetch
-    progress = PageProgress()
+    let isOfMany = !pages.isEmpty && (kind == .allPages || kind == .refetch)
+    progress = isOfMany ? PageProgress() : nil
   }
 }
 
