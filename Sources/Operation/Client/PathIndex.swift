@@ -10,8 +10,8 @@ struct PathIndex<Value: Sendable, Member: Sendable>: Sendable {
     var first: Member?
     var others: [Member] = []
     /// What stands one element further down, alone on its path, with nothing below it.
-    var leaves: [OperationPath.Element: Member] = [:]
-    var children: [OperationPath.Element: Node] = [:]
+    var leaves = SmallDictionary<OperationPath.Element, Member>()
+    var children = SmallDictionary<OperationPath.Element, Node>()
 
     var isEmpty: Bool { first == nil && leaves.isEmpty && children.isEmpty }
 
@@ -82,9 +82,11 @@ struct PathIndex<Value: Sendable, Member: Sendable>: Sendable {
       func isBelow(_ element: OperationPath.Element) -> Bool {
         (element.value as? OperationPath).map(rest.isPrefix) == true
       }
-      for (element, leaf) in node.leaves where isBelow(element) { found.append(leaf) }
-      for (element, child) in node.children where isBelow(element) {
-        Self.collect(child, into: &found)
+      node.leaves.forEach { element, leaf in
+        if isBelow(element) { found.append(leaf) }
+      }
+      node.children.forEach { element, child in
+        if isBelow(element) { Self.collect(child, into: &found) }
       }
       return found
     }
@@ -95,8 +97,8 @@ struct PathIndex<Value: Sendable, Member: Sendable>: Sendable {
   private static func collect(_ node: Node, into found: inout [Member]) {
     if let first = node.first { found.append(first) }
     if !node.others.isEmpty { found.append(contentsOf: node.others) }
-    if !node.leaves.isEmpty { found.append(contentsOf: node.leaves.values) }
-    for child in node.children.values { collect(child, into: &found) }
+    node.leaves.appendValues(to: &found)
+    node.children.forEach { collect($1, into: &found) }
   }
 
   private mutating func hang(_ members: Members, on path: OperationPath) {
@@ -112,10 +114,10 @@ struct PathIndex<Value: Sendable, Member: Sendable>: Sendable {
     }
     let below = rest.dropFirst()
     if below.isEmpty, members.others.isEmpty, node.children[element] == nil {
-      node.leaves[element] = members.first
+      node.leaves.set(members.first, for: element)
     } else {
       let leaf = node.leaves.isEmpty ? nil : node.leaves.removeValue(forKey: element)
-      put(members, at: below, &node.children[element, default: Node(first: leaf)])
+      node.children.update(element, default: Node(first: leaf)) { put(members, at: below, &$0) }
     }
   }
 
@@ -126,12 +128,16 @@ struct PathIndex<Value: Sendable, Member: Sendable>: Sendable {
     }
     let below = rest.dropFirst()
     if below.isEmpty, node.leaves.removeValue(forKey: element) != nil { return }
-    guard let index = node.children.index(forKey: element) else { return }
-    remove(below, &node.children.values[index])
-    if node.children.values[index].isEmpty { node.children.remove(at: index) }
+    let isGone = node.children.update(element) { child in
+      remove(below, &child)
+      return child.isEmpty
+    }
+    if isGone == true { node.children.removeValue(forKey: element) }
   }
 
   private static func count(_ node: Node) -> Int {
-    node.children.values.reduce(1 + node.leaves.count) { $0 + count($1) }
+    var sum = 1 + node.leaves.count
+    node.children.forEach { sum += count($1) }
+    return sum
   }
 }
