@@ -89,13 +89,11 @@ public final class OperationClient: Sendable {
   @usableFromInline struct Asked: Sendable {
     @usableFromInline let path: OperationPath
     @usableFromInline let type: StoreIndex.RequestType
-    @usableFromInline let request: any Any.Type
     @usableFromInline let retention: OperationRetention?
 
     @inlinable init<Request: StatefulOperationRequest>(by request: Request) {
       path = request.path
       type = StoreIndex.RequestType(of: request)
-      self.request = request.requestType
       retention = request.retention
     }
 
@@ -104,7 +102,7 @@ public final class OperationClient: Sendable {
 
   /// The store that is there, which has been used now.
   @usableFromInline func find(_ asked: Asked) -> OpaqueOperationStore? {
-    let now = StoreUse.Moment(clock.now())
+    let now = hub.moment
     return index.withLock {
       $0.ask(
         for: asked.type, at: asked.path, retention: asked.retention ?? retention, at: now)
@@ -174,16 +172,16 @@ public final class OperationClient: Sendable {
     _ store: OpaqueOperationStore, _ asked: Asked
   ) -> OpaqueOperationStore? {
     if let position = asked.path.unequalPosition {
-      reportUnequal(position, in: asked.path, of: asked.request)
+      reportUnequal(position, in: asked.path, of: asked.type.request)
       store.attachControllers()
       return nil
     }
     let retention = asked.retention ?? retention
     let now = clock.now()
-    store.use.lastUse = StoreUse.Moment(now)
-    store.use.isWatched = self.retention.limit != nil || retention.endsWithUse
+    store.lastUse = StoreUse.Moment(now)
+    if self.retention.limit != nil || retention.endsWithUse { store.watchUse() }
     let entry = StoreIndex.Entry(
-      store: store, type: asked.type, request: asked.request, retention: retention,
+      store: store, type: asked.type, retention: retention,
       deadline: retention.patience.map(now.advanced))
     let (insertion, wake) = index.commit { ($0.insert(entry), $0.nextWake(at: now)) }
     defer { if let wake { setTimer(wake, at: now) } }
@@ -194,7 +192,7 @@ public final class OperationClient: Sendable {
       if asked.path.isEmpty { reportEmptyPath(entry) }
     case .clashed(let first):
       tell(.storeAdded, of: store)
-      reportClash(at: asked.path, first: first, second: entry.request)
+      reportClash(at: asked.path, first: first, second: entry.type.request)
     case .present(let present):
       return present
     }
@@ -206,7 +204,7 @@ public final class OperationClient: Sendable {
     OperationIssue(
       kind: .emptyPath,
       message: """
-        The path of \(entry.request) is empty, so every request without a path meets its store; \
+        The path of \(entry.type.request) is empty, so every request without a path meets its store; \
         give it a path of its own.
         """
     ).report()
@@ -249,7 +247,7 @@ extension OperationClient {
 
   /// Lets go of all stores that nobody uses, the least recently used one first.
   func evictUnused() {
-    let unused = index.withLock { $0.mortalStores }.map { ($0, $0.use.latest) }
+    let unused = index.withLock { $0.mortalStores }.map { ($0, $0.useMark) }
       .filter { !$0.0.isUsed }.sorted { $0.1.lastUse.date < $1.1.lastUse.date }
     leave(index.commit { $0.settle(unused.map { .leave($0, $1) }) })
   }
@@ -260,7 +258,7 @@ extension OperationClient {
     let due = index.withLock { $0.takeDue(at: now, generation: generation) }
     let verdicts = due.map { candidate -> StoreIndex.Verdict in
       let store = candidate.store
-      let mark = store.use.latest
+      let mark = store.useMark
       if store.isUsed { return .stay(store, until: now.advanced(by: candidate.patience)) }
       let end = mark.lastUse.date.advanced(by: candidate.patience)
       return now.duration(since: end) >= .zero

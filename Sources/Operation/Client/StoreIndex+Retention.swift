@@ -19,7 +19,7 @@ extension StoreIndex {
   /// A store whose deadline has come.
   struct Candidate: Sendable {
     let store: OpaqueOperationStore
-    let patience: Duration
+    let patience: Double
   }
 
   enum Verdict: Sendable {
@@ -37,7 +37,7 @@ extension StoreIndex {
   /// The stores that may leave.
   var mortalStores: [OpaqueOperationStore] {
     stores(matching: []).filter {
-      entry(ObjectIdentifier($0.base), at: $0.path)?.retention.duration != nil
+      entry(ObjectIdentifier($0.base), at: $0.path)?.retention.isEndless == false
     }
   }
 
@@ -59,7 +59,7 @@ extension StoreIndex {
     for store in mortalStores {
       let entry = entry(ObjectIdentifier(store.base), at: store.path)
       guard let patience = entry?.retention.patience else { continue }
-      if store.use.lastUse.date > now { store.use.lastUse = StoreUse.Moment(now) }
+      if store.lastUse.date > now { store.lastUse = StoreUse.Moment(now) }
       setDeadline(now.advanced(by: patience), of: store)
     }
     prune()
@@ -86,7 +86,7 @@ extension StoreIndex {
       switch verdict {
       case .stay(let store, let date): setDeadline(date, of: store)
       case .leave(let store, let mark):
-        let latest = store.use.latest
+        let latest = store.useMark
         if latest == mark {
           leaving.append(store)
         } else if let entry = entry(ObjectIdentifier(store.base), at: store.path) {
@@ -98,7 +98,7 @@ extension StoreIndex {
   }
 
   mutating func setDeadline(_ date: Date?, of store: OpaqueOperationStore) {
-    update(ObjectIdentifier(store.base), at: store.path) { $0.deadline = date }
+    update(ObjectIdentifier(store.base), at: store.path) { $0.deadline = date ?? .distantFuture }
     if let date { note(date, of: store) }
   }
 
@@ -123,7 +123,7 @@ extension StoreIndex {
     at moment: StoreUse.Moment
   ) -> OpaqueOperationStore? {
     guard let store = askPlace(for: type, at: path, retention: retention) else { return nil }
-    store.use.lastUse = moment
+    store.lastUse = moment
     if limit != nil { unused.touch(ObjectIdentifier(store.base)) }
     return store
   }
@@ -134,7 +134,7 @@ extension StoreIndex {
   ) -> [OpaqueOperationStore] {
     let id = ObjectIdentifier(store.base)
     // A later change is told of by itself.
-    guard let entry = entry(id, at: store.path), change.version == store.use.latest.version else {
+    guard let entry = entry(id, at: store.path), change.version == store.useMark.version else {
       return []
     }
     if change.isUsed {
@@ -147,13 +147,13 @@ extension StoreIndex {
 
   /// Puts a store among the unused ones; gives those that are too many.
   mutating func noteUnused(_ entry: Entry, limit: Int?) -> [OpaqueOperationStore] {
-    guard let limit, entry.retention.duration != nil else { return [] }
-    let version = entry.store.use.latest.version
+    guard let limit, !entry.retention.isEndless else { return [] }
+    let version = entry.store.useMark.version
     unused.append(ObjectIdentifier(entry.store.base), at: entry.store.path, version: version)
     var leaving: [OpaqueOperationStore] = []
     while unused.count > limit, let (id, path, version) = unused.popFirst() {
       guard let entry = self.entry(id, at: path) else { continue }
-      if entry.store.use.latest.version == version { leaving.append(entry.store) }
+      if entry.store.useMark.version == version { leaving.append(entry.store) }
     }
     return remove(leaving)
   }

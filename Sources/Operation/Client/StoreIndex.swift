@@ -9,21 +9,33 @@ import ReactiveStreams
   struct Entry: Sendable {
     let store: OpaqueOperationStore
     let type: RequestType
-    /// The type of the request, for a report.
-    let request: any Any.Type
     var retention: OperationRetention
-    /// When the store is asked whether it may leave.
-    var deadline: Date?
+    /// When the store is asked whether it may leave; in the distant future, if never.
+    var deadline: Date
+
+    init(
+      store: OpaqueOperationStore, type: RequestType, retention: OperationRetention, deadline: Date?
+    ) {
+      self.store = store
+      self.type = type
+      self.retention = retention
+      self.deadline = deadline ?? .distantFuture
+    }
   }
 
   /// What two requests have to have in common to share a store.
-  @usableFromInline struct RequestType: Sendable, Hashable {
-    @usableFromInline let request: ObjectIdentifier
+  @usableFromInline struct RequestType: Sendable, Equatable {
+    /// The type of the request, which reports name.
+    @usableFromInline let request: any Any.Type
     @usableFromInline let state: ObjectIdentifier
 
     @inlinable init<Request: StatefulOperationRequest>(of request: Request) {
-      self.request = ObjectIdentifier(request.requestType)
+      self.request = request.requestType
       state = ObjectIdentifier(Request.State.self)
+    }
+
+    @inlinable static func == (lhs: RequestType, rhs: RequestType) -> Bool {
+      lhs.request == rhs.request && lhs.state == rhs.state
     }
   }
 
@@ -142,12 +154,12 @@ import ReactiveStreams
     place.others.append(entry)
     places[path] = place
     noteAdded(entry)
-    return .clashed(with: place.first.request)
+    return .clashed(with: place.first.type.request)
   }
 
   private mutating func noteAdded(_ entry: Entry) {
     deliveries.append(OperationStoreChange(storesAdded: [entry.store]))
-    if let deadline = entry.deadline { note(deadline, of: entry.store) }
+    if entry.deadline != .distantFuture { note(entry.deadline, of: entry.store) }
   }
 
   /// Takes out every store below a path, or on it alone.

@@ -65,6 +65,8 @@ public struct DefaultState<Base: DefaultableState>: OperationState {
   public var status: OperationStatus<StatusValue, Failure> { base.status }
   /// What kind of request the state belongs to.
   public static var kind: OperationKind { Base.kind }
+  /// Values stay as they are set.
+  @inlinable public static var preparesValues: Bool { false }
 
   /// Takes in a scheduled task.
   public mutating func scheduleFetchTask(_ task: inout OperationTask<OperationValue, Failure>) {

@@ -47,6 +47,9 @@ public struct MutationState<Arguments: Sendable, Value: Sendable, Failure: Error
 
   /// No value.
   @inlinable public static var emptyValue: Value? { nil }
+
+  /// Values stay as they are set.
+  @inlinable public static var preparesValues: Bool { false }
   /// A request that changes something.
   @inlinable public static var kind: OperationKind { .mutation }
   /// Whether a run is scheduled or under way.

@@ -44,6 +44,9 @@ public protocol OperationState<StateValue, OperationValue, Failure>: Sendable {
   /// Writes what a run that begins now needs of the state into its context. The default writes
   /// nothing.
   func willRun(in context: inout OperationContext)
+  /// Whether ``prepare(_:in:)`` does anything; `true` unless said otherwise. Where it is `false`, a
+  /// value is set with one lock less.
+  static var preparesValues: Bool { get }
   /// Completes a value that somebody sets, before the store is locked. The default leaves it.
   static func prepare(_ value: inout StateValue, in context: OperationContext)
   /// Completes the value that the state begins with, when its store is made. The default leaves it.
@@ -88,6 +91,8 @@ extension OperationState {
   @inlinable public func taskToJoin(in context: inout OperationContext) -> OperationTaskID? { nil }
   /// Writes nothing.
   @inlinable public func willRun(in context: inout OperationContext) {}
+  /// Values may be completed.
+  @inlinable public static var preparesValues: Bool { true }
   /// Leaves the value as it is.
   @inlinable public static func prepare(_ value: inout StateValue, in context: OperationContext) {}
   /// Leaves the value as it is.

@@ -23,6 +23,9 @@ public struct QueryState<Value: Sendable, Failure: Error>: ValueInitializedState
   /// No value.
   @inlinable public static var emptyValue: Value? { nil }
 
+  /// Values stay as they are set.
+  @inlinable public static var preparesValues: Bool { false }
+
   /// The value that was fetched or set last.
   @inlinable public var currentValue: Value? { facts.value }
   /// How often a value came since the beginning or the last reset.

@@ -68,7 +68,16 @@ public struct OpaqueOperationStore: Sendable {
   /// Marks the value as out of date, and runs the request if somebody observes the store.
   public func invalidate() { store.invalidate() }
 
-  var use: StoreUse { store.use }
+  /// When the store was used last.
+  var lastUse: StoreUse.Moment {
+    get { store.lastUse }
+    nonmutating set { store.lastUse = newValue }
+  }
+  /// What its use has been at.
+  var useMark: StoreUse.Mark { store.useMark }
+
+  /// Has the client told of each use that begins or ends.
+  func watchUse() { store.watchUse() }
   /// Whether the client has to keep the store.
   var isUsed: Bool { store.isUsed }
 
@@ -121,7 +130,9 @@ private protocol ErasedOperationStore: AnyObject, Sendable {
   var context: OperationContext { get }
   var subscriberCount: Int { get }
   var leaseCount: Int { get }
-  var use: StoreUse { get }
+  var lastUse: StoreUse.Moment { get set }
+  var useMark: StoreUse.Mark { get }
+  func watchUse()
   var kind: OperationKind { get }
   var isUsed: Bool { get }
 
@@ -143,6 +154,12 @@ private protocol ErasedOperationStore: AnyObject, Sendable {
 }
 
 extension OperationStore: ErasedOperationStore {
+  var lastUse: StoreUse.Moment {
+    get { use.lastUse }
+    set { use.lastUse = newValue }
+  }
+  var useMark: StoreUse.Mark { use.latest }
+  fileprivate func watchUse() { use.isWatched = true }
   var isUsed: Bool { read { $0.isUsed } }
   func stopCounting() { commit { $0.isCounted = false } }
   fileprivate var kind: OperationKind { State.kind }

@@ -40,11 +40,11 @@ extension OperationStore where State: EditableState {
     _ edit: @escaping @Sendable (inout State.StateValue) -> Void
   ) -> OperationTaskID {
     let id = OperationTaskID.next()
-    let context = context
+    let context = State.preparesValues ? context : nil
     commit(isEdit: true) { machine in
       machine.beginEdit(id) { value in
         edit(&value)
-        State.prepare(&value, in: context)
+        if let context { State.prepare(&value, in: context) }
       } show: { state, value, updates in
         state.show(value, updates: updates)
       }

@@ -87,6 +87,7 @@ extension OperationStore {
   @inlinable public func setResult(
     to result: Result<State.StateValue, State.Failure>, using context: OperationContext? = nil
   ) {
+    if !State.preparesValues { return commit { $0.write(result, context) } }
     let context = read { context?.over($0.context) ?? $0.context }
     let prepared = result.map { value in
       var value = value

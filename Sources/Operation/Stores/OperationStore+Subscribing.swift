@@ -15,21 +15,20 @@ extension OperationStore {
     _ handler: @escaping @Sendable (OperationEvent<State>) -> Void
   ) -> OperationSubscription {
     let subscriber = Subscriber(handler)
-    let (id, isFirst, observation) = commit { $0.subscribe(subscriber, thread: .current) }
+    let (id, first) = commit { $0.subscribe(subscriber, thread: .current) }
     let subscription = OperationSubscription(of: id, to: self)
-    if isFirst { beginObservation(observation) }
+    if let first { begin(first) }
     return subscription
   }
 
-  @inlinable func beginObservation(_ observation: Int) {
+  /// Does what the first subscriber brings about. What was seen when he came is out of date once
+  /// others have been told of him.
+  @inlinable func begin(_ first: Machine.FirstSight) {
     if isControlled { tellControllers() }
-    let sight = read { $0.sight }
-    if sight.hasTriggers {
-      setTriggers(observation)
-      if sight.isAutomatic { runIfStale(cause: .subscriber, by: read { $0.sight }) }
-    } else if sight.isAutomatic {
-      runIfStale(cause: .subscriber, by: sight)
-    }
+    if first.sight.hasTriggers { setTriggers(first.observation) }
+    guard first.sight.isAutomatic else { return }
+    let isNew = !isControlled && !first.sight.hasTriggers
+    runIfStale(cause: .subscriber, by: isNew ? first.sight : read { $0.sight })
   }
 
   @usableFromInline func setTriggers(_ observation: Int) {

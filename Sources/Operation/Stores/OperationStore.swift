@@ -19,6 +19,8 @@ public final class OperationStore<State: OperationState>: Sendable {
 
   /// Where a client keeps the store.
   public let path: OperationPath
+  /// Beside the path, as both are what a look-up looks at.
+  @usableFromInline let use = StoreUse()
 
   /// The lock guards the machine. Requests, handlers, continuations and cancellations are outside
   /// of it; the state's own members are inside.
@@ -34,7 +36,6 @@ public final class OperationStore<State: OperationState>: Sendable {
   /// What the store has in common with the others of its client, whatever context is passed to a
   /// run; without a client it has a hub of its own.
   @usableFromInline let hub: StoreHub
-  @usableFromInline let use = StoreUse()
   @usableFromInline let isControlled: Bool
   /// Performs a step of an invalidation. Like the other stored function it is made where the state is
   /// known, so that who does not know it gets into the code that was made for it.

@@ -18,7 +18,8 @@ protocol StoreHost: AnyObject, Sendable {
   @usableFromInline let turns = SerialTurns()
   @usableFromInline let activity = ActivityMeter()
   @usableFromInline let events = EventMeter()
-  let clock: any OperationClock
+  private let clock: any OperationClock
+  private let isSystemTime: Bool
   private let graph = Mutex(DependencyGraph())
   private let isRead = Atomic(false)
   private let host = Mutex(WeakHost())
@@ -29,7 +30,11 @@ protocol StoreHost: AnyObject, Sendable {
 
   @usableFromInline init(clock: any OperationClock = SystemClock()) {
     self.clock = clock
+    isSystemTime = clock is SystemClock
   }
+
+  /// The present moment, for uses of stores.
+  var moment: StoreUse.Moment { isSystemTime ? .soon : StoreUse.Moment(clock.now()) }
 
   func connect(to client: any StoreHost) {
     host.withLock { $0.host = client }
@@ -45,8 +50,8 @@ protocol StoreHost: AnyObject, Sendable {
   @usableFromInline var hasReaders: Bool { isRead.load(ordering: .sequentiallyConsistent) }
 
   /// Notes when a use has ended.
-  @usableFromInline func note(_ change: StoreUse.Change, of use: StoreUse) {
-    if !change.isUsed { use.lastUse = StoreUse.Moment(clock.now()) }
+  @usableFromInline func note(_ change: StoreUse.Change, of use: borrowing StoreUse) {
+    if !change.isUsed { use.lastUse = moment }
   }
 
   @usableFromInline func useChanged(of store: OpaqueOperationStore, _ change: StoreUse.Change) {

@@ -29,6 +29,17 @@ extension StoreMachine {
     }
   }
 
+  /// What the first subscriber sees when he comes.
+  @usableFromInline struct FirstSight: Sendable {
+    @usableFromInline let sight: Sight
+    @usableFromInline let observation: Int
+
+    @inlinable init(sight: Sight, observation: Int) {
+      self.sight = sight
+      self.observation = observation
+    }
+  }
+
   @inlinable var sight: Sight {
     Sight(
       hasTriggers: !context.settings.values.rerunTriggers.isEmpty,
@@ -38,7 +49,7 @@ extension StoreMachine {
 
   @inlinable mutating func subscribe(
     _ subscriber: Subscriber<Event>, thread: ThreadID
-  ) -> (id: UInt64, isFirst: Bool, observation: Int) {
+  ) -> (id: UInt64, first: FirstSight?) {
     // The owner does not see the edits, which he has to hear of when he has ended.
     if !isPlain, !exclusive.isNone, exclusive.content.owner == thread, !overlay.isNone,
       withheld.isNone || withheld.content.entries.isEmpty
@@ -48,9 +59,9 @@ extension StoreMachine {
     let present = DeliveryQueue.Entry(
       Event.stateChanged(isPlain ? state : visibleState(to: thread)), first: subscriber, bound: 0)
     let id = deliveries.subscribe(subscriber, initially: present)
-    let isFirst = deliveries.subscriberCount == 1
-    if isFirst { observation += 1 }
-    return (id, isFirst, observation)
+    guard deliveries.subscriberCount == 1 else { return (id, nil) }
+    observation += 1
+    return (id, FirstSight(sight: sight, observation: observation))
   }
 
   /// What wants runs was subscribed to; it is given back if that observation is over.

@@ -203,7 +203,7 @@ extension StoreMachine {
   ///
   /// - Parameter isEdit: Whether it is about an optimistic edit, and does not change the state.
   @inlinable mutating func perform<Output: Sendable>(
-    _ transition: (inout StoreMachine) -> Output, _ thread: ThreadID, _ use: StoreUse,
+    _ transition: (inout StoreMachine) -> Output, _ thread: ThreadID, _ use: borrowing StoreUse,
     isEdit: Bool = false
   ) -> (Output, Delivery<Event>?, Aftermath) {
     if !overlay.isNone, !isEdit { withhold() }
@@ -253,10 +253,11 @@ extension StoreMachine {
 }
 
 extension StoreMachine {
-  /// Somebody sets a result; a cancellation is none.
+  /// Somebody sets a result, in a context over that of the store; a cancellation is none.
   @inlinable mutating func write(
-    _ result: Result<State.StateValue, State.Failure>, _ context: OperationContext
+    _ result: Result<State.StateValue, State.Failure>, _ context: OperationContext?
   ) {
+    let context = context?.over(self.context) ?? self.context
     if result.isCancellation { return }
     resultCount += 1
     if case .success = result {

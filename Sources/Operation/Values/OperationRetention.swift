@@ -5,10 +5,13 @@
 /// by its path is none. A store that leaves the client goes on serving those who hold it; the next
 /// who asks for its path gets a new one.
 public struct OperationRetention: Sendable, Hashable {
-  /// How long after its last use a store stays; `nil` without an end.
-  let duration: Duration?
+  /// How long after its last use a store stays; infinite without an end. Each store has a retention,
+  /// and this takes a third of what a `Duration?` does.
+  private let seconds: Double
+  private var most = Int.max
+
   /// How many unused stores stay at most.
-  private(set) var limit: Int?
+  var limit: Int? { most == .max ? nil : most }
 
   /// A store stays until nobody has used it for `duration`.
   ///
@@ -17,16 +20,16 @@ public struct OperationRetention: Sendable, Hashable {
   /// - Parameter duration: A negative one is reported and taken as zero, which is ``whileUsed``, one
   ///   of more than a hundred years as these.
   public static func unusedFor(_ duration: Duration) -> OperationRetention {
-    OperationRetention(duration: duration.checked(for: "The time of retention"))
+    OperationRetention(seconds: duration.checked(for: "The time of retention").inSeconds)
   }
 
   /// A store leaves with its last use; one that was made and never used stays a minute.
-  public static let whileUsed = OperationRetention(duration: .zero)
+  public static let whileUsed = OperationRetention(seconds: 0)
   /// A store stays until it is cleared.
-  public static let forever = OperationRetention(duration: nil)
+  public static let forever = OperationRetention(seconds: .infinity)
 
-  private init(duration: Duration?) {
-    self.duration = duration
+  private init(seconds: Double) {
+    self.seconds = seconds
   }
 
   /// The same, with at most `count` unused stores in the client; the least recently used ones leave
@@ -37,24 +40,27 @@ public struct OperationRetention: Sendable, Hashable {
   /// - Parameter count: How many; a negative number is reported and taken as zero.
   public func limited(to count: Int) -> OperationRetention {
     var limited = self
-    limited.limit = count.checkedCount(for: "The number of unused stores")
+    limited.most = count.checkedCount(for: "The number of unused stores")
     return limited
   }
 
   /// The longer one of both.
-  static func longest(_ one: OperationRetention?, _ other: OperationRetention?)
-    -> OperationRetention?
-  {
+  static func longest(
+    _ one: OperationRetention?, _ other: OperationRetention?
+  ) -> OperationRetention? {
     guard let one, let other else { return one ?? other }
-    guard let first = one.duration, let second = other.duration else { return .forever }
-    return first < second ? other : one
+    return one.seconds < other.seconds ? other : one
   }
 
-  /// How long after its last use a store stays that nobody tells to go.
-  var patience: Duration? {
-    duration.map { $0 == .zero ? .seconds(60) : $0 }
+  /// How many seconds after its last use a store stays that nobody tells to go; `nil` without an end.
+  var patience: Double? {
+    if isEndless { return nil }
+    return endsWithUse ? 60 : seconds
   }
 
   /// Whether a store leaves as soon as it is not used.
-  var endsWithUse: Bool { duration == .zero }
+  var endsWithUse: Bool { seconds == 0 }
+
+  /// Whether a store stays until it is cleared.
+  var isEndless: Bool { seconds == .infinity }
 }

@@ -90,7 +90,7 @@ import Testing
       let store = OperationStore.detached(operation: request, initialState: state)
       return StoreIndex.Entry(
         store: OpaqueOperationStore(store), type: StoreIndex.RequestType(of: request),
-        request: Request.self, retention: .forever)
+        retention: .forever, deadline: nil)
     }
     let first = entry(First(), QueryState())
     guard case .inserted = index.insert(first),

@@ -18,13 +18,13 @@ import Testing
   ) -> Indexed {
     let query = Query<Int, any Error>(path: ["number"]) { _ in 1 }
     let store = OperationStore.detached(query: query)
-    store.use.lastUse = StoreUse.Moment(clock.now())
+    store.lastUse = StoreUse.Moment(clock.now())
     var indexed = Indexed(
       index: StoreIndex(limit: limit), query: query, store: store,
       opaque: OpaqueOperationStore(store))
     _ = indexed.index.insert(
       StoreIndex.Entry(
-        store: indexed.opaque, type: StoreIndex.RequestType(of: query), request: Any.self,
+        store: indexed.opaque, type: StoreIndex.RequestType(of: query),
         retention: retention, deadline: clock.now().advanced(by: 10)))
     return indexed
   }
@@ -34,7 +34,7 @@ import Testing
     let generation = indexed.index.nextWake(at: clock.now())?.generation ?? 0
     let due = indexed.index.takeDue(at: clock.now().advanced(by: 10), generation: generation)
     #expect(due.count == 1)
-    return .leave(indexed.opaque, indexed.store.use.latest)
+    return .leave(indexed.opaque, indexed.store.useMark)
   }
 
   @Test("A store that is asked for while the client looks at it stays, and gets another deadline")
@@ -66,11 +66,11 @@ import Testing
   func lateReport() {
     var indexed = indexed(.whileUsed)
     let subscription = indexed.store.subscribe { _ in }
-    let ended = StoreUse.Change(isUsed: false, version: indexed.store.use.latest.version - 1)
+    let ended = StoreUse.Change(isUsed: false, version: indexed.store.useMark.version - 1)
     #expect(indexed.index.useChanged(of: indexed.opaque, ended).isEmpty)
     #expect(indexed.index.count == 1)
     subscription.cancel()
-    let last = StoreUse.Change(isUsed: false, version: indexed.store.use.latest.version)
+    let last = StoreUse.Change(isUsed: false, version: indexed.store.useMark.version)
     #expect(indexed.index.useChanged(of: indexed.opaque, last).count == 1)
   }
 
@@ -83,7 +83,7 @@ import Testing
     let insertion = indexed.index.insert(
       StoreIndex.Entry(
         store: OpaqueOperationStore(other), type: StoreIndex.RequestType(of: query),
-        request: Any.self, retention: .unusedFor(.seconds(10)), deadline: nil))
+        retention: .unusedFor(.seconds(10)), deadline: nil))
     guard case .inserted(let left) = insertion else { preconditionFailure() }
     #expect(left.isEmpty)
     withExtendedLifetime(subscription) {}

@@ -24,11 +24,9 @@ import Testing
     func take(_ step: Step) throws -> Bool {
       switch step {
       case .subscribe:
-        let (id, isFirst, observation) = driver.on {
-          $0.subscribe(Subscriber { _ in }, thread: .current)
-        }
-        try mustHold(isFirst == ids.isEmpty, "the first one begins an observation")
-        if isFirst {
+        let (id, first) = driver.on { $0.subscribe(Subscriber { _ in }, thread: .current) }
+        try mustHold((first != nil) == ids.isEmpty, "the first one begins an observation")
+        if let observation = first?.observation {
           try mustHold(!observations.contains(observation), "observations are told apart")
           observations.append(observation)
         }

@@ -18,8 +18,17 @@ import Testing
     private struct Item {
       let store: OpaqueOperationStore
       let type: StoreIndex.RequestType
+      /// Notes that a use begins or ends.
+      let change: (_ isUsed: Bool) -> StoreUse.Change
       var isUsed = false
       var lastUse: Int
+
+      init<State>(_ store: OperationStore<State>, type: StoreIndex.RequestType, lastUse: Int) {
+        self.store = OpaqueOperationStore(store)
+        self.type = type
+        self.lastUse = lastUse
+        change = { store.use.change(isUsed: $0) }
+      }
     }
 
     private let rule: Rule
@@ -87,18 +96,18 @@ import Testing
       if item == 1 {
         let request = Mutation<Int, Int>(path: Self.path(item)) { number, _ in number }
         let store = OperationStore.detached(mutation: request)
-        return Item(store: OpaqueOperationStore(store), type: .init(of: request), lastUse: now)
+        return Item(store, type: .init(of: request), lastUse: now)
       }
       let request = Query<Int, any Error>(path: Self.path(item)) { _ in item }
       let store = OperationStore.detached(query: request)
-      return Item(store: OpaqueOperationStore(store), type: .init(of: request), lastUse: now)
+      return Item(store, type: .init(of: request), lastUse: now)
     }
 
     private func insert(_ item: Int) throws {
       let new = make(item)
-      new.store.use.lastUse = .init(date(now))
+      new.store.lastUse = .init(date(now))
       let entry = StoreIndex.Entry(
-        store: new.store, type: new.type, request: Any.self, retention: retention,
+        store: new.store, type: new.type, retention: retention,
         deadline: date(now + 60))
       let isPathTaken = items.keys.contains { $0 != item && Self.path($0) == Self.path(item) }
       switch index.insert(entry) {
@@ -130,9 +139,9 @@ import Testing
     private func use(_ item: Int) {
       guard let store = items[item]?.store, let wasUsed = items[item]?.isUsed else { return }
       items[item]?.isUsed = !wasUsed
-      let change = store.use.change(isUsed: !wasUsed)
+      guard let change = items[item]?.change(!wasUsed) else { return }
       if wasUsed {
-        store.use.lastUse = .init(date(now))
+        store.lastUse = .init(date(now))
         noteUse(of: item)
       }
       untold.append((item, change))
@@ -143,7 +152,7 @@ import Testing
       guard let wake = timer, verdicts == nil, wake.date <= date(now) else { return false }
       timer = nil
       verdicts = index.takeDue(at: date(now), generation: wake.generation).map { candidate in
-        let mark = candidate.store.use.latest
+        let mark = candidate.store.useMark
         let isUsed = items.values.contains { $0.store.base === candidate.store.base && $0.isUsed }
         if isUsed { return .stay(candidate.store, until: date(now + 60)) }
         let end = mark.lastUse.date.advanced(by: 60)

@@ -22,7 +22,6 @@ import Testing
   private struct Walk {
     private static let nobody = Nobody()
     private static let other = ThreadID(rawValue: 1)
-    private let use = StoreUse()
     private var machine: Machine
     private var model = OptimisticModel()
     private let told = Tape<[Int]?>()
@@ -53,7 +52,7 @@ import Testing
     private mutating func perform(isEdit: Bool = false, _ transition: (inout Machine) -> Void) {
       visible = seenByOthers
       let (_, delivery, aftermath) = machine.perform(
-        transition, .current, use, isEdit: isEdit)
+        transition, .current, StoreUse(), isEdit: isEdit)
       deliver(delivery)
       if aftermath.mustRender { render() }
       settle()
