@@ -18,8 +18,8 @@ import Synchronization
       self.bits = bits
     }
 
-    /// The present moment of the machine's clock, up to two of the kernel's ticks too late, so that no
-    /// store leaves early: the clock is read at each use, and the time of its last tick costs a fifth.
+    /// The present moment of the machine's clock, a tick of the kernel too late rather than too early:
+    /// the clock is looked at with each use, and the time of its last tick costs a fifth of the exact.
     static var soon: Moment {
       var tick = timespec()
       clock_gettime(CLOCK_REALTIME_COARSE, &tick)

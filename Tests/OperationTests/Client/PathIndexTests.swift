@@ -12,8 +12,10 @@ import Testing
     var list: [(path: OperationPath, value: Int)] = []
     // About where the tree folds what is deeper.
     let trunk = [0, 61, 62, 63, 64, 90][Int(seed % 6)]
+    // So many that a node hashes them, or few.
+    let width = seed.isMultiple(of: 5) ? 40 : 2
     for step in 0..<300 {
-      let path = randomPath(&generator, trunk: trunk)
+      let path = randomPath(&generator, trunk: trunk, width: width)
       if Bool.random(using: &generator) {
         index[path] = step
         list.removeAll { $0.path == path }
@@ -22,7 +24,7 @@ import Testing
         index[path] = nil
         list.removeAll { $0.path == path }
       }
-      let prefix = randomPath(&generator, trunk: trunk)
+      let prefix = randomPath(&generator, trunk: trunk, width: width)
       let expected = list.filter { prefix.isPrefix(of: $0.path) }.map(\.value).sorted()
       #expect(index.members(matching: prefix).sorted() == expected, "seed \(seed), step \(step)")
       #expect(index[prefix] == list.first { $0.path == prefix }?.value)
@@ -44,9 +46,9 @@ import Testing
     #expect(ratio < 8)
   }
 
-  private func randomPath(_ generator: inout SplitMix, trunk: Int) -> OperationPath {
+  private func randomPath(_ generator: inout SplitMix, trunk: Int, width: Int) -> OperationPath {
     let length = Int.random(in: 0...3, using: &generator)
-    let tail = (0..<length).map { _ in Int.random(in: 0...2, using: &generator) }
+    let tail = (0..<length).map { _ in Int.random(in: 0...width, using: &generator) }
     let isCut = Int.random(in: 0..<8, using: &generator) == 0
     let trunk = isCut ? Int.random(in: 0...trunk, using: &generator) : trunk
     return OperationPath(Array(repeating: 0, count: trunk) + tail)

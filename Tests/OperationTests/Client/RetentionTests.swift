@@ -1,5 +1,7 @@
-@testable import Operation
+import FoundationEssentials
 import Testing
+
+@testable import Operation
 
 @Suite(.timeLimit(.minutes(1))) struct RetentionTests {
   private let clock = ManualClock()
@@ -231,6 +233,12 @@ import Testing
       withExtendedLifetime(client) {}
     }
     #expect(clock.hasNoTraces)
+  }
+
+  @Test("A use is noted with the time of the machine, as near as its clock ticks")
+  func tick() {
+    let distance = StoreUse.Moment.soon.date.timeIntervalSinceNow
+    #expect(abs(distance) < 10)
   }
 
   @Test("A time or a number below zero is reported, and taken as zero")
