@@ -1,14 +1,14 @@
 public import FoundationEssentials
 import ReactiveStreams
-import Synchronization
+public import Synchronization
 
 /// Tells those who listen what happens in a client; while nobody does, an event costs one look at a
 /// number.
 @usableFromInline final class EventMeter: Sendable {
   private let broadcast = Broadcast<OperationClientEvent>()
-  private let listenerCount = Atomic(0)
+  @usableFromInline let listenerCount = Atomic(0)
 
-  @usableFromInline var isHeard: Bool { listenerCount.load(ordering: .relaxed) > 0 }
+  @inlinable var isHeard: Bool { listenerCount.load(ordering: .relaxed) > 0 }
 
   func send(_ event: OperationClientEvent) { broadcast.send(event) }
 

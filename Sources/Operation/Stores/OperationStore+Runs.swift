@@ -277,12 +277,13 @@ extension OperationStore {
           await OperationStore.wait(for: dependencies)
           if let scope { hub.turns.enter(scope, core.id) }
         }
-        var context = box.configuration.context
-        if began != nil || context.settings.values.networkMode != .always {
-          context.hooks = hooks(of: core, in: context)
-        }
+        let isTold =
+          began != nil || box.configuration.context.settings.values.networkMode != .always
+        let hooks = isTold ? hooks(of: core, in: box.configuration.context) : nil
         if let scope {
           // Whoever is behind a paused run in the line waits for the connection as much as that one.
+          var context = box.configuration.context
+          context.hooks = hooks
           _ = await context.mayAttempt(isRetry: false)
           await hub.turns.wait(for: scope, core.id)
         }
@@ -291,26 +292,27 @@ extension OperationStore {
         let progress = core.progress
         if progress.isCancelled { withUnsafeCurrentTask { $0?.cancel() } }
         if !progress.isEnded {
-          let output = await perform(core, box, in: context)
-          finish(core, with: output, in: context, began: began)
+          let output = await perform(core, box, hooks)
+          finish(core, with: output, in: box.configuration.context, began: began)
         } else {
-          tellEnd(.cancelled, in: context, began: began)
+          tellEnd(.cancelled, in: box.configuration.context, began: began)
         }
         if let scope { hub.turns.end(scope, core.id) }
       })
   }
 
   @inline(__always) @inlinable func perform(
-    _ core: Machine.Core, _ box: Machine.Box, in context: OperationContext
+    _ core: Machine.Core, _ box: Machine.Box, _ hooks: RunHooks?
   ) async -> Machine.Output {
+    // Only here, as pages are changed in their place later, if nobody else holds them.
+    var prepared = box.configuration.context
+    if let hooks { prepared.hooks = hooks }
     // A failure that cannot say "cancelled" has to come from the request.
-    if context.settings.values.networkMode != .always, await !context.mayAttempt(isRetry: false),
+    if prepared.settings.values.networkMode != .always, await !prepared.mayAttempt(isRetry: false),
       let failure = cancellationFailure(as: Failure.self)
     {
       return .failure(failure)
     }
-    // Only here, as pages are changed in their place later, if nobody else holds them.
-    var prepared = context
     let (isThere, hasEdits) = read {
       $0.state.willRun(in: &prepared)
       return ($0.runs.contains(core.id), !$0.overlay.isNone)
@@ -321,7 +323,8 @@ extension OperationStore {
     if !isThere, let failure = cancellationFailure(as: Failure.self) { return .failure(failure) }
     core.node.isUnderWay = true
     let continuation = OperationContinuation<Value, Failure> { OperationStore.take($0, of: core) }
-    tell(.attemptBegan(context.eventRun, index: 0), in: context)
+    tell(
+      .attemptBegan(box.configuration.context.eventRun, index: 0), in: box.configuration.context)
     return await operation(prepared, continuation)
   }
 

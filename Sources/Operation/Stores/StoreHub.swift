@@ -1,5 +1,5 @@
 import ReactiveStreams
-import Synchronization
+public import Synchronization
 
 /// Where a hub finds the stores of its client.
 protocol StoreHost: AnyObject, Sendable {
@@ -21,7 +21,7 @@ protocol StoreHost: AnyObject, Sendable {
   private let clock: any OperationClock
   private let isSystemTime: Bool
   private let graph = Mutex(DependencyGraph())
-  private let isRead = Atomic(false)
+  @usableFromInline let isRead = Atomic(false)
   private let host = Mutex(WeakHost())
 
   private struct WeakHost: Sendable {
@@ -47,7 +47,7 @@ protocol StoreHost: AnyObject, Sendable {
   }
 
   /// Whether a run has ever read another request.
-  @usableFromInline var hasReaders: Bool { isRead.load(ordering: .sequentiallyConsistent) }
+  @inlinable var hasReaders: Bool { isRead.load(ordering: .sequentiallyConsistent) }
 
   /// Notes when a use has ended.
   @usableFromInline func note(_ change: StoreUse.Change, of use: borrowing StoreUse) {

@@ -28,7 +28,10 @@ public struct IdentifiedArray<ID: Hashable, Element: Identifiable> where Element
   /// The position of the element with an identifier.
   @inlinable public func index(id: ID) -> Int? {
     if let positions { return positions[id].map { $0 + origin } }
-    return elements.firstIndex { $0.id == id }
+    // In place: an element is not copied for a look at its identifier.
+    return elements.withUnsafeBufferPointer { elements in
+      elements.indices.first { elements[$0].id == id }
+    }
   }
 
   /// The element with an identifier. Setting `nil` removes it; setting an element that is not there

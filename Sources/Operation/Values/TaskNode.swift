@@ -1,10 +1,10 @@
 import Glibc
 import ReactiveStreams
-import Synchronization
+public import Synchronization
 
 /// What a task waits for: another one, and how to wait for it.
 @usableFromInline struct TaskDependency: Sendable {
-  let node: TaskNode
+  @usableFromInline let node: TaskNode
   @usableFromInline let wait: nonisolated(nonsending) @Sendable () async -> Void
 
   @usableFromInline init(
@@ -31,10 +31,11 @@ import Synchronization
   let cause: OperationRun.Cause
   /// Where the store of the run is; `nil` without one.
   let place: OperationRun.Place?
-  private let isRunning = Atomic(false)
-  private let isScheduled = Atomic(false)
+  @usableFromInline let isRunning = Atomic(false)
+  /// Whether the task may have edges; what asks for them begins with a look at this.
+  @usableFromInline let isScheduled = Atomic(false)
   /// The Swift task that ran the request last.
-  private let runner = Atomic(0)
+  @usableFromInline let runner = Atomic(0)
 
   @usableFromInline init(
     id: OperationTaskID, cause: OperationRun.Cause = .fetch, place: OperationRun.Place? = nil
@@ -49,7 +50,7 @@ import Synchronization
   }
 
   /// Whether the request of the task is being run.
-  @usableFromInline var isUnderWay: Bool {
+  @inlinable var isUnderWay: Bool {
     get { isRunning.load(ordering: .sequentiallyConsistent) }
     set {
       if newValue { runner.store(Self.currentTask, ordering: .relaxed) }
@@ -59,17 +60,17 @@ import Synchronization
 
   /// Whether the current Swift task runs the request of the task, or of one that it waits for: then
   /// it would wait for itself.
-  @usableFromInline var isWaitedForByItself: Bool {
+  @inlinable var isWaitedForByItself: Bool {
     isRunByCurrentTask || dependencies().contains { $0.node.isRunByCurrentTask }
   }
 
-  private var isRunByCurrentTask: Bool {
+  @inlinable var isRunByCurrentTask: Bool {
     isUnderWay && runner.load(ordering: .relaxed) == Self.currentTask
   }
 
   /// The Swift task that calls: its reference, as a number that holds nothing. Its hash would do, and
   /// is ten times as dear.
-  private static var currentTask: Int {
+  @usableFromInline static var currentTask: Int {
     withUnsafeCurrentTask { withUnsafeBytes(of: $0) { $0.load(as: Int.self) } }
   }
 
@@ -83,13 +84,18 @@ import Synchronization
   }
 
   /// Takes the tasks to wait for; the edges stay until the task has ended.
-  @usableFromInline func dependencies() -> [TaskDependency] {
-    guard isScheduled.load(ordering: .acquiring) else { return [] }
-    return Self.graph.withLock { $0.dependencies(of: id) }
+  @inlinable func dependencies() -> [TaskDependency] {
+    isScheduled.load(ordering: .acquiring) ? edges : []
   }
 
+  @usableFromInline var edges: [TaskDependency] { Self.graph.withLock { $0.dependencies(of: id) } }
+
   /// The task has ended: nobody waits for anything through it.
-  @usableFromInline func remove() {
+  @inlinable func remove() {
+    if isScheduled.load(ordering: .acquiring) { removeEdges() }
+  }
+
+  @usableFromInline func removeEdges() {
     guard isScheduled.exchange(false, ordering: .acquiringAndReleasing) else { return }
     let thread = UInt(pthread_self())
     guard Self.graph.withLock({ $0.remove(id, toReleaseOn: thread) }) else { return }
