@@ -21,14 +21,15 @@ extension OperationStore {
     return subscription
   }
 
-  /// Does what the first subscriber brings about. What was seen when he came is out of date once
-  /// others have been told of him.
+  /// Does what the first subscriber brings about.
   @inlinable func begin(_ first: Machine.FirstSight) {
     if isControlled { tellControllers() }
     if first.sight.hasTriggers { setTriggers(first.observation) }
     guard first.sight.isAutomatic else { return }
-    let isNew = !isControlled && !first.sight.hasTriggers
-    runIfStale(cause: .subscriber, by: isNew ? first.sight : read { $0.sight })
+    // What was good when he came is good still, whatever he did when he was told of it: an invalidation
+    // starts a run by itself, and a reset starts none. Triggers and controllers may change anything.
+    if first.sight.isStale == false, !first.sight.hasTriggers, !isControlled { return }
+    runIfStale(cause: .subscriber, by: read { $0.sight })
   }
 
   @usableFromInline func setTriggers(_ observation: Int) {

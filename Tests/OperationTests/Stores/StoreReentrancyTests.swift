@@ -95,6 +95,36 @@ import Testing
     inner.value?.cancel()
   }
 
+  @Test("A run starts for the first subscriber if the store is stale once he has been told of it")
+  func firstCall() {
+    let client = OperationClient(defaults: .testing)
+    let gate = AsyncGate()
+    /// Subscribes with a handler that does something in its first call; gives how many hold a run.
+    func leases(
+      _ name: String, isNeverStale: Bool, _ act: @escaping @Sendable (Store) -> Void
+    ) -> Int {
+      let query = Query<Int, any Error>(path: [name]) { _ in
+        await gate.wait()
+        return 42
+      }
+      let store =
+        isNeverStale ? client.store(for: query.neverStale()) : client.store(for: query)
+      store.currentValue = 1
+      let hasActed = Atomic(false)
+      let subscription = store.subscribe { _ in
+        if !hasActed.exchange(true, ordering: .relaxed) { act(store) }
+      }
+      defer { subscription.cancel() }
+      return store.leaseCount
+    }
+    #expect(leases("good", isNeverStale: true) { _ in } == 0)
+    #expect(leases("reset", isNeverStale: true) { $0.resetState() } == 0)
+    #expect(leases("invalidated", isNeverStale: true) { $0.invalidate() } == 1)
+    #expect(leases("stale", isNeverStale: false) { _ in } == 1)
+    #expect(leases("written", isNeverStale: false) { $0.currentValue = 2 } == 1)
+    gate.open()
+  }
+
   @Test("Handlers of two stores that write to each other end, and both stores agree")
   func twoStores() {
     let first = makeStore(["first"])
