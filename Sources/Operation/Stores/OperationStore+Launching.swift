@@ -1,0 +1,161 @@
+public import FoundationEssentials
+import ReactiveStreams
+
+extension OperationStore {
+  /// Starts a run that nobody waits for yet.
+  @inlinable func start(_ place: Place) { launch(place, isFirst: place.core.start()) }
+
+  /// Makes the Swift task of a run that was started.
+  @inlinable func launch(_ place: Place, isFirst: Bool) {
+    let (core, box, isInLine) = (place.core, place.box, place.isInLine)
+    guard isFirst else {
+      // It was cancelled since it was granted, and must not keep its place in the line.
+      if isInLine, let scope = box.configuration.context.settings.values.serialScope {
+        hub.turns.leave(scope, core.id)
+      }
+      return
+    }
+    let began = hub.events.isHeard ? box.configuration.context.now() : nil
+    tell(.runStarted(box.configuration.context.eventRun), in: box.configuration.context)
+    let dependencies = core.node.dependencies()
+    let scope = box.configuration.context.settings.values.serialScope
+    // A run that waits for others takes its place after them: one of them may need the turn.
+    if let scope, isInLine != dependencies.isEmpty {
+      if isInLine { hub.turns.leave(scope, core.id) } else { hub.turns.enter(scope, core.id) }
+    }
+    core.attach(
+      Task(name: box.configuration.name, priority: box.configuration.priority) { [self] in
+        if !dependencies.isEmpty {
+          await OperationStore.wait(for: dependencies)
+          if let scope { hub.turns.enter(scope, core.id) }
+        }
+        let isTold =
+          began != nil || box.configuration.context.settings.values.networkMode != .always
+        let hooks = isTold ? hooks(of: core, in: box.configuration.context) : nil
+        if let scope {
+          // Whoever is behind a paused run in the line waits for the connection as much as that one.
+          var context = box.configuration.context
+          context.hooks = hooks
+          _ = await context.mayAttempt(isRetry: false)
+          await hub.turns.wait(for: scope, core.id)
+        }
+        // A run that was cancelled while it waited must not reach the request any more; one that
+        // has to, because its failure cannot say so, finds itself cancelled there.
+        let progress = core.progress
+        if progress.isCancelled { withUnsafeCurrentTask { $0?.cancel() } }
+        if !progress.isEnded {
+          let output = await perform(core, box, hooks)
+          finish(core, with: output, in: box.configuration.context, began: began)
+        } else {
+          tellEnd(.cancelled, in: box.configuration.context, began: began)
+        }
+        if let scope { hub.turns.end(scope, core.id) }
+      })
+  }
+
+  @inline(__always) @inlinable func perform(
+    _ core: Machine.Core, _ box: Machine.Box, _ hooks: RunHooks?
+  ) async -> Machine.Output {
+    // Only here, as pages are changed in their place later, if nobody else holds them.
+    var prepared = box.configuration.context
+    if let hooks { prepared.hooks = hooks }
+    // A failure that cannot say "cancelled" has to come from the request.
+    if prepared.settings.values.networkMode != .always, await !prepared.mayAttempt(isRetry: false),
+      let failure = cancellationFailure(as: Failure.self)
+    {
+      return .failure(failure)
+    }
+    let (isThere, hasEdits) = read {
+      $0.state.willRun(in: &prepared)
+      return ($0.runs.contains(core.id), !$0.overlay.isNone)
+    }
+    // A run that has waited finds the edits that have been confirmed meanwhile.
+    if hasEdits { commit { $0.begin(core.id) } }
+    // One that a reset ends with others goes on when they end, maybe before it is told itself.
+    if !isThere, let failure = cancellationFailure(as: Failure.self) { return .failure(failure) }
+    core.node.isUnderWay = true
+    let continuation = OperationContinuation<Value, Failure> { OperationStore.take($0, of: core) }
+    tell(
+      .attemptBegan(box.configuration.context.eventRun, index: 0), in: box.configuration.context)
+    return await operation(prepared, continuation)
+  }
+
+  /// What tells the store of a run.
+  @inlinable func hooks(
+    of core: Machine.Core, in context: OperationContext
+  ) -> RunHooks {
+    RunHooks { [weak self] isPaused in
+      self?.commit { $0.setPaused(isPaused, core.id) }
+    } attemptBegan: { [weak self] index in
+      self?.tell(.attemptBegan(context.eventRun, index: index), in: context)
+    }
+  }
+
+  @inlinable static func wait(for dependencies: [TaskDependency]) async {
+    if dependencies.count == 1 { return await dependencies[0].wait() }
+    await withTaskGroup(of: Void.self) { group in
+      for dependency in dependencies { group.addTask { await dependency.wait() } }
+    }
+  }
+
+  @inlinable func finish(
+    _ core: Machine.Core, with output: Machine.Output, in context: OperationContext, began: Date?
+  ) {
+    core.node.isUnderWay = false
+    let output = hub.hasReaders ? circle(closedBy: core, output) ?? output : output
+    let isCancelled = output.isCancellation || core.progress.isCancelled
+    let mustFollow = commit { $0.end(core.id, output) }
+    tellEnd(isCancelled ? .cancelled : output.outcome, in: context, began: began)
+    core.end(with: output)
+    if mustFollow { runForObservers(cause: .invalidation) }
+  }
+
+  /// Ends the run in the graph of dependencies, and in a failure if it has closed a circle there.
+  @usableFromInline
+  func circle(closedBy core: Machine.Core, _ output: Machine.Output) -> Machine.Output? {
+    let isOver = output.isCancellation || core.progress.isCancelled
+    guard let circle = hub.end(core.id, of: path, isCancelled: isOver) else { return nil }
+    return failure(of: circle).map(Machine.Output.failure)
+  }
+
+  /// The circle as a failure; nil, and a report, where the failure cannot say so.
+  @inlinable func failure(of circle: OperationDependencyError) -> Failure? {
+    if let failure = circle as? Failure { return failure }
+    OperationIssue(
+      kind: .dependencyCycle,
+      message: "\(circle), and \(Failure.self) cannot say so as the failure of \(path)."
+    ).report()
+    return nil
+  }
+
+  /// A run yielded. The task holds the store until it has ended; who keeps the continuation longer
+  /// does not.
+  @inlinable static func take(_ result: Machine.Output, of core: Machine.Core) {
+    let store = core.driver as? OperationStore
+    if let store, let box = store.commit({ $0.yield(core.id, result) }) {
+      store.tell(.yielded(box.configuration.context.eventRun), in: box.configuration.context)
+    } else {
+      reportLateYield(of: core)
+    }
+  }
+
+  @usableFromInline static func reportLateYield(of core: Machine.Core) {
+    guard core.finishedResult != nil, !core.progress.isCancelled else { return }
+    OperationIssue(
+      kind: .lateYield,
+      message: """
+        A run of \(core.node.place?.path ?? []), which gives \(State.OperationValue.self), yielded after it had ended; \
+        the value is dropped.
+        """
+    ).report()
+  }
+}
+
+extension Result {
+  @inlinable var outcome: OperationClientEvent.Outcome {
+    switch self {
+    case .success: .success
+    case .failure(let error): .failure(error)
+    }
+  }
+}
