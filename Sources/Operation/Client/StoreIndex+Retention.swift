@@ -19,6 +19,7 @@ extension StoreIndex {
   /// A store whose deadline has come.
   struct Candidate: Sendable {
     let store: OpaqueOperationStore
+    /// How many seconds after its last use it may leave.
     let patience: Double
   }
 

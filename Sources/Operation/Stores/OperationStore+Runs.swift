@@ -54,7 +54,7 @@ extension OperationStore {
     _ configuration: OperationTaskConfiguration, input: RunInput?, handler: EventHandler?
   ) -> Place {
     let (joined, context) = machine.withLock { machine -> (Place?, OperationContext?) in
-      if handler == nil, !machine.runs.isEmpty,
+      if handler == nil,
         let joined = machine.joinStarted(in: configuration.context, input: input)
       {
         return (Place(joined.core, joined.box, isToBeLaunched: false), nil)

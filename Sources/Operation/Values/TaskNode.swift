@@ -69,7 +69,7 @@ public import Synchronization
   }
 
   /// The Swift task that calls: its reference, as a number that holds nothing. Its hash would do, and
-  /// is ten times as dear.
+  /// costs five times as much.
   @usableFromInline static var currentTask: Int {
     withUnsafeCurrentTask { withUnsafeBytes(of: $0) { $0.load(as: Int.self) } }
   }

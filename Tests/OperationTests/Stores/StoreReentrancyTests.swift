@@ -284,16 +284,17 @@ import Testing
   }
 }
 
-/// The system's clock, which does something before it tells the date.
+/// A clock that stands, and does something before it tells the date.
 private final class LookingClock: OperationClock {
+  private let base = ManualClock()
   private let action = Mutex<(@Sendable () -> Void)?>(nil)
 
   func look(_ new: (@Sendable () -> Void)?) { action.withLock { $0 = new } }
 
   func now() -> Date {
     action.withLock { $0 }?()
-    return Date()
+    return base.now()
   }
 
-  func sleep(for duration: Duration) async throws { try await Task.sleep(for: duration) }
+  func sleep(for duration: Duration) async throws { try await base.sleep(for: duration) }
 }
