@@ -1,5 +1,4 @@
 import ReactiveStreams
-public import Synchronization
 
 extension OperationStore {
   /// Hears of one run.
@@ -53,19 +52,16 @@ extension OperationStore {
   @inlinable func enter(
     _ configuration: OperationTaskConfiguration, input: RunInput?, handler: EventHandler?
   ) -> Place {
-    let (joined, context) = machine.withLock { machine -> (Place?, OperationContext?) in
-      if handler == nil,
-        let joined = machine.joinStarted(in: configuration.context, input: input)
-      {
-        return (Place(joined.core, joined.box, isToBeLaunched: false), nil)
-      }
-      return (nil, machine.context)
+    if handler == nil,
+      let run = commit({
+        $0.enter(configuration, input: input) { makeCore(cause: .fetch) }
+      })
+    {
+      return Place(run.core, run.box, isToBeLaunched: run.isStarted)
     }
-    if let joined { return joined }
     while true {
       let wish = makeWish(
-        configuration, over: context, cause: .fetch, lease: .awaiter, input: input,
-        handler: handler)
+        configuration, cause: .fetch, lease: .awaiter, input: input, handler: handler)
       if let place = admit(wish) { return place }
     }
   }
@@ -231,17 +227,20 @@ extension OperationStore {
     hub.turns.leave(scope, wish.core.id)
   }
 
-  @inlinable func makeWish(
-    _ configuration: OperationTaskConfiguration, over base: OperationContext? = nil,
-    cause: OperationRun.Cause, lease: Machine.Lease, input: RunInput? = nil,
-    handler: EventHandler? = nil, seenUpdates: Int? = nil
-  ) -> Machine.Wish {
-    let core = Machine.Core(
+  @inlinable func makeCore(cause: OperationRun.Cause) -> Machine.Core {
+    Machine.Core(
       driver: self, cause: cause,
       place: OperationRun.Place(path: path, hub: ObjectIdentifier(hub)))
+  }
+
+  @inlinable func makeWish(
+    _ configuration: OperationTaskConfiguration, cause: OperationRun.Cause, lease: Machine.Lease,
+    input: RunInput? = nil, handler: EventHandler? = nil, seenUpdates: Int? = nil
+  ) -> Machine.Wish {
+    let core = makeCore(cause: cause)
     var configuration = configuration
     configuration.context = configuration.context.beginning(
-      core.node, input: input, over: base ?? self.context)
+      core.node, input: input, over: context)
     return Machine.Wish(
       core: core, configuration: configuration, cause: cause, lease: lease,
       handler: handler.map { Subscriber($0) }, seenUpdates: seenUpdates)

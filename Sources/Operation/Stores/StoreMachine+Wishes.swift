@@ -45,8 +45,26 @@ extension StoreMachine {
     case granted(Box, Core, isStarted: Bool)
   }
 
-  /// Takes a lease on the started run that one in `context` is, if nothing else has to be seen to:
-  /// then no wish has to be made for it.
+  /// Lets somebody wait for a run about which he says no more than its context: for the started one
+  /// that is the same, or for a new one; `nil` where more has to be seen to, which takes a wish.
+  @inlinable mutating func enter(
+    _ configuration: OperationTaskConfiguration, input: RunInput?, makeCore: () -> Core
+  ) -> (core: Core, box: Box, isStarted: Bool)? {
+    guard isPlain, context.settings.values.serialScope == nil else { return nil }
+    if !runs.isEmpty {
+      return joinStarted(in: configuration.context, input: input).map { ($0.core, $0.box, false) }
+    }
+    let core = makeCore()
+    var configuration = configuration
+    configuration.context = configuration.context.beginning(core.node, input: input, over: context)
+    _ = state.taskToJoin(in: &configuration.context)
+    let (box, isStarted) = schedule(
+      core, Task(handle: core, configuration: configuration), cause: .fetch, lease: .awaiter,
+      handlers: [])
+    return (core, box, isStarted)
+  }
+
+  /// Takes a lease on the started run that one in `context` is, if there is nothing else to look at.
   @inlinable mutating func joinStarted(
     in context: OperationContext, input: RunInput?
   ) -> (core: Core, box: Box)? {
@@ -76,7 +94,13 @@ extension StoreMachine {
     switch runs.admit(context, rule: rule, verdict: verdict) {
     case .ask(let candidates): return .ask(candidates)
     case .join(let core): return join(core, wish)
-    case .new: return schedule(wish, in: context)
+    case .new:
+      var task = wish.task
+      task.setContext(context)
+      let (box, isStarted) = schedule(
+        wish.core, task, cause: wish.cause, lease: wish.lease,
+        handlers: wish.handler.map { [$0] } ?? [])
+      return .granted(box, wish.core, isStarted: isStarted)
     }
   }
 
@@ -99,9 +123,11 @@ extension StoreMachine {
     return wish.cause == .invalidation || wish.cause == .dependency
   }
 
-  @inlinable mutating func schedule(_ wish: Wish, in context: OperationContext) -> Grant {
-    var task = wish.task
-    task.setContext(context)
+  @inlinable mutating func schedule(
+    _ core: Core, _ task: Task, cause: OperationRun.Cause, lease: Lease,
+    handlers: [Subscriber<Event>]
+  ) -> (box: Box, isStarted: Bool) {
+    var task = task
     let box = task.box
     state.scheduleFetchTask(&task)
     if !yielding.isEmpty {
@@ -110,17 +136,13 @@ extension StoreMachine {
         state.scheduleFetchTask(&task)
       }
     }
-    let handlers = wish.handler.map { [$0] } ?? []
     var record = Runs.Record(
-      core: wish.core, box: box,
-      payload: RunPayload(cause: wish.cause, task: task, handlers: handlers))
-    let isStarted = hold(&record, wish.lease)
+      core: core, box: box, payload: RunPayload(cause: cause, task: task, handlers: handlers))
+    let isStarted = hold(&record, lease)
     runs.insert(consume record)
-    if isStarted {
-      tell(.runStarted(OperationRun(task: task, cause: wish.cause)), also: handlers)
-    }
+    if isStarted { tell(.runStarted(OperationRun(task: task, cause: cause)), also: handlers) }
     commit(for: handlers)
-    return .granted(task.box, wish.core, isStarted: isStarted)
+    return (task.box, isStarted)
   }
 
   @inlinable mutating func join(_ core: Core, _ wish: Wish) -> Grant {
