@@ -57,7 +57,7 @@ extension OperationRequest {
     {
       throw failure
     }
-    let node = TaskNode(id: .next())
+    let node = TaskNode()
     return try await run(
       isolation: #isolation, in: context.beginning(node, input: input, over: context),
       with: continuation ?? OperationContinuation { _ in })

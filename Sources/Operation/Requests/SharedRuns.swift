@@ -65,12 +65,12 @@ final class SharedRuns<Value: Sendable, Failure: Error>: TaskDriver {
     _ body:
       nonisolated(nonsending) @escaping @Sendable (Continuation) async -> Result<Value, Failure>
   ) {
-    _ = core.start()
+    _ = core.node.start()
     let all = Continuation { [self] result in
       let listeners = table.withLock { $0[core.id]?.payload }
       for listener in listeners ?? [] { listener.yield(with: result) }
     }
-    core.attach(
+    core.node.attach(
       Task {
         let output = await body(all)
         let record = table.withLock { $0.remove(core.id) }
@@ -81,10 +81,10 @@ final class SharedRuns<Value: Sendable, Failure: Error>: TaskDriver {
 
   /// Every run was started when it was made.
   func enter(
-    _ core: any TaskHandle, configuration: OperationTaskConfiguration, onlyToStart: Bool
+    _ task: TaskNode, configuration: OperationTaskConfiguration, onlyToStart: Bool
   ) -> Bool {
     if onlyToStart { return false }
-    table.withLock { $0.update(core.id) { $0.awaiters += 1 } }
+    table.withLock { $0.update(task.id) { $0.awaiters += 1 } }
     return true
   }
 

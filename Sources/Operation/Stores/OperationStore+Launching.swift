@@ -3,7 +3,7 @@ import ReactiveStreams
 
 extension OperationStore {
   /// Starts a run that nobody waits for yet.
-  @inlinable func start(_ place: Place) { launch(place, isFirst: place.core.start()) }
+  @inlinable func start(_ place: Place) { launch(place, isFirst: place.core.node.start()) }
 
   /// Makes the Swift task of a run that was started.
   @inlinable func launch(_ place: Place, isFirst: Bool) {
@@ -23,7 +23,7 @@ extension OperationStore {
     if let scope, isInLine != dependencies.isEmpty {
       if isInLine { hub.turns.leave(scope, core.id) } else { hub.turns.enter(scope, core.id) }
     }
-    core.attach(
+    core.node.attach(
       Task(name: box.configuration.name, priority: box.configuration.priority) { [self] in
         if !dependencies.isEmpty {
           await OperationStore.wait(for: dependencies)
@@ -131,7 +131,7 @@ extension OperationStore {
   /// A run yielded. The task holds the store until it has ended; who keeps the continuation longer
   /// does not.
   @inlinable static func take(_ result: Machine.Output, of core: Machine.Core) {
-    let store = core.driver as? OperationStore
+    let store = core.node.driver as? OperationStore
     if let store, let box = store.commit({ $0.yield(core.id, result) }) {
       store.tell(.yielded(box.configuration.context.eventRun), in: box.configuration.context)
     } else {

@@ -190,7 +190,7 @@ extension OperationStore {
       self.isInLine = isInLine
     }
 
-    @inlinable var task: Machine.Task { Machine.Task(handle: core, box: box) }
+    @inlinable var task: Machine.Task { Machine.Task(core, box: box) }
   }
 
   /// Takes a wish to the machine until it is granted; `nil` if it is refused.
@@ -206,7 +206,7 @@ extension OperationStore {
         let context = wish.task.context
         verdict = context.settings.values.deduplication.verdict(on: context, among: candidates)
       case .granted(let box, let core, let isStarted):
-        let isOwn = core === wish.core
+        let isOwn = core == wish.core
         if isInLine, !isOwn { leavePlace(wish) }
         return Place(core, box, isToBeLaunched: isStarted, isInLine: isInLine && isOwn)
       }

@@ -1,14 +1,14 @@
 extension OperationStore: TaskDriver {
   @usableFromInline func enter(
-    _ core: any TaskHandle, configuration: OperationTaskConfiguration, onlyToStart: Bool
+    _ task: TaskNode, configuration: OperationTaskConfiguration, onlyToStart: Bool
   ) -> Bool {
-    entrance(self, core, configuration, onlyToStart)
+    entrance(self, task, configuration, onlyToStart)
   }
 
   @inlinable func begin(
-    _ core: any TaskHandle, configuration: OperationTaskConfiguration, onlyToStart: Bool
+    _ task: TaskNode, configuration: OperationTaskConfiguration, onlyToStart: Bool
   ) -> Bool {
-    guard let core = core as? Machine.Core else { return false }
+    let core = Machine.Core(task)
     switch commit({ $0.enter(core, configuration, onlyToStart: onlyToStart) }) {
     case .launch(let box): start(Place(core, box))
     case .joined: break

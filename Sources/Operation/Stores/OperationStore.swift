@@ -43,7 +43,7 @@ public final class OperationStore<State: OperationState>: Sendable {
     @Sendable (OperationStore, InvalidationStep) -> TaskDependency?
   /// Starts or joins a task of the store.
   @usableFromInline let entrance:
-    @Sendable (OperationStore, any TaskHandle, OperationTaskConfiguration, Bool) -> Bool
+    @Sendable (OperationStore, TaskNode, OperationTaskConfiguration, Bool) -> Bool
   /// Takes out a subscriber.
   @usableFromInline let departure: @Sendable (OperationStore, UInt64) -> Void
   @usableFromInline let operation:

@@ -18,7 +18,7 @@ extension StoreMachine {
       lease: Lease, handler: Subscriber<Event>? = nil, seenUpdates: Int? = nil
     ) {
       self.core = core
-      task = Task(handle: core, configuration: configuration)
+      task = Task(core, box: .init(configuration))
       self.cause = cause
       self.lease = lease
       self.handler = handler
@@ -59,7 +59,7 @@ extension StoreMachine {
     configuration.context = configuration.context.beginning(core.node, input: input, over: context)
     _ = state.taskToJoin(in: &configuration.context)
     let (box, isStarted) = schedule(
-      core, Task(handle: core, configuration: configuration), cause: .fetch, lease: .awaiter,
+      core, Task(core, box: .init(configuration)), cause: .fetch, lease: .awaiter,
       handlers: [])
     return (core, box, isStarted)
   }

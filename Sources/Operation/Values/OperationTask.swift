@@ -5,8 +5,9 @@
 /// copy that a caller has goes away before the task was started, it leaves the state as if it had
 /// never been.
 public struct OperationTask<Value: Sendable, Failure: Error>: Sendable, Identifiable {
-  @usableFromInline let handle: any TaskHandle<Value, Failure>
-  @usableFromInline let lifetime: TaskLifetime?
+  @usableFromInline let node: TaskNode
+  /// What most tasks do not have.
+  @usableFromInline let rest: Rest?
   /// Whether the run waits for a connection, in the copy that a state holds.
   @usableFromInline var isPaused = false
 
@@ -25,23 +26,30 @@ public struct OperationTask<Value: Sendable, Failure: Error>: Sendable, Identifi
   }
 
   @inlinable init(
-    handle: any TaskHandle<Value, Failure>, configuration: OperationTaskConfiguration,
-    lifetime: TaskLifetime? = nil
+    _ core: TaskCore<Value, Failure>, box: OperationTaskConfiguration.Box, rest: Rest? = nil
   ) {
-    self.init(handle: handle, box: .init(configuration), lifetime: lifetime)
+    node = core.node
+    self.box = box
+    self.rest = rest
   }
 
-  @inlinable init(
-    handle: any TaskHandle<Value, Failure>, box: OperationTaskConfiguration.Box,
-    lifetime: TaskLifetime? = nil
-  ) {
-    self.handle = handle
-    self.box = box
-    self.lifetime = lifetime
+  init(handle: any TaskHandle<Value, Failure>, configuration: OperationTaskConfiguration) {
+    self.init(TaskCore(handle.node), box: .init(configuration), rest: Rest(handle: handle))
+  }
+
+  @usableFromInline final class Rest: Sendable {
+    /// What the task is a handle on, if that is not the run of its node as it is.
+    @usableFromInline let handle: (any TaskHandle<Value, Failure>)?
+    let lifetime: TaskLifetime?
+
+    init(handle: (any TaskHandle<Value, Failure>)? = nil, lifetime: TaskLifetime? = nil) {
+      self.handle = handle
+      self.lifetime = lifetime
+    }
   }
 
   /// The identifier of the task, which is that of its run.
-  public var id: OperationTaskID { handle.id }
+  @inlinable public var id: OperationTaskID { node.id }
 
   /// The context that the task runs in.
   @inlinable public var context: OperationContext {
@@ -58,8 +66,8 @@ public struct OperationTask<Value: Sendable, Failure: Error>: Sendable, Identifi
   }
 
   /// The same task, whose scheduled run is given up when the last copy of this value goes away.
-  @inlinable func keeping(_ lifetime: TaskLifetime) -> OperationTask {
-    OperationTask(handle: handle, box: box, lifetime: lifetime)
+  @usableFromInline func keeping(_ lifetime: TaskLifetime) -> OperationTask {
+    OperationTask(core, box: box, rest: Rest(handle: rest?.handle, lifetime: lifetime))
   }
 }
 
@@ -71,35 +79,42 @@ extension OperationTask {
   /// ends with.
   @discardableResult
   @inlinable nonisolated(nonsending) public func runIfNeeded() async throws(Failure) -> Value {
-    if let core { return try await core.result(startingWith: configuration).get() }
-    return try await handle.result(startingWith: configuration).get()
+    try await result(startingWith: configuration).get()
   }
 
-  /// The core, unless the task is another one with its value changed: what is called on it is made
-  /// for its types, and what is called on a handle for all types.
-  @inlinable var core: TaskCore<Value, Failure>? { handle as? TaskCore<Value, Failure> }
+  @inlinable nonisolated(nonsending) func result(
+    startingWith configuration: OperationTaskConfiguration
+  ) async -> Result<Value, Failure> {
+    if let handle = rest?.handle { return await handle.result(startingWith: configuration) }
+    return await core.result(startingWith: configuration)
+  }
+
+  @inlinable var core: TaskCore<Value, Failure> { TaskCore(node) }
 
   /// Cancels the run for everyone who waits for it.
-  public func cancel() { handle.cancel() }
+  public func cancel() {
+    if let handle = rest?.handle { handle.cancel() } else { node.cancel() }
+  }
 
   /// Whether the run was cancelled.
-  public var isCancelled: Bool { handle.progress.isCancelled }
+  public var isCancelled: Bool { node.progress.isCancelled }
   /// Whether the run was started.
-  public var hasStarted: Bool { handle.progress.hasStarted }
+  public var hasStarted: Bool { node.progress.hasStarted }
   /// Whether the run was started and has not ended.
   public var isRunning: Bool { hasStarted && !isFinished }
   /// Whether the run has ended.
   public var isFinished: Bool { finishedResult != nil }
   /// What the run ended with; `nil` before.
-  public var finishedResult: Result<Value, Failure>? { handle.finishedResult }
+  public var finishedResult: Result<Value, Failure>? {
+    if let handle = rest?.handle { handle.finishedResult } else { core.finishedResult }
+  }
 
   /// A task that is this one, with its value changed.
   public func map<NewValue: Sendable>(
     _ transform: @escaping @Sendable (Value) -> NewValue
   ) -> OperationTask<NewValue, Failure> {
     OperationTask<NewValue, Failure>(
-      handle: MappedTask(base: handle, transform: transform), configuration: configuration,
-      lifetime: lifetime)
+      handle: MappedTask(base: self, transform: transform), configuration: configuration)
   }
 }
 
@@ -114,7 +129,7 @@ extension OperationTask {
     after task: OperationTask<OtherValue, OtherFailure>
   ) {
     guard !hasStarted, !isFinished else { return }
-    handle.node.wait(for: task.dependency)
+    node.wait(for: task.dependency)
   }
 
   /// Makes the run wait until several other tasks have ended, however they end.
@@ -125,10 +140,7 @@ extension OperationTask {
   }
 
   @inlinable var dependency: TaskDependency {
-    TaskDependency(node: handle.node) { [self] in
-      if let core { return await core.end(startingWith: configuration) }
-      await handle.end(startingWith: configuration)
-    }
+    TaskDependency(node: node) { [self] in await node.end(startingWith: configuration) }
   }
 }
 

@@ -2,10 +2,10 @@ public import Synchronization
 
 /// Whoever runs tasks: a store.
 @usableFromInline protocol TaskDriver: AnyObject, Sendable {
-  /// Somebody starts the task, whose core this is, or joins it; tells whether he holds a lease from
-  /// now on. Whoever only wants the task to end holds none on one that was started.
+  /// Somebody starts a task, or joins it; tells whether he holds a lease from now on. Whoever only
+  /// wants the task to end holds none on one that was started.
   func enter(
-    _ core: any TaskHandle, configuration: OperationTaskConfiguration, onlyToStart: Bool
+    _ task: TaskNode, configuration: OperationTaskConfiguration, onlyToStart: Bool
   ) -> Bool
   /// Somebody who waited gives his lease back.
   func leave(_ id: OperationTaskID)
@@ -13,33 +13,23 @@ public import Synchronization
   func cancel(_ id: OperationTaskID)
 }
 
-/// The shell of one task's machine.
-///
-/// The lock guards the machine and the driver; continuations are resumed and Swift tasks are cancelled
-/// without it. The driver is held until the task has ended, so that a task that lies in a history does
-/// not keep its store alive. How far the task is can be read without the lock.
-///
-/// What the core stores is of the same types for all values and failures: where they are not, the end
-/// of each core asks the runtime for its types, which costs nearly as much as a bare task.
-@usableFromInline final class TaskCore<Value: Sendable, Failure: Error>: TaskHandle {
-  @usableFromInline typealias Output = Result<Value, Failure>
+/// What the lock of a task guards.
+@usableFromInline struct TaskState: ~Copyable, Sendable {
+  @usableFromInline typealias Continuation = UnsafeContinuation<ErasedTaskOutput?, Never>
 
-  @usableFromInline let id: OperationTaskID
-  @usableFromInline let node: TaskNode
-  @usableFromInline let guarded: Mutex<TaskCoreState>
-  @usableFromInline let flags = Atomic<UInt8>(0)
+  @usableFromInline var machine: TaskMachine<ErasedTaskOutput, Continuation>
+  @usableFromInline var driver: (any TaskDriver)?
 
-  @inlinable init(
-    driver: any TaskDriver, cause: OperationRun.Cause = .fetch, place: OperationRun.Place? = nil
-  ) {
-    id = .next()
-    guarded = Mutex(TaskCoreState(driver: driver))
-    node = TaskNode(id: id, cause: cause, place: place)
+  @inlinable init(driver: (any TaskDriver)?) {
+    machine = TaskMachine()
+    self.driver = driver
   }
+}
 
+extension TaskNode {
   /// Performs a transition, and notes how far the task is then.
   @inlinable func commit<Output: Sendable>(
-    _ transition: (inout TaskCoreState) -> Output
+    _ transition: (inout TaskState) -> Output
   ) -> Output {
     guarded.withLock { guarded in
       defer { flags.store(guarded.machine.progress.rawValue, ordering: .releasing) }
@@ -48,9 +38,6 @@ public import Synchronization
   }
 
   @inlinable var progress: TaskProgress { TaskProgress(rawValue: flags.load(ordering: .acquiring)) }
-  @inlinable var finishedResult: Result<Value, Failure>? {
-    progress.isEnded ? Output(guarded.withLock { $0.machine.output }) : nil
-  }
   @inlinable var driver: (any TaskDriver)? { guarded.withLock { $0.driver } }
 
   /// Somebody starts the task; tells whether it is the first.
@@ -60,75 +47,49 @@ public import Synchronization
     if guarded.withLock({ $0.machine.attach(task) }) { task.cancel() }
   }
 
-  /// The store has cancelled the run: whoever can be told that, goes.
-  @inlinable func cancelRun() {
-    let output = cancellationFailure(as: Failure.self).map { Output.failure($0).erased }
-    let (actions, driver) = commit { guarded in
-      (guarded.machine.cancel(with: output), output == nil ? nil : guarded.driver.take())
-    }
-    actions.cancelled?.cancel()
-    node.remove()
-    _ = consume driver
-    actions.resumed.each { $0.resume(returning: output) }
-  }
-
   /// The run has ended.
-  @inlinable func end(with output: Result<Value, Failure>) {
-    let output = output.erased
+  @inlinable func end(with output: ErasedTaskOutput) {
     let (waiters, driver) = commit { ($0.machine.end(with: output), $0.driver.take()) }
-    node.remove()
+    remove()
     _ = consume driver
     waiters.each { $0.resume(returning: output) }
   }
 
-  @inlinable func cancel() {
-    driver?.cancel(id)
-  }
-
-  @inlinable nonisolated(nonsending) func result(
-    startingWith configuration: OperationTaskConfiguration
-  ) async -> Result<Value, Failure> {
-    _ = driver?.enter(self, configuration: configuration, onlyToStart: false)
-    return await result()
-  }
-
-  /// Waits for the result; the caller holds a lease already. If the task is to be started, that is
-  /// when he waits; `launch` is told whether nobody else has.
-  @inline(__always) @inlinable nonisolated(nonsending) func result(
-    isToBeStarted: Bool = false, launch: (_ isFirst: Bool) -> Void = { _ in }
-  ) async -> Result<Value, Failure> {
-    let isCancellable = isCancellable(Failure.self)
-    while true {
-      let output = await wait(
-        isCancellable: isCancellable, isToBeStarted: isToBeStarted, launch: launch, onCancel: leave)
-      if let output { return output }
-      // Only a caller who can be told that he was cancelled goes without a result.
-      if let failure = cancellationFailure(as: Failure.self) { return .failure(failure) }
+  /// The store has cancelled the run. Who waits goes with `output`, or, without it, at the end.
+  @inlinable func cancelRun(with output: ErasedTaskOutput?) {
+    let (actions, driver) = commit { guarded in
+      (guarded.machine.cancel(with: output), output == nil ? nil : guarded.driver.take())
     }
+    actions.cancelled?.cancel()
+    remove()
+    _ = consume driver
+    actions.resumed.each { $0.resume(returning: output) }
   }
 
-  @inlinable nonisolated(nonsending) func end(
+  func cancel() { driver?.cancel(id) }
+
+  @Sendable @inlinable func leave() { driver?.leave(id) }
+
+  /// Starts the run if need be, and waits until it is over; holds a lease only if it has to start the
+  /// run.
+  @usableFromInline nonisolated(nonsending) func end(
     startingWith configuration: OperationTaskConfiguration
   ) async {
     let progress = progress
     // Nobody will start what was cancelled before.
     if progress.isCancelled, !progress.hasStarted { return }
-    let isHeld =
-      driver?.enter(self, configuration: configuration, onlyToStart: true) ?? false
+    let isHeld = driver?.enter(self, configuration: configuration, onlyToStart: true) ?? false
     _ = await wait(isCancellable: true) { if isHeld { leave() } }
   }
 
-  @Sendable
-  @inlinable func leave() {
-    driver?.leave(id)
-  }
-
+  /// Waits for the end. If the task is to be started, that is when he waits; `launch` is told whether
+  /// nobody else has.
   @inline(__always) @inlinable nonisolated(nonsending) func wait(
     isCancellable: Bool, isToBeStarted: Bool = false, launch: (_ isFirst: Bool) -> Void = { _ in },
     onCancel: @Sendable () -> Void
-  ) async -> Result<Value, Failure>? {
+  ) async -> ErasedTaskOutput? {
     let wait = OperationTaskID.next()
-    let output = await withTaskCancellationHandler {
+    return await withTaskCancellationHandler {
       await withUnsafeContinuation { continuation in
         let (step, isFirst) = commit {
           ($0.machine.wait(wait, waiter: continuation), isToBeStarted && $0.machine.start())
@@ -141,20 +102,68 @@ public import Synchronization
       guard isCancellable else { return }
       guarded.withLock { $0.machine.cancelWait(wait) }?.resume(returning: nil)
     }
-    return Output(output)
   }
 }
 
-/// What the lock of a task's shell guards.
-@usableFromInline struct TaskCoreState: ~Copyable, Sendable {
-  @usableFromInline typealias Continuation = UnsafeContinuation<ErasedTaskOutput?, Never>
+/// A task as one that gives a value of a type, or a failure.
+///
+/// It is no object of its own: what tasks store is of the same types for all values and failures.
+/// Where it is not, the end of each asks the runtime for its types, which costs nearly as much as a
+/// bare task.
+@usableFromInline struct TaskCore<Value: Sendable, Failure: Error>: Sendable, Equatable {
+  @usableFromInline typealias Output = Result<Value, Failure>
 
-  @usableFromInline var machine: TaskMachine<ErasedTaskOutput, Continuation>
-  @usableFromInline var driver: (any TaskDriver)?
+  @usableFromInline let node: TaskNode
 
-  @inlinable init(driver: any TaskDriver) {
-    machine = TaskMachine()
-    self.driver = driver
+  @inlinable init(_ node: TaskNode) {
+    self.node = node
+  }
+
+  @inlinable init(
+    driver: any TaskDriver, cause: OperationRun.Cause = .fetch, place: OperationRun.Place? = nil
+  ) {
+    self.init(TaskNode(cause: cause, place: place, driver: driver))
+  }
+
+  @inlinable static func == (lhs: Self, rhs: Self) -> Bool { lhs.node === rhs.node }
+
+  @inlinable var id: OperationTaskID { node.id }
+  @inlinable var progress: TaskProgress { node.progress }
+  @inlinable var finishedResult: Output? {
+    progress.isEnded ? Output(node.guarded.withLock { $0.machine.output }) : nil
+  }
+
+  /// The store has cancelled the run: whoever can be told that, goes.
+  @inlinable func cancelRun() {
+    node.cancelRun(
+      with: cancellationFailure(as: Failure.self).map { Output.failure($0).erased })
+  }
+
+  /// The run has ended.
+  @inlinable func end(with output: Output) { node.end(with: output.erased) }
+
+  /// Starts the run if need be, and waits for its result; holds a lease meanwhile.
+  @inlinable nonisolated(nonsending) func result(
+    startingWith configuration: OperationTaskConfiguration
+  ) async -> Output {
+    _ = node.driver?.enter(node, configuration: configuration, onlyToStart: false)
+    return await result()
+  }
+
+  /// Waits for the result; the caller holds a lease already. If the task is to be started, that is
+  /// when he waits; `launch` is told whether nobody else has.
+  @inline(__always) @inlinable nonisolated(nonsending) func result(
+    isToBeStarted: Bool = false, launch: (_ isFirst: Bool) -> Void = { _ in }
+  ) async -> Output {
+    let isCancellable = isCancellable(Failure.self)
+    while true {
+      let output = await node.wait(
+        isCancellable: isCancellable, isToBeStarted: isToBeStarted, launch: launch,
+        onCancel: node.leave)
+      if let output = Output(output) { return output }
+      // Only a caller who can be told that he was cancelled goes without a result.
+      if let failure = cancellationFailure(as: Failure.self) { return .failure(failure) }
+    }
   }
 }
 

@@ -1,11 +1,9 @@
-/// What an ``OperationTask`` is a handle on.
+/// What an ``OperationTask`` is a handle on that gives something else than the run of its node does.
 @usableFromInline protocol TaskHandle<Value, Failure>: AnyObject, Sendable {
   associatedtype Value: Sendable
   associatedtype Failure: Error
 
-  var id: OperationTaskID { get }
   var node: TaskNode { get }
-  var progress: TaskProgress { get }
   var finishedResult: Result<Value, Failure>? { get }
 
   func cancel()
@@ -14,9 +12,6 @@
   nonisolated(nonsending) func result(
     startingWith configuration: OperationTaskConfiguration
   ) async -> Result<Value, Failure>
-
-  /// Waits until the run is over; holds a lease only if it has to start the run.
-  nonisolated(nonsending) func end(startingWith configuration: OperationTaskConfiguration) async
 }
 
 /// How far a task has come.
@@ -38,19 +33,17 @@
 
 /// A task with its value changed.
 final class MappedTask<BaseValue: Sendable, Value: Sendable, Failure: Error>: TaskHandle {
-  let base: any TaskHandle<BaseValue, Failure>
-  let transform: @Sendable (BaseValue) -> Value
+  private let base: OperationTask<BaseValue, Failure>
+  private let transform: @Sendable (BaseValue) -> Value
 
   init(
-    base: any TaskHandle<BaseValue, Failure>, transform: @escaping @Sendable (BaseValue) -> Value
+    base: OperationTask<BaseValue, Failure>, transform: @escaping @Sendable (BaseValue) -> Value
   ) {
     self.base = base
     self.transform = transform
   }
 
-  var id: OperationTaskID { base.id }
   var node: TaskNode { base.node }
-  var progress: TaskProgress { base.progress }
   var finishedResult: Result<Value, Failure>? { base.finishedResult?.map(transform) }
 
   func cancel() { base.cancel() }
@@ -59,11 +52,5 @@ final class MappedTask<BaseValue: Sendable, Value: Sendable, Failure: Error>: Ta
     startingWith configuration: OperationTaskConfiguration
   ) async -> Result<Value, Failure> {
     await base.result(startingWith: configuration).map(transform)
-  }
-
-  nonisolated(nonsending) func end(
-    startingWith configuration: OperationTaskConfiguration
-  ) async {
-    await base.end(startingWith: configuration)
   }
 }

@@ -18,15 +18,18 @@ public import Synchronization
 /// Several tasks to wait for.
 @usableFromInline typealias TaskDependencies = [OperationTaskID: TaskDependency]
 
-/// What one task is for others: the run that it is, and its place in the schedule of all tasks of the
-/// process.
+/// What one task is for others, whatever it gives: the run that it is, how far it is, who waits for
+/// it, and its place in the schedule of all tasks of the process.
 ///
 /// One lock guards the edges of all nodes, because two edges that are made at the same time on two
-/// threads may form a cycle together. It is taken only by tasks that wait for others.
+/// threads may form a cycle together. It is taken only by tasks that wait for others. Another one
+/// guards the machine of the task and its driver; continuations are resumed and Swift tasks are
+/// cancelled without it. The driver is held until the task has ended, so that a task that lies in a
+/// history does not keep its store alive. How far the task is can be read without a lock.
 @usableFromInline final class TaskNode: Sendable {
   private static let graph = Mutex(TaskGraph())
 
-  let id: OperationTaskID
+  @usableFromInline let id: OperationTaskID
   /// Why the run was started.
   let cause: OperationRun.Cause
   /// Where the store of the run is; `nil` without one.
@@ -36,13 +39,17 @@ public import Synchronization
   @usableFromInline let isScheduled = Atomic(false)
   /// The Swift task that ran the request last.
   @usableFromInline let runner = Atomic(0)
+  @usableFromInline let guarded: Mutex<TaskState>
+  @usableFromInline let flags = Atomic<UInt8>(0)
 
   @usableFromInline init(
-    id: OperationTaskID, cause: OperationRun.Cause = .fetch, place: OperationRun.Place? = nil
+    id: OperationTaskID = .next(), cause: OperationRun.Cause = .fetch,
+    place: OperationRun.Place? = nil, driver: (any TaskDriver)? = nil
   ) {
     self.id = id
     self.cause = cause
     self.place = place
+    guarded = Mutex(TaskState(driver: driver))
   }
 
   deinit {

@@ -140,7 +140,7 @@ import Testing
     #expect(log.values.map(\.kind) == [.dependencyCycle])
     #expect(log.values.first?.message.contains("[\"typed\"]") == true)
     #expect(store.status.isLoading)
-    let core = store.activeTasks.first?.handle as? TaskCore<Int, Refused>
+    let core = store.activeTasks.first?.core
     store.cancel()
     own.update { $0 = nil }
     await store.settles { !$0.isLoading }

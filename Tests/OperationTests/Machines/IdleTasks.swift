@@ -6,29 +6,21 @@ import TestSupport
 
 /// A task that nobody runs: the tests tell a state themselves what becomes of it.
 final class IdleTask<Value: Sendable, Failure: Error>: TaskHandle {
-  let id: OperationTaskID
-  let node: TaskNode
+  let node = TaskNode()
   /// Where it is noted that the task was cancelled.
   let cancellations: Tape<OperationTaskID>
 
   init(cancellations: Tape<OperationTaskID>) {
-    id = .next()
-    node = TaskNode(id: id)
     self.cancellations = cancellations
   }
 
-  var progress: TaskProgress { [] }
   var finishedResult: Result<Value, Failure>? { nil }
 
-  func cancel() { cancellations.note(id) }
+  func cancel() { cancellations.note(node.id) }
 
   nonisolated(nonsending) func result(
     startingWith configuration: OperationTaskConfiguration
   ) async -> Result<Value, Failure> { fatalError("nobody runs an idle task") }
-
-  nonisolated(nonsending) func end(
-    startingWith configuration: OperationTaskConfiguration
-  ) async {}
 }
 
 /// A clock that shows at which step a walk is. The walks of one test share it, so each step sets it

@@ -64,7 +64,7 @@ import Testing
       case .cancelOldest:
         guard !runs.isEmpty else { return false }
         let run = runs.removeFirst()
-        try mustHold(table.remove(run.core.id)?.core === run.core, "who is there can be taken")
+        try mustHold(table.remove(run.core.id)?.core == run.core, "who is there can be taken")
       }
       try check()
       return true

@@ -116,7 +116,7 @@ import Testing
         default: .observers
         }
       guard let run = driver.run(lease) else { return }
-      if !cores.contains(where: { $0 === run.core }) { cores.append(run.core) }
+      if !cores.contains(where: { $0 == run.core }) { cores.append(run.core) }
       switch lease {
       case .awaiter: awaiters[run.core.id, default: 0] += 1
       case .handle: handles[run.core.id, default: 0] += 1
@@ -150,7 +150,7 @@ import Testing
       for core in cores {
         let runs = driver.machine.runs
         let isLive = runs[core.id] != nil
-        if isLive, core !== cores.first(where: { runs[$0.id]?.isStarted == true }) { continue }
+        if isLive, core != cores.first(where: { runs[$0.id]?.isStarted == true }) { continue }
         let before = driver.machine.state
         let failure = Result<Int, any Error>.failure(Failed(code: nextValue))
         switch step {

@@ -77,7 +77,7 @@ final class MachineDriver {
 /// A driver that is never asked: the tests call the machines themselves.
 final class Nobody: TaskDriver {
   func enter(
-    _ core: any TaskHandle, configuration: OperationTaskConfiguration, onlyToStart: Bool
+    _ task: TaskNode, configuration: OperationTaskConfiguration, onlyToStart: Bool
   ) -> Bool { false }
   func leave(_ id: OperationTaskID) {}
   func cancel(_ id: OperationTaskID) {}

@@ -11,7 +11,7 @@ import Testing
     let second = try #require(driver.run(.awaiter))
     #expect(first.isStarted)
     #expect(!second.isStarted)
-    #expect(first.core === second.core)
+    #expect(first.core == second.core)
     #expect(driver.machine.leaseCount == 2)
     #expect(driver.machine.state.activeTasks.ids == [first.core.id])
   }
@@ -79,7 +79,7 @@ import Testing
     #expect(!run.isStarted)
     #expect(driver.machine.leaseCount == 0)
     #expect(driver.machine.state.isLoading)
-    #expect(driver.on { $0.dropHandle(run.core.id) } === run.core)
+    #expect(driver.on { $0.dropHandle(run.core.id) } == run.core)
     #expect(!driver.machine.state.isLoading)
   }
 
@@ -138,7 +138,7 @@ import Testing
     let run = try #require(driver.run(.handle))
     #expect(driver.on { $0.joinStarted(in: context, input: nil)?.core } == nil, "scheduled only")
     _ = driver.machine.enter(run.core, OperationTaskConfiguration())
-    #expect(driver.on { $0.joinStarted(in: context, input: nil)?.core } === run.core)
+    #expect(driver.on { $0.joinStarted(in: context, input: nil)?.core } == run.core)
     #expect(driver.machine.leaseCount == 2)
     let other = ThreadID(rawValue: 1)
     _ = driver.machine.perform({ $0.beginExclusiveAccess(other) }, other, StoreUse())
@@ -152,7 +152,7 @@ import Testing
     let run = try #require(driver.run(.awaiter))
     _ = driver.run(.awaiter)
     #expect(driver.on { $0.leave(run.core.id) }.core == nil)
-    #expect(driver.on { $0.leave(run.core.id) }.core === run.core)
+    #expect(driver.on { $0.leave(run.core.id) }.core == run.core)
     #expect(driver.on { $0.leave(run.core.id) }.core == nil)
     #expect(driver.machine.leaseCount == 0)
   }
@@ -167,7 +167,7 @@ import Testing
     #expect(driver.on { $0.unsubscribe(first.id) }.cores.isEmpty)
     _ = driver.run(.awaiter)
     #expect(driver.on { $0.unsubscribe(second.id) }.cores.isEmpty)
-    #expect(driver.on { $0.leave(run.core.id) }.core === run.core)
+    #expect(driver.on { $0.leave(run.core.id) }.core == run.core)
   }
 
   @Test("A second removal of one subscriber does nothing")
