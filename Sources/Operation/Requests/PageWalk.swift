@@ -8,35 +8,57 @@
   @usableFromInline typealias Pages = PaginatedPages<Request.PageID, Request.PageValue>
   @usableFromInline typealias Paging = PaginatedPaging<Request.PageID, Request.PageValue>
 
-  @usableFromInline let kind: PaginatedRunKind
-  /// The pages that were there when the run began.
-  @usableFromInline let known: Pages
+  @usableFromInline let start: PageStart<Request.PageID, Request.PageValue>
   @usableFromInline var fetched = Pages()
-  /// Whether the run goes from page to page, as far as pages were there.
-  @usableFromInline let isAll: Bool
-  /// What the request picked, without what has been fetched.
-  @usableFromInline var picks: ArraySlice<ID>?
-  /// The pages that a request may look at.
-  @usableFromInline var pages: Pages
+  /// What there is of a run of several pages.
+  @usableFromInline var course = Boxed<Course>.none
 
-  @inlinable init(_ start: PageStart<Request.PageID, Request.PageValue>) {
-    kind = start.pages.isEmpty ? .initialPage : start.kind
-    known = start.pages
-    pages = known
-    isAll = kind == .allPages || (kind == .refetch && start.refetch.isAllPages)
-    if kind == .refetch, case .pages(let pick) = start.refetch {
-      let ids = Pages(pick(known).compactMap { [known] in known[id: $0] }).ids
-      picks = ids[...]
+  /// The course of a run of several pages.
+  @usableFromInline struct Course: Sendable {
+    /// What the request picked, without what has been fetched; `nil` if the run goes from page to
+    /// page, as far as pages were there.
+    @usableFromInline var picks: ArraySlice<ID>?
+    /// The pages that a request may look at.
+    @usableFromInline var pages: Pages
+
+    @inlinable init(picks: ArraySlice<ID>?, pages: Pages) {
+      self.picks = picks
+      self.pages = pages
+    }
+
+    @inlinable mutating func take(_ page: Page) {
+      pages.append(page)
+      if picks?.first == page.id {
+        picks?.removeFirst()
+      } else {
+        picks?.removeAll { $0 == page.id }
+      }
     }
   }
 
+  @inlinable init(_ start: PageStart<Request.PageID, Request.PageValue>) {
+    self.start = start
+    if kind == .allPages || (kind == .refetch && start.refetch.isAllPages) {
+      course = .some(Course(picks: nil, pages: known))
+    } else if kind == .refetch, case .pages(let pick) = start.refetch {
+      let ids = Pages(pick(known).compactMap { start.pages[id: $0] }).ids
+      course = .some(Course(picks: ids[...], pages: known))
+    }
+  }
+
+  @inlinable var kind: PaginatedRunKind { known.isEmpty ? .initialPage : start.kind }
+  /// The pages that were there when the run began.
+  @inlinable var known: Pages { start.pages }
+  /// Whether the run goes from page to page, as far as pages were there.
+  @inlinable var isAll: Bool { !course.isNone && course.content.picks == nil }
+
   @inlinable func paging(for id: ID) -> Paging {
-    Paging(pageId: id, pages: pages, kind: kind)
+    Paging(pageId: id, pages: course.isNone ? known : course.content.pages, kind: kind)
   }
 
   /// The identifier of the next page to fetch; nil at the end.
   @inlinable func nextID(of request: Request, in context: OperationContext) -> ID? {
-    if let picks { return picks.first }
+    if !course.isNone, let picks = course.content.picks { return picks.first }
     if let last = fetched.last { return nextID(after: last, of: request, in: context) }
     guard let first = known.first, let last = known.last else { return request.initialPageId }
     switch kind {
@@ -72,9 +94,8 @@
 
   @inlinable mutating func take(_ page: Page) {
     fetched.append(page)
-    if picks?.first == page.id { picks?.removeFirst() } else { picks?.removeAll { $0 == page.id } }
     // Nobody looks any more after a run's only page, and the pages that are there stay uncopied.
-    if isAll || picks != nil { pages.append(page) }
+    if !course.isNone { course.content.take(page) }
   }
 
   /// What the run gives, at its end or with a page that is still in the making.

@@ -90,7 +90,7 @@ extension PaginatedRequest {
     in context: OperationContext,
     with continuation: OperationContinuation<Value, Failure>
   ) async throws(Failure) -> Value {
-    let start = context.work?.value as? PageStart<PageID, PageValue> ?? PageStart()
+    let start = context.work as? PageStart<PageID, PageValue> ?? PageStart()
     let (attempt, pages) = start.progress?.begin() ?? (0, [])
     var walk = PageWalk<Self>(start)
     for page in pages { walk.take(page) }

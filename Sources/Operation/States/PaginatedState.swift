@@ -105,9 +105,8 @@ extension PaginatedState {
   /// Tells the run which pages are there.
   @inlinable public func willRun(in context: inout OperationContext) {
     let refetch = context.settings.values.refetch as? PaginatedRefetch<PageID, PageValue>
-    context.work = RunInput(
-      PageStart(
-        kind: context.pageRunKind, pages: currentValue, refetch: refetch ?? .allPages))
+    context.work = PageStart(
+      kind: context.pageRunKind, pages: currentValue, refetch: refetch ?? .allPages)
   }
 
   /// Completes what somebody sets by the pages that are beside it.
@@ -250,6 +249,6 @@ extension OperationContext {
   /// What the run is for.
   @inlinable var pageRunKind: PaginatedRunKind {
     get { input?.pageKind ?? .refetch }
-    set { input = RunInput(newValue) }
+    set { input = .pages(newValue) }
   }
 }

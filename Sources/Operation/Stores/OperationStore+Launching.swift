@@ -7,30 +7,43 @@ extension OperationStore {
 
   /// Makes the Swift task of a run that was started.
   @inlinable func launch(_ place: Place, isFirst: Bool) {
-    let (core, box, isInLine) = (place.core, place.box, place.isInLine)
+    let (core, box) = (place.core, place.box)
+    // Read one by one, as all of them are much to copy.
+    let scope = box.configuration.context.settings.values.serialScope
     guard isFirst else {
       // It was cancelled since it was granted, and must not keep its place in the line.
-      if isInLine, let scope = box.configuration.context.settings.values.serialScope {
-        hub.turns.leave(scope, core.id)
-      }
+      if place.isInLine, let scope { hub.turns.leave(scope, core.id) }
       return
     }
+    let isAlone =
+      scope == nil && box.configuration.context.settings.values.networkMode == .always
+      && !core.node.mayHaveDependencies
+    if !isAlone || hub.events.isHeard { return launchAfterOthers(place) }
+    core.node.attach(
+      Task(name: box.configuration.name, priority: box.configuration.priority) { [self] in
+        await perform(core, box)
+      })
+  }
+
+  /// Makes the Swift task of a run that waits for something, or that somebody is told of.
+  @inlinable func launchAfterOthers(_ place: Place) {
+    let (core, box) = (place.core, place.box)
+    let settings = box.configuration.context.settings.values
     let began = hub.events.isHeard ? box.configuration.context.now() : nil
     tell(.runStarted(box.configuration.context.eventRun), in: box.configuration.context)
     let dependencies = core.node.dependencies()
-    let scope = box.configuration.context.settings.values.serialScope
+    let scope = settings.serialScope
     // A run that waits for others takes its place after them: one of them may need the turn.
-    if let scope, isInLine != dependencies.isEmpty {
-      if isInLine { hub.turns.leave(scope, core.id) } else { hub.turns.enter(scope, core.id) }
+    if let scope, place.isInLine != dependencies.isEmpty {
+      if place.isInLine { hub.turns.leave(scope, core.id) } else { hub.turns.enter(scope, core.id) }
     }
+    let isTold = began != nil || settings.networkMode != .always
     core.node.attach(
       Task(name: box.configuration.name, priority: box.configuration.priority) { [self] in
         if !dependencies.isEmpty {
           await OperationStore.wait(for: dependencies)
           if let scope { hub.turns.enter(scope, core.id) }
         }
-        let isTold =
-          began != nil || box.configuration.context.settings.values.networkMode != .always
         let hooks = isTold ? hooks(of: core, in: box.configuration.context) : nil
         if let scope {
           // Whoever is behind a paused run in the line waits for the connection as much as that one.
@@ -39,21 +52,28 @@ extension OperationStore {
           _ = await context.mayAttempt(isRetry: false)
           await hub.turns.wait(for: scope, core.id)
         }
-        // A run that was cancelled while it waited must not reach the request any more; one that
-        // has to, because its failure cannot say so, finds itself cancelled there.
-        let progress = core.progress
-        if progress.isCancelled { withUnsafeCurrentTask { $0?.cancel() } }
-        if !progress.isEnded {
-          let output = await perform(core, box, hooks)
-          finish(core, with: output, in: box.configuration.context, began: began)
-        } else {
-          tellEnd(.cancelled, in: box.configuration.context, began: began)
-        }
+        await perform(core, box, hooks, began: began)
         if let scope { hub.turns.end(scope, core.id) }
       })
   }
 
+  /// What the Swift task of a run does when its time has come.
   @inline(__always) @inlinable func perform(
+    _ core: Machine.Core, _ box: Machine.Box, _ hooks: RunHooks? = nil, began: Date? = nil
+  ) async {
+    // A run that was cancelled while it waited must not reach the request any more; one that
+    // has to, because its failure cannot say so, finds itself cancelled there.
+    let progress = core.progress
+    if progress.isCancelled { withUnsafeCurrentTask { $0?.cancel() } }
+    if !progress.isEnded {
+      let output = await output(core, box, hooks)
+      finish(core, with: output, in: box.configuration.context, began: began)
+    } else {
+      tellEnd(.cancelled, in: box.configuration.context, began: began)
+    }
+  }
+
+  @inline(__always) @inlinable func output(
     _ core: Machine.Core, _ box: Machine.Box, _ hooks: RunHooks?
   ) async -> Machine.Output {
     // Only here, as pages are changed in their place later, if nobody else holds them.
@@ -104,7 +124,7 @@ extension OperationStore {
     core.node.isUnderWay = false
     let output = hub.hasReaders ? circle(closedBy: core, output) ?? output : output
     let isCancelled = output.isCancellation || core.progress.isCancelled
-    let mustFollow = commit { $0.end(core.id, output) }
+    let mustFollow = commitInPlace { $0.end(core.id, output) }
     tellEnd(isCancelled ? .cancelled : output.outcome, in: context, began: began)
     core.end(with: output)
     if mustFollow { runForObservers(cause: .invalidation) }

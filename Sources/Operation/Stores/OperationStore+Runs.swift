@@ -53,7 +53,7 @@ extension OperationStore {
     _ configuration: OperationTaskConfiguration, input: RunInput?, handler: EventHandler?
   ) -> Place {
     if handler == nil,
-      let run = commit({
+      let run = commitInPlace({
         $0.enter(configuration, input: input) { makeCore(cause: .fetch) }
       })
     {

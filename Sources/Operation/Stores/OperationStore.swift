@@ -116,6 +116,14 @@ public final class OperationStore<State: OperationState>: Sendable {
   @inlinable func commit<Output: Sendable>(
     isEdit: Bool = false, _ transition: (inout Machine) -> Output
   ) -> Output {
+    commitInPlace(isEdit: isEdit, transition)
+  }
+
+  /// Does what ``commit(isEdit:_:)`` does without a call, for which a transition would have to carry
+  /// along what it uses: for those that each run goes through.
+  @inline(__always) @inlinable func commitInPlace<Output: Sendable>(
+    isEdit: Bool = false, _ transition: (inout Machine) -> Output
+  ) -> Output {
     let thread = ThreadID.current
     while true {
       var gate: Gate?
@@ -123,7 +131,7 @@ public final class OperationStore<State: OperationState>: Sendable {
       var error: State.Failure?
       var delivery: Delivery<OperationEvent<State>>?
       var aftermath = Machine.Aftermath()
-      let output = machine.withLock { machine -> Output? in
+      var output = machine.withLock { machine -> Output? in
         if !machine.exclusive.isNone {
           gate = machine.gate(for: thread)
           if gate != nil { return nil }
@@ -136,7 +144,7 @@ public final class OperationStore<State: OperationState>: Sendable {
         threadInside.store(0, ordering: .relaxed)
         return output
       }
-      if let output {
+      if let output = output.take() {
         if let delivery = delivery.take() { self.machine.drain(from: delivery) }
         settle(aftermath)
         // Released without the lock, because their deinitialisers are the user's.

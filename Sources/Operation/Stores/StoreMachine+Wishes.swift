@@ -55,11 +55,10 @@ extension StoreMachine {
       return joinStarted(in: configuration.context, input: input).map { ($0.core, $0.box, false) }
     }
     let core = makeCore()
-    var configuration = configuration
-    configuration.context = configuration.context.beginning(core.node, input: input, over: context)
-    _ = state.taskToJoin(in: &configuration.context)
+    var context = configuration.context.beginning(core.node, input: input, over: context)
+    _ = state.taskToJoin(in: &context)
     let (box, isStarted) = schedule(
-      core, Task(core, box: .init(configuration)), cause: .fetch, lease: .awaiter,
+      core, Task(core, box: .init(configuration.with(context))), cause: .fetch, lease: .awaiter,
       handlers: [])
     return (core, box, isStarted)
   }

@@ -110,7 +110,7 @@ extension OperationContext {
     let node: TaskNode?
     var attempt: Attempt
     var input: RunInput?
-    var work: RunInput?
+    var work: RunWork?
     var hooks: RunHooks?
   }
 
@@ -175,7 +175,7 @@ extension OperationContext {
   }
 
   /// What the attempts of the run share.
-  @usableFromInline var work: RunInput? {
+  @usableFromInline var work: RunWork? {
     get { run.box?.facts.work }
     set { facts.work = newValue }
   }
@@ -186,6 +186,9 @@ extension OperationContext {
     set { facts.hooks = newValue }
   }
 }
+
+/// What the attempts of a run share, of a type that only its kind of request knows.
+@usableFromInline typealias RunWork = any AnyObject & Sendable
 
 /// Something that belongs to one run, of a type that only its kind of request knows.
 @usableFromInline final class RunInput: Sendable {
@@ -198,10 +201,27 @@ extension OperationContext {
     pageKind = nil
   }
 
-  @usableFromInline init(_ kind: PaginatedRunKind) {
+  private init(_ kind: PaginatedRunKind) {
     value = kind
     pageKind = kind
   }
+
+  /// What a run for pages of a kind is asked to do: the same object for all of them.
+  @usableFromInline static func pages(_ kind: PaginatedRunKind) -> RunInput {
+    switch kind {
+    case .initialPage: initialPage
+    case .nextPage: nextPage
+    case .previousPage: previousPage
+    case .allPages: allPages
+    case .refetch: refetch
+    }
+  }
+
+  private static let initialPage = RunInput(PaginatedRunKind.initialPage)
+  private static let nextPage = RunInput(PaginatedRunKind.nextPage)
+  private static let previousPage = RunInput(PaginatedRunKind.previousPage)
+  private static let allPages = RunInput(PaginatedRunKind.allPages)
+  private static let refetch = RunInput(PaginatedRunKind.refetch)
 
   static func areEquivalent(_ lhs: RunInput?, _ rhs: RunInput?) -> Bool {
     if lhs === rhs { return true }

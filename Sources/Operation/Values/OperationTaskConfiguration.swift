@@ -30,6 +30,13 @@ public struct OperationTaskConfiguration: Sendable {
     self.context = context
   }
 
+  /// The same with another context, which is not made by a change: the old one would be copied for it.
+  @inlinable func with(_ context: OperationContext) -> OperationTaskConfiguration {
+    var new = OperationTaskConfiguration(only: context)
+    (new.name, new.rawPriority) = (name, rawPriority)
+    return new
+  }
+
   /// One configuration for many copies of a task.
   @usableFromInline final class Box: Sendable {
     @usableFromInline let configuration: OperationTaskConfiguration

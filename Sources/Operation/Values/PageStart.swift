@@ -1,7 +1,9 @@
 public import Synchronization
 
-/// What a page run begins with.
-@usableFromInline struct PageStart<PageID: Hashable & Sendable, PageValue: Sendable>: Sendable {
+/// What a page run begins with; an object, as the context of the run, its walk and what it tells
+/// share it.
+@usableFromInline
+final class PageStart<PageID: Hashable & Sendable, PageValue: Sendable>: Sendable {
   @usableFromInline let kind: PaginatedRunKind
   @usableFromInline let pages: PaginatedPages<PageID, PageValue>
   @usableFromInline let refetch: PaginatedRefetch<PageID, PageValue>

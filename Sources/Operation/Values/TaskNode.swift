@@ -90,16 +90,17 @@ public import Synchronization
     isScheduled.store(true, ordering: .releasing)
   }
 
+  /// Whether there may be tasks to wait for.
+  @inlinable var mayHaveDependencies: Bool { isScheduled.load(ordering: .acquiring) }
+
   /// Takes the tasks to wait for; the edges stay until the task has ended.
-  @inlinable func dependencies() -> [TaskDependency] {
-    isScheduled.load(ordering: .acquiring) ? edges : []
-  }
+  @inlinable func dependencies() -> [TaskDependency] { mayHaveDependencies ? edges : [] }
 
   @usableFromInline var edges: [TaskDependency] { Self.graph.withLock { $0.dependencies(of: id) } }
 
   /// The task has ended: nobody waits for anything through it.
   @inlinable func remove() {
-    if isScheduled.load(ordering: .acquiring) { removeEdges() }
+    if mayHaveDependencies { removeEdges() }
   }
 
   @usableFromInline func removeEdges() {

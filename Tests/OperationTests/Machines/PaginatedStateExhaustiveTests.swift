@@ -145,7 +145,7 @@ extension PaginatedStateExhaustiveTests.Walk {
       guard isTurn else { continue }
       var context = runs[index].task.context
       state.willRun(in: &context)
-      let start = context.work?.value as? PageStart<Int, Int>
+      let start = context.work as? PageStart<Int, Int>
       try mustHold(start.map { Array($0.pages) } == list, "a run begins with what is there")
       try mustHold(start?.kind == runs[index].kind, "it is told what it is for")
       runs[index].known = list.map(\.id)
