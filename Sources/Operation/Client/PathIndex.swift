@@ -26,7 +26,7 @@ struct PathIndex<Value: Sendable, Member: Sendable>: Sendable {
 
   private static var depth: Int { 64 }
 
-  private var values: [OperationPath: Value] = [:]
+  private var values: [OperationPath.Key: Value] = [:]
   private var root = Node()
   private let members: @Sendable (Value) -> Members
 
@@ -43,12 +43,12 @@ struct PathIndex<Value: Sendable, Member: Sendable>: Sendable {
 
   /// The value on a path. Setting `nil` removes it.
   subscript(path: OperationPath) -> Value? {
-    get { values[path] }
+    get { values[OperationPath.Key(path)] }
     set {
       if let newValue {
-        values[path] = newValue
+        values[OperationPath.Key(path)] = newValue
         hang(members(newValue), on: path)
-      } else if values.removeValue(forKey: path) != nil {
+      } else if values.removeValue(forKey: OperationPath.Key(path)) != nil {
         Self.remove(path.folded(behind: Self.depth)[...], &root)
       }
     }
@@ -56,8 +56,8 @@ struct PathIndex<Value: Sendable, Member: Sendable>: Sendable {
 
   /// Puts a value on a path where there is none; gives the one that is there otherwise.
   mutating func insert(_ value: Value, at path: OperationPath) -> Value? {
-    if let present = values.updateValue(value, forKey: path) {
-      values[path] = present
+    if let present = values.updateValue(value, forKey: OperationPath.Key(path)) {
+      values[OperationPath.Key(path)] = present
       return present
     }
     hang(members(value), on: path)
@@ -66,7 +66,7 @@ struct PathIndex<Value: Sendable, Member: Sendable>: Sendable {
 
   /// Changes the value on a path in its place, if there is one.
   mutating func update(_ path: OperationPath, _ change: (inout Value) -> Void) {
-    if let index = values.index(forKey: path) { change(&values.values[index]) }
+    if let index = values.index(forKey: OperationPath.Key(path)) { change(&values.values[index]) }
   }
 
   /// The members of the values on paths that begin with `prefix`, in no particular order.

@@ -39,6 +39,19 @@ public struct OperationPath: Sendable, Hashable {
   public func hash(into hasher: inout Hasher) {
     hasher.combine(hash)
   }
+
+  /// A path as the key of a table that is looked at with each use of a store.
+  struct Key: Sendable, Hashable {
+    let path: OperationPath
+
+    init(_ path: OperationPath) {
+      self.path = path
+    }
+
+    /// The hash that the path keeps, made another one for each table in the way in which the standard
+    /// library does that for an integer. A hasher would take three times as long for it.
+    func _rawHashValue(seed: Int) -> Int { path.hash._rawHashValue(seed: seed) }
+  }
 }
 
 extension OperationPath {
