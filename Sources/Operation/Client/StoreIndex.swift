@@ -187,7 +187,7 @@ import ReactiveStreams
 
 extension StoreIndex.Entry {
   fileprivate mutating func ask(for retention: OperationRetention?) -> OpaqueOperationStore {
-    if let retention { self.retention = .longest(self.retention, retention) ?? retention }
+    if let retention, retention.isLonger(than: self.retention) { self.retention = retention }
     return store
   }
 

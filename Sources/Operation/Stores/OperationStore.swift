@@ -17,10 +17,10 @@ public final class OperationStore<State: OperationState>: Sendable {
   @usableFromInline typealias Value = State.OperationValue
   @usableFromInline typealias Failure = State.Failure
 
+  /// Beside the head of the object, as both are what a look-up touches.
+  @usableFromInline let use = StoreUse()
   /// Where a client keeps the store.
   public let path: OperationPath
-  /// Beside the path, as both are what a look-up looks at.
-  @usableFromInline let use = StoreUse()
 
   /// The lock guards the machine. Requests, handlers, continuations and cancellations are outside
   /// of it; the state's own members are inside.

@@ -49,8 +49,10 @@ public struct OperationRetention: Sendable, Hashable {
     _ one: OperationRetention?, _ other: OperationRetention?
   ) -> OperationRetention? {
     guard let one, let other else { return one ?? other }
-    return one.seconds < other.seconds ? other : one
+    return other.isLonger(than: one) ? other : one
   }
+
+  func isLonger(than other: OperationRetention) -> Bool { seconds > other.seconds }
 
   /// How many seconds after its last use a store stays that nobody tells to go; `nil` without an end.
   var patience: Double? {
