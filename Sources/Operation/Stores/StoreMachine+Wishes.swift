@@ -50,10 +50,12 @@ extension StoreMachine {
   @inlinable mutating func enter(
     _ configuration: OperationTaskConfiguration, input: RunInput?, makeCore: () -> Core
   ) -> (core: Core, box: Box, isStarted: Bool)? {
-    guard isPlain, context.settings.values.serialScope == nil else { return nil }
+    guard exclusive.isNone else { return nil }
     if !runs.isEmpty {
       return joinStarted(in: configuration.context, input: input).map { ($0.core, $0.box, false) }
     }
+    // A place in a line is taken before.
+    if context.settings.values.serialScope != nil { return nil }
     let core = makeCore()
     var context = configuration.context.beginning(core.node, input: input, over: context)
     _ = state.taskToJoin(in: &context)
@@ -67,7 +69,7 @@ extension StoreMachine {
   @inlinable mutating func joinStarted(
     in context: OperationContext, input: RunInput?
   ) -> (core: Core, box: Box)? {
-    guard isPlain, !runs.isEmpty,
+    guard exclusive.isNone, !runs.isEmpty,
       case .equivalentContexts = self.context.settings.values.deduplication
     else { return nil }
     var context = context.over(self.context)

@@ -56,6 +56,13 @@ final class MachineDriver {
     return Granted(core: core, isStarted: isStarted)
   }
 
+  /// The run that a caller gets without a wish, if he needs none.
+  func enter(in context: OperationContext = OperationContext()) -> Granted? {
+    machine.enter(OperationTaskConfiguration(context: context), input: nil) {
+      Machine.Core(driver: nobody)
+    }.map { Granted(core: $0.core, isStarted: $0.isStarted) }
+  }
+
   /// Subscribes a recorder of names.
   func subscribe() -> (names: Recorder<String>, id: UInt64) {
     let names = Recorder<String>()

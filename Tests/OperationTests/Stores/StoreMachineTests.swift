@@ -146,6 +146,42 @@ import Testing
     #expect(driver.machine.leaseCount == 2)
   }
 
+  @Test("Without a wish a run begins as one with a wish does, and is joined")
+  func enterWithoutWish() throws {
+    let (driver, wishing) = (MachineDriver(), MachineDriver())
+    let (names, expected) = (driver.subscribe().names, wishing.subscribe().names)
+    let first = try #require(driver.enter())
+    _ = try #require(wishing.run(.awaiter))
+    driver.settle()
+    wishing.settle()
+    #expect(first.isStarted)
+    #expect(names.all == expected.all)
+    let task = try #require(driver.machine.state.activeTasks.first)
+    #expect(task.core == first.core && task.context.runNode === first.core.node)
+    let second = try #require(driver.enter())
+    #expect(second.core == first.core && !second.isStarted)
+    #expect(driver.machine.leaseCount == 2)
+    #expect(driver.on { $0.leave(first.core.id) }.core == nil)
+    #expect(driver.on { $0.leave(first.core.id) }.core == first.core)
+  }
+
+  @Test("It takes a wish beside another run, in a line, and in a store that is someone's")
+  func enterWithMoreToSee() throws {
+    let driver = MachineDriver()
+    _ = try #require(driver.enter())
+    var other = OperationContext()
+    other.operationClock = ManualClock()
+    #expect(driver.enter(in: other) == nil)
+    let inLine = MachineDriver()
+    inLine.machine.context.settings.values.serialScope = SerialScope("line")
+    #expect(inLine.enter() == nil)
+    let owned = MachineDriver()
+    let owner = ThreadID(rawValue: 1)
+    _ = owned.machine.perform({ $0.beginExclusiveAccess(owner) }, owner, StoreUse())
+    #expect(owned.enter() == nil)
+    #expect(inLine.machine.leaseCount == 0 && owned.machine.leaseCount == 0)
+  }
+
   @Test("The run ends for everybody when the last awaiter leaves")
   func leave() throws {
     let driver = MachineDriver()
