@@ -19,13 +19,16 @@ import Testing
     server.stop()
   }
 
-  @Test func stopReleasesThePort() throws {
-    let server = LoopbackServer(router: Router())
-    try server.start()
-    _ = try RawSocket(connectedTo: server.baseURL)
-    server.stop()
-    #expect(throws: ServerError.system(call: "connect", code: ECONNREFUSED)) {
+  /// Runs in a process of its own, where no other server gets the port.
+  @Test func stopReleasesThePort() async {
+    await #expect(processExitsWith: .success) {
+      let server = LoopbackServer(router: Router())
+      try server.start()
       _ = try RawSocket(connectedTo: server.baseURL)
+      server.stop()
+      #expect(throws: ServerError.system(call: "connect", code: ECONNREFUSED)) {
+        _ = try RawSocket(connectedTo: server.baseURL)
+      }
     }
   }
 

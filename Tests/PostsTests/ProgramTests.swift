@@ -48,12 +48,9 @@ import Testing
 
   @Test("A server that is not there ends it with 1 and one line")
   func noServer() async throws {
-    let blog = try Blog()
-    blog.server.stop()
-    let url = blog.server.baseURL.absoluteString
-    let ending = try await Program.run(["--api", url])
+    let ending = try await Program.run(["--api", absentServer])
     #expect(ending.status == 1)
-    #expect(ending.errors == "posts: \(url)/posts: there is no server to connect to\n")
+    #expect(ending.errors == "posts: \(absentServer)/posts: there is no server to connect to\n")
     #expect(ending.output.contains("attempt 2 of 3"))
   }
 

@@ -79,9 +79,7 @@ import Testing
 
   @Test("A server that is not there is a temporary failure")
   func noServer() async throws {
-    let blog = try Blog()
-    blog.server.stop()
-    let api = BlogAPI(url: blog.server.baseURL)
+    let api = BlogAPI(url: try #require(URL(string: absentServer)))
     let error = await #expect(throws: BlogError.self) {
       let _: [Post] = try await api.get("posts")
     }

@@ -5,6 +5,10 @@ import Synchronization
 
 @testable import posts
 
+/// Where no server is: on a port that the system gives to nobody who asks for any. That of a server
+/// that was stopped may go to the next one, which another test starts.
+let absentServer = "http://127.0.0.1:1"
+
 /// A blog on a server of the test, a client of it, and what the queries reported.
 struct Blog: Sendable {
   let server: LoopbackServer
