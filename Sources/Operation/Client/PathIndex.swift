@@ -56,8 +56,9 @@ struct PathIndex<Value: Sendable, Member: Sendable>: Sendable {
 
   /// Puts a value on a path where there is none; gives the one that is there otherwise.
   mutating func insert(_ value: Value, at path: OperationPath) -> Value? {
-    if let present = values.updateValue(value, forKey: OperationPath.Key(path)) {
-      values[OperationPath.Key(path)] = present
+    let key = OperationPath.Key(path)
+    if let present = values.updateValue(value, forKey: key) {
+      values[key] = present
       return present
     }
     hang(members(value), on: path)

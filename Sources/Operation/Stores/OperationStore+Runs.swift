@@ -238,11 +238,9 @@ extension OperationStore {
     input: RunInput? = nil, handler: EventHandler? = nil, seenUpdates: Int? = nil
   ) -> Machine.Wish {
     let core = makeCore(cause: cause)
-    var configuration = configuration
-    configuration.context = configuration.context.beginning(
-      core.node, input: input, over: context)
+    let context = configuration.context.beginning(core.node, input: input, over: context)
     return Machine.Wish(
-      core: core, configuration: configuration, cause: cause, lease: lease,
+      core: core, configuration: configuration.with(context), lease: lease,
       handler: handler.map { Subscriber($0) }, seenUpdates: seenUpdates)
   }
 }

@@ -210,7 +210,7 @@ extension StoreMachine {
   var snapshotRuns: [OperationClientSnapshot.Run] {
     runs.records.elements.sorted { $0.id < $1.id }.map {
       OperationClientSnapshot.Run(
-        id: $0.core.id.rawValue, cause: $0.payload.cause, isStarted: $0.isStarted)
+        id: $0.core.id.rawValue, cause: $0.core.node.cause, isStarted: $0.isStarted)
     }
   }
 

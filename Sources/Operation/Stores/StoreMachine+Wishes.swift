@@ -6,7 +6,6 @@ extension StoreMachine {
   @usableFromInline final class Wish: Sendable {
     @usableFromInline let core: Core
     @usableFromInline let task: Task
-    @usableFromInline let cause: OperationRun.Cause
     @usableFromInline let lease: Lease
     @usableFromInline let handler: Subscriber<Event>?
     /// How often a value had come when the wish arose, if none is needed when one has come since. For
@@ -14,12 +13,11 @@ extension StoreMachine {
     @usableFromInline let seenUpdates: Int?
 
     @inlinable init(
-      core: Core, configuration: OperationTaskConfiguration, cause: OperationRun.Cause,
-      lease: Lease, handler: Subscriber<Event>? = nil, seenUpdates: Int? = nil
+      core: Core, configuration: OperationTaskConfiguration, lease: Lease,
+      handler: Subscriber<Event>? = nil, seenUpdates: Int? = nil
     ) {
       self.core = core
       task = Task(core, box: .init(configuration))
-      self.cause = cause
       self.lease = lease
       self.handler = handler
       self.seenUpdates = seenUpdates
@@ -60,8 +58,7 @@ extension StoreMachine {
     var context = configuration.context.beginning(core.node, input: input, over: context)
     _ = state.taskToJoin(in: &context)
     let (box, isStarted) = schedule(
-      core, Task(core, box: .init(configuration.with(context))), cause: .fetch, lease: .awaiter,
-      handlers: [])
+      core, Task(core, box: .init(configuration.with(context))), lease: .awaiter, handlers: [])
     return (core, box, isStarted)
   }
 
@@ -99,8 +96,7 @@ extension StoreMachine {
       var task = wish.task
       task.setContext(context)
       let (box, isStarted) = schedule(
-        wish.core, task, cause: wish.cause, lease: wish.lease,
-        handlers: wish.handler.map { [$0] } ?? [])
+        wish.core, task, lease: wish.lease, handlers: wish.handler.map { [$0] } ?? [])
       return .granted(box, wish.core, isStarted: isStarted)
     }
   }
@@ -121,12 +117,12 @@ extension StoreMachine {
   @inlinable func isLate(_ wish: Wish) -> Bool {
     if freshness.isInvalidated { return false }
     if let seen = wish.seenUpdates { return seen != state.valueUpdateCount }
-    return wish.cause == .invalidation || wish.cause == .dependency
+    let cause = wish.core.node.cause
+    return cause == .invalidation || cause == .dependency
   }
 
   @inlinable mutating func schedule(
-    _ core: Core, _ task: Task, cause: OperationRun.Cause, lease: Lease,
-    handlers: [Subscriber<Event>]
+    _ core: Core, _ task: Task, lease: Lease, handlers: [Subscriber<Event>]
   ) -> (box: Box, isStarted: Bool) {
     var task = task
     let box = task.box
@@ -138,10 +134,10 @@ extension StoreMachine {
       }
     }
     var record = Runs.Record(
-      core: core, box: box, payload: RunPayload(cause: cause, task: task, handlers: handlers))
+      core: core, box: box, payload: RunPayload(task: task, handlers: handlers))
     let isStarted = hold(&record, lease)
     runs.insert(consume record)
-    if isStarted { tell(.runStarted(OperationRun(task: task, cause: cause)), also: handlers) }
+    if isStarted { tell(.runStarted(OperationRun(task: task)), also: handlers) }
     commit(for: handlers)
     return (task.box, isStarted)
   }

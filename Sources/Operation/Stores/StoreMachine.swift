@@ -17,7 +17,6 @@ import ReactiveStreams
 
   /// What a store knows of a run, beyond who holds it.
   @usableFromInline struct RunPayload: Sendable {
-    @usableFromInline let cause: OperationRun.Cause
     @usableFromInline var task: Task
     @usableFromInline var handlers: [Subscriber<Event>]
     /// The number of invalidations that there had been when the run was started.
@@ -26,17 +25,12 @@ import ReactiveStreams
     @usableFromInline var settlements = 0
     @usableFromInline var restoration = Boxed<Restoration>.none
 
-    @inlinable init(
-      cause: OperationRun.Cause, task: Task, handlers: [Subscriber<Event>]
-    ) {
-      self.cause = cause
+    @inlinable init(task: Task, handlers: [Subscriber<Event>]) {
       self.task = task
       self.handlers = handlers
     }
 
-    @inlinable var run: OperationRun {
-      OperationRun(task: task, cause: cause)
-    }
+    @inlinable var run: OperationRun { OperationRun(task: task) }
   }
 
   /// How to undo what a run yielded, as long as no other result has come since.

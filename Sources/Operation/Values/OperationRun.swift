@@ -37,8 +37,8 @@ public struct OperationRun: Sendable, Identifiable {
   /// The context of the run.
   public let context: OperationContext
 
-  @inlinable init(task: OperationTask<some Sendable, some Error>, cause: Cause) {
-    self.init(id: task.id, cause: cause, context: task.context)
+  @inlinable init(task: OperationTask<some Sendable, some Error>) {
+    self.init(id: task.id, cause: task.node.cause, context: task.context)
   }
 
   @usableFromInline init(id: ID, cause: Cause, context: OperationContext) {

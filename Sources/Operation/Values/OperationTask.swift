@@ -60,9 +60,7 @@ public struct OperationTask<Value: Sendable, Failure: Error>: Sendable, Identifi
   /// Puts another context in the place of this one, from which it was made.
   @inlinable mutating func setContext(_ context: OperationContext) {
     if context.isIdentical(to: box.configuration.context) { return }
-    var configuration = box.configuration
-    configuration.context = context
-    box = .init(configuration)
+    box = .init(box.configuration.with(context))
   }
 
   /// The same task, whose scheduled run is given up when the last copy of this value goes away.

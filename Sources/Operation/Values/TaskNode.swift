@@ -31,7 +31,7 @@ public import Synchronization
 
   @usableFromInline let id: OperationTaskID
   /// Why the run was started.
-  let cause: OperationRun.Cause
+  @usableFromInline let cause: OperationRun.Cause
   /// Where the store of the run is; `nil` without one.
   let place: OperationRun.Place?
   @usableFromInline let isRunning = Atomic(false)

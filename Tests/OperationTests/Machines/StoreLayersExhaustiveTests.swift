@@ -155,7 +155,7 @@ import Testing
         perform { machine in
           let wish = Machine.Wish(
             core: core, configuration: OperationTaskConfiguration(context: machine.context),
-            cause: .fetch, lease: .awaiter)
+            lease: .awaiter)
           _ = machine.grant(wish, verdict: nil)
         }
         return true

@@ -38,11 +38,11 @@ final class MachineDriver {
     handler: Subscriber<Machine.Event>? = nil, verdict: Machine.Runs.Verdict? = nil,
     seenUpdates: Int? = nil
   ) -> Machine.Grant {
-    let core = Machine.Core(driver: nobody)
+    let core = Machine.Core(driver: nobody, cause: cause)
     return machine.grant(
       Machine.Wish(
         core: core, configuration: OperationTaskConfiguration(context: machine.context),
-        cause: cause, lease: lease, handler: handler, seenUpdates: seenUpdates),
+        lease: lease, handler: handler, seenUpdates: seenUpdates),
       verdict: verdict)
   }
 
