@@ -22,9 +22,18 @@ extension Mutex where Value: DeliveryMachine {
   }
 
   /// Performs deliveries, beginning with one that was taken already.
+  ///
+  /// Each is kept until the next has been taken. So whoever finds the list of subscribers unshared,
+  /// and changes it in its place, holds the lock after the drainer has: the last look at a list comes
+  /// before its next change by the lock, and not by the count of its references alone.
   @inlinable package borrowing func drain(from first: consuming Delivery<Value.Event>) {
-    first.perform()
-    while let delivery = withLock({ $0.deliveries.takeNext() }) { delivery.perform() }
+    var delivery = first
+    while true {
+      delivery.perform()
+      let next = withExtendedLifetime(delivery) { withLock { $0.deliveries.takeNext() } }
+      guard let next else { return }
+      delivery = next
+    }
   }
 }
 

@@ -104,7 +104,7 @@
       return nil
     }
     phase = .draining
-    return Delivery(entry, to: entry.bound > 0 ? subscribers.slots : [])
+    return Delivery(entry, to: entry.bound > 0 ? subscribers.seats.slots : [])
   }
 }
 
@@ -118,10 +118,10 @@ package struct DroppedEvents<Event: Sendable>: Sendable {
 /// One event and those who hear of it, as they were when it was taken from the queue.
 @usableFromInline package struct Delivery<Event: Sendable>: Sendable {
   @usableFromInline let entry: DeliveryQueue<Event>.Entry
-  @usableFromInline let slots: [SubscriberList<Event>.Slot]
+  @usableFromInline let slots: [SubscriberList<Event>.Slots.Slot]
 
   @inlinable init(
-    _ entry: DeliveryQueue<Event>.Entry, to slots: [SubscriberList<Event>.Slot]
+    _ entry: DeliveryQueue<Event>.Entry, to slots: [SubscriberList<Event>.Slots.Slot]
   ) {
     self.entry = entry
     self.slots = slots
@@ -131,10 +131,14 @@ package struct DroppedEvents<Event: Sendable>: Sendable {
     entry.first?.receive(entry.event)
     for subscriber in entry.others { subscriber.receive(entry.event) }
     let bound = entry.bound
-    let slots = slots.span
-    for index in slots.indices {
-      guard slots[index].id < bound else { break }
-      slots[index].subscriber?.receive(entry.event)
+    // To the end of the last call: who is called is held by his slot alone.
+    withExtendedLifetime(slots) {
+      let slots = slots.span
+      for index in slots.indices {
+        guard slots[index].id < bound else { break }
+        guard let called = slots[index].element?.called else { continue }
+        called._withUnsafeGuaranteedRef { $0.receive(entry.event) }
+      }
     }
   }
 }

@@ -20,55 +20,34 @@ public import Synchronization
 }
 
 /// The subscribers of one delivery queue in the order in which they came.
-///
-/// Identifiers only grow, so the list is sorted by them: a removal finds its slot by bisection and
-/// leaves a hole, and holes are swept when they are half of the list.
 @usableFromInline struct SubscriberList<Event: Sendable>: Sendable {
-  @usableFromInline struct Slot: Sendable {
-    @usableFromInline let id: UInt64
-    @usableFromInline var subscriber: Subscriber<Event>?
+  @usableFromInline typealias Slots = SlotList<UInt64, Seat>
 
-    @inlinable init(id: UInt64, subscriber: Subscriber<Event>) {
-      self.id = id
+  @usableFromInline struct Seat: Sendable {
+    @usableFromInline let subscriber: Subscriber<Event>
+    /// The same one, for a call during which the seat holds it.
+    @usableFromInline let called: Unmanaged<Subscriber<Event>>
+
+    @inlinable init(_ subscriber: Subscriber<Event>) {
       self.subscriber = subscriber
+      called = .passUnretained(subscriber)
     }
   }
 
-  @usableFromInline var slots: [Slot] = []
-  @usableFromInline var count = 0
+  @usableFromInline var seats = Slots()
   @usableFromInline var nextID: UInt64 = 0
 
   @inlinable init() {}
 
-  @inlinable mutating func append(_ subscriber: consuming Subscriber<Event>) -> UInt64 {
+  @inlinable var count: Int { seats.count }
+
+  @inlinable mutating func append(_ subscriber: Subscriber<Event>) -> UInt64 {
     defer { nextID += 1 }
-    slots.append(Slot(id: nextID, subscriber: subscriber))
-    count += 1
+    seats.insert(Seat(subscriber), for: nextID)
     return nextID
   }
 
   @inlinable mutating func remove(_ id: UInt64) -> Subscriber<Event>? {
-    guard let index = index(of: id), let subscriber = slots[index].subscriber.take() else {
-      return nil
-    }
-    count -= 1
-    if index == slots.count - 1 { slots.removeLast() }
-    if slots.isEmpty { return subscriber }
-    if count == 0 {
-      slots.removeAll(keepingCapacity: slots.count <= 64)
-    } else if slots.count >= 16, count * 2 <= slots.count {
-      slots.removeAll { $0.subscriber == nil }
-    }
-    return subscriber
-  }
-
-  @inlinable func index(of id: UInt64) -> Int? {
-    var low = 0
-    var high = slots.count
-    while low < high {
-      let middle = (low + high) / 2
-      if slots[middle].id < id { low = middle + 1 } else { high = middle }
-    }
-    return low < slots.count && slots[low].id == id ? low : nil
+    seats.remove(id)?.subscriber
   }
 }

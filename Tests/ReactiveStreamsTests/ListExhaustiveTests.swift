@@ -110,13 +110,13 @@ struct ListExhaustiveTests {
     }
 
     private func check() throws {
-      let present = list.slots.filter { $0.subscriber != nil }
+      let present = list.seats.slots.filter { $0.element != nil }
       try mustHold(list.count == model.count, "it counts those who are there")
       try mustHold(
-        present.elementsEqual(model) { $0.id == $1.id && $0.subscriber === $1.subscriber },
+        present.elementsEqual(model) { $0.id == $1.id && $0.element?.subscriber === $1.subscriber },
         "it has those who are there, in their order")
       try mustHold(
-        list.slots.count <= max(16, 2 * model.count), "holes are never more than half of it")
+        list.seats.slots.count <= max(16, 2 * model.count), "holes are never more than half of it")
     }
   }
 

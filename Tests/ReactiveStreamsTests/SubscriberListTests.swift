@@ -28,7 +28,7 @@ struct SubscriberListTests {
       #expect(list.remove(id) == nil)
     }
     #expect(list.count == 0)
-    #expect(list.slots.isEmpty)
+    #expect(list.seats.slots.isEmpty)
   }
 
   @Test("An identifier that was never given removes nobody")
@@ -44,10 +44,10 @@ struct SubscriberListTests {
   mutating func sweep() {
     let ids = (0..<32).map { _ in list.append(subscriber()) }
     for id in ids.prefix(15) { _ = list.remove(id) }
-    #expect(list.slots.count == 32)
+    #expect(list.seats.slots.count == 32)
     _ = list.remove(ids[15])
-    #expect(list.slots.count == 16)
-    #expect(list.slots.allSatisfy { $0.subscriber != nil })
+    #expect(list.seats.slots.count == 16)
+    #expect(list.seats.slots.allSatisfy { $0.element != nil })
     #expect(list.count == 16)
   }
 
@@ -55,10 +55,10 @@ struct SubscriberListTests {
   mutating func shortList() {
     let ids = (0..<15).map { _ in list.append(subscriber()) }
     for id in ids.dropLast() { _ = list.remove(id) }
-    #expect(list.slots.count == 15)
+    #expect(list.seats.slots.count == 15)
     #expect(list.count == 1)
     _ = list.remove(ids[14])
-    #expect(list.slots.isEmpty)
+    #expect(list.seats.slots.isEmpty)
   }
 
   @Test("It behaves as a sorted dictionary does, whatever the mixture", arguments: [2, 5, 8])
@@ -73,7 +73,9 @@ struct SubscriberListTests {
         let (id, subscriber) = model.remove(at: index)
         #expect(list.remove(id) === subscriber)
       }
-      let present = list.slots.compactMap { slot in slot.subscriber.map { (slot.id, $0) } }
+      let present = list.seats.slots.compactMap { slot in
+        slot.element.map { (slot.id, $0.subscriber) }
+      }
       #expect(list.count == model.count)
       #expect(present.elementsEqual(model) { $0.0 == $1.id && $0.1 === $1.subscriber })
     }

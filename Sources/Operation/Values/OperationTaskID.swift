@@ -4,7 +4,7 @@ import Synchronization
 public struct OperationTaskID: Sendable, Hashable, Comparable, CustomStringConvertible {
   private static let last = Atomic<UInt64>(0)
 
-  let rawValue: UInt64
+  @usableFromInline let rawValue: UInt64
 
   /// Creates an identifier that no other task has.
   @usableFromInline static func next() -> OperationTaskID {
@@ -12,10 +12,22 @@ public struct OperationTaskID: Sendable, Hashable, Comparable, CustomStringConve
   }
 
   /// Tells whether `lhs` was made before `rhs`.
-  public static func < (lhs: OperationTaskID, rhs: OperationTaskID) -> Bool {
+  @inlinable public static func < (lhs: OperationTaskID, rhs: OperationTaskID) -> Bool {
     lhs.rawValue < rhs.rawValue
   }
 
   /// A hash sign and a number.
   public var description: String { "#\(rawValue)" }
+
+  /// An identifier as the key of a table that each run goes through: it is hashed as an integer is,
+  /// without a hasher.
+  @usableFromInline struct Key: Sendable, Hashable {
+    @usableFromInline let id: OperationTaskID
+
+    @inlinable init(_ id: OperationTaskID) {
+      self.id = id
+    }
+
+    @inlinable func _rawHashValue(seed: Int) -> Int { id.rawValue._rawHashValue(seed: seed) }
+  }
 }

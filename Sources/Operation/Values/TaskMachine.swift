@@ -45,11 +45,11 @@
 
   /// Those who wait beside the first, and those who gave up before they waited: rarely anybody.
   @usableFromInline struct Others: Sendable {
-    @usableFromInline var waiters: [OperationTaskID: Waiter]
+    @usableFromInline var waiters: SlotList<OperationTaskID, Waiter>
     @usableFromInline var tombstones: Set<OperationTaskID>
 
     @inlinable init() {
-      waiters = [:]
+      waiters = SlotList()
       tombstones = []
     }
   }
@@ -108,8 +108,8 @@
     if others.isNone { return Waiters(first: first) }
     var waiters = others.content.waiters
     others = .none
-    if let first, let firstWait { waiters[firstWait] = first }
-    return Waiters(others: waiters.sorted { $0.key < $1.key }.map { $0.value })
+    if let first, let firstWait { waiters.insert(first, for: firstWait) }
+    return Waiters(others: waiters.slots.compactMap { $0.element })
   }
 
   /// Somebody waits for the end.
@@ -124,7 +124,7 @@
     } else if others.content.tombstones.remove(id) != nil {
       return .resume(with: nil)
     }
-    others.content.waiters[id] = waiter
+    others.content.waiters.insert(waiter, for: id)
     return .suspend
   }
 
@@ -135,7 +135,7 @@
       if isEnded { return nil }
       others = .some(Others())
     }
-    if let waiter = others.content.waiters.removeValue(forKey: id) { return waiter }
+    if let waiter = others.content.waiters.remove(id) { return waiter }
     if !isEnded { others.content.tombstones.insert(id) }
     return nil
   }

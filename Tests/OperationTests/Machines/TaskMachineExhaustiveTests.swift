@@ -105,7 +105,7 @@ import Testing
   /// The schedule beside a plain set of edges: none closes a circle, and nothing is left of a task
   /// that has ended.
   private struct Schedule {
-    let nodes = (0..<4).map { _ in TaskNode(id: .next()) }
+    let nodes = (0..<4).map { _ in TaskNode() }
     private var graph = TaskGraph()
     private var edges: [[Int]] = Array(repeating: [], count: 4)
 
@@ -116,13 +116,17 @@ import Testing
     mutating func take(_ step: GraphStep) throws -> Bool {
       switch step {
       case .wait(let one, let other):
-        let isMade = graph.add(TaskDependency(node: nodes[other]) {}, to: nodes[one].id)
-        try mustHold(isMade != reaches(one, from: other), "an edge is made unless it is a circle")
-        if isMade { edges[one].append(other) }
+        let refused = graph.add([TaskDependency(node: nodes[other]) {}], to: nodes[one].id)
+        try mustHold(
+          refused.isEmpty != reaches(one, from: other), "an edge is made unless it is a circle")
+        if refused.isEmpty { edges[one].append(other) }
       case .end(let index):
         guard !edges[index].isEmpty else { return false }
-        let removed = graph.remove(nodes[index].id)
+        try mustHold(
+          graph.remove(nodes[index].id, toReleaseOn: 1).mustRelease, "its edges are released")
+        let removed = graph.nextToRelease(on: 1)
         try mustHold(removed?.count == edges[index].count, "its edges are given back")
+        try mustHold(graph.nextToRelease(on: 1) == nil, "once")
         edges[index] = []
       }
       for (index, node) in nodes.enumerated() {

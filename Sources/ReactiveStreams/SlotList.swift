@@ -1,0 +1,62 @@
+/// Elements in the order of their identifiers, which mostly come in that order.
+///
+/// A removal finds its slot by bisection and leaves a hole, and holes are swept when they are half of
+/// the list.
+@usableFromInline package struct SlotList<ID: Comparable & Sendable, Element: Sendable>: Sendable {
+  @usableFromInline package struct Slot: Sendable {
+    @usableFromInline package let id: ID
+    @usableFromInline package var element: Element?
+
+    @inlinable init(id: ID, element: Element) {
+      self.id = id
+      self.element = element
+    }
+  }
+
+  @usableFromInline package private(set) var slots: [Slot]
+  /// How many elements there are.
+  @usableFromInline package private(set) var count: Int
+
+  @inlinable package init() {
+    slots = []
+    count = 0
+  }
+
+  /// Puts an element into its place in the order.
+  @inlinable package mutating func insert(_ element: Element, for id: ID) {
+    count += 1
+    let slot = Slot(id: id, element: element)
+    if let last = slots.last?.id, id < last {
+      slots.insert(slot, at: position(of: id))
+    } else {
+      slots.append(slot)
+    }
+  }
+
+  @inlinable package mutating func remove(_ id: ID) -> Element? {
+    let position = position(of: id)
+    guard position < slots.count, slots[position].id == id,
+      let element = slots[position].element.take()
+    else { return nil }
+    count -= 1
+    if position == slots.count - 1 { slots.removeLast() }
+    if slots.isEmpty { return element }
+    if count == 0 {
+      slots.removeAll(keepingCapacity: slots.count <= 64)
+    } else if slots.count >= 16, count * 2 <= slots.count {
+      slots.removeAll { $0.element == nil }
+    }
+    return element
+  }
+
+  /// The position of the first slot whose identifier is not less.
+  @inlinable func position(of id: ID) -> Int {
+    var low = 0
+    var high = slots.count
+    while low < high {
+      let middle = (low + high) / 2
+      if slots[middle].id < id { low = middle + 1 } else { high = middle }
+    }
+    return low
+  }
+}
