@@ -133,7 +133,7 @@ extension OperationClient {
     of request: Request
   ) -> OpaqueOperationStore? {
     let path = request.path
-    let type = StoreIndex.RequestType(of: request)
+    let type = RequestType(of: request)
     return read { $0.store(at: path, for: type) }
   }
 }

@@ -88,12 +88,12 @@ public final class OperationClient: Sendable {
   /// What a client has to know of a request to find its store, or to keep it.
   @usableFromInline struct Asked: Sendable {
     @usableFromInline let path: OperationPath
-    @usableFromInline let type: StoreIndex.RequestType
+    @usableFromInline let type: RequestType
     @usableFromInline let retention: OperationRetention?
 
     @inlinable init<Request: StatefulOperationRequest>(by request: Request) {
       path = request.path
-      type = StoreIndex.RequestType(of: request)
+      type = RequestType(of: request)
       retention = request.retention
     }
 
@@ -180,19 +180,20 @@ public final class OperationClient: Sendable {
     let now = clock.now()
     store.lastUse = StoreUse.Moment(now)
     if self.retention.limit != nil || retention.endsWithUse { store.watchUse() }
-    let entry = StoreIndex.Entry(
-      store: store, type: asked.type, retention: retention,
-      deadline: retention.patience.map(now.advanced))
-    let (insertion, wake) = index.commit { ($0.insert(entry), $0.nextWake(at: now)) }
+    let deadline = retention.patience.map(now.advanced)
+    let (insertion, wake) = index.commit { index in
+      let insertion = index.insert(store, retention: retention, deadline: deadline)
+      return (insertion, index.nextWake(at: now))
+    }
     defer { if let wake { setTimer(wake, at: now) } }
     switch insertion {
     case .inserted(let left):
       tell(.storeAdded, of: store)
       leave(left)
-      if asked.path.isEmpty { reportEmptyPath(entry) }
+      if asked.path.isEmpty { reportEmptyPath(of: asked.type.request) }
     case .clashed(let first):
       tell(.storeAdded, of: store)
-      reportClash(at: asked.path, first: first, second: entry.type.request)
+      reportClash(at: asked.path, first: first, second: asked.type.request)
     case .present(let present):
       return present
     }
@@ -200,11 +201,11 @@ public final class OperationClient: Sendable {
     return nil
   }
 
-  private func reportEmptyPath(_ entry: StoreIndex.Entry) {
+  private func reportEmptyPath(of type: any Any.Type) {
     OperationIssue(
       kind: .emptyPath,
       message: """
-        The path of \(entry.type.request) is empty, so every request without a path meets its store; \
+        The path of \(type) is empty, so every request without a path meets its store; \
         give it a path of its own.
         """
     ).report()
@@ -278,6 +279,8 @@ extension OperationClient: StoreHost {
   func stores(at path: OperationPath) -> [OpaqueOperationStore] {
     index.withLock { $0.stores(at: path) }
   }
+
+  func hasStore(at path: OperationPath) -> Bool { index.withLock { $0.hasStore(at: path) } }
 }
 
 extension OperationClient {

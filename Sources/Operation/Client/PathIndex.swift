@@ -41,6 +41,10 @@ struct PathIndex<Value: Sendable, Member: Sendable>: Sendable {
   /// How many nodes the tree has below its root.
   var nodeCount: Int { Self.count(root) - 1 }
 
+  func contains(_ path: OperationPath) -> Bool {
+    values.index(forKey: OperationPath.Key(path)) != nil
+  }
+
   /// The value on a path. Setting `nil` removes it.
   subscript(path: OperationPath) -> Value? {
     get { values[OperationPath.Key(path)] }

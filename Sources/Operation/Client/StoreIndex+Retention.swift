@@ -37,9 +37,7 @@ extension StoreIndex {
 
   /// The stores that may leave.
   var mortalStores: [OpaqueOperationStore] {
-    stores(matching: []).filter {
-      entry(ObjectIdentifier($0.base), at: $0.path)?.retention.isEndless == false
-    }
+    stores(matching: []).filter { !$0.retention.isEndless }
   }
 
   /// Gives the timer to set, if the one that is set would be too late.
@@ -58,8 +56,7 @@ extension StoreIndex {
   /// The clock was set back: no store stays longer than its patience from now.
   private mutating func clockWasSetBack(to now: Date) {
     for store in mortalStores {
-      let entry = entry(ObjectIdentifier(store.base), at: store.path)
-      guard let patience = entry?.retention.patience else { continue }
+      guard let patience = store.retention.patience else { continue }
       if store.lastUse.date > now { store.lastUse = StoreUse.Moment(now) }
       setDeadline(now.advanced(by: patience), of: store)
     }
@@ -73,10 +70,10 @@ extension StoreIndex {
     var due: [Candidate] = []
     while let first = deadlines.first, now.duration(since: first.date) >= .zero {
       _ = deadlines.popFirst()
-      guard let entry = entry(first.id, at: first.path), entry.deadline == first.date,
-        let patience = entry.retention.patience
+      guard let store = store(first.id, at: first.path), store.deadline == first.date,
+        let patience = store.retention.patience
       else { continue }
-      due.append(Candidate(store: entry.store, patience: patience))
+      due.append(Candidate(store: store, patience: patience))
     }
     return due
   }
@@ -90,71 +87,54 @@ extension StoreIndex {
         let latest = store.useMark
         if latest == mark {
           leaving.append(store)
-        } else if let entry = entry(ObjectIdentifier(store.base), at: store.path) {
-          setDeadline(entry.retention.patience.map(latest.lastUse.date.advanced), of: store)
+        } else if contains(store) {
+          setDeadline(store.retention.patience.map(latest.lastUse.date.advanced), of: store)
         }
       }
     }
     return remove(leaving)
   }
 
+  /// Has a store asked when its deadline has come; without one, never.
   mutating func setDeadline(_ date: Date?, of store: OpaqueOperationStore) {
-    update(ObjectIdentifier(store.base), at: store.path) { $0.deadline = date ?? .distantFuture }
-    if let date { note(date, of: store) }
-  }
-
-  /// Has a store asked when its deadline has come.
-  mutating func note(_ deadline: Date, of store: OpaqueOperationStore) {
+    store.deadline = date ?? .distantFuture
+    guard let date else { return }
     let id = ObjectIdentifier(store.base)
-    deadlines.insert(Deadline(date: deadline, path: store.path, id: id))
+    deadlines.insert(Deadline(date: date, path: store.path, id: id))
   }
 
   /// Lets go of deadlines of stores that have left.
   mutating func prune() {
     guard deadlines.count > 2 * count + 32 || count == 0 else { return }
     deadlines = Heap(
-      deadlines.elements.filter { entry($0.id, at: $0.path)?.deadline == $0.date })
+      deadlines.elements.filter { store($0.id, at: $0.path)?.deadline == $0.date })
   }
 }
 
 extension StoreIndex {
-  /// Somebody asks for a store: the longest retention wins, and it has been used now.
-  mutating func ask(
-    for type: RequestType, at path: OperationPath, retention: OperationRetention?,
-    at moment: StoreUse.Moment
-  ) -> OpaqueOperationStore? {
-    guard let store = askPlace(for: type, at: path, retention: retention) else { return nil }
-    store.lastUse = moment
-    if limit != nil { unused.touch(ObjectIdentifier(store.base)) }
-    return store
-  }
-
   /// A store began to be used, or ended; gives those that leave.
   mutating func useChanged(
     of store: OpaqueOperationStore, _ change: StoreUse.Change
   ) -> [OpaqueOperationStore] {
-    let id = ObjectIdentifier(store.base)
     // A later change is told of by itself.
-    guard let entry = entry(id, at: store.path), change.version == store.useMark.version else {
-      return []
-    }
+    guard contains(store), change.version == store.useMark.version else { return [] }
     if change.isUsed {
-      unused.remove(id)
+      unused.remove(ObjectIdentifier(store.base))
       return []
     }
-    if entry.retention.endsWithUse { return remove([store]) }
-    return noteUnused(entry, limit: limit)
+    if store.retention.endsWithUse { return remove([store]) }
+    return noteUnused(store, limit: limit)
   }
 
   /// Puts a store among the unused ones; gives those that are too many.
-  mutating func noteUnused(_ entry: Entry, limit: Int?) -> [OpaqueOperationStore] {
-    guard let limit, !entry.retention.isEndless else { return [] }
-    let version = entry.store.useMark.version
-    unused.append(ObjectIdentifier(entry.store.base), at: entry.store.path, version: version)
+  mutating func noteUnused(_ store: OpaqueOperationStore, limit: Int?) -> [OpaqueOperationStore] {
+    guard let limit, !store.retention.isEndless else { return [] }
+    let version = store.useMark.version
+    unused.append(ObjectIdentifier(store.base), at: store.path, version: version)
     var leaving: [OpaqueOperationStore] = []
     while unused.count > limit, let (id, path, version) = unused.popFirst() {
-      guard let entry = self.entry(id, at: path) else { continue }
-      if entry.store.useMark.version == version { leaving.append(entry.store) }
+      guard let store = self.store(id, at: path) else { continue }
+      if store.useMark.version == version { leaving.append(store) }
     }
     return remove(leaving)
   }

@@ -6,67 +6,23 @@ import ReactiveStreams
 /// The first request type on a path has the path's store. Another type on the same path clashes
 /// with it, and gets a store of its own beside it.
 @usableFromInline struct StoreIndex: DeliveryMachine {
-  struct Entry: Sendable {
-    let store: OpaqueOperationStore
-    let type: RequestType
-    var retention: OperationRetention
-    /// When the store is asked whether it may leave; in the distant future, if never.
-    var deadline: Date
-
-    init(
-      store: OpaqueOperationStore, type: RequestType, retention: OperationRetention, deadline: Date?
-    ) {
-      self.store = store
-      self.type = type
-      self.retention = retention
-      self.deadline = deadline ?? .distantFuture
-    }
-  }
-
-  /// What two requests have to have in common to share a store.
-  @usableFromInline struct RequestType: Sendable, Equatable {
-    /// The type of the request, which reports name.
-    @usableFromInline let request: any Any.Type
-    @usableFromInline let state: ObjectIdentifier
-
-    @inlinable init<Request: StatefulOperationRequest>(of request: Request) {
-      self.request = request.requestType
-      state = ObjectIdentifier(Request.State.self)
-    }
-
-    @inlinable static func == (lhs: RequestType, rhs: RequestType) -> Bool {
-      lhs.request == rhs.request && lhs.state == rhs.state
-    }
-  }
-
-  /// The stores of one path.
+  /// The stores of one path. What else the client notes of a store lies in its ``StoreUse``, beside
+  /// what a look-up touches anyway.
   private struct Place: Sendable {
-    var first: Entry
+    var first: OpaqueOperationStore
     /// Those of types that came second.
-    var others: [Entry] = []
+    var others: [OpaqueOperationStore] = []
 
-    var entries: [Entry] { [first] + others }
+    var stores: [OpaqueOperationStore] { [first] + others }
 
-    mutating func ask(
-      for type: RequestType, retention: OperationRetention?
-    ) -> OpaqueOperationStore? {
-      if first.type == type { return first.ask(for: retention) }
-      guard let index = others.firstIndex(where: { $0.type == type }) else { return nil }
-      return others[index].ask(for: retention)
-    }
-
-    func store(for type: RequestType) -> OpaqueOperationStore? {
-      first.type == type ? first.store : others.first { $0.type == type }?.store
-    }
-
-    mutating func update(_ id: ObjectIdentifier, _ change: (inout Entry) -> Void) {
-      if first.isStore(id) { return change(&first) }
-      if let index = others.firstIndex(where: { $0.isStore(id) }) { change(&others[index]) }
+    /// The store that `isWanted`, in the order in which they came.
+    func store(_ isWanted: (OpaqueOperationStore) -> Bool) -> OpaqueOperationStore? {
+      isWanted(first) ? first : others.first(where: isWanted)
     }
 
     /// The place without a store; `nil` if there is no other.
     func without(_ id: ObjectIdentifier) -> Place? {
-      let rest = entries.filter { !$0.isStore(id) }
+      let rest = stores.filter { !$0.isStore(id) }
       return rest.first.map { Place(first: $0, others: Array(rest.dropFirst())) }
     }
   }
@@ -82,7 +38,7 @@ import ReactiveStreams
 
   @usableFromInline var deliveries = DeliveryQueue<OperationStoreChange>()
   private var places = PathIndex<Place, OpaqueOperationStore> {
-    ($0.first.store, $0.others.map(\.store))
+    ($0.first, $0.others)
   }
   /// When stores are asked whether they may leave.
   var deadlines = Heap<Deadline>()
@@ -106,24 +62,33 @@ import ReactiveStreams
   var nodeCount: Int { places.nodeCount }
 
   /// The store that stands on a path for whoever does not name a request.
-  func store(at path: OperationPath) -> OpaqueOperationStore? {
-    places[path]?.first.store
-  }
-
-  func stores(at path: OperationPath) -> [OpaqueOperationStore] {
-    places[path]?.entries.map(\.store) ?? []
-  }
+  func store(at path: OperationPath) -> OpaqueOperationStore? { places[path]?.first }
+  func stores(at path: OperationPath) -> [OpaqueOperationStore] { places[path]?.stores ?? [] }
+  func hasStore(at path: OperationPath) -> Bool { places.contains(path) }
 
   func store(at path: OperationPath, for type: RequestType) -> OpaqueOperationStore? {
-    places[path]?.store(for: type)
+    places[path]?.store { $0.requestType == type }
   }
 
-  mutating func askPlace(
-    for type: RequestType, at path: OperationPath, retention: OperationRetention?
+  /// A store, if it is there.
+  func store(_ id: ObjectIdentifier, at path: OperationPath) -> OpaqueOperationStore? {
+    places[path]?.store { $0.isStore(id) }
+  }
+
+  func contains(_ store: OpaqueOperationStore) -> Bool {
+    self.store(ObjectIdentifier(store.base), at: store.path) != nil
+  }
+
+  /// Somebody asks for a store: the longest retention wins, and it has been used now.
+  mutating func ask(
+    for type: RequestType, at path: OperationPath, retention: OperationRetention?,
+    at moment: StoreUse.Moment
   ) -> OpaqueOperationStore? {
-    var store: OpaqueOperationStore?
-    places.update(path) { store = $0.ask(for: type, retention: retention) }
-    return store
+    var found: OpaqueOperationStore?
+    // In its place: a copy would take references.
+    places.update(path) { found = $0.store { $0.ask(for: type, retention, at: moment) } }
+    if limit != nil, let found { unused.touch(ObjectIdentifier(found.base)) }
+    return found
   }
 
   /// The stores below a path.
@@ -131,35 +96,29 @@ import ReactiveStreams
     places.members(matching: prefix)
   }
 
-  func entry(_ id: ObjectIdentifier, at path: OperationPath) -> Entry? {
-    guard let place = places[path] else { return nil }
-    if place.first.isStore(id) { return place.first }
-    return place.others.first { $0.isStore(id) }
-  }
-
-  mutating func update(
-    _ id: ObjectIdentifier, at path: OperationPath, _ change: (inout Entry) -> Void
-  ) {
-    places.update(path) { $0.update(id, change) }
-  }
-
-  mutating func insert(_ entry: Entry) -> Insertion {
-    let path = entry.store.path
-    guard var place = places.insert(Place(first: entry), at: path) else {
-      noteAdded(entry)
+  /// Puts in a new store, which is asked whether it may leave at `deadline`, or never.
+  mutating func insert(
+    _ store: OpaqueOperationStore, retention: OperationRetention, deadline: Date?
+  ) -> Insertion {
+    guard var place = places.insert(Place(first: store), at: store.path) else {
+      noteAdded(store, retention, deadline)
       // The new one does not leave before anybody could use it.
-      return .inserted(left: noteUnused(entry, limit: limit.map { max($0, 1) }))
+      return .inserted(left: noteUnused(store, limit: limit.map { max($0, 1) }))
     }
-    if let present = place.store(for: entry.type) { return .present(present) }
-    place.others.append(entry)
-    places[path] = place
-    noteAdded(entry)
-    return .clashed(with: place.first.type.request)
+    let type = store.requestType
+    if let present = place.store({ $0.requestType == type }) { return .present(present) }
+    place.others.append(store)
+    places[store.path] = place
+    noteAdded(store, retention, deadline)
+    return .clashed(with: place.first.requestType.request)
   }
 
-  private mutating func noteAdded(_ entry: Entry) {
-    deliveries.append(OperationStoreChange(storesAdded: [entry.store]))
-    if entry.deadline != .distantFuture { note(entry.deadline, of: entry.store) }
+  private mutating func noteAdded(
+    _ store: OpaqueOperationStore, _ retention: OperationRetention, _ deadline: Date?
+  ) {
+    store.retention = retention
+    setDeadline(deadline, of: store)
+    deliveries.append(OperationStoreChange(storesAdded: [store]))
   }
 
   /// Takes out every store below a path, or on it alone.
@@ -172,7 +131,7 @@ import ReactiveStreams
     var removed: [OpaqueOperationStore] = []
     for store in stores {
       let id = ObjectIdentifier(store.base)
-      guard entry(id, at: store.path) != nil, let place = places[store.path] else { continue }
+      guard let place = places[store.path], place.store({ $0.isStore(id) }) != nil else { continue }
       places[store.path] = place.without(id)
       unused.remove(id)
       removed.append(store)
@@ -185,11 +144,6 @@ import ReactiveStreams
   }
 }
 
-extension StoreIndex.Entry {
-  fileprivate mutating func ask(for retention: OperationRetention?) -> OpaqueOperationStore {
-    if let retention, retention.isLonger(than: self.retention) { self.retention = retention }
-    return store
-  }
-
-  fileprivate func isStore(_ id: ObjectIdentifier) -> Bool { ObjectIdentifier(store.base) == id }
+extension OpaqueOperationStore {
+  fileprivate func isStore(_ id: ObjectIdentifier) -> Bool { ObjectIdentifier(base) == id }
 }

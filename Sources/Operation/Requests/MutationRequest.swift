@@ -71,7 +71,7 @@ extension MutationRequest {
     in context: OperationContext,
     with continuation: OperationContinuation<Value, Failure>
   ) async throws(Failure) -> Value {
-    guard let arguments = context.input?.value as? Arguments else {
+    guard let arguments = (context.input as? RunArguments<Arguments>)?.arguments else {
       guard let failure = MutationError.noArguments as? Failure else {
         preconditionFailure("\(path): \(MutationError.noArguments) Use retryLatest().")
       }
@@ -90,6 +90,6 @@ extension MutationRequest {
     with arguments: Arguments, in context: OperationContext = OperationContext(),
     with continuation: OperationContinuation<MutateValue, MutateFailure>? = nil
   ) async throws(MutateFailure) -> MutateValue {
-    try await run(input: RunInput(arguments), in: context, with: continuation)
+    try await run(input: RunArguments(arguments), in: context, with: continuation)
   }
 }

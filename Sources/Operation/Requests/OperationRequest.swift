@@ -46,7 +46,7 @@ extension OperationRequest {
   }
 
   nonisolated(nonsending) func run(
-    input: RunInput?, in context: OperationContext,
+    input: (any RunInput)?, in context: OperationContext,
     with continuation: OperationContinuation<Value, Failure>?
   ) async throws(Failure) -> Value {
     var context = context

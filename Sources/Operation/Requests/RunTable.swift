@@ -84,7 +84,7 @@
     case .never:
       return .new
     case .equivalentContexts:
-      return equivalent(to: context).map(Admission.join) ?? .new
+      return positionOfEquivalent(to: context).map { .join(records.elements[$0].core) } ?? .new
     case .by:
       let candidates = candidates(for: context)
       if candidates.isEmpty { return .new }
@@ -96,27 +96,28 @@
     }
   }
 
-  /// The oldest run in an equivalent context.
-  @inlinable func equivalent(to context: OperationContext) -> TaskCore<Value, Failure>? {
-    var oldest: TaskCore<Value, Failure>?
+  /// Where the oldest run in an equivalent context stands.
+  @inlinable func positionOfEquivalent(to context: OperationContext) -> Int? {
+    var oldest: Int?
     // By their positions, and in the box: a record and a context are dear to copy.
     for index in records.elements.indices
     where records.elements[index].box.configuration.context.isEquivalent(to: context) {
-      let core = records.elements[index].core
-      if oldest.map({ core.id < $0.id }) ?? true { oldest = core }
+      if let oldest, records.elements[oldest].id < records.elements[index].id { continue }
+      oldest = index
     }
     return oldest
   }
 
-  /// Lets another caller wait for a run, if it has been started; gives what it was made with.
-  @inlinable mutating func joinStarted(_ id: OperationTaskID) -> OperationTaskConfiguration.Box? {
-    var box: OperationTaskConfiguration.Box?
-    records.update(id: id) { record in
-      guard record.isStarted else { return }
-      record.awaiters += 1
-      box = record.box
+  /// Lets another caller wait for the oldest run in an equivalent context, if it has been started;
+  /// gives it and what it was made with.
+  @inlinable mutating func joinStarted(
+    equivalentTo context: OperationContext
+  ) -> (core: TaskCore<Value, Failure>, box: OperationTaskConfiguration.Box)? {
+    guard let index = positionOfEquivalent(to: context), records.elements[index].isStarted else {
+      return nil
     }
-    return box
+    records.elements[index].awaiters += 1
+    return (records.elements[index].core, records.elements[index].box)
   }
 
   /// The runs that a predicate is asked about: those for the same pages, as contexts do not tell

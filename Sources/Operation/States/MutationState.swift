@@ -13,18 +13,19 @@ public struct MutationState<Arguments: Sendable, Value: Sendable, Failure: Error
 
   @usableFromInline var facts: StateFacts<Value?, Failure>
   @usableFromInline var attempts = IdentifiedArrayOf<Attempt>()
-  @usableFromInline var activeTasks: [OperationTaskID: OperationTask<Value, Failure>] = [:]
+  @usableFromInline var activeTasks: [OperationTaskID.Key: OperationTask<Value, Failure>] = [:]
   /// The latest call that has ended, which the history may have forgotten.
   @usableFromInline var latestEnded: (id: OperationTaskID, arguments: Arguments)?
   /// What the last changes have driven out.
   @usableFromInline var released: [any Sendable] = []
   /// The value that the state began with.
-  public let initialValue: Value?
+  @inlinable public var initialValue: Value? { initial.value }
+  @usableFromInline let initial: Boxed<Value>
 
   /// Creates a state that begins with a value, or without one.
   @inlinable public init(initialValue: Value? = nil) {
     facts = StateFacts(initialValue)
-    self.initialValue = initialValue
+    initial = Boxed(initialValue)
   }
 
   /// What the mutation gave last, or somebody set.
@@ -61,7 +62,7 @@ public struct MutationState<Arguments: Sendable, Value: Sendable, Failure: Error
 
   /// Takes in that a run begins to wait for a connection, or goes on.
   @inlinable public mutating func setPaused(_ isPaused: Bool, _ id: OperationTaskID) {
-    activeTasks[id]?.isPaused = isPaused
+    activeTasks[OperationTaskID.Key(id)]?.isPaused = isPaused
     attempts.update(id: id) { $0.isPaused = isPaused }
   }
 }
@@ -105,13 +106,13 @@ extension MutationState {
 
   /// Runs a call without arguments with those of the latest one.
   @inlinable public func taskToJoin(in context: inout OperationContext) -> OperationTaskID? {
-    if context.input == nil { context.input = latestArguments.map(RunInput.init) }
+    if context.input == nil { context.input = latestArguments.map { RunArguments($0) } }
     return nil
   }
 
   /// Takes in a scheduled task, and remembers the attempt.
   @inlinable public mutating func scheduleFetchTask(_ task: inout OperationTask<Value, Failure>) {
-    activeTasks[task.id] = task
+    activeTasks[OperationTaskID.Key(task.id)] = task
     guard let arguments = Self.arguments(of: task) else { return }
     let now = task.context.now()
     attempts.append(Attempt(task: task, arguments: arguments, startDate: now))
@@ -144,7 +145,7 @@ extension MutationState {
 
   /// Takes out a task that is over.
   @inlinable public mutating func finishFetchTask(_ task: OperationTask<Value, Failure>) {
-    guard activeTasks.removeValue(forKey: task.id) != nil else { return }
+    guard activeTasks.removeValue(forKey: OperationTaskID.Key(task.id)) != nil else { return }
     attempts.update(id: task.id) { attempt in
       attempt.isActive = false
       attempt.isPaused = false
@@ -157,7 +158,7 @@ extension MutationState {
 
   /// Takes out a task that came to nothing, and its attempt.
   @inlinable public mutating func giveUpFetchTask(_ task: OperationTask<Value, Failure>) {
-    guard activeTasks.removeValue(forKey: task.id) != nil else { return }
+    guard activeTasks.removeValue(forKey: OperationTaskID.Key(task.id)) != nil else { return }
     if let attempt = attempts.remove(id: task.id) { released.append(attempt) }
   }
 
@@ -170,7 +171,7 @@ extension MutationState {
   }
 
   @inlinable static func arguments(of task: OperationTask<Value, Failure>) -> Arguments? {
-    task.context.input?.value as? Arguments
+    (task.context.input as? RunArguments<Arguments>)?.arguments
   }
 
   /// Goes back to the initial value, and forgets the attempts.

@@ -249,6 +249,6 @@ extension OperationContext {
   /// What the run is for.
   @inlinable var pageRunKind: PaginatedRunKind {
     get { input?.pageKind ?? .refetch }
-    set { input = .pages(newValue) }
+    set { input = PageRunInput.of(newValue) }
   }
 }

@@ -12,12 +12,13 @@ public struct QueryState<Value: Sendable, Failure: Error>: ValueInitializedState
   @usableFromInline var facts: StateFacts<Value?, Failure>
   @usableFromInline var tasks = IdentifiedArrayOf<OperationTask<Value, Failure>>()
   /// The value that the state began with.
-  public let initialValue: Value?
+  @inlinable public var initialValue: Value? { initial.value }
+  @usableFromInline let initial: Boxed<Value>
 
   /// Creates a state that begins with a value, or without one.
   @inlinable public init(initialValue: Value? = nil) {
     facts = StateFacts(initialValue)
-    self.initialValue = initialValue
+    initial = Boxed(initialValue)
   }
 
   /// No value.

@@ -8,13 +8,25 @@ public import FoundationEssentials
   @usableFromInline var value: Value
   @usableFromInline var valueCount = 0
   @usableFromInline var valueDate: Date?
-  @usableFromInline var error: Failure?
-  @usableFromInline var errorCount = 0
-  @usableFromInline var errorDate: Date?
+  /// Most states have none, and are copied with each change that is told.
+  @usableFromInline var errors = Boxed<Errors>.none
+
+  /// What has gone wrong.
+  @usableFromInline struct Errors: Sendable {
+    @usableFromInline var last: Failure?
+    @usableFromInline var count = 0
+    @usableFromInline var date: Date?
+
+    @inlinable init() {}
+  }
 
   @inlinable init(_ value: Value) {
     self.value = value
   }
+
+  @inlinable var error: Failure? { errors.isNone ? nil : errors.content.last }
+  @inlinable var errorCount: Int { errors.isNone ? 0 : errors.content.count }
+  @inlinable var errorDate: Date? { errors.isNone ? nil : errors.content.date }
 
   /// A value came.
   @inlinable mutating func succeed(with value: Value, at date: Date) {
@@ -26,13 +38,14 @@ public import FoundationEssentials
   @inlinable mutating func succeed(at date: Date) {
     valueCount += 1
     valueDate = date
-    error = nil
+    if error != nil { errors.content.last = nil }
   }
 
   @inlinable mutating func fail(with failure: Failure, at date: Date) {
-    error = failure
-    errorCount += 1
-    errorDate = date
+    if errors.isNone { errors = .some(Errors()) }
+    errors.content.last = failure
+    errors.content.count += 1
+    errors.content.date = date
   }
 
   @inlinable mutating func take(_ result: Result<Value, Failure>, at date: Date) {

@@ -2,66 +2,160 @@
 ///
 /// A path has the edges of its runs that are under way, and when none is, those of the last run
 /// that ended. Edges are checked before they are made, so the graph never has a cycle.
+///
+/// The paths that read, or are read, are numbered, and edges lead from number to number: a walk
+/// looks no path up.
 struct DependencyGraph: Sendable {
-  private struct Reads: Sendable {
-    var paths: Set<OperationPath>
+  private typealias Numbers = SmallSet<Int>
+
+  /// A run that is under way and has read something.
+  private struct Run: Sendable {
+    var reads = Numbers()
     /// How many edges there had been when the run first read something, if the edges of the last
     /// run had their place in the graph until then.
-    var edgeCount: Int?
+    let edgeCount: Int?
   }
 
-  private var active: [OperationTaskID: Reads] = [:]
-  private var activeRuns: [OperationPath: [OperationTaskID]] = [:]
-  /// The edges of the last run of each path.
-  private var settled: [OperationPath: Set<OperationPath>] = [:]
-  /// The settled edges and those under way, the other way round.
-  private var readers: [OperationPath: Set<OperationPath>] = [:]
-  /// The paths whose settled edges came back after a cancelled run, unchecked against what came
-  /// meanwhile.
-  private var unchecked: Set<OperationPath> = []
+  /// What there is to know of a path.
+  private struct Node: Sendable {
+    let path: OperationPath
+    var runs = SmallDictionary<OperationTaskID, Run>()
+    /// The edges of the last run.
+    var settled = Numbers()
+    /// The settled edges that lead here and those under way, the other way round.
+    var readers = Numbers()
+    /// Whether the settled edges came back after a cancelled run, unchecked against what came
+    /// meanwhile.
+    var isUnchecked = false
+    /// The last walk that has come here, and how many nodes were put down in it when this one had
+    /// been; zero before.
+    var visit = (walk: 0, rank: 0)
+
+    init(_ path: OperationPath) {
+      self.path = path
+    }
+
+    var isEmpty: Bool { runs.isEmpty && settled.isEmpty && readers.isEmpty }
+
+    /// What the path reads now.
+    var reads: Numbers {
+      if runs.isEmpty { return settled }
+      var reads = Numbers()
+      runs.forEach { _, run in
+        if reads.isEmpty { reads = run.reads } else { reads.formUnion(run.reads) }
+      }
+      return reads
+    }
+
+    /// Whether the last run has an edge, or one under way.
+    func holds(_ other: Int) -> Bool { settled.contains(other) || reads.contains(other) }
+
+    /// A run reads what it may read without another look: the edge was part of the graph, which has
+    /// no circle, and no other has come since. Tells whether that is so.
+    mutating func noteKnown(_ run: OperationTaskID, reads other: Int, at edgeCount: Int) -> Bool {
+      let isSettled = settled.contains(other)
+      if runs.isEmpty, isSettled, !isUnchecked {
+        note(run, reads: other, at: edgeCount)
+        return true
+      }
+      let isKnown = runs.update(run) { run in
+        if run.reads.contains(other) { return true }
+        guard isSettled, run.edgeCount == edgeCount else { return false }
+        run.reads.insert(other)
+        return true
+      }
+      return isKnown ?? false
+    }
+
+    mutating func note(_ run: OperationTaskID, reads other: Int, at edgeCount: Int) {
+      let isUndisturbed = runs.isEmpty && !isUnchecked
+      runs.update(run, default: Run(edgeCount: isUndisturbed ? edgeCount : nil)) {
+        $0.reads.insert(other)
+      }
+    }
+
+    /// A run ended; gives the edges that may be gone with it.
+    mutating func end(_ run: OperationTaskID, isCancelled: Bool) -> Numbers {
+      let reads = runs.removeValue(forKey: run)?.reads ?? Numbers()
+      if isCancelled {
+        if !reads.isEmpty, !settled.isEmpty { isUnchecked = true }
+        return reads
+      }
+      isUnchecked = false
+      if reads == settled { return Numbers() }
+      defer { settled = reads }
+      return settled
+    }
+  }
+
+  private var numbers: [OperationPath.Key: Int] = [:]
+  private var nodes: [Node] = []
+  /// The numbers that no path has.
+  private var free: [Int] = []
   /// How many edges have been made that were not there before.
   private(set) var edgeCount = 0
+  private var walkCount = 0
   /// The paths whose stores have left, and that are still read: what they read stays as long.
   private(set) var left: Set<OperationPath> = []
   /// The runs that have closed a circle, and which.
   private var circles: [OperationTaskID: OperationDependencyError] = [:]
+  /// The paths that the graph knows no more, to be released without the lock: their elements are the
+  /// user's.
+  private var dropped: [OperationPath] = []
 
-  var isEmpty: Bool {
-    active.isEmpty && settled.isEmpty && readers.isEmpty && circles.isEmpty && left.isEmpty
-      && unchecked.isEmpty
+  var isEmpty: Bool { numbers.isEmpty && circles.isEmpty && left.isEmpty }
+
+  private func number(of path: OperationPath) -> Int? { numbers[OperationPath.Key(path)] }
+
+  private mutating func makeNumber(of path: OperationPath) -> Int {
+    if let present = number(of: path) { return present }
+    let number = free.popLast() ?? nodes.count
+    if number == nodes.count { nodes.append(Node(path)) } else { nodes[number] = Node(path) }
+    numbers[OperationPath.Key(path)] = number
+    return number
+  }
+
+  private mutating func dropIfEmpty(_ number: Int) {
+    let path = nodes[number].path
+    guard nodes[number].isEmpty, numbers[OperationPath.Key(path)] == number else { return }
+    numbers[OperationPath.Key(path)] = nil
+    nodes[number] = Self.vacant
+    free.append(number)
+    dropped.append(path)
+    if numbers.isEmpty { (nodes, free) = ([], []) }
+  }
+
+  private static let vacant = Node([])
+
+  private mutating func noteStays(_ path: OperationPath) {
+    if let old = left.remove(path) { dropped.append(old) }
+  }
+
+  /// Gives the paths that the graph knows no more.
+  mutating func takeDropped() -> [OperationPath] {
+    if dropped.isEmpty { return [] }
+    defer { dropped = [] }
+    return dropped
   }
 
   /// A run of `path` reads `other`; gives the circle that this would close instead of noting it.
   mutating func note(
     _ run: OperationTaskID, of path: OperationPath, reads other: OperationPath
   ) -> OperationDependencyError? {
-    let isKnown = isKnown(run, of: path, reads: other)
-    if !isKnown, let circle = route(from: other, to: path) {
+    let (reader, read) = (number(of: path), number(of: other))
+    if let reader, let read, nodes[reader].noteKnown(run, reads: read, at: edgeCount) {
+      return nil
+    }
+    if let circle = path == other ? [path] : route(from: read, to: reader) {
       circles[run] = .cycle(circle)
       return .cycle(circle)
     }
-    if !isKnown {
-      edgeCount += 1
-      readers[other, default: []].insert(path)
-    }
-    if active[run]?.paths.insert(other) != nil { return nil }
-    let isUndisturbed = activeRuns[path] == nil && !unchecked.contains(path)
-    active[run] = Reads(paths: [other], edgeCount: isUndisturbed ? edgeCount : nil)
-    activeRuns[path, default: []].append(run)
+    edgeCount += 1
+    let from = makeNumber(of: path)
+    let to = makeNumber(of: other)
+    nodes[to].readers.insert(from)
+    nodes[from].note(run, reads: to, at: edgeCount)
     return nil
-  }
-
-  /// Whether an edge was part of the graph, which has no circle, and no other has come since.
-  private func isKnown(
-    _ run: OperationTaskID, of path: OperationPath, reads other: OperationPath
-  ) -> Bool {
-    if let reads = active[run] {
-      if reads.paths.contains(other) { return true }
-      guard reads.edgeCount == edgeCount else { return false }
-    } else if activeRuns[path] != nil || unchecked.contains(path) {
-      return false
-    }
-    return settled[path]?.contains(other) == true
   }
 
   /// A run ended; its edges take the place of those of the run before, unless it was cancelled.
@@ -70,67 +164,69 @@ struct DependencyGraph: Sendable {
   mutating func end(
     _ run: OperationTaskID, of path: OperationPath, isCancelled: Bool
   ) -> OperationDependencyError? {
-    let reads = active.removeValue(forKey: run)?.paths ?? []
-    if let runs = activeRuns[path]?.filter({ $0 != run }) {
-      activeRuns[path] = runs.isEmpty ? nil : runs
-    }
-    let last = settled[path] ?? []
-    if !isCancelled {
-      left.remove(path)
-      unchecked.remove(path)
-      if reads != last {
-        settled[path] = reads.isEmpty ? nil : reads
-        forget(last, of: path)
+    if !isCancelled, !left.isEmpty { noteStays(path) }
+    if let number = number(of: path) {
+      let gone = nodes[number].end(run, isCancelled: isCancelled)
+      if !gone.isEmpty {
+        // The settled edges came back.
+        if isCancelled, nodes[number].isUnchecked { edgeCount += 1 }
+        forget(gone, of: number)
       }
-    } else if !reads.isEmpty {
-      if !last.isEmpty {
-        unchecked.insert(path)
-        edgeCount += 1
-      }
-      forget(reads, of: path)
     }
-    return circles.removeValue(forKey: run)
+    return circles.isEmpty ? nil : circles.removeValue(forKey: run)
   }
 
   /// A store left the client: its last run counts no more, unless somebody has read its value.
   mutating func remove(_ path: OperationPath) {
-    guard readers[path] == nil else {
+    guard let number = number(of: path) else {
+      return noteStays(path)
+    }
+    if nodes[number].readers.isEmpty {
+      forget(takeSettled(number), of: number)
+    } else {
       left.insert(path)
-      return
-    }
-    left.remove(path)
-    unchecked.remove(path)
-    if let last = settled.removeValue(forKey: path) { forget(last, of: path) }
-  }
-
-  /// Takes those of the edges out that neither the last run of a path has, nor one under way.
-  private mutating func forget(_ gone: Set<OperationPath>, of path: OperationPath) {
-    let present = reads(of: path).union(settled[path] ?? [])
-    for other in gone where !present.contains(other) {
-      readers[other]?.remove(path)
-      guard readers[other]?.isEmpty == true else { continue }
-      readers[other] = nil
-      if left.contains(other) { remove(other) }
     }
   }
 
-  private func reads(of path: OperationPath) -> Set<OperationPath> {
-    guard let runs = activeRuns[path] else { return settled[path] ?? [] }
-    return runs.reduce(into: []) { $0.formUnion(active[$1]?.paths ?? []) }
+  /// Takes out what the last run of a path has left, whose store has left, too.
+  private mutating func takeSettled(_ number: Int) -> Numbers {
+    noteStays(nodes[number].path)
+    nodes[number].isUnchecked = false
+    defer { nodes[number].settled = Numbers() }
+    return nodes[number].settled
+  }
+
+  /// Takes those of the edges out that neither the last run of a path has, nor one under way, and
+  /// those of what is not read any more and has left.
+  private mutating func forget(_ gone: Numbers, of number: Int) {
+    var open = [(number, gone)]
+    while let (number, gone) = open.popLast() {
+      gone.forEach { other in
+        if nodes[number].holds(other) { return }
+        nodes[other].readers.remove(number)
+        if nodes[other].readers.isEmpty, left.contains(nodes[other].path) {
+          open.append((other, takeSettled(other)))
+        } else {
+          dropIfEmpty(other)
+        }
+      }
+      dropIfEmpty(number)
+    }
   }
 
   /// The paths from `start` to `target`, both included, along what is read.
-  private func route(from start: OperationPath, to target: OperationPath) -> [OperationPath]? {
+  private func route(from start: Int?, to target: Int?) -> [OperationPath]? {
     // Nothing leads to what nobody reads.
-    guard start == target || readers[target] != nil else { return nil }
-    var origins: [OperationPath: OperationPath] = [:]
+    guard let start, let target, !nodes[target].readers.isEmpty else { return nil }
+    var origins: [Int: Int] = [:]
     var open = [start]
     while let last = open.popLast() {
       if last == target {
         let back = sequence(first: last) { $0 == start ? nil : origins[$0] }
-        return Array(back).reversed()
+        return back.map { nodes[$0].path }.reversed()
       }
-      for next in reads(of: last) where next != start && origins[next] == nil {
+      nodes[last].reads.forEach { next in
+        guard next != start, origins[next] == nil else { return }
         origins[next] = last
         open.append(next)
       }
@@ -138,34 +234,50 @@ struct DependencyGraph: Sendable {
     return nil
   }
 
-  /// A path to invalidate, and what it reads.
+  /// A path that an invalidation passes.
   struct Step: Sendable {
     let path: OperationPath
-    let reads: Set<OperationPath>
+    /// The positions of what it reads, among the steps before it.
+    var reads: [Int] = []
   }
 
-  /// What an invalidation of the given paths passes, in its order.
-  func steps(from starts: [OperationPath]) -> [Step] {
-    readers(of: starts).map { Step(path: $0, reads: reads(of: $0)) }
-  }
-
-  /// The given paths and all that read them, directly or through others, each once, and each after
-  /// what it reads.
-  func readers(of starts: [OperationPath]) -> [OperationPath] {
-    var visited: Set<OperationPath> = []
-    var order: [OperationPath] = []
-    // Depth first, without recursion: a path is put down when all its readers have been.
-    var open: [(path: OperationPath, isDone: Bool)] = starts.reversed().map { ($0, false) }
-    while let (path, isDone) = open.popLast() {
-      if isDone {
-        order.append(path)
-      } else if visited.insert(path).inserted {
-        open.append((path, true))
-        for reader in readers[path] ?? [] where !visited.contains(reader) {
-          open.append((reader, false))
-        }
+  /// What an invalidation of the given paths, which differ, passes: them and all that read them,
+  /// directly or through others, each once, and each after what it reads.
+  mutating func steps(from starts: [OperationPath]) -> [Step] {
+    walkCount += 1
+    var steps: [Step] = []
+    var order: [Int] = []
+    // Depth first, without recursion: a node is put down when all its readers have been.
+    var open: [(number: Int, isDone: Bool)] = []
+    for path in starts {
+      if let number = number(of: path) {
+        open.append((number, false))
+      } else {
+        steps.append(Step(path: path))
       }
     }
-    return order.reversed()
+    while let (number, isDone) = open.popLast() {
+      if isDone {
+        order.append(number)
+        nodes[number].visit.rank = order.count
+      } else if nodes[number].visit.walk != walkCount {
+        nodes[number].visit = (walkCount, 0)
+        open.append((number, true))
+        nodes[number].readers.forEach { open.append(($0, false)) }
+      }
+    }
+    let last = steps.count + order.count
+    steps.reserveCapacity(last)
+    for (index, number) in order.enumerated().reversed() {
+      var step = Step(path: nodes[number].path)
+      nodes[number].reads.forEach { other in
+        let visit = nodes[other].visit
+        // Where a cancelled run has brought an edge back, what is read may come later.
+        guard visit.walk == walkCount, visit.rank > index + 1 else { return }
+        step.reads.append(last - visit.rank)
+      }
+      steps.append(step)
+    }
+    return steps
   }
 }

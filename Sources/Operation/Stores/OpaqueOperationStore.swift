@@ -75,6 +75,25 @@ public struct OpaqueOperationStore: Sendable {
   }
   /// What its use has been at.
   var useMark: StoreUse.Mark { store.useMark }
+  /// How long the client keeps the store.
+  var retention: OperationRetention {
+    get { store.retention }
+    nonmutating set { store.retention = newValue }
+  }
+  /// When the client asks the store whether it may leave.
+  var deadline: Date {
+    get { store.deadline }
+    nonmutating set { store.deadline = newValue }
+  }
+  var requestType: RequestType { store.erasedRequestType }
+
+  /// Tells whether the store is for requests of a type. Then it has been used, and the longest
+  /// retention wins.
+  func ask(
+    for type: RequestType, _ retention: OperationRetention?, at moment: StoreUse.Moment
+  ) -> Bool {
+    store.ask(for: type, retention, at: moment)
+  }
 
   /// Has the client told of each use that begins or ends.
   func watchUse() { store.watchUse() }
@@ -132,6 +151,12 @@ private protocol ErasedOperationStore: AnyObject, Sendable {
   var leaseCount: Int { get }
   var lastUse: StoreUse.Moment { get set }
   var useMark: StoreUse.Mark { get }
+  var retention: OperationRetention { get set }
+  var deadline: Date { get set }
+  var erasedRequestType: RequestType { get }
+  func ask(
+    for type: RequestType, _ retention: OperationRetention?, at moment: StoreUse.Moment
+  ) -> Bool
   func watchUse()
   var kind: OperationKind { get }
   var isUsed: Bool { get }
@@ -159,6 +184,27 @@ extension OperationStore: ErasedOperationStore {
     set { use.lastUse = newValue }
   }
   var useMark: StoreUse.Mark { use.latest }
+  fileprivate var retention: OperationRetention {
+    get { use.retention }
+    set { use.retention = newValue }
+  }
+  fileprivate var deadline: Date {
+    get { use.deadline }
+    set { use.deadline = newValue }
+  }
+  fileprivate var erasedRequestType: RequestType {
+    RequestType(request: requestType, state: State.self)
+  }
+
+  fileprivate func ask(
+    for type: RequestType, _ retention: OperationRetention?, at moment: StoreUse.Moment
+  ) -> Bool {
+    guard type == erasedRequestType else { return false }
+    if let retention, retention.isLonger(than: use.retention) { use.retention = retention }
+    use.lastUse = moment
+    return true
+  }
+
   fileprivate func watchUse() { use.isWatched = true }
   var isUsed: Bool { read { $0.isUsed } }
   func stopCounting() { commit { $0.isCounted = false } }

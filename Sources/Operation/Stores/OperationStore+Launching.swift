@@ -17,65 +17,89 @@ extension OperationStore {
     }
     let isAlone =
       scope == nil && box.configuration.context.settings.values.networkMode == .always
-      && !core.node.mayHaveDependencies
-    if !isAlone || hub.events.isHeard { return launchAfterOthers(place) }
-    core.node.attach(
-      Task(name: box.configuration.name, priority: box.configuration.priority) { [self] in
-        await perform(core, box)
-      })
+      && !core.node.mayHaveDependencies && !hub.events.isHeard
+    core.node.attach(makeTask(self, core, box, isAlone ? nil : announce(place)))
   }
 
-  /// Makes the Swift task of a run that waits for something, or that somebody is told of.
-  @inlinable func launchAfterOthers(_ place: Place) {
-    let (core, box) = (place.core, place.box)
-    let settings = box.configuration.context.settings.values
-    let began = hub.events.isHeard ? box.configuration.context.now() : nil
-    tell(.runStarted(box.configuration.context.eventRun), in: box.configuration.context)
+  /// What a run does before its request, if it waits for something or if somebody is told of it.
+  @usableFromInline final class Prelude: Sendable {
+    @usableFromInline let began: Date?
+    @usableFromInline let dependencies: [TaskDependency]
+
+    @inlinable init(began: Date?, dependencies: [TaskDependency]) {
+      self.began = began
+      self.dependencies = dependencies
+    }
+  }
+
+  /// Tells that a run begins that waits for something, or that somebody is told of.
+  @inlinable func announce(_ place: Place) -> Prelude {
+    let (core, context) = (place.core, place.box.configuration.context)
+    let began = hub.events.isHeard ? context.now() : nil
+    tell(.runStarted(context.eventRun), in: context)
     let dependencies = core.node.dependencies()
-    let scope = settings.serialScope
     // A run that waits for others takes its place after them: one of them may need the turn.
-    if let scope, place.isInLine != dependencies.isEmpty {
+    if let scope = context.settings.values.serialScope, place.isInLine != dependencies.isEmpty {
       if place.isInLine { hub.turns.leave(scope, core.id) } else { hub.turns.enter(scope, core.id) }
     }
-    let isTold = began != nil || settings.networkMode != .always
-    core.node.attach(
-      Task(name: box.configuration.name, priority: box.configuration.priority) { [self] in
-        if !dependencies.isEmpty {
-          await OperationStore.wait(for: dependencies)
-          if let scope { hub.turns.enter(scope, core.id) }
-        }
-        let hooks = isTold ? hooks(of: core, in: box.configuration.context) : nil
-        if let scope {
-          // Whoever is behind a paused run in the line waits for the connection as much as that one.
-          var context = box.configuration.context
-          context.hooks = hooks
-          _ = await context.mayAttempt(isRetry: false)
-          await hub.turns.wait(for: scope, core.id)
-        }
-        await perform(core, box, hooks, began: began)
-        if let scope { hub.turns.end(scope, core.id) }
-      })
+    return Prelude(began: began, dependencies: dependencies)
+  }
+
+  /// Makes the Swift task of a run, of which the request is a part: it is called without a frame
+  /// for who does not know it.
+  @inline(__always) @inlinable func makeTask<Request: StatefulOperationRequest>(
+    running request: Request, _ core: Machine.Core, _ box: Machine.Box, _ prelude: Prelude?
+  ) -> Task<Void, Never> where Request.State == State {
+    Task(name: box.configuration.name, priority: box.configuration.priority) { [self] in
+      guard let prelude else { return await perform(request, core, box) }
+      let hooks = await wait(for: prelude, core, box)
+      await perform(request, core, box, hooks, began: prelude.began)
+      let scope = box.configuration.context.settings.values.serialScope
+      if let scope { hub.turns.end(scope, core.id) }
+    }
+  }
+
+  /// Waits until a run may begin; gives what tells the store of it, if anybody is told.
+  @inlinable func wait(
+    for prelude: Prelude, _ core: Machine.Core, _ box: Machine.Box
+  ) async -> RunHooks? {
+    var context = box.configuration.context
+    let scope = context.settings.values.serialScope
+    if !prelude.dependencies.isEmpty {
+      await OperationStore.wait(for: prelude.dependencies)
+      if let scope { hub.turns.enter(scope, core.id) }
+    }
+    let isTold = prelude.began != nil || context.settings.values.networkMode != .always
+    let hooks = isTold ? hooks(of: core, in: context) : nil
+    if let scope {
+      // Whoever is behind a paused run in the line waits for the connection as much as that one.
+      context.hooks = hooks
+      _ = await context.mayAttempt(isRetry: false)
+      await hub.turns.wait(for: scope, core.id)
+    }
+    return hooks
   }
 
   /// What the Swift task of a run does when its time has come.
-  @inline(__always) @inlinable func perform(
-    _ core: Machine.Core, _ box: Machine.Box, _ hooks: RunHooks? = nil, began: Date? = nil
-  ) async {
+  @inline(__always) @inlinable func perform<Request: StatefulOperationRequest>(
+    _ request: Request, _ core: Machine.Core, _ box: Machine.Box, _ hooks: RunHooks? = nil,
+    began: Date? = nil
+  ) async where Request.State == State {
     // A run that was cancelled while it waited must not reach the request any more; one that
     // has to, because its failure cannot say so, finds itself cancelled there.
     let progress = core.progress
     if progress.isCancelled { withUnsafeCurrentTask { $0?.cancel() } }
     if !progress.isEnded {
-      let output = await output(core, box, hooks)
+      let output = await output(of: request, core, box, hooks)
       finish(core, with: output, in: box.configuration.context, began: began)
     } else {
       tellEnd(.cancelled, in: box.configuration.context, began: began)
     }
   }
 
-  @inline(__always) @inlinable func output(
-    _ core: Machine.Core, _ box: Machine.Box, _ hooks: RunHooks?
-  ) async -> Machine.Output {
+  @inline(__always) @inlinable func output<Request: StatefulOperationRequest>(
+    of request: Request, _ core: Machine.Core, _ box: Machine.Box, _ hooks: RunHooks?
+  ) async -> Machine.Output where Request.State == State {
     // Only here, as pages are changed in their place later, if nobody else holds them.
     var prepared = box.configuration.context
     if let hooks { prepared.hooks = hooks }
@@ -97,7 +121,11 @@ extension OperationStore {
     let continuation = OperationContinuation<Value, Failure> { OperationStore.take($0, of: core) }
     tell(
       .attemptBegan(box.configuration.context.eventRun, index: 0), in: box.configuration.context)
-    return await operation(prepared, continuation)
+    do throws(Failure) {
+      return .success(try await request.runInStore(in: prepared, with: continuation))
+    } catch {
+      return .failure(error)
+    }
   }
 
   /// What tells the store of a run.

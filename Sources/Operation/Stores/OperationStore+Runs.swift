@@ -43,14 +43,15 @@ extension OperationStore {
   }
 
   @inlinable nonisolated(nonsending) func run(
-    _ configuration: OperationTaskConfiguration, input: RunInput? = nil, handler: EventHandler?
+    _ configuration: OperationTaskConfiguration, input: (any RunInput)? = nil,
+    handler: EventHandler?
   ) async throws(State.Failure) -> State.OperationValue {
     try await result(of: enter(configuration, input: input, handler: handler))
   }
 
   /// Joins the run that is the same, or makes one; the caller holds it.
   @inlinable func enter(
-    _ configuration: OperationTaskConfiguration, input: RunInput?, handler: EventHandler?
+    _ configuration: OperationTaskConfiguration, input: (any RunInput)?, handler: EventHandler?
   ) -> Place {
     if handler == nil,
       let run = commitInPlace({
@@ -110,7 +111,7 @@ extension OperationStore {
   }
 
   @inlinable func runTask(
-    _ configuration: OperationTaskConfiguration, input: RunInput? = nil
+    _ configuration: OperationTaskConfiguration, input: (any RunInput)? = nil
   ) -> OperationTask<State.OperationValue, State.Failure> {
     while true {
       let wish = makeWish(configuration, cause: .fetch, lease: .handle, input: input)
@@ -152,7 +153,7 @@ extension OperationStore {
   /// Starts a run that the subscribers hold together, when others have ended.
   @discardableResult
   @inlinable func runForObservers(
-    cause: OperationRun.Cause, after others: TaskDependencies = [:],
+    cause: OperationRun.Cause, after others: [TaskDependency] = [],
     unlessUpdatedSince updates: Int? = nil
   ) -> OperationTask<State.OperationValue, State.Failure>? {
     let context = context
@@ -166,7 +167,7 @@ extension OperationStore {
     guard isWanted, context.settings.values.automaticCondition?(context) ?? true else { return nil }
     let wish = makeWish(
       makeConfiguration(nil), cause: cause, lease: .observers, seenUpdates: updates)
-    for other in others.values { wish.core.node.wait(for: other) }
+    wish.core.node.wait(for: others)
     guard let place = admit(wish) else { return nil }
     if place.isToBeLaunched { start(place) }
     return place.task
@@ -235,7 +236,7 @@ extension OperationStore {
 
   @inlinable func makeWish(
     _ configuration: OperationTaskConfiguration, cause: OperationRun.Cause, lease: Machine.Lease,
-    input: RunInput? = nil, handler: EventHandler? = nil, seenUpdates: Int? = nil
+    input: (any RunInput)? = nil, handler: EventHandler? = nil, seenUpdates: Int? = nil
   ) -> Machine.Wish {
     let core = makeCore(cause: cause)
     let context = configuration.context.beginning(core.node, input: input, over: context)

@@ -17,7 +17,9 @@ public final class OperationStore<State: OperationState>: Sendable {
   @usableFromInline typealias Value = State.OperationValue
   @usableFromInline typealias Failure = State.Failure
 
-  /// Beside the head of the object, as both are what a look-up touches.
+  // Both beside the head of the object, as that is what a look-up touches.
+  /// The type of the request that the store was made for.
+  @usableFromInline let requestType: any Any.Type
   @usableFromInline let use = StoreUse()
   /// Where a client keeps the store.
   public let path: OperationPath
@@ -46,8 +48,9 @@ public final class OperationStore<State: OperationState>: Sendable {
     @Sendable (OperationStore, TaskNode, OperationTaskConfiguration, Bool) -> Bool
   /// Takes out a subscriber.
   @usableFromInline let departure: @Sendable (OperationStore, UInt64) -> Void
-  @usableFromInline let operation:
-    @Sendable (OperationContext, OperationContinuation<Value, Failure>) async -> Machine.Output
+  /// Makes the Swift task of a run.
+  @usableFromInline let makeTask:
+    @Sendable (OperationStore, Machine.Core, Machine.Box, Prelude?) -> Task<Void, Never>
 
   @inlinable init<Request: StatefulOperationRequest>(
     _ request: Request, state: State, context: OperationContext, hub: StoreHub? = nil,
@@ -60,6 +63,7 @@ public final class OperationStore<State: OperationState>: Sendable {
     if !context.settings.values.isStored { context.settings.values.isStored = true }
     var state = state
     state.prepareInitialValue(in: context)
+    requestType = request.requestType
     path = request.path
     self.hub = hub ?? context.hub ?? StoreHub()
     isControlled = !context.settings.values.controllers.isEmpty
@@ -67,14 +71,7 @@ public final class OperationStore<State: OperationState>: Sendable {
     invalidation = { $0.perform($1) }
     entrance = { $0.begin($1, configuration: $2, onlyToStart: $3) }
     departure = { $0.removeSubscriber($1) }
-    operation = { context, continuation in
-      do throws(Failure) {
-        return .success(
-          try await request.runInStore(in: context, with: continuation))
-      } catch {
-        return .failure(error)
-      }
-    }
+    makeTask = { $0.makeTask(running: request, $1, $2, $3) }
   }
 
   /// Creates a store without a client: no defaults apply to it, and nobody else finds it.

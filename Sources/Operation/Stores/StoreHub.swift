@@ -5,6 +5,7 @@ public import Synchronization
 protocol StoreHost: AnyObject, Sendable {
   /// The stores on a path, which are several if requests clash there.
   func stores(at path: OperationPath) -> [OpaqueOperationStore]
+  func hasStore(at path: OperationPath) -> Bool
   /// A store began to be used, or ended.
   func useChanged(of store: OpaqueOperationStore, _ change: StoreUse.Change)
 }
@@ -42,9 +43,7 @@ protocol StoreHost: AnyObject, Sendable {
 
   private var client: (any StoreHost)? { host.withLock { $0.host } }
 
-  private func stores(at path: OperationPath) -> [OpaqueOperationStore] {
-    client?.stores(at: path) ?? []
-  }
+  private func hasStore(at path: OperationPath) -> Bool { client?.hasStore(at: path) ?? false }
 
   /// Whether a run has ever read another request.
   @inlinable var hasReaders: Bool { isRead.load(ordering: .sequentiallyConsistent) }
@@ -80,19 +79,24 @@ extension StoreHub {
   func end(
     _ run: OperationTaskID, of path: OperationPath, isCancelled: Bool
   ) -> OperationDependencyError? {
-    let circle = graph.withLock { $0.end(run, of: path, isCancelled: isCancelled) }
+    let (circle, dropped) = graph.withLock {
+      ($0.end(run, of: path, isCancelled: isCancelled), $0.takeDropped())
+    }
+    withExtendedLifetime(dropped) {}
     // One that ends after its store has left the client leaves nothing behind.
-    if stores(at: path).isEmpty { remove([path]) }
+    if !hasStore(at: path) { remove([path]) }
     return circle
   }
 
   /// The stores on these paths have left the client.
   func remove(_ paths: [OperationPath]) {
     guard hasReaders else { return }
-    let left = paths.filter { stores(at: $0).isEmpty }
-    graph.withLock { graph in
+    let left = paths.filter { !hasStore(at: $0) }
+    let dropped = graph.withLock { graph in
       for path in left { graph.remove(path) }
+      return graph.takeDropped()
     }
+    withExtendedLifetime(dropped) {}
   }
 
   /// Marks stores, and all that depend on them, as out of date, and then runs those of them that
@@ -104,47 +108,64 @@ extension StoreHub {
   ) {
     for store in starts { store.perform(.mark) }
     guard hasReaders else {
-      for store in starts { store.perform(.rerun(because: .invalidation, after: [:])) }
+      for store in starts { store.perform(.rerun(because: .invalidation, after: [])) }
       return
     }
-    var found = Dictionary(grouping: starts, by: \.path)
-    for path in graph.withLock({ $0.left }) where found[path] == nil && isStart(path) {
-      found[path] = []
+    var roots: [OperationPath.Key: Passed] = [:]
+    for store in starts {
+      roots[OperationPath.Key(store.path), default: Passed(isRoot: true)].stores.append(store)
     }
-    let roots = Set(found.keys)
-    let order = markReaders(of: Array(roots), in: &found)
-    var runs: [OperationPath: TaskDependencies] = [:]
-    for step in order {
-      var earlier: TaskDependencies = [:]
-      for case let others? in step.reads.map({ runs[$0] }) {
-        if earlier.isEmpty { earlier = others } else { earlier.merge(others) { first, _ in first } }
-      }
-      let cause: OperationRun.Cause = roots.contains(step.path) ? .invalidation : .dependency
-      let own = (found[step.path] ?? []).compactMap {
+    for path in graph.withLock({ $0.left })
+    where roots[OperationPath.Key(path)] == nil && isStart(path) {
+      roots[OperationPath.Key(path)] = Passed(isRoot: true)
+    }
+    let (steps, passed) = markReaders(of: roots)
+    // What comes after each step: its own runs, or, if nobody observes it, those that it comes after.
+    var runs: [[TaskDependency]] = []
+    runs.reserveCapacity(steps.count)
+    for index in steps.indices {
+      let earlier = Self.union(of: steps[index].reads.lazy.map { runs[$0] })
+      let cause: OperationRun.Cause = passed[index].isRoot ? .invalidation : .dependency
+      let own = passed[index].stores.compactMap {
         $0.perform(.rerun(because: cause, after: earlier))
       }
-      // Who reads something that nobody observes comes after what that reads.
-      if !own.isEmpty { earlier = [:] }
-      for run in own { earlier[run.node.id] = run }
-      runs[step.path] = earlier
+      runs.append(own.isEmpty ? earlier : own)
     }
   }
 
+  /// The runs of several lists, each once.
+  private static func union(of lists: some Collection<[TaskDependency]>) -> [TaskDependency] {
+    if lists.count <= 1 { return lists.first ?? [] }
+    var seen: Set<OperationTaskID> = []
+    return lists.joined().filter { seen.insert($0.node.id).inserted }
+  }
+
+  /// What an invalidation has found on a path.
+  private struct Passed: Sendable {
+    let isRoot: Bool
+    var stores: [OpaqueOperationStore] = []
+  }
+
   /// Marks readers until there are none that have come since: one that reads what is marked
-  /// already sees that, and any other is in the graph.
+  /// already sees that, and any other is in the graph. Gives the way, and what was found on it.
   private func markReaders(
-    of roots: [OperationPath], in found: inout [OperationPath: [OpaqueOperationStore]]
-  ) -> [DependencyGraph.Step] {
+    of roots: [OperationPath.Key: Passed]
+  ) -> ([DependencyGraph.Step], [Passed]) {
+    let paths = roots.keys.map(\.path)
+    let client = client
+    var known = roots
     while true {
-      let (order, edgeCount) = graph.withLock { ($0.steps(from: roots), $0.edgeCount) }
+      let (steps, edgeCount) = graph.withLock { ($0.steps(from: paths), $0.edgeCount) }
       var isComplete = true
-      for step in order where found[step.path] == nil {
+      let passed = steps.map { step in
+        if let passed = known[OperationPath.Key(step.path)] { return passed }
         isComplete = false
-        let stores = stores(at: step.path)
+        let stores = client?.stores(at: step.path) ?? []
         for store in stores { store.perform(.mark) }
-        found[step.path] = stores
+        return Passed(isRoot: false, stores: stores)
       }
-      if isComplete || graph.withLock({ $0.edgeCount }) == edgeCount { return order }
+      if isComplete || graph.withLock({ $0.edgeCount }) == edgeCount { return (steps, passed) }
+      for (step, passed) in zip(steps, passed) { known[OperationPath.Key(step.path)] = passed }
     }
   }
 }
@@ -154,7 +175,7 @@ extension StoreHub {
   /// Its value is out of date.
   case mark
   /// It runs when other runs have ended, if somebody observes it; the run is given back.
-  case rerun(because: OperationRun.Cause, after: TaskDependencies)
+  case rerun(because: OperationRun.Cause, after: [TaskDependency])
 }
 
 extension OperationContext {

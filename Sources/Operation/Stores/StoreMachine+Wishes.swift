@@ -46,7 +46,7 @@ extension StoreMachine {
   /// Lets somebody wait for a run about which he says no more than its context: for the started one
   /// that is the same, or for a new one; `nil` where more has to be seen to, which takes a wish.
   @inlinable mutating func enter(
-    _ configuration: OperationTaskConfiguration, input: RunInput?, makeCore: () -> Core
+    _ configuration: OperationTaskConfiguration, input: (any RunInput)?, makeCore: () -> Core
   ) -> (core: Core, box: Box, isStarted: Bool)? {
     guard exclusive.isNone else { return nil }
     if !runs.isEmpty {
@@ -64,17 +64,15 @@ extension StoreMachine {
 
   /// Takes a lease on the started run that one in `context` is, if there is nothing else to look at.
   @inlinable mutating func joinStarted(
-    in context: OperationContext, input: RunInput?
+    in context: OperationContext, input: (any RunInput)?
   ) -> (core: Core, box: Box)? {
     guard exclusive.isNone, !runs.isEmpty,
       case .equivalentContexts = self.context.settings.values.deduplication
     else { return nil }
     var context = context.over(self.context)
     if context.input !== input { context.input = input }
-    guard state.taskToJoin(in: &context) == nil, let core = runs.equivalent(to: context),
-      let box = runs.joinStarted(core.id)
-    else { return nil }
-    return (core, box)
+    guard state.taskToJoin(in: &context) == nil else { return nil }
+    return runs.joinStarted(equivalentTo: context)
   }
 
   /// Joins the run that is the wish, or makes a new one.

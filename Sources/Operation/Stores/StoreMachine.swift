@@ -113,7 +113,7 @@ import ReactiveStreams
   /// Tells a change of the state.
   @inlinable mutating func commit(for handlers: [Subscriber<Event>] = []) {
     let driven = state.takeReleased()
-    if !driven.isEmpty { released.values += driven }
+    if !driven.isEmpty { release(all: driven) }
     if !isDirect { return commitIndirectly(for: handlers) }
     guard deliveries.subscriberCount > 0 || !handlers.isEmpty else { return }
     deliveries.append(.stateChanged(state), also: handlers)
@@ -211,6 +211,10 @@ extension StoreMachine {
     notePlain()
     if !released.isEmpty { aftermath.released = .some(takeReleased()) }
     return (output, delivery, aftermath)
+  }
+
+  @inlinable mutating func release(all values: [any Sendable]) {
+    if released.values.isEmpty { released.values = values } else { released.values += values }
   }
 
   @inlinable mutating func release(_ value: some Sendable) {

@@ -2,9 +2,11 @@ import FoundationEssentials
 import Glibc
 import Synchronization
 
-/// When a store was used last, and whether its client is told of that.
+/// What a client notes of a store: when it was used last, whether it is told of that, and how long the
+/// store stays.
 ///
-/// It is read while the client is locked, and therefore has no lock.
+/// It is read while the client is locked, and therefore has no lock. How long the store stays is
+/// written then, too.
 @usableFromInline struct StoreUse: ~Copyable, Sendable {
   /// A moment as a clock shows it.
   struct Moment: Sendable, Equatable {
@@ -50,13 +52,30 @@ import Synchronization
 
   @usableFromInline init() {}
 
+  // First what each look-up touches.
   private let moment = Atomic<UInt64>(0)
+  private let retentionTime = Atomic<UInt64>(0)
+  private let deadlineBits = Atomic<UInt64>(0)
   private let version = Atomic(0)
   private let isReported = Atomic(false)
 
   var lastUse: Moment {
     get { Moment(bits: moment.load(ordering: .acquiring)) }
     nonmutating set { moment.store(newValue.bits, ordering: .releasing) }
+  }
+
+  /// How long the client keeps the store; a limit is the client's own.
+  var retention: OperationRetention {
+    get {
+      OperationRetention(seconds: Double(bitPattern: retentionTime.load(ordering: .relaxed)))
+    }
+    nonmutating set { retentionTime.store(newValue.seconds.bitPattern, ordering: .relaxed) }
+  }
+
+  /// When the client asks the store whether it may leave; in the distant future, if never.
+  var deadline: Date {
+    get { Moment(bits: deadlineBits.load(ordering: .relaxed)).date }
+    nonmutating set { deadlineBits.store(Moment(newValue).bits, ordering: .relaxed) }
   }
 
   var latest: Mark {

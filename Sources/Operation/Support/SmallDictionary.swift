@@ -22,6 +22,11 @@ struct SmallDictionary<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     return position(of: key).map { few[$0].value }
   }
 
+  func contains(_ key: Key) -> Bool {
+    if few.isEmpty { return !many.isEmpty && many.index(forKey: key) != nil }
+    return position(of: key) != nil
+  }
+
   mutating func set(_ value: Value, for key: Key) {
     update(key, default: value) { $0 = value }
   }
@@ -69,5 +74,31 @@ struct SmallDictionary<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// In place: an entry is not copied for a look at its key.
   private func position(of key: Key) -> Int? {
     few.withUnsafeBufferPointer { few in few.indices.first { few[$0].key == key } }
+  }
+}
+
+/// A set that looks at its elements one after the other while they are few.
+struct SmallSet<Element: Hashable & Sendable>: Sendable, Equatable {
+  private var elements = SmallDictionary<Element, Void>()
+
+  var isEmpty: Bool { elements.isEmpty }
+  var count: Int { elements.count }
+
+  func contains(_ element: Element) -> Bool { elements.contains(element) }
+  func forEach(_ body: (Element) -> Void) { elements.forEach { element, _ in body(element) } }
+
+  mutating func insert(_ element: Element) { elements.set((), for: element) }
+  mutating func remove(_ element: Element) { elements.removeValue(forKey: element) }
+
+  mutating func formUnion(_ other: SmallSet) {
+    other.forEach { insert($0) }
+  }
+
+  /// Tells whether both have the same elements.
+  static func == (lhs: SmallSet, rhs: SmallSet) -> Bool {
+    guard lhs.count == rhs.count else { return false }
+    var areEqual = true
+    lhs.forEach { areEqual = areEqual && rhs.contains($0) }
+    return areEqual
   }
 }

@@ -27,10 +27,12 @@ public struct IdentifiedArray<ID: Hashable, Element: Identifiable> where Element
 
   /// The position of the element with an identifier.
   @inlinable public func index(id: ID) -> Int? {
-    if let positions { return positions[id].map { $0 + origin } }
     // In place: an element is not copied for a look at its identifier.
-    return elements.withUnsafeBufferPointer { elements in
-      elements.indices.first { elements[$0].id == id }
+    elements.withUnsafeBufferPointer { elements in
+      guard let positions else { return elements.indices.first { elements[$0].id == id } }
+      // The one that came last is asked for most.
+      if let last = elements.indices.last, elements[last].id == id { return last }
+      return positions[id].map { $0 + origin }
     }
   }
 

@@ -68,7 +68,7 @@ public struct OperationContext: Sendable {
   /// Tells whether both say the same to a request; values that cannot be compared count as
   /// different, unless both contexts share them, or they are one object.
   @usableFromInline func isEquivalent(to other: OperationContext) -> Bool {
-    RunInput.areEquivalent(input, other.input) && ContextNode.areEquivalent(head, other.head)
+    areEquivalent(input, other.input) && ContextNode.areEquivalent(head, other.head)
   }
 }
 
@@ -109,7 +109,7 @@ extension OperationContext {
   private struct RunFacts: Sendable {
     let node: TaskNode?
     var attempt: Attempt
-    var input: RunInput?
+    var input: (any RunInput)?
     var work: RunWork?
     var hooks: RunHooks?
   }
@@ -169,7 +169,7 @@ extension OperationContext {
   }
 
   /// What the run is asked to do, beyond running: a kind of page run, the arguments of a mutation.
-  @usableFromInline var input: RunInput? {
+  @usableFromInline var input: (any RunInput)? {
     get { run.box?.facts.input }
     set { facts.input = newValue }
   }
@@ -190,24 +190,38 @@ extension OperationContext {
 /// What the attempts of a run share, of a type that only its kind of request knows.
 @usableFromInline typealias RunWork = any AnyObject & Sendable
 
-/// Something that belongs to one run, of a type that only its kind of request knows.
-@usableFromInline final class RunInput: Sendable {
-  @usableFromInline let value: any Sendable
-  /// The value, if it is one of these: it is asked for at each step of a page run.
-  @usableFromInline let pageKind: PaginatedRunKind?
+/// What a run is asked to do, of a type that only its kind of request knows.
+@usableFromInline protocol RunInput: AnyObject, Sendable {
+  /// What two runs that are the same are asked for equally.
+  var value: any Sendable { get }
+  /// Which pages a run is for, if it is for pages: that is asked for at each of its steps.
+  var pageKind: PaginatedRunKind? { get }
+}
 
-  @usableFromInline init(_ value: any Sendable) {
-    self.value = value
-    pageKind = nil
+/// The arguments of a call.
+@usableFromInline final class RunArguments<Arguments: Sendable>: RunInput {
+  @usableFromInline let arguments: Arguments
+
+  @inlinable init(_ arguments: Arguments) {
+    self.arguments = arguments
   }
+
+  @usableFromInline var value: any Sendable { arguments }
+  @usableFromInline var pageKind: PaginatedRunKind? { nil }
+}
+
+/// A kind of page run; one object for all runs of a kind.
+@usableFromInline final class PageRunInput: RunInput {
+  private let kind: PaginatedRunKind
 
   private init(_ kind: PaginatedRunKind) {
-    value = kind
-    pageKind = kind
+    self.kind = kind
   }
 
-  /// What a run for pages of a kind is asked to do: the same object for all of them.
-  @usableFromInline static func pages(_ kind: PaginatedRunKind) -> RunInput {
+  @usableFromInline var value: any Sendable { kind }
+  @usableFromInline var pageKind: PaginatedRunKind? { kind }
+
+  @usableFromInline static func of(_ kind: PaginatedRunKind) -> PageRunInput {
     switch kind {
     case .initialPage: initialPage
     case .nextPage: nextPage
@@ -217,24 +231,24 @@ extension OperationContext {
     }
   }
 
-  private static let initialPage = RunInput(PaginatedRunKind.initialPage)
-  private static let nextPage = RunInput(PaginatedRunKind.nextPage)
-  private static let previousPage = RunInput(PaginatedRunKind.previousPage)
-  private static let allPages = RunInput(PaginatedRunKind.allPages)
-  private static let refetch = RunInput(PaginatedRunKind.refetch)
+  private static let initialPage = PageRunInput(.initialPage)
+  private static let nextPage = PageRunInput(.nextPage)
+  private static let previousPage = PageRunInput(.previousPage)
+  private static let allPages = PageRunInput(.allPages)
+  private static let refetch = PageRunInput(.refetch)
+}
 
-  static func areEquivalent(_ lhs: RunInput?, _ rhs: RunInput?) -> Bool {
-    if lhs === rhs { return true }
-    guard let lhs, let rhs else { return false }
-    return areEqual(lhs.value, rhs.value)
-  }
+private func areEquivalent(_ lhs: (any RunInput)?, _ rhs: (any RunInput)?) -> Bool {
+  if lhs === rhs { return true }
+  guard let lhs, let rhs else { return false }
+  return areEqual(lhs.value, rhs.value)
 }
 
 extension OperationContext {
   /// The context of a run that begins now, which lies over `base`: nothing of another run is left
   /// in it.
   @usableFromInline func beginning(
-    _ node: TaskNode, input: RunInput?, over base: consuming OperationContext
+    _ node: TaskNode, input: (any RunInput)?, over base: consuming OperationContext
   ) -> OperationContext {
     var context = over(base)
     context.run = .bare(node)

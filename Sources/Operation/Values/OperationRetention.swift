@@ -5,9 +5,9 @@
 /// by its path is none. A store that leaves the client goes on serving those who hold it; the next
 /// who asks for its path gets a new one.
 public struct OperationRetention: Sendable, Hashable {
-  /// How long after its last use a store stays; infinite without an end. Each store has a retention,
-  /// and this takes a third of what a `Duration?` does.
-  private let seconds: Double
+  /// How long after its last use a store stays; infinite without an end. Each store keeps that, and
+  /// it takes a third of what a `Duration?` does.
+  let seconds: Double
   private var most = Int.max
 
   /// How many unused stores stay at most.
@@ -28,7 +28,7 @@ public struct OperationRetention: Sendable, Hashable {
   /// A store stays until it is cleared.
   public static let forever = OperationRetention(seconds: .infinity)
 
-  private init(seconds: Double) {
+  init(seconds: Double) {
     self.seconds = seconds
   }
 

@@ -78,7 +78,10 @@ extension TaskNode {
     let progress = progress
     // Nobody will start what was cancelled before.
     if progress.isCancelled, !progress.hasStarted { return }
-    let isHeld = driver?.enter(self, configuration: configuration, onlyToStart: true) ?? false
+    // Whoever waits for one that was started holds nothing.
+    let isHeld =
+      !progress.hasStarted
+      && driver?.enter(self, configuration: configuration, onlyToStart: true) ?? false
     _ = await wait(isCancellable: true) { if isHeld { leave() } }
   }
 

@@ -15,9 +15,6 @@ public import Synchronization
   }
 }
 
-/// Several tasks to wait for.
-@usableFromInline typealias TaskDependencies = [OperationTaskID: TaskDependency]
-
 /// What one task is for others, whatever it gives: the run that it is, how far it is, who waits for
 /// it, and its place in the schedule of all tasks of the process.
 ///
@@ -68,7 +65,8 @@ public import Synchronization
   /// Whether the current Swift task runs the request of the task, or of one that it waits for: then
   /// it would wait for itself.
   @inlinable var isWaitedForByItself: Bool {
-    isRunByCurrentTask || dependencies().contains { $0.node.isRunByCurrentTask }
+    isRunByCurrentTask
+      || mayHaveDependencies && edges.contains { $0.node.isRunByCurrentTask }
   }
 
   @inlinable var isRunByCurrentTask: Bool {
@@ -81,19 +79,10 @@ public import Synchronization
     withUnsafeCurrentTask { withUnsafeBytes(of: $0) { $0.load(as: Int.self) } }
   }
 
-  /// Adds an edge, unless it would close a cycle, which is reported.
-  @usableFromInline func wait(for dependency: TaskDependency) {
-    guard Self.graph.withLock({ $0.add(dependency, to: id) }) else {
-      return TaskGraph.cycleIssue(id, after: dependency.node.id).report()
-    }
-    // Behind the edge: a removal that comes between the two leaves the flag for the deinit.
-    isScheduled.store(true, ordering: .releasing)
-  }
-
   /// Whether there may be tasks to wait for.
   @inlinable var mayHaveDependencies: Bool { isScheduled.load(ordering: .acquiring) }
 
-  /// Takes the tasks to wait for; the edges stay until the task has ended.
+  /// The tasks to wait for; the edges stay until the task has ended.
   @inlinable func dependencies() -> [TaskDependency] { mayHaveDependencies ? edges : [] }
 
   @usableFromInline var edges: [TaskDependency] { Self.graph.withLock { $0.dependencies(of: id) } }
@@ -103,10 +92,22 @@ public import Synchronization
     if mayHaveDependencies { removeEdges() }
   }
 
+  /// Adds edges, but none that would close a cycle: that is reported.
+  @usableFromInline func wait(for dependencies: [TaskDependency]) {
+    if dependencies.isEmpty { return }
+    let refused = Self.graph.withLock { $0.add(dependencies, to: id) }
+    // Behind the edges: a removal that comes between the two leaves the flag for the deinit.
+    isScheduled.store(true, ordering: .releasing)
+    for other in refused { TaskGraph.cycleIssue(id, after: other.node.id).report() }
+  }
+
   @usableFromInline func removeEdges() {
     guard isScheduled.exchange(false, ordering: .acquiringAndReleasing) else { return }
     let thread = UInt(pthread_self())
-    guard Self.graph.withLock({ $0.remove(id, toReleaseOn: thread) }) else { return }
+    // Never the last to hold an edge under the lock: what goes away with it is the user's.
+    let (edges, mustRelease) = Self.graph.withLock { $0.remove(id, toReleaseOn: thread) }
+    _ = consume edges
+    guard mustRelease else { return }
     while let removed = Self.graph.withLock({ $0.nextToRelease(on: thread) }) {
       withExtendedLifetime(removed) {}
     }
@@ -115,43 +116,73 @@ public import Synchronization
 
 /// The machine of the schedule: which task waits for which, without a cycle.
 struct TaskGraph: Sendable {
-  private var edges: [OperationTaskID: [TaskDependency]] = [:]
-  /// By how many edges a task is waited for. A task that nobody waits for closes no cycle, so that
-  /// a new one is added without a look at the others.
-  private var waitCounts: [OperationTaskID: Int] = [:]
+  private struct Node: Sendable {
+    var edges: [TaskDependency] = []
+    /// By how many edges the task is waited for.
+    var waitCount = 0
+  }
+
+  private var nodes: [OperationTaskID.Key: Node] = [:]
   /// Edges that were removed, by the thread that releases them without the lock.
   private var toRelease: [UInt: [[TaskDependency]]] = [:]
 
-  var isEmpty: Bool { edges.isEmpty && waitCounts.isEmpty && toRelease.isEmpty }
-
-  mutating func add(_ dependency: TaskDependency, to id: OperationTaskID) -> Bool {
-    let other = dependency.node.id
-    guard id != other, waitCounts[id] == nil || !reaches(id, from: other) else { return false }
-    edges[id, default: []].append(dependency)
-    waitCounts[other, default: 0] += 1
-    return true
-  }
+  var isEmpty: Bool { nodes.isEmpty && toRelease.isEmpty }
 
   func dependencies(of id: OperationTaskID) -> [TaskDependency] {
-    edges[id] ?? []
+    nodes[OperationTaskID.Key(id)]?.edges ?? []
   }
 
-  /// Removes a task's edges and gives them back, to be released without the lock.
-  mutating func remove(_ id: OperationTaskID) -> [TaskDependency]? {
-    let removed = edges.removeValue(forKey: id)
-    for dependency in removed ?? [] {
-      let other = dependency.node.id
-      waitCounts[other] = waitCounts[other].flatMap { $0 > 1 ? $0 - 1 : nil }
+  /// Adds edges; gives those that would close a cycle, which are not made.
+  mutating func add(
+    _ dependencies: [TaskDependency], to id: OperationTaskID
+  ) -> [TaskDependency] {
+    let key = OperationTaskID.Key(id)
+    // A task that nobody waits for closes no cycle, so that a new one needs no look at the others.
+    let isAwaited = nodes[key].map { $0.waitCount > 0 } ?? false
+    let refused = dependencies.filter {
+      $0.node.id == id || isAwaited && reaches(id, from: $0.node.id)
     }
-    return removed
+    var made = dependencies
+    if !refused.isEmpty {
+      made.removeAll { edge in refused.contains { $0.node === edge.node } }
+      if made.isEmpty { return refused }
+    }
+    if nodes[key, default: Node()].edges.isEmpty {
+      nodes[key, default: Node()].edges = made
+    } else {
+      nodes[key, default: Node()].edges += made
+    }
+    for other in made { nodes[OperationTaskID.Key(other.node.id), default: Node()].waitCount += 1 }
+    return refused
   }
 
-  /// Removes a task's edges, to be released on a thread; tells whether it has to begin with that,
-  /// because it does not release others already. So the end of a long chain is no deep recursion.
-  mutating func remove(_ id: OperationTaskID, toReleaseOn thread: UInt) -> Bool {
-    guard let removed = remove(id) else { return false }
-    defer { toRelease[thread, default: []].append(removed) }
-    return toRelease[thread] == nil
+  /// Takes a task's edges out.
+  private mutating func take(_ id: OperationTaskID) -> [TaskDependency] {
+    let key = OperationTaskID.Key(id)
+    guard let index = nodes.index(forKey: key) else { return [] }
+    let edges = nodes.values[index].edges
+    nodes.values[index].edges = []
+    if nodes.values[index].waitCount == 0 { nodes[key] = nil }
+    for other in edges {
+      let key = OperationTaskID.Key(other.node.id)
+      guard let index = nodes.index(forKey: key) else { continue }
+      nodes.values[index].waitCount -= 1
+      if nodes.values[index].waitCount == 0, nodes.values[index].edges.isEmpty { nodes[key] = nil }
+    }
+    return edges
+  }
+
+  /// Removes a task's edges. Gives them back where nothing else goes with them. Otherwise they are to
+  /// be released on a thread; tells whether it has to begin with that, because it does not release
+  /// others already. So the end of a long chain is no deep recursion.
+  mutating func remove(
+    _ id: OperationTaskID, toReleaseOn thread: UInt
+  ) -> (edges: [TaskDependency], mustRelease: Bool) {
+    let edges = take(id)
+    // What has ended waits for nothing, so that it takes nothing else along.
+    if edges.allSatisfy({ $0.node.progress.isEnded }) { return (edges, false) }
+    defer { toRelease[thread, default: []].append(edges) }
+    return ([], toRelease[thread] == nil)
   }
 
   mutating func nextToRelease(on thread: UInt) -> [TaskDependency]? {

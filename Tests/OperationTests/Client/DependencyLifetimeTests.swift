@@ -70,6 +70,7 @@ import Testing
       onLookUp(path)
       return []
     }
+    func hasStore(at path: OperationPath) -> Bool { true }
     func useChanged(of store: OpaqueOperationStore, _ change: StoreUse.Change) {}
   }
 
@@ -91,6 +92,46 @@ import Testing
     let source = OperationStore.detached(query: Query<Int, any Error>(path: ["source"]) { _ in 1 })
     hub.invalidate([OpaqueOperationStore(source)])
     #expect(host.asked.all == [["reader"], ["late"], ["later"]])
+  }
+
+  /// An element of a path that calls when it goes away.
+  private final class Sentinel: Hashable, Sendable {
+    let onEnd: @Sendable () -> Void
+
+    init(_ onEnd: @escaping @Sendable () -> Void) { self.onEnd = onEnd }
+    deinit { onEnd() }
+    static func == (lhs: Sentinel, rhs: Sentinel) -> Bool { lhs === rhs }
+    func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
+  }
+
+  @Test("A path that the graph knows no more goes away without its lock, and at once")
+  func droppedPath() {
+    let hub = StoreHub()
+    let host = Host { _ in }
+    hub.connect(to: host)
+    let ends = Recorder<Bool>()
+    func run(reading others: [OperationPath]) {
+      let place = OperationRun.Place(path: ["reader"], hub: ObjectIdentifier(hub))
+      let run = TaskNode(place: place)
+      run.isUnderWay = true
+      for other in others { #expect(hub.note(run, reads: other) == nil) }
+      #expect(hub.end(run.id, of: ["reader"], isCancelled: false) == nil)
+    }
+    let kept = TaskNode(
+      place: OperationRun.Place(path: ["other reader"], hub: ObjectIdentifier(hub)))
+    kept.isUnderWay = true
+    #expect(hub.note(kept, reads: ["kept"]) == nil)
+    run(reading: [
+      [
+        "dropped",
+        Sentinel { [weak hub] in
+          // Would wait for ever under the lock of the graph.
+          ends.append(hub?.hasNoDependencies ?? true)
+        },
+      ]
+    ])
+    run(reading: [])
+    #expect(ends.all == [false])
   }
 
   @Test("An invalidation of a store that left reaches those that read it, also through others")

@@ -84,20 +84,19 @@ import Testing
   @Test("The index keeps the first of a path and those that clash with it, and loses all at once")
   func index() {
     var index = StoreIndex()
-    func entry<Request: StatefulOperationRequest>(
+    func insert<Request: StatefulOperationRequest>(
       _ request: Request, _ state: Request.State
-    ) -> StoreIndex.Entry {
+    ) -> (store: OpaqueOperationStore, StoreIndex.Insertion) {
       let store = OperationStore.detached(operation: request, initialState: state)
-      return StoreIndex.Entry(
-        store: OpaqueOperationStore(store), type: StoreIndex.RequestType(of: request),
-        retention: .forever, deadline: nil)
+      let opaque = OpaqueOperationStore(store)
+      return (opaque, index.insert(opaque, retention: .forever, deadline: nil))
     }
-    let first = entry(First(), QueryState())
-    guard case .inserted = index.insert(first),
-      case .present(let present) = index.insert(entry(First(), QueryState())),
-      case .clashed(with: let type) = index.insert(entry(Second(), QueryState())),
+    let first = insert(First(), QueryState())
+    guard case .inserted = first.1,
+      case .present(let present) = insert(First(), QueryState()).1,
+      case .clashed(with: let type) = insert(Second(), QueryState()).1,
       type == First.self,
-      case .present = index.insert(entry(Second(), QueryState()))
+      case .present = insert(Second(), QueryState()).1
     else {
       Issue.record("inserted otherwise")
       return

@@ -23,9 +23,7 @@ import Testing
       index: StoreIndex(limit: limit), query: query, store: store,
       opaque: OpaqueOperationStore(store))
     _ = indexed.index.insert(
-      StoreIndex.Entry(
-        store: indexed.opaque, type: StoreIndex.RequestType(of: query),
-        retention: retention, deadline: clock.now().advanced(by: 10)))
+      indexed.opaque, retention: retention, deadline: clock.now().advanced(by: 10))
     return indexed
   }
 
@@ -42,7 +40,7 @@ import Testing
     var indexed = indexed()
     let verdict = verdict(of: &indexed)
     let now = clock.now().advanced(by: 10)
-    let type = StoreIndex.RequestType(of: indexed.query)
+    let type = RequestType(of: indexed.query)
     let found = indexed.index.ask(
       for: type, at: indexed.opaque.path, retention: nil, at: StoreUse.Moment(now))
     #expect(found != nil)
@@ -81,9 +79,7 @@ import Testing
     let query = Query<Int, any Error>(path: ["other"]) { _ in 1 }
     let other = OperationStore.detached(query: query)
     let insertion = indexed.index.insert(
-      StoreIndex.Entry(
-        store: OpaqueOperationStore(other), type: StoreIndex.RequestType(of: query),
-        retention: .unusedFor(.seconds(10)), deadline: nil))
+      OpaqueOperationStore(other), retention: .unusedFor(.seconds(10)), deadline: nil)
     guard case .inserted(let left) = insertion else { preconditionFailure() }
     #expect(left.isEmpty)
     withExtendedLifetime(subscription) {}

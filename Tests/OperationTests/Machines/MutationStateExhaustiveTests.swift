@@ -99,7 +99,7 @@ import Testing
 
     private mutating func call(_ arguments: Int?, in context: OperationContext) throws {
       var context = context
-      context.input = arguments.map(RunInput.init)
+      context.input = arguments.map { RunArguments($0) }
       try mustHold(state.taskToJoin(in: &context) == nil, "no call joins another one")
       let expected = arguments ?? calls.last { $0.arguments != nil }?.arguments
       let meant = context.input?.value as? Int

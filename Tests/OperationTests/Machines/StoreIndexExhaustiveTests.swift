@@ -17,13 +17,13 @@ import Testing
   private final class Walk {
     private struct Item {
       let store: OpaqueOperationStore
-      let type: StoreIndex.RequestType
+      let type: RequestType
       /// Notes that a use begins or ends.
       let change: (_ isUsed: Bool) -> StoreUse.Change
       var isUsed = false
       var lastUse: Int
 
-      init<State>(_ store: OperationStore<State>, type: StoreIndex.RequestType, lastUse: Int) {
+      init<State>(_ store: OperationStore<State>, type: RequestType, lastUse: Int) {
         self.store = OpaqueOperationStore(store)
         self.type = type
         self.lastUse = lastUse
@@ -106,11 +106,8 @@ import Testing
     private func insert(_ item: Int) throws {
       let new = make(item)
       new.store.lastUse = .init(date(now))
-      let entry = StoreIndex.Entry(
-        store: new.store, type: new.type, retention: retention,
-        deadline: date(now + 60))
       let isPathTaken = items.keys.contains { $0 != item && Self.path($0) == Self.path(item) }
-      switch index.insert(entry) {
+      switch index.insert(new.store, retention: retention, deadline: date(now + 60)) {
       case .present(let present):
         try mustHold(items[item]?.store.base === present.base, "the one that is there stays")
       case .clashed:

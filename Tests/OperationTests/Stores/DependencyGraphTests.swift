@@ -19,7 +19,7 @@ import Testing
     Self.run(2, reads: [1], in: &graph)
     Self.run(3, reads: [1], in: &graph)
     Self.run(4, reads: [2, 3], in: &graph)
-    let order = graph.readers(of: [Self.path(1)])
+    let order = graph.steps(from: [Self.path(1)]).map(\.path)
     #expect(order.count == 4)
     #expect(order.first == Self.path(1))
     #expect(order.last == Self.path(4))
@@ -29,13 +29,13 @@ import Testing
     var graph = DependencyGraph()
     Self.run(2, reads: [1], in: &graph)
     Self.run(2, reads: [3], in: &graph)
-    #expect(graph.readers(of: [Self.path(1)]) == [Self.path(1)])
+    #expect(graph.steps(from: [Self.path(1)]).map(\.path) == [Self.path(1)])
     let cancelled = OperationTaskID.next()
     #expect(graph.note(cancelled, of: Self.path(2), reads: Self.path(1)) == nil)
-    #expect(graph.readers(of: [Self.path(1)]).count == 2)
+    #expect(graph.steps(from: [Self.path(1)]).map(\.path).count == 2)
     graph.end(cancelled, of: Self.path(2), isCancelled: true)
-    #expect(graph.readers(of: [Self.path(1)]).count == 1)
-    #expect(graph.readers(of: [Self.path(3)]).count == 2)
+    #expect(graph.steps(from: [Self.path(1)]).map(\.path).count == 1)
+    #expect(graph.steps(from: [Self.path(3)]).map(\.path).count == 2)
     Self.run(2, reads: [], in: &graph)
     #expect(graph.isEmpty)
   }
@@ -93,7 +93,7 @@ import Testing
     for node in 0..<count where !expected.isDisjoint(with: edges[node] ?? []) {
       expected.insert(node)
     }
-    let order = graph.readers(of: starts.map(Self.path))
+    let order = graph.steps(from: starts.map(Self.path)).map(\.path)
     let nodes = order.compactMap { path in (0..<count).first { Self.path($0) == path } }
     #expect(Set(nodes) == expected, "seed \(seed)")
     #expect(nodes.count == expected.count, "seed \(seed)")

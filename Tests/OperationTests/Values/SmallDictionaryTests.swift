@@ -35,6 +35,7 @@ import Testing
         }
       default:
         #expect(small[key] == plain[key], "seed \(seed), step \(step)")
+        #expect(small.contains(key) == (plain[key] != nil), "seed \(seed), step \(step)")
       }
       #expect(small.count == plain.count && small.isEmpty == plain.isEmpty)
     }
@@ -44,6 +45,29 @@ import Testing
     small.appendValues(to: &values)
     #expect(seen == plain)
     #expect(values.first == -1 && values.dropFirst().sorted() == plain.values.sorted())
+  }
+
+  @Test("A set agrees with one of Swift, and has no order", arguments: [3, 17, 40])
+  func set(count: Int) {
+    var small = SmallSet<Int>()
+    var backwards = SmallSet<Int>()
+    for element in 0..<count {
+      small.insert(element)
+      small.insert(element)
+      backwards.insert(count - 1 - element)
+    }
+    #expect(small.count == count && small.contains(count - 1) && !small.contains(count))
+    #expect(small == backwards)
+    backwards.remove(0)
+    #expect(small != backwards && !backwards.contains(0))
+    backwards.insert(count)
+    #expect(small != backwards, "as many others")
+    small.formUnion(backwards)
+    var elements: [Int] = []
+    small.forEach { elements.append($0) }
+    #expect(elements.sorted() == Array(0...count))
+    for element in elements { small.remove(element) }
+    #expect(small.isEmpty && small == SmallSet())
   }
 
   @Test("A value of a key that is there is not made anew")

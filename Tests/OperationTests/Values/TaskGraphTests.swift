@@ -10,7 +10,7 @@ import Testing
   }
 
   private func add(_ from: Int, after other: Int, to graph: inout TaskGraph) -> Bool {
-    graph.add(dependency(other), to: nodes[from].id)
+    graph.add([dependency(other)], to: nodes[from].id).isEmpty
   }
 
   @Test("A task waits for those after which it was scheduled, in that order")
@@ -51,10 +51,48 @@ import Testing
   func removal() {
     var graph = TaskGraph()
     #expect(add(0, after: 1, to: &graph))
-    #expect(graph.remove(nodes[0].id)?.count == 1)
-    #expect(graph.remove(nodes[0].id) == nil)
+    #expect(graph.remove(nodes[0].id, toReleaseOn: 1).mustRelease)
+    #expect(graph.nextToRelease(on: 1)?.count == 1)
+    #expect(graph.nextToRelease(on: 1) == nil)
+    #expect(graph.remove(nodes[0].id, toReleaseOn: 1).edges.isEmpty)
     #expect(graph.isEmpty)
     #expect(add(1, after: 0, to: &graph))
+  }
+
+  @Test("Edges to what has ended are given back at once")
+  func removalOfEnded() {
+    var graph = TaskGraph()
+    #expect(add(0, after: 1, to: &graph))
+    #expect(add(0, after: 2, to: &graph))
+    for node in nodes[1...2] { node.end(with: TaskValue(1)) }
+    let (edges, mustRelease) = graph.remove(nodes[0].id, toReleaseOn: 1)
+    #expect(edges.count == 2 && !mustRelease)
+    #expect(graph.isEmpty)
+  }
+
+  @Test("Of several edges those are made that close no cycle, and the others are given back")
+  func refusal() {
+    var graph = TaskGraph()
+    #expect(add(0, after: 1, to: &graph))
+    let refused = graph.add([0, 2, 1].map(dependency), to: nodes[1].id)
+    #expect(refused.map(\.node.id) == [nodes[0].id, nodes[1].id])
+    #expect(graph.dependencies(of: nodes[1].id).map(\.node.id) == [nodes[2].id])
+  }
+
+  @Test("A chain of any length goes away with its end", arguments: [Int.max, 1_000, 2])
+  func longChain(endedEvery step: Int) {
+    weak var first: TaskNode?
+    do {
+      var next: TaskNode?
+      for index in 0..<100_000 {
+        let node = TaskNode()
+        if let next { node.wait(for: [TaskDependency(node: next) {}]) }
+        if index > 0, index.isMultiple(of: step) { next?.end(with: TaskValue(index)) }
+        if index == 0 { first = node }
+        next = node
+      }
+    }
+    #expect(first == nil)
   }
 
   @Test("The report of a cycle names both tasks")
