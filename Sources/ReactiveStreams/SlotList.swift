@@ -1,4 +1,5 @@
-/// Elements in the order of their identifiers, which mostly come in that order.
+/// Elements in the order of their identifiers, which mostly come in that order. Each identifier comes
+/// once.
 ///
 /// A removal finds its slot by bisection and leaves a hole, and holes are swept when they are half of
 /// the list.

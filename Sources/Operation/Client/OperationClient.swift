@@ -118,8 +118,15 @@ public final class OperationClient: Sendable {
     index.withLock { body($0) }
   }
 
+  /// Changes the index, tells of it, and releases what has fallen out of it.
+  private func update<Output: Sendable>(_ transition: (inout StoreIndex) -> Output) -> Output {
+    let (output, dropped) = index.commit { (transition(&$0), $0.takeDropped()) }
+    withExtendedLifetime(dropped) {}
+    return output
+  }
+
   func clear(at path: OperationPath, isPrefix: Bool) {
-    leave(index.commit { $0.remove(at: path, isPrefix: isPrefix) })
+    leave(update { $0.remove(at: path, isPrefix: isPrefix) })
   }
 
   /// What the context of a store begins with.
@@ -181,7 +188,7 @@ public final class OperationClient: Sendable {
     store.lastUse = StoreUse.Moment(now)
     if self.retention.limit != nil || retention.endsWithUse { store.watchUse() }
     let deadline = retention.patience.map(now.advanced)
-    let (insertion, wake) = index.commit { index in
+    let (insertion, wake) = update { index in
       let insertion = index.insert(store, retention: retention, deadline: deadline)
       return (insertion, index.nextWake(at: now))
     }
@@ -250,13 +257,13 @@ extension OperationClient {
   func evictUnused() {
     let unused = index.withLock { $0.mortalStores }.map { ($0, $0.useMark) }
       .filter { !$0.0.isUsed }.sorted { $0.1.lastUse.date < $1.1.lastUse.date }
-    leave(index.commit { $0.settle(unused.map { .leave($0, $1) }) })
+    leave(update { $0.settle(unused.map { .leave($0, $1) }) })
   }
 
   /// Lets go of the stores whose time is over.
   private func sweep(_ generation: Int) {
     let now = clock.now()
-    let due = index.withLock { $0.takeDue(at: now, generation: generation) }
+    let due = update { $0.takeDue(at: now, generation: generation) }
     let verdicts = due.map { candidate -> StoreIndex.Verdict in
       let store = candidate.store
       let mark = store.useMark
@@ -265,7 +272,7 @@ extension OperationClient {
       return now.duration(since: end) >= .zero
         ? .leave(store, mark) : .stay(store, until: end)
     }
-    let (left, wake) = index.commit { ($0.settle(verdicts), $0.nextWake(at: now)) }
+    let (left, wake) = update { ($0.settle(verdicts), $0.nextWake(at: now)) }
     leave(left)
     if let wake { setTimer(wake, at: now) }
   }
@@ -273,7 +280,7 @@ extension OperationClient {
 
 extension OperationClient: StoreHost {
   func useChanged(of store: OpaqueOperationStore, _ change: StoreUse.Change) {
-    leave(index.commit { $0.useChanged(of: store, change) })
+    leave(update { $0.useChanged(of: store, change) })
   }
 
   func stores(at path: OperationPath) -> [OpaqueOperationStore] {

@@ -24,10 +24,18 @@ struct PathIndex<Value: Sendable, Member: Sendable>: Sendable {
   /// What a match finds of a value: one, and seldom more.
   typealias Members = (first: Member, others: [Member])
 
+  /// What was taken out with the keys of values. Their elements are the user's, so it is released
+  /// without the lock.
+  struct Dropped: Sendable {
+    var paths: [OperationPath] = []
+    fileprivate var elements: [OperationPath.Element] = []
+  }
+
   private static var depth: Int { 64 }
 
   private var values: [OperationPath.Key: Value] = [:]
   private var root = Node()
+  private var dropped = Dropped()
   private let members: @Sendable (Value) -> Members
 
   /// Creates an index without values.
@@ -49,22 +57,36 @@ struct PathIndex<Value: Sendable, Member: Sendable>: Sendable {
   subscript(path: OperationPath) -> Value? {
     get { values[OperationPath.Key(path)] }
     set {
+      let key = OperationPath.Key(path)
+      guard let index = values.index(forKey: key) else {
+        if let newValue { _ = insert(newValue, at: path) }
+        return
+      }
       if let newValue {
-        values[OperationPath.Key(path)] = newValue
+        // At its index: to set what is under a key replaces the key, too.
+        values.values[index] = newValue
         hang(members(newValue), on: path)
-      } else if values.removeValue(forKey: OperationPath.Key(path)) != nil {
-        Self.remove(path.folded(behind: Self.depth)[...], &root)
+      } else {
+        drop(values.remove(at: index).key.path)
+        Self.remove(path.folded(behind: Self.depth)[...], &root, &dropped.elements)
       }
     }
+  }
+
+  /// Keeps a path that nobody else may hold until what was dropped is taken.
+  mutating func drop(_ path: OperationPath) { dropped.paths.append(path) }
+
+  mutating func takeDropped() -> Dropped {
+    if dropped.paths.isEmpty { return Dropped() }
+    defer { dropped = Dropped() }
+    return dropped
   }
 
   /// Puts a value on a path where there is none; gives the one that is there otherwise.
   mutating func insert(_ value: Value, at path: OperationPath) -> Value? {
     let key = OperationPath.Key(path)
-    if let present = values.updateValue(value, forKey: key) {
-      values[key] = present
-      return present
-    }
+    if let index = values.index(forKey: key) { return values.values[index] }
+    values[key] = value
     hang(members(value), on: path)
     return nil
   }
@@ -121,23 +143,25 @@ struct PathIndex<Value: Sendable, Member: Sendable>: Sendable {
     if below.isEmpty, members.others.isEmpty, node.children[element] == nil {
       node.leaves.set(members.first, for: element)
     } else {
-      let leaf = node.leaves.isEmpty ? nil : node.leaves.removeValue(forKey: element)
+      let leaf = node.leaves.isEmpty ? nil : node.leaves.remove(element)?.value
       node.children.update(element, default: Node(first: leaf)) { put(members, at: below, &$0) }
     }
   }
 
-  private static func remove(_ rest: Slice<OperationPath>, _ node: inout Node) {
+  private static func remove(
+    _ rest: Slice<OperationPath>, _ node: inout Node, _ dropped: inout [OperationPath.Element]
+  ) {
     guard let element = rest.first else {
       (node.first, node.others) = (nil, [])
       return
     }
     let below = rest.dropFirst()
-    if below.isEmpty, node.leaves.removeValue(forKey: element) != nil { return }
+    if below.isEmpty, let leaf = node.leaves.remove(element) { return dropped.append(leaf.key) }
     let isGone = node.children.update(element) { child in
-      remove(below, &child)
+      remove(below, &child, &dropped)
       return child.isEmpty
     }
-    if isGone == true { node.children.removeValue(forKey: element) }
+    if isGone == true, let child = node.children.remove(element) { dropped.append(child.key) }
   }
 
   private static func count(_ node: Node) -> Int {

@@ -70,6 +70,7 @@ extension StoreIndex {
     var due: [Candidate] = []
     while let first = deadlines.first, now.duration(since: first.date) >= .zero {
       _ = deadlines.popFirst()
+      drop(first)
       guard let store = store(first.id, at: first.path), store.deadline == first.date,
         let patience = store.retention.patience
       else { continue }
@@ -107,7 +108,11 @@ extension StoreIndex {
   mutating func prune() {
     guard deadlines.count > 2 * count + 32 || count == 0 else { return }
     deadlines = Heap(
-      deadlines.elements.filter { store($0.id, at: $0.path)?.deadline == $0.date })
+      deadlines.elements.filter { deadline in
+        if store(deadline.id, at: deadline.path)?.deadline == deadline.date { return true }
+        drop(deadline)
+        return false
+      })
   }
 }
 

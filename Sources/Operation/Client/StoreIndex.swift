@@ -8,7 +8,7 @@ import ReactiveStreams
 @usableFromInline struct StoreIndex: DeliveryMachine {
   /// The stores of one path. What else the client notes of a store lies in its ``StoreUse``, beside
   /// what a look-up touches anyway.
-  private struct Place: Sendable {
+  struct Place: Sendable {
     var first: OpaqueOperationStore
     /// Those of types that came second.
     var others: [OpaqueOperationStore] = []
@@ -75,6 +75,14 @@ import ReactiveStreams
     places[path]?.store { $0.isStore(id) }
   }
 
+  /// What has fallen out of the index and may be the user's, to be released without the lock.
+  mutating func takeDropped() -> PathIndex<Place, OpaqueOperationStore>.Dropped {
+    places.takeDropped()
+  }
+
+  /// Keeps the path of a deadline that is given up: the store may have gone, and its path with it.
+  mutating func drop(_ deadline: Deadline) { places.drop(deadline.path) }
+
   func contains(_ store: OpaqueOperationStore) -> Bool {
     self.store(ObjectIdentifier(store.base), at: store.path) != nil
   }
@@ -106,7 +114,9 @@ import ReactiveStreams
       return .inserted(left: noteUnused(store, limit: limit.map { max($0, 1) }))
     }
     let type = store.requestType
-    if let present = place.store({ $0.requestType == type }) { return .present(present) }
+    if let present = ask(for: type, at: store.path, retention: retention, at: store.lastUse) {
+      return .present(present)
+    }
     place.others.append(store)
     places[store.path] = place
     noteAdded(store, retention, deadline)

@@ -1,7 +1,8 @@
 /// The machine of the dependencies of a client: which request reads which.
 ///
 /// A path has the edges of its runs that are under way, and when none is, those of the last run
-/// that ended. Edges are checked before they are made, so the graph never has a cycle.
+/// that ended. Edges are checked before they are made, so that none closes a cycle; only those of the
+/// last run, which are there again after a cancelled one, are not checked anew.
 ///
 /// The paths that read, or are read, are numbered, and edges lead from number to number: a walk
 /// looks no path up.
@@ -50,8 +51,8 @@ struct DependencyGraph: Sendable {
     /// Whether the last run has an edge, or one under way.
     func holds(_ other: Int) -> Bool { settled.contains(other) || reads.contains(other) }
 
-    /// A run reads what it may read without another look: the edge was part of the graph, which has
-    /// no circle, and no other has come since. Tells whether that is so.
+    /// A run reads what it may read without another look: the edge was part of the graph, closed no
+    /// circle there, and no other has come since. Tells whether that is so.
     mutating func noteKnown(_ run: OperationTaskID, reads other: Int, at edgeCount: Int) -> Bool {
       let isSettled = settled.contains(other)
       if runs.isEmpty, isSettled, !isUnchecked {
@@ -76,7 +77,7 @@ struct DependencyGraph: Sendable {
 
     /// A run ended; gives the edges that may be gone with it.
     mutating func end(_ run: OperationTaskID, isCancelled: Bool) -> Numbers {
-      let reads = runs.removeValue(forKey: run)?.reads ?? Numbers()
+      let reads = runs.remove(run)?.value.reads ?? Numbers()
       if isCancelled {
         if !reads.isEmpty, !settled.isEmpty { isUnchecked = true }
         return reads
@@ -147,7 +148,8 @@ struct DependencyGraph: Sendable {
       return nil
     }
     if let circle = path == other ? [path] : route(from: read, to: reader) {
-      circles[run] = .cycle(circle)
+      // The first one stays: another would release its paths here.
+      if circles[run] == nil { circles[run] = .cycle(circle) }
       return .cycle(circle)
     }
     edgeCount += 1

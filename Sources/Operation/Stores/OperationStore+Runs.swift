@@ -85,12 +85,19 @@ extension OperationStore {
   ) async throws(State.Failure) -> State.OperationValue {
     // Not if the caller is that run.
     if place.core.node.isWaitedForByItself, let failure = failure(of: .cycle([path])) {
-      leave(place.core.id)
+      abandon(place)
       throw failure
     }
     return try await place.core.result(isToBeStarted: place.isToBeLaunched) {
       launch(place, isFirst: $0)
     }.get()
+  }
+
+  /// A caller goes without having waited for a run that he holds. Who has joined it meanwhile gets it
+  /// started; where nobody has, it gives back its place in the line.
+  @usableFromInline func abandon(_ place: Place) {
+    leave(place.core.id)
+    if place.isToBeLaunched { start(place) }
   }
 
   /// Schedules a run, or joins the one that is the same, without starting it.

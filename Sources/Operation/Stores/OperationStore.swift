@@ -39,8 +39,8 @@ public final class OperationStore<State: OperationState>: Sendable {
   /// run; without a client it has a hub of its own.
   @usableFromInline let hub: StoreHub
   @usableFromInline let isControlled: Bool
-  /// Performs a step of an invalidation. Like the other stored function it is made where the state is
-  /// known, so that who does not know it gets into the code that was made for it.
+  /// Performs a step of an invalidation. Like the other stored functions it is made where the state
+  /// is known, so that who does not know it gets into the code that was made for it.
   @usableFromInline let invalidation:
     @Sendable (OperationStore, InvalidationStep) -> TaskDependency?
   /// Starts or joins a task of the store.

@@ -52,7 +52,7 @@ import Synchronization
 
   @usableFromInline init() {}
 
-  // First what each look-up touches.
+  // The first two are what each look-up touches.
   private let moment = Atomic<UInt64>(0)
   private let retentionTime = Atomic<UInt64>(0)
   private let deadlineBits = Atomic<UInt64>(0)

@@ -48,12 +48,14 @@ struct SmallDictionary<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     return position(of: key).map { change(&few[$0].value) }
   }
 
+  /// Takes an entry out, with the key that it was put in with.
   @discardableResult
-  mutating func removeValue(forKey key: Key) -> Value? {
-    if !many.isEmpty { return many.removeValue(forKey: key) }
+  mutating func remove(_ key: Key) -> (key: Key, value: Value)? {
+    if !many.isEmpty { return many.index(forKey: key).map { many.remove(at: $0) } }
     guard let position = position(of: key) else { return nil }
     few.swapAt(position, few.count - 1)
-    return few.removeLast().value
+    let entry = few.removeLast()
+    return (entry.key, entry.value)
   }
 
   func appendValues(to array: inout [Value]) {
@@ -88,7 +90,7 @@ struct SmallSet<Element: Hashable & Sendable>: Sendable, Equatable {
   func forEach(_ body: (Element) -> Void) { elements.forEach { element, _ in body(element) } }
 
   mutating func insert(_ element: Element) { elements.set((), for: element) }
-  mutating func remove(_ element: Element) { elements.removeValue(forKey: element) }
+  mutating func remove(_ element: Element) { elements.remove(element) }
 
   mutating func formUnion(_ other: SmallSet) {
     other.forEach { insert($0) }

@@ -94,16 +94,6 @@ import Testing
     #expect(host.asked.all == [["reader"], ["late"], ["later"]])
   }
 
-  /// An element of a path that calls when it goes away.
-  private final class Sentinel: Hashable, Sendable {
-    let onEnd: @Sendable () -> Void
-
-    init(_ onEnd: @escaping @Sendable () -> Void) { self.onEnd = onEnd }
-    deinit { onEnd() }
-    static func == (lhs: Sentinel, rhs: Sentinel) -> Bool { lhs === rhs }
-    func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
-  }
-
   @Test("A path that the graph knows no more goes away without its lock, and at once")
   func droppedPath() {
     let hub = StoreHub()

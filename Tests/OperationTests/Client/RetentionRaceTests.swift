@@ -85,6 +85,20 @@ import Testing
     withExtendedLifetime(subscription) {}
   }
 
+  @Test("Who comes too late to make a store asks for it, so that the longest retention wins")
+  func presentIsAsked() {
+    var indexed = indexed()
+    let other = OperationStore.detached(query: indexed.query)
+    let now = clock.now().advanced(by: 5)
+    other.lastUse = StoreUse.Moment(now)
+    let insertion = indexed.index.insert(
+      OpaqueOperationStore(other), retention: .forever, deadline: nil)
+    guard case .present(let present) = insertion else { preconditionFailure() }
+    #expect(present.isOpaque(of: indexed.store))
+    #expect(indexed.opaque.retention.isEndless)
+    #expect(indexed.store.lastUse.date == now)
+  }
+
   /// A manual clock that counts its timers.
   private struct CountingClock: OperationClock {
     let base: ManualClock

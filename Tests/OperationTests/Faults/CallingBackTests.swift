@@ -100,23 +100,71 @@ import Testing
 
   @Test("A page that waits for all pages of its own store: a failure that names the path")
   func pageAwaitsPages() async throws {
-    let calls = Counter()
-    let pages = Paginated<Int, Int>(
-      path: ["pages"], initialPageId: 0, nextPageId: { page, _ in page.id + 1 }
-    ) { paging, context in
-      calls.increment()
-      if calls.value == 2 {
-        let store = context.operationClient?.store(with: ["pages"])?.base
-        let own = store as? OperationStore<PaginatedState<Int, Int, any Error>>
-        _ = try await own?.fetchAllPages()
-      }
-      return paging.pageId
-    }
-    let store = place.client.store(for: pages)
+    let store = place.client.store(for: pages { _ = try await $0.fetchAllPages() })
     try await store.fetchNextPage()
     await #expect(throws: OperationDependencyError.cycle([["pages"]])) {
       try await store.fetchNextPage()
     }
+    #expect(store.currentValue.ids == [0])
+    try await store.fetchNextPage()
+    #expect(store.currentValue.ids == [0, 1])
+    await place.expectPeace(in: store)
+  }
+
+  /// Pages whose second fetch does `body` with its own store.
+  private func pages(
+    _ body:
+      @escaping @Sendable (OperationStore<PaginatedState<Int, Int, any Error>>) async throws -> Void
+  ) -> Paginated<Int, Int> {
+    let calls = Counter()
+    return Paginated(
+      path: ["pages"], initialPageId: 0, nextPageId: { page, _ in page.id + 1 }
+    ) { paging, context in
+      calls.increment()
+      let store = context.operationClient?.store(with: ["pages"])?.base
+      let own = store as? OperationStore<PaginatedState<Int, Int, any Error>>
+      if calls.value == 2, let own { try await body(own) }
+      return paging.pageId
+    }
+  }
+
+  @Test("In a line it leaves its place there as well")
+  func pageAwaitsPagesInLine() async throws {
+    let store = place.client.store(
+      for: pages { _ = try await $0.fetchAllPages() }.serialized(in: "scope"))
+    try await store.fetchNextPage()
+    await #expect(throws: OperationDependencyError.cycle([["pages"]])) {
+      try await store.fetchNextPage()
+    }
+    try await store.fetchNextPage()
+    #expect(store.currentValue.ids == [0, 1])
+    await place.expectPeace(in: store)
+  }
+
+  @Test("Who joined the run that it must not wait for gets its result", arguments: [false, true])
+  func pageAwaitsPagesOfOthers(isInLine: Bool) async throws {
+    let joined = Monitor<Task<Void, any Error>?>(nil)
+    let pages = pages { own in
+      let subscription = own.subscribe { event in
+        guard case .runStarted = event, joined.value == nil else { return }
+        let other = Task.immediate { _ = try await own.fetchAllPages() }
+        joined.update { $0 = other }
+      }
+      defer { subscription.cancel() }
+      _ = try await own.fetchAllPages()
+    }
+    let store =
+      isInLine
+      ? place.client.store(for: pages.neverStale().serialized(in: "scope"))
+      : place.client.store(for: pages.neverStale())
+    try await store.fetchNextPage()
+    await #expect(throws: OperationDependencyError.cycle([["pages"]])) {
+      try await store.fetchNextPage()
+    }
+    await store.settles { !$0.isLoading }
+    // So that a run that nobody has started keeps nobody waiting.
+    store.cancel()
+    try await joined.value?.value
     #expect(store.currentValue.ids == [0])
     try await store.fetchNextPage()
     #expect(store.currentValue.ids == [0, 1])

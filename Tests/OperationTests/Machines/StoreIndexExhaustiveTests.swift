@@ -110,6 +110,7 @@ import Testing
       switch index.insert(new.store, retention: retention, deadline: date(now + 60)) {
       case .present(let present):
         try mustHold(items[item]?.store.base === present.base, "the one that is there stays")
+        noteUse(of: item)
       case .clashed:
         try mustHold(isPathTaken && items[item] == nil, "another type is there")
         add(item, new)
