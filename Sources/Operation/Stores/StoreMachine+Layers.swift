@@ -82,13 +82,13 @@ extension StoreMachine {
   /// that has all of them joins a value that has them, too.
   @inlinable mutating func land(
     after settlements: Int, isWhole: @autoclosure () -> Bool = true,
-    _ update: (inout State) -> Void
+    _ update: (inout State, OperationContext) -> Void
   ) {
-    if overlay.isNone { return update(&state) }
+    if overlay.isNone { return update(&state, context) }
     let isWhole = isWhole()
     let isJoined = !isWhole && overlay.content.layers.areSettled(since: settlements)
     if !isJoined { overlay.content.showFloor(in: &state) }
-    update(&state)
+    update(&state, context)
     release(overlay.content.layers.floor)
     overlay.content.layers.land(
       state.currentValue, after: settlements, isWhole: isWhole || isJoined)

@@ -100,7 +100,7 @@ extension StoreMachine {
       return state.update(with: output, for: payload.task)
     }
     land(after: payload.settlements, isWhole: (value as? any PartialResult)?.isPart != true) {
-      $0.update(with: output, for: payload.task)
+      state, _ in state.update(with: output, for: payload.task)
     }
   }
 

@@ -255,14 +255,21 @@ extension StoreMachine {
   @inlinable mutating func write(
     _ result: Result<State.StateValue, State.Failure>, _ context: OperationContext?
   ) {
-    let context = context?.over(self.context) ?? self.context
     if result.isCancellation { return }
+    // Two calls: one context for both would be a copy of the store's.
+    func update(_ state: inout State, _ own: OperationContext) {
+      if let context {
+        state.update(with: result, using: context.over(own))
+      } else {
+        state.update(with: result, using: own)
+      }
+    }
     resultCount += 1
     if case .success = result {
-      land(after: settlementCount) { $0.update(with: result, using: context) }
+      land(after: settlementCount, update)
       freshness.refresh(since: freshness.generation)
     } else {
-      state.update(with: result, using: context)
+      update(&state, self.context)
     }
     commit()
   }
