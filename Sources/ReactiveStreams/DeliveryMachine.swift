@@ -27,12 +27,11 @@ extension Mutex where Value: DeliveryMachine {
   /// and changes it in its place, holds the lock after the drainer has: the last look at a list comes
   /// before its next change by the lock, and not by the count of its references alone.
   @inlinable package borrowing func drain(from first: consuming Delivery<Value.Event>) {
-    var delivery = first
-    while true {
+    var next = Optional(first)
+    while let delivery = next.take() {
       delivery.perform()
-      let next = withExtendedLifetime(delivery) { withLock { $0.deliveries.takeNext() } }
-      guard let next else { return }
-      delivery = next
+      next = withLock { $0.deliveries.takeNext() }
+      withExtendedLifetime(delivery) {}
     }
   }
 }

@@ -84,7 +84,11 @@ extension SharedQueryCore {
     let read = tracker.read(key) {
       ReadTracker.Read(keyPath: \SharedQueryCore[member: key], hasChanged: hasChanged())
     }
-    registrar.access(self, keyPath: read.keyPath)
+    access(read.keyPath)
+  }
+
+  @inlinable func access(_ keyPath: KeyPath<SharedQueryCore, Bool>) {
+    registrar.access(self, keyPath: keyPath)
   }
 
   /// Notes that it is read what is behind the wrapper.
@@ -169,7 +173,7 @@ extension SharedQueryCore {
   /// The value that is shown, which is what is read most; it is noted that it is read.
   @inlinable var value: State.StateValue {
     if !isValueRead.load(ordering: .acquiring) { noteValue() }
-    core.registrar.access(core, keyPath: valueKeyPath)
+    core.access(valueKeyPath)
     return projection.value(core.currentValue)
   }
 
