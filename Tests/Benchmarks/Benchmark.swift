@@ -43,17 +43,23 @@ struct Work: Sendable {
     self.run = run
   }
 
-  /// One operation after the other, with nothing between them.
-  static func loop(_ operation: @escaping @Sendable (Int) -> Void) -> Work {
+  /// One operation after the other, with nothing between them, beside what is kept.
+  static func loop(
+    keeping kept: any Sendable = (), _ operation: @escaping @Sendable (Int) -> Void
+  ) -> Work {
     Work { count in
-      timed { for index in 0..<count { operation(index) } }
+      defer { withExtendedLifetime(kept) {} }
+      return timed { for index in 0..<count { operation(index) } }
     }
   }
 
-  /// One operation after the other, with nothing between them.
-  static func loop(_ operation: @escaping @Sendable (Int) async throws -> Void) -> Work {
+  /// One operation after the other, with nothing between them, beside what is kept.
+  static func loop(
+    keeping kept: any Sendable = (), _ operation: @escaping @Sendable (Int) async throws -> Void
+  ) -> Work {
     Work { count in
-      try await timed { for index in 0..<count { try await operation(index) } }
+      defer { withExtendedLifetime(kept) {} }
+      return try await timed { for index in 0..<count { try await operation(index) } }
     }
   }
 }

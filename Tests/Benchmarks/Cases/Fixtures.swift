@@ -85,9 +85,6 @@ enum Fixtures {
   static func fetch() -> Work {
     let client = OperationClient()
     let store = client.store(for: Item(path: ["floor"]))
-    return .loop { _ in
-      Sink.take(try await store.fetch())
-      withExtendedLifetime(client) {}
-    }
+    return .loop(keeping: client) { _ in Sink.take(try await store.fetch()) }
   }
 }

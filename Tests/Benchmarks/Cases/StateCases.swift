@@ -24,22 +24,18 @@ extension Catalogue {
       let (client, store) = Fixtures.store()
       let box = Box()
       return Pair(
-        subject: .loop { index in
-          store.currentValue = index
-          withExtendedLifetime(client) {}
-        },
+        subject: .loop(keeping: client) { store.currentValue = $0 },
         floor: .loop { box.write($0) })
     },
     Benchmark(name: "optimistic edit, made and kept", floor: "two writes", limit: 5) { _ in
       let (client, store) = Fixtures.store()
       return Pair(
-        subject: .loop { _ in
+        subject: .loop(keeping: client) { _ in
           await store.optimistically {
             $0 = 2
           } while: {
             await nothing()
           }
-          withExtendedLifetime(client) {}
         },
         floor: .loop { index in
           store.currentValue = index
@@ -58,10 +54,7 @@ extension Catalogue {
     Benchmark(name: name, floor: "the same under a Mutex", limit: 2.5) { _ in
       let (client, store) = Fixtures.store()
       return Pair(
-        subject: .loop { _ in
-          read(store)
-          withExtendedLifetime(client) {}
-        }, floor: floor())
+        subject: .loop(keeping: client) { _ in read(store) }, floor: floor())
     }
   }
 }

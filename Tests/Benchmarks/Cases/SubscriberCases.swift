@@ -20,10 +20,7 @@ extension Catalogue {
       let others = (0..<size).map { store.subscribe(handler($0)) }
       let own = handler(-1)
       return Pair(
-        subject: .loop { _ in
-          store.subscribe(own).cancel()
-          withExtendedLifetime((client, others)) {}
-        },
+        subject: .loop(keeping: (client, others)) { _ in store.subscribe(own).cancel() },
         floor: Work { count in
           var handlers: [Int: @Sendable (Event) -> Void] = [:]
           for index in 0..<size { handlers[-index] = handler(index) }
