@@ -63,6 +63,8 @@ extension EventStream {
   }
 
   /// Follows the stream that the newest element gives, and leaves the one before it.
+  ///
+  /// What the earlier stream gave and still waits for delivery is dropped with it.
   public func flatMapLatest<Output: Sendable>(
     _ transform: @escaping @Sendable (Element) -> EventStream<Output>
   ) -> EventStream<Output> {

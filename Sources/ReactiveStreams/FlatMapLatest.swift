@@ -101,11 +101,12 @@ private final class FlatMapLatest<Element: Sendable, Output: Sendable>: Sendable
     case .element(let element):
       guard let beginning = machine.withLock({ $0.beginEpoch() }) else { return }
       let epoch = beginning.epoch
-      beginning.inner?.cancel()
       let subscription = transform(element).subscribe { signal in
         self.machine.commit { $0.receiveInner(signal, epoch: epoch) }?.cancel()
       }
       machine.withLock { $0.setInner(subscription, epoch: epoch) }?.cancel()
+      // Left behind the new one: where both look at one store, its observers keep their run.
+      beginning.inner?.cancel()
     }
   }
 

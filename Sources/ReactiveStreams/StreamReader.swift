@@ -37,9 +37,9 @@ public import Synchronization
   @inlinable func receive(_ signal: StreamSignal<Element>) {
     switch signal {
     case .element(let element):
-      if case .resume(let waiter) = machine.withLock({ $0.offer(element) }) {
-        waiter.resume(returning: element)
-      }
+      let offer = machine.withLock { $0.offer(element) }
+      if case .resume(let waiter) = offer { waiter.resume(returning: element) }
+      withExtendedLifetime(offer) {}
     case .finished:
       machine.withLock { $0.finish() }?.resume(returning: nil)
     }
@@ -58,7 +58,9 @@ public import Synchronization
         }
       }
     } onCancel: {
-      machine.withLock { $0.cancel() }.waiter?.resume(returning: nil)
+      let (waiter, dropped) = machine.withLock { $0.cancel() }
+      waiter?.resume(returning: nil)
+      withExtendedLifetime(dropped) {}
       onCancel()
     }
   }

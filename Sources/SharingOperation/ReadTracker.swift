@@ -52,6 +52,7 @@ public import Synchronization
   case state
   case value
   case error
+  case staleness
   case member(HashableKeyPath)
 }
 

@@ -18,7 +18,13 @@ extension SharedQuery {
   }
 
   /// Whether the value is missing, invalidated, or out of date by the request's rule.
-  public var isStale: Bool { core.binding.store?.isStale ?? true }
+  ///
+  /// Those who read it are told when a value comes, and when another store is behind the wrapper; of
+  /// time that passes, and of an invalidation, nothing tells them.
+  public var isStale: Bool {
+    core.access(.staleness) { { $0.hasNewValue } }
+    return core.binding.store?.isStale ?? true
+  }
 
   func backed() throws -> OperationStore<State.StoredState> {
     guard let store = core.binding.store else { throw SharedQueryError.unbacked }
@@ -75,21 +81,24 @@ extension SharedQuery {
   ) rethrows -> Output {
     let binding = core.binding
     guard let store = binding.store else {
-      var value = projection.value(binding.currentValue)
-      defer { Self.reportLostWrite() }
+      let old = projection.value(binding.currentValue)
+      var value = old
+      defer { if Self.isWritten(value, over: old) { Self.reportLostWrite() } }
       return try body(&value)
     }
     return try store.withExclusiveAccess {
       let old = projection.value(store.currentValue)
       var value = old
       defer {
-        // One who only looked has not written anything.
-        if Equality<State.StateValue>.comparison?(old, value) != true {
-          store.currentValue = projection.stateValue(value)
-        }
+        if Self.isWritten(value, over: old) { store.currentValue = projection.stateValue(value) }
       }
       return try body(&value)
     }
+  }
+
+  /// Whether a value was written: one who only looked has not.
+  private static func isWritten(_ new: State.StateValue, over old: State.StateValue) -> Bool {
+    Equality<State.StateValue>.comparison?(old, new) != true
   }
 
   /// Shows an edit of the value before the work that brings it about has ended, as

@@ -119,6 +119,7 @@ extension StateStep {
   fileprivate var hasNewError: Bool {
     if old.error == nil, new.error == nil { return false }
     return !isSameStore || old.errorUpdateCount != new.errorUpdateCount
+      || old.errorLastUpdatedAt != new.errorLastUpdatedAt
       || (old.error == nil) != (new.error == nil)
   }
 }

@@ -33,8 +33,10 @@ public import Synchronization
   func bind(to store: OperationStore<State>?) {
     guard let binding = store.map(Binding.store) ?? empty.map(Binding.none) else { return }
     guard let change = machine.commit({ $0.bind(binding) }) else { return }
+    // Before its subscription ends, which may end its run.
+    let left = change.left.state
     change.subscription?.cancel()
-    let seen = [change.left.state, binding.state]
+    let seen = [left, binding.state]
     machine.withLock { $0.glimpse(seen) }
     tracker.read(of: .binding).map(tell)
     if let store {
@@ -45,6 +47,8 @@ public import Synchronization
   }
 
   private func follow(_ store: OperationStore<State>, epoch: Int) {
+    // A store that was left meanwhile is not made to run.
+    guard machine.withLock({ $0.epoch == epoch }) else { return }
     let subscription = store.subscribe { [weak self] event in
       if case .stateChanged(let state) = event { self?.receive(state, epoch: epoch) }
     }
@@ -108,7 +112,8 @@ extension SharedQueryCore {
         $0.deliveries.subscribe(subscriber, initially: .element($0.binding))
       }
       return OperationSubscription { [self] in
-        _ = machine.withLock { $0.deliveries.unsubscribe(id) }
+        let removed = machine.withLock { $0.deliveries.unsubscribe(id) }
+        withExtendedLifetime(removed) {}
       }
     }
   }

@@ -97,6 +97,31 @@ import Testing
     #expect(wrapper.projectedValue.error == nil)
   }
 
+  @Test("A reader of the error is told of one that was set behind a reset")
+  func errorBehindReset() async {
+    let clock = ManualClock()
+    let wrapper = SharedQuery(NumberQuery(number: 1), client: .quiet(clock: clock))
+    wrapper.store?.setResult(to: .failure(Refusal(reason: "no")))
+    let told = track { _ = wrapper.projectedValue.error }
+    await clock.advance(by: .seconds(1))
+    wrapper.store?.withExclusiveAccess { store in
+      store.resetState()
+      store.setResult(to: .failure(Refusal(reason: "never")))
+    }
+    #expect(told.count == 1)
+  }
+
+  @Test("A reader of the staleness is told of a value, and of another store")
+  func staleness() {
+    let wrapper = SharedQuery(NumberQuery(number: 1).neverStale(), client: client)
+    let first = track { #expect(wrapper.projectedValue.isStale) }
+    wrapper.store?.currentValue = [1]
+    #expect(first.count == 1)
+    let second = track { #expect(!wrapper.projectedValue.isStale) }
+    wrapper.projectedValue.bind(to: NumberQuery(number: 2))
+    #expect(second.count == 1)
+  }
+
   @Test("Whoever is told reads the new value at once")
   func commitFirst() {
     let wrapper = SharedQuery(NumberQuery(number: 1), client: client)

@@ -35,6 +35,17 @@ import Testing
     #expect(wrapper.wrappedValue.sorted() == Array(0..<400))
   }
 
+  @Test("One who only looks at nothing has lost no write") func lookAtNothing() {
+    let issues = Log<OperationIssue>()
+    OperationIssue.withHandler({ issues.append($0) }) {
+      let wrapper = SharedQuery<QueryState<[Int], any Error>>()
+      #expect(wrapper.projectedValue.withLock { $0 } == nil)
+      #expect(issues.elements.isEmpty)
+      wrapper.projectedValue.withLock { $0 = [1] }
+      #expect(issues.elements.count == 1)
+    }
+  }
+
   @Test("What a throwing body wrote stays, and its error and result come out")
   func throwing() {
     let wrapper = SharedQuery(NumberQuery(number: 1), client: client)

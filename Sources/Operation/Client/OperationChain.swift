@@ -11,7 +11,8 @@ public import ReactiveStreams
 ///
 /// A request is made when the one before it has a value, and made anew when that value changes, and
 /// only then. When the value is gone, or the new request has none yet, the chain gives the empty
-/// value; a value of an earlier request is never given under a later one.
+/// value. What an earlier request gave is dropped when a later one is made, unless it has reached the
+/// reader.
 public struct OperationChain<Element: Sendable>: AsyncSequence, Sendable {
   /// A chain never fails; errors are in the states of the stores.
   public typealias Failure = Never
@@ -84,6 +85,8 @@ extension OperationClient {
     First.State: ValueInitializedState, First.State.StateValue == Value?,
     Next.State: ValueInitializedState
   {
-    OperationChain(store(for: first).values, client: self) { $0.map(next) }
+    // Looked up by each reader: nobody holds the store between.
+    let values = StreamSource { [self] in store(for: first).values.source.subscribe($0) }
+    return OperationChain(StateStream(values), client: self) { $0.map(next) }
   }
 }

@@ -32,7 +32,7 @@ extension OperationClient {
   }
 
   /// Has the stores below a path to oneself, each as `OperationStore.withExclusiveAccess` has it,
-  /// and tells the subscribers of each once, at the end.
+  /// and tells the subscribers of each once, at the end, when all of them are free again.
   ///
   /// The stores are taken in one order throughout the process, so two such calls never wait for
   /// each other. `body` must not block.
@@ -42,16 +42,12 @@ extension OperationClient {
   ) rethrows -> Output {
     let stores = stores(matching: path, of: state, where: filter)
     let ordered = stores.sorted { ObjectIdentifier($0) < ObjectIdentifier($1) }
-    return try Self.withExclusiveAccess(to: ordered[...]) { try body(stores) }
-  }
-
-  private static func withExclusiveAccess<State, Output>(
-    to stores: ArraySlice<OperationStore<State>>, _ body: () throws -> Output
-  ) rethrows -> Output {
-    guard let first = stores.first else { return try body() }
-    return try first.withExclusiveAccess {
-      try withExclusiveAccess(to: stores.dropFirst(), body)
+    for store in ordered { store.beginExclusiveAccess() }
+    defer {
+      let left = ordered.map { $0.opened() }
+      for (store, left) in zip(ordered, left) { store.finish(left) }
     }
+    return try body(stores)
   }
 
   /// Takes the store on a path out of the client. Those who hold it can go on with it; the next who

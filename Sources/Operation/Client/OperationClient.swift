@@ -267,7 +267,8 @@ extension OperationClient {
     let verdicts = due.map { candidate -> StoreIndex.Verdict in
       let store = candidate.store
       let mark = store.useMark
-      if store.isUsed { return .stay(store, until: now.advanced(by: candidate.patience)) }
+      // Not again and again while it is used, however short its patience is.
+      if store.isUsed { return .stay(store, until: now.advanced(by: max(candidate.patience, 1))) }
       let end = mark.lastUse.date.advanced(by: candidate.patience)
       return now.duration(since: end) >= .zero
         ? .leave(store, mark) : .stay(store, until: end)

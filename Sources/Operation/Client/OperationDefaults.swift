@@ -26,7 +26,8 @@ public struct OperationDefaults: Sendable {
   public var applicationActivityObserver: (any ApplicationActivityObserver)?
   /// Tells of memory running short; `nil` stands for that of the system.
   public var memoryPressureSource: (any MemoryPressureSource)?
-  /// Changes the context of a new store, after the other defaults and before its request.
+  /// Changes the context that new stores begin with, after the other defaults and before their
+  /// requests; called once for each kind of request, when a client is made.
   public var setup: @Sendable (inout OperationContext, OperationKind) -> Void
 
   /// Creates defaults; each is that of ``standard`` unless given.

@@ -52,9 +52,15 @@ extension StatefulOperationRequest {
       $0.rerunTriggers.append { context, store in
         let task = Task { [weak store] in
           while await context.operationClock.hasSlept(for: interval) {
-            let mayRun = if inBackground { true } else { await context.isInForeground() }
-            guard mayRun, let state = store?.presentState else { return }
-            if await isDue(context, state) { await store?.poll() }
+            var isWanted = false
+            repeat {
+              let mayRun = if inBackground { true } else { await context.isInForeground() }
+              guard mayRun, let state = store?.presentState else { return }
+              isWanted = await isDue(context, state)
+              // It may have gone to the background while the condition was waited for.
+            } while isWanted && !inBackground
+              && context.applicationActivityObserver.currentActivity != .foreground
+            if isWanted { await store?.poll() }
           }
         }
         return OperationSubscription { task.cancel() }

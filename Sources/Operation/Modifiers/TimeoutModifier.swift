@@ -24,7 +24,11 @@ public struct TimeoutModifier<Base: OperationRequest>: OperationModifier {
     with continuation: OperationContinuation<Base.Value, any Error>
   ) async throws -> Base.Value {
     let race = TimeoutRace<Base.Value>()
+    let node = context.runNode
+    let runner = TaskNode.currentTask
     let work = Task {
+      // It is this one that would wait for itself.
+      if race.isOpen { node?.runner.store(TaskNode.currentTask, ordering: .relaxed) }
       let gated = OperationContinuation<Base.Value, Base.Failure> { result in
         if race.isOpen { continuation.yield(with: result.mapError { $0 }) }
       }
@@ -42,6 +46,7 @@ public struct TimeoutModifier<Base: OperationRequest>: OperationModifier {
     defer {
       work.cancel()
       timer.cancel()
+      node?.runner.store(runner, ordering: .relaxed)
     }
     return try await race.result().get()
   }

@@ -52,7 +52,10 @@ extension OperationRequest {
     var context = context
     context.settings = RunSettings()
     setup(context: &context)
-    if await !context.mayAttempt(isRetry: false),
+    // Where it waits for a connection, the run in which it is does not.
+    var own = context
+    if own.hooks != nil { own.hooks = nil }
+    if await !own.mayAttempt(isRetry: false),
       let failure = cancellationFailure(as: Failure.self)
     {
       throw failure

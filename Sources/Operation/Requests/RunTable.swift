@@ -7,7 +7,7 @@
   @usableFromInline struct Record: Sendable, Identifiable {
     @usableFromInline let core: TaskCore<Value, Failure>
     /// What the run was made with; one word, for the context that it is told from others by.
-    @usableFromInline let box: OperationTaskConfiguration.Box
+    @usableFromInline var box: OperationTaskConfiguration.Box
     /// How many callers wait for the run.
     @usableFromInline var awaiters = 0
     /// How many handles could still start the run.

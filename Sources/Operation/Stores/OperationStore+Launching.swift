@@ -168,12 +168,7 @@ extension OperationStore {
 
   /// The circle as a failure; nil, and a report, where the failure cannot say so.
   @inlinable func failure(of circle: OperationDependencyError) -> Failure? {
-    if let failure = circle as? Failure { return failure }
-    OperationIssue(
-      kind: .dependencyCycle,
-      message: "\(circle), and \(Failure.self) cannot say so as the failure of \(path)."
-    ).report()
-    return nil
+    Machine.Core.failure(of: circle, at: path)
   }
 
   /// A run yielded. The task holds the store until it has ended; who keeps the continuation longer

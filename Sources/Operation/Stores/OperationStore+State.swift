@@ -116,17 +116,23 @@ extension OperationStore {
   /// Has the store to oneself: other threads' writes wait until `body` returns, and their reads
   /// see what was there before; subscribers are told once, at the end.
   ///
-  /// `body` must not block. What it has written stays if it throws.
+  /// `body` must not block, and must not write another store that somebody else may have to himself
+  /// while he writes this one: both would wait for ever. `OperationClient.withStores` takes several in
+  /// one order. What it has written stays if it throws.
   public func withExclusiveAccess<Output>(_ body: () throws -> Output) rethrows -> Output {
-    commit { $0.beginExclusiveAccess(.current) }
+    beginExclusiveAccess()
     defer { endExclusiveAccess() }
     return try body()
   }
 
+  func beginExclusiveAccess() { commit { $0.beginExclusiveAccess(.current) } }
+
   /// Has the store to oneself: other threads' writes wait until `body` returns, and their reads
   /// see what was there before; subscribers are told once, at the end.
   ///
-  /// `body` must not block. What it has written stays if it throws.
+  /// `body` must not block, and must not write another store that somebody else may have to himself
+  /// while he writes this one: both would wait for ever. `OperationClient.withStores` takes several in
+  /// one order. What it has written stays if it throws.
   public func withExclusiveAccess<Output>(
     _ body: (OperationStore<State>) throws -> Output
   ) rethrows -> Output {

@@ -100,7 +100,9 @@ extension OperationStore {
     if let areEqual = Equality<State.StateValue>.comparison {
       return StateStream(stateSource.map { $0.currentValue }, areEqual: areEqual)
     }
-    let changed = stateSource.removeDuplicates { $0.valueUpdateCount == $1.valueUpdateCount }
+    let changed = stateSource.removeDuplicates {
+      $0.valueUpdateCount == $1.valueUpdateCount && $0.valueLastUpdatedAt == $1.valueLastUpdatedAt
+    }
     return StateStream(changed.map { $0.currentValue })
   }
 

@@ -142,6 +142,8 @@ public final class OperationStore<State: OperationState>: Sendable {
         return output
       }
       if let output = output.take() {
+        // Before anybody is told: who takes his time must not make the last use an old one.
+        if let change = aftermath.use { hub.note(change, of: use) }
         if let delivery = delivery.take() { self.machine.drain(from: delivery) }
         settle(aftermath)
         // Released without the lock, because their deinitialisers are the user's.
@@ -156,37 +158,63 @@ public final class OperationStore<State: OperationState>: Sendable {
   /// Does what a transition has left to do.
   @inlinable func settle(_ aftermath: Machine.Aftermath) {
     if aftermath.mustRender { render() }
-    if let change = aftermath.use { useChanged(change) }
+    if let change = aftermath.use, use.isWatched {
+      hub.useChanged(of: OpaqueOperationStore(self), change)
+    }
     if let (old, new) = aftermath.phases { hub.activity.move(State.kind, from: old, to: new) }
     withExtendedLifetime(aftermath.released) {}
   }
 
-  @inlinable func useChanged(_ change: StoreUse.Change) {
-    hub.note(change, of: use)
-    if use.isWatched { hub.useChanged(of: OpaqueOperationStore(self), change) }
-  }
+  /// Computes what the optimistic layers show, while this thread has the store to itself, and tells
+  /// it.
+  @inlinable func render() { finish(rendered()) }
 
-  /// Computes what the optimistic layers show, while this thread has the store to itself.
-  @inlinable func render() {
-    var round = 0
-    var isOver = false
-    while !isOver {
-      // A handler may have reset the store.
-      guard var rendering = read({ $0.rendering }) else { return endExclusiveAccess() }
-      rendering.perform()
-      round += 1
-      // Edits that change their own store have it computed anew, but not for ever.
-      isOver = leave { $0.finishRendering(&rendering, isLast: round == 8) }
+  /// Ends the time in which the thread has the store to itself, and tells what was changed.
+  @inlinable func endExclusiveAccess() { finish(opened()) }
+
+  /// What is left to do when the other writers have been let in.
+  @usableFromInline struct Left: Sendable {
+    @usableFromInline let delivery: Delivery<OperationEvent<State>>?
+    @usableFromInline let access: Boxed<ExclusiveAccess<State>>
+    @usableFromInline let overlay: Boxed<Machine.Overlay>
+    @usableFromInline let released: Machine.Released
+
+    @inlinable init(
+      delivery: Delivery<OperationEvent<State>>?, access: Boxed<ExclusiveAccess<State>>,
+      overlay: Boxed<Machine.Overlay>, released: Machine.Released
+    ) {
+      self.delivery = delivery
+      self.access = access
+      self.overlay = overlay
+      self.released = released
     }
   }
 
-  @inlinable func endExclusiveAccess() {
-    if !leave({ $0.endExclusiveAccess() }) { render() }
+  /// Tells what was changed, and releases what gave way.
+  @inlinable func finish(_ left: Left) {
+    if let delivery = left.delivery { machine.drain(from: delivery) }
+    withExtendedLifetime(left) {}
+  }
+
+  /// Lets the other writers in, who are told of nothing yet.
+  @inlinable func opened() -> Left { leave { $0.endExclusiveAccess() } ?? rendered() }
+
+  /// Computes what the optimistic layers show, and lets the other writers in.
+  @inlinable func rendered() -> Left {
+    var round = 0
+    while true {
+      // A handler may have reset the store.
+      guard var rendering = read({ $0.rendering }) else { return opened() }
+      rendering.perform()
+      round += 1
+      // Edits that change their own store have it computed anew, but not for ever.
+      if let left = leave({ $0.finishRendering(&rendering, isLast: round == 8) }) { return left }
+    }
   }
 
   /// Ends the time in which the thread has the store to itself, unless something is to be computed
-  /// before. Lets the other writers in, tells what was changed, and releases what gave way.
-  @inlinable func leave(_ transition: (inout Machine) -> Machine.End) -> Bool {
+  /// before, and lets the other writers in.
+  @inlinable func leave(_ transition: (inout Machine) -> Machine.End) -> Left? {
     let (end, delivery, released) = machine.withLock { machine in
       let end = transition(&machine)
       machine.notePlain()
@@ -194,11 +222,9 @@ public final class OperationStore<State: OperationState>: Sendable {
       if case .open = end { delivery = machine.deliveries.beginDraining() }
       return (end, delivery, machine.takeReleased())
     }
-    guard case .open(let access, let overlay) = end else { return false }
+    guard case .open(let access, let overlay) = end else { return nil }
     if !access.isNone { for gate in access.content.gates { gate.open() } }
-    if let delivery { machine.drain(from: delivery) }
-    withExtendedLifetime((access, overlay, released)) {}
-    return true
+    return Left(delivery: delivery, access: access, overlay: overlay, released: released)
   }
 
   @inlinable func read<Output: Sendable>(_ body: (borrowing Machine) -> Output) -> Output {

@@ -84,7 +84,7 @@ extension StoreMachine {
       commit(for: record.payload.handlers)
       tell(.runEnded(output, record.payload.run), also: record.payload.handlers)
     }
-    return mustFollow(record.payload)
+    return mustFollow
   }
 
   /// Whether the record of a run that ends may be the last to hold something of the user's. The run
@@ -92,7 +92,7 @@ extension StoreMachine {
   @inlinable func holdsMore(_ record: Runs.Record) -> Bool {
     let payload = record.payload
     return !payload.handlers.isEmpty || !payload.restoration.isNone
-      || record.box !== payload.task.box
+      || payload.given != nil
   }
 
   @inlinable mutating func takeIn(_ output: Output, _ payload: RunPayload) {
@@ -125,17 +125,18 @@ extension StoreMachine {
     if !overlay.isNone { overlay.content.layers.runEnded() }
   }
 
-  /// Whether a run has to follow one that began before an invalidation.
-  @inlinable func mustFollow(_ payload: RunPayload) -> Bool {
-    needsRerun && payload.generation < freshness.generation
-  }
+  /// Whether a run has to follow one that is over: none of the whole has begun since the last
+  /// invalidation.
+  @inlinable var mustFollow: Bool { needsRerun && freshness.answered < freshness.generation }
 
   /// Somebody who waited goes; returns the run if nobody holds it any more, and whether one has to
   /// follow.
   @inlinable mutating func leave(_ id: OperationTaskID) -> (core: Core?, mustFollow: Bool) {
     runs.update(id) { $0.awaiters -= 1 }
     guard let payload = runs[id]?.payload, let core = releaseIfFree(id) else { return (nil, false) }
-    return (core, mustFollow(payload))
+    // The observers still wait for what it was to bring.
+    if payload.isAnswer, payload.generation == freshness.generation { freshness.answered -= 1 }
+    return (core, mustFollow)
   }
 
   /// A handle went away.
@@ -178,6 +179,7 @@ extension StoreMachine {
       resultCount += 1
       replaceState(with: earlier)
       if !overlay.isNone {
+        release(overlay.content.layers.floor)
         overlay.content.layers.restore(earlier.currentValue, idsInFloor: restoration.idsInFloor)
       }
     }

@@ -162,7 +162,7 @@ extension StoreMachine {
   }
 
   /// Takes a lease, which starts the run unless it is a mere handle; tells whether it did.
-  @inlinable func hold(_ record: inout Runs.Record, _ lease: Lease) -> Bool {
+  @inlinable mutating func hold(_ record: inout Runs.Record, _ lease: Lease) -> Bool {
     switch lease {
     case .awaiter: record.awaiters += 1
     case .observers: record.isHeldByObservers = true
@@ -171,6 +171,7 @@ extension StoreMachine {
     if lease == .handle || record.isStarted { return false }
     record.isStarted = true
     record.payload.generation = freshness.generation
+    record.payload.isAnswer = isAboutWhole(record.payload) && freshness.answer()
     record.payload.settlements = settlementCount
     return true
   }
@@ -200,7 +201,14 @@ extension StoreMachine {
   ) -> Entry {
     guard let record = runs[core.id] else { return .gone }
     if record.isStarted, onlyToStart { return .underWay }
-    if !record.isStarted { runs.update(core.id) { $0.payload.task.configuration = configuration } }
+    if !record.isStarted {
+      runs.update(core.id) {
+        $0.payload.given = $0.box
+        $0.payload.task.configuration = configuration
+        // It is told from others by what it runs with.
+        $0.box = $0.payload.task.box
+      }
+    }
     guard hold(core, .awaiter), let box = runs[core.id]?.payload.task.box else { return .joined }
     return .launch(box)
   }

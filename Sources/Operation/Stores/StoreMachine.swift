@@ -19,8 +19,12 @@ import ReactiveStreams
   @usableFromInline struct RunPayload: Sendable {
     @usableFromInline var task: Task
     @usableFromInline var handlers: [Subscriber<Event>]
+    /// What the task in the state was made with, if the run was started with something else.
+    @usableFromInline var given: Box?
     /// The number of invalidations that there had been when the run was started.
     @usableFromInline var generation = 0
+    /// Whether the run was the first of the whole since the last invalidation.
+    @usableFromInline var isAnswer = false
     /// How many optimistic edits had been confirmed when the run was started.
     @usableFromInline var settlements = 0
     @usableFromInline var restoration = Boxed<Restoration>.none
@@ -234,10 +238,19 @@ extension StoreMachine {
   @usableFromInline var isInvalidated = false
   /// How many invalidations there have been.
   @usableFromInline var generation = 0
+  /// How many there had been when a run of the whole was started last.
+  @usableFromInline var answered = 0
 
   @inlinable mutating func invalidate() {
     isInvalidated = true
     generation += 1
+  }
+
+  /// A run of the whole is started; tells whether it is the first since the last invalidation.
+  @inlinable mutating func answer() -> Bool {
+    if answered == generation { return false }
+    answered = generation
+    return true
   }
 
   /// A value came that was asked for when there had been `generation` invalidations.

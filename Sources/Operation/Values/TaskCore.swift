@@ -149,8 +149,25 @@ extension TaskNode {
   @inlinable nonisolated(nonsending) func result(
     startingWith configuration: OperationTaskConfiguration
   ) async -> Output {
+    // Not if the caller is that run.
+    let path = node.place?.path ?? []
+    if node.isWaitedForByItself, let failure = Self.failure(of: .cycle([path]), at: path) {
+      return .failure(failure)
+    }
     _ = node.driver?.enter(node, configuration: configuration, onlyToStart: false)
     return await result()
+  }
+
+  /// A circle as a failure; nil, and a report, where the failure cannot say so.
+  @inlinable static func failure(
+    of circle: OperationDependencyError, at path: OperationPath
+  ) -> Failure? {
+    if let failure = circle as? Failure { return failure }
+    OperationIssue(
+      kind: .dependencyCycle,
+      message: "\(circle), and \(Failure.self) cannot say so as the failure of \(path)."
+    ).report()
+    return nil
   }
 
   /// Waits for the result; the caller holds a lease already. If the task is to be started, that is

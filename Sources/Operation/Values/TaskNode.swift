@@ -30,7 +30,7 @@ public import Synchronization
   /// Why the run was started.
   @usableFromInline let cause: OperationRun.Cause
   /// Where the store of the run is; `nil` without one.
-  let place: OperationRun.Place?
+  @usableFromInline let place: OperationRun.Place?
   @usableFromInline let isRunning = Atomic(false)
   /// Whether the task may have edges; what asks for them begins with a look at this.
   @usableFromInline let isScheduled = Atomic(false)

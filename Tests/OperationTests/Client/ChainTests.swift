@@ -46,6 +46,41 @@ import Testing
     #expect(made.withLock { $0 } == [1, 2])
   }
 
+  @Test("A link whose request stays the same keeps the run of its store") func sameRequest() async {
+    let (gate, calls) = (AsyncGate(), Counter())
+    let projects = Query<[String], any Error>(path: ["projects"]) { _ in
+      calls.increment()
+      await gate.wait()
+      return ["a"]
+    }
+    let store = client.store(for: user(1))
+    let made = Counter()
+    var values = store.chain { (user: Int) in
+      made.increment()
+      return projects
+    }.makeAsyncIterator()
+    _ = await values.next()
+    #expect(await eventually { calls.value == 1 })
+    store.currentValue = 2
+    #expect(await eventually { made.value == 2 })
+    gate.open()
+    while let value = await values.next(), value != ["a"] {}
+    #expect(calls.value == 1)
+  }
+
+  @Test("A chain that is kept follows the store that its client has when it is read")
+  func lookedUpWhenRead() async {
+    let chain = client.chain(user(1), Self.projects)
+    _ = client.store(for: user(1))
+    client.clearStores()
+    let store = client.store(for: user(1))
+    var projects = chain.makeAsyncIterator()
+    while let value = await projects.next(), value != ["a1", "b1"] {}
+    store.currentValue = 2
+    while let value = await projects.next(), value != ["a2", "b2"] {}
+    #expect(store.subscriberCount == 1)
+  }
+
   @Test("A chain leaves its stores when its iterator goes") func leaves() async {
     let store = client.store(for: user(1))
     do {

@@ -1,3 +1,4 @@
+import Foundation
 import Synchronization
 import Testing
 
@@ -97,5 +98,41 @@ import Testing
     #expect(told.withLock { $0 } - before == 2)
     #expect(stores.allSatisfy { $0.currentValue == [8] })
     for subscription in subscriptions { subscription.cancel() }
+  }
+
+  @Test("Those who are told of stores that one had to oneself find all of them free")
+  func toldWhenFree() async {
+    let stores = [list(1), list(2)]
+    let (began, gate) = (Monitor(false), DispatchSemaphore(value: 0))
+    let isLate = Monitor(false)
+    let subscriptions = (0..<2).map { index in
+      stores[index].subscribe { event in
+        guard began.value, event.state?.currentValue == [8] else { return }
+        // Another thread writes the other store meanwhile.
+        let other = stores[1 - index]
+        Thread.detachNewThread {
+          other.currentValue = [9]
+          gate.signal()
+        }
+        if gate.wait(timeout: .now() + .seconds(20)) == .timedOut { isLate.update { $0 = true } }
+      }
+    }
+    began.update { $0 = true }
+    await onThreads(1) { [client] _ in
+      client.withStores(matching: ["lists"], of: QueryState<[Int], any Error>.self) { stores in
+        for store in stores { store.currentValue = [8] }
+      }
+    }
+    #expect(!isLate.value)
+    for subscription in subscriptions { subscription.cancel() }
+  }
+
+  @Test("One has as many stores to oneself as there are")
+  func manyToOneself() {
+    let stores = (0..<20_000).map { list($0) }
+    client.withStores(matching: ["lists"], of: QueryState<[Int], any Error>.self) { stores in
+      for store in stores { store.currentValue = [1] }
+    }
+    #expect(stores.allSatisfy { $0.currentValue == [1] })
   }
 }

@@ -99,6 +99,33 @@ import Testing
     #expect(indexed.store.lastUse.date == now)
   }
 
+  @Test("A store that is used is not asked again and again, however short its retention is")
+  func shortRetention() async {
+    let counting = CountingClock(base: clock)
+    let client = OperationClient(defaults: .testing, clock: counting)
+    let query = Query<Int, any Error>(path: ["number"]) { _ in 1 }
+    let store = client.store(for: query.retained(.unusedFor(.nanoseconds(100))))
+    let subscription = store.subscribe { _ in }
+    await clock.advance(by: .seconds(10))
+    #expect(counting.timers.value < 20)
+    subscription.cancel()
+    await clock.advance(by: .seconds(2))
+    #expect(client.store(with: ["number"]) == nil)
+  }
+
+  @Test("The last use has been noted when its end is told") func notedBefore() async throws {
+    let client = OperationClient(defaults: .testing, clock: clock)
+    let store = client.store(for: Query<Int, any Error>(path: ["number"]) { _ in 1 })
+    await clock.advance(by: .seconds(100))
+    let seen = Recorder<Date>()
+    try await store.run { [clock] event in
+      guard case .runEnded = event else { return }
+      seen.append(store.lastUse.date)
+      #expect(store.lastUse.date == clock.now())
+    }
+    #expect(seen.count == 1)
+  }
+
   /// A manual clock that counts its timers.
   private struct CountingClock: OperationClock {
     let base: ManualClock

@@ -132,6 +132,25 @@ import Testing
     #expect(script.attempts == 1 && clock.sleeperCount == 0)
   }
 
+  @Test("When its condition holds in the background, it waits for the foreground as well")
+  func conditionInBackground() async {
+    let script = Script()
+    let network = ManualNetworkObserver(.disconnected)
+    let query = OpenQuery(script: script).rerun(every: .seconds(10), while: .connected)
+    let store = client.store(for: query)
+    store.context.networkObserver = network
+    let subscription = store.subscribe { _ in }
+    await pass(10)
+    await store.settles { _ in network.subscriberCount == 1 }
+    activity.set(.background)
+    network.set(.connected)
+    await store.settles { _ in activity.subscriberCount == 1 }
+    #expect(script.attempts == 0)
+    activity.set(.foreground)
+    await script.contexts.wait(for: 1)
+    subscription.cancel()
+  }
+
   @Test("It goes on in the background where it was asked to") func inBackground() async {
     activity.set(.background)
     let script = Script()

@@ -55,6 +55,21 @@ import Testing
     #expect(try await store.run() == 102)
   }
 
+  @Test("Under a timeout, and by a task of its own, too: a failure that names the path, at once")
+  func awaitsItselfOtherwise() async throws {
+    for isTimed in [true, false] {
+      let path: OperationPath = ["other", isTimed]
+      let query = Query<Int, any Error>(path: path) { context in
+        let store = context.operationClient?.store(with: path)?.base as? Neighbourhood.Store
+        guard let store else { return 0 }
+        return isTimed ? try await store.run() : try await store.runTask().runIfNeeded()
+      }
+      let store = place.client.store(for: query.timeout(after: .seconds(10)))
+      await #expect(throws: OperationDependencyError.cycle([path])) { try await store.run() }
+      await place.expectPeace(in: store)
+    }
+  }
+
   @Test("A request that runs its own store through the client, and goes on without the value")
   func ensuresItself() async throws {
     let store = store { store in

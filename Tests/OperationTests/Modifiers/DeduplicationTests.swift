@@ -42,6 +42,26 @@ import Testing
     }
   }
 
+  @Test("A task is the same run as others in the context with which it was started")
+  func startedContext() async throws {
+    enum Region: OperationContext.Key { static var defaultValue: String { "eu" } }
+    let remote = Remote<Int>()
+    let store = OperationClient(defaults: .testing).store(for: remote.query())
+    var american = OperationContext()
+    american[Region.self] = "us"
+    var task = store.runTask()
+    task.context[Region.self] = "us"
+    let first = Task { [task] in try await task.runIfNeeded() }
+    await remote.wait(forCalls: 1)
+    let same = Task { [american] in try await store.run(using: american) }
+    await store.settles { $0.leaseCount == 2 }
+    let other = Task { try await store.run() }
+    await remote.wait(forCalls: 2)
+    remote.answer(1, to: 0)
+    remote.answer(2, to: 1)
+    #expect(try await [first.value, same.value, other.value] == [1, 1, 2])
+  }
+
   @Test("Copies of a request share one run without a store")
   func shared() async throws {
     let script = gated()

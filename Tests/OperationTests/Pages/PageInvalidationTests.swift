@@ -21,4 +21,53 @@ import Testing
     try await store.fetchAllPages()
     #expect(!store.isStale)
   }
+
+  @Test("An invalidation is followed by a run, also when a page more came between")
+  func followed() async throws {
+    let (gates, calls) = ([AsyncGate(), AsyncGate()], Counter())
+    let request = Paginated<Int, Int>(
+      path: ["numbers"], initialPageId: 0, nextPageId: { page, _ in page.id + 1 }
+    ) { paging, _ in
+      calls.increment()
+      let call = calls.value - 2
+      if gates.indices.contains(call) { await gates[call].wait() }
+      return paging.pageId
+    }
+    let store = OperationClient(defaults: .testing).store(for: request.neverStale())
+    try await store.fetch()
+    let subscription = store.subscribe { _ in }
+    let all = Task { try await store.fetchAllPages() }
+    await store.settles { _ in calls.value == 2 }
+    store.invalidate()
+    let next = Task { try await store.fetchNextPage() }
+    await store.settles { $0.activeTasks.count == 2 }
+    for gate in gates { gate.open() }
+    _ = try await (all.value, next.value)
+    await store.settles { !$0.isLoading && !$0.isStale }
+    #expect(store.currentValue.ids == [0, 1])
+    #expect(calls.value == 5, "the first page, again, the next one, and both again")
+    subscription.cancel()
+  }
+
+  @Test("An invalidation is followed by a run, also when the one that it is about was given up")
+  func givenUp() async throws {
+    let remote = Remote<Int>()
+    enum Key: OperationContext.Key { static var defaultValue: Int { 0 } }
+    let store = OperationClient(defaults: .testing).store(for: remote.query().neverStale())
+    let subscription = store.subscribe { _ in }
+    await remote.wait(forCalls: 1)
+    store.invalidate()
+    var context = OperationContext()
+    context[Key.self] = 1
+    let other = Task { [context] in try await store.run(using: context) }
+    await remote.wait(forCalls: 2)
+    remote.answer(1)
+    await store.settles { $0.currentValue == 1 }
+    other.cancel()
+    _ = await other.result
+    await remote.wait(forCalls: 3)
+    remote.answer(2, to: 2)
+    await store.settles { $0.currentValue == 2 && !$0.isStale }
+    subscription.cancel()
+  }
 }

@@ -34,6 +34,23 @@ import Testing
     for count in 1...3 { #expect(await states.next()?.valueUpdateCount == count) }
   }
 
+  @Test("A value that cannot be compared comes when it was set behind a reset, too")
+  func behindReset() async {
+    var context = OperationContext()
+    context.operationClock = clock
+    let store = OperationStore.detached(
+      query: Query(path: ["opaque"]) { _ in Opaque(id: 0) }, initialContext: context)
+    store.currentValue = Opaque(id: 1)
+    var values = store.values.makeAsyncIterator()
+    #expect(await values.next()??.id == 1)
+    await clock.advance(by: .seconds(1))
+    store.withExclusiveAccess {
+      store.resetState()
+      store.currentValue = Opaque(id: 2)
+    }
+    #expect(await values.next()??.id == 2)
+  }
+
   @Test("An equal value of a run makes the value fresh")
   func equalValueIsFresh() async throws {
     let store = OperationClient(defaults: .testing, clock: clock)

@@ -135,7 +135,8 @@ extension TerminalSignals {
       waitUntilTold(stop)
       // Not after a SIGCONT: it was meant to undo the stop.
       if note.rawValue == stop.rawValue { stopByDefault() }
-      _ = change { $0.stopReturned() }
+      // Not that of another thread, which has come meanwhile.
+      _ = change { if $0.stopCount == stop.stopCount { $0.stopReturned() } }
       ring()
     } else {
       stopByDefault()
