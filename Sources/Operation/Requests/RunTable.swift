@@ -6,7 +6,7 @@
 @usableFromInline struct RunTable<Value: Sendable, Failure: Error, Payload: Sendable>: Sendable {
   @usableFromInline struct Record: Sendable, Identifiable {
     @usableFromInline let core: TaskCore<Value, Failure>
-    /// What the run was made with; one word, for the context that it is told from others by.
+    /// What the run is made or started with; one word, for the context that it is told from others by.
     @usableFromInline var box: OperationTaskConfiguration.Box
     /// How many callers wait for the run.
     @usableFromInline var awaiters = 0

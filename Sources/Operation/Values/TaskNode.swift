@@ -142,11 +142,11 @@ struct TaskGraph: Sendable {
     let refused = dependencies.filter {
       $0.node.id == id || isAwaited && reaches(id, from: $0.node.id)
     }
-    var made = dependencies
-    if !refused.isEmpty {
-      made.removeAll { edge in refused.contains { $0.node === edge.node } }
-      if made.isEmpty { return refused }
-    }
+    if refused.count == dependencies.count { return refused }
+    let made =
+      refused.isEmpty
+      ? dependencies
+      : dependencies.filter { edge in !refused.contains { $0.node === edge.node } }
     if nodes[key, default: Node()].edges.isEmpty {
       nodes[key, default: Node()].edges = made
     } else {

@@ -22,6 +22,22 @@ import Testing
     }
   }
 
+  @Test("A request that runs another one, which waits for a connection, is not paused itself")
+  func inner() async throws {
+    let (network, script) = (network, Script())
+    let request = OpenQuery(script: script, path: ["inner"]).networkMode(.online)
+    let store = client.store(
+      for: Query<Int, any Error>(path: ["outer"]) { try await request.run(in: $0) })
+    var events = client.events.makeAsyncIterator()
+    let run = Task { try await store.run() }
+    await store.settles { _ in network.subscriberCount == 1 }
+    #expect(store.isLoading && !store.state.isPaused)
+    network.set(.connected)
+    #expect(try await run.value == 1)
+    // They tell of the pause where anybody listens.
+    #expect(await events.next() != nil)
+  }
+
   @Test("A start without a connection waits for it, and everybody is told of each step once")
   func start() async throws {
     let script = Script()

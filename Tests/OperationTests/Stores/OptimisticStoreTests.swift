@@ -200,6 +200,29 @@ import Testing
     }
   }
 
+  @Test("What an edit lay over goes away without the lock when the yield of it is taken back")
+  func yieldTakenBack() async {
+    let (gone, remote, other) = (Counter(), Remote<OnDeinit>(), OnDeinit {})
+    let store = OperationStore.detached(query: remote.query())
+    await withWatchdog({ "a deinit waits for the lock of the store" }) {
+      let run = Task { _ = try? await store.run() }
+      await remote.wait(forCalls: 1)
+      await store.optimistically {
+        $0 = other
+      } while: {
+        remote.yield(
+          OnDeinit { [weak store] in
+            _ = store?.state
+            gone.increment()
+          })
+      }
+      store.cancel()
+      await run.value
+    }
+    #expect(await eventually { gone.value == 1 })
+    #expect(store.currentValue === other)
+  }
+
   @Test("When the work has ended and no older run is under way, nothing is left of the edit")
   func nothingLeft() async throws {
     let remote = Remote<Int>()
