@@ -152,7 +152,7 @@ extension StoreMachine {
   /// How many edits had been settled when the oldest run began that may still give a value, or give
   /// one back.
   @inlinable var oldestSettlement: Int {
-    guard yielding.isEmpty else { return -1 }
+    guard yields.isEmpty else { return -1 }
     // No key paths: those of a generic type are made anew each time that they are named.
     return runs.records.elements.reduce(.max) {
       $1.isStarted ? min($0, $1.payload.settlements) : $0

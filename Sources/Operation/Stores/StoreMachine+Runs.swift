@@ -9,60 +9,63 @@ extension StoreMachine {
       tell(.yielded(output, payload.run), also: payload.handlers)
       return payload.task.box
     }
-    let restoration = nextRestoration(of: payload)
-    resultCount += 1
+    noteYield(of: id)
     takeIn(output, payload)
     tell(.yielded(output, payload.run), also: payload.handlers)
     commit(for: payload.handlers)
-    runs.update(id) { $0.payload.restoration = .some(restoration) }
-    yielding.insert(id)
     return payload.task.box
   }
 
-  /// How a yield that comes now is undone.
-  @usableFromInline mutating func nextRestoration(of payload: RunPayload) -> Restoration {
-    guard let earlier = payload.restoration.value else {
-      return Restoration(
-        state: base, resultCount: resultCount + 1,
-        idsInFloor: overlay.isNone ? [] : overlay.content.layers.idsInFloor)
-    }
-    release(earlier)
-    let isUndisturbed = earlier.resultCount == resultCount
-    return Restoration(
-      state: isUndisturbed ? earlier.state : nil, resultCount: resultCount + 1,
-      idsInFloor: earlier.idsInFloor)
+  /// Keeps what there is before a run yields, unless what there is comes from it already.
+  @usableFromInline mutating func noteYield(of id: OperationTaskID) {
+    if yields.last?.id == id { return }
+    takeYield(of: id)
+    let idsInFloor = overlay.isNone ? [] : overlay.content.layers.idsInFloor
+    yields.append(Yield(of: id, before: base, idsInFloor: idsInFloor))
   }
 
-  /// Changes what yields would go back to, too, when the tasks of the state change.
-  @usableFromInline mutating func changeRestorations(_ change: (inout State) -> Void) {
-    for id in yielding {
-      runs.update(id) { record in
-        guard !record.payload.restoration.isNone,
-          var earlier = record.payload.restoration.content.state.take()
-        else { return }
-        change(&earlier)
-        record.payload.restoration.content.state = earlier
-      }
-    }
+  /// Takes out what a run yielded; gives it if the state shows it. What came behind it goes back to
+  /// what was there before both.
+  @discardableResult
+  private mutating func takeYield(of id: OperationTaskID) -> Yield? {
+    guard let index = yields.firstIndex(where: { $0.id == id }) else { return nil }
+    let taken = yields.remove(at: index)
+    guard index < yields.count else { return taken }
+    release(yields[index].before)
+    yields[index].before = taken.before
+    yields[index].idsInFloor = taken.idsInFloor
+    return nil
+  }
+
+  /// A result came that stays, so that what was there before it does not come back.
+  @inlinable mutating func keepYields() {
+    if yields.isEmpty { return }
+    release(yields)
+    yields = []
+  }
+
+  /// Changes what there was before the yields, too, when the tasks of the state change.
+  @usableFromInline mutating func changeBeforeYields(_ change: (inout State) -> Void) {
+    for index in yields.indices { change(&yields[index].before) }
   }
 
   /// A run begins to wait for a connection, or goes on.
   @inlinable mutating func setPaused(_ isPaused: Bool, _ id: OperationTaskID) {
     guard let payload = runs[id]?.payload else { return }
     state.setPaused(isPaused, id)
-    changeRestorations { $0.setPaused(isPaused, id) }
+    changeBeforeYields { $0.setPaused(isPaused, id) }
     commit(for: payload.handlers)
   }
 
   @inlinable mutating func finishTask(of record: Runs.Record) {
     state.finishFetchTask(record.payload.task)
-    if yielding.isEmpty { return }
-    changeRestorations { $0.finishFetchTask(record.payload.task) }
+    if yields.isEmpty { return }
+    changeBeforeYields { $0.finishFetchTask(record.payload.task) }
   }
 
   private mutating func giveUpTask(of record: Runs.Record) {
     state.giveUpFetchTask(record.payload.task)
-    changeRestorations { $0.giveUpFetchTask(record.payload.task) }
+    changeBeforeYields { $0.giveUpFetchTask(record.payload.task) }
   }
 
   /// A run ended; tells whether one has to follow.
@@ -75,7 +78,7 @@ extension StoreMachine {
       giveUp(record)
     } else {
       if holdsMore(record) { released.records.append(record) }
-      resultCount += 1
+      keepYields()
       takeIn(output, record.payload)
       finishTask(of: record)
       if case .success = output, isAboutWhole(record.payload) {
@@ -91,8 +94,7 @@ extension StoreMachine {
   /// itself holds its task, and so the context, unless the task was given another one.
   @inlinable func holdsMore(_ record: Runs.Record) -> Bool {
     let payload = record.payload
-    return !payload.handlers.isEmpty || !payload.restoration.isNone
-      || payload.given != nil
+    return !payload.handlers.isEmpty || payload.given != nil
   }
 
   @inlinable mutating func takeIn(_ output: Output, _ payload: RunPayload) {
@@ -121,7 +123,6 @@ extension StoreMachine {
   }
 
   @inlinable mutating func retire(_ id: OperationTaskID) {
-    if !yielding.isEmpty { yielding.remove(id) }
     if !overlay.isNone { overlay.content.layers.runEnded() }
   }
 
@@ -173,14 +174,11 @@ extension StoreMachine {
   /// Puts back what was there before a run that is over.
   @usableFromInline mutating func giveUp(_ record: Runs.Record) {
     let payload = record.payload
-    if let restoration = payload.restoration.value, restoration.resultCount == resultCount,
-      let earlier = restoration.state
-    {
-      resultCount += 1
-      replaceState(with: earlier)
+    if let yield = takeYield(of: record.id) {
+      replaceState(with: yield.before)
       if !overlay.isNone {
         release(overlay.content.layers.floor)
-        overlay.content.layers.restore(earlier.currentValue, idsInFloor: restoration.idsInFloor)
+        overlay.content.layers.restore(state.currentValue, idsInFloor: yield.idsInFloor)
       }
     }
     giveUpTask(of: record)

@@ -125,8 +125,8 @@ extension StoreMachine {
     var task = task
     let box = task.box
     state.scheduleFetchTask(&task)
-    if !yielding.isEmpty {
-      changeRestorations { [task] state in
+    if !yields.isEmpty {
+      changeBeforeYields { [task] state in
         var task = task
         state.scheduleFetchTask(&task)
       }

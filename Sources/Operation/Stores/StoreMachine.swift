@@ -27,7 +27,6 @@ import ReactiveStreams
     @usableFromInline var isAnswer = false
     /// How many optimistic edits had been confirmed when the run was started.
     @usableFromInline var settlements = 0
-    @usableFromInline var restoration = Boxed<Restoration>.none
 
     @inlinable init(task: Task, handlers: [Subscriber<Event>]) {
       self.task = task
@@ -37,17 +36,17 @@ import ReactiveStreams
     @inlinable var run: OperationRun { OperationRun(task: task) }
   }
 
-  /// How to undo what a run yielded, as long as no other result has come since.
-  @usableFromInline struct Restoration: Sendable {
-    /// What the server had given before the first yield; `nil` if somebody else has written since.
-    @usableFromInline var state: State?
-    @usableFromInline let resultCount: Int
+  /// What a run has yielded last, and how to undo it.
+  @usableFromInline struct Yield: Sendable {
+    @usableFromInline let id: OperationTaskID
+    /// What the server had given before.
+    @usableFromInline var before: State
     /// The optimistic edits that were part of it already.
-    @usableFromInline var idsInFloor: Set<OperationTaskID> = []
+    @usableFromInline var idsInFloor: Set<OperationTaskID>
 
-    @inlinable init(state: State? = nil, resultCount: Int, idsInFloor: Set<OperationTaskID> = []) {
-      self.state = state
-      self.resultCount = resultCount
+    @inlinable init(of id: OperationTaskID, before: State, idsInFloor: Set<OperationTaskID>) {
+      self.id = id
+      self.before = before
       self.idsInFloor = idsInFloor
     }
   }
@@ -62,10 +61,9 @@ import ReactiveStreams
   @usableFromInline var triggers: OperationSubscription?
   /// Goes up whenever somebody begins to observe, or nobody does any more.
   @usableFromInline var observation = 0
-  /// How many results the state has taken in.
-  @usableFromInline var resultCount = 0
-  /// The runs that have yielded.
-  @usableFromInline var yielding: Set<OperationTaskID> = []
+  /// What runs that are under way have yielded since the last result that stays, in its order; one
+  /// for each run.
+  @usableFromInline var yields: [Yield] = []
   /// Cancelled runs whose end is still to be told, because their failure cannot say "cancelled".
   var unended: [OperationTaskID: Runs.Record] = [:]
   /// What has given way, to be released without the lock.
@@ -277,7 +275,7 @@ extension StoreMachine {
         state.update(with: result, using: own)
       }
     }
-    resultCount += 1
+    keepYields()
     if case .success = result {
       land(after: settlementCount, update)
       freshness.refresh(since: freshness.generation)
@@ -290,6 +288,7 @@ extension StoreMachine {
   /// The state goes back to its beginning; every run is over.
   mutating func reset(_ context: OperationContext) -> (effect: ResetEffect, cores: [Core]) {
     let ended = takeAllRuns()
+    keepYields()
     dropLayers()
     release(state)
     let effect = state.reset(using: context)

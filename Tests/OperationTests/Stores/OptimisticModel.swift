@@ -32,22 +32,18 @@ struct OptimisticModel: Sendable {
     var value: [Int] = []
     /// When it was asked for.
     var askedAt = 0
-    /// How many values had been given.
-    var count = 0
-  }
-
-  private struct Run: Sendable {
-    let askedAt: Int
-    /// What was there before its yields, unless somebody else has given something since.
-    var before: Given?
-    var lastCount: Int?
+    /// The run that has yielded it, if that may still take it back.
+    var run: Int?
   }
 
   private var time = 0
-  private var given = Given()
-  private var count = 0
+  /// What was given last, behind what comes back when it is taken back.
+  private var givens = [Given()]
   private var edits: [Edit] = []
-  private var runs: [Int: Run] = [:]
+  /// When the runs that are under way have asked.
+  private var runs: [Int: Int] = [:]
+
+  private var given: Given { givens.last ?? Given() }
 
   var confirmed: [Int] {
     edits.reduce(given.value) { value, edit in
@@ -73,43 +69,24 @@ struct OptimisticModel: Sendable {
       guard let index = edits.firstIndex(where: { $0.number == number }) else { break }
       edits[index].confirmedAt = time
     case .fail(let number), .cancelWork(let number): edits.removeAll { $0.number == number }
-    case .fetch(let number): runs[number] = Run(askedAt: time)
+    case .fetch(let number): runs[number] = time
     case .land(let number):
-      guard let run = runs.removeValue(forKey: number) else { break }
-      give([100 + number], askedAt: run.askedAt)
-    case .yield(let number): yield(number)
+      guard let askedAt = runs.removeValue(forKey: number) else { break }
+      givens = [Given(value: [100 + number], askedAt: askedAt)]
+    case .yield(let number):
+      guard let askedAt = runs[number] else { break }
+      givens.append(Given(value: [200 + number], askedAt: askedAt, run: number))
     case .failRun(let number):
-      if runs.removeValue(forKey: number) != nil { count += 1 }
+      guard runs.removeValue(forKey: number) != nil else { break }
+      givens = [Given(value: given.value, askedAt: given.askedAt)]
     case .cancelRun(let number):
-      guard let run = runs.removeValue(forKey: number) else { break }
-      if run.lastCount == count, let before = run.before {
-        count += 1
-        given = before
-      }
-    case .push(let value): give([value], askedAt: time)
+      if runs.removeValue(forKey: number) != nil { givens.removeAll { $0.run == number } }
+    case .push(let value): givens = [Given(value: [value], askedAt: time)]
     case .reset:
-      given = Given()
+      givens = [Given()]
       edits = []
       runs = [:]
-      count += 1
     }
-  }
-
-  private mutating func yield(_ number: Int) {
-    guard var run = runs[number] else { return }
-    if run.lastCount == nil {
-      run.before = given
-    } else if run.lastCount != count {
-      run.before = nil
-    }
-    give([200 + number], askedAt: run.askedAt)
-    run.lastCount = count
-    runs[number] = run
-  }
-
-  private mutating func give(_ value: [Int], askedAt: Int) {
-    count += 1
-    given = Given(value: value, askedAt: askedAt, count: count)
   }
 }
 
