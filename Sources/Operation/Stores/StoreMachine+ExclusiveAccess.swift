@@ -8,11 +8,33 @@
   @usableFromInline var before: Boxed<StateBefore<State>>
   @usableFromInline var depth = 1
   @usableFromInline var hasChanged = false
+  /// Who hears of the change at the end, before the subscribers.
+  @usableFromInline var handlers: [Subscriber<OperationEvent<State>>] = []
+  /// What is told at the end, behind the change.
+  @usableFromInline var events: [Event] = []
   @usableFromInline var gates: [Gate] = []
+
+  @usableFromInline struct Event: Sendable {
+    @usableFromInline let event: OperationEvent<State>
+    @usableFromInline let handlers: [Subscriber<OperationEvent<State>>]
+
+    @inlinable init(
+      _ event: OperationEvent<State>, for handlers: [Subscriber<OperationEvent<State>>]
+    ) {
+      self.event = event
+      self.handlers = handlers
+    }
+  }
 
   @inlinable init(owner: ThreadID, before: Boxed<StateBefore<State>>) {
     self.owner = owner
     self.before = before
+  }
+
+  /// The state was changed, of which these hear, too.
+  @inlinable mutating func noteChange(for others: [Subscriber<OperationEvent<State>>]) {
+    hasChanged = true
+    for other in others where !handlers.contains(where: { $0 === other }) { handlers.append(other) }
   }
 }
 
@@ -67,7 +89,8 @@ extension StoreMachine {
     let access = exclusive
     exclusive = .none
     tellWithheld()
-    if access.content.hasChanged { tellState(state) }
+    if access.content.hasChanged { tellState(state, also: access.content.handlers) }
+    for event in access.content.events { deliveries.append(event.event, also: event.handlers) }
     var over = Boxed<Overlay>.none
     if !overlay.isNone, overlay.content.layers.isEmpty { swap(&over, &overlay) }
     return .open(access, over)

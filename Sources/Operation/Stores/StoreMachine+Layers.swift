@@ -202,12 +202,14 @@ extension StoreMachine {
     deliveries.append(.stateChanged(state), also: handlers)
   }
 
-  /// Tells something that is no change of the state.
+  /// Tells something that is no change of the state: for exclusive access at its end, behind that.
   @inlinable mutating func tell(
     _ event: @autoclosure () -> Event, also handlers: [Subscriber<Event>]
   ) {
     if !withheld.isNone {
       withheld.content.entries.append(.event(event(), also: handlers))
+    } else if !exclusive.isNone {
+      exclusive.content.events.append(.init(event(), for: handlers))
     } else {
       deliveries.append(event(), also: handlers)
     }

@@ -127,9 +127,7 @@ import ReactiveStreams
       guard deliveries.subscriberCount > 0 || !handlers.isEmpty else { return }
       withheld.content.entries.append(.state(state, also: handlers))
     } else if !exclusive.isNone {
-      exclusive.content.hasChanged = true
-      let event = handlers.isEmpty ? nil : Event.stateChanged(shown)
-      if let event { deliveries.tell(event, only: handlers) }
+      exclusive.content.noteChange(for: handlers)
     } else {
       tellState(state, also: handlers)
     }

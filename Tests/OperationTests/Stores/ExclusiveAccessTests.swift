@@ -29,6 +29,30 @@ import Testing
     subscription.cancel()
   }
 
+  @Test(
+    "What is done to runs inside is told at the end, too, behind the one change",
+    arguments: ["cancel", "reset"])
+  func runsInside(means: String) async throws {
+    let store = makeStore()
+    let (events, subscription) = store.record()
+    let heard = Recorder<OperationEvent<QueryState<Int, any Error>>>()
+    let run = Task { try await store.run { heard.append($0) } }
+    await remote.wait(forCalls: 1)
+    let (told, heardBefore) = (events.count, heard.count)
+    store.withExclusiveAccess {
+      store.currentValue = 1
+      if means == "cancel" { store.cancel() } else { store.resetState() }
+      #expect(events.count == told)
+      #expect(heard.count == heardBefore)
+      #expect(!store.isLoading)
+    }
+    await #expect(throws: CancellationError.self) { try await run.value }
+    let shown = means == "cancel" ? "state 1" : "state nil"
+    #expect(events.names().dropFirst(told) == [shown, "ended CancellationError()"])
+    #expect(heard.names().dropFirst(heardBefore) == [shown, "ended CancellationError()"])
+    subscription.cancel()
+  }
+
   @Test("Access that changes nothing tells nobody")
   func noChange() {
     let store = makeStore()
