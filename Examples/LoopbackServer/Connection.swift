@@ -29,15 +29,17 @@ struct Connection: Sendable {
     // Without MSG_NOSIGNAL, a client that left would end the process with SIGPIPE.
     let flags = Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT)
     var rest = data[...]
-    while !rest.isEmpty {
-      guard try wait(for: POLLOUT, until: deadline) else {
-        throw ServerError.system(call: "send", code: ETIMEDOUT)
-      }
+    while true {
+      // Before the wait: an answer that the socket takes at once needs no time.
       let sent = rest.withUnsafeBytes { Glibc.send(descriptor, $0.baseAddress, $0.count, flags) }
       if sent >= 0 {
         rest = rest.dropFirst(sent)
       } else {
         try rethrowUnlessTemporary(errno, call: "send")
+      }
+      if rest.isEmpty { return }
+      guard try wait(for: POLLOUT, until: deadline) else {
+        throw ServerError.system(call: "send", code: ETIMEDOUT)
       }
     }
   }

@@ -46,7 +46,7 @@ func download(
     var bytes: [UInt8] = []
     for await chunk in chunks() {
       bytes += chunk
-      continuation.yield(.under(percent: 100 * bytes.count / size))
+      continuation.yield(.under(percent: 100 * bytes.count / max(size, 1)))
     }
     try Task.checkCancellation()
     return .done(bytes: bytes)

@@ -1,5 +1,6 @@
 import Foundation
 import FoundationNetworking
+import LoopbackServer
 
 /// A comment, with those of its replies that have been fetched.
 struct Comment: TreeValue, Decodable, Equatable {
@@ -36,8 +37,8 @@ struct CommentAPI: Sendable {
 
   /// The comment with an identifier, and its direct replies.
   func comment(_ id: Int) async throws -> Comment {
-    let (data, response) = try await URLSession.shared.data(
-      from: url.appending(path: "comments/\(id)"))
+    let request = URLRequest(url: url.appending(path: "comments/\(id)"))
+    let (data, response) = try await URLSession.shared.answer(to: request)
     let status = (response as? HTTPURLResponse)?.statusCode ?? 0
     guard status == 200 else { throw ThreadError(status: status) }
     return try JSONDecoder().decode(Comment.self, from: data)

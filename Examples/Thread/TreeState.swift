@@ -62,13 +62,13 @@ extension TreeState {
 }
 
 extension TreeState {
-  /// Takes in what a run gave: the whole tree, or a subtree.
+  /// Takes in what a run gave: the whole tree, or a subtree, which has no place without one.
   mutating func update(
     with result: Result<Value, any Error>, for task: OperationTask<Value, any Error>
   ) {
     let isWhole = task.context.treeNode == nil
     update(with: result, at: task.context.operationClock.now()) { tree, value in
-      if isWhole || tree == nil { tree = value } else { tree?[id: value.nodeId] = value }
+      if isWhole { tree = value } else { tree?[id: value.nodeId] = value }
     }
   }
 

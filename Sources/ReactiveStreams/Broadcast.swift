@@ -20,8 +20,8 @@ public final class Broadcast<Element: Sendable>: Sendable {
 
   /// Sends an element to everyone who has subscribed until now.
   ///
-  /// Returns when all have been called, unless another thread is delivering: then it delivers this
-  /// element, too.
+  /// Returns when all have been called, unless a delivery is under way: then this element comes right
+  /// behind it.
   public func send(_ element: Element) {
     machine.commit { $0.send(.element(element)) }
   }

@@ -79,7 +79,7 @@ extension OperationIssue {
   }
 
   private static func writeToStandardError(_ issue: OperationIssue) {
-    // A process may have closed it; then nobody reads the report, and nothing else happens.
+    // That nobody reads it, or that it was closed, is nothing that could be reported.
     let line = Array("swift-operation: \(issue)\n".utf8)
     _ = write(STDERR_FILENO, line, line.count)
   }

@@ -73,7 +73,8 @@ extension SharedQuery {
     try backed().runTask(using: context)
   }
 
-  /// Changes the value with the store to oneself, as `OperationStore.withExclusiveAccess` has it.
+  /// Changes the value with the store to oneself, as `OperationStore.withExclusiveAccess` has it. A
+  /// `body` that leaves the value as it is writes nothing.
   ///
   /// Without a store, `body` is given the empty value, and what it writes is reported and dropped.
   public func withLock<Output>(
@@ -81,24 +82,33 @@ extension SharedQuery {
   ) rethrows -> Output {
     let binding = core.binding
     guard let store = binding.store else {
-      let old = projection.value(binding.currentValue)
-      var value = old
-      defer { if Self.isWritten(value, over: old) { Self.reportLostWrite() } }
-      return try body(&value)
+      return try Self.withValue(projection.value(binding.currentValue), body) { _ in
+        Self.reportLostWrite()
+      }
     }
     return try store.withExclusiveAccess {
-      let old = projection.value(store.currentValue)
-      var value = old
-      defer {
-        if Self.isWritten(value, over: old) { store.currentValue = projection.stateValue(value) }
+      try Self.withValue(projection.value(store.currentValue), body) {
+        store.currentValue = projection.stateValue($0)
       }
-      return try body(&value)
     }
   }
 
-  /// Whether a value was written: one who only looked has not.
-  private static func isWritten(_ new: State.StateValue, over old: State.StateValue) -> Bool {
-    Equality<State.StateValue>.comparison?(old, new) != true
+  /// Calls `body` with a value, and `write` with what that has become, unless `body` only looked: what
+  /// is written is another value in memory, whatever its type says of what is equal.
+  private static func withValue<Output>(
+    _ old: State.StateValue, _ body: (inout State.StateValue) throws -> Output,
+    write: (State.StateValue) -> Void
+  ) rethrows -> Output {
+    var value = old
+    let bytes = withUnsafeBytes(of: &value) { Array($0) }
+    defer {
+      // The old value is held until here, so that no change of a collection is one in its place.
+      let isSame = withExtendedLifetime(old) {
+        withUnsafeBytes(of: &value) { $0.elementsEqual(bytes) }
+      }
+      if !isSame { write(value) }
+    }
+    return try body(&value)
   }
 
   /// Shows an edit of the value before the work that brings it about has ended, as
@@ -140,7 +150,8 @@ extension SharedQuery {
     core.binding.store?.resetState(using: context)
   }
 
-  /// Marks the value as out of date, and runs the request.
+  /// Marks the value as out of date, and runs the request if it runs by itself, as
+  /// `OperationStore.invalidate` does.
   public func invalidate() { core.binding.store?.invalidate() }
 
   /// Cancels all runs of the store for everybody.
@@ -149,6 +160,8 @@ extension SharedQuery {
 
 extension SharedQuery {
   /// The states behind the wrapper, also after it is bound to another request; the newest wins.
+  ///
+  /// The stream outlives the wrapper, and stays with what was behind it last.
   public var states: StateStream<State> {
     core.stream(of: { [projection] in $0.states.map(projection.state) }, unbacked: projection.state)
   }

@@ -46,6 +46,60 @@ import Testing
     }
   }
 
+  /// Equal to any other of its number.
+  private struct Named: Sendable, Equatable {
+    let number: Int
+    var name: String
+
+    static func == (lhs: Named, rhs: Named) -> Bool { lhs.number == rhs.number }
+  }
+
+  @Test("A write counts, whatever the type of the value calls equal")
+  func equalWrite() {
+    let named = Query<Named, any Error>(path: ["named"]) { _ in Named(number: 1, name: "a") }
+    let wrapper = SharedQuery(named.neverStale(), client: client)
+    wrapper.projectedValue.withLock { $0 = Named(number: 1, name: "a") }
+    wrapper.projectedValue.withLock { $0?.name = "b" }
+    #expect(wrapper.wrappedValue?.name == "b")
+  }
+
+  private struct Incomparable: Sendable {
+    var numbers: [Int]
+  }
+
+  @Test("One who only looks writes nothing, also where values cannot be compared")
+  func lookAtIncomparable() {
+    let query = Query<Incomparable, any Error>(path: ["list"]) { _ in Incomparable(numbers: [1]) }
+    let wrapper = SharedQuery(query.neverStale(), client: client)
+    wrapper.projectedValue.withLock { $0 = Incomparable(numbers: [2]) }
+    wrapper.projectedValue.setResult(to: .failure(Refusal(reason: "late")))
+    #expect(wrapper.projectedValue.withLock { $0?.numbers.count } == 1)
+    #expect(wrapper.projectedValue.error is Refusal)
+    #expect(wrapper.projectedValue.valueUpdateCount == 1)
+    wrapper.projectedValue.withLock { $0?.numbers[0] = 3 }
+    #expect(wrapper.wrappedValue?.numbers == [3])
+  }
+
+  @Test("A wrapper that is bound inside of exclusive access shows the value when that has ended")
+  func boundInside() throws {
+    let wrapper = SharedQuery<QueryState<[Int], any Error>>(NumberQuery(number: 1), client: client)
+    let other = client.store(for: NumberQuery(number: 2).neverStale())
+    let reads = track { _ = wrapper.wrappedValue }
+    let late = Log<Int>()
+    other.withExclusiveAccess {
+      other.currentValue = [7]
+      wrapper.projectedValue.bind(to: NumberQuery(number: 2).neverStale())
+      withObservationTracking {
+        _ = wrapper.wrappedValue
+      } onChange: {
+        late.append(1)
+      }
+    }
+    #expect(reads.count <= 1)
+    #expect(late.elements == [1])
+    #expect(wrapper.wrappedValue == [7])
+  }
+
   @Test("What a throwing body wrote stays, and its error and result come out")
   func throwing() {
     let wrapper = SharedQuery(NumberQuery(number: 1), client: client)

@@ -28,7 +28,8 @@ extension OperationClient {
     _ request: Request
   ) async throws -> PaginatedPages<Request.PageID, Request.PageValue> {
     let store = store(for: request)
-    return try await store.ensure(present: { $0 }, fetched: { _ in store.currentValue })
+    return try await store.ensure(
+      present: { $0.isEmpty ? nil : $0 }, fetched: { _ in store.currentValue })
   }
 
   /// Fetches the value before somebody needs it, unless it is there already, as `ensure(_:)` has

@@ -16,7 +16,9 @@ extension OperationContext {
   /// ```
   ///
   /// - Throws: What the other request fails with, or ``OperationDependencyError`` where it depends on
-  ///   the calling one; then the calling run fails with that whatever it does. It is not retried.
+  ///   the calling one; then the calling run fails with that whatever it does. That error is not
+  ///   retried; one that is thrown in its place is, like any other.
+  @discardableResult
   @inlinable nonisolated(nonsending) public func ensure<Request: QueryRequest>(
     _ request: Request
   ) async throws -> Request.FetchValue
@@ -29,6 +31,7 @@ extension OperationContext {
   /// Gives the pages of another request, as `ensure(_:)` does for a query.
   ///
   /// - Throws: What the other request fails with, or ``OperationDependencyError``.
+  @discardableResult
   @inlinable nonisolated(nonsending) public func ensure<Request: PaginatedRequest>(
     _ request: Request
   ) async throws -> PaginatedPages<Request.PageID, Request.PageValue> {

@@ -95,7 +95,10 @@ import ReactiveStreams
     var found: OpaqueOperationStore?
     // In its place: a copy would take references.
     places.update(path) { found = $0.store { $0.ask(for: type, retention, at: moment) } }
-    if limit != nil, let found { unused.touch(ObjectIdentifier(found.base)) }
+    if limit != nil, let found {
+      let id = ObjectIdentifier(found.base)
+      if found.retention.isEndless { unused.remove(id) } else { unused.touch(id) }
+    }
     return found
   }
 

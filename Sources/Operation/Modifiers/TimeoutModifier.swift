@@ -27,8 +27,10 @@ public struct TimeoutModifier<Base: OperationRequest>: OperationModifier {
     let node = context.runNode
     let runner = TaskNode.currentTask
     let work = Task {
+      // What was given up before it began must not begin beside the next attempt.
+      guard race.isOpen else { return }
       // It is this one that would wait for itself.
-      if race.isOpen { node?.runner.store(TaskNode.currentTask, ordering: .relaxed) }
+      node?.runner.store(TaskNode.currentTask, ordering: .relaxed)
       let gated = OperationContinuation<Base.Value, Base.Failure> { result in
         if race.isOpen { continuation.yield(with: result.mapError { $0 }) }
       }

@@ -17,13 +17,20 @@ public struct TransformedOperation<Base: OperationRequest, Value: Sendable, Fail
     in context: OperationContext,
     with continuation: OperationContinuation<Value, Failure>
   ) async throws(Failure) -> Value {
-    let inner = OperationContinuation<Base.Value, Base.Failure> { [value, failure] result in
-      continuation.yield(with: result.map(value).mapError(failure))
-    }
     do throws(Base.Failure) {
-      return value(try await base.run(isolation: isolation, in: context, with: inner))
+      return value(
+        try await base.run(isolation: isolation, in: context, with: inner(of: continuation)))
     } catch {
       throw failure(error)
+    }
+  }
+
+  /// What the request tells its values to, before they are changed.
+  func inner(
+    of continuation: OperationContinuation<Value, Failure>
+  ) -> OperationContinuation<Base.Value, Base.Failure> {
+    OperationContinuation { [value, failure] result in
+      continuation.yield(with: result.map(value).mapError(failure))
     }
   }
 }
@@ -38,6 +45,8 @@ extension TransformedOperation: StatefulOperationRequest, QueryRequest where Bas
 
   /// The path of the request that is changed.
   public var path: OperationPath { base.path }
+  /// Tells the request from the one that it changes.
+  public var requestType: any Any.Type { base.transformedRequestType }
   /// The retention that the request asks for.
   public var retention: OperationRetention? { base.retention }
 
@@ -51,7 +60,8 @@ extension TransformedOperation: StatefulOperationRequest, QueryRequest where Bas
 }
 
 extension OperationRequest {
-  /// Changes the value of the request.
+  /// Changes the value of the request. A mapped query stays a query, and a mapped mutation a mutation;
+  /// of pages, and of a kind of one's own, it makes a request without a state.
   ///
   /// A mapped query is a query with a state of its own: give it to a client under one path with
   /// the query that it maps, and the two clash. A ``StatefulOperationRequest/staleWhen(_:)`` belongs

@@ -71,13 +71,15 @@ extension MutationRequest {
     in context: OperationContext,
     with continuation: OperationContinuation<Value, Failure>
   ) async throws(Failure) -> Value {
-    guard let arguments = (context.input as? RunArguments<Arguments>)?.arguments else {
-      guard let failure = MutationError.noArguments as? Failure else {
-        preconditionFailure("\(path): \(MutationError.noArguments) Use retryLatest().")
-      }
-      throw failure
+    try await mutate(with: arguments(in: context), in: context, with: continuation)
+  }
+
+  @inlinable func arguments(in context: OperationContext) throws(Failure) -> Arguments {
+    if let input = context.input as? RunArguments<Arguments> { return input.arguments }
+    guard let failure = MutationError.noArguments as? Failure else {
+      preconditionFailure("\(path): \(MutationError.noArguments) Use retryLatest().")
     }
-    return try await mutate(with: arguments, in: context, with: continuation)
+    throw failure
   }
 
   /// Makes the change without a store, with the modifiers of the request, on the caller's actor.
@@ -86,6 +88,7 @@ extension MutationRequest {
   ///   - arguments: What the mutation is called with.
   ///   - context: What the request finds in its context; its own modifiers have the last word.
   ///   - continuation: Takes values before the last one, which are dropped without it.
+  @discardableResult
   nonisolated(nonsending) public func run(
     with arguments: Arguments, in context: OperationContext = OperationContext(),
     with continuation: OperationContinuation<MutateValue, MutateFailure>? = nil

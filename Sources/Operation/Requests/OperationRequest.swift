@@ -38,6 +38,7 @@ extension OperationRequest {
   /// - Parameters:
   ///   - context: What the request finds in its context; its own modifiers have the last word.
   ///   - continuation: Takes values before the last one, which are dropped without it.
+  @discardableResult
   nonisolated(nonsending) public func run(
     in context: OperationContext = OperationContext(),
     with continuation: OperationContinuation<Value, Failure>? = nil

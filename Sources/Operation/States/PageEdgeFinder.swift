@@ -10,10 +10,8 @@ struct PageEdgeFinder<PageID: Hashable & Sendable, PageValue: Sendable>: Sendabl
   /// because somebody may have changed their values. Where a limit drops pages, the others come to
   /// be first or last, and are completed, too.
   @inlinable func complete(_ pages: inout Pages, in context: OperationContext) {
-    let ends = pages.indices.isEmpty ? [] : Set([0, pages.count - 1])
     let isLimited = context.settings.values.maxPages < .max
-    let incomplete = isLimited ? pages.indices.filter { pages[$0].edges == nil } : []
-    for index in ends.union(incomplete) {
+    for index in pages.indices where isLimited || index == 0 || index == pages.count - 1 {
       var page = pages[index]
       page.edges = edges(page, pages, context)
       pages[index] = page

@@ -1,5 +1,6 @@
 import FoundationEssentials
 public import ReactiveStreams
+import Synchronization
 
 /// A store whose state's type is not known: what a client finds under a path.
 public struct OpaqueOperationStore: Sendable {
@@ -207,7 +208,15 @@ extension OperationStore: ErasedOperationStore {
 
   fileprivate func watchUse() { use.isWatched = true }
   var isUsed: Bool { read { $0.isUsed } }
-  func stopCounting() { commit { $0.isCounted = false } }
+  /// Does not wait for who has the store to himself: nobody sees the difference.
+  func stopCounting() {
+    let phases = machine.withLock { machine in
+      machine.isCounted = false
+      return machine.phaseChange()
+    }
+    if let (old, new) = phases { hub.activity.move(State.kind, from: old, to: new) }
+  }
+
   fileprivate var kind: OperationKind { State.kind }
 
   fileprivate func performInvalidation(_ step: InvalidationStep) -> TaskDependency? {

@@ -1,7 +1,7 @@
 extension OperationStore {
   /// Whether the value that is there will do for somebody who does not ask for a new one.
   @inlinable var isGoodEnough: Bool {
-    guard read({ $0.visibleDate != nil && !$0.freshness.isInvalidated }) else { return false }
+    guard read({ $0.visibleDate != nil && !$0.isVisiblyInvalidated }) else { return false }
     if case .always = context.settings.values.staleness { return true }
     return !isStale
   }
@@ -15,7 +15,7 @@ extension OperationStore {
   ) async throws -> Output {
     var hasWaited = false
     while true {
-      let updates = read { $0.state.valueUpdateCount }
+      let updates = read { $0.landingCount }
       if isGoodEnough, let value = present(currentValue) { return value }
       guard let value = try await run(unlessUpdatedSince: updates) else { continue }
       if hasWaited || !isInvalidated { return fetched(value) }

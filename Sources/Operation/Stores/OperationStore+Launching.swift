@@ -162,7 +162,8 @@ extension OperationStore {
   @usableFromInline
   func circle(closedBy core: Machine.Core, _ output: Machine.Output) -> Machine.Output? {
     let isOver = output.isCancellation || core.progress.isCancelled
-    guard let circle = hub.end(core.id, of: path, isCancelled: isOver) else { return nil }
+    let store = OpaqueOperationStore(self)
+    guard let circle = hub.end(core.id, of: store, isCancelled: isOver) else { return nil }
     return failure(of: circle).map(Machine.Output.failure)
   }
 

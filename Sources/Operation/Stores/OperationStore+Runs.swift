@@ -131,7 +131,9 @@ extension OperationStore {
 
   /// Cancels all runs of the store for everybody. What was there before them is there again.
   @inlinable public func cancel() {
-    for core in commit({ $0.cancelAll() }) { core.cancelRun() }
+    for cancel in commit({ $0.behindAccess($0.cancelAll().map { core in { core.cancelRun() } }) }) {
+      cancel()
+    }
   }
 
   /// Marks the value, and those of all requests that read it, as out of date, and runs what somebody
@@ -176,7 +178,11 @@ extension OperationStore {
       makeConfiguration(nil), cause: cause, lease: .observers, seenUpdates: updates)
     wish.core.node.wait(for: others)
     guard let place = admit(wish) else { return nil }
-    if place.isToBeLaunched { start(place) }
+    if place.isToBeLaunched {
+      // One that somebody has scheduled is started in the place of the new one.
+      if place.core != wish.core { place.core.node.wait(for: others) }
+      start(place)
+    }
     return place.task
   }
 

@@ -65,7 +65,7 @@ extension OperationStore {
   }
 
   /// Whether the value was invalidated and has not been fetched since.
-  @inlinable var isInvalidated: Bool { read { $0.freshness.isInvalidated } }
+  @inlinable var isInvalidated: Bool { read { $0.isVisiblyInvalidated } }
 
   @usableFromInline func reportStateMismatch(of what: String, so consequence: String) {
     OperationIssue(
@@ -101,11 +101,12 @@ extension OperationStore {
   ///
   /// - Parameter context: What the state is given; it lies over the context of the store.
   public func resetState(using context: OperationContext? = nil) {
-    let (effect, cores) = commit { machine in
-      machine.reset(context?.over(machine.context) ?? machine.context)
+    let cancellations = commit { machine in
+      let context = context?.over(machine.context) ?? machine.context
+      let (effect, cores) = machine.reset(context)
+      return machine.behindAccess(cores.map { core in { core.cancelRun() } } + effect.cancellations)
     }
-    for core in cores { core.cancelRun() }
-    for cancel in effect.cancellations { cancel() }
+    for cancel in cancellations { cancel() }
   }
 
   /// Goes back to the initial state, as ``resetState(using:)`` does.

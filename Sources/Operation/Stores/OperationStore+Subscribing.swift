@@ -5,7 +5,8 @@ extension OperationStore {
   /// order.
   ///
   /// The handler has been called with the present state when this returns, unless a delivery of
-  /// this store is under way; then the call comes right behind it. Handlers are called in the
+  /// this store is under way; then the call comes right behind it. In exclusive access that is the
+  /// state before it, as for everybody else, and what has changed comes at the end. Handlers are called in the
   /// order in which they subscribed, by a thread that changes something, with no lock held. A
   /// store that is stale and runs automatically starts a run for its first subscriber, which holds
   /// a lease on it.
@@ -15,7 +16,7 @@ extension OperationStore {
     _ handler: @escaping @Sendable (OperationEvent<State>) -> Void
   ) -> OperationSubscription {
     let subscriber = Subscriber(handler)
-    let (id, first) = commit { $0.subscribe(subscriber, thread: .current) }
+    let (id, first) = commit { $0.subscribe(subscriber) }
     let subscription = OperationSubscription(of: id, to: self)
     if let first { begin(first) }
     return subscription

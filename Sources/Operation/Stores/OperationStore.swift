@@ -1,4 +1,4 @@
-import ReactiveStreams
+public import ReactiveStreams
 public import Synchronization
 
 /// Runs a request, holds its state, and tells everyone who watches.
@@ -31,10 +31,10 @@ public final class OperationStore<State: OperationState>: Sendable {
   /// to be inlined: generic code that stays in its module asks the runtime for its types at each step,
   /// and copies values through their witnesses. What is rare is not inlinable.
   @usableFromInline let machine: Mutex<Machine>
-  /// The thread that is inside the machine, so that a state that cancels a task is not waited for.
+  /// The thread that is inside the machine, so that what a state does to tasks is not waited for.
   @usableFromInline let threadInside = Atomic<UInt>(0)
-  @usableFromInline let deferredCancellations = Mutex<[OperationTaskID]>([])
-  @usableFromInline let hasDeferredCancellations = Atomic(false)
+  @usableFromInline let deferred = Mutex<[Deferred]>([])
+  @usableFromInline let hasDeferred = Atomic(false)
   /// What the store has in common with the others of its client, whatever context is passed to a
   /// run; without a client it has a hub of its own.
   @usableFromInline let hub: StoreHub
@@ -78,7 +78,10 @@ public final class OperationStore<State: OperationState>: Sendable {
   @inlinable public static func detached<Request: StatefulOperationRequest>(
     operation: Request, initialState: State, initialContext: OperationContext = OperationContext()
   ) -> OperationStore<State> where Request.State == State {
-    let store = OperationStore(operation, state: initialState, context: initialContext)
+    var context = initialContext
+    // They are those of whatever run or store the context comes from.
+    context.settings = RunSettings()
+    let store = OperationStore(operation, state: initialState, context: context)
     store.attachControllers()
     return store
   }
@@ -148,7 +151,7 @@ public final class OperationStore<State: OperationState>: Sendable {
         settle(aftermath)
         // Released without the lock, because their deinitialisers are the user's.
         withExtendedLifetime((value, error)) {}
-        if hasDeferredCancellations.load(ordering: .relaxed) { performDeferredCancellations() }
+        if hasDeferred.load(ordering: .relaxed) { performDeferred() }
         return output
       }
       gate?.wait()
@@ -193,6 +196,7 @@ public final class OperationStore<State: OperationState>: Sendable {
   /// Tells what was changed, and releases what gave way.
   @inlinable func finish(_ left: Left) {
     if let delivery = left.delivery { machine.drain(from: delivery) }
+    if !left.access.isNone { for cancel in left.access.content.cancellations { cancel() } }
     withExtendedLifetime(left) {}
   }
 
@@ -231,25 +235,36 @@ public final class OperationStore<State: OperationState>: Sendable {
     machine.withLock { body($0) }
   }
 
-  /// Cancels a task, or leaves that to the thread that is inside the machine, which is this one: a
-  /// state may cancel tasks.
-  @inlinable func cancel(_ id: OperationTaskID) {
-    if threadInside.load(ordering: .relaxed) == ThreadID.current.rawValue {
-      deferredCancellations.withLock { $0.append(id) }
-      hasDeferredCancellations.store(true, ordering: .relaxed)
-    } else {
-      commit { $0.cancel(id) }?.cancelRun()
+  /// What a state does to a task while its store is locked, and is done behind the lock.
+  @usableFromInline enum Deferred: Sendable {
+    case cancellation(OperationTaskID)
+    case report(OperationIssue)
+  }
+
+  @usableFromInline func cancel(_ id: OperationTaskID) { perform(.cancellation(id)) }
+
+  @usableFromInline func report(_ issue: OperationIssue) { perform(.report(issue)) }
+
+  /// Does it, or leaves it to the thread that is inside the machine, if that is this one.
+  private func perform(_ step: Deferred) {
+    guard threadInside.load(ordering: .relaxed) != ThreadID.current.rawValue else {
+      deferred.withLock { $0.append(step) }
+      return hasDeferred.store(true, ordering: .relaxed)
+    }
+    switch step {
+    case .cancellation(let id): commit { $0.cancel(id) }?.cancelRun()
+    case .report(let issue): issue.report()
     }
   }
 
-  @usableFromInline func performDeferredCancellations() {
-    let ids = deferredCancellations.withLock { ids -> [OperationTaskID] in
-      hasDeferredCancellations.store(false, ordering: .relaxed)
-      if ids.isEmpty { return [] }
-      defer { ids = [] }
-      return ids
+  @usableFromInline func performDeferred() {
+    let steps = deferred.withLock { steps -> [Deferred] in
+      hasDeferred.store(false, ordering: .relaxed)
+      if steps.isEmpty { return [] }
+      defer { steps = [] }
+      return steps
     }
-    for id in ids { cancel(id) }
+    for step in steps { perform(step) }
   }
 }
 

@@ -16,7 +16,9 @@ import Synchronization
 
   /// Gives a place in the line back.
   @usableFromInline func leave(_ scope: SerialScope, _ id: OperationTaskID) {
-    machine.withLock { $0.leave(scope, id) }?.resume()
+    let (next, dropped) = machine.withLock { ($0.leave(scope, id), $0.takeDropped()) }
+    next?.resume()
+    withExtendedLifetime(dropped) {}
   }
 
   /// Waits for the turn of a run that is in the line. A cancelled run takes its turn, too: it has
@@ -32,6 +34,8 @@ import Synchronization
   }
 
   @usableFromInline func end(_ scope: SerialScope, _ id: OperationTaskID) {
-    machine.withLock { $0.end(scope, id) }?.resume()
+    let (next, dropped) = machine.withLock { ($0.end(scope, id), $0.takeDropped()) }
+    next?.resume()
+    withExtendedLifetime(dropped) {}
   }
 }

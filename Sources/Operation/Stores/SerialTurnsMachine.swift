@@ -14,6 +14,7 @@ struct SerialTurnsMachine<Waiter: Sendable>: Sendable {
   private var waiters: [OperationTaskID: Waiter] = [:]
   /// Those in a line who have gone.
   private var gone: Set<OperationTaskID> = []
+  private var dropped: [SerialScope] = []
 
   var isEmpty: Bool { scopes.isEmpty && waiters.isEmpty && gone.isEmpty }
 
@@ -47,7 +48,14 @@ struct SerialTurnsMachine<Waiter: Sendable>: Sendable {
       scopes[scope]?.holder = next
       return waiters.removeValue(forKey: next)
     }
-    scopes[scope] = nil
+    if let index = scopes.index(forKey: scope) { dropped.append(scopes.remove(at: index).key) }
     return nil
+  }
+
+  /// Gives the scopes that are there no more, to be released without the lock: they are the user's.
+  mutating func takeDropped() -> [SerialScope] {
+    if dropped.isEmpty { return [] }
+    defer { dropped = [] }
+    return dropped
   }
 }

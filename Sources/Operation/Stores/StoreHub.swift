@@ -76,15 +76,19 @@ extension StoreHub {
   }
 
   /// A run has ended; gives the circle that it has closed.
+  ///
+  /// One that ends after its store has left the client leaves nothing behind, and takes nothing from
+  /// the store that stands there now.
   func end(
-    _ run: OperationTaskID, of path: OperationPath, isCancelled: Bool
+    _ run: OperationTaskID, of store: OpaqueOperationStore, isCancelled: Bool
   ) -> OperationDependencyError? {
+    let path = store.path
+    let isLeft = !(client?.stores(at: path).contains { $0.base === store.base } ?? false)
     let (circle, dropped) = graph.withLock {
-      ($0.end(run, of: path, isCancelled: isCancelled), $0.takeDropped())
+      ($0.end(run, of: path, isCancelled: isCancelled || isLeft), $0.takeDropped())
     }
     withExtendedLifetime(dropped) {}
-    // One that ends after its store has left the client leaves nothing behind.
-    if !hasStore(at: path) { remove([path]) }
+    if isLeft, !hasStore(at: path) { remove([path]) }
     return circle
   }
 

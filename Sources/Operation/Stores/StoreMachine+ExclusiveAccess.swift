@@ -12,6 +12,8 @@
   @usableFromInline var handlers: [Subscriber<OperationEvent<State>>] = []
   /// What is told at the end, behind the change.
   @usableFromInline var events: [Event] = []
+  /// Who waits for runs that are over goes on when that has been told.
+  @usableFromInline var cancellations: [@Sendable () -> Void] = []
   @usableFromInline var gates: [Gate] = []
 
   @usableFromInline struct Event: Sendable {
@@ -42,16 +44,20 @@
 @usableFromInline struct StateBefore<State: OperationState>: Sendable {
   @usableFromInline let shown: State
   @usableFromInline let confirmedValue: State.StateValue
+  @usableFromInline let isInvalidated: Bool
 
-  @inlinable init(shown: State, confirmedValue: State.StateValue) {
+  @inlinable init(shown: State, confirmedValue: State.StateValue, isInvalidated: Bool) {
     self.shown = shown
     self.confirmedValue = confirmedValue
+    self.isInvalidated = isInvalidated
   }
 }
 
 extension StoreMachine {
   @inlinable var before: Boxed<StateBefore<State>> {
-    .some(StateBefore(shown: shown, confirmedValue: state.currentValue))
+    .some(
+      StateBefore(
+        shown: shown, confirmedValue: state.currentValue, isInvalidated: freshness.isInvalidated))
   }
 
   /// Gives a gate to wait at, if another thread has the store to itself.
@@ -70,6 +76,15 @@ extension StoreMachine {
     } else {
       exclusive.content.depth += 1
     }
+  }
+
+  /// Gives the cancellations to be performed now: none in exclusive access, at whose end they are.
+  @usableFromInline mutating func behindAccess(
+    _ cancellations: [@Sendable () -> Void]
+  ) -> [@Sendable () -> Void] {
+    if exclusive.isNone { return cancellations }
+    exclusive.content.cancellations += cancellations
+    return []
   }
 
   @usableFromInline enum End: Sendable {

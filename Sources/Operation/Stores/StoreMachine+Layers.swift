@@ -170,6 +170,12 @@ extension StoreMachine {
     }
     let replaced = state.currentValue
     overlay.content.show(&state, rendering.confirmed, settled)
+    // What a run that has yielded would take back has the edits, too, when that is done.
+    if settled != 0 {
+      for index in yields.indices {
+        overlay.content.show(&yields[index].before, yields[index].before.currentValue, settled)
+      }
+    }
     rendering.confirmed = replaced
     if !withheld.isNone { withheld.content.settled = settled }
     return endExclusiveAccess()

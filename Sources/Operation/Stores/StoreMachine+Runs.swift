@@ -46,7 +46,11 @@ extension StoreMachine {
 
   /// Changes what there was before the yields, too, when the tasks of the state change.
   @usableFromInline mutating func changeBeforeYields(_ change: (inout State) -> Void) {
-    for index in yields.indices { change(&yields[index].before) }
+    for index in yields.indices {
+      change(&yields[index].before)
+      let driven = yields[index].before.takeReleased()
+      if !driven.isEmpty { release(all: driven) }
+    }
   }
 
   /// A run begins to wait for a connection, or goes on.
@@ -81,6 +85,7 @@ extension StoreMachine {
       keepYields()
       takeIn(output, record.payload)
       finishTask(of: record)
+      if case .success = output { landingCount += 1 }
       if case .success = output, isAboutWhole(record.payload) {
         freshness.refresh(since: record.payload.generation)
       }

@@ -6,7 +6,7 @@ extension StoreMachine {
   /// Whether there is no value, or one that was invalidated or is out of date by the request's rule;
   /// `nil` if that rule asks the clock or the user, which is done without the lock.
   @inlinable var isStale: Bool? {
-    guard !freshness.isInvalidated, visibleDate != nil else { return true }
+    guard !isVisiblyInvalidated, visibleDate != nil else { return true }
     switch context.settings.values.staleness {
     case .always: return true
     case .never: return false
@@ -44,20 +44,14 @@ extension StoreMachine {
     Sight(
       hasTriggers: !context.settings.values.rerunTriggers.isEmpty,
       isAutomatic: context.settings.values.runsAutomatically == true, isStale: isStale,
-      updates: state.valueUpdateCount)
+      updates: landingCount)
   }
 
   @inlinable mutating func subscribe(
-    _ subscriber: Subscriber<Event>, thread: ThreadID
+    _ subscriber: Subscriber<Event>
   ) -> (id: UInt64, first: FirstSight?) {
-    // The owner does not see the edits, which he has to hear of when he has ended.
-    if !isPlain, !exclusive.isNone, exclusive.content.owner == thread, !overlay.isNone,
-      withheld.isNone || withheld.content.entries.isEmpty
-    {
-      exclusive.content.hasChanged = true
-    }
     let present = DeliveryQueue.Entry(
-      Event.stateChanged(isPlain ? state : visibleState(to: thread)), first: subscriber, bound: 0)
+      Event.stateChanged(isPlain ? state : told), first: subscriber, bound: 0)
     let id = deliveries.subscribe(subscriber, initially: present)
     guard deliveries.subscriberCount == 1 else { return (id, nil) }
     observation += 1
@@ -90,8 +84,10 @@ extension StoreMachine {
     observation += 1
     departure.triggers = triggers.take()
     if runs.isEmpty { return departure }
-    let held = runs.ids.filter { runs[$0]?.isHeldByObservers == true }
-    departure.cores = held.compactMap { releaseIfFree($0) }
+    for id in runs.ids where runs[id]?.isHeldByObservers == true {
+      runs.update(id) { $0.isHeldByObservers = false }
+      if let core = releaseIfFree(id) { departure.cores.append(core) }
+    }
     return departure
   }
 }

@@ -8,7 +8,7 @@ extension StoreMachine {
     @usableFromInline let task: Task
     @usableFromInline let lease: Lease
     @usableFromInline let handler: Subscriber<Event>?
-    /// How often a value had come when the wish arose, if none is needed when one has come since. For
+    /// How many values had landed when the wish arose, if none is needed when one has come since. For
     /// an awaiter, any run in an equivalent context will do then, whatever the request says.
     @usableFromInline let seenUpdates: Int?
 
@@ -113,10 +113,12 @@ extension StoreMachine {
 
   /// Whether somebody else has fetched, since the wish arose, what it is about.
   @inlinable func isLate(_ wish: Wish) -> Bool {
-    if freshness.isInvalidated { return false }
-    if let seen = wish.seenUpdates { return seen != state.valueUpdateCount }
     let cause = wish.core.node.cause
-    return cause == .invalidation || cause == .dependency
+    if cause == .invalidation || cause == .dependency {
+      return !freshness.isInvalidated || freshness.answered == freshness.generation
+    }
+    if freshness.isInvalidated { return false }
+    return wish.seenUpdates.map { $0 != landingCount } ?? false
   }
 
   @inlinable mutating func schedule(

@@ -64,6 +64,8 @@ import ReactiveStreams
   /// What runs that are under way have yielded since the last result that stays, in its order; one
   /// for each run.
   @usableFromInline var yields: [Yield] = []
+  /// How often a value came that stays, or the state went back to its beginning.
+  @usableFromInline var landingCount = 0
   /// Cancelled runs whose end is still to be told, because their failure cannot say "cancelled".
   var unended: [OperationTaskID: Runs.Record] = [:]
   /// What has given way, to be released without the lock.
@@ -90,9 +92,12 @@ import ReactiveStreams
   /// The state as a thread may see it: nobody but the owner sees into exclusive access, and the
   /// owner sees no optimistic edits, as what he writes lies under them.
   @usableFromInline func visibleState(to thread: ThreadID) -> State {
-    if exclusive.isNone { return shown }
-    if exclusive.content.owner == thread { return state }
-    return exclusive.content.before.value?.shown ?? shown
+    !exclusive.isNone && exclusive.content.owner == thread ? state : told
+  }
+
+  /// The state as everybody has been told it.
+  @usableFromInline var told: State {
+    exclusive.isNone ? shown : exclusive.content.before.value?.shown ?? shown
   }
 
   /// The state as the calling thread may see it.
@@ -101,6 +106,18 @@ import ReactiveStreams
   /// When the value came that the calling thread may see.
   @inlinable var visibleDate: Date? {
     isPlain ? state.valueLastUpdatedAt : visibleState.valueLastUpdatedAt
+  }
+
+  /// Whether the value that the calling thread may see was invalidated.
+  @inlinable var isVisiblyInvalidated: Bool {
+    isPlain ? freshness.isInvalidated : wasInvalidated(to: .current)
+  }
+
+  @usableFromInline func wasInvalidated(to thread: ThreadID) -> Bool {
+    guard !exclusive.isNone, exclusive.content.owner != thread else {
+      return freshness.isInvalidated
+    }
+    return exclusive.content.before.value?.isInvalidated ?? freshness.isInvalidated
   }
 
   /// Ends whatever was done under the lock.
@@ -275,6 +292,7 @@ extension StoreMachine {
     }
     keepYields()
     if case .success = result {
+      landingCount += 1
       land(after: settlementCount, update)
       freshness.refresh(since: freshness.generation)
     } else {
@@ -287,6 +305,7 @@ extension StoreMachine {
   mutating func reset(_ context: OperationContext) -> (effect: ResetEffect, cores: [Core]) {
     let ended = takeAllRuns()
     keepYields()
+    landingCount += 1
     dropLayers()
     release(state)
     let effect = state.reset(using: context)

@@ -114,11 +114,11 @@ public struct IdentifiedArray<ID: Hashable, Element: Identifiable> where Element
     for _ in 0..<Swift.min(count, elements.count) { remove(at: elements.count - 1) }
   }
 
-  /// Removes the elements that satisfy a predicate.
+  /// Removes the elements that satisfy a predicate; none if that throws.
   @inlinable public mutating func removeAll(
     where shouldBeRemoved: (Element) throws -> Bool
   ) rethrows {
-    try elements.removeAll(where: shouldBeRemoved)
+    elements = try elements.filter { try !shouldBeRemoved($0) }
     rebuildPositions()
   }
 

@@ -15,7 +15,7 @@ public struct OperationRetention: Sendable, Hashable {
 
   /// A store stays until nobody has used it for `duration`.
   ///
-  /// The time begins anew when the clock is set back.
+  /// The time begins anew when the system's clock is set back.
   ///
   /// - Parameter duration: A negative one is reported and taken as zero, which is ``whileUsed``, one
   ///   of more than a hundred years as these.

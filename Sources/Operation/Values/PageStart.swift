@@ -40,9 +40,11 @@ final class PageProgress<PageID: Hashable & Sendable, PageValue: Sendable>: Send
 
   @inlinable init() { progress = Mutex(Progress()) }
 
-  /// Begins an attempt, with the pages that are there already.
-  @inlinable func begin() -> (attempt: Int, pages: [Page]) {
+  /// Begins an attempt, with the pages that are there already. One that was given up before it began
+  /// does not take the place of the present one.
+  @inlinable func begin(isGivenUp: Bool = false) -> (attempt: Int, pages: [Page]) {
     progress.withLock {
+      if isGivenUp { return (-1, $0.pages) }
       $0.attempt += 1
       return ($0.attempt, $0.pages)
     }

@@ -48,6 +48,8 @@ import ReactiveStreams
 
   @usableFromInline var box = RunSettings.initial
 
+  @usableFromInline init() {}
+
   /// Whether a store does the retries, because the defaults of its client ask for some.
   @inlinable var isRetriedByStore: Bool { !values.isRetryPlaced && values.retryLimit > 0 }
 

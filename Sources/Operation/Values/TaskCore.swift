@@ -1,3 +1,4 @@
+public import ReactiveStreams
 public import Synchronization
 
 /// Whoever runs tasks: a store.
@@ -11,6 +12,13 @@ public import Synchronization
   func leave(_ id: OperationTaskID)
   /// The task is cancelled for everybody.
   func cancel(_ id: OperationTaskID)
+  /// Reports what went wrong with a task, when no lock of the driver is held.
+  func report(_ issue: OperationIssue)
+}
+
+extension TaskDriver {
+  /// Reports it at once.
+  @usableFromInline func report(_ issue: OperationIssue) { issue.report() }
 }
 
 /// What the lock of a task guards.

@@ -98,7 +98,10 @@ public import Synchronization
     let refused = Self.graph.withLock { $0.add(dependencies, to: id) }
     // Behind the edges: a removal that comes between the two leaves the flag for the deinit.
     isScheduled.store(true, ordering: .releasing)
-    for other in refused { TaskGraph.cycleIssue(id, after: other.node.id).report() }
+    for other in refused {
+      let issue = TaskGraph.cycleIssue(id, of: place?.path, after: other.node.id)
+      if let driver { driver.report(issue) } else { issue.report() }
+    }
   }
 
   @usableFromInline func removeEdges() {
@@ -203,13 +206,13 @@ struct TaskGraph: Sendable {
   }
 
   static func cycleIssue(
-    _ id: OperationTaskID, after other: OperationTaskID
+    _ id: OperationTaskID, of path: OperationPath?, after other: OperationTaskID
   ) -> OperationIssue {
     OperationIssue(
       kind: .scheduleCycle,
       message: """
-        Task \(id) cannot be scheduled after task \(other), which waits for it already; \
-        both run without this wait.
+        Task \(id) of \(path ?? []) cannot be scheduled after task \(other), which waits for it \
+        already; both run without this wait.
         """)
   }
 }

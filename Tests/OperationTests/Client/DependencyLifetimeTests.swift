@@ -27,6 +27,31 @@ import Testing
     #expect(client.hub.hasNoDependencies)
   }
 
+  @Test("A run of a store that was cleared takes nothing from the store that stands in its place")
+  func clearedReader() async throws {
+    let gate = AsyncGate()
+    let number = Monitor(1)
+    let sources = (0..<3).map { id in Query<Int, any Error>(path: ["source", id]) { _ in id } }
+    let reader = Query<Int, any Error>(path: ["reader"]) { context in
+      let id = number.value
+      let value = try await context.ensure(sources[id])
+      if id == 1 { await gate.wait() }
+      return value
+    }
+    let old = client.store(for: reader)
+    let run = Task { try await old.run() }
+    #expect(await eventually { client.hub.hasReaders })
+    client.clearStores(matching: ["reader"])
+    number.update { $0 = 2 }
+    let new = client.store(for: reader.neverStale())
+    #expect(try await new.run() == 2)
+    gate.open()
+    #expect(try await run.value == 1)
+    #expect(!new.isStale)
+    client.invalidate(sources[2])
+    #expect(new.isStale)
+  }
+
   @Test("What is read without waiting for it is run before those that read it")
   func order() async throws {
     let number = Monitor(1)
@@ -61,14 +86,21 @@ import Testing
   /// A client whose stores are looked up when another run begins to read.
   private final class Host: StoreHost {
     let asked = Recorder<OperationPath>()
+    let present: [OpaqueOperationStore]
     let onLookUp: @Sendable (OperationPath) -> Void
 
-    init(_ onLookUp: @escaping @Sendable (OperationPath) -> Void) { self.onLookUp = onLookUp }
+    init(
+      _ present: [OpaqueOperationStore] = [],
+      _ onLookUp: @escaping @Sendable (OperationPath) -> Void = { _ in }
+    ) {
+      self.present = present
+      self.onLookUp = onLookUp
+    }
 
     func stores(at path: OperationPath) -> [OpaqueOperationStore] {
       asked.append(path)
       onLookUp(path)
-      return []
+      return present
     }
     func hasStore(at path: OperationPath) -> Bool { true }
     func useChanged(of store: OpaqueOperationStore, _ change: StoreUse.Change) {}
@@ -94,10 +126,43 @@ import Testing
     #expect(host.asked.all == [["reader"], ["late"], ["later"]])
   }
 
+  @Test("A scheduled run that an invalidation starts waits for what it reads, too")
+  func scheduledReader() async throws {
+    let gate = Monitor<AsyncGate?>(nil)
+    let order = Recorder<String>()
+    let source = Query<Int, any Error>(path: ["source"]) { _ in
+      await gate.value?.wait()
+      order.append("source")
+      return 1
+    }
+    let reader = Query<Int, any Error>(path: ["reader"]) { context in
+      order.append("reader")
+      return context.value(of: source) ?? 0
+    }
+    var subscriptions: [OperationSubscription] = []
+    for query in [source, reader] {
+      try await client.fetch(query)
+      subscriptions.append(client.store(for: query.neverStale()).subscribe { _ in })
+    }
+    for store in client.stores(matching: []) { await settles(store) }
+    let handle = client.store(for: reader).runTask()
+    let closed = AsyncGate()
+    gate.update { $0 = closed }
+    let count = order.count
+    client.invalidate(source)
+    for _ in 0..<1_000 { await Task.yield() }
+    closed.open()
+    for store in client.stores(matching: []) { await settles(store) }
+    #expect(order.all.dropFirst(count) == ["source", "reader"])
+    withExtendedLifetime((subscriptions, handle)) {}
+  }
+
   @Test("A path that the graph knows no more goes away without its lock, and at once")
   func droppedPath() {
     let hub = StoreHub()
-    let host = Host { _ in }
+    let query = Query<Int, any Error>(path: ["reader"]) { _ in 1 }
+    let reader = OpaqueOperationStore(OperationStore.detached(query: query))
+    let host = Host([reader])
     hub.connect(to: host)
     let ends = Recorder<Bool>()
     func run(reading others: [OperationPath]) {
@@ -105,7 +170,7 @@ import Testing
       let run = TaskNode(place: place)
       run.isUnderWay = true
       for other in others { #expect(hub.note(run, reads: other) == nil) }
-      #expect(hub.end(run.id, of: ["reader"], isCancelled: false) == nil)
+      #expect(hub.end(run.id, of: reader, isCancelled: false) == nil)
     }
     let kept = TaskNode(
       place: OperationRun.Place(path: ["other reader"], hub: ObjectIdentifier(hub)))

@@ -39,6 +39,23 @@ import Testing
     #expect(message.contains("Second"))
   }
 
+  @Test("Mapped requests are the same under whatever modifiers, and another one than what they map")
+  func mapped() {
+    let client = OperationClient()
+    let reported = issues {
+      let store = client.store(for: First().map { "\($0)" })
+      #expect(client.store(for: First().stale(after: .seconds(1)).map { "\($0)!" }) === store)
+    }
+    #expect(reported.isEmpty)
+    #expect(issues { _ = client.store(for: First()) }.map(\.kind) == [.pathClash])
+    let ints = OperationClient()
+    let clashing = issues {
+      _ = ints.store(for: First())
+      _ = ints.store(for: First().map { $0 + 1 })
+    }
+    #expect(clashing.map(\.kind) == [.pathClash])
+  }
+
   @Test("Both types keep a store and a state of their own; the path finds the first")
   func ownStates() async throws {
     let client = OperationClient(defaults: .testing)

@@ -42,6 +42,15 @@ import Testing
     withExtendedLifetime(watch) {}
   }
 
+  @Test("A store that is asked to stay for ever counts no more among the unused")
+  func staysForEver() {
+    let client = client(.unusedFor(.seconds(300)).limited(to: 1))
+    _ = client.store(for: query(0))
+    _ = client.store(for: query(0).retained(.forever))
+    for id in 1..<4 { _ = client.store(for: query(id)) }
+    #expect(ids(in: client) == [0, 3])
+  }
+
   @Test("The timer of the machine's clock does not keep the client that is current when it is set")
   func timerOfCurrent() {
     weak var gone: OperationClient?

@@ -29,6 +29,24 @@ private final class Feed: Sendable {
     ObservedValue(0, measure: measure, feed: { [feed] in feed.begin($0) })
   }
 
+  @Test("Who measures while the feed is started is told where that finds something else")
+  func measuredMeanwhile() {
+    var machine = ObservedValueMachine(value: 0)
+    let heard = Recorder<Int>()
+    _ = machine.deliveries.subscribe(Subscriber { heard.append($0) })
+    machine.saw(5)
+    guard case .start = machine.nextStep() else { return #expect(Bool(false), "no start") }
+    machine.saw(1)
+    machine.saw(2)
+    machine.found(2)
+    machine.deliveries.beginDraining()?.perform()
+    #expect(heard.all == [2])
+    #expect(machine.deliveries.takeNext() == nil)
+    machine.saw(2)
+    machine.found(2)
+    #expect(machine.deliveries.beginDraining() == nil)
+  }
+
   @Test("The feed runs while somebody listens, once for all, and again for the next")
   func runsWhileObserved() {
     let observed = observed()

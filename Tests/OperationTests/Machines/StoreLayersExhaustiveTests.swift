@@ -44,7 +44,7 @@ import Testing
       let subscriber = Subscriber<Machine.Event> { [told] event in
         if case .stateChanged(let state) = event { told.note(state.currentValue) }
       }
-      perform { _ = $0.subscribe(subscriber, thread: .current) }
+      perform { _ = $0.subscribe(subscriber) }
       lastTold = told.take().last ?? nil
     }
 

@@ -82,7 +82,7 @@ import Testing
     ) { index, step in try index.take(step) }
   }
 
-  private enum ProgressStep: CaseIterable { case begin, add, addLate }
+  private enum ProgressStep: CaseIterable { case begin, beginLate, add, addLate }
 
   private final class Attempts {
     let progress = PageProgress<Int, Int>()
@@ -98,6 +98,9 @@ import Testing
         let (number, there) = progress.begin()
         try mustHold(number == attempt, "attempts are counted")
         try mustHold(there.map(\.id) == pages, "it begins with what is there")
+      case .beginLate:
+        let (number, _) = progress.begin(isGivenUp: true)
+        try mustHold(!progress.add(PaginatedPage(id: next, value: 0), attempt: number), "too late")
       case .add, .addLate:
         let number = step == .add ? attempt : attempt - 1
         guard number > 0 else { return false }

@@ -32,7 +32,7 @@ func deliver<Machine: DeliveryMachine, Element>(
 
   private struct Walk {
     private enum Phase: Equatable {
-      case idle, opening(seen: Status?), watching(Int, Status), unavailable
+      case idle, opening(seen: Set<Status>), watching(Int, Status), unavailable
     }
 
     private var machine = NetworkWatchMachine<Int>()
@@ -53,7 +53,7 @@ func deliver<Machine: DeliveryMachine, Element>(
         pending = pending.map { entry in (entry.status, entry.listeners.filter { $0 != id }) }
       case .read(let asked):
         let expected = known ?? asked
-        if case .opening = phase { phase = .opening(seen: asked) }
+        if case .opening(let seen) = phase { phase = .opening(seen: seen.union([asked])) }
         try mustHold(machine.read(asked) == expected, "a watch knows better")
       case .opened(let status):
         guard case .opening(let seen) = phase else { return false }
@@ -65,7 +65,7 @@ func deliver<Machine: DeliveryMachine, Element>(
       case .update(let status):
         machine.update(status)
         guard case .watching(let watch, let old) = phase else { break }
-        tell(status, after: old)
+        tell(status, after: [old])
         phase = .watching(watch, status)
       case .fail: try fail()
       case .takeUnused: try takeUnused()
@@ -93,11 +93,11 @@ func deliver<Machine: DeliveryMachine, Element>(
       let (id, opens) = machine.subscribe(Subscriber { [heard] in heard.note($0) })
       ids.append(id)
       try mustHold(opens == (phase == .idle), "the first one opens a watch")
-      if opens { phase = .opening(seen: nil) }
+      if opens { phase = .opening(seen: []) }
     }
 
-    private mutating func tell(_ status: Status, after old: Status?) {
-      if let old, old != status, !ids.isEmpty { pending.append((status, ids)) }
+    private mutating func tell(_ status: Status, after seen: Set<Status>) {
+      if !seen.isSubset(of: [status]), !ids.isEmpty { pending.append((status, ids)) }
     }
 
     private mutating func fail() throws {
@@ -105,7 +105,7 @@ func deliver<Machine: DeliveryMachine, Element>(
       switch phase {
       case .watching(let expected, let old):
         try mustHold(watch == expected, "the watch that failed is given back")
-        tell(.connected, after: old)
+        tell(.connected, after: [old])
       case .opening(let seen):
         try mustHold(watch == nil, "there is none to give back")
         tell(.connected, after: seen)

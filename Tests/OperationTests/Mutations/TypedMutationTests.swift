@@ -36,6 +36,33 @@ private struct TypedMutation: MutationRequest, Hashable {
     #expect(try await store.retryLatest() == 3)
   }
 
+  @Test("With a timeout it stays a mutation, of any error, in one store whatever else is around it")
+  func timeout() async throws {
+    let client = OperationClient(defaults: .testing)
+    let store = client.store(for: TypedMutation().timeout(after: .seconds(1)))
+    #expect(try await store.mutate(with: 3) == 3)
+    await #expect(throws: Declined.always) { try await store.mutate(with: 0) }
+    await #expect(throws: MutationError.noArguments) {
+      try await TypedMutation().timeout(after: .seconds(1)).run()
+    }
+    let other = TypedMutation().retry(limit: 1).timeout(after: .seconds(2))
+    #expect(client.store(for: other) === store)
+    #expect(try await other.run(with: 4) == 4)
+  }
+
+  @Test("A mapped mutation is a mutation with another value")
+  func map() async throws {
+    let store = OperationClient(defaults: .testing).store(for: TypedMutation().map { "\($0)" })
+    #expect(try await store.mutate(with: 3) == "3")
+    #expect(store.history.map(\.arguments) == [3])
+    do throws(Declined) {
+      try await store.mutate(with: 0)
+      Issue.record("nothing was thrown")
+    } catch {
+      #expect(error == .always)
+    }
+  }
+
   @Test("A run that was never given arguments, and has no failure to say so, ends the program")
   func trap() async {
     await #expect(processExitsWith: .failure) {

@@ -98,6 +98,47 @@ import Testing
     #expect(try await store.fetchNextPage() == nil)
   }
 
+  @Test("With a limit, every page that somebody wrote says anew what is beside it")
+  func changedInside() async throws {
+    let store = OperationClient(defaults: .quiet()).store(
+      for: Paginated<Int, Int?>(
+        path: ["cursors"], initialPageId: 0, nextPageId: { page, _ in page.value },
+        previousPageId: { page, _ in page.id - 1 }
+      ) { paging, _ in paging.pageId + 1 }.maxPages(3))
+    for _ in 0..<3 { try await store.fetchNextPage() }
+    store.currentValue = store.currentValue.map { page in
+      var page = page
+      if page.id == 1 { page.value = nil }
+      return page
+    }
+    #expect(store.nextPageId == 3)
+    try await store.fetchPreviousPage()
+    #expect(store.currentValue.ids == [-1, 0, 1])
+    #expect(!store.hasNextPage)
+  }
+
+  @Test("Pages with a failure of their own stay pages with a timeout, and of any error")
+  func typedTimeout() async throws {
+    let server = PageServer()
+    let client = OperationClient(defaults: .quiet())
+    let pages = TypedNumbers(server: server).maxPages(2).timeout(after: .seconds(1))
+    let store = client.store(for: pages)
+    for _ in 0..<3 { try await store.fetchNextPage() }
+    #expect(store.currentValue.ids == [1, 2] && store.nextPageId == 3)
+    #expect(client.store(for: TypedNumbers(server: server).timeout(after: .seconds(2))) === store)
+    store.currentValue = .written([4])
+    #expect(store.nextPageId == 5)
+    #expect(try await pages.run().pages.ids == [0])
+  }
+
+  @Test("Pages that were written as none are fetched by who needs some")
+  func ensuresSome() async throws {
+    let client = OperationClient(defaults: .quiet())
+    let request = Numbers(server: PageServer()).neverStale()
+    client.store(for: request).currentValue = []
+    #expect(try await client.ensure(request).ids == [0])
+  }
+
   @Test("Pages that a store begins with have what is next and previous, also after a reset")
   func initialPages() async throws {
     let client = OperationClient(defaults: .quiet())

@@ -23,6 +23,8 @@ private struct LatestState: OperationState {
     for earlier in tasks { earlier.cancel() }
     task.configuration.name = "latest"
     tasks.append(task)
+    // A mistake, which is reported.
+    if task.context.waitsForItself { task.schedule(after: tasks) }
   }
 
   mutating func update(with result: Result<Int, any Error>, using context: OperationContext) {
@@ -56,6 +58,17 @@ private struct LatestState: OperationState {
   }
 }
 
+extension OperationContext {
+  fileprivate var waitsForItself: Bool {
+    get { self[WaitsForItselfKey.self] }
+    set { self[WaitsForItselfKey.self] = newValue }
+  }
+
+  private enum WaitsForItselfKey: Key {
+    static var defaultValue: Bool { false }
+  }
+}
+
 private struct LatestQuery: StatefulOperationRequest {
   typealias State = LatestState
   typealias Value = Int
@@ -78,6 +91,25 @@ private struct LatestQuery: StatefulOperationRequest {
   private func makeStore() -> OperationStore<LatestState> {
     OperationStore.detached(
       operation: LatestQuery(remote: remote.query()), initialState: LatestState())
+  }
+
+  @Test("What a state does wrong with a task is reported when its store is free")
+  func report() async throws {
+    let store = makeStore()
+    var context = OperationContext()
+    context.waitsForItself = true
+    let loading = Recorder<Bool>()
+    let messages = Recorder<String>()
+    let task = OperationIssue.withHandler({ issue in
+      loading.append(store.isLoading)
+      messages.append(issue.message)
+    }) {
+      store.runTask(using: context)
+    }
+    #expect(loading.all == [true])
+    #expect(messages.all.first?.contains("[\"latest\"]") == true)
+    remote.answer(1)
+    #expect(try await task.runIfNeeded() == 1)
   }
 
   @Test("It may cancel tasks while it is inside the machine of its store")

@@ -53,6 +53,78 @@ import Testing
     subscription.cancel()
   }
 
+  @Test("Who waits for a run goes on when it has been told that it was cancelled inside")
+  func cancelsBehind() async throws {
+    let store = makeStore()
+    let order = Recorder<String>()
+    let query = Query<Int, any Error>(path: ["cancelled"]) { _ in
+      try await withTaskCancellationHandler {
+        try await remote.call(OperationContext(), OperationContinuation { _ in })
+      } onCancel: {
+        order.append("cancelled")
+      }
+    }
+    let cancelled = OperationStore.detached(query: query)
+    let run = Task { try await cancelled.run() }
+    await remote.wait(forCalls: 1)
+    let subscription = cancelled.subscribe { event in
+      if case .runEnded = event { order.append("told") }
+    }
+    cancelled.withExclusiveAccess {
+      cancelled.cancel()
+      order.append("end of access")
+    }
+    #expect(order.all == ["end of access", "told", "cancelled"])
+    await #expect(throws: CancellationError.self) { try await run.value }
+    withExtendedLifetime((store, subscription)) {}
+  }
+
+  @Test("An invalidated value stays so for others until what takes its place is seen")
+  func invalidation() async {
+    let store = OperationStore.detached(query: remote.query().neverStale())
+    store.currentValue = 1
+    store.invalidate()
+    let seen = Recorder<Bool>()
+    let isInside = Latch()
+    let mayEnd = ThreadLatch()
+    async let owner: Void = onThreads(1) { _ in
+      store.withExclusiveAccess {
+        store.currentValue = 2
+        seen.append(store.isStale)
+        isInside.open()
+        mayEnd.wait()
+      }
+    }
+    await isInside.wait()
+    #expect(store.currentValue == 1)
+    #expect(store.isStale)
+    mayEnd.open()
+    await owner
+    #expect(seen.all == [false])
+    #expect(!store.isStale)
+  }
+
+  @Test("A store leaves its client without waiting for who has it to himself")
+  func leavesClient() async {
+    let client = OperationClient(defaults: .testing)
+    let store = client.store(for: remote.query().neverStale())
+    let isInside = Latch()
+    let mayEnd = ThreadLatch()
+    await withWatchdog({ "clearing waits for exclusive access" }) {
+      async let owner: Void = onThreads(1) { _ in
+        store.withExclusiveAccess {
+          isInside.open()
+          mayEnd.wait()
+        }
+      }
+      await isInside.wait()
+      client.clearStores()
+      mayEnd.open()
+      await owner
+    }
+    #expect(client.stores(matching: []).isEmpty)
+  }
+
   @Test("Access that changes nothing tells nobody")
   func noChange() {
     let store = makeStore()

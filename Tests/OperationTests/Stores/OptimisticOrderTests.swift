@@ -7,15 +7,20 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct OptimisticOrderTests {
   private let client = OperationClient(defaults: .testing, clock: ManualClock())
 
-  @Test("Who subscribes while he has the store to himself is told of the edits at the end")
+  @Test("Who subscribes while he has the store to himself is told what everybody sees")
   func subscribesInExclusiveAccess() async {
     let store = client.store(for: Query(path: ["number"]) { _ in 10 }.neverStale())
     store.currentValue = 1
     await store.optimistically {
       $0? += 100
     } while: {
-      let (events, subscription) = store.withExclusiveAccess { store.record() }
-      #expect(events.names() == ["state 1", "state 101"])
+      let (events, subscription) = store.withExclusiveAccess {
+        store.currentValue = 2
+        let recorded = store.record()
+        #expect(recorded.0.names() == ["state 101"])
+        return recorded
+      }
+      #expect(events.names() == ["state 101", "state 102"])
       withExtendedLifetime(subscription) {}
     }
   }

@@ -26,6 +26,24 @@ import Testing
     return tasks
   }
 
+  @Test("A detached store takes no settings from the context that it is made with")
+  func detachedSettings() async throws {
+    let client = OperationClient(defaults: .standard)
+    let inner = Monitor<Int>(0)
+    let outer = Query<Int, any Error>(path: ["outer"]) { context in
+      let query = Query<Int, any Error>(path: ["inner"]) { _ in
+        inner.update { $0 += 1 }
+        throw Failed()
+      }
+      let store = OperationStore.detached(query: query, initialContext: context)
+      #expect(store.context.operationClient === client)
+      await #expect(throws: Failed.self) { try await store.run() }
+      return 1
+    }
+    #expect(try await client.fetch(outer.serialized(in: "line")) == 1)
+    #expect(inner.value == 1)
+  }
+
   @Test("Ten thousand awaiters of one query run it once")
   func tenThousand() async throws {
     let store = makeStore(remote)

@@ -66,7 +66,7 @@ final class MachineDriver {
   /// Subscribes a recorder of names.
   func subscribe() -> (names: Recorder<String>, id: UInt64) {
     let names = Recorder<String>()
-    let id = machine.subscribe(Subscriber { names.append($0.name) }, thread: .current).id
+    let id = machine.subscribe(Subscriber { names.append($0.name) }).id
     return (names, id)
   }
 

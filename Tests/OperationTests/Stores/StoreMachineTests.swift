@@ -268,6 +268,54 @@ import Testing
     #expect(!driver.machine.state.isLoading)
   }
 
+  @Test("What a run yields is no value that has landed: who came before it still wants a run")
+  func yieldIsNoLanding() throws {
+    let driver = MachineDriver()
+    let run = try #require(driver.run(.awaiter))
+    _ = driver.subscribe()
+    let seen = driver.machine.landingCount
+    _ = driver.machine.yield(run.core.id, .success(2))
+    guard case .granted(_, let joined, _) = driver.grant(.observers, seenUpdates: seen) else {
+      return #expect(Bool(false), "refused")
+    }
+    #expect(joined == run.core)
+    _ = driver.machine.end(run.core.id, .success(3))
+    guard case .refused = driver.grant(.observers, seenUpdates: seen) else {
+      return #expect(Bool(false), "a value has landed")
+    }
+  }
+
+  @Test("One run follows an invalidation, also where it has failed before another one asks")
+  func oneFollows() throws {
+    let driver = MachineDriver()
+    _ = driver.subscribe()
+    driver.machine.write(.success(1), driver.machine.context)
+    #expect(driver.on { $0.invalidate() })
+    guard case .granted(_, let core, _) = driver.grant(.observers, cause: .invalidation) else {
+      return #expect(Bool(false), "refused")
+    }
+    _ = driver.machine.end(core.id, .failure(Failed()))
+    guard case .refused = driver.grant(.observers, cause: .invalidation) else {
+      return #expect(Bool(false), "a second run follows")
+    }
+    driver.machine.invalidate()
+    guard case .granted = driver.grant(.observers, cause: .invalidation) else {
+      return #expect(Bool(false), "the next invalidation is another one")
+    }
+  }
+
+  @Test("The lease of observers who have gone does not come back with the next")
+  func leaseOfTheGone() throws {
+    let driver = MachineDriver()
+    let (_, first) = driver.subscribe()
+    let run = try #require(driver.run(.observers))
+    _ = driver.run(.awaiter)
+    _ = driver.machine.unsubscribe(first)
+    _ = driver.subscribe()
+    #expect(driver.machine.leaseCount == 1)
+    #expect(driver.on { $0.leave(run.core.id).core } == run.core)
+  }
+
   @Test("A task that began after a yield is still in the state when the yield is undone")
   func restorationKeepsTasks() throws {
     let driver = MachineDriver(deduplication: .never)

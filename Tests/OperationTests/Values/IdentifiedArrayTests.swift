@@ -27,6 +27,23 @@ struct Item: Identifiable, Hashable, Codable, Sendable {
     #expect(IdentifiedArrayOf<Item>().isEmpty)
   }
 
+  @Test("A removal whose predicate throws removes nothing")
+  func throwingRemoval() {
+    let old = IdentifiedArrayOf<Item>((0..<20).map { Item(id: $0) })
+    var array = old
+    #expect(throws: Failed.self) {
+      try array.removeAll { item in
+        if item.id == 10 { throw Failed() }
+        return item.id == 0
+      }
+    }
+    #expect(array == old)
+    #expect((0..<20).allSatisfy { array[id: $0]?.id == $0 })
+    array.removeAll { $0.id < 10 }
+    #expect(array.ids == Array(10..<20))
+    #expect((0..<20).allSatisfy { array[id: $0]?.id == ($0 < 10 ? nil : $0) })
+  }
+
   @Test(
     "An element whose identifier is there takes its place, whichever way it comes in",
     arguments: [3, 40])

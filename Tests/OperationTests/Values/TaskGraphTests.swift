@@ -97,7 +97,7 @@ import Testing
 
   @Test("The report of a cycle names both tasks")
   func report() {
-    let issue = TaskGraph.cycleIssue(nodes[0].id, after: nodes[1].id)
+    let issue = TaskGraph.cycleIssue(nodes[0].id, of: ["path"], after: nodes[1].id)
     #expect(issue.kind == .scheduleCycle)
     #expect(issue.message.contains("\(nodes[0].id)"))
     #expect(issue.message.contains("\(nodes[1].id)"))

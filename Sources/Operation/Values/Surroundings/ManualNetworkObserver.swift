@@ -23,7 +23,8 @@ public final class ManualNetworkObserver: NetworkObserver {
 
   /// Changes the status; where it is another one than before, everyone who subscribed is told.
   ///
-  /// Returns when all have been called, unless another thread is telling: then it tells this, too.
+  /// Returns when all have been called, unless a delivery is under way: then this comes right behind
+  /// it.
   public func set(_ status: NetworkConnectionStatus) { self.status.set(status) }
 
   /// Calls `handler` with each change from now on, on a thread that sets the status.

@@ -34,9 +34,10 @@ public final class NetlinkNetworkObserver: NetworkObserver {
     return machine.withLock { $0.read(status ?? .connected) }
   }
 
-  /// Calls `handler` with each change from now on, on a queue of the observer.
+  /// Calls `handler` with each change from now on, on a queue of the observer, or on the thread of the
+  /// first subscriber.
   ///
-  /// The first subscriber waits for the kernel's answer, for a second at most.
+  /// That one waits for the kernel's answer, for a second at most.
   public func subscribe(
     _ handler: @escaping @Sendable (NetworkConnectionStatus) -> Void
   ) -> OperationSubscription {

@@ -9,7 +9,7 @@ struct NetworkWatchMachine<Watch: Sendable>: DeliveryMachine {
     /// Nobody listens, and nothing is watched.
     case idle
     /// The first subscriber opens a watch; what others have read meanwhile is what they know.
-    case opening(seen: Status?)
+    case opening(seen: Set<Status>)
     /// Every change comes in. The last subscriber may be gone, until the watch is taken.
     case watching(Watch, Status)
     /// There are subscribers, but nothing can be watched.
@@ -33,14 +33,14 @@ struct NetworkWatchMachine<Watch: Sendable>: DeliveryMachine {
   mutating func subscribe(_ subscriber: Subscriber<Status>) -> (id: UInt64, opens: Bool) {
     let id = deliveries.subscribe(subscriber)
     guard case .idle = phase else { return (id, false) }
-    phase = .opening(seen: nil)
+    phase = .opening(seen: [])
     return (id, true)
   }
 
   /// Takes what somebody found out by asking, and gives what is to be believed.
   mutating func read(_ asked: Status) -> Status {
     if let status { return status }
-    if case .opening = phase { phase = .opening(seen: asked) }
+    if case .opening(let seen) = phase { phase = .opening(seen: seen.union([asked])) }
     return asked
   }
 
@@ -57,7 +57,7 @@ struct NetworkWatchMachine<Watch: Sendable>: DeliveryMachine {
   mutating func update(_ status: Status) {
     guard case .watching(let watch, let old) = phase else { return }
     phase = .watching(watch, status)
-    tell(status, after: old)
+    tell(status, after: [old])
   }
 
   /// Nothing can be watched: gives the watch to end, and counts as a connection.
@@ -69,7 +69,7 @@ struct NetworkWatchMachine<Watch: Sendable>: DeliveryMachine {
       tell(.connected, after: seen)
       return nil
     case .watching(let watch, let old):
-      tell(.connected, after: old)
+      tell(.connected, after: [old])
       return watch
     }
   }
@@ -100,7 +100,8 @@ struct NetworkWatchMachine<Watch: Sendable>: DeliveryMachine {
     }
   }
 
-  private mutating func tell(_ status: Status, after known: Status?) {
-    if let known, known != status { deliveries.append(status) }
+  /// Tells a status to those who may have seen another one.
+  private mutating func tell(_ status: Status, after seen: Set<Status>) {
+    if seen.contains(where: { $0 != status }) { deliveries.append(status) }
   }
 }

@@ -37,7 +37,9 @@ final class ObservedValue<Value: Sendable & Equatable>: Sendable {
   var value: Value {
     let (value, isFed) = told.machine.withLock { ($0.value, $0.isFed) }
     guard let measure, !isFed else { return value }
-    return measure()
+    let measured = measure()
+    told.machine.withLock { $0.saw(measured) }
+    return measured
   }
 
   var subscriberCount: Int { told.machine.withLock { $0.deliveries.subscriberCount } }
@@ -63,7 +65,7 @@ final class ObservedValue<Value: Sendable & Equatable>: Sendable {
     while let step = told.machine.withLock({ $0.nextStep() }) {
       switch step {
       case .start(let run):
-        if let value = measure?() { told.machine.withLock { $0.found(value) } }
+        if let value = measure?() { told.machine.commit { $0.found(value) } }
         let subscription = feed { [told] value in
           told.machine.commit { $0.hear(value, from: run) }
         }
@@ -97,6 +99,8 @@ struct ObservedValueMachine<Value: Sendable & Equatable>: DeliveryMachine {
   private(set) var value: Value
   private let tellsRepeats: Bool
   private var feed = Feed.off
+  /// What was measured while a thread starts the feed, or ends it.
+  private var seen: [Value] = []
   /// Counts the runs of the feed, so that what an old one says late is not heard.
   private var run: UInt64 = 0
 
@@ -119,9 +123,19 @@ struct ObservedValueMachine<Value: Sendable & Equatable>: DeliveryMachine {
     if run == self.run { set(new) }
   }
 
-  /// Takes what the value is now, which nobody has seen change.
+  /// Somebody has measured the value; subscribers do that, too, while the feed is started.
+  mutating func saw(_ measured: Value) {
+    guard case .changing = feed, deliveries.subscriberCount > 0, !seen.contains(measured) else {
+      return
+    }
+    seen.append(measured)
+  }
+
+  /// Takes what the value is now, and tells it to those who may have seen another one.
   mutating func found(_ new: Value) {
     value = new
+    if seen.contains(where: { $0 != new }) { deliveries.append(new) }
+    seen = []
   }
 
   mutating func nextStep() -> Step? {
