@@ -4,6 +4,8 @@ import Synchronization
 
 /// Has a query of a file read it again when it changes, for as long as somebody observes the query.
 ///
+/// It watches for one store: give each client a request with a controller of its own.
+///
 /// The lock guards the watch.
 final class FileController: OperationController {
   /// Whether the file is watched, whenever that changes.
@@ -25,11 +27,12 @@ final class FileController: OperationController {
       // what was there before, and must not have the last word.
       let new = try FileWatch(file) {
         controls.invalidate()
-      } ended: { [isWatching] in
-        isWatching.send(false)
+      } ended: { [weak self] in
+        self?.watchEnded()
       }
       watch.withLock { $0 = new }
-      isWatching.send(true)
+      // On the queue on which watches end, so that the last word is what is so.
+      FileWatch.queue.async { [isWatching] in isWatching.send(true) }
     } catch {
       controls.yield(error: error)
     }
@@ -38,5 +41,9 @@ final class FileController: OperationController {
   func observationEnded(with controls: OperationControls<SettingsQuery.State>) {
     let old = watch.withLock { $0.take() }
     old?.end()
+  }
+
+  private func watchEnded() {
+    if watch.withLock({ $0 == nil }) { isWatching.send(false) }
   }
 }

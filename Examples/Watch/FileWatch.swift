@@ -7,7 +7,8 @@ import Synchronization
 ///
 /// The lock guards the source until it is cancelled.
 final class FileWatch: Sendable {
-  private static let queue = DispatchQueue(label: "watch")
+  /// Where changes are read, and watches end.
+  static let queue = DispatchQueue(label: "watch")
   private let source: Mutex<(any DispatchSourceRead)?>
 
   /// Calls `changed` on a queue of its own whenever there may be something new in the file, and
