@@ -35,7 +35,7 @@ final class SeatsModel {
   @SharedQuery(Reserve()) var reservation
 
   func reserve(_ seats: Int, for guest: String) async throws {
-    _ = try await $free.optimistically {
+    try await $free.optimistically {
       $0 -= seats
     } while: {
       try await $reservation.mutate(with: Reserve.Arguments(guest: guest, seats: seats))

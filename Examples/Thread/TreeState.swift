@@ -67,6 +67,7 @@ extension TreeState {
     with result: Result<Value, any Error>, for task: OperationTask<Value, any Error>
   ) {
     let isWhole = task.context.treeNode == nil
+    if case .success = result, !isWhole, currentValue == nil { return }
     update(with: result, at: task.context.operationClock.now()) { tree, value in
       if isWhole { tree = value } else { tree?[id: value.nodeId] = value }
     }

@@ -74,7 +74,7 @@ extension SharedQuery {
   }
 
   /// Changes the value with the store to oneself, as `OperationStore.withExclusiveAccess` has it. A
-  /// `body` that leaves the value as it is writes nothing.
+  /// `body` that leaves the value as it is writes nothing; nor does one that changes an object behind it.
   ///
   /// Without a store, `body` is given the empty value, and what it writes is reported and dropped.
   public func withLock<Output>(
@@ -116,6 +116,7 @@ extension SharedQuery {
   ///
   /// - Returns: What `work` gives.
   /// - Throws: What `work` throws.
+  @discardableResult
   nonisolated(nonsending) public func optimistically<Output, Failure>(
     _ edit: @escaping @Sendable (inout State.StateValue) -> Void,
     while work: nonisolated(nonsending) () async throws(Failure) -> Output

@@ -10,6 +10,7 @@ extension OperationClient {
   ///   - work: What makes the edit true. It is run in the isolation of the caller.
   /// - Returns: What `work` gives.
   /// - Throws: What `work` throws.
+  @discardableResult
   nonisolated(nonsending) public func optimistically<State: EditableState, Output, Failure>(
     matching path: OperationPath, of state: State.Type,
     _ edit: @escaping @Sendable (inout State.StateValue) -> Void,

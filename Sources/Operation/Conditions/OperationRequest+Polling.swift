@@ -50,8 +50,7 @@ extension StatefulOperationRequest {
     let interval = interval.checkedInterval(for: "The interval of \(Self.self)")
     return settings {
       $0.rerunTriggers.append { context, store in
-        // Detached, as the subscriber's task may have a client of its own that would be kept.
-        let task = Task.detached { [weak store] in
+        let task = Task { [weak store] in
           while await context.operationClock.hasSlept(for: interval) {
             var isWanted = false
             repeat {

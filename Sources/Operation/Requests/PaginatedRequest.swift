@@ -91,7 +91,8 @@ extension PaginatedRequest {
     with continuation: OperationContinuation<Value, Failure>
   ) async throws(Failure) -> Value {
     let start = context.work as? PageStart<PageID, PageValue> ?? PageStart()
-    let (attempt, pages) = start.progress?.begin(isGivenUp: Task.isCancelled) ?? (0, [])
+    let (attempt, pages) =
+      start.progress?.begin(context.operationRetryIndex, isGivenUp: Task.isCancelled) ?? (0, [])
     var walk = PageWalk<Self>(start)
     for page in pages { walk.take(page) }
     while let id = walk.nextID(of: self, in: context) {

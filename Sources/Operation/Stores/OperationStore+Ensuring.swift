@@ -15,7 +15,7 @@ extension OperationStore {
   ) async throws -> Output {
     var hasWaited = false
     while true {
-      let updates = read { $0.landingCount }
+      let updates = read { $0.visibleLandingCount }
       if isGoodEnough, let value = present(currentValue) { return value }
       guard let value = try await run(unlessUpdatedSince: updates) else { continue }
       if hasWaited || !isInvalidated { return fetched(value) }
@@ -25,6 +25,11 @@ extension OperationStore {
 
   /// Sees to it that there is a value that will do.
   @inlinable nonisolated(nonsending) func ensure() async throws {
-    try await ensure(present: { _ in () }, fetched: { _ in () })
+    try await ensure(present: { Self.isNone($0) ? nil : () }, fetched: { _ in () })
+  }
+
+  /// Whether a value is that of a list without pages.
+  @usableFromInline static func isNone(_ value: State.StateValue) -> Bool {
+    State.kind == .pages && (value as? any Collection)?.isEmpty == true
   }
 }

@@ -152,8 +152,10 @@ extension OperationStore {
     core.node.isUnderWay = false
     let output = hub.hasReaders ? circle(closedBy: core, output) ?? output : output
     let isCancelled = output.isCancellation || core.progress.isCancelled
-    let mustFollow = commitInPlace { $0.end(core.id, output) }
-    tellEnd(isCancelled ? .cancelled : output.outcome, in: context, began: began)
+    let (isCounted, mustFollow) = commitInPlace { $0.end(core.id, output) }
+    // What the store has dropped nobody gets, though it may not have been cancelled yet.
+    if !isCounted { core.cancelRun() }
+    tellEnd(isCancelled || !isCounted ? .cancelled : output.outcome, in: context, began: began)
     core.end(with: output)
     if mustFollow { runForObservers(cause: .invalidation) }
   }
@@ -161,7 +163,8 @@ extension OperationStore {
   /// Ends the run in the graph of dependencies, and in a failure if it has closed a circle there.
   @usableFromInline
   func circle(closedBy core: Machine.Core, _ output: Machine.Output) -> Machine.Output? {
-    let isOver = output.isCancellation || core.progress.isCancelled
+    let isOver =
+      output.isCancellation || core.progress.isCancelled || !read { $0.runs.contains(core.id) }
     let store = OpaqueOperationStore(self)
     guard let circle = hub.end(core.id, of: store, isCancelled: isOver) else { return nil }
     return failure(of: circle).map(Machine.Output.failure)

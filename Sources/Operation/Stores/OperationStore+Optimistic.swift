@@ -20,6 +20,7 @@ extension OperationStore where State: EditableState {
   ///   - work: What makes the edit true. It is run in the isolation of the caller.
   /// - Returns: What `work` gives.
   /// - Throws: What `work` throws.
+  @discardableResult
   @inlinable nonisolated(nonsending) public func optimistically<Output, Failure>(
     _ edit: @escaping @Sendable (inout State.StateValue) -> Void,
     while work: nonisolated(nonsending) () async throws(Failure) -> Output

@@ -252,7 +252,12 @@ public final class OperationStore<State: OperationState>: Sendable {
       return hasDeferred.store(true, ordering: .relaxed)
     }
     switch step {
-    case .cancellation(let id): commit { $0.cancel(id) }?.cancelRun()
+    case .cancellation(let id):
+      let cancellations = commit { machine in
+        let core = machine.cancel(id)
+        return machine.behindAccess(core.map { core in [{ core.cancelRun() }] } ?? [])
+      }
+      for cancel in cancellations { cancel() }
     case .report(let issue): issue.report()
     }
   }

@@ -88,7 +88,7 @@ extension StoreHub {
       ($0.end(run, of: path, isCancelled: isCancelled || isLeft), $0.takeDropped())
     }
     withExtendedLifetime(dropped) {}
-    if isLeft, !hasStore(at: path) { remove([path]) }
+    if !hasStore(at: path) { remove([path]) }
     return circle
   }
 

@@ -45,11 +45,15 @@
   @usableFromInline let shown: State
   @usableFromInline let confirmedValue: State.StateValue
   @usableFromInline let isInvalidated: Bool
+  @usableFromInline let landingCount: Int
 
-  @inlinable init(shown: State, confirmedValue: State.StateValue, isInvalidated: Bool) {
+  @inlinable init(
+    shown: State, confirmedValue: State.StateValue, isInvalidated: Bool, landingCount: Int
+  ) {
     self.shown = shown
     self.confirmedValue = confirmedValue
     self.isInvalidated = isInvalidated
+    self.landingCount = landingCount
   }
 }
 
@@ -57,7 +61,8 @@ extension StoreMachine {
   @inlinable var before: Boxed<StateBefore<State>> {
     .some(
       StateBefore(
-        shown: shown, confirmedValue: state.currentValue, isInvalidated: freshness.isInvalidated))
+        shown: shown, confirmedValue: state.currentValue, isInvalidated: freshness.isInvalidated,
+        landingCount: landingCount))
   }
 
   /// Gives a gate to wait at, if another thread has the store to itself.

@@ -72,11 +72,13 @@ extension StoreMachine {
     changeBeforeYields { $0.giveUpFetchTask(record.payload.task) }
   }
 
-  /// A run ended; tells whether one has to follow.
-  @inlinable mutating func end(_ id: OperationTaskID, _ output: Output) -> Bool {
+  /// A run ended; tells whether it still counted, and whether one has to follow.
+  @inlinable mutating func end(
+    _ id: OperationTaskID, _ output: Output
+  ) -> (isCounted: Bool, mustFollow: Bool) {
     guard let record = remove(id) else {
       tellLateEnd(id, output)
-      return false
+      return (false, false)
     }
     if output.isCancellation {
       giveUp(record)
@@ -92,7 +94,7 @@ extension StoreMachine {
       commit(for: record.payload.handlers)
       tell(.runEnded(output, record.payload.run), also: record.payload.handlers)
     }
-    return mustFollow
+    return (true, mustFollow)
   }
 
   /// Whether the record of a run that ends may be the last to hold something of the user's. The run
@@ -139,10 +141,16 @@ extension StoreMachine {
   /// follow.
   @inlinable mutating func leave(_ id: OperationTaskID) -> (core: Core?, mustFollow: Bool) {
     runs.update(id) { $0.awaiters -= 1 }
-    guard let payload = runs[id]?.payload, let core = releaseIfFree(id) else { return (nil, false) }
-    // The observers still wait for what it was to bring.
-    if payload.isAnswer, payload.generation == freshness.generation { freshness.answered -= 1 }
+    guard let core = giveBack(id) else { return (nil, false) }
     return (core, mustFollow)
+  }
+
+  /// Takes out a run that nobody holds any more; observers, or the next ones, still wait for what it
+  /// was to bring.
+  @inlinable mutating func giveBack(_ id: OperationTaskID) -> Core? {
+    guard let payload = runs[id]?.payload, let core = releaseIfFree(id) else { return nil }
+    if payload.isAnswer, payload.generation == freshness.generation { freshness.answered -= 1 }
+    return core
   }
 
   /// A handle went away.

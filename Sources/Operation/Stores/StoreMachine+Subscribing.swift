@@ -44,7 +44,7 @@ extension StoreMachine {
     Sight(
       hasTriggers: !context.settings.values.rerunTriggers.isEmpty,
       isAutomatic: context.settings.values.runsAutomatically == true, isStale: isStale,
-      updates: landingCount)
+      updates: visibleLandingCount)
   }
 
   @inlinable mutating func subscribe(
@@ -86,7 +86,7 @@ extension StoreMachine {
     if runs.isEmpty { return departure }
     for id in runs.ids where runs[id]?.isHeldByObservers == true {
       runs.update(id) { $0.isHeldByObservers = false }
-      if let core = releaseIfFree(id) { departure.cores.append(core) }
+      if let core = giveBack(id) { departure.cores.append(core) }
     }
     return departure
   }

@@ -110,14 +110,18 @@ import ReactiveStreams
 
   /// Whether the value that the calling thread may see was invalidated.
   @inlinable var isVisiblyInvalidated: Bool {
-    isPlain ? freshness.isInvalidated : wasInvalidated(to: .current)
+    isPlain ? freshness.isInvalidated : stateBefore?.isInvalidated ?? freshness.isInvalidated
   }
 
-  @usableFromInline func wasInvalidated(to thread: ThreadID) -> Bool {
-    guard !exclusive.isNone, exclusive.content.owner != thread else {
-      return freshness.isInvalidated
-    }
-    return exclusive.content.before.value?.isInvalidated ?? freshness.isInvalidated
+  /// How many values have landed that the calling thread may see.
+  @inlinable var visibleLandingCount: Int {
+    isPlain ? landingCount : stateBefore?.landingCount ?? landingCount
+  }
+
+  /// What there was before changes that the calling thread may not see, if there are any.
+  @usableFromInline var stateBefore: StateBefore<State>? {
+    guard !exclusive.isNone, exclusive.content.owner != .current else { return nil }
+    return exclusive.content.before.value
   }
 
   /// Ends whatever was done under the lock.

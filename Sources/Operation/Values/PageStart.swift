@@ -31,6 +31,7 @@ final class PageProgress<PageID: Hashable & Sendable, PageValue: Sendable>: Send
 
   @usableFromInline struct Progress: Sendable {
     @usableFromInline var attempt = 0
+    @usableFromInline var retry = 0
     @usableFromInline var pages: [Page]
 
     @inlinable init() { pages = [] }
@@ -40,11 +41,14 @@ final class PageProgress<PageID: Hashable & Sendable, PageValue: Sendable>: Send
 
   @inlinable init() { progress = Mutex(Progress()) }
 
-  /// Begins an attempt, with the pages that are there already. One that was given up before it began
-  /// does not take the place of the present one.
-  @inlinable func begin(isGivenUp: Bool = false) -> (attempt: Int, pages: [Page]) {
+  /// Begins an attempt, with the pages that are there already. One that was given up before it began,
+  /// or that a later retry has overtaken, does not take the place of the present one.
+  @inlinable func begin(
+    _ retry: Int = 0, isGivenUp: Bool = false
+  ) -> (attempt: Int, pages: [Page]) {
     progress.withLock {
-      if isGivenUp { return (-1, $0.pages) }
+      if isGivenUp || retry < $0.retry { return (-1, $0.pages) }
+      $0.retry = retry
       $0.attempt += 1
       return ($0.attempt, $0.pages)
     }

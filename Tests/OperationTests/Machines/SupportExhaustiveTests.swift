@@ -82,11 +82,14 @@ import Testing
     ) { index, step in try index.take(step) }
   }
 
-  private enum ProgressStep: CaseIterable { case begin, beginLate, add, addLate }
+  private enum ProgressStep: CaseIterable {
+    case begin, retry, beginLate, beginOvertaken, add, addLate
+  }
 
   private final class Attempts {
     let progress = PageProgress<Int, Int>()
     var attempt = 0
+    var retry = 0
     var pages: [Int] = []
     var next = 0
 
@@ -95,11 +98,16 @@ import Testing
       switch step {
       case .begin:
         attempt += 1
-        let (number, there) = progress.begin()
+        let (number, there) = progress.begin(retry)
         try mustHold(number == attempt, "attempts are counted")
         try mustHold(there.map(\.id) == pages, "it begins with what is there")
-      case .beginLate:
-        let (number, _) = progress.begin(isGivenUp: true)
+      case .retry:
+        attempt += 1
+        retry += 1
+        try mustHold(progress.begin(retry).attempt == attempt, "a retry is the next attempt")
+      case .beginLate, .beginOvertaken:
+        let (number, _) =
+          step == .beginLate ? progress.begin(retry, isGivenUp: true) : progress.begin(retry - 1)
         try mustHold(!progress.add(PaginatedPage(id: next, value: 0), attempt: number), "too late")
       case .add, .addLate:
         let number = step == .add ? attempt : attempt - 1
@@ -113,7 +121,7 @@ import Testing
   }
 
   @Test("Only the present attempt adds pages for the next one") func pageProgress() {
-    exhaust("PageProgress", events: ProgressStep.allCases, length: 7, making: { Attempts() }) {
+    exhaust("PageProgress", events: ProgressStep.allCases, length: 6, making: { Attempts() }) {
       attempts, step in try attempts.take(step)
     }
   }

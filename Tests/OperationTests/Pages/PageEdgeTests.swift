@@ -137,6 +137,9 @@ import Testing
     let request = Numbers(server: PageServer()).neverStale()
     client.store(for: request).currentValue = []
     #expect(try await client.ensure(request).ids == [0])
+    client.store(for: request).currentValue = []
+    await client.prefetch(request)
+    #expect(client.store(for: request).currentValue.ids == [0])
   }
 
   @Test("Pages that a store begins with have what is next and previous, also after a reset")

@@ -1,3 +1,4 @@
+import Glibc
 import Operation
 import Synchronization
 import Testing
@@ -53,9 +54,10 @@ import Testing
     subscription.cancel()
   }
 
-  @Test("Who waits for a run goes on when it has been told that it was cancelled inside")
-  func cancelsBehind() async throws {
-    let store = makeStore()
+  @Test(
+    "Who waits for a run goes on when it has been told that it was cancelled inside",
+    arguments: ["store", "task", "reset"])
+  func cancelsBehind(means: String) async throws {
     let order = Recorder<String>()
     let query = Query<Int, any Error>(path: ["cancelled"]) { _ in
       try await withTaskCancellationHandler {
@@ -71,12 +73,38 @@ import Testing
       if case .runEnded = event { order.append("told") }
     }
     cancelled.withExclusiveAccess {
-      cancelled.cancel()
+      switch means {
+      case "store": cancelled.cancel()
+      case "task": cancelled.activeTasks.first?.cancel()
+      default: cancelled.resetState()
+      }
       order.append("end of access")
     }
     #expect(order.all == ["end of access", "told", "cancelled"])
     await #expect(throws: CancellationError.self) { try await run.value }
-    withExtendedLifetime((store, subscription)) {}
+    withExtendedLifetime(subscription) {}
+  }
+
+  @Test(
+    "What a run gives that was cancelled inside reaches nobody, whenever it comes",
+    arguments: 0..<50)
+  func droppedResult(round: Int) async throws {
+    let deaf = Remote<Int>(isDeaf: true)
+    let store = OperationStore.detached(query: deaf.query())
+    let run = Task { try await store.run() }
+    await deaf.wait(forCalls: 1)
+    let subscription = store.subscribe { event in
+      guard case .runEnded = event else { return }
+      // It comes while this is told, before who waits has been told to go on.
+      deaf.answer(7)
+      for _ in 0..<1_000 { sched_yield() }
+    }
+    store.withExclusiveAccess {
+      if round.isMultiple(of: 2) { store.cancel() } else { store.resetState() }
+    }
+    await #expect(throws: CancellationError.self) { try await run.value }
+    #expect(store.currentValue == nil)
+    withExtendedLifetime(subscription) {}
   }
 
   @Test("An invalidated value stays so for others until what takes its place is seen")

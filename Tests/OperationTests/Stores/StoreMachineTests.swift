@@ -226,7 +226,7 @@ import Testing
     driver.settle()
     let before = names.all
     #expect(driver.on { $0.yield(run.core.id, .success(1)) } == nil)
-    #expect(!driver.on { $0.end(run.core.id, .success(2)) })
+    #expect(!driver.on { $0.end(run.core.id, .success(2)).isCounted })
     #expect(driver.on { $0.cancel(run.core.id) } == nil)
     driver.settle()
     #expect(names.all == before)
@@ -304,6 +304,21 @@ import Testing
     }
   }
 
+  @Test("An invalidation whose run the observers have given up is one for the next")
+  func givenUpAnswer() throws {
+    let driver = MachineDriver()
+    let (_, first) = driver.subscribe()
+    #expect(driver.on { $0.invalidate() })
+    guard case .granted = driver.grant(.observers, cause: .invalidation) else {
+      return #expect(Bool(false), "refused")
+    }
+    #expect(driver.on { $0.unsubscribe(first).cores.count } == 1)
+    _ = driver.subscribe()
+    guard case .granted = driver.grant(.observers, cause: .invalidation) else {
+      return #expect(Bool(false), "nobody answers")
+    }
+  }
+
   @Test("The lease of observers who have gone does not come back with the next")
   func leaseOfTheGone() throws {
     let driver = MachineDriver()
@@ -361,7 +376,7 @@ import Testing
     let run = try #require(driver.run(.observers))
     #expect(run.isStarted)
     #expect(!driver.on { $0.invalidate() })
-    #expect(driver.on { $0.end(run.core.id, .success(1)) })
+    #expect(driver.on { $0.end(run.core.id, .success(1)).mustFollow })
     #expect(driver.machine.freshness.isInvalidated)
     _ = driver.machine.unsubscribe(id)
     #expect(!driver.on { $0.invalidate() })
@@ -372,7 +387,7 @@ import Testing
     let driver = MachineDriver()
     _ = driver.machine.invalidate()
     let run = try #require(driver.run(.awaiter))
-    #expect(!driver.on { $0.end(run.core.id, .success(1)) })
+    #expect(!driver.on { $0.end(run.core.id, .success(1)).mustFollow })
     #expect(!driver.machine.freshness.isInvalidated)
   }
 

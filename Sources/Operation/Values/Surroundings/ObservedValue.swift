@@ -154,9 +154,11 @@ struct ObservedValueMachine<Value: Sendable & Equatable>: DeliveryMachine {
 
   mutating func started(_ subscription: OperationSubscription) {
     feed = .on(subscription)
+    seen = []
   }
 
   mutating func ended() {
     feed = .off
+    if deliveries.subscriberCount == 0 { seen = [] }
   }
 }

@@ -32,7 +32,8 @@ public final class TerminalActivityObserver: ApplicationActivityObserver {
   /// Where the program is now; asks the terminal while nobody has subscribed.
   public var currentActivity: ApplicationActivity { activity.value }
 
-  /// Calls `handler` with every change from now on, on a thread of the library.
+  /// Calls `handler` with every change from now on, on a thread of the library, or on one
+  /// that subscribes.
   public func subscribe(
     _ handler: @escaping @Sendable (ApplicationActivity) -> Void
   ) -> OperationSubscription {
