@@ -11,7 +11,7 @@ import Testing
 
   private enum Step: CaseIterable {
     case usableLink, unusableLink, disturbedLinks, route, noRoute, disturbedRoutes
-    case error, lateAnswer, notification, irrelevant, overrun
+    case error, lateAnswer, notification, irrelevant, overrun, drained
   }
 
   private struct Walk {
@@ -23,6 +23,7 @@ import Testing
     private var round = 1
     private var isInterrupted = false
     private var isOutdated = false
+    private var isOverrun = false
     private var hasLink = false
     private var hasRoute = false
 
@@ -53,7 +54,16 @@ import Testing
       case .irrelevant:
         try mustHold(machine.receive(Wire.message(1)) == .init(), "it does not matter")
       case .notification: try notice(machine.receive(Wire.message(4)))
-      case .overrun: try notice(machine.overrun())
+      case .overrun:
+        machine.overrun()
+        isOverrun = true
+      case .drained:
+        defer { isOverrun = false }
+        if isOverrun {
+          try notice(machine.drained())
+        } else {
+          try mustHold(machine.drained() == .init(), "nothing was lost")
+        }
       }
       return true
     }

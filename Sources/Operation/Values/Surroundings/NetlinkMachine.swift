@@ -32,6 +32,8 @@ struct NetlinkMachine: Sendable {
   private var isInterrupted = false
   /// A notification came while the kernel answered.
   private var isOutdated = false
+  /// Notifications were lost since there was nothing to read.
+  private var isOverrun = false
   private var links: [Int32: UInt32] = [:]
   private var routes: [NetlinkMessage.DefaultRoute] = []
 
@@ -53,10 +55,17 @@ struct NetlinkMachine: Sendable {
     return output
   }
 
-  /// Notifications were lost.
-  mutating func overrun() -> Output {
+  /// Notifications were lost. The kernel goes on dropping them, without another word, until all that it
+  /// has put up has been read: only what is asked for then is complete.
+  mutating func overrun() {
+    isOverrun = true
+  }
+
+  /// Nothing is left to read.
+  mutating func drained() -> Output {
     var output = Output()
-    notice(&output)
+    if isOverrun { notice(&output) }
+    isOverrun = false
     return output
   }
 

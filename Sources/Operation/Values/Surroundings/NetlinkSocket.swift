@@ -71,8 +71,12 @@ final class NetlinkSocket: Sendable {
       switch receive() {
       case .success(let bytes): output = machine.withLock { $0.receive(bytes) }
       case .failure(let error) where error.code == ENOBUFS:
-        output = machine.withLock { $0.overrun() }
-      case .failure(let error): return error.code == EAGAIN ? .nothing : .failed
+        machine.withLock { $0.overrun() }
+        continue
+      case .failure(let error):
+        guard error.code == EAGAIN else { return .failed }
+        output = machine.withLock { $0.drained() }
+        if output.request == nil { return .nothing }
       }
       if let request = output.request, !send(request) { return .failed }
       if output.hasFailed { return .failed }
