@@ -24,9 +24,10 @@ public struct RetryModifier<Base: OperationRequest>: OperationModifier {
 extension OperationRequest {
   /// Runs the request again when it fails: `limit` retries, so `limit + 1` attempts.
   ///
-  /// A cancellation is never retried, nor is a circle of dependencies. Without a ``backoff(_:)`` of the
-  /// request or of its client's defaults it waits 1 s, 2 s, 4 s … up to 30 s before a retry. Of several retries on one request the last one
-  /// counts, for all that lies below it; it also takes the place of the client's default.
+  /// A cancellation is never retried, nor is a circle of dependencies. Without a ``backoff(_:)`` of
+  /// the request, or of its client's defaults, it waits 1 s, 2 s, 4 s … up to 30 s before a retry. Of
+  /// several retries on one request the last one counts, for all that lies below it; it also takes
+  /// the place of the client's default.
   ///
   /// - Parameters:
   ///   - limit: How many retries; a negative number is reported and taken as zero.

@@ -60,7 +60,7 @@ extension TransformedOperation: StatefulOperationRequest, QueryRequest where Bas
 }
 
 extension OperationRequest {
-  /// Changes the value of the request. A mapped query stays a query, and a mapped mutation a mutation;
+  /// Changes the value of the request. A mapped query is a query, and a mapped mutation a mutation;
   /// of pages, and of a kind of one's own, it makes a request without a state.
   ///
   /// A mapped query is a query with a state of its own: give it to a client under one path with

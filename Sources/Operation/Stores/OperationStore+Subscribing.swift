@@ -6,10 +6,10 @@ extension OperationStore {
   ///
   /// The handler has been called with the present state when this returns, unless a delivery of
   /// this store is under way; then the call comes right behind it. In exclusive access that is the
-  /// state before it, as for everybody else, and what has changed comes at the end. Handlers are called in the
-  /// order in which they subscribed, by a thread that changes something, with no lock held. A
-  /// store that is stale and runs automatically starts a run for its first subscriber, which holds
-  /// a lease on it.
+  /// state before it, as for everybody else, and what has changed comes at the end. Handlers are
+  /// called in the order in which they subscribed, by a thread that changes something, with no lock
+  /// held. A store that is stale and runs automatically starts a run for its first subscriber, which
+  /// holds a lease on it.
   ///
   /// - Returns: The subscription, which keeps the store alive.
   @inlinable public func subscribe(
