@@ -1,0 +1,126 @@
+@testable import Operation
+import ReactiveStreams
+import Testing
+
+/// What yields, leases and invalidations leave behind when runs come to nothing.
+@Suite("The machine of a store, yields and wishes") struct StoreMachineYieldTests {
+  @Test("What a run yielded goes when it is cancelled, whatever other runs begin and end")
+  func restoration() throws {
+    let driver = MachineDriver(deduplication: .never)
+    driver.machine.write(.success(1), driver.machine.context)
+    let run = try #require(driver.run(.awaiter))
+    _ = driver.machine.yield(run.core.id, .success(2))
+    let other = try #require(driver.run(.awaiter))
+    _ = driver.machine.yield(run.core.id, .failure(Failed()))
+    _ = driver.machine.leave(other.core.id)
+    _ = driver.machine.leave(run.core.id)
+    #expect(driver.machine.state.currentValue == 1)
+    #expect(driver.machine.state.error == nil)
+    #expect(driver.machine.state.valueUpdateCount == 1)
+    #expect(!driver.machine.state.isLoading)
+  }
+
+  @Test(
+    "Where several runs yield, each takes back its own, in whatever order they are cancelled",
+    arguments: [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]])
+  func restorationOfSeveral(order: [Int]) throws {
+    let driver = MachineDriver(deduplication: .never)
+    driver.machine.write(.success(-1), driver.machine.context)
+    let runs = try (0..<3).map { _ in try #require(driver.run(.awaiter)) }
+    // Who has yielded what, the last one last.
+    var yields = [(0, 10), (1, 11), (0, 20), (2, 12), (1, 21)]
+    for (run, value) in yields { _ = driver.machine.yield(runs[run].core.id, .success(value)) }
+    for run in order {
+      _ = driver.machine.leave(runs[run].core.id)
+      yields.removeAll { $0.0 == run }
+      #expect(driver.machine.state.currentValue == yields.last?.1 ?? -1)
+      #expect(driver.machine.yields.count == Set(yields.map(\.0)).count)
+    }
+    #expect(!driver.machine.state.isLoading)
+  }
+
+  @Test("What a run yields is no value that has landed: who came before it still wants a run")
+  func yieldIsNoLanding() throws {
+    let driver = MachineDriver()
+    let run = try #require(driver.run(.awaiter))
+    _ = driver.subscribe()
+    let seen = driver.machine.landingCount
+    _ = driver.machine.yield(run.core.id, .success(2))
+    guard case .granted(_, let joined, _) = driver.grant(.observers, seenUpdates: seen) else {
+      return #expect(Bool(false), "refused")
+    }
+    #expect(joined == run.core)
+    _ = driver.machine.end(run.core.id, .success(3))
+    guard case .refused = driver.grant(.observers, seenUpdates: seen) else {
+      return #expect(Bool(false), "a value has landed")
+    }
+  }
+
+  @Test("One run follows an invalidation, also where it has failed before another one asks")
+  func oneFollows() throws {
+    let driver = MachineDriver()
+    _ = driver.subscribe()
+    driver.machine.write(.success(1), driver.machine.context)
+    #expect(driver.on { $0.invalidate() })
+    guard case .granted(_, let core, _) = driver.grant(.observers, cause: .invalidation) else {
+      return #expect(Bool(false), "refused")
+    }
+    _ = driver.machine.end(core.id, .failure(Failed()))
+    guard case .refused = driver.grant(.observers, cause: .invalidation) else {
+      return #expect(Bool(false), "a second run follows")
+    }
+    driver.machine.invalidate()
+    guard case .granted = driver.grant(.observers, cause: .invalidation) else {
+      return #expect(Bool(false), "the next invalidation is another one")
+    }
+  }
+
+  @Test("An invalidation whose run the observers have given up is one for the next")
+  func givenUpAnswer() throws {
+    let driver = MachineDriver()
+    let (_, first) = driver.subscribe()
+    #expect(driver.on { $0.invalidate() })
+    guard case .granted = driver.grant(.observers, cause: .invalidation) else {
+      return #expect(Bool(false), "refused")
+    }
+    #expect(driver.on { $0.unsubscribe(first).cores.count } == 1)
+    _ = driver.subscribe()
+    guard case .granted = driver.grant(.observers, cause: .invalidation) else {
+      return #expect(Bool(false), "nobody answers")
+    }
+  }
+
+  @Test("The lease of observers who have gone does not come back with the next")
+  func leaseOfTheGone() throws {
+    let driver = MachineDriver()
+    let (_, first) = driver.subscribe()
+    let run = try #require(driver.run(.observers))
+    _ = driver.run(.awaiter)
+    _ = driver.machine.unsubscribe(first)
+    _ = driver.subscribe()
+    #expect(driver.machine.leaseCount == 1)
+    #expect(driver.on { $0.leave(run.core.id).core } == run.core)
+  }
+
+  @Test("A task that began after a yield is still in the state when the yield is undone")
+  func restorationKeepsTasks() throws {
+    let driver = MachineDriver(deduplication: .never)
+    let run = try #require(driver.run(.awaiter))
+    _ = driver.machine.yield(run.core.id, .success(2))
+    let other = try #require(driver.run(.awaiter))
+    _ = driver.machine.leave(run.core.id)
+    #expect(driver.machine.state.currentValue == nil)
+    #expect(driver.machine.state.activeTasks.ids == [other.core.id])
+  }
+
+  @Test("What somebody wrote after a yield stays when the run is cancelled")
+  func restorationAfterWrite() throws {
+    let driver = MachineDriver()
+    let run = try #require(driver.run(.awaiter))
+    _ = driver.machine.yield(run.core.id, .success(2))
+    driver.machine.write(.success(3), driver.machine.context)
+    _ = driver.machine.yield(run.core.id, .success(4))
+    _ = driver.machine.cancelAll()
+    #expect(driver.machine.state.currentValue == 3)
+  }
+}
