@@ -131,9 +131,7 @@ extension OperationStore {
 
   /// Cancels all runs of the store for everybody. What was there before them is there again.
   @inlinable public func cancel() {
-    for cancel in commit({ $0.behindAccess($0.cancelAll().map { core in { core.cancelRun() } }) }) {
-      cancel()
-    }
+    commitCancelling { $0.cancelAll().map { core in { core.cancelRun() } } }
   }
 
   /// Marks the value, and those of all requests that read it, as out of date, and runs what somebody

@@ -101,12 +101,10 @@ extension OperationStore {
   ///
   /// - Parameter context: What the state is given; it lies over the context of the store.
   public func resetState(using context: OperationContext? = nil) {
-    let cancellations = commit { machine in
-      let context = context?.over(machine.context) ?? machine.context
-      let (effect, cores) = machine.reset(context)
-      return machine.behindAccess(cores.map { core in { core.cancelRun() } } + effect.cancellations)
+    commitCancelling { machine in
+      let (effect, cores) = machine.reset(context?.over(machine.context) ?? machine.context)
+      return cores.map { core in { core.cancelRun() } } + effect.cancellations
     }
-    for cancel in cancellations { cancel() }
   }
 
   /// Goes back to the initial state, as ``resetState(using:)`` does.

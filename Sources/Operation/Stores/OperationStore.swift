@@ -196,7 +196,9 @@ public final class OperationStore<State: OperationState>: Sendable {
   /// Tells what was changed, and releases what gave way.
   @inlinable func finish(_ left: Left) {
     if let delivery = left.delivery { machine.drain(from: delivery) }
-    if !left.access.isNone { for cancel in left.access.content.cancellations { cancel() } }
+    if !left.access.isNone, !left.access.content.kept.isNone {
+      for cancel in left.access.content.kept.content.cancellations { cancel() }
+    }
     withExtendedLifetime(left) {}
   }
 
@@ -253,13 +255,20 @@ public final class OperationStore<State: OperationState>: Sendable {
     }
     switch step {
     case .cancellation(let id):
-      let cancellations = commit { machine in
-        let core = machine.cancel(id)
-        return machine.behindAccess(core.map { core in [{ core.cancelRun() }] } ?? [])
-      }
-      for cancel in cancellations { cancel() }
+      commitCancelling { $0.cancel(id).map { core in [{ core.cancelRun() }] } ?? [] }
     case .report(let issue): issue.report()
     }
+  }
+
+  /// Performs a transition and what it cancels, which in exclusive access is done at its end.
+  @usableFromInline func commitCancelling(
+    _ transition: (inout Machine) -> [@Sendable () -> Void]
+  ) {
+    let cancellations = commit { machine in
+      let cancellations = transition(&machine)
+      return machine.behindAccess(cancellations)
+    }
+    for cancel in cancellations { cancel() }
   }
 
   @usableFromInline func performDeferred() {

@@ -4,7 +4,9 @@ import Synchronization
 ///
 /// The lock guards the machine; continuations are resumed without it.
 @usableFromInline final class SerialTurns: Sendable {
-  private let machine = Mutex(SerialTurnsMachine<UnsafeContinuation<Void, Never>>())
+  private typealias Continuation = UnsafeContinuation<Void, Never>
+
+  private let machine = Mutex(SerialTurnsMachine<Continuation>())
 
   init() {}
 
@@ -16,7 +18,14 @@ import Synchronization
 
   /// Gives a place in the line back.
   @usableFromInline func leave(_ scope: SerialScope, _ id: OperationTaskID) {
-    let (next, dropped) = machine.withLock { ($0.leave(scope, id), $0.takeDropped()) }
+    pass { $0.leave(scope, id) }
+  }
+
+  /// Lets the next one in the line go on, and releases scopes that are there no more.
+  private func pass(
+    _ transition: (inout SerialTurnsMachine<Continuation>) -> Continuation?
+  ) {
+    let (next, dropped) = machine.withLock { (transition(&$0), $0.takeDropped()) }
     next?.resume()
     withExtendedLifetime(dropped) {}
   }
@@ -34,8 +43,6 @@ import Synchronization
   }
 
   @usableFromInline func end(_ scope: SerialScope, _ id: OperationTaskID) {
-    let (next, dropped) = machine.withLock { ($0.end(scope, id), $0.takeDropped()) }
-    next?.resume()
-    withExtendedLifetime(dropped) {}
+    pass { $0.end(scope, id) }
   }
 }

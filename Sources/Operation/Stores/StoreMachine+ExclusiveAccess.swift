@@ -8,24 +8,19 @@
   @usableFromInline var before: Boxed<StateBefore<State>>
   @usableFromInline var depth = 1
   @usableFromInline var hasChanged = false
-  /// Who hears of the change at the end, before the subscribers.
-  @usableFromInline var handlers: [Subscriber<OperationEvent<State>>] = []
-  /// What is told at the end, behind the change.
-  @usableFromInline var events: [Event] = []
-  /// Who waits for runs that are over goes on when that has been told.
-  @usableFromInline var cancellations: [@Sendable () -> Void] = []
+  /// What is done at the end, if runs were begun or ended meanwhile.
+  @usableFromInline var kept = Boxed<Kept>.none
   @usableFromInline var gates: [Gate] = []
 
-  @usableFromInline struct Event: Sendable {
-    @usableFromInline let event: OperationEvent<State>
-    @usableFromInline let handlers: [Subscriber<OperationEvent<State>>]
+  @usableFromInline struct Kept: Sendable {
+    /// Who hears of the change, before the subscribers.
+    @usableFromInline var handlers: [Subscriber<OperationEvent<State>>] = []
+    /// What is told behind the change.
+    @usableFromInline var entries: [StoreMachine<State>.Withheld.Entry] = []
+    /// Who waits for runs that are over goes on when that has been told.
+    @usableFromInline var cancellations: [@Sendable () -> Void] = []
 
-    @inlinable init(
-      _ event: OperationEvent<State>, for handlers: [Subscriber<OperationEvent<State>>]
-    ) {
-      self.event = event
-      self.handlers = handlers
-    }
+    @inlinable init() {}
   }
 
   @inlinable init(owner: ThreadID, before: Boxed<StateBefore<State>>) {
@@ -36,7 +31,15 @@
   /// The state was changed, of which these hear, too.
   @inlinable mutating func noteChange(for others: [Subscriber<OperationEvent<State>>]) {
     hasChanged = true
-    for other in others where !handlers.contains(where: { $0 === other }) { handlers.append(other) }
+    if others.isEmpty { return }
+    keep { kept in
+      kept.handlers += others.filter { other in !kept.handlers.contains { $0 === other } }
+    }
+  }
+
+  @inlinable mutating func keep(_ change: (inout Kept) -> Void) {
+    if kept.isNone { kept = .some(Kept()) }
+    change(&kept.content)
   }
 }
 
@@ -88,7 +91,7 @@ extension StoreMachine {
     _ cancellations: [@Sendable () -> Void]
   ) -> [@Sendable () -> Void] {
     if exclusive.isNone { return cancellations }
-    exclusive.content.cancellations += cancellations
+    if !cancellations.isEmpty { exclusive.content.keep { $0.cancellations += cancellations } }
     return []
   }
 
@@ -97,6 +100,12 @@ extension StoreMachine {
     case render
     /// The others may go on, if this was the end; what is over is to be released without the lock.
     case open(Boxed<ExclusiveAccess<State>>, Boxed<Overlay>)
+  }
+
+  /// Tells the change, and what was kept.
+  @usableFromInline mutating func tellKept(_ access: ExclusiveAccess<State>) {
+    if access.hasChanged { tellState(state, also: access.kept.content.handlers) }
+    tell(access.kept.content.entries)
   }
 
   /// Ends the access, and tells the change, if there was one.
@@ -109,8 +118,11 @@ extension StoreMachine {
     let access = exclusive
     exclusive = .none
     tellWithheld()
-    if access.content.hasChanged { tellState(state, also: access.content.handlers) }
-    for event in access.content.events { deliveries.append(event.event, also: event.handlers) }
+    if access.content.kept.isNone {
+      if access.content.hasChanged { tellState(state) }
+    } else {
+      tellKept(access.content)
+    }
     var over = Boxed<Overlay>.none
     if !overlay.isNone, overlay.content.layers.isEmpty { swap(&over, &overlay) }
     return .open(access, over)

@@ -186,15 +186,18 @@ extension StoreMachine {
     if withheld.isNone { return }
     let kept = withheld
     withheld = .none
-    for entry in kept.content.entries {
+    tell(kept.content.entries, settled: kept.content.settled ?? 0)
+    release(kept)
+  }
+
+  /// Tells what was kept back; its states lack so many confirmed edits.
+  @inlinable mutating func tell(_ entries: [Withheld.Entry], settled: Int = 0) {
+    for entry in entries {
       switch entry {
-      case .state(let state, let handlers):
-        tellState(state, settled: kept.content.settled ?? 0, also: handlers)
-      case .event(let event, let handlers):
-        deliveries.append(event, also: handlers)
+      case .state(let state, let handlers): tellState(state, settled: settled, also: handlers)
+      case .event(let event, let handlers): deliveries.append(event, also: handlers)
       }
     }
-    release(kept)
   }
 
   /// Tells a confirmed state, which lacks so many confirmed edits, with all the optimistic edits, if
@@ -215,7 +218,8 @@ extension StoreMachine {
     if !withheld.isNone {
       withheld.content.entries.append(.event(event(), also: handlers))
     } else if !exclusive.isNone {
-      exclusive.content.events.append(.init(event(), for: handlers))
+      let entry = Withheld.Entry.event(event(), also: handlers)
+      exclusive.content.keep { $0.entries.append(entry) }
     } else {
       deliveries.append(event(), also: handlers)
     }

@@ -77,4 +77,27 @@ import Testing
     #expect(machine.end(other, ids[1]) == nil && machine.end(scope, ids[0]) == nil)
     #expect(machine.isEmpty)
   }
+
+  @Test("A scope that is there no more goes away without the lock")
+  func droppedScope() {
+    let turns = SerialTurns()
+    let ended = Recorder<Int>()
+    func turn(_ leaves: Bool) {
+      let id = OperationTaskID.next()
+      func scope() -> SerialScope {
+        SerialScope(
+          Sentinel {
+            // Would wait for ever under the lock of the turns.
+            turns.enter(SerialScope("other"), id)
+            turns.end(SerialScope("other"), id)
+            ended.append(1)
+          })
+      }
+      turns.enter(scope(), id)
+      if leaves { turns.leave(scope(), id) } else { turns.end(scope(), id) }
+    }
+    turn(false)
+    turn(true)
+    #expect(ended.count == 4)
+  }
 }

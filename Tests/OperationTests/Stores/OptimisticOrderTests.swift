@@ -25,6 +25,24 @@ import Testing
     }
   }
 
+  @Test("What a cancelled run had yielded goes, and the edit that was confirmed since still counts")
+  func countBehindYield() async throws {
+    let remote = Remote<Int>()
+    let store = client.store(for: remote.query().neverStale())
+    store.currentValue = 1
+    let run = Task { try await store.run() }
+    await remote.wait(forCalls: 1)
+    remote.yield(2)
+    await store.optimistically {
+      $0? += 100
+    } while: {
+    }
+    #expect(store.currentValue == 102 && store.valueUpdateCount == 3)
+    run.cancel()
+    await #expect(throws: CancellationError.self) { try await run.value }
+    #expect(store.currentValue == 101 && store.valueUpdateCount == 2)
+  }
+
   private final class Box: Sendable {
     private let action: @Sendable () -> Void
 
