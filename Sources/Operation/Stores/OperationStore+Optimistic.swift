@@ -54,7 +54,8 @@ extension OperationStore where State: EditableState {
   }
 
   @inlinable func endEdit(_ id: OperationTaskID, isSuccess: Bool) {
-    commit(isEdit: true) { $0.endEdit(id, isSuccess: isSuccess) }
+    let over = commit(isEdit: true) { $0.endEdit(id, isSuccess: isSuccess) }
+    withExtendedLifetime(over) {}
   }
 }
 

@@ -38,6 +38,8 @@
   /// Goes up with every change that makes the values be computed anew.
   @usableFromInline var version = 0
   @usableFromInline var renderedVersion = 0
+  /// Whether the values are what the edits have made of the floor, and were not left as they were.
+  @usableFromInline var isRendered = true
   /// How many pending edits are shown.
   @usableFromInline var shownCount = 0
   /// How many edits have been confirmed since the values were computed.
@@ -58,6 +60,13 @@
       layers.compactMap {
         if case .settled(_, isInFloor: true) = $0.phase { $0.id } else { nil }
       })
+  }
+
+  /// Whether what is shown is what will be confirmed when the work of a layer has succeeded: no other
+  /// is pending.
+  @inlinable func isShownConfirmed(by id: OperationTaskID) -> Bool {
+    isRendered && !needsRendering && shownCount == 1
+      && layers.contains { $0.id == id && $0.isPending }
   }
 
   /// Whether all settled edits were settled when `settlements` were.
@@ -177,6 +186,7 @@ extension OptimisticLayers {
     }
     shownCount = pendingCount
     renderedVersion = version
+    isRendered = true
     defer { newlySettled = 0 }
     return newlySettled
   }
@@ -184,6 +194,7 @@ extension OptimisticLayers {
   /// Leaves the values as they are, because the edits themselves change the store again and again.
   @inlinable mutating func giveUpRendering() {
     renderedVersion = version
+    isRendered = false
   }
 }
 
@@ -209,15 +220,23 @@ extension OptimisticLayers.Rendering {
 
   /// Calls the edits.
   @inlinable mutating func perform() {
+    let hasPending = layers.contains { $0.isPending }
     var values = (floor: floor, confirmed: floor, shown: floor)
-    forEachLayer { if $1 == .folded { $0.edit(&values.floor) } }
-    values.confirmed = values.floor
-    forEachLayer { if $1 == .confirmed { $0.edit(&values.confirmed) } }
-    values.shown = values.confirmed
-    if layers.contains(where: { $0.isPending }) {
-      values.shown = values.floor
-      forEachLayer { if $1 == .confirmed || $1 == .pending { $0.edit(&values.shown) } }
+    var isAboveFloor = false
+    forEachLayer { layer, role in
+      switch role {
+      case .folded: layer.edit(&values.floor)
+      case .forgotten, .inFloor: break
+      case .confirmed, .pending:
+        // Behind the last that is folded.
+        if !isAboveFloor { (values.confirmed, values.shown) = (values.floor, values.floor) }
+        isAboveFloor = true
+        if role == .confirmed { layer.edit(&values.confirmed) }
+        if hasPending { layer.edit(&values.shown) }
+      }
     }
+    if !isAboveFloor { values.confirmed = values.floor }
+    if !hasPending { values.shown = values.confirmed }
     (floor, confirmed, shown) = values
   }
 }

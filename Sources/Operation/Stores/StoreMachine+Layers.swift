@@ -66,16 +66,37 @@ extension StoreMachine {
     if !exclusive.isNone { exclusive.content.hasChanged = true }
   }
 
-  /// The work of an edit has ended; after a reset this changes nothing.
-  @inlinable mutating func endEdit(_ id: OperationTaskID, isSuccess: Bool) {
-    if overlay.isNone { return }
+  /// The work of an edit has ended; after a reset this changes nothing. Gives the layers, if there are
+  /// none any more, to be released without the lock.
+  @inlinable mutating func endEdit(_ id: OperationTaskID, isSuccess: Bool) -> Boxed<Overlay> {
+    if overlay.isNone { return .none }
     if isSuccess {
       settlementCount += 1
+      if isShownConfirmed(by: id) { return confirmShown() }
       overlay.content.layers.settle(id, as: settlementCount)
     } else if let removed = overlay.content.layers.remove(id) {
       release(removed)
     }
     if !exclusive.isNone, needsRendering { exclusive.content.hasChanged = true }
+    return .none
+  }
+
+  /// Whether an edit was the last, and no run may give a value that lacks it: then what is shown is
+  /// confirmed, and nothing has to be computed.
+  @inlinable func isShownConfirmed(by id: OperationTaskID) -> Bool {
+    exclusive.isNone && oldestSettlement == .max && overlay.content.layers.isShownConfirmed(by: id)
+  }
+
+  /// What is shown is the value from now on, without layers.
+  @inlinable mutating func confirmShown() -> Boxed<Overlay> {
+    var over = Boxed<Overlay>.none
+    swap(&over, &overlay)
+    let replaced = state.currentValue
+    let show = over.content.show
+    show(&state, over.content.layers.shown, over.content.layers.shownCount)
+    over.content.layers.shown = replaced
+    tellState(state)
+    return over
   }
 
   /// Lets the state take in a value that was asked for when so many edits had been settled. A part

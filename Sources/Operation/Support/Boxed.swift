@@ -4,12 +4,16 @@
 @usableFromInline struct Boxed<Value: Sendable>: Sendable {
   @usableFromInline var storage: [Value]
 
-  @inlinable init(_ value: Value?) {
-    storage = value.map { [$0] } ?? []
+  @inlinable init(storage: [Value]) {
+    self.storage = storage
   }
 
-  @inlinable static var none: Boxed { Boxed(nil) }
-  @inlinable static func some(_ value: Value) -> Boxed { Boxed(value) }
+  @inlinable init(_ value: Value?) {
+    self = if let value { .some(value) } else { .none }
+  }
+
+  @inlinable static var none: Boxed { Boxed(storage: []) }
+  @inlinable static func some(_ value: consuming Value) -> Boxed { Boxed(storage: [value]) }
 
   @inlinable var isNone: Bool { storage.isEmpty }
 

@@ -119,7 +119,7 @@ import Testing
         // The first one succeeds, and the last one fails: they pass each other.
         let (number, id) = works.remove(at: step == .succeed ? 0 : works.count - 1)
         model.perform(step == .succeed ? .succeed(number) : .fail(number))
-        perform(isEdit: true) { $0.endEdit(id, isSuccess: step == .succeed) }
+        perform(isEdit: true) { _ = $0.endEdit(id, isSuccess: step == .succeed) }
       case .push:
         model.perform(.push(next))
         perform { [next] in $0.write(.success([next]), $0.context) }

@@ -146,6 +146,46 @@ import Testing
     #expect(store.currentValue == 3)
   }
 
+  @Test("What is shown when the last work succeeds is confirmed, without another call of the edits")
+  func confirmedAsShown() async {
+    let store = store()
+    store.currentValue = 0
+    let calls = Counter()
+    let (events, subscription) = store.record()
+    await store.optimistically {
+      calls.increment()
+      $0? += calls.value
+    } while: {
+      await store.optimistically {
+        $0? += 10
+      } while: {
+      }
+      #expect(calls.value == 3, "with each change of the other edits")
+      #expect(store.currentValue == 13)
+    }
+    #expect(calls.value == 3)
+    #expect(store.confirmedValue == 13)
+    #expect(
+      events.all.map(\.name) == ["state 0", "state 1", "state 12", "state 13", "state 13"])
+    withExtendedLifetime(subscription) {}
+  }
+
+  @Test("An edit that could not be computed over a new value is when its work succeeds")
+  func confirmedLate() async {
+    let store = store()
+    store.currentValue = 0
+    let calls = Counter()
+    await store.optimistically { [unowned store] value in
+      calls.increment()
+      if 2...9 ~= calls.value { store.currentValue = calls.value }
+      value? += 100
+    } while: {
+      store.currentValue = 5
+      #expect(store.currentValue == 100, "it changes its own store again and again")
+    }
+    #expect(store.confirmedValue == 109)
+  }
+
   @Test("An edit of several stores goes from all of them when the work fails")
   func client() async throws {
     let stores = [store(1), store(2)]
