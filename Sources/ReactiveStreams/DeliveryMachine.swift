@@ -21,6 +21,11 @@ extension Mutex where Value: DeliveryMachine {
     return output
   }
 
+  /// Performs the deliveries that have come while the drainer told something by itself.
+  @inlinable package borrowing func drain() {
+    if let delivery = withLock({ $0.deliveries.takeNext() }) { drain(from: delivery) }
+  }
+
   /// Performs deliveries, beginning with one that was taken already.
   ///
   /// Each is kept until the next has been taken. So whoever finds the list of subscribers unshared,

@@ -16,18 +16,13 @@
   /// An event and who hears of it; an object, so that it moves as one word.
   @usableFromInline package final class Entry: Sendable {
     @usableFromInline let event: Event
-    /// Those who hear of it first: often nobody, or one.
-    @usableFromInline let first: Subscriber<Event>?
+    /// Those who hear of it first: mostly nobody.
     @usableFromInline let others: [Subscriber<Event>]
     /// Then everybody hears of it whose identifier is below the bound.
     @usableFromInline let bound: UInt64
 
-    @inlinable package init(
-      _ event: Event, first: Subscriber<Event>? = nil, others: [Subscriber<Event>] = [],
-      bound: UInt64
-    ) {
+    @inlinable init(_ event: Event, others: [Subscriber<Event>], bound: UInt64) {
       self.event = event
-      self.first = first
       self.others = others
       self.bound = bound
     }
@@ -49,15 +44,16 @@
   @inlinable package mutating func subscribe(
     _ subscriber: Subscriber<Event>, initially event: Event? = nil
   ) -> UInt64 {
-    subscribe(subscriber, initially: event.map { Entry($0, first: subscriber, bound: 0) })
+    if let event { tell(event, only: [subscriber]) }
+    return subscribers.append(subscriber)
   }
 
-  /// Adds a subscriber, which hears what `entry` tells it first.
-  @inlinable package mutating func subscribe(
-    _ subscriber: consuming Subscriber<Event>, initially entry: consuming Entry?
-  ) -> UInt64 {
-    if let entry { entries.append(entry) }
-    return subscribers.append(subscriber)
+  /// Makes the caller the drainer behind an event that it tells by itself, if nothing is delivered
+  /// before that. So one event needs no object.
+  @inlinable package mutating func beginTelling() -> Bool {
+    guard phase == .idle, entries.isEmpty else { return false }
+    phase = .draining
+    return true
   }
 
   /// Removes a subscriber and gives it back, so that it is released without the lock.
@@ -128,7 +124,6 @@ package struct DroppedEvents<Event: Sendable>: Sendable {
   }
 
   @inlinable package func perform() {
-    entry.first?.receive(entry.event)
     for subscriber in entry.others { subscriber.receive(entry.event) }
     let bound = entry.bound
     // To the end of the last call: who is called is held by his slot alone.

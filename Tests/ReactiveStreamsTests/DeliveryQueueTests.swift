@@ -109,6 +109,25 @@ struct DeliveryQueueTests {
     #expect(fixture.calls.elements == ["a1", "a2"])
   }
 
+  @Test("Who tells something by himself is the drainer, if nothing is delivered before that")
+  mutating func tellingByOneself() {
+    _ = fixture.subscribe("a")
+    fixture.queue.append(1)
+    #expect(fixture.queue.beginTelling() == false, "an event waits")
+    let delivery = fixture.queue.beginDraining()
+    #expect(fixture.queue.beginTelling() == false, "somebody delivers")
+    delivery?.perform()
+    #expect(fixture.queue.takeNext() == nil)
+    #expect(fixture.queue.beginTelling() == true)
+    fixture.queue.append(2)
+    #expect(fixture.queue.beginDraining() == nil)
+    #expect(fixture.queue.beginTelling() == false)
+    fixture.queue.takeNext()?.perform()
+    #expect(fixture.queue.takeNext() == nil)
+    #expect(fixture.queue.beginTelling() == true, "the drain has ended")
+    #expect(fixture.calls.elements == ["a1", "a2"])
+  }
+
   @Test("A drain that finds nothing more ends, also when the rest was dropped under it")
   mutating func dropWhileDraining() throws {
     _ = fixture.subscribe("a")

@@ -16,7 +16,12 @@ extension OperationStore {
     _ handler: @escaping @Sendable (OperationEvent<State>) -> Void
   ) -> OperationSubscription {
     let subscriber = Subscriber(handler)
-    let (id, first) = commit { $0.subscribe(subscriber) }
+    var greeting: OperationEvent<State>?
+    let (id, first) = commit { $0.subscribe(subscriber, &greeting) }
+    if let greeting = greeting.take() {
+      subscriber.receive(greeting)
+      machine.drain()
+    }
     let subscription = OperationSubscription(of: id, to: self)
     if let first { begin(first) }
     return subscription

@@ -60,6 +60,14 @@
   }
 }
 
+extension Boxed {
+  /// What there was before changes that the calling thread may not see, if there are any.
+  @usableFromInline func stateBefore<State>() -> StateBefore<State>?
+  where Value == ExclusiveAccess<State> {
+    isNone || content.owner == .current ? nil : content.before.value
+  }
+}
+
 extension StoreMachine {
   @inlinable var before: Boxed<StateBefore<State>> {
     .some(

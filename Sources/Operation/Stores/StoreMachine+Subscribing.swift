@@ -5,7 +5,7 @@ import ReactiveStreams
 extension StoreMachine {
   /// Whether there is no value, or one that was invalidated or is out of date by the request's rule;
   /// `nil` if that rule asks the clock or the user, which is done without the lock.
-  @inlinable var isStale: Bool? {
+  @inline(__always) @inlinable var isStale: Bool? {
     guard !isVisiblyInvalidated, visibleDate != nil else { return true }
     switch context.settings.values.staleness {
     case .always: return true
@@ -40,19 +40,26 @@ extension StoreMachine {
     }
   }
 
-  @inlinable var sight: Sight {
+  // With what it goes through a call would be one with a copy of the machine.
+  @inline(__always) @inlinable var sight: Sight {
     Sight(
       hasTriggers: !context.settings.values.rerunTriggers.isEmpty,
       isAutomatic: context.settings.values.runsAutomatically == true, isStale: isStale,
       updates: visibleLandingCount)
   }
 
+  /// - Parameter greeting: What the caller has to tell the subscriber, as the drainer; `nil` if that
+  ///   comes behind what is delivered already.
   @inlinable mutating func subscribe(
-    _ subscriber: Subscriber<Event>
+    _ subscriber: Subscriber<Event>, _ greeting: inout Event?
   ) -> (id: UInt64, first: FirstSight?) {
-    let present = DeliveryQueue.Entry(
-      Event.stateChanged(isPlain ? state : told), first: subscriber, bound: 0)
-    let id = deliveries.subscribe(subscriber, initially: present)
+    if deliveries.beginTelling() {
+      if isPlain { greeting = .stateChanged(state) } else { greeting = .stateChanged(told) }
+    } else {
+      let present = isPlain ? state : told
+      deliveries.tell(.stateChanged(present), only: [subscriber])
+    }
+    let id = deliveries.subscribe(subscriber)
     guard deliveries.subscriberCount == 1 else { return (id, nil) }
     observation += 1
     return (id, FirstSight(sight: sight, observation: observation))

@@ -103,25 +103,22 @@ import ReactiveStreams
   /// The state as the calling thread may see it.
   @usableFromInline var visibleState: State { visibleState(to: .current) }
 
-  /// When the value came that the calling thread may see.
+  /// When the value came that the calling thread may see; edits leave that as it is.
   @inlinable var visibleDate: Date? {
-    isPlain ? state.valueLastUpdatedAt : visibleState.valueLastUpdatedAt
+    isPlain
+      ? state.valueLastUpdatedAt
+      : (exclusive.stateBefore()?.shown ?? state).valueLastUpdatedAt
   }
 
   /// Whether the value that the calling thread may see was invalidated.
   @inlinable var isVisiblyInvalidated: Bool {
-    isPlain ? freshness.isInvalidated : stateBefore?.isInvalidated ?? freshness.isInvalidated
+    isPlain
+      ? freshness.isInvalidated : exclusive.stateBefore()?.isInvalidated ?? freshness.isInvalidated
   }
 
   /// How many values have landed that the calling thread may see.
   @inlinable var visibleLandingCount: Int {
-    isPlain ? landingCount : stateBefore?.landingCount ?? landingCount
-  }
-
-  /// What there was before changes that the calling thread may not see, if there are any.
-  @usableFromInline var stateBefore: StateBefore<State>? {
-    guard !exclusive.isNone, exclusive.content.owner != .current else { return nil }
-    return exclusive.content.before.value
+    isPlain ? landingCount : exclusive.stateBefore()?.landingCount ?? landingCount
   }
 
   /// Ends whatever was done under the lock.

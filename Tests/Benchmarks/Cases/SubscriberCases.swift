@@ -20,7 +20,12 @@ extension Catalogue {
       let others = (0..<size).map { store.subscribe(handler($0)) }
       let own = handler(-1)
       return Pair(
-        subject: .loop(keeping: (client, others)) { _ in store.subscribe(own).cancel() },
+        subject: .loop(keeping: (client, others)) { _ in
+          store.subscribe { event in
+            if case .stateChanged(let state) = event { Sink.take(state.valueUpdateCount) }
+          }
+          .cancel()
+        },
         floor: Work { count in
           var handlers: [Int: @Sendable (Event) -> Void] = [:]
           for index in 0..<size { handlers[-index] = handler(index) }

@@ -81,6 +81,19 @@ final class MachineDriver {
   }
 }
 
+extension StoreMachine {
+  /// Subscribes as the shell does: the subscriber is greeted, and what comes behind that is told.
+  mutating func subscribe(_ subscriber: Subscriber<Event>) -> (id: UInt64, first: FirstSight?) {
+    var greeting: Event?
+    let subscription = subscribe(subscriber, &greeting)
+    if let greeting {
+      subscriber.receive(greeting)
+      while let delivery = deliveries.takeNext() { delivery.perform() }
+    }
+    return subscription
+  }
+}
+
 /// A driver that is never asked: the tests call the machines themselves.
 final class Nobody: TaskDriver {
   func enter(

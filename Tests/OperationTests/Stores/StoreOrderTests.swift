@@ -72,6 +72,36 @@ import Testing
     #expect(events.count == 2)
   }
 
+  @Test("What happens while a subscriber is told of the present state comes behind that")
+  func changeInGreeting() async {
+    let store = makeStore()
+    store.currentValue = 0
+    let (isGreeted, goOn) = (Latch(), ThreadLatch())
+    let heard = Recorder<String>()
+    await withWatchdog({ "a greeting stalls other threads" }) {
+      async let greeting: Void = onThreads(1) { _ in
+        let subscription = store.subscribe { event in
+          guard let value = event.state?.currentValue else { return }
+          heard.append("\(value)")
+          if value == 0 {
+            isGreeted.open()
+            goOn.wait()
+          }
+          heard.append("\(value) was heard")
+        }
+        subscription.cancel()
+      }
+      await isGreeted.wait()
+      store.currentValue = 1
+      let other = store.subscribe { heard.append("other \($0.state?.currentValue ?? -1)") }
+      #expect(heard.all == ["0"])
+      goOn.open()
+      await greeting
+      #expect(heard.all == ["0", "0 was heard", "1", "1 was heard", "other 1"])
+      other.cancel()
+    }
+  }
+
   @Test(
     "Who subscribes while others write hears of one state and of all later ones", arguments: 0..<100
   )
