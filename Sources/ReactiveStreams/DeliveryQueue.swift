@@ -2,7 +2,8 @@
 /// whether somebody is telling it.
 ///
 /// Its states:
-/// - *idle*: nothing is being delivered. The next event that has an audience starts a drain.
+/// - *idle*: nothing is being delivered. The next event that has an audience starts a drain, or
+///   somebody who tells one by himself.
 /// - *draining*: one thread takes one delivery after the other, each performed without the lock.
 ///   Events that come meanwhile wait in the queue, so deliveries come in the order of the commits.
 ///

@@ -6,7 +6,7 @@ import Testing
 /// What the machine can be told.
 private enum Step: CaseIterable {
   case subscribe, subscribeInitially, unsubscribeOldest, unsubscribeNewest
-  case append, appendAlso, drain, perform, dropPending
+  case append, appendAlso, drain, tell, perform, dropPending
 }
 
 /// The machine beside a model of it, that is written for clarity and keeps whole lists.
@@ -24,6 +24,7 @@ private struct Pair {
   private var gone: Set<Int> = []
   private var pending: [Pending] = []
   private var takenPending: Pending?
+  private var isTelling = false
   private var expectedCalls: [[Int]] = []
   private var nextNumber = 0
 
@@ -46,6 +47,7 @@ private struct Pair {
     case .append: append(also: [])
     case .appendAlso: append(also: [number()])
     case .drain: if !beginDraining() { return false }
+    case .tell: if !beginTelling() { return false }
     case .perform: if !perform() { return false }
     case .dropPending:
       if queue.dropPending().count != pending.count { return false }
@@ -79,19 +81,29 @@ private struct Pair {
 
   private mutating func beginDraining() -> Bool {
     let delivery = queue.beginDraining()
-    if takenPending != nil { return delivery == nil }
+    if isTelling || takenPending != nil { return delivery == nil }
     taken = delivery
     takenPending = pending.isEmpty ? nil : pending.removeFirst()
     return true
   }
 
+  private mutating func beginTelling() -> Bool {
+    let isFree = !isTelling && takenPending == nil && pending.isEmpty
+    isTelling = isTelling || isFree
+    return queue.beginTelling() == isFree
+  }
+
   /// Only the drainer can do this: it calls who is to be called, and takes the next delivery.
   private mutating func perform() -> Bool {
-    guard let delivery = taken, let model = takenPending else { return true }
-    delivery.perform()
-    for name in model.audience where !gone.contains(name) {
-      expectedCalls.append([name, model.event])
+    if let delivery = taken, let model = takenPending {
+      delivery.perform()
+      for name in model.audience where !gone.contains(name) {
+        expectedCalls.append([name, model.event])
+      }
+    } else if !isTelling {
+      return true
     }
+    isTelling = false
     taken = queue.takeNext()
     takenPending = pending.isEmpty ? nil : pending.removeFirst()
     return true

@@ -54,8 +54,8 @@ extension OperationStore where State: EditableState {
   }
 
   @inlinable func endEdit(_ id: OperationTaskID, isSuccess: Bool) {
-    let over = commit(isEdit: true) { $0.endEdit(id, isSuccess: isSuccess) }
-    withExtendedLifetime(over) {}
+    let replaced = commit(isEdit: true) { $0.endEdit(id, isSuccess: isSuccess) }
+    withExtendedLifetime(replaced) {}
   }
 }
 

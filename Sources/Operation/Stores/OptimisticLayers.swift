@@ -220,22 +220,14 @@ extension OptimisticLayers.Rendering {
 
   /// Calls the edits.
   @inlinable mutating func perform() {
-    let hasPending = layers.contains { $0.isPending }
     var values = (floor: floor, confirmed: floor, shown: floor)
-    var isAboveFloor = false
+    forEachLayer { if $1 == .folded { $0.edit(&values.floor) } }
+    (values.confirmed, values.shown) = (values.floor, values.floor)
+    let hasPending = layers.contains { $0.isPending }
     forEachLayer { layer, role in
-      switch role {
-      case .folded: layer.edit(&values.floor)
-      case .forgotten, .inFloor: break
-      case .confirmed, .pending:
-        // Behind the last that is folded.
-        if !isAboveFloor { (values.confirmed, values.shown) = (values.floor, values.floor) }
-        isAboveFloor = true
-        if role == .confirmed { layer.edit(&values.confirmed) }
-        if hasPending { layer.edit(&values.shown) }
-      }
+      if role == .confirmed { layer.edit(&values.confirmed) }
+      if hasPending, role == .confirmed || role == .pending { layer.edit(&values.shown) }
     }
-    if !isAboveFloor { values.confirmed = values.floor }
     if !hasPending { values.shown = values.confirmed }
     (floor, confirmed, shown) = values
   }

@@ -66,10 +66,12 @@ extension StoreMachine {
     if !exclusive.isNone { exclusive.content.hasChanged = true }
   }
 
-  /// The work of an edit has ended; after a reset this changes nothing. Gives the layers, if there are
-  /// none any more, to be released without the lock.
-  @inlinable mutating func endEdit(_ id: OperationTaskID, isSuccess: Bool) -> Boxed<Overlay> {
-    if overlay.isNone { return .none }
+  /// What the end of an edit has replaced, to be released without the lock.
+  @usableFromInline typealias Replaced = (overlay: Boxed<Overlay>, value: State.StateValue)
+
+  /// The work of an edit has ended; after a reset this changes nothing.
+  @inlinable mutating func endEdit(_ id: OperationTaskID, isSuccess: Bool) -> Replaced? {
+    if overlay.isNone { return nil }
     if isSuccess {
       settlementCount += 1
       if isShownConfirmed(by: id) { return confirmShown() }
@@ -78,7 +80,7 @@ extension StoreMachine {
       release(removed)
     }
     if !exclusive.isNone, needsRendering { exclusive.content.hasChanged = true }
-    return .none
+    return nil
   }
 
   /// Whether an edit was the last, and no run may give a value that lacks it: then what is shown is
@@ -88,15 +90,14 @@ extension StoreMachine {
   }
 
   /// What is shown is the value from now on, without layers.
-  @inlinable mutating func confirmShown() -> Boxed<Overlay> {
-    var over = Boxed<Overlay>.none
-    swap(&over, &overlay)
-    let replaced = state.currentValue
-    let show = over.content.show
-    show(&state, over.content.layers.shown, over.content.layers.shownCount)
-    over.content.layers.shown = replaced
+  @inlinable mutating func confirmShown() -> Replaced {
+    var replaced = (overlay: Boxed<Overlay>.none, value: state.currentValue)
+    swap(&replaced.overlay, &overlay)
+    let layers = replaced.overlay.content.layers
+    let show = replaced.overlay.content.show
+    show(&state, layers.shown, layers.shownCount)
     tellState(state)
-    return over
+    return replaced
   }
 
   /// Lets the state take in a value that was asked for when so many edits had been settled. A part

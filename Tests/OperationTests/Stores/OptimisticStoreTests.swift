@@ -20,12 +20,14 @@ import Testing
     } while: {
       #expect(store.currentValue == 2)
       #expect(store.confirmedValue == 1)
+      #expect(store.valueUpdateCount == 2)
       #expect(store.isOptimistic)
       return "done"
     }
     #expect(result == "done")
     #expect(events.all.map(\.name) == ["state 1", "state 2", "state 2"])
     #expect(store.confirmedValue == 2)
+    #expect(store.valueUpdateCount == 2)
     #expect(!store.isOptimistic)
     withExtendedLifetime(subscription) {}
   }
@@ -165,6 +167,7 @@ import Testing
     }
     #expect(calls.value == 3)
     #expect(store.confirmedValue == 13)
+    #expect(store.valueUpdateCount == 3)
     #expect(
       events.all.map(\.name) == ["state 0", "state 1", "state 12", "state 13", "state 13"])
     withExtendedLifetime(subscription) {}
@@ -261,6 +264,42 @@ import Testing
     }
     #expect(await eventually { gone.value == 1 })
     #expect(store.currentValue === other)
+  }
+
+  @Test("What an edit has replaced goes away without the lock when its work succeeds")
+  func replaced() async {
+    let gone = Counter()
+    let store = OperationStore.detached(query: Remote<OnDeinit>().query())
+    let request = Paginated<Int, OnDeinit>(
+      path: ["pages"], initialPageId: 0, nextPageId: { _, _ in nil }
+    ) { _, _ in
+      OnDeinit {}
+    }
+    let pages = client.store(for: request.neverStale())
+    await withWatchdog({ "a deinit waits for the lock of the store" }) {
+      store.currentValue = OnDeinit { [weak store] in
+        _ = store?.state
+        gone.increment()
+      }
+      await store.optimistically {
+        $0 = OnDeinit {}
+      } while: {
+      }
+      #expect(gone.value == 1)
+      pages.currentValue = [
+        PaginatedPage(
+          id: 0,
+          value: OnDeinit { [weak pages] in
+            _ = pages?.state
+            gone.increment()
+          })
+      ]
+      await pages.optimistically {
+        $0 = []
+      } while: {
+      }
+    }
+    #expect(gone.value == 2)
   }
 
   @Test("When the work has ended and no older run is under way, nothing is left of the edit")
