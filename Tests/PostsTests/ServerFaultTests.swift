@@ -16,20 +16,23 @@ import Testing
   /// What the routes of the test answer with.
   private struct Routes: RouteCollection {
     static let megabytes = 10
+    /// Not encoded anew for each request, as the client waits for that.
+    private static let long = Data(
+      #"{"name": "\#(String(repeating: "x", count: megabytes << 20))", "points": 1}"#.utf8)
 
     func register(in router: inout Router) {
       router.get("/score") { _ in try .json(Score(name: "Blob", points: 1_234)) }
       router.get("/half") { _ in
-        Response(
-          headers: ["Content-Type": "application/json"],
-          body: Data(#"{"name": "Blob", "points": 12."#.utf8))
+        Self.json(Data(#"{"name": "Blob", "points": 12."#.utf8))
       }
-      router.get("/long") { _ in
-        try .json(Score(name: String(repeating: "x", count: Self.megabytes << 20), points: 1))
-      }
+      router.get("/long") { _ in Self.json(Self.long) }
       router.get("/loop") { request in
         Response(status: 302, headers: ["Location": "http://\(request.headers["Host"] ?? "")/loop"])
       }
+    }
+
+    private static func json(_ body: Data) -> Response {
+      Response(headers: ["Content-Type": "application/json"], body: body)
     }
   }
 
