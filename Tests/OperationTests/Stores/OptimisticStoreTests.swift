@@ -266,6 +266,22 @@ import Testing
     #expect(store.currentValue === other)
   }
 
+  @Test("Work that ends after a reset confirms no later edit")
+  func endsAfterReset() {
+    let store = store()
+    store.currentValue = 1
+    let early = store.beginEdit { $0? += 10 }
+    store.resetState()
+    store.currentValue = 2
+    let late = store.beginEdit { $0? += 100 }
+    store.endEdit(early, isSuccess: true)
+    #expect(store.isOptimistic)
+    #expect(store.currentValue == 102)
+    #expect(store.confirmedValue == 2)
+    store.endEdit(late, isSuccess: false)
+    #expect(store.currentValue == 2)
+  }
+
   @Test("What an edit has replaced goes away without the lock when its work succeeds")
   func replaced() async {
     let gone = Counter()
