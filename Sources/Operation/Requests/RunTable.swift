@@ -5,9 +5,10 @@
 /// leaves the table, and its epoch is over: what it says later counts for nothing.
 @usableFromInline struct RunTable<Value: Sendable, Failure: Error, Payload: Sendable>: Sendable {
   @usableFromInline struct Record: Sendable, Identifiable {
-    @usableFromInline let core: TaskCore<Value, Failure>
-    /// What the run is made or started with; one word, for the context that it is told from others by.
-    @usableFromInline var box: OperationTaskConfiguration.Box
+    /// The task of the run, and what it runs with.
+    @usableFromInline var task: OperationTask<Value, Failure>
+    /// What it is told from others by, where that is not what it runs with.
+    @usableFromInline var wished: OperationTaskConfiguration.Box?
     /// How many callers wait for the run.
     @usableFromInline var awaiters = 0
     /// How many handles could still start the run.
@@ -16,15 +17,18 @@
     @usableFromInline var isStarted = false
     @usableFromInline var payload: Payload
 
-    @inlinable var id: OperationTaskID { core.id }
-    @inlinable var context: OperationContext { box.configuration.context }
+    @inlinable var id: OperationTaskID { task.id }
+    @inlinable var core: TaskCore<Value, Failure> { task.core }
+    @inlinable var run: OperationRun { OperationRun(task: task) }
+    @inlinable var context: OperationContext { (wished ?? task.box).configuration.context }
 
     @inlinable init(
-      core: TaskCore<Value, Failure>, box: OperationTaskConfiguration.Box, awaiters: Int = 0,
-      handles: Int = 0, isHeldByObservers: Bool = false, isStarted: Bool = false, payload: Payload
+      task: OperationTask<Value, Failure>, wished: OperationTaskConfiguration.Box? = nil,
+      awaiters: Int = 0, handles: Int = 0, isHeldByObservers: Bool = false, isStarted: Bool = false,
+      payload: Payload
     ) {
-      self.core = core
-      self.box = box
+      self.task = task
+      self.wished = wished
       self.awaiters = awaiters
       self.handles = handles
       self.isHeldByObservers = isHeldByObservers
@@ -99,9 +103,9 @@
   /// Where the oldest run in an equivalent context stands.
   @inlinable func positionOfEquivalent(to context: OperationContext) -> Int? {
     var oldest: Int?
-    // By their positions, and in the box: a record and a context are dear to copy.
+    // By their positions: a record is dear to copy.
     for index in records.elements.indices
-    where records.elements[index].box.configuration.context.isEquivalent(to: context) {
+    where records.elements[index].context.isEquivalent(to: context) {
       if let oldest, records.elements[oldest].id < records.elements[index].id { continue }
       oldest = index
     }
@@ -117,7 +121,7 @@
       return nil
     }
     records.elements[index].awaiters += 1
-    return (records.elements[index].core, records.elements[index].box)
+    return (records.elements[index].core, records.elements[index].task.box)
   }
 
   /// The runs that a predicate is asked about: those for the same pages, as contexts do not tell

@@ -55,7 +55,8 @@ final class SharedRuns<Value: Sendable, Failure: Error>: TaskDriver {
     case .new:
       table.insert(
         Table.Record(
-          core: core, box: .init(context), awaiters: 1, isStarted: true, payload: [continuation]))
+          task: OperationTask(core, box: .init(context)), awaiters: 1, isStarted: true,
+          payload: [continuation]))
       return .started
     }
   }

@@ -4,16 +4,17 @@ import ReactiveStreams
 extension StoreMachine {
   /// A run yielded; gives what it runs with, if the yield counts.
   @inlinable mutating func yield(_ id: OperationTaskID, _ output: Output) -> Box? {
-    guard let payload = runs[id]?.payload else { return nil }
+    guard let record = runs[id] else { return nil }
+    let handlers = record.payload.handlers
     guard !output.isCancellation else {
-      tell(.yielded(output, payload.run), also: payload.handlers)
-      return payload.task.box
+      tell(.yielded(output, record.run), also: handlers)
+      return record.task.box
     }
     noteYield(of: id)
-    takeIn(output, payload)
-    tell(.yielded(output, payload.run), also: payload.handlers)
-    commit(for: payload.handlers)
-    return payload.task.box
+    takeIn(output, record)
+    tell(.yielded(output, record.run), also: handlers)
+    commit(for: handlers)
+    return record.task.box
   }
 
   /// Keeps what there is before a run yields, unless what there is comes from it already.
@@ -62,14 +63,14 @@ extension StoreMachine {
   }
 
   @inlinable mutating func finishTask(of record: Runs.Record) {
-    state.finishFetchTask(record.payload.task)
+    state.finishFetchTask(record.task)
     if yields.isEmpty { return }
-    changeBeforeYields { $0.finishFetchTask(record.payload.task) }
+    changeBeforeYields { $0.finishFetchTask(record.task) }
   }
 
   private mutating func giveUpTask(of record: Runs.Record) {
-    state.giveUpFetchTask(record.payload.task)
-    changeBeforeYields { $0.giveUpFetchTask(record.payload.task) }
+    state.giveUpFetchTask(record.task)
+    changeBeforeYields { $0.giveUpFetchTask(record.task) }
   }
 
   /// A run ended; tells whether it still counted, and whether one has to follow.
@@ -85,14 +86,14 @@ extension StoreMachine {
     } else {
       if holdsMore(record) { released.records.append(record) }
       keepYields()
-      takeIn(output, record.payload)
+      takeIn(output, record)
       finishTask(of: record)
       if case .success = output { landingCount += 1 }
-      if case .success = output, isAboutWhole(record.payload) {
+      if case .success = output, isAboutWhole(record) {
         freshness.refresh(since: record.payload.generation)
       }
       commit(for: record.payload.handlers)
-      tell(.runEnded(output, record.payload.run), also: record.payload.handlers)
+      tell(.runEnded(output, record.run), also: record.payload.handlers)
     }
     return (true, mustFollow)
   }
@@ -104,19 +105,21 @@ extension StoreMachine {
     return !payload.handlers.isEmpty || payload.given != nil
   }
 
-  @inlinable mutating func takeIn(_ output: Output, _ payload: RunPayload) {
+  @inlinable mutating func takeIn(_ output: Output, _ record: Runs.Record) {
     guard case .success(let value) = output else {
-      return state.update(with: output, for: payload.task)
+      return state.update(with: output, for: record.task)
     }
-    land(after: payload.settlements, isWhole: (value as? any PartialResult)?.isPart != true) {
-      state, _ in state.update(with: output, for: payload.task)
+    land(
+      after: record.payload.settlements, isWhole: (value as? any PartialResult)?.isPart != true
+    ) { state, _ in
+      state.update(with: output, for: record.task)
     }
   }
 
   /// Whether a run fetches what an invalidation is about, and not only a page more.
-  @inlinable func isAboutWhole(_ payload: RunPayload) -> Bool {
+  @inlinable func isAboutWhole(_ record: Runs.Record) -> Bool {
     guard State.kind == .pages else { return true }
-    switch payload.task.context.pageRunKind {
+    switch record.task.context.pageRunKind {
     case .nextPage, .previousPage: return false
     case .initialPage, .allPages, .refetch: return true
     }
@@ -186,7 +189,6 @@ extension StoreMachine {
 
   /// Puts back what was there before a run that is over.
   @usableFromInline mutating func giveUp(_ record: Runs.Record) {
-    let payload = record.payload
     if let yield = takeYield(of: record.id) {
       replaceState(with: yield.before)
       if !overlay.isNone {
@@ -195,7 +197,7 @@ extension StoreMachine {
       }
     }
     giveUpTask(of: record)
-    commit(for: payload.handlers)
+    commit(for: record.payload.handlers)
     tellCancelled(record)
     released.records.append(record)
   }
@@ -205,25 +207,23 @@ extension StoreMachine {
   mutating func tellCancelled(_ record: Runs.Record) {
     guard record.isStarted else { return }
     if let failure = cancellationFailure(as: State.Failure.self) {
-      let payload = record.payload
-      tell(.runEnded(.failure(failure), payload.run), also: payload.handlers)
+      tell(.runEnded(.failure(failure), record.run), also: record.payload.handlers)
     } else {
-      unended[record.core.id] = record
+      unended[record.id] = record
     }
   }
 
   @usableFromInline mutating func tellLateEnd(_ id: OperationTaskID, _ output: Output) {
     guard let record = unended.removeValue(forKey: id) else { return }
     release(record)
-    let payload = record.payload
-    tell(.runEnded(output, payload.run), also: payload.handlers)
+    tell(.runEnded(output, record.run), also: record.payload.handlers)
   }
 
   /// The runs of this store, as a snapshot tells of them.
   var snapshotRuns: [OperationClientSnapshot.Run] {
     runs.records.elements.sorted { $0.id < $1.id }.map {
       OperationClientSnapshot.Run(
-        id: $0.core.id.rawValue, cause: $0.core.node.cause, isStarted: $0.isStarted)
+        id: $0.id.rawValue, cause: $0.core.node.cause, isStarted: $0.isStarted)
     }
   }
 

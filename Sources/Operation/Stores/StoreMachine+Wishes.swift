@@ -4,7 +4,6 @@ import ReactiveStreams
 extension StoreMachine {
   /// A wish for a run.
   @usableFromInline final class Wish: Sendable {
-    @usableFromInline let core: Core
     @usableFromInline let task: Task
     @usableFromInline let lease: Lease
     @usableFromInline let handler: Subscriber<Event>?
@@ -12,11 +11,12 @@ extension StoreMachine {
     /// an awaiter, any run in an equivalent context will do then, whatever the request says.
     @usableFromInline let seenUpdates: Int?
 
+    @inlinable var core: Core { task.core }
+
     @inlinable init(
       core: Core, configuration: OperationTaskConfiguration, lease: Lease,
       handler: Subscriber<Event>? = nil, seenUpdates: Int? = nil
     ) {
-      self.core = core
       task = Task(core, box: .init(configuration))
       self.lease = lease
       self.handler = handler
@@ -57,8 +57,8 @@ extension StoreMachine {
     let core = makeCore()
     var context = configuration.context.beginning(core.node, input: input, over: context)
     _ = state.taskToJoin(in: &context)
-    let (box, isStarted) = schedule(
-      core, Task(core, box: .init(configuration.with(context))), lease: .awaiter, handlers: [])
+    let task = Task(core, box: .init(configuration.with(context)))
+    let (box, isStarted) = schedule(task, lease: .awaiter, handlers: [])
     return (core, box, isStarted)
   }
 
@@ -94,7 +94,7 @@ extension StoreMachine {
       var task = wish.task
       task.setContext(context)
       let (box, isStarted) = schedule(
-        wish.core, task, lease: wish.lease, handlers: wish.handler.map { [$0] } ?? [])
+        task, lease: wish.lease, handlers: wish.handler.map { [$0] } ?? [])
       return .granted(box, wish.core, isStarted: isStarted)
     }
   }
@@ -106,7 +106,7 @@ extension StoreMachine {
       && runs.records.elements[index].isHeldByObservers
       && runs.records.elements[index].payload.generation == freshness.generation
     {
-      return runs.records.elements[index].payload.task
+      return runs.records.elements[index].task
     }
     return nil
   }
@@ -122,7 +122,7 @@ extension StoreMachine {
   }
 
   @inlinable mutating func schedule(
-    _ core: Core, _ task: Task, lease: Lease, handlers: [Subscriber<Event>]
+    _ task: Task, lease: Lease, handlers: [Subscriber<Event>]
   ) -> (box: Box, isStarted: Bool) {
     var task = task
     let box = task.box
@@ -134,7 +134,7 @@ extension StoreMachine {
       }
     }
     var record = Runs.Record(
-      core: core, box: box, payload: RunPayload(task: task, handlers: handlers))
+      task: task, wished: task.box === box ? nil : box, payload: RunPayload(handlers: handlers))
     let isStarted = hold(&record, lease)
     runs.insert(consume record)
     if isStarted { tell(.runStarted(OperationRun(task: task)), also: handlers) }
@@ -146,11 +146,11 @@ extension StoreMachine {
     if let handler = wish.handler, let record = runs[core.id] {
       runs.update(core.id) { $0.payload.handlers.append(handler) }
       if record.isStarted {
-        deliveries.tell(.runStarted(record.payload.run), only: [handler])
+        deliveries.tell(.runStarted(record.run), only: [handler])
       }
     }
     let isStarted = hold(core, wish.lease)
-    let box = runs[core.id]?.payload.task.box ?? wish.task.box
+    let box = runs[core.id]?.task.box ?? wish.task.box
     return .granted(box, core, isStarted: isStarted)
   }
 
@@ -159,7 +159,7 @@ extension StoreMachine {
     guard var record = runs[core.id] else { return false }
     let isStarted = hold(&record, lease)
     runs.insert(record)
-    if isStarted { tell(.runStarted(record.payload.run), also: record.payload.handlers) }
+    if isStarted { tell(.runStarted(record.run), also: record.payload.handlers) }
     return isStarted
   }
 
@@ -173,7 +173,7 @@ extension StoreMachine {
     if lease == .handle || record.isStarted { return false }
     record.isStarted = true
     record.payload.generation = freshness.generation
-    record.payload.isAnswer = isAboutWhole(record.payload) && freshness.answer()
+    record.payload.isAnswer = isAboutWhole(record) && freshness.answer()
     record.payload.settlements = settlementCount
     return true
   }
@@ -205,13 +205,13 @@ extension StoreMachine {
     if record.isStarted, onlyToStart { return .underWay }
     if !record.isStarted {
       runs.update(core.id) {
-        $0.payload.given = $0.box
-        $0.payload.task.configuration = configuration
+        $0.payload.given = $0.wished ?? $0.task.box
+        $0.task.configuration = configuration
         // It is told from others by what it runs with.
-        $0.box = $0.payload.task.box
+        $0.wished = nil
       }
     }
-    guard hold(core, .awaiter), let box = runs[core.id]?.payload.task.box else { return .joined }
+    guard hold(core, .awaiter), let box = runs[core.id]?.task.box else { return .joined }
     return .launch(box)
   }
 }

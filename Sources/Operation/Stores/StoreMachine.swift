@@ -17,7 +17,6 @@ import ReactiveStreams
 
   /// What a store knows of a run, beyond who holds it.
   @usableFromInline struct RunPayload: Sendable {
-    @usableFromInline var task: Task
     @usableFromInline var handlers: [Subscriber<Event>]
     /// What the task in the state was made with, if the run was started with something else.
     @usableFromInline var given: Box?
@@ -28,12 +27,9 @@ import ReactiveStreams
     /// How many optimistic edits had been confirmed when the run was started.
     @usableFromInline var settlements = 0
 
-    @inlinable init(task: Task, handlers: [Subscriber<Event>]) {
-      self.task = task
+    @inlinable init(handlers: [Subscriber<Event>]) {
       self.handlers = handlers
     }
-
-    @inlinable var run: OperationRun { OperationRun(task: task) }
   }
 
   /// What a run has yielded last, and how to undo it.
@@ -310,7 +306,7 @@ extension StoreMachine {
     dropLayers()
     release(state)
     let effect = state.reset(using: context)
-    for record in ended { state.finishFetchTask(record.payload.task) }
+    for record in ended { state.finishFetchTask(record.task) }
     freshness.reset()
     commit(for: ended.flatMap { $0.payload.handlers })
     for record in ended { tellCancelled(record) }

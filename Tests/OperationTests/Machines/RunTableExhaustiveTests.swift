@@ -76,7 +76,7 @@ import Testing
       runs.append(run)
       table.insert(
         Table.Record(
-          core: run.core, box: .init(.number(run.number)), awaiters: run.awaiters,
+          task: OperationTask(run.core, box: .init(.number(run.number))), awaiters: run.awaiters,
           handles: run.handles, isStarted: run.isStarted, payload: run.number))
     }
 

@@ -12,8 +12,8 @@ import Testing
     let core = TaskCore<Int, any Error>(driver: Nobody())
     table.insert(
       Table.Record(
-        core: core, box: .init(.number(number)), awaiters: awaiters, handles: handles,
-        isHeldByObservers: isObserved, isStarted: isStarted, payload: number))
+        task: OperationTask(core, box: .init(.number(number))), awaiters: awaiters,
+        handles: handles, isHeldByObservers: isObserved, isStarted: isStarted, payload: number))
     return core.id
   }
 

@@ -15,7 +15,8 @@ import Testing
 
   private func record(_ number: Int) -> Table.Record {
     Table.Record(
-      core: Core(driver: Nobody()), box: .init(context(number)), payload: "\(number)")
+      task: OperationTask(Core(driver: Nobody()), box: .init(context(number))),
+      payload: "\(number)")
   }
 
   private func makeTable(_ numbers: Int...) -> (Table, [OperationTaskID]) {
