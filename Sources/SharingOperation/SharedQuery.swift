@@ -73,7 +73,8 @@ public struct SharedQuery<State: OperationState>: Sendable {
     }
   }
 
-  /// A member of the state that a default is shown for.
+  /// A member of the state that a default is shown for, where the one with the default has none.
+  @_disfavoredOverload
   public subscript<Base, Member: Sendable>(
     dynamicMember keyPath: any KeyPath<Base, Member> & Sendable
   ) -> Member where State == DefaultState<Base> {

@@ -58,6 +58,20 @@ struct StructModel: Sendable {
     }
   }
 
+  @Test("A wrapper with a default has the members of the state that one without has")
+  func membersWithDefault() async throws {
+    let number = SharedQuery(Query(path: ["number"]) { _ in 1 }, default: -1, client: client)
+    #expect(number.wrappedValue == -1 && !number.isLoading && number.status.isIdle)
+    try await number.fetch()
+    #expect(number.wrappedValue == 1 && number.status.isSuccess && number.error == nil)
+    #expect(number.valueUpdateCount == 1 && number.valueLastUpdatedAt != nil && !number.isPaused)
+    #expect(number.initialValue == -1 && number.activeTasks.isEmpty)
+    let call = Mutation<Int, Int>(path: ["call"]) { number, _ in number }
+    let called = SharedQuery(call, default: 0, client: client)
+    try await called.mutate(with: 2)
+    #expect(called.currentValue == 2 && called.history.map(\.arguments) == [2])
+  }
+
   @Test("A wrapper of a request looks at the client's store of that request")
   func request() {
     let wrapper = SharedQuery(NumberQuery(number: 1), client: client)
