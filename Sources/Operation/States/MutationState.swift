@@ -12,7 +12,13 @@ public struct MutationState<Arguments: Sendable, Value: Sendable, Failure: Error
   public typealias StatusValue = Value
 
   @usableFromInline var facts: StateFacts<Value?, Failure>
+  /// The attempts that the history shows, behind those that come back into it where calls that are
+  /// under way are given up.
   @usableFromInline var attempts = IdentifiedArrayOf<Attempt>()
+  /// How many of the attempts are under way.
+  @usableFromInline var activeAttemptCount = 0
+  /// How many attempts the history shows.
+  @usableFromInline var maxHistory = 0
   @usableFromInline var activeTasks: [OperationTaskID.Key: OperationTask<Value, Failure>] = [:]
   /// The latest call that has ended, which the history may have forgotten.
   @usableFromInline var latestEnded: (id: OperationTaskID, arguments: Arguments)?
@@ -44,7 +50,9 @@ public struct MutationState<Arguments: Sendable, Value: Sendable, Failure: Error
   ///
   /// A mutation that waits for its turn has its attempt here. One that is cancelled, or given up
   /// before it was started, leaves no attempt.
-  @inlinable public var history: IdentifiedArrayOf<Attempt> { attempts }
+  @inlinable public var history: IdentifiedArrayOf<Attempt> {
+    attempts.count <= maxHistory ? attempts : IdentifiedArray(attempts.suffix(maxHistory))
+  }
 
   /// No value.
   @inlinable public static var emptyValue: Value? { nil }
@@ -116,8 +124,24 @@ extension MutationState {
     guard let arguments = Self.arguments(of: task) else { return }
     let now = task.context.now()
     attempts.append(Attempt(task: task, arguments: arguments, startDate: now))
-    let excess = attempts.count - task.context.settings.values.maxHistory
-    for attempt in attempts.prefix(max(excess, 0)) { released.append(attempt) }
+    activeAttemptCount += 1
+    maxHistory = task.context.settings.values.maxHistory
+    forgetAttempts()
+  }
+
+  /// Forgets the attempts that no longer come into the history, whatever is given up.
+  @inlinable mutating func forgetAttempts() {
+    guard attempts.count > maxHistory else { return }
+    var endedCount = attempts.count - activeAttemptCount
+    var excess = 0
+    for attempt in attempts {
+      if !attempt.isActive { endedCount -= 1 }
+      // Those behind it that have ended stay.
+      if endedCount < maxHistory { break }
+      if attempt.isActive { activeAttemptCount -= 1 }
+      released.append(attempt)
+      excess += 1
+    }
     attempts.removeFirst(excess)
   }
 
@@ -149,7 +173,9 @@ extension MutationState {
     attempts.update(id: task.id) { attempt in
       attempt.isActive = false
       attempt.isPaused = false
+      activeAttemptCount -= 1
     }
+    forgetAttempts()
     guard let arguments = Self.arguments(of: task) else { return }
     if let latestEnded, latestEnded.id > task.id { return }
     if let latestEnded { released.append(latestEnded.arguments) }
@@ -159,7 +185,9 @@ extension MutationState {
   /// Takes out a task that came to nothing, and its attempt.
   @inlinable public mutating func giveUpFetchTask(_ task: OperationTask<Value, Failure>) {
     guard activeTasks.removeValue(forKey: OperationTaskID.Key(task.id)) != nil else { return }
-    if let attempt = attempts.remove(id: task.id) { released.append(attempt) }
+    guard let attempt = attempts.remove(id: task.id) else { return }
+    released.append(attempt)
+    activeAttemptCount -= 1
   }
 
   /// The arguments of the latest call that has ended, is under way, or is scheduled.

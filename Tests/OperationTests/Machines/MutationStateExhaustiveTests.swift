@@ -10,7 +10,7 @@ import Testing
 /// latest one that was not given up. What is driven out is given to the store.
 @Suite("MutationState, every sequence") struct MutationStateExhaustiveTests {
   private enum Step: CaseIterable {
-    case call, callToForget, callAgain, yieldOldest, yieldFailure, succeedOldest, failNewest
+    case call, callAgain, yieldOldest, yieldFailure, succeedOldest, failNewest
     case giveUpOldest, giveUpNewest, pauseNewest, write, writeFailure, endLate, reset
   }
 
@@ -26,7 +26,6 @@ import Testing
       var results: [(moment: Int, result: Result<Int, Failed>)] = []
       var isActive = true
       var isPaused = false
-      var isRemembered: Bool
 
       var status: OperationStatus<Int, Failed> {
         if isActive { return isPaused ? .paused : .loading }
@@ -43,16 +42,16 @@ import Testing
     /// Those that are over in any way.
     private var gone: [Task] = []
     private var moment = 0
-    /// The context of all calls, and of those that are not to be remembered.
-    private var (context, forgetting) = (OperationContext(), OperationContext())
+    private let maxHistory: Int
+    private let context: OperationContext
 
     private var active: [Int] { calls.indices.filter { calls[$0].isActive } }
 
-    init() {
-      context = .timed(by: clock)
-      context.settings.values.maxHistory = 2
-      forgetting = context
-      forgetting.settings.values.maxHistory = 0
+    init(maxHistory: Int) {
+      self.maxHistory = maxHistory
+      var context = OperationContext.timed(by: clock)
+      context.settings.values.maxHistory = maxHistory
+      self.context = context
     }
 
     mutating func take(_ step: Step) throws -> Bool {
@@ -75,9 +74,8 @@ import Testing
 
     private mutating func perform(_ step: Step) throws -> Bool {
       switch step {
-      case .call: try call(moment, in: context)
-      case .callToForget: try call(moment, in: forgetting)
-      case .callAgain: try call(nil, in: context)
+      case .call: try call(moment)
+      case .callAgain: try call(nil)
       case .yieldOldest: return yields(active.first, .success(moment))
       case .yieldFailure: return yields(active.last, .failure(Failed(moment: moment)))
       case .succeedOldest: return ends(active.first, .success(moment))
@@ -97,7 +95,7 @@ import Testing
       return true
     }
 
-    private mutating func call(_ arguments: Int?, in context: OperationContext) throws {
+    private mutating func call(_ arguments: Int?) throws {
       var context = context
       context.input = arguments.map { RunArguments($0) }
       try mustHold(state.taskToJoin(in: &context) == nil, "no call joins another one")
@@ -108,13 +106,7 @@ import Testing
         handle: IdleTask(cancellations: cancellations),
         configuration: OperationTaskConfiguration(context: context))
       state.scheduleFetchTask(&task)
-      calls.append(
-        Call(task: task, arguments: expected, start: moment, isRemembered: expected != nil))
-      guard expected != nil else { return }
-      let kept = calls.indices.filter { calls[$0].isRemembered }
-      for index in kept.dropLast(context.settings.values.maxHistory) {
-        calls[index].isRemembered = false
-      }
+      calls.append(Call(task: task, arguments: expected, start: moment))
     }
 
     private mutating func yields(_ index: Int?, _ result: Result<Int, Failed>) -> Bool {
@@ -167,7 +159,7 @@ import Testing
       let value = arrivals.lastValue ?? -1
       try mustHold(state.currentValue == value, "the value is \(value.map(String.init) ?? "nil")")
       try mustHold(state.initialValue == -1, "the initial value stays")
-      let (active, history) = (active, calls.filter { $0.isRemembered })
+      let (active, history) = (active, calls.filter { $0.arguments != nil }.suffix(maxHistory))
       try mustHold(state.isLoading == !active.isEmpty, "\(active.count) calls are under way")
       let isPaused = !active.isEmpty && active.allSatisfy { calls[$0].isPaused }
       try mustHold(state.isPaused == isPaused, "it waits if every call does")
@@ -175,7 +167,7 @@ import Testing
       let ids = history.map { $0.task.id }
       try mustHold(state.history.ids == ids, "\(history.compactMap(\.arguments)) were made")
       for (index, attempt) in state.history.elements.enumerated() {
-        try check(attempt, history[index])
+        try check(attempt, history[history.startIndex + index])
       }
     }
 
@@ -201,7 +193,7 @@ import Testing
     /// that are under way.
     private var remembered: [Int] {
       var all: [Int] = []
-      for attempt in state.history { all += numbers(in: attempt) }
+      for attempt in state.attempts { all += numbers(in: attempt) }
       if let latest = state.latestEnded { all.append(latest.arguments) }
       return all
     }
@@ -225,10 +217,13 @@ import Testing
     }
   }
 
-  @Test("Value, history and latest arguments follow from what came, call by call")
-  func everySequence() {
-    exhaust("MutationState", events: Step.allCases, length: 5, from: Walk()) {
-      walk, step in try walk.take(step)
+  @Test("Value, history and latest arguments follow from what came, call by call", arguments: 0...2)
+  func everySequence(maxHistory: Int) {
+    exhaust(
+      "MutationState \(maxHistory)", events: Step.allCases, length: 5,
+      from: Walk(maxHistory: maxHistory)
+    ) { walk, step in
+      try walk.take(step)
     }
   }
 }

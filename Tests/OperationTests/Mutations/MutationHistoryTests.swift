@@ -195,4 +195,30 @@ import Testing
     #expect(store.history.isEmpty && store.currentValue == nil && store.status.isIdle)
     await #expect(throws: MutationError.noArguments) { try await store.retryLatest() }
   }
+
+  @Test(
+    "A call that is dropped, or cancelled, takes no attempt out of the history", arguments: 0...2)
+  func givenUpCall(maxHistory: Int) async throws {
+    let store = client().store(for: Call(desk: desk).maxHistory(length: maxHistory))
+    try await store.mutate(with: "a")
+    try await store.mutate(with: "b")
+    let lines = store.lines
+    #expect(lines == ["a: done a", "b: done b"].suffix(maxHistory))
+    func schedule() {
+      let task = store.mutateTask(with: "c")
+      #expect(store.lines.last == (maxHistory == 0 ? nil : "c …") && !task.hasStarted)
+    }
+    schedule()
+    #expect(store.lines == lines)
+    desk.close()
+    let calls = ["d", "e"].map { name in Task { try await store.mutate(with: name) } }
+    await desk.waiting("d", "e")
+    #expect(store.history.count == maxHistory)
+    for call in calls {
+      call.cancel()
+      await #expect(throws: CancellationError.self) { try await call.value }
+    }
+    desk.open()
+    #expect(store.lines == lines)
+  }
 }
