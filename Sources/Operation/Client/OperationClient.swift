@@ -268,7 +268,9 @@ extension OperationClient {
       let store = candidate.store
       let mark = store.useMark
       // Not again and again while it is used, however short its patience is.
-      if store.isUsed { return .stay(store, until: now.advanced(by: max(candidate.patience, 1))) }
+      if store.isUsed || !mark.isNoted {
+        return .stay(store, until: now.advanced(by: max(candidate.patience, 1)))
+      }
       let end = mark.lastUse.date.advanced(by: candidate.patience)
       return now.duration(since: end) >= .zero
         ? .leave(store, mark) : .stay(store, until: end)

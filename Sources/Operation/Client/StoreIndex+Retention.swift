@@ -89,7 +89,8 @@ extension StoreIndex {
         if latest == mark {
           leaving.append(store)
         } else if contains(store) {
-          setDeadline(store.retention.patience.map(latest.lastUse.date.advanced), of: store)
+          let lastUse = latest.isNoted ? latest.lastUse.date : max(latest.lastUse.date, lastSeen)
+          setDeadline(store.retention.patience.map(lastUse.advanced), of: store)
         }
       }
     }

@@ -12,6 +12,8 @@ struct DependencyGraph: Sendable {
   /// A run that is under way and has read something.
   private struct Run: Sendable {
     var reads = Numbers()
+    /// The task of the run: one that was cancelled closes no circle with those that come later.
+    let node: TaskNode?
     /// How many edges there had been when the run first read something, if the edges of the last
     /// run had their place in the graph until then.
     let edgeCount: Int?
@@ -48,15 +50,27 @@ struct DependencyGraph: Sendable {
       return reads
     }
 
+    /// What the path waits for now, or may: what a cancelled run reads, nobody waits for.
+    var liveReads: Numbers {
+      if runs.isEmpty { return settled }
+      var reads = Numbers()
+      runs.forEach { _, run in
+        if run.node?.progress.isCancelled != true { reads.formUnion(run.reads) }
+      }
+      return reads
+    }
+
     /// Whether the last run has an edge, or one under way.
     func holds(_ other: Int) -> Bool { settled.contains(other) || reads.contains(other) }
 
     /// A run reads what it may read without another look: the edge was part of the graph, closed no
     /// circle there, and no other has come since. Tells whether that is so.
-    mutating func noteKnown(_ run: OperationTaskID, reads other: Int, at edgeCount: Int) -> Bool {
+    mutating func noteKnown(
+      _ run: OperationTaskID, _ task: TaskNode?, reads other: Int, at edgeCount: Int
+    ) -> Bool {
       let isSettled = settled.contains(other)
       if runs.isEmpty, isSettled, !isUnchecked {
-        note(run, reads: other, at: edgeCount)
+        note(run, task, reads: other, at: edgeCount)
         return true
       }
       let isKnown = runs.update(run) { run in
@@ -68,19 +82,23 @@ struct DependencyGraph: Sendable {
       return isKnown ?? false
     }
 
-    mutating func note(_ run: OperationTaskID, reads other: Int, at edgeCount: Int) {
+    mutating func note(
+      _ run: OperationTaskID, _ task: TaskNode?, reads other: Int, at edgeCount: Int
+    ) {
       let isUndisturbed = runs.isEmpty && !isUnchecked
-      runs.update(run, default: Run(edgeCount: isUndisturbed ? edgeCount : nil)) {
+      runs.update(run, default: Run(node: task, edgeCount: isUndisturbed ? edgeCount : nil)) {
         $0.reads.insert(other)
       }
     }
 
     /// A run ended; gives the edges that may be gone with it.
-    mutating func end(_ run: OperationTaskID, isCancelled: Bool) -> Numbers {
+    mutating func end(_ run: OperationTaskID, isCancelled: Bool, isPart: Bool) -> Numbers {
       let reads = runs.remove(run)?.value.reads ?? Numbers()
-      if isCancelled {
+      if isCancelled || isPart {
         if !reads.isEmpty, !settled.isEmpty { isUnchecked = true }
-        return reads
+        if isCancelled { return reads }
+        settled.formUnion(reads)
+        return Numbers()
       }
       isUnchecked = false
       if reads == settled { return Numbers() }
@@ -141,10 +159,11 @@ struct DependencyGraph: Sendable {
 
   /// A run of `path` reads `other`; gives the circle that this would close instead of noting it.
   mutating func note(
-    _ run: OperationTaskID, of path: OperationPath, reads other: OperationPath
+    _ run: OperationTaskID, _ task: TaskNode? = nil, of path: OperationPath,
+    reads other: OperationPath
   ) -> OperationDependencyError? {
     let (reader, read) = (number(of: path), number(of: other))
-    if let reader, let read, nodes[reader].noteKnown(run, reads: read, at: edgeCount) {
+    if let reader, let read, nodes[reader].noteKnown(run, task, reads: read, at: edgeCount) {
       return nil
     }
     if let circle = path == other ? [path] : route(from: read, to: reader) {
@@ -156,24 +175,22 @@ struct DependencyGraph: Sendable {
     let from = makeNumber(of: path)
     let to = makeNumber(of: other)
     nodes[to].readers.insert(from)
-    nodes[from].note(run, reads: to, at: edgeCount)
+    nodes[from].note(run, task, reads: to, at: edgeCount)
     return nil
   }
 
-  /// A run ended; its edges take the place of those of the run before, unless it was cancelled.
-  /// Gives the circle that the run has closed.
+  /// A run ended; its edges take the place of those of the run before, unless it was cancelled, or
+  /// come beside them, if it was about a part of the value. Gives the circle that the run has closed.
   @discardableResult
   mutating func end(
-    _ run: OperationTaskID, of path: OperationPath, isCancelled: Bool
+    _ run: OperationTaskID, of path: OperationPath, isCancelled: Bool, isPart: Bool = false
   ) -> OperationDependencyError? {
     if !isCancelled, !left.isEmpty { noteStays(path) }
     if let number = number(of: path) {
-      let gone = nodes[number].end(run, isCancelled: isCancelled)
-      if !gone.isEmpty {
-        // The settled edges came back.
-        if isCancelled, nodes[number].isUnchecked { edgeCount += 1 }
-        forget(gone, of: number)
-      }
+      let gone = nodes[number].end(run, isCancelled: isCancelled, isPart: isPart)
+      // The settled edges came back.
+      if isCancelled || isPart, nodes[number].isUnchecked { edgeCount += 1 }
+      if !gone.isEmpty { forget(gone, of: number) }
     }
     return circles.isEmpty ? nil : circles.removeValue(forKey: run)
   }
@@ -227,7 +244,7 @@ struct DependencyGraph: Sendable {
         let back = sequence(first: last) { $0 == start ? nil : origins[$0] }
         return back.map { nodes[$0].path }.reversed()
       }
-      nodes[last].reads.forEach { next in
+      nodes[last].liveReads.forEach { next in
         guard next != start, origins[next] == nil else { return }
         origins[next] = last
         open.append(next)

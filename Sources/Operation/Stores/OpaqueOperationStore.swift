@@ -113,6 +113,12 @@ public struct OpaqueOperationStore: Sendable {
   @discardableResult
   func perform(_ step: InvalidationStep) -> TaskDependency? { store.performInvalidation(step) }
 
+  /// Has something done at the end of the exclusive access that the calling thread has; `false`
+  /// if it has none.
+  func atEndOfAccess(_ action: @escaping @Sendable () -> Void) -> Bool {
+    store.atEndOfAccess(action)
+  }
+
   /// Cancels all runs of the store for everybody.
   public func cancel() { store.cancel() }
 
@@ -173,6 +179,7 @@ private protocol ErasedOperationStore: AnyObject, Sendable {
   func attachControllers()
   func snapshot(at date: Date) -> OperationClientSnapshot.Store
   func performInvalidation(_ step: InvalidationStep) -> TaskDependency?
+  func atEndOfAccess(_ action: @escaping @Sendable () -> Void) -> Bool
   func cancel()
   func subscribeErased(
     _ handler: @escaping @Sendable (any OperationState) -> Void
@@ -221,6 +228,16 @@ extension OperationStore: ErasedOperationStore {
 
   fileprivate func performInvalidation(_ step: InvalidationStep) -> TaskDependency? {
     invalidation(self, step)
+  }
+
+  fileprivate func atEndOfAccess(_ action: @escaping @Sendable () -> Void) -> Bool {
+    machine.withLock { machine in
+      guard !machine.exclusive.isNone, machine.exclusive.content.owner == .current else {
+        return false
+      }
+      machine.exclusive.content.keep { $0.actions.append(action) }
+      return true
+    }
   }
 
   fileprivate func snapshot(at date: Date) -> OperationClientSnapshot.Store {

@@ -109,10 +109,9 @@ extension OperationStore {
     {
       return .failure(failure)
     }
-    let (isThere, hasEdits) = read {
-      $0.state.willRun(in: &prepared)
-      return ($0.runs.contains(core.id), !$0.overlay.isNone)
-    }
+    let sight = read { $0.exclusive.isNone ? $0.willRun(core.id, in: &prepared) : nil }
+    // While somebody has the store to himself, what he has made of it is nothing to begin with.
+    let (isThere, hasEdits) = sight ?? commit { $0.willRun(core.id, in: &prepared) }
     // A run that has waited finds the edits that have been confirmed meanwhile.
     if hasEdits { commit { $0.begin(core.id) } }
     // One that a reset ends with others goes on when they end, maybe before it is told itself.
@@ -156,17 +155,22 @@ extension OperationStore {
     // What the store has dropped nobody gets, though it may not have been cancelled yet.
     if !isCounted { core.cancelRun() }
     tellEnd(isCancelled || !isCounted ? .cancelled : output.outcome, in: context, began: began)
+    // Before anybody goes on who waits for it.
+    if mustFollow { follow() }
     core.end(with: output)
-    if mustFollow { runForObservers(cause: .invalidation) }
   }
 
   /// Ends the run in the graph of dependencies, and in a failure if it has closed a circle there.
   @usableFromInline
   func circle(closedBy core: Machine.Core, _ output: Machine.Output) -> Machine.Output? {
-    let isOver =
-      output.isCancellation || core.progress.isCancelled || !read { $0.runs.contains(core.id) }
+    let isWhole = read { machine in machine.runs[core.id].map { machine.isAboutWhole($0) } }
+    let isOver = output.isCancellation || core.progress.isCancelled || isWhole == nil
+    // The value stays, or a part of it, that other runs have made of what they have read.
+    let isPart = if case .failure = output { true } else { isWhole == false }
     let store = OpaqueOperationStore(self)
-    guard let circle = hub.end(core.id, of: store, isCancelled: isOver) else { return nil }
+    guard let circle = hub.end(core.id, of: store, isCancelled: isOver, isPart: isPart) else {
+      return nil
+    }
     return failure(of: circle).map(Machine.Output.failure)
   }
 

@@ -149,9 +149,28 @@ extension OperationStore {
       _ = commit { $0.invalidate() }
       return nil
     case .rerun(let cause, let others):
+      if let (task, generation) = commit({ $0.follow(after: others) }) {
+        return TaskDependency(node: task.node) { [self] in await answer(to: generation, task) }
+      }
       guard read({ $0.needsRerun }) else { return nil }
       return runForObservers(cause: cause, after: others)?.dependency
     }
+  }
+
+  /// Waits until a run has ended that began after so many invalidations, if one does.
+  @usableFromInline nonisolated(nonsending) func answer(
+    to generation: Int, _ first: Machine.Task
+  ) async {
+    var task = Optional(first)
+    while let present = task, !Task.isCancelled {
+      await present.dependency.wait()
+      task = read { $0.taskToAnswer(generation) }
+    }
+  }
+
+  /// Starts the run that an invalidation of one that is over asks for.
+  @usableFromInline func follow() {
+    runForObservers(cause: .invalidation, after: commit { $0.takeFollowsAfter() })
   }
 
   /// How many callers and subscribers hold a run of this store.

@@ -23,7 +23,7 @@ extension OperationStore: TaskDriver {
 
   @inlinable func leave(_ id: OperationTaskID) {
     let (core, mustFollow) = commit { $0.leave(id) }
+    if mustFollow { follow() }
     core?.cancelRun()
-    if mustFollow { runForObservers(cause: .invalidation) }
   }
 }

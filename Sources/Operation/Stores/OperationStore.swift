@@ -79,8 +79,9 @@ public final class OperationStore<State: OperationState>: Sendable {
     operation: Request, initialState: State, initialContext: OperationContext = OperationContext()
   ) -> OperationStore<State> where Request.State == State {
     var context = initialContext
-    // They are those of whatever run or store the context comes from.
+    // They are those of whatever run or store the context comes from, and so is the hub.
     context.settings = RunSettings()
+    context.hub = nil
     let store = OperationStore(operation, state: initialState, context: context)
     store.attachControllers()
     return store
@@ -161,6 +162,7 @@ public final class OperationStore<State: OperationState>: Sendable {
   /// Does what a transition has left to do.
   @inlinable func settle(_ aftermath: Machine.Aftermath) {
     if aftermath.mustRender { render() }
+    if aftermath.mustRenderInside { renderInside() }
     if let change = aftermath.use, use.isWatched {
       hub.useChanged(of: OpaqueOperationStore(self), change)
     }
@@ -171,6 +173,18 @@ public final class OperationStore<State: OperationState>: Sendable {
   /// Computes what the optimistic layers show, while this thread has the store to itself, and tells
   /// it.
   @inlinable func render() { finish(rendered()) }
+
+  /// Computes what is confirmed, for the thread that has the store to itself and goes on with it.
+  @inlinable func renderInside() {
+    guard var rendering = read({ $0.rendering }) else { return }
+    rendering.perform()
+    let released = machine.withLock { machine in
+      _ = machine.takeIn(&rendering)
+      machine.notePlain()
+      return machine.takeReleased()
+    }
+    withExtendedLifetime((rendering, released)) {}
+  }
 
   /// Ends the time in which the thread has the store to itself, and tells what was changed.
   @inlinable func endExclusiveAccess() { finish(opened()) }
@@ -197,7 +211,7 @@ public final class OperationStore<State: OperationState>: Sendable {
   @inlinable func finish(_ left: Left) {
     if let delivery = left.delivery { machine.drain(from: delivery) }
     if !left.access.isNone, !left.access.content.kept.isNone {
-      for cancel in left.access.content.kept.content.cancellations { cancel() }
+      for act in left.access.content.kept.content.actions { act() }
     }
     withExtendedLifetime(left) {}
   }

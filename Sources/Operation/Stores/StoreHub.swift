@@ -50,7 +50,7 @@ protocol StoreHost: AnyObject, Sendable {
 
   /// Notes when a use has ended.
   @usableFromInline func note(_ change: StoreUse.Change, of use: borrowing StoreUse) {
-    if !change.isUsed { use.lastUse = moment }
+    if !change.isUsed { use.noteEnd(change, at: moment) }
   }
 
   @usableFromInline func useChanged(of store: OpaqueOperationStore, _ change: StoreUse.Change) {
@@ -71,7 +71,7 @@ extension StoreHub {
     return graph.withLock { graph in
       // A run that has ended takes nothing out of the graph any more.
       guard run.isUnderWay else { return nil }
-      return graph.note(run.id, of: place.path, reads: other)
+      return graph.note(run.id, run, of: place.path, reads: other)
     }
   }
 
@@ -80,12 +80,13 @@ extension StoreHub {
   /// One that ends after its store has left the client leaves nothing behind, and takes nothing from
   /// the store that stands there now.
   func end(
-    _ run: OperationTaskID, of store: OpaqueOperationStore, isCancelled: Bool
+    _ run: OperationTaskID, of store: OpaqueOperationStore, isCancelled: Bool, isPart: Bool = false
   ) -> OperationDependencyError? {
     let path = store.path
     let isLeft = !(client?.stores(at: path).contains { $0.base === store.base } ?? false)
     let (circle, dropped) = graph.withLock {
-      ($0.end(run, of: path, isCancelled: isCancelled || isLeft), $0.takeDropped())
+      let circle = $0.end(run, of: path, isCancelled: isCancelled || isLeft, isPart: isPart)
+      return (circle, $0.takeDropped())
     }
     withExtendedLifetime(dropped) {}
     if !hasStore(at: path) { remove([path]) }
@@ -110,7 +111,18 @@ extension StoreHub {
   func invalidate(
     _ starts: [OpaqueOperationStore], left isStart: (OperationPath) -> Bool = { _ in false }
   ) {
-    for store in starts { store.perform(.mark) }
+    let free = starts.filter { store in
+      store.perform(.mark)
+      // Those that read it would find what was there before.
+      return !store.atEndOfAccess { [self] in pass(on: [store]) }
+    }
+    pass(on: free, left: isStart)
+  }
+
+  /// Marks all that depend on stores that are marked, and runs what somebody observes.
+  private func pass(
+    on starts: [OpaqueOperationStore], left isStart: (OperationPath) -> Bool = { _ in false }
+  ) {
     guard hasReaders else {
       for store in starts { store.perform(.rerun(because: .invalidation, after: [])) }
       return

@@ -17,8 +17,9 @@
     @usableFromInline var handlers: [Subscriber<OperationEvent<State>>] = []
     /// What is told behind the change.
     @usableFromInline var entries: [StoreMachine<State>.Withheld.Entry] = []
-    /// Who waits for runs that are over goes on when that has been told.
-    @usableFromInline var cancellations: [@Sendable () -> Void] = []
+    /// What is done when that has been told: who waits for runs that are over goes on, and
+    /// invalidations go on to what reads the store.
+    @usableFromInline var actions: [@Sendable () -> Void] = []
 
     @inlinable init() {}
   }
@@ -99,7 +100,7 @@ extension StoreMachine {
     _ cancellations: [@Sendable () -> Void]
   ) -> [@Sendable () -> Void] {
     if exclusive.isNone { return cancellations }
-    if !cancellations.isEmpty { exclusive.content.keep { $0.cancellations += cancellations } }
+    if !cancellations.isEmpty { exclusive.content.keep { $0.actions += cancellations } }
     return []
   }
 

@@ -103,17 +103,21 @@ extension StoreMachine {
   /// Lets the state take in a value that was asked for when so many edits had been settled. A part
   /// that has all of them joins a value that has them, too.
   @inlinable mutating func land(
-    after settlements: Int, isWhole: @autoclosure () -> Bool = true,
+    after settlements: Int, part: @autoclosure () -> (any PartialResult)? = nil,
     _ update: (inout State, OperationContext) -> Void
   ) {
     if overlay.isNone { return update(&state, context) }
-    let isWhole = isWhole()
-    let isJoined = !isWhole && overlay.content.layers.areSettled(since: settlements)
+    let part = part()
+    let isPart = part?.isPart == true
+    // What has no place in the floor stands beside what an edit has made.
+    let isPlaced = !isPart || part?.fits(in: overlay.content.layers.floor) == true
+    let settlements = isPlaced ? settlements : settlementCount
+    let isJoined = isPart && overlay.content.layers.areSettled(since: settlements)
     if !isJoined { overlay.content.showFloor(in: &state) }
     update(&state, context)
     release(overlay.content.layers.floor)
     overlay.content.layers.land(
-      state.currentValue, after: settlements, isWhole: isWhole || isJoined)
+      state.currentValue, after: settlements, isWhole: !isPart || isJoined)
   }
 
   /// Whether an edit is shown whose work is under way.
@@ -185,10 +189,14 @@ extension StoreMachine {
   /// meanwhile. What gives way is in the rendering afterwards.
   @inlinable
   mutating func finishRendering(_ rendering: inout Layers.Rendering, isLast: Bool) -> End {
-    if overlay.isNone { return endExclusiveAccess() }
-    guard let settled = overlay.content.layers.finish(&rendering) else {
-      if isLast { overlay.content.layers.giveUpRendering() }
-      return endExclusiveAccess()
+    if !overlay.isNone, !takeIn(&rendering), isLast { overlay.content.layers.giveUpRendering() }
+    return endExclusiveAccess()
+  }
+
+  /// Takes in what was computed, unless the edits have changed the store meanwhile.
+  @inlinable mutating func takeIn(_ rendering: inout Layers.Rendering) -> Bool {
+    guard !overlay.isNone, let settled = overlay.content.layers.finish(&rendering) else {
+      return false
     }
     let replaced = state.currentValue
     overlay.content.show(&state, rendering.confirmed, settled)
@@ -200,7 +208,7 @@ extension StoreMachine {
     }
     rendering.confirmed = replaced
     if !withheld.isNone { withheld.content.settled = settled }
-    return endExclusiveAccess()
+    return true
   }
 
   /// Tells what was kept back, with the values that have been computed since.

@@ -1,7 +1,16 @@
 import ReactiveStreams
 
-/// The runs of a store, from what they yield to their end.
+/// The runs of a store, from what they begin with to their end.
 extension StoreMachine {
+  /// A run goes to its request: the state puts what it begins with into its context. Tells whether
+  /// the run still counts, and whether there are optimistic edits.
+  @inlinable func willRun(
+    _ id: OperationTaskID, in context: inout OperationContext
+  ) -> (isThere: Bool, hasEdits: Bool) {
+    state.willRun(in: &context)
+    return (runs.contains(id), !overlay.isNone)
+  }
+
   /// A run yielded; gives what it runs with, if the yield counts.
   @inlinable mutating func yield(_ id: OperationTaskID, _ output: Output) -> Box? {
     guard let record = runs[id] else { return nil }
@@ -45,6 +54,18 @@ extension StoreMachine {
     yields = []
   }
 
+  /// A run ended. A value stays, and so does what a run has given that failed then; what others have
+  /// yielded since can still be taken back, and the failure is there then.
+  @inlinable mutating func keepYields(behind output: Output, of record: Runs.Record) {
+    if yields.isEmpty { return }
+    guard case .failure = output else { return keepYields() }
+    if let index = yields.firstIndex(where: { $0.id == record.id }) {
+      release(Array(yields[...index]))
+      yields.removeFirst(index + 1)
+    }
+    changeBeforeYields { $0.update(with: output, for: record.task) }
+  }
+
   /// Changes what there was before the yields, too, when the tasks of the state change.
   @usableFromInline mutating func changeBeforeYields(_ change: (inout State) -> Void) {
     for index in yields.indices {
@@ -85,7 +106,7 @@ extension StoreMachine {
       giveUp(record)
     } else {
       if holdsMore(record) { released.records.append(record) }
-      keepYields()
+      keepYields(behind: output, of: record)
       takeIn(output, record)
       finishTask(of: record)
       if case .success = output { landingCount += 1 }
@@ -95,6 +116,8 @@ extension StoreMachine {
       commit(for: record.payload.handlers)
       tell(.runEnded(output, record.run), also: record.payload.handlers)
     }
+    let mustFollow = mustFollow
+    if !mustFollow { dropFollowsAfter() }
     return (true, mustFollow)
   }
 
@@ -109,9 +132,7 @@ extension StoreMachine {
     guard case .success(let value) = output else {
       return state.update(with: output, for: record.task)
     }
-    land(
-      after: record.payload.settlements, isWhole: (value as? any PartialResult)?.isPart != true
-    ) { state, _ in
+    land(after: record.payload.settlements, part: value as? any PartialResult) { state, _ in
       state.update(with: output, for: record.task)
     }
   }
@@ -145,6 +166,8 @@ extension StoreMachine {
   @inlinable mutating func leave(_ id: OperationTaskID) -> (core: Core?, mustFollow: Bool) {
     runs.update(id) { $0.awaiters -= 1 }
     guard let core = giveBack(id) else { return (nil, false) }
+    let mustFollow = mustFollow
+    if !mustFollow { dropFollowsAfter() }
     return (core, mustFollow)
   }
 
@@ -194,6 +217,7 @@ extension StoreMachine {
       if !overlay.isNone {
         release(overlay.content.layers.floor)
         overlay.content.layers.restore(state.currentValue, idsInFloor: yield.idsInFloor)
+        lacksEdits = true
       }
     }
     giveUpTask(of: record)

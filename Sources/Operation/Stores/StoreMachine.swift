@@ -70,11 +70,16 @@ import ReactiveStreams
   @usableFromInline var overlay = Boxed<Overlay>.none
   /// What is told when the values of the layers have been computed.
   @usableFromInline var withheld = Boxed<Withheld>.none
+  /// Whether a transition has left the state without the confirmed edits.
+  @usableFromInline var lacksEdits = false
   /// How many optimistic edits have been confirmed.
   @usableFromInline var settlementCount = 0
 
   /// Whether the state is what everybody sees, and no copy of it has to be made to read it.
   @usableFromInline private(set) var isPlain = true
+
+  /// What the run comes after that follows one that is under way.
+  @usableFromInline var followsAfter: [TaskDependency] = []
 
   /// What the controllers of the store have been told.
   var control = Control.changing
@@ -191,6 +196,8 @@ extension StoreMachine {
     @usableFromInline var phases: (from: ActivityPhase, to: ActivityPhase)?
     /// Whether the values of the layers have to be computed before the change is told.
     @usableFromInline var mustRender = false
+    /// Whether who has the store to himself has to compute them at once, to go on with them.
+    @usableFromInline var mustRenderInside = false
     /// What there is rarely.
     @usableFromInline var released = Boxed<Released>.none
 
@@ -218,6 +225,10 @@ extension StoreMachine {
     let wasUsed = isUsed
     let output = transition(&self)
     var aftermath = Aftermath()
+    if lacksEdits {
+      lacksEdits = false
+      aftermath.mustRenderInside = !exclusive.isNone && needsRendering
+    }
     if isEdit || !withheld.isNone { aftermath.mustRender = beginRendering(thread) }
     if isUsed != wasUsed { aftermath.use = use.change(isUsed: !wasUsed) }
     aftermath.phases = phaseChange()
@@ -265,7 +276,10 @@ extension StoreMachine {
 
   /// A value came that was asked for when there had been `generation` invalidations.
   @inlinable mutating func refresh(since generation: Int) {
-    isInvalidated = generation < self.generation
+    let isOld = generation < self.generation
+    // Behind what has answered the last invalidation, it takes another answer.
+    if isOld, !isInvalidated { answered = generation }
+    isInvalidated = isOld
   }
 
   mutating func reset() {
@@ -287,13 +301,18 @@ extension StoreMachine {
         state.update(with: result, using: own)
       }
     }
-    keepYields()
     if case .success = result {
+      keepYields()
       landingCount += 1
       land(after: settlementCount, update)
       freshness.refresh(since: freshness.generation)
     } else {
       update(&state, self.context)
+      // What runs have yielded can still be taken back, and the failure is there then.
+      if !yields.isEmpty {
+        let own = self.context
+        changeBeforeYields { update(&$0, own) }
+      }
     }
     commit()
   }
@@ -319,6 +338,40 @@ extension StoreMachine {
   @inlinable mutating func invalidate() -> Bool {
     freshness.invalidate()
     return needsRerun
+  }
+
+  /// An invalidation finds a run under way: notes what the one comes after that follows it. Gives the
+  /// run that is waited for, and the invalidation that is to be answered.
+  @usableFromInline mutating func follow(
+    after others: [TaskDependency]
+  ) -> (task: Task, generation: Int)? {
+    guard deliveries.subscriberCount > 0, let task = taskToAnswer(freshness.generation) else {
+      return nil
+    }
+    if freshness.answered < freshness.generation { followsAfter += others }
+    return (task, freshness.generation)
+  }
+
+  /// The run that is to end for an invalidation to be answered: the answer, or what it follows.
+  @usableFromInline func taskToAnswer(_ generation: Int) -> Task? {
+    guard freshness.isInvalidated else { return nil }
+    let isBegun = freshness.answered >= generation
+    return runs.records.elements.first { record in
+      record.isStarted && (!isBegun || record.payload.generation >= generation)
+    }?.task
+  }
+
+  /// Gives what the run that follows comes after.
+  @usableFromInline mutating func takeFollowsAfter() -> [TaskDependency] {
+    defer { followsAfter = [] }
+    return followsAfter
+  }
+
+  /// No run follows any more.
+  @inlinable mutating func dropFollowsAfter() {
+    if followsAfter.isEmpty || runs.records.elements.contains(where: { $0.isStarted }) { return }
+    release(followsAfter)
+    followsAfter = []
   }
 
   /// Whether somebody observes, what is there is out of date, and nobody is at it. A run that is

@@ -48,6 +48,8 @@ import Synchronization
   struct Mark: Sendable, Equatable {
     let lastUse: Moment
     let version: Int
+    /// Whether it is known when the last use ended, if one has.
+    let isNoted: Bool
   }
 
   @usableFromInline init() {}
@@ -57,6 +59,7 @@ import Synchronization
   private let retentionTime = Atomic<UInt64>(0)
   private let deadlineBits = Atomic<UInt64>(0)
   private let version = Atomic(0)
+  private let notedVersion = Atomic(0)
   private let isReported = Atomic(false)
 
   var lastUse: Moment {
@@ -79,7 +82,16 @@ import Synchronization
   }
 
   var latest: Mark {
-    Mark(lastUse: lastUse, version: version.load(ordering: .acquiring))
+    let version = version.load(ordering: .acquiring)
+    let isNoted = notedVersion.load(ordering: .acquiring) >= version
+    return Mark(lastUse: lastUse, version: version, isNoted: isNoted)
+  }
+
+  /// Notes when the use ended that a change tells of; the store is open by then, and may have been
+  /// looked at.
+  func noteEnd(_ change: Change, at moment: Moment) {
+    lastUse = moment
+    notedVersion.max(change.version, ordering: .acquiringAndReleasing)
   }
 
   /// Notes that a use begins or ends; called while the store is locked, so that no use is missed.

@@ -108,10 +108,20 @@ public struct PaginatedResult<PageID: Hashable & Sendable, PageValue: Sendable>:
 /// What a run gives where that may be a part of the value only.
 @usableFromInline protocol PartialResult {
   var isPart: Bool { get }
+  /// Whether it has a place in a value.
+  func fits(in value: any Sendable) -> Bool
 }
 
 extension PaginatedResult: PartialResult {
   @usableFromInline var isPart: Bool { place != .whole && place != .initial }
+
+  @usableFromInline func fits(in value: any Sendable) -> Bool {
+    guard let pages = value as? PaginatedPages<PageID, PageValue> else { return true }
+    return switch place {
+    case .after(let neighbour), .before(let neighbour): pages.index(id: neighbour) != nil
+    case .whole, .initial, .present: true
+    }
+  }
 }
 
 /// Where pages that a run has fetched go among those that are there.

@@ -17,7 +17,7 @@ enum DependencyStep: Sendable {
 }
 
 /// What a client with such requests does, in the plainest words: for each its value, whether that is
-/// out of date, and what its last run has read.
+/// out of date, and what its last run has read, and those that have failed since.
 struct DependencyModel: Sendable {
   struct Node: Sendable {
     /// What the request does when it runs.
@@ -92,9 +92,11 @@ struct DependencyModel: Sendable {
       reads.insert(other)
       sum = ensure(other).map { before + $0 }
     }
-    nodes[id].lastReads = reads
     nodes[id].hasLeft = false
+    // The value stays that was made of what other runs have read.
+    if sum == nil { nodes[id].lastReads.formUnion(reads) }
     if let sum {
+      nodes[id].lastReads = reads
       nodes[id].value = sum
       nodes[id].isInvalidated = false
     }

@@ -78,7 +78,9 @@ struct OptimisticModel: Sendable {
       givens.append(Given(value: [200 + number], askedAt: askedAt, run: number))
     case .failRun(let number):
       guard runs.removeValue(forKey: number) != nil else { break }
-      givens = [Given(value: given.value, askedAt: given.askedAt)]
+      guard let last = givens.lastIndex(where: { $0.run == number }) else { break }
+      givens[last].run = nil
+      givens.removeFirst(last)
     case .cancelRun(let number):
       if runs.removeValue(forKey: number) != nil { givens.removeAll { $0.run == number } }
     case .push(let value): givens = [Given(value: [value], askedAt: time)]

@@ -1,0 +1,88 @@
+import Testing
+
+@testable import Operation
+
+/// What a value depends on is what it was made of.
+@Suite("What a value depends on", .timeLimit(.minutes(1))) struct DependencyKeepingTests {
+  private let client = OperationClient(defaults: .testing, clock: ManualClock())
+  private let region = Query<Int, any Error>(path: ["region"]) { _ in 1 }
+
+  private func list(lastPage: Int) -> Paginated<Int, Int> {
+    Paginated(
+      path: ["list"], initialPageId: 0,
+      nextPageId: { page, _ in page.id < lastPage ? page.id + 1 : nil }
+    ) { [region] paging, context in
+      paging.pageId > 0 ? paging.pageId : try await context.ensure(region)
+    }
+  }
+
+  @Test(
+    "A list depends on what its pages have read, also when a further one did not, or is not there",
+    arguments: 0...1)
+  func furtherPage(lastPage: Int) async throws {
+    let store = client.store(for: list(lastPage: lastPage).neverStale())
+    try await store.fetch()
+    #expect(try await store.fetchNextPage()?.id == (lastPage == 0 ? nil : 1))
+    client.invalidate(region)
+    #expect(store.isStale)
+  }
+
+  @Test("A value depends on what it was made of when a later run fails before it reads that")
+  func failedRun() async throws {
+    let isDown = Monitor(false)
+    let query = Query<Int, any Error>(path: ["reader"]) { [region] context in
+      if isDown.value { throw Failed() }
+      return try await context.ensure(region)
+    }.neverStale()
+    let store = client.store(for: query)
+    try await store.fetch()
+    isDown.update { $0 = true }
+    await #expect(throws: Failed()) { try await store.fetch() }
+    #expect(!store.isStale)
+    client.invalidate(region)
+    #expect(store.currentValue == 1 && store.isStale)
+    // A run that gives a value takes the place of all before it.
+    store.currentValue = 2
+    isDown.update { $0 = false }
+    try await store.fetch()
+    client.invalidate(region)
+    #expect(store.isStale)
+  }
+
+  @Test("What a cancelled run has read closes no circle with what runs now")
+  func cancelledRun() async throws {
+    let queries = Monitor<[Query<Int, any Error>]>([])
+    defer { queries.update { $0 = [] } }
+    let isTurned = Monitor(false)
+    let (gate, began) = (AsyncGate(), EventLog<Void>())
+    let first = Query<Int, any Error>(path: ["first"]) { context in
+      isTurned.value ? try await context.ensure(queries.value[1]) + 1 : 1
+    }
+    let second = Query<Int, any Error>(path: ["second"]) { context in
+      if isTurned.value { return 10 }
+      let value = try await context.ensure(queries.value[0])
+      began.append(())
+      await gate.wait()
+      return value
+    }
+    queries.update { $0 = [first, second] }
+    let run = Task { [client] in try await client.fetch(second) }
+    await began.wait(for: 1)
+    client.cancel(second)
+    await #expect(throws: CancellationError.self) { try await run.value }
+    isTurned.update { $0 = true }
+    #expect(try await client.fetch(first) == 11)
+    gate.open()
+  }
+
+  @Test("A detached store in the context of a client's store is no store of the client")
+  func detachedStore() async throws {
+    let reader = Query<Int, any Error>(path: ["reader"]) { [region] context in
+      try await context.ensure(region)
+    }.neverStale()
+    let store = client.store(for: reader)
+    try await store.run()
+    OperationStore.detached(query: region, initialContext: store.context).invalidate()
+    #expect(!store.isStale)
+  }
+}

@@ -1,0 +1,113 @@
+import Synchronization
+import Testing
+
+@testable import Operation
+
+/// What reads without waiting is told by its order alone: it has to run after what it reads.
+@Suite("The order of readers", .timeLimit(.minutes(1))) struct ReaderOrderTests {
+  private typealias Number = Query<Int, any Error>
+
+  private let client = OperationClient(defaults: .testing, clock: ManualClock())
+
+  /// A query for what the server says, whose calls after the first wait for gates.
+  private func source(
+    _ server: Monitor<Int>, _ calls: EventLog<Int>, gates: [AsyncGate]
+  ) -> Number {
+    Number(path: ["source"]) { _ in
+      let answer = server.value
+      let count = calls.append(answer)
+      if count > 1, count - 2 < gates.count { await gates[count - 2].wait() }
+      return answer
+    }
+  }
+
+  private func reader(of path: OperationPath) -> Number {
+    Number(path: ["reader of \(path)"]) { context in
+      await Task.yield()
+      return context.value(of: Number(path: path) { _ in 0 }) ?? 0
+    }
+  }
+
+  @Test(
+    "A reader runs after the run that answers an invalidation, where another one is under way",
+    arguments: [false, true])
+  func behindRunUnderWay(isItselfAnAnswer: Bool) async throws {
+    let (server, calls, gates) = (Monitor(1), EventLog<Int>(), [AsyncGate(), AsyncGate()])
+    let store = client.store(for: source(server, calls, gates: gates).neverStale())
+    let readerStore = client.store(for: reader(of: ["source"]).neverStale())
+    try await store.run()
+    try await readerStore.run()
+    let subscriptions = [store.subscribe { _ in }, readerStore.subscribe { _ in }]
+    let refetch = isItselfAnAnswer ? nil : Task { try await store.run() }
+    if isItselfAnAnswer { store.invalidate() }
+    await calls.wait(for: 2)
+    server.update { $0 = 2 }
+    store.invalidate()
+    #expect(readerStore.isStale)
+    gates[0].open()
+    await calls.wait(for: 3)
+    _ = try await refetch?.value
+    #expect(readerStore.isLoading)
+    gates[1].open()
+    await store.settles { $0.currentValue == 2 && !$0.isLoading }
+    await readerStore.settles { !$0.isLoading }
+    #expect(readerStore.currentValue == 2 && !readerStore.isStale)
+    withExtendedLifetime(subscriptions) {}
+  }
+
+  @Test("A reader waits no longer for a run that is cancelled, or that nobody observes any more")
+  func withoutAnswer() async throws {
+    let (server, calls, gates) = (Monitor(1), EventLog<Int>(), [AsyncGate(), AsyncGate()])
+    let store = client.store(for: source(server, calls, gates: gates).neverStale())
+    let readerStore = client.store(for: reader(of: ["source"]).neverStale())
+    try await store.run()
+    try await readerStore.run()
+    let subscriptions = [store.subscribe { _ in }, readerStore.subscribe { _ in }]
+    for isCancelled in [true, false] {
+      store.invalidate()
+      await calls.wait(for: isCancelled ? 2 : 3)
+      store.invalidate()
+      #expect(readerStore.isLoading)
+      if isCancelled { store.cancel() } else { subscriptions[0].cancel() }
+      gates[isCancelled ? 0 : 1].open()
+      await readerStore.settles { !$0.isLoading }
+    }
+    await store.settles { !$0.isLoading }
+    #expect(store.read { $0.followsAfter.isEmpty })
+    subscriptions[1].cancel()
+  }
+
+  @Test("Readers of readers come last, however many threads invalidate", arguments: 0..<20)
+  func chain(_ round: Int) async throws {
+    let server = Monitor(0)
+    let first = Number(path: ["source"]) { _ in
+      let value = server.value
+      await Task.yield()
+      return value
+    }
+    let middle = reader(of: ["source"])
+    let stores = [
+      OpaqueOperationStore(client.store(for: first.neverStale())),
+      OpaqueOperationStore(client.store(for: middle.neverStale())),
+      OpaqueOperationStore(client.store(for: reader(of: middle.path).neverStale())),
+    ]
+    for store in stores { try await store.run() }
+    let subscriptions = stores.map { $0.subscribe { _ in } }
+    await withTaskGroup(of: Void.self) { group in
+      for _ in 0..<4 {
+        group.addTask {
+          for _ in 0..<10 {
+            server.update { $0 += 1 }
+            client.invalidate(first)
+            await Task.yield()
+          }
+        }
+      }
+    }
+    #expect(
+      await eventually {
+        stores.allSatisfy { !$0.isLoading && !$0.isStale && $0.currentValue as? Int? == 40 }
+      })
+    withExtendedLifetime(subscriptions) {}
+  }
+}
