@@ -6,6 +6,7 @@ import Testing
 /// What reads without waiting is told by its order alone: it has to run after what it reads.
 @Suite("The order of readers", .timeLimit(.minutes(1))) struct ReaderOrderTests {
   private typealias Number = Query<Int, any Error>
+  private typealias Store = OperationStore<QueryState<Int, any Error>>
 
   private let client = OperationClient(defaults: .testing, clock: ManualClock())
 
@@ -28,16 +29,24 @@ import Testing
     }
   }
 
+  /// The stores of a source and of what reads it, which have run, and are observed.
+  private func observed(
+    _ source: Number
+  ) async throws -> (Store, Store, [OperationSubscription]) {
+    let store = client.store(for: source.neverStale())
+    let readerStore = client.store(for: reader(of: source.path).neverStale())
+    try await store.run()
+    try await readerStore.run()
+    return (store, readerStore, [store.subscribe { _ in }, readerStore.subscribe { _ in }])
+  }
+
   @Test(
     "A reader runs after the run that answers an invalidation, where another one is under way",
     arguments: [false, true])
   func behindRunUnderWay(isItselfAnAnswer: Bool) async throws {
     let (server, calls, gates) = (Monitor(1), EventLog<Int>(), [AsyncGate(), AsyncGate()])
-    let store = client.store(for: source(server, calls, gates: gates).neverStale())
-    let readerStore = client.store(for: reader(of: ["source"]).neverStale())
-    try await store.run()
-    try await readerStore.run()
-    let subscriptions = [store.subscribe { _ in }, readerStore.subscribe { _ in }]
+    let (store, readerStore, subscriptions) = try await observed(
+      source(server, calls, gates: gates))
     let refetch = isItselfAnAnswer ? nil : Task { try await store.run() }
     if isItselfAnAnswer { store.invalidate() }
     await calls.wait(for: 2)
@@ -58,11 +67,8 @@ import Testing
   @Test("A reader waits no longer for a run that is cancelled, or that nobody observes any more")
   func withoutAnswer() async throws {
     let (server, calls, gates) = (Monitor(1), EventLog<Int>(), [AsyncGate(), AsyncGate()])
-    let store = client.store(for: source(server, calls, gates: gates).neverStale())
-    let readerStore = client.store(for: reader(of: ["source"]).neverStale())
-    try await store.run()
-    try await readerStore.run()
-    let subscriptions = [store.subscribe { _ in }, readerStore.subscribe { _ in }]
+    let (store, readerStore, subscriptions) = try await observed(
+      source(server, calls, gates: gates))
     for isCancelled in [true, false] {
       store.invalidate()
       await calls.wait(for: isCancelled ? 2 : 3)
