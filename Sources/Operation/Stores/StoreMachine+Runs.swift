@@ -116,8 +116,7 @@ extension StoreMachine {
       commit(for: record.payload.handlers)
       tell(.runEnded(output, record.run), also: record.payload.handlers)
     }
-    let mustFollow = mustFollow
-    if !mustFollow { dropFollowsAfter() }
+    dropFollowsAfter()
     return (true, mustFollow)
   }
 
@@ -155,6 +154,7 @@ extension StoreMachine {
 
   @inlinable mutating func retire(_ id: OperationTaskID) {
     if !overlay.isNone { overlay.content.layers.runEnded() }
+    dropFollowsAfter()
   }
 
   /// Whether a run has to follow one that is over: none of the whole has begun since the last
@@ -166,8 +166,6 @@ extension StoreMachine {
   @inlinable mutating func leave(_ id: OperationTaskID) -> (core: Core?, mustFollow: Bool) {
     runs.update(id) { $0.awaiters -= 1 }
     guard let core = giveBack(id) else { return (nil, false) }
-    let mustFollow = mustFollow
-    if !mustFollow { dropFollowsAfter() }
     return (core, mustFollow)
   }
 

@@ -367,9 +367,10 @@ extension StoreMachine {
     return followsAfter
   }
 
-  /// No run follows any more.
+  /// Lets go of what a run would have come after, if none follows any more.
   @inlinable mutating func dropFollowsAfter() {
-    if followsAfter.isEmpty || runs.records.elements.contains(where: { $0.isStarted }) { return }
+    if followsAfter.isEmpty || mustFollow { return }
+    if runs.records.elements.contains(where: { $0.isStarted }) { return }
     release(followsAfter)
     followsAfter = []
   }

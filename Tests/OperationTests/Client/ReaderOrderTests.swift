@@ -78,9 +78,30 @@ import Testing
       gates[isCancelled ? 0 : 1].open()
       await readerStore.settles { !$0.isLoading }
     }
+    subscriptions[1].cancel()
+  }
+
+  @Test("What a run was to come after is let go where none follows")
+  func nothingFollows() async throws {
+    let root = Number(path: ["root"]) { _ in 1 }
+    let (calls, gate) = (EventLog<Int>(), AsyncGate())
+    let source = Number(path: ["source"]) { context in
+      let value = context.value(of: root) ?? 0
+      if calls.append(value) == 2 { await gate.wait() }
+      return value
+    }
+    try await client.fetch(root)
+    let rootSubscription = client.store(for: root.neverStale()).subscribe { _ in }
+    let (store, _, subscriptions) = try await observed(source)
+    store.invalidate()
+    await calls.wait(for: 2)
+    client.invalidate(root)
+    #expect(!store.read { $0.followsAfter.isEmpty })
+    subscriptions[0].cancel()
+    gate.open()
     await store.settles { !$0.isLoading }
     #expect(store.read { $0.followsAfter.isEmpty })
-    subscriptions[1].cancel()
+    withExtendedLifetime((rootSubscription, subscriptions)) {}
   }
 
   @Test("Readers of readers come last, however many threads invalidate", arguments: 0..<20)
