@@ -149,11 +149,13 @@ extension OperationStore {
       _ = commit { $0.invalidate() }
       return nil
     case .rerun(let cause, let others):
-      if let (task, generation) = commit({ $0.follow(after: others) }) {
-        return TaskDependency(node: task.node) { [self] in await answer(to: generation, task) }
+      if read({ $0.needsRerun }), let task = runForObservers(cause: cause, after: others) {
+        return task.dependency
       }
-      guard read({ $0.needsRerun }) else { return nil }
-      return runForObservers(cause: cause, after: others)?.dependency
+      guard read({ $0.deliveries.subscriberCount > 0 }),
+        let (task, generation) = commit({ $0.follow(after: others) })
+      else { return nil }
+      return TaskDependency(node: task.node) { [self] in await answer(to: generation, task) }
     }
   }
 
