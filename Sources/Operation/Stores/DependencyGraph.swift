@@ -180,7 +180,8 @@ struct DependencyGraph: Sendable {
   }
 
   /// A run ended; its edges take the place of those of the run before, unless it was cancelled, or
-  /// come beside them, if it was about a part of the value. Gives the circle that the run has closed.
+  /// come beside them, if the value stays that this was made of, or a part of it. Gives the circle
+  /// that the run has closed.
   @discardableResult
   mutating func end(
     _ run: OperationTaskID, of path: OperationPath, isCancelled: Bool, isPart: Bool = false
