@@ -41,24 +41,20 @@ struct DependencyGraph: Sendable {
     var isEmpty: Bool { runs.isEmpty && settled.isEmpty && readers.isEmpty }
 
     /// What the path reads now.
-    var reads: Numbers {
+    var reads: Numbers { reads { _ in true } }
+
+    private func reads(_ isMeant: (Run) -> Bool) -> Numbers {
       if runs.isEmpty { return settled }
       var reads = Numbers()
       runs.forEach { _, run in
+        guard isMeant(run) else { return }
         if reads.isEmpty { reads = run.reads } else { reads.formUnion(run.reads) }
       }
       return reads
     }
 
     /// What the path waits for now, or may: what a cancelled run reads, nobody waits for.
-    var liveReads: Numbers {
-      if runs.isEmpty { return settled }
-      var reads = Numbers()
-      runs.forEach { _, run in
-        if run.node?.progress.isCancelled != true { reads.formUnion(run.reads) }
-      }
-      return reads
-    }
+    var liveReads: Numbers { reads { $0.node?.progress.isCancelled != true } }
 
     /// Whether the last run has an edge, or one under way.
     func holds(_ other: Int) -> Bool { settled.contains(other) || reads.contains(other) }

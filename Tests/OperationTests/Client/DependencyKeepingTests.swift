@@ -29,24 +29,27 @@ import Testing
 
   @Test("A value depends on what it was made of when a later run fails before it reads that")
   func failedRun() async throws {
-    let isDown = Monitor(false)
+    enum Phase { case reads, fails, readsNothing }
+    let phase = Monitor(Phase.reads)
     let query = Query<Int, any Error>(path: ["reader"]) { [region] context in
-      if isDown.value { throw Failed() }
-      return try await context.ensure(region)
+      switch phase.value {
+      case .reads: return try await context.ensure(region)
+      case .fails: throw Failed()
+      case .readsNothing: return 2
+      }
     }.neverStale()
     let store = client.store(for: query)
     try await store.fetch()
-    isDown.update { $0 = true }
+    phase.update { $0 = .fails }
     await #expect(throws: Failed()) { try await store.fetch() }
     #expect(!store.isStale)
     client.invalidate(region)
     #expect(store.currentValue == 1 && store.isStale)
     // A run that gives a value takes the place of all before it.
-    store.currentValue = 2
-    isDown.update { $0 = false }
+    phase.update { $0 = .readsNothing }
     try await store.fetch()
     client.invalidate(region)
-    #expect(store.isStale)
+    #expect(store.currentValue == 2 && !store.isStale)
   }
 
   @Test("What a cancelled run has read closes no circle with what runs now")
