@@ -23,7 +23,7 @@ public protocol OperationState<StateValue, OperationValue, Failure>: Sendable {
   var initialValue: StateValue { get }
   /// How often a value came since the beginning or the last reset.
   var valueUpdateCount: Int { get }
-  /// When the last value came.
+  /// When the last value came; `nil` where there is none.
   var valueLastUpdatedAt: Date? { get }
   /// Whether a run is scheduled or under way.
   var isLoading: Bool { get }

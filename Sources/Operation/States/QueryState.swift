@@ -31,7 +31,7 @@ public struct QueryState<Value: Sendable, Failure: Error>: ValueInitializedState
   @inlinable public var currentValue: Value? { facts.value }
   /// How often a value came since the beginning or the last reset.
   @inlinable public var valueUpdateCount: Int { facts.valueCount }
-  /// When the last value came.
+  /// When the last value came; `nil` where there is none.
   @inlinable public var valueLastUpdatedAt: Date? { facts.valueDate }
   /// What went wrong last; `nil` once a value has come.
   @inlinable public var error: Failure? { facts.error }

@@ -48,10 +48,16 @@ public import FoundationEssentials
     errors.content.date = date
   }
 
-  @inlinable mutating func take(_ result: Result<Value, Failure>, at date: Date) {
+  /// A result came, or somebody took the value away, which leaves none that could have a date.
+  @inlinable mutating func take<Present>(
+    _ result: Result<Present?, Failure>, at date: Date
+  ) where Value == Present? {
     switch result {
-    case .success(let value): succeed(with: value, at: date)
-    case .failure(let failure): fail(with: failure, at: date)
+    case .success(let value):
+      succeed(with: value, at: date)
+      if value == nil { valueDate = nil }
+    case .failure(let failure):
+      fail(with: failure, at: date)
     }
   }
 

@@ -49,6 +49,25 @@ import Testing
     #expect(client.store(for: failing).error is Failed)
   }
 
+  @Test("A value that was taken away is missing to all that ask for one")
+  func takenAway() async throws {
+    let request = number(1).neverStale()
+    let store = client.store(for: request)
+    for round in 1...4 {
+      store.currentValue = round
+      #expect(!store.isStale)
+      store.currentValue = nil
+      #expect(store.isStale)
+      switch round {
+      case 1: try await client.ensure(request)
+      case 2: await client.prefetch(request)
+      case 3: try await client.ensure(matching: ["numbers"])
+      default: await client.prefetch(matching: ["numbers"])
+      }
+      #expect(calls.value == round && store.currentValue == 1)
+    }
+  }
+
   @Test("What is below a path is fetched side by side, or only what will not do")
   func runMatching() async throws {
     for id in 1...3 { _ = client.store(for: number(id)) }

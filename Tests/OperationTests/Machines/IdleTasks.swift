@@ -48,7 +48,8 @@ struct Arrivals<Value> {
   /// What went wrong last, if nothing has come since.
   private(set) var lastError: Failed?
 
-  mutating func note(_ result: Result<Value, Failed>, at moment: Int) {
+  /// - Parameter moment: `nil` for what has no date, since the value was taken away.
+  mutating func note(_ result: Result<Value, Failed>, at moment: Int?) {
     switch result {
     case .success(let value):
       values = (values.count + 1, moment)

@@ -141,7 +141,11 @@ import Testing
 
     private mutating func write(_ result: Result<Int?, Failed>) {
       state.update(with: result, using: context)
-      arrivals.note(result, at: moment)
+      if case .success(nil) = result {
+        arrivals.note(result, at: nil)
+      } else {
+        arrivals.note(result, at: moment)
+      }
     }
 
     private mutating func reset() throws {

@@ -53,7 +53,7 @@ import Testing
     var state = State(initialValue: 4)
     state.update(with: .success(nil), using: context)
     #expect(state.currentValue == nil && state.valueUpdateCount == 1)
-    #expect(state.status.isIdle)
+    #expect(state.status.isIdle && state.valueLastUpdatedAt == nil)
   }
 
   @Test("A value that is itself an optional nil is a value")
