@@ -71,9 +71,16 @@ extension SharedQuery {
     let client = client ?? other.core.client
     let core = SharedQueryCore<State>(.empty, client: client)
     self.init(core, .identity)
-    let subscription = other.values.source.subscribe { [weak core] signal in
-      guard let core, case .element(let value) = signal else { return }
+    let last = LastElement<Other.StateValue>()
+    let areEqual = Equality<Other.StateValue>.comparison ?? { _, _ in false }
+    let follow: @Sendable (Other.StateValue) -> Void = { [weak core] value in
+      guard let core, last.replace(with: value, unless: areEqual) else { return }
       core.bind(to: request(value).map { client.store(for: $0) })
+    }
+    // What is there; the stream may have to wait for another delivery before it tells that.
+    follow(other.projection.value(other.core.currentValue))
+    let subscription = other.values.source.subscribe { signal in
+      if case .element(let value) = signal { follow(value) }
     }
     // The projected value keeps the other wrapper at it, which may itself follow a third one.
     core.depend(

@@ -114,6 +114,8 @@ extension SharedQuery {
   /// Shows an edit of the value before the work that brings it about has ended, as
   /// `OperationStore.optimistically(_:while:)` does; without a store `work` is run all the same.
   ///
+  /// An `edit` that writes nothing leaves a store without a value as it is, whatever the default.
+  ///
   /// - Returns: What `work` gives.
   /// - Throws: What `work` throws.
   @discardableResult
@@ -123,10 +125,8 @@ extension SharedQuery {
   ) async throws(Failure) -> Output where State.StoredState: EditableState {
     guard let store = core.binding.store else { return try await work() }
     return try await store.optimistically(
-      { [projection] in
-        var value = projection.value($0)
-        edit(&value)
-        $0 = projection.stateValue(value)
+      { [projection] shown in
+        Self.withValue(projection.value(shown), edit) { shown = projection.stateValue($0) }
       }, while: work)
   }
 

@@ -22,7 +22,9 @@ public import Operation
 ///
 /// - Important: When another wrapper is assigned in a class, `onChange` is called while the property
 ///   is being written, and Swift ends the program if it reads the property there and then. Read it
-///   in a task, or use ``bind(to:)``, behind which everything can be read at once.
+///   in a task, or use ``bind(to:)``, behind which everything can be read at once. That is also the
+///   way where the wrapper was handed on as `$x`, or stands in several properties: who reads it is
+///   told of an assignment only when the last of these has let it go.
 @propertyWrapper
 @dynamicMemberLookup
 public struct SharedQuery<State: OperationState>: Sendable {

@@ -28,6 +28,30 @@ struct NameQuery: QueryRequest, Hashable {
     client.store(for: TeamQuery(name: name))
   }
 
+  @Test("One that is made while the other store's value is told is backed at once")
+  func madeInHandler() {
+    let made = Log<String>()
+    let name = SharedQuery(NameQuery(), client: client)
+    let teams = Log<SharedQuery<TeamQuery.State>>()
+    let areBacked = Log<Bool>()
+    let subscription = name.store?.subscribe { event in
+      guard case .stateChanged(let state) = event, state.currentValue == "ann" else { return }
+      let team = SharedQuery(dependingOn: name) { name in
+        made.append(name)
+        return TeamQuery(name: name)
+      }
+      areBacked.append(team.isBacked)
+      teams.append(team)
+    }
+    name.store?.currentValue = "ann"
+    #expect(areBacked.elements == [true])
+    #expect(made.elements == ["ann"])
+    name.store?.currentValue = "bob"
+    #expect(made.elements == ["ann", "bob"])
+    #expect(teams.elements.first?.store === store("bob"))
+    subscription?.cancel()
+  }
+
   @Test("The request is made when there is a value, and not before")
   func made() {
     let made = Log<String>()

@@ -35,6 +35,24 @@ import Testing
     #expect(wrapper.wrappedValue.sorted() == Array(0..<400))
   }
 
+  @Test("An edit that writes nothing to a default leaves the store without a value")
+  func emptyEditOfDefault() async {
+    let plain = SharedQuery(NumberQuery(number: 1), client: client)
+    let defaulted = SharedQuery(NumberQuery(number: 1), default: [0], client: client)
+    await defaulted.optimistically { numbers in
+      if let index = numbers.firstIndex(of: 7) { numbers.remove(at: index) }
+    } while: {
+      #expect(plain.wrappedValue == nil && defaulted.wrappedValue == [0])
+    }
+    #expect(plain.wrappedValue == nil)
+    await defaulted.optimistically { numbers in
+      numbers.append(1)
+    } while: {
+      #expect(plain.wrappedValue == [0, 1])
+    }
+    #expect(plain.wrappedValue == [0, 1])
+  }
+
   @Test("One who only looks at nothing has lost no write") func lookAtNothing() {
     let issues = Log<OperationIssue>()
     OperationIssue.withHandler({ issues.append($0) }) {
