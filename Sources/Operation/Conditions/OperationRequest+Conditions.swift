@@ -9,10 +9,10 @@ extension StatefulOperationRequest {
   }
 
   /// Runs the request by itself, as a query does by default, but only when a condition holds: for
-  /// the first subscriber of a stale store, after an invalidation, by polling, and, if the store is
-  /// stale and observed, when the condition becomes true.
+  /// the first subscriber of a stale store, after an invalidation, by polling, when a controller
+  /// asks for it, and, if the store is stale and observed, when the condition becomes true.
   ///
-  /// Runs that somebody asks for do not depend on it.
+  /// Runs that a caller asks for do not depend on it.
   public func enableAutomaticRunning(
     onlyWhen condition: some OperationRunSpecification = .always
   ) -> ModifiedOperation<Self, SettingsModifier<Self>> {

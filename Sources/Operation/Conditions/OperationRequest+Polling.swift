@@ -6,7 +6,7 @@ extension StatefulOperationRequest {
   /// The first run comes one `interval` after the first subscriber, and each further one when
   /// `interval` has passed since the end of the one before. Time is that of the context's clock.
   /// When the process is in the background, or the condition does not hold, a run that is due waits
-  /// until that is over.
+  /// until that is over. Several polls of one request go on beside each other.
   ///
   /// - Parameters:
   ///   - interval: How long to wait; one that is not above zero is reported and taken as a second.
@@ -16,17 +16,14 @@ extension StatefulOperationRequest {
     every interval: Duration, while condition: some OperationRunSpecification = .always,
     inBackground: Bool = false
   ) -> ModifiedOperation<Self, SettingsModifier<Self>> {
-    poll(every: interval, inBackground: inBackground) { context, _ in
-      await wait {
-        condition.isSatisfied(in: context)
-      } changes: {
-        condition.subscribe(in: context, onChange: $0)
-      }
-    }
+    poll(every: interval, while: condition, inBackground: inBackground, isUnfinished: nil)
   }
 
   /// Runs the request again and again while somebody observes its store and its state says that it
   /// is not there yet, such as a job that goes on.
+  ///
+  /// It goes behind the modifiers that change the state; before one of them, the poll ends with a
+  /// report.
   ///
   /// - Parameters:
   ///   - isUnfinished: Asked before each run; called on any thread, with no lock held.
@@ -37,46 +34,65 @@ extension StatefulOperationRequest {
     while isUnfinished: @escaping @Sendable (State) -> Bool, every interval: Duration = .seconds(1),
     inBackground: Bool = false
   ) -> ModifiedOperation<Self, SettingsModifier<Self>> {
-    poll(every: interval, inBackground: inBackground) { _, state in
-      (state as? State).map(isUnfinished) ?? false
-    }
+    poll(every: interval, while: .always, inBackground: inBackground, isUnfinished: isUnfinished)
   }
 
   private func poll(
-    every interval: Duration, inBackground: Bool,
-    ifDue isDue:
-      nonisolated(nonsending) @escaping @Sendable (OperationContext, any Sendable) async -> Bool
+    every interval: Duration, while condition: some OperationRunSpecification, inBackground: Bool,
+    isUnfinished: (@Sendable (State) -> Bool)?
   ) -> ModifiedOperation<Self, SettingsModifier<Self>> {
     let interval = interval.checkedInterval(for: "The interval of \(Self.self)")
     return settings {
       $0.rerunTriggers.append { context, store in
+        // As long as the poll, for a condition that changes only while somebody subscribes.
+        let watch = condition.subscribe(in: context) {}
         let task = Task { [weak store] in
           while await context.operationClock.hasSlept(for: interval) {
-            var isWanted = false
             repeat {
-              let mayRun = if inBackground { true } else { await context.isInForeground() }
-              guard mayRun, let state = store?.presentState else { return }
-              isWanted = await isDue(context, state)
+              guard await context.isReady(for: condition, inBackground: inBackground) else {
+                return
+              }
               // It may have gone to the background while the condition was waited for.
-            } while isWanted && !inBackground
+            } while !inBackground
               && context.applicationActivityObserver.currentActivity != .foreground
-            if isWanted { await store?.poll() }
+            guard let store else { return }
+            if let isUnfinished {
+              guard let state = store.presentState as? State else {
+                return store.reportStateMismatch(of: "A poll", so: "it never runs")
+              }
+              if !isUnfinished(state) { continue }
+            }
+            await store.poll()
           }
         }
-        return OperationSubscription { task.cancel() }
+        return OperationSubscription {
+          watch.cancel()
+          task.cancel()
+        }
       }
     }
   }
 }
 
 extension OperationContext {
-  /// Waits for the foreground; tells whether it is there, and not the end of the poll.
-  nonisolated(nonsending) fileprivate func isInForeground() async -> Bool {
+  /// Waits for the foreground and a condition; tells whether both are there, and not the end of the
+  /// poll.
+  nonisolated(nonsending) fileprivate func isReady(
+    for condition: some OperationRunSpecification, inBackground: Bool
+  ) async -> Bool {
     let observer = applicationActivityObserver
+    if !inBackground {
+      let isInForeground = await wait {
+        observer.currentActivity == .foreground
+      } changes: { onChange in
+        observer.subscribe { _ in onChange() }
+      }
+      guard isInForeground else { return false }
+    }
     return await wait {
-      observer.currentActivity == .foreground
-    } changes: { onChange in
-      observer.subscribe { _ in onChange() }
+      condition.isSatisfied(in: self)
+    } changes: {
+      condition.subscribe(in: self, onChange: $0)
     }
   }
 }

@@ -80,7 +80,7 @@ public struct OperationControls<State: OperationState>: Sendable {
   }
 
   /// Runs the request for those who observe the store, unless they wait for a run already; does
-  /// nothing if nobody observes it.
+  /// nothing if nobody observes it, or the condition of automatic running does not hold.
   public func rerun() {
     store?.runForObservers(cause: .rerun)
   }

@@ -78,6 +78,8 @@ extension OperationBackoffFunction {
   func rerunIfStale()
   /// Runs the request, and waits until that run has ended, or the task is cancelled.
   nonisolated(nonsending) func poll() async
+  /// Reports a rule for a state of another type.
+  func reportStateMismatch(of what: String, so consequence: String)
 }
 
 /// Gives a store to a controller; gives `nil` to a store with a state of another type.

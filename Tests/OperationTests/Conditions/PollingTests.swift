@@ -141,7 +141,7 @@ import Testing
     store.context.networkObserver = network
     let subscription = store.subscribe { _ in }
     await pass(10)
-    await store.settles { _ in network.subscriberCount == 1 }
+    await store.settles { _ in network.subscriberCount == 2 }
     activity.set(.background)
     network.set(.connected)
     await store.settles { _ in activity.subscriberCount == 1 }
@@ -177,7 +177,7 @@ import Testing
     store.context.networkObserver = network
     let subscription = store.subscribe { _ in }
     await pass(10)
-    await store.settles { _ in network.subscriberCount == 1 }
+    await store.settles { _ in network.subscriberCount == 2 }
     #expect(script.attempts == 0 && clock.sleeperCount == 0)
     network.set(.connected)
     await script.contexts.wait(for: 1)
@@ -185,10 +185,45 @@ import Testing
     await script.contexts.wait(for: 2)
     network.set(.disconnected)
     await pass(10)
-    await store.settles { _ in network.subscriberCount == 1 }
+    await store.settles { _ in network.subscriberCount == 2 }
     subscription.cancel()
     await store.settles { _ in network.subscriberCount == 0 }
     #expect(script.attempts == 2)
+  }
+
+  @Test("A condition that is known only while somebody subscribes is followed by the poll")
+  func following() async {
+    let (values, feed) = AsyncStream.makeStream(of: Bool.self)
+    let isLoggedIn: SequenceRunSpecification = .following(values, initially: true)
+    let script = Script()
+    let store = client.store(
+      for: OpenQuery(script: script).rerun(every: .seconds(10), while: isLoggedIn))
+    let subscription = store.subscribe { _ in }
+    for attempt in 1...3 {
+      feed.yield(false)
+      #expect(await eventually { !isLoggedIn.isSatisfied(in: OperationContext()) })
+      await pass(10)
+      #expect(script.attempts == attempt - 1)
+      feed.yield(true)
+      await script.contexts.wait(for: attempt)
+      await clock.sleepers(atLeast: 1)
+    }
+    subscription.cancel()
+  }
+
+  @Test("A rule that is before a modifier of the state is reported, and ends the poll")
+  func mismatch() async {
+    let script = Script()
+    let (reported, _) = await issues {
+      let query = TypedQuery(script: script).rerun(while: { _ in true }, every: .seconds(10))
+      let store = client.store(for: query.timeout(after: .seconds(5)))
+      let subscription = store.subscribe { _ in }
+      await pass(10)
+      await store.settles { _ in clock.sleeperCount == 0 }
+      subscription.cancel()
+    }
+    #expect(script.attempts == 0)
+    #expect(reported.map(\.kind) == [.stateMismatch])
   }
 
   @Test("rerun(while:) polls as long as the state says that it is not there yet") func state() async
