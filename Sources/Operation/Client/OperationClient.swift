@@ -41,10 +41,9 @@ public final class OperationClient: Sendable {
     index = Mutex(StoreIndex(limit: retention.limit))
     contexts = Mutex(Contexts())
     let defaults = defaults.checked
-    var context = context
+    var context = context.leavingRun()
     context.operationClock = clock
     context.operationClient = self
-    context.hub = hub
     let made = Contexts(
       query: defaults.context(for: .query, over: context),
       pages: defaults.context(for: .pages, over: context),
@@ -318,17 +317,18 @@ extension OperationClient {
 extension OperationContext {
   /// The client of the store that a run belongs to; `nil` without one, or when it is gone.
   ///
-  /// The context does not keep its client alive.
+  /// The context does not keep its client alive. A store that has a client gives its runs that one,
+  /// also where the context that is passed to them has another.
   public var operationClient: OperationClient? {
     get { self[ClientKey.self].client }
     set { self[ClientKey.self] = WeakClient(newValue) }
   }
 
-  private enum ClientKey: Key {
+  enum ClientKey: Key {
     static var defaultValue: WeakClient { WeakClient(nil) }
   }
 
-  private final class WeakClient: Sendable, Equatable {
+  final class WeakClient: Sendable, Equatable {
     weak let client: OperationClient?
 
     init(_ client: OperationClient?) {

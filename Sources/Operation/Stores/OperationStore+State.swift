@@ -40,7 +40,8 @@ extension OperationStore {
   public var context: OperationContext {
     @inlinable get { machine.withLock { $0.context } }
     set {
-      commit { $0.replaceContext(with: newValue) }
+      let new = newValue.leavingRun()
+      commit { $0.replaceContext(with: new) }
     }
   }
 

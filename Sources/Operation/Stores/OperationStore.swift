@@ -65,7 +65,7 @@ public final class OperationStore<State: OperationState>: Sendable {
     state.prepareInitialValue(in: context)
     requestType = request.requestType
     path = request.path
-    self.hub = hub ?? context.hub ?? StoreHub()
+    self.hub = hub ?? StoreHub()
     isControlled = !context.settings.values.controllers.isEmpty
     machine = Mutex(Machine(state: state, context: context, isCounted: isCounted))
     invalidation = { $0.perform($1) }
@@ -78,10 +78,9 @@ public final class OperationStore<State: OperationState>: Sendable {
   @inlinable public static func detached<Request: StatefulOperationRequest>(
     operation: Request, initialState: State, initialContext: OperationContext = OperationContext()
   ) -> OperationStore<State> where Request.State == State {
-    var context = initialContext
-    // They are those of whatever run or store the context comes from, and so is the hub.
+    var context = initialContext.leavingRun()
+    // They are those of whatever run or store the context comes from.
     context.settings = RunSettings()
-    context.hub = nil
     let store = OperationStore(operation, state: initialState, context: context)
     store.attachControllers()
     return store

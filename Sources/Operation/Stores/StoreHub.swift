@@ -193,15 +193,3 @@ extension StoreHub {
   /// It runs when other runs have ended, if somebody observes it; the run is given back.
   case rerun(because: OperationRun.Cause, after: [TaskDependency])
 }
-
-extension OperationContext {
-  /// The hub of the client, for stores that have one.
-  @usableFromInline var hub: StoreHub? {
-    get { self[HubKey.self] }
-    set { self[HubKey.self] = newValue }
-  }
-
-  private enum HubKey: Key {
-    static var defaultValue: StoreHub? { nil }
-  }
-}

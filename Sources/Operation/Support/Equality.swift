@@ -17,8 +17,27 @@ func areEqual(_ lhs: any Sendable, _ rhs: any Sendable) -> Bool {
   return compare(lhs)
 }
 
-/// Tells whether both are one object.
-func areSameObject(_ lhs: any Sendable, _ rhs: any Sendable) -> Bool {
-  guard type(of: lhs) is AnyClass, type(of: rhs) is AnyClass else { return false }
-  return lhs as AnyObject === rhs as AnyObject
+/// Tells whether both are equal, or one object.
+func areSame(_ lhs: any Sendable, _ rhs: any Sendable) -> Bool {
+  areEqual(lhs, rhs) || areSameObject(lhs, rhs)
+}
+
+/// Tells whether both are one object, or optionals of one type with one object or none.
+func areSameObject(_ lhs: Any, _ rhs: Any) -> Bool {
+  guard type(of: lhs) == type(of: rhs) else { return false }
+  if let lhs = lhs as? any OptionalValue, let rhs = rhs as? any OptionalValue {
+    guard let lhs = lhs.content, let rhs = rhs.content else {
+      return lhs.content == nil && rhs.content == nil
+    }
+    return areSameObject(lhs, rhs)
+  }
+  return type(of: lhs) is AnyClass && lhs as AnyObject === rhs as AnyObject
+}
+
+private protocol OptionalValue {
+  var content: Any? { get }
+}
+
+extension Optional: OptionalValue {
+  fileprivate var content: Any? { self }
 }

@@ -38,14 +38,14 @@ public struct OperationContext: Sendable {
   /// The value under a key.
   public subscript<K: Key>(key: K.Type) -> K.Value {
     get { value(of: key) ?? K.defaultValue }
-    set { head = ContextNode.setting(ObjectIdentifier(key), to: newValue, in: head) }
+    set { head = ContextNode.setting(ObjectIdentifier(key), to: Written(newValue), in: head) }
   }
 
   /// The value under a key, if one was written.
   func value<K: Key>(of key: K.Type) -> K.Value? {
     // In two steps: casting a `nil` to an optional value would make it a written one.
     guard let node = head?.node(for: ObjectIdentifier(key)) else { return nil }
-    return node.value as? K.Value
+    return node.written.value as? K.Value
   }
 
   /// How many keys were written.
@@ -54,10 +54,18 @@ public struct OperationContext: Sendable {
   }
 
   /// What this context says, and where it says nothing, what `base` says; the settings are those
-  /// of `base`, because those of a context that comes from elsewhere are about another request.
+  /// of `base`, because those of a context that comes from elsewhere are about another request, and
+  /// so is its client, if it has one.
   @usableFromInline func over(_ base: consuming OperationContext) -> OperationContext {
     if let head, head !== base.head { base.head = ContextNode.merging(head, over: base.head) }
     return base
+  }
+
+  /// This context outside of the run that it was made for, for a store that begins with it.
+  @usableFromInline func leavingRun() -> OperationContext {
+    var context = self
+    context.run = .none
+    return context
   }
 
   /// Whether both are copies of one.
@@ -66,7 +74,7 @@ public struct OperationContext: Sendable {
   }
 
   /// Tells whether both say the same to a request; values that cannot be compared count as
-  /// different, unless both contexts share them, or they are one object.
+  /// different, unless they were written at once, or are one object.
   @usableFromInline func isEquivalent(to other: OperationContext) -> Bool {
     areEquivalent(input, other.input) && ContextNode.areEquivalent(head, other.head)
   }
@@ -101,7 +109,7 @@ private final class ContextClock: Sendable, Equatable {
   }
 
   static func == (lhs: ContextClock, rhs: ContextClock) -> Bool {
-    areEqual(lhs.clock, rhs.clock) || areSameObject(lhs.clock, rhs.clock)
+    lhs.isSystem && rhs.isSystem || areSame(lhs.clock, rhs.clock)
   }
 }
 
@@ -257,19 +265,28 @@ extension OperationContext {
   }
 }
 
+/// What was written under a key at one time, in whatever lists that is.
+private final class Written: Sendable {
+  let value: any Sendable
+
+  init(_ value: any Sendable) {
+    self.value = value
+  }
+}
+
 /// A list of written values, the newest first, each key once; contexts share its tail.
 private final class ContextNode: Sendable {
   let key: ObjectIdentifier
-  let value: any Sendable
+  let written: Written
   let next: ContextNode?
   /// The clock in this list, which is asked for at each change of a state.
   let clock: ContextClock?
 
-  init(key: ObjectIdentifier, value: any Sendable, next: ContextNode?) {
+  init(key: ObjectIdentifier, written: Written, next: ContextNode?) {
     self.key = key
-    self.value = value
+    self.written = written
     self.next = next
-    clock = value as? ContextClock ?? next?.clock
+    clock = written.value as? ContextClock ?? next?.clock
   }
 
   func node(for key: ObjectIdentifier) -> ContextNode? {
@@ -282,23 +299,26 @@ private final class ContextNode: Sendable {
   }
 
   static func setting(
-    _ key: ObjectIdentifier, to value: any Sendable, in head: ContextNode?
+    _ key: ObjectIdentifier, to written: Written, in head: ContextNode?
   ) -> ContextNode {
-    ContextNode(key: key, value: value, next: removing(key, from: head))
+    ContextNode(key: key, written: written, next: removing(key, from: head))
   }
 
   private static func removing(_ key: ObjectIdentifier, from head: ContextNode?) -> ContextNode? {
     guard let head, let old = head.node(for: key) else { return head }
     if head === old { return head.next }
-    return ContextNode(key: head.key, value: head.value, next: removing(key, from: head.next))
+    return ContextNode(key: head.key, written: head.written, next: removing(key, from: head.next))
   }
 
   static func merging(_ top: ContextNode?, over base: ContextNode?) -> ContextNode? {
     guard let top else { return base }
     if top === base { return base }
     let merged = merging(top.next, over: base)
-    if let present = merged?.node(for: top.key), present === top { return merged }
-    return setting(top.key, to: top.value, in: merged)
+    if let present = merged?.node(for: top.key) {
+      let isOfBase = top.key == ObjectIdentifier(OperationContext.ClientKey.self)
+      if present.written === top.written || isOfBase { return merged }
+    }
+    return setting(top.key, to: top.written, in: merged)
   }
 
   static func areEquivalent(_ lhs: ContextNode?, _ rhs: ContextNode?) -> Bool {
@@ -313,9 +333,7 @@ extension ContextNode? {
     var node = self
     while let current = node {
       guard let match = other?.node(for: current.key) else { return false }
-      guard
-        match === current || areEqual(match.value, current.value)
-          || areSameObject(match.value, current.value)
+      guard match.written === current.written || areSame(match.written.value, current.written.value)
       else { return false }
       node = current.next
     }

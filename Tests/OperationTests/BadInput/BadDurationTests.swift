@@ -10,8 +10,8 @@ import Testing
   ]
   private static let values: [(name: String, duration: Duration)] = [
     ("zero", .zero), ("-1 s", .seconds(-1)),
-    ("the least", Duration(secondsComponent: .min, attosecondsComponent: 0)),
-    ("the greatest", Duration(secondsComponent: .max, attosecondsComponent: 0)),
+    ("the least", .leastOfAll),
+    ("the greatest", .longestOfAll),
   ]
 
   /// The rows of an entry: zero, two negative durations, and the greatest.
@@ -224,7 +224,7 @@ private struct Bare: OperationClock {
 }
 
 extension Duration {
-  fileprivate static var longestOfAll: Duration {
-    Duration(secondsComponent: .max, attosecondsComponent: 0)
-  }
+  // Both have more seconds than `Duration.components` can say.
+  fileprivate static var leastOfAll: Duration { .seconds(Int64.min) * 18 }
+  fileprivate static var longestOfAll: Duration { .seconds(Int64.max) * 18 }
 }

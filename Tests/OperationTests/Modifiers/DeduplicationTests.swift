@@ -62,6 +62,34 @@ import Testing
     #expect(try await [first.value, same.value, other.value] == [1, 1, 2])
   }
 
+  @Test("One context that was passed twice is the same to both runs, whatever is in it")
+  func passedTwice() async throws {
+    enum Action: OperationContext.Key {
+      static var defaultValue: @Sendable () -> Void { {} }
+    }
+    let client = OperationClient(defaults: .testing, context: .number(1))
+    let asked = EventLog<Int>()
+    let store = client.store(
+      for: Paginated(path: ["pages"], initialPageId: 0, nextPageId: { page, _ in page.id + 1 }) {
+        [gate] paging, _ async throws -> Int in
+        asked.append(paging.pageId)
+        if paging.pageId > 0 { await gate.wait() }
+        return paging.pageId
+      })
+    try await store.fetchNextPage()
+    var context = store.context
+    context.fixtureNumber = 2
+    context[Action.self] = {}
+    let pages = (1...2).map { [context] _ in
+      Task { try await store.fetchNextPage(using: context) }
+    }
+    await store.settles { $0.leaseCount == 2 }
+    await asked.wait(for: 2)
+    gate.open()
+    for page in pages { #expect(try await page.value?.id == 1) }
+    #expect(asked.values == [0, 1])
+  }
+
   @Test("Copies of a request share one run without a store")
   func shared() async throws {
     let script = gated()

@@ -4,6 +4,11 @@ import Testing
 
 private final class Reference: Sendable {}
 
+/// A value that equals nothing.
+private struct Unlike: Sendable {
+  let name: String
+}
+
 extension OperationContext {
   fileprivate var region: String {
     get { self[RegionKey.self] }
@@ -18,6 +23,15 @@ extension OperationContext {
   fileprivate var reference: Reference? {
     get { self[ReferenceKey.self] }
     set { self[ReferenceKey.self] = newValue }
+  }
+
+  fileprivate var unlike: Unlike? {
+    get { self[UnlikeKey.self] }
+    set { self[UnlikeKey.self] = newValue }
+  }
+
+  private enum UnlikeKey: Key {
+    static var defaultValue: Unlike? { nil }
   }
 
   private enum RegionKey: Key {
@@ -166,6 +180,71 @@ extension OperationContext {
     let clock = ManualClock()
     #expect(OperationContext.timed(by: clock).isEquivalent(to: .timed(by: clock)))
     #expect(!OperationContext.timed(by: clock).isEquivalent(to: .timed(by: ManualClock())))
+  }
+
+  @Test("What was written once is the same in every copy, and over every base")
+  func equivalenceOfOneWrite() {
+    var base = OperationContext.number(1)
+    base.region = "us"
+    var one = base
+    one.unlike = Unlike(name: "one")
+    one.fixtureNumber = 2
+    var other = one
+    // Makes the list anew that the other value stands in.
+    other.region = "eu"
+    other.region = "us"
+    #expect(one.isEquivalent(to: other))
+    #expect(one.over(base).isEquivalent(to: one.over(base)))
+    #expect(one.over(base).isEquivalent(to: other))
+    other.unlike = Unlike(name: "one")
+    #expect(!one.isEquivalent(to: other))
+  }
+
+  @Test("Optional objects and none are the same where they are one, and so is the machine's clock")
+  func equivalenceOfOptionals() {
+    func context(_ reference: Reference?) -> OperationContext {
+      var context = OperationContext.timed(by: SystemClock())
+      context.reference = reference
+      return context
+    }
+    let reference = Reference()
+    #expect(context(reference).isEquivalent(to: context(reference)))
+    #expect(!context(reference).isEquivalent(to: context(Reference())))
+    #expect(!context(reference).isEquivalent(to: context(nil)))
+    #expect(context(nil).isEquivalent(to: context(nil)))
+    #expect(!context(nil).isEquivalent(to: .timed(by: ManualClock())))
+  }
+
+  @Test("A store of a client gives its runs that client, whatever context is passed")
+  func clientOfStore() async throws {
+    let client = OperationClient(defaults: .testing)
+    let other = OperationClient(defaults: .testing)
+    let script = Script()
+    let outer = Query(path: ["outer"]) { context in
+      try await client.store(for: OpenQuery(script: script)).run(using: context)
+    }
+    try await other.fetch(outer)
+    #expect(script.contexts.values.first?.operationClient === client)
+    // A store without one takes that of the context.
+    let detached = OperationStore.detached(query: OpenQuery(script: script))
+    try await detached.run(using: other.store(for: outer).context)
+    #expect(script.contexts.values.last?.operationClient === other)
+  }
+
+  @Test("A store or client that begins with the context of a run is in no run")
+  func leavesRun() async throws {
+    let script = Script(failures: 1)
+    _ = try await OpenQuery(script: script).retry(limit: 1).backoff(.noBackoff).run()
+    let context = try #require(script.contexts.values.last)
+    #expect(context.operationRetryIndex == 1 && context.operationRun != nil)
+    let query = OpenQuery(script: script)
+    let changed = OperationStore.detached(query: query)
+    changed.context = context
+    let client = OperationClient(context: context)
+    let begun = OperationStore.detached(query: query, initialContext: context)
+    for store in [begun, changed, client.store(for: query)] {
+      #expect(store.context.operationRun == nil && store.context.operationRetryIndex == 0)
+    }
   }
 
   @Test("A context inside a run names the run, its cause and its context")
