@@ -12,7 +12,8 @@ extension StatefulOperationRequest {
   /// the first subscriber of a stale store, after an invalidation, by polling, when a controller
   /// asks for it, and, if the store is stale and observed, when the condition becomes true.
   ///
-  /// Runs that a caller asks for do not depend on it.
+  /// Runs that a caller asks for do not depend on it. A mutation is called again with its latest
+  /// arguments, and not before it was called.
   public func enableAutomaticRunning(
     onlyWhen condition: some OperationRunSpecification = .always
   ) -> ModifiedOperation<Self, SettingsModifier<Self>> {

@@ -216,6 +216,11 @@ extension MutationState {
   }
 }
 
+/// A state of calls, none of which can be made without arguments.
+@usableFromInline protocol CallState {}
+
+extension MutationState: CallState {}
+
 extension MutationState: DefaultableState {
   /// The value, or `fallback` where there is none.
   public static func value(_ value: Value?, default fallback: Value) -> Value { value ?? fallback }

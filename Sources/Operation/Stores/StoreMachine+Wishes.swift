@@ -37,7 +37,7 @@ extension StoreMachine {
   @usableFromInline enum Grant: Sendable {
     /// A predicate of the user has to decide first.
     case ask([Runs.Candidate])
-    /// Nobody observes any more.
+    /// Nobody observes any more, or there is nothing to run with.
     case refused
     /// The run, new or joined; it has to be launched where `isStarted` says so.
     case granted(Box, Core, isStarted: Bool)
@@ -86,6 +86,12 @@ extension StoreMachine {
     var context = wish.task.context
     if let id = state.taskToJoin(in: &context), let record = runs[id] {
       return join(record.core, wish)
+    }
+    // What was never called cannot be called again.
+    if wish.lease == .observers, State.kind == .mutation, context.input == nil,
+      State.self is any CallState.Type
+    {
+      return .refused
     }
     switch runs.admit(context, rule: rule, verdict: verdict) {
     case .ask(let candidates): return .ask(candidates)

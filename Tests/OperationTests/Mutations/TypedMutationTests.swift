@@ -36,6 +36,31 @@ private struct TypedMutation: MutationRequest, Hashable {
     #expect(try await store.retryLatest() == 3)
   }
 
+  @Test("One that runs by itself does so with its latest arguments, and not before it was called")
+  func automatic() async throws {
+    let clock = ManualClock()
+    let client = OperationClient(defaults: .testing, clock: clock)
+    let store = client.store(
+      for: TypedMutation().enableAutomaticRunning().rerun(every: .seconds(1), inBackground: true))
+    let causes = EventLog<OperationRun.Cause>()
+    let subscription = store.subscribe {
+      if case .runStarted(let run) = $0 { causes.append(run.cause) }
+    }
+    store.invalidate()
+    await clock.sleepers(atLeast: 1)
+    await clock.advance(by: .seconds(1))
+    await clock.sleepers(atLeast: 1)
+    #expect(causes.values.isEmpty && store.history.isEmpty)
+    try await store.mutate(with: 2)
+    store.invalidate()
+    await store.settles { $0.history.count == 2 && !$0.isLoading }
+    await clock.advance(by: .seconds(1))
+    await store.settles { $0.history.count == 3 && !$0.isLoading }
+    #expect(store.history.map(\.arguments) == [2, 2, 2])
+    #expect(causes.values == [.fetch, .invalidation, .poll])
+    subscription.cancel()
+  }
+
   @Test("With a timeout it stays a mutation, of any error, in one store whatever else is around it")
   func timeout() async throws {
     let client = OperationClient(defaults: .testing)
