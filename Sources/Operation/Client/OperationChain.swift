@@ -47,6 +47,7 @@ public struct OperationChain<Element: Sendable>: AsyncSequence, Sendable {
   }
 
   /// Goes on with a request that is made from the value.
+  @_disfavoredOverload
   public func chain<Request: StatefulOperationRequest>(
     _ request: @escaping @Sendable (Element) -> Request
   ) -> OperationChain<Request.State.StateValue> where Request.State: ValueInitializedState {
@@ -65,6 +66,7 @@ extension OperationStore {
   }
 
   /// Follows this store with a request that is made from its value, in the client of this store.
+  @_disfavoredOverload
   public func chain<Request: StatefulOperationRequest>(
     _ request: @escaping @Sendable (State.StateValue) -> Request
   ) -> OperationChain<Request.State.StateValue> where Request.State: ValueInitializedState {

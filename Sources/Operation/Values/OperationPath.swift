@@ -20,7 +20,9 @@ public struct OperationPath: Sendable, Hashable {
     self.init(elements: elements.map(Element.init))
   }
 
-  /// Creates a path of one element.
+  /// Creates a path of one element. A list is that of the elements, unless it is an element by its
+  /// type: `OperationPath([1] as any Hashable & Sendable)`.
+  @_disfavoredOverload
   public init(_ element: any Hashable & Sendable) {
     self.init(elements: [Element(element)])
   }

@@ -30,6 +30,19 @@ import Testing
     #expect(client.store(with: ["projects", 1])?.subscriberCount == 0)
   }
 
+  @Test("Closures that say no types are given the value where there is one")
+  func plainClosures() async {
+    let store = client.store(for: user(1))
+    var texts =
+      store
+      .chain { user in Query(path: ["projects", user]) { _ in ["a\(user)", "b\(user)"] } }
+      .chain { projects in Query(path: ["tasks", projects]) { _ in projects.joined() } }
+      .chain { _ in Query(path: ["length"]) { _ in 4 } }
+      .makeAsyncIterator()
+    while let length = await texts.next(), length != 4 {}
+    #expect(client.store(with: ["tasks", ["a1", "b1"]]) != nil)
+  }
+
   @Test("A request is made anew when the value before it changes, and only then")
   func madeOnlyOnChange() async {
     let made = Mutex<[Int]>([])

@@ -13,6 +13,8 @@ import Testing
     #expect(OperationPath().isEmpty)
     #expect(OperationPath("user") == ["user"])
     #expect(OperationPath(["user", 7]) == ["user", 7])
+    let names = ["a", "b"]
+    #expect(OperationPath(["a", "b"]) == ["a", "b"] && OperationPath(names) == ["a", "b"])
   }
 
   @Test("Elements are equal when both their types and their values are")
