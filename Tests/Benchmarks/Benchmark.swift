@@ -64,6 +64,17 @@ struct Work: Sendable {
   }
 }
 
+extension Work {
+  /// One operation after the other, each of which tells what it took.
+  static func each(_ operation: @escaping @Sendable () async throws -> Double) -> Work {
+    Work { count in
+      var cost = 0.0
+      for _ in 0..<count { cost += try await operation() }
+      return cost
+    }
+  }
+}
+
 /// How long something takes, in seconds.
 func timed(_ body: () throws -> Void) rethrows -> Double {
   try ContinuousClock().measure(body).seconds

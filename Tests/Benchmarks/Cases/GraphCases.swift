@@ -9,18 +9,17 @@ extension Catalogue {
     ) { size in
       let chain = try await Graph(size) { $0 > 0 ? $0 - 1 : nil }
       return Pair(
-        subject: Work(count: 1) { _ in await chain.invalidateRoot() },
-        floor: Work(count: 1) { _ in try await chain.runInARow() })
+        subject: .each { await chain.invalidateRoot() },
+        floor: .each { try await chain.runInARow() })
     },
     Benchmark(
-      name: "invalidation along a fan", floor: "the same runs, in a row",
+      name: "invalidation along a fan", floor: "the same runs, at once",
       sizes: [10, 100, 1_000],
       unit: "dependents", limit: 1.5, growth: .linear
     ) { size in
       let fan = try await Graph(size) { $0 > 0 ? 0 : nil }
       return Pair(
-        subject: Work(count: 1) { _ in await fan.invalidateRoot() },
-        floor: Work(count: 1) { _ in try await fan.runInARow() })
+        subject: .each { await fan.invalidateRoot() }, floor: .each { try await fan.runAtOnce() })
     },
   ]
 }
@@ -76,6 +75,16 @@ private final class Graph: Sendable {
     ends.set(stores.count)
     return try await timed {
       for store in stores { Sink.take(try await store.fetch()) }
+      await ends.wait()
+    }
+  }
+  func runAtOnce() async throws -> Double {
+    ends.set(stores.count)
+    return try await timed {
+      try await withThrowingTaskGroup(of: Int.self) { group in
+        for store in stores { group.addTask { try await store.fetch() } }
+        for try await value in group { Sink.take(value) }
+      }
       await ends.wait()
     }
   }
