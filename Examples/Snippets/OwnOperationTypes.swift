@@ -135,6 +135,15 @@ extension TileState {
 }
 // end
 
+// snippet: edits
+extension TileState: EditableState {
+  mutating func show(_ tiles: [Key: Tile], updates: Int) {
+    currentValue = tiles
+    valueUpdateCount += updates
+  }
+}
+// end
+
 // snippet: store
 extension OperationStore {
   @discardableResult

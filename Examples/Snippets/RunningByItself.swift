@@ -89,3 +89,20 @@ func letGoOfStores(
   client.evictWhen(pressure: .critical, from: source)
 }
 // end
+
+// snippet: controller
+struct Station: OperationController {
+  typealias State = ForecastQuery.State
+  let reports: Broadcast<Forecast>
+
+  func control(with controls: OperationControls<State>) -> OperationSubscription {
+    reports.subscribe { report in controls.yield(report) }
+  }
+}
+
+func reportedForecast(
+  for place: String, from reports: Broadcast<Forecast>
+) -> some QueryRequest<Forecast, ForecastQuery.State> {
+  ForecastQuery(place: place).controlled(by: Station(reports: reports))
+}
+// end
