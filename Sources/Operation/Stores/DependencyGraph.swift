@@ -53,6 +53,14 @@ struct DependencyGraph: Sendable {
       return reads
     }
 
+    /// What the path reads now, and what its last run has read.
+    var knownReads: Numbers {
+      if runs.isEmpty { return settled }
+      var reads = reads
+      reads.formUnion(settled)
+      return reads
+    }
+
     /// What the path waits for now, or may: what a cancelled run reads, nobody waits for.
     var liveReads: Numbers { reads { $0.node?.progress.isCancelled != true } }
 
@@ -286,7 +294,7 @@ struct DependencyGraph: Sendable {
     steps.reserveCapacity(last)
     for (index, number) in order.enumerated().reversed() {
       var step = Step(path: nodes[number].path)
-      nodes[number].reads.forEach { other in
+      nodes[number].knownReads.forEach { other in
         let visit = nodes[other].visit
         // Where a cancelled run has brought an edge back, what is read may come later.
         guard visit.walk == walkCount, visit.rank > index + 1 else { return }

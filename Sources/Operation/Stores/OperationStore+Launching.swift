@@ -166,7 +166,11 @@ extension OperationStore {
     let isWhole = read { machine in machine.runs[core.id].map { machine.isAboutWhole($0) } }
     let isOver = output.isCancellation || core.progress.isCancelled || isWhole == nil
     // The value stays, or a part of it, that other runs have made of what they have read.
-    let isPart = if case .failure = output { true } else { isWhole == false }
+    let isPart =
+      switch output {
+      case .success(let value): (value as? any PartialResult)?.isPart == true
+      case .failure: true
+      }
     let store = OpaqueOperationStore(self)
     guard let circle = hub.end(core.id, of: store, isCancelled: isOver, isPart: isPart) else {
       return nil

@@ -71,11 +71,11 @@ extension OperationStore {
   /// been so many.
   @inlinable nonisolated(nonsending) func run(
     unlessUpdatedSince updates: Int
-  ) async throws(State.Failure) -> State.OperationValue? {
+  ) async throws(State.Failure) -> (State.OperationValue, generation: Int)? {
     let wish = makeWish(
       makeConfiguration(nil), cause: .fetch, lease: .awaiter, seenUpdates: updates)
     guard let place = admit(wish) else { return nil }
-    return try await result(of: place)
+    return (try await result(of: place), place.generation)
   }
 
   /// Waits for a run that the caller holds, and starts it at the very moment at which the caller
@@ -212,15 +212,18 @@ extension OperationStore {
     @usableFromInline var isToBeLaunched = true
     /// Whether the run has its place in the line of its scope.
     @usableFromInline var isInLine = false
+    /// How many invalidations had been when the run began.
+    @usableFromInline var generation = 0
 
     @inlinable init(
       _ core: Machine.Core, _ box: Machine.Box, isToBeLaunched: Bool = true,
-      isInLine: Bool = false
+      isInLine: Bool = false, generation: Int = 0
     ) {
       self.core = core
       self.box = box
       self.isToBeLaunched = isToBeLaunched
       self.isInLine = isInLine
+      self.generation = generation
     }
 
     @inlinable var task: Machine.Task { Machine.Task(core, box: box) }
@@ -238,10 +241,11 @@ extension OperationStore {
       case .ask(let candidates):
         let context = wish.task.context
         verdict = context.settings.values.deduplication.verdict(on: context, among: candidates)
-      case .granted(let box, let core, let isStarted):
+      case .granted(let box, let core, let isStarted, let generation):
         let isOwn = core == wish.core
         if isInLine, !isOwn { leavePlace(wish) }
-        return Place(core, box, isToBeLaunched: isStarted, isInLine: isInLine && isOwn)
+        return Place(
+          core, box, isToBeLaunched: isStarted, isInLine: isInLine && isOwn, generation: generation)
       }
     }
   }

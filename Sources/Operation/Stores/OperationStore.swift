@@ -175,9 +175,10 @@ public final class OperationStore<State: OperationState>: Sendable {
 
   /// Computes what is confirmed, for the thread that has the store to itself and goes on with it.
   @inlinable func renderInside() {
-    guard var rendering = read({ $0.rendering }) else { return }
+    guard var rendering = machine.withLock({ $0.beginComputing() }) else { return }
     rendering.perform()
     let released = machine.withLock { machine in
+      machine.exclusive.content.isComputing = false
       _ = machine.takeIn(&rendering)
       machine.notePlain()
       return machine.takeReleased()
@@ -223,7 +224,7 @@ public final class OperationStore<State: OperationState>: Sendable {
     var round = 0
     while true {
       // A handler may have reset the store.
-      guard var rendering = read({ $0.rendering }) else { return opened() }
+      guard var rendering = machine.withLock({ $0.beginComputing() }) else { return opened() }
       rendering.perform()
       round += 1
       // Edits that change their own store have it computed anew, but not for ever.

@@ -8,6 +8,9 @@
   @usableFromInline var before: Boxed<StateBefore<State>>
   @usableFromInline var depth = 1
   @usableFromInline var hasChanged = false
+  /// Whether the owner computes what the edits make of the value: what they change meanwhile has it
+  /// computed anew, and not inside of that.
+  @usableFromInline var isComputing = false
   /// What is done at the end, if runs were begun or ended meanwhile.
   @usableFromInline var kept = Boxed<Kept>.none
   @usableFromInline var gates: [Gate] = []

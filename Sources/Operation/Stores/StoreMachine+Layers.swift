@@ -76,6 +76,7 @@ extension StoreMachine {
       settlementCount += 1
       if isShownConfirmed(by: id) { return confirmShown() }
       overlay.content.layers.settle(id, as: settlementCount)
+      lacksEdits = true
     } else if let removed = overlay.content.layers.remove(id) {
       release(removed)
     }
@@ -170,9 +171,11 @@ extension StoreMachine {
     return true
   }
 
-  /// What has to be computed; nothing if the layers are gone.
-  @inlinable var rendering: Layers.Rendering? {
-    overlay.isNone ? nil : overlay.content.layers.rendering(oldest: oldestSettlement)
+  /// Begins to compute the values, for the owner of the store; nothing if the layers are gone.
+  @inlinable mutating func beginComputing() -> Layers.Rendering? {
+    if overlay.isNone { return nil }
+    if !exclusive.isNone { exclusive.content.isComputing = true }
+    return overlay.content.layers.rendering(oldest: oldestSettlement)
   }
 
   /// How many edits had been settled when the oldest run began that may still give a value, or give

@@ -134,6 +134,7 @@ extension StoreMachine {
     land(after: record.payload.settlements, part: value as? any PartialResult) { state, _ in
       state.update(with: output, for: record.task)
     }
+    if !overlay.isNone { lacksEdits = true }
   }
 
   /// Whether a run fetches what an invalidation is about, and not only a page more.
@@ -201,7 +202,9 @@ extension StoreMachine {
   }
 
   @inlinable mutating func cancelAll() -> [Core] {
-    runs.ids.compactMap { cancel($0) }
+    let cores = runs.ids.compactMap { cancel($0) }
+    releaseFollowsAfter()
+    return cores
   }
 
   mutating func takeAllRuns() -> [Runs.Record] {

@@ -39,8 +39,9 @@ extension StoreMachine {
     case ask([Runs.Candidate])
     /// Nobody observes any more, or there is nothing to run with.
     case refused
-    /// The run, new or joined; it has to be launched where `isStarted` says so.
-    case granted(Box, Core, isStarted: Bool)
+    /// The run, new or joined, and how many invalidations it answers; it has to be launched where
+    /// `isStarted` says so.
+    case granted(Box, Core, isStarted: Bool, generation: Int)
   }
 
   /// Lets somebody wait for a run about which he says no more than its context: for the started one
@@ -101,7 +102,8 @@ extension StoreMachine {
       task.setContext(context)
       let (box, isStarted) = schedule(
         task, lease: wish.lease, handlers: wish.handler.map { [$0] } ?? [])
-      return .granted(box, wish.core, isStarted: isStarted)
+      return .granted(
+        box, wish.core, isStarted: isStarted, generation: freshness.generation)
     }
   }
 
@@ -156,8 +158,10 @@ extension StoreMachine {
       }
     }
     let isStarted = hold(core, wish.lease)
-    let box = runs[core.id]?.task.box ?? wish.task.box
-    return .granted(box, core, isStarted: isStarted)
+    let record = runs[core.id]
+    return .granted(
+      record?.task.box ?? wish.task.box, core, isStarted: isStarted,
+      generation: record?.payload.generation ?? freshness.generation)
   }
 
   /// Takes a lease on a run in the table; tells whether that started it.
@@ -178,8 +182,10 @@ extension StoreMachine {
     }
     if lease == .handle || record.isStarted { return false }
     record.isStarted = true
-    record.payload.generation = freshness.generation
-    record.payload.isAnswer = isAboutWhole(record) && freshness.answer()
+    // What is to run behind others is not answered by what does not wait for them.
+    let isEarly = !followsAfter.isEmpty
+    record.payload.generation = isEarly ? freshness.answered : freshness.generation
+    record.payload.isAnswer = !isEarly && isAboutWhole(record) && freshness.answer()
     record.payload.settlements = settlementCount
     return true
   }

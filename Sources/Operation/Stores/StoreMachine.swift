@@ -227,7 +227,8 @@ extension StoreMachine {
     var aftermath = Aftermath()
     if lacksEdits {
       lacksEdits = false
-      aftermath.mustRenderInside = !exclusive.isNone && needsRendering
+      aftermath.mustRenderInside =
+        !exclusive.isNone && !exclusive.content.isComputing && needsRendering
     }
     if isEdit || !withheld.isNone { aftermath.mustRender = beginRendering(thread) }
     if isUsed != wasUsed { aftermath.use = use.change(isUsed: !wasUsed) }
@@ -327,6 +328,7 @@ extension StoreMachine {
     let effect = state.reset(using: context)
     for record in ended { state.finishFetchTask(record.task) }
     freshness.reset()
+    releaseFollowsAfter()
     commit(for: ended.flatMap { $0.payload.handlers })
     for record in ended { tellCancelled(record) }
     released.records += ended
@@ -371,6 +373,11 @@ extension StoreMachine {
   @inlinable mutating func dropFollowsAfter() {
     if followsAfter.isEmpty || mustFollow { return }
     if runs.records.elements.contains(where: { $0.isStarted }) { return }
+    releaseFollowsAfter()
+  }
+
+  @inlinable mutating func releaseFollowsAfter() {
+    if followsAfter.isEmpty { return }
     release(followsAfter)
     followsAfter = []
   }

@@ -62,7 +62,7 @@ import Testing
 
     private mutating func render() {
       var isOver = false
-      while !isOver, var rendering = machine.rendering {
+      while !isOver, var rendering = machine.beginComputing() {
         // As long as it is computed, the others see what was there before.
         let seen = seenByOthers
         isTorn =

@@ -50,7 +50,7 @@ final class MachineDriver {
   func run(
     _ lease: Machine.Lease, handler: Subscriber<Machine.Event>? = nil
   ) -> Granted? {
-    guard case .granted(_, let core, let isStarted) = grant(lease, handler: handler) else {
+    guard case .granted(_, let core, let isStarted, _) = grant(lease, handler: handler) else {
       return nil
     }
     return Granted(core: core, isStarted: isStarted)

@@ -46,7 +46,7 @@ import Testing
     _ = driver.subscribe()
     let seen = driver.machine.landingCount
     _ = driver.machine.yield(run.core.id, .success(2))
-    guard case .granted(_, let joined, _) = driver.grant(.observers, seenUpdates: seen) else {
+    guard case .granted(_, let joined, _, _) = driver.grant(.observers, seenUpdates: seen) else {
       return #expect(Bool(false), "refused")
     }
     #expect(joined == run.core)
@@ -62,7 +62,7 @@ import Testing
     _ = driver.subscribe()
     driver.machine.write(.success(1), driver.machine.context)
     #expect(driver.on { $0.invalidate() })
-    guard case .granted(_, let core, _) = driver.grant(.observers, cause: .invalidation) else {
+    guard case .granted(_, let core, _, _) = driver.grant(.observers, cause: .invalidation) else {
       return #expect(Bool(false), "refused")
     }
     _ = driver.machine.end(core.id, .failure(Failed()))
