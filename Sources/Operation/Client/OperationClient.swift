@@ -324,11 +324,11 @@ extension OperationContext {
     set { self[ClientKey.self] = WeakClient(newValue) }
   }
 
-  enum ClientKey: Key {
+  private enum ClientKey: Key {
     static var defaultValue: WeakClient { WeakClient(nil) }
   }
 
-  final class WeakClient: Sendable, Equatable {
+  private final class WeakClient: Sendable, Equatable, StoreBound {
     weak let client: OperationClient?
 
     init(_ client: OperationClient?) {

@@ -265,6 +265,9 @@ extension OperationContext {
   }
 }
 
+/// A value that is a matter of the store: one that is passed to a run does not take its place.
+protocol StoreBound {}
+
 /// What was written under a key at one time, in whatever lists that is.
 private final class Written: Sendable {
   let value: any Sendable
@@ -315,7 +318,7 @@ private final class ContextNode: Sendable {
     if top === base { return base }
     let merged = merging(top.next, over: base)
     if let present = merged?.node(for: top.key) {
-      let isOfBase = top.key == ObjectIdentifier(OperationContext.ClientKey.self)
+      let isOfBase = top.written.value is any StoreBound
       if present.written === top.written || isOfBase { return merged }
     }
     return setting(top.key, to: top.written, in: merged)
