@@ -71,16 +71,16 @@ extension SharedQuery {
     let client = client ?? other.core.client
     let core = SharedQueryCore<State>(.empty, client: client)
     self.init(core, .identity)
-    let last = LastElement<Other.StateValue>()
-    let areEqual = Equality<Other.StateValue>.comparison ?? { _, _ in false }
-    let follow: @Sendable (Other.StateValue) -> Void = { [weak core] value in
-      guard let core, last.replace(with: value, unless: areEqual) else { return }
-      core.bind(to: request(value).map { client.store(for: $0) })
+    let values = StreamSource<Other.StateValue> { handler in
+      // What is there; the stream may have to wait for another delivery before it tells that.
+      handler(.element(other.projection.value(other.core.currentValue)))
+      return other.values.source.subscribe(handler)
     }
-    // What is there; the stream may have to wait for another delivery before it tells that.
-    follow(other.projection.value(other.core.currentValue))
-    let subscription = other.values.source.subscribe { signal in
-      if case .element(let value) = signal { follow(value) }
+    let areEqual = Equality<Other.StateValue>.comparison
+    let changes = areEqual.map(values.removeDuplicates(by:)) ?? values
+    let subscription = changes.subscribe { [weak core] signal in
+      guard let core, case .element(let value) = signal else { return }
+      core.bind(to: request(value).map { client.store(for: $0) })
     }
     // The projected value keeps the other wrapper at it, which may itself follow a third one.
     core.depend(

@@ -42,6 +42,9 @@ extension StatefulOperationRequest {
     isUnfinished: (@Sendable (State) -> Bool)?
   ) -> ModifiedOperation<Self, SettingsModifier<Self>> {
     let interval = interval.checkedInterval(for: "The interval of \(Self.self)")
+    let ready = CombinedRunSpecification(inBackground ? [condition] : [condition, .foreground]) {
+      $0.allSatisfy { $0 }
+    }
     return settings {
       $0.rerunTriggers.append { context, store in
         // As long as the poll, for a condition that changes only while somebody subscribes.
@@ -49,12 +52,14 @@ extension StatefulOperationRequest {
         let task = Task { [weak store] in
           while await context.operationClock.hasSlept(for: interval) {
             repeat {
-              guard await context.isReady(for: condition, inBackground: inBackground) else {
-                return
+              let isReady = await wait {
+                ready.isSatisfied(in: context)
+              } changes: {
+                ready.subscribe(in: context, onChange: $0)
               }
-              // It may have gone to the background while the condition was waited for.
-            } while !inBackground
-              && context.applicationActivityObserver.currentActivity != .foreground
+              guard isReady else { return }
+              // It may have changed until the task went on.
+            } while !ready.isSatisfied(in: context)
             guard let store else { return }
             if let isUnfinished {
               guard let state = store.presentState as? State else {
@@ -70,29 +75,6 @@ extension StatefulOperationRequest {
           task.cancel()
         }
       }
-    }
-  }
-}
-
-extension OperationContext {
-  /// Waits for the foreground and a condition; tells whether both are there, and not the end of the
-  /// poll.
-  nonisolated(nonsending) fileprivate func isReady(
-    for condition: some OperationRunSpecification, inBackground: Bool
-  ) async -> Bool {
-    let observer = applicationActivityObserver
-    if !inBackground {
-      let isInForeground = await wait {
-        observer.currentActivity == .foreground
-      } changes: { onChange in
-        observer.subscribe { _ in onChange() }
-      }
-      guard isInForeground else { return false }
-    }
-    return await wait {
-      condition.isSatisfied(in: self)
-    } changes: {
-      condition.subscribe(in: self, onChange: $0)
     }
   }
 }

@@ -14,12 +14,11 @@ extension OperationStore {
     present: (State.StateValue) -> Output?, fetched: (State.OperationValue) -> Output
   ) async throws -> Output {
     var hasWaited = false
-    let asked = read { $0.freshness.generation }
     while true {
-      let updates = read { $0.visibleLandingCount }
+      let (updates, asked) = read { ($0.visibleLandingCount, $0.freshness.generation) }
       if isGoodEnough, let value = present(currentValue) { return value }
       guard let (value, generation) = try await run(unlessUpdatedSince: updates) else { continue }
-      // It was older than what was asked for.
+      // An older run, which others had begun.
       if generation < asked { continue }
       if hasWaited || !isInvalidated { return fetched(value) }
       hasWaited = true

@@ -68,7 +68,7 @@ extension OperationStore {
   }
 
   /// Runs the request, or joins any run that is the same, unless a value has come since there had
-  /// been so many.
+  /// been so many; says how many invalidations there had been when the run began.
   @inlinable nonisolated(nonsending) func run(
     unlessUpdatedSince updates: Int
   ) async throws(State.Failure) -> (State.OperationValue, generation: Int)? {
@@ -212,7 +212,7 @@ extension OperationStore {
     @usableFromInline var isToBeLaunched = true
     /// Whether the run has its place in the line of its scope.
     @usableFromInline var isInLine = false
-    /// How many invalidations had been when the run began.
+    /// How many invalidations there had been when the run began.
     @usableFromInline var generation = 0
 
     @inlinable init(

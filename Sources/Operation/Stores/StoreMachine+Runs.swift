@@ -198,13 +198,13 @@ extension StoreMachine {
   @inlinable mutating func cancel(_ id: OperationTaskID) -> Core? {
     guard let record = remove(id) else { return nil }
     giveUp(record)
+    // None follows what was cancelled.
+    if needsRerun { releaseFollowsAfter() }
     return record.core
   }
 
   @inlinable mutating func cancelAll() -> [Core] {
-    let cores = runs.ids.compactMap { cancel($0) }
-    releaseFollowsAfter()
-    return cores
+    runs.ids.compactMap { cancel($0) }
   }
 
   mutating func takeAllRuns() -> [Runs.Record] {

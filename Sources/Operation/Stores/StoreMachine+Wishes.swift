@@ -39,8 +39,8 @@ extension StoreMachine {
     case ask([Runs.Candidate])
     /// Nobody observes any more, or there is nothing to run with.
     case refused
-    /// The run, new or joined, and how many invalidations it answers; it has to be launched where
-    /// `isStarted` says so.
+    /// The run, new or joined, and how many invalidations there had been when it began; it has to be
+    /// launched where `isStarted` says so.
     case granted(Box, Core, isStarted: Bool, generation: Int)
   }
 
@@ -102,8 +102,7 @@ extension StoreMachine {
       task.setContext(context)
       let (box, isStarted) = schedule(
         task, lease: wish.lease, handlers: wish.handler.map { [$0] } ?? [])
-      return .granted(
-        box, wish.core, isStarted: isStarted, generation: freshness.generation)
+      return .granted(box, wish.core, isStarted: isStarted, generation: freshness.generation)
     }
   }
 

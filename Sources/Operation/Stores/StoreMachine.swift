@@ -328,7 +328,7 @@ extension StoreMachine {
     let effect = state.reset(using: context)
     for record in ended { state.finishFetchTask(record.task) }
     freshness.reset()
-    releaseFollowsAfter()
+    dropFollowsAfter()
     commit(for: ended.flatMap { $0.payload.handlers })
     for record in ended { tellCancelled(record) }
     released.records += ended

@@ -23,7 +23,7 @@ func areSame(_ lhs: any Sendable, _ rhs: any Sendable) -> Bool {
 }
 
 /// Tells whether both are one object, or optionals of one type with one object or none.
-func areSameObject(_ lhs: Any, _ rhs: Any) -> Bool {
+private func areSameObject(_ lhs: Any, _ rhs: Any) -> Bool {
   guard type(of: lhs) == type(of: rhs) else { return false }
   if let lhs = lhs as? any OptionalValue, let rhs = rhs as? any OptionalValue {
     guard let lhs = lhs.content, let rhs = rhs.content else {

@@ -317,9 +317,10 @@ private final class ContextNode: Sendable {
     guard let top else { return base }
     if top === base { return base }
     let merged = merging(top.next, over: base)
-    if let present = merged?.node(for: top.key) {
-      let isOfBase = top.written.value is any StoreBound
-      if present.written === top.written || isOfBase { return merged }
+    if let present = merged?.node(for: top.key),
+      present.written === top.written || top.written.value is any StoreBound
+    {
+      return merged
     }
     return setting(top.key, to: top.written, in: merged)
   }

@@ -78,6 +78,7 @@ private final class Graph: Sendable {
       await ends.wait()
     }
   }
+
   func runAtOnce() async throws -> Double {
     ends.set(stores.count)
     return try await timed {

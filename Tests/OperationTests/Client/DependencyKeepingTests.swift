@@ -27,6 +27,22 @@ import Testing
     #expect(store.isStale)
   }
 
+  @Test("A refetch of some pages keeps what the others have read")
+  func refetchOfFirstPage() async throws {
+    let list = Paginated<Int, Int>(
+      path: ["list"], initialPageId: 0, nextPageId: { page, _ in page.id < 1 ? page.id + 1 : nil }
+    ) { [region] paging, context in
+      paging.pageId == 0 ? 0 : try await context.ensure(region)
+    }
+    let store = client.store(for: list.refetching(.firstPage).neverStale())
+    try await store.fetch()
+    try await store.fetchNextPage()
+    try await store.fetch()
+    #expect(store.currentValue.map(\.value) == [0, 1])
+    client.invalidate(region)
+    #expect(store.isStale)
+  }
+
   @Test("A value depends on what it was made of when a later run fails before it reads that")
   func failedRun() async throws {
     enum Phase { case reads, fails, readsNothing }

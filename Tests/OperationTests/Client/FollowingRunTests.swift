@@ -1,18 +1,59 @@
-import Synchronization
 import Testing
 
 @testable import Operation
 
+/// Runs that come after an invalidation, and who waits for them.
 @Suite("Runs that follow", .timeLimit(.minutes(1))) struct FollowingRunTests {
   private typealias Number = Query<Int, any Error>
+  private typealias Store = OperationStore<QueryState<Int, any Error>>
 
+  private let client = OperationClient(defaults: .testing, clock: ManualClock())
+  private let server = Monitor(1)
+  private let sourceGate = Monitor<AsyncGate?>(nil)
+  private let readerGate = Monitor<AsyncGate?>(nil)
+  private let sourceRuns = EventLog<Void>()
+  private let readerRuns = EventLog<Void>()
+
+  /// Gives what the server said when it was asked, when the gate lets it.
+  private var source: some QueryRequest<Int, QueryState<Int, any Error>> {
+    Number(path: ["source"]) { [server, sourceGate, sourceRuns] _ in
+      let value = server.value
+      sourceRuns.append(())
+      await sourceGate.value?.wait()
+      return value
+    }.neverStale()
+  }
+
+  /// Closes a gate; it is opened for those who stand at it, and for who comes later, by what is given.
+  private func close(_ gate: Monitor<AsyncGate?>) -> () -> Void {
+    let closed = AsyncGate()
+    gate.update { $0 = closed }
+    return {
+      gate.update { $0 = nil }
+      closed.open()
+    }
+  }
+
+  /// Gives everything that could go on the time to do so.
   private func rest() async {
     for _ in 0..<2_000 { await Task.yield() }
   }
 
+  /// The stores of a remote value, which is 1, and of a request that asks for it.
+  private func stores(
+    of remote: Remote<Int>, in client: OperationClient
+  ) async throws -> (source: Store, reader: Store) {
+    let query = remote.query(["source"]).neverStale()
+    let source = client.store(for: query)
+    source.currentValue = 1
+    let reader = client.store(
+      for: Number(path: ["reader"]) { try await $0.ensure(query) }.neverStale())
+    try await reader.run()
+    return (source, reader)
+  }
+
   @Test("Who asks for a value behind an invalidation gets no older one, however late he goes on")
-  func ensureByATaskThatGoesOnLate() async throws {
-    let client = OperationClient(defaults: .testing)
+  func lateCaller() async throws {
     let remote = Remote<Int>()
     let query = remote.query(["source"]).neverStale()
     let source = client.store(for: query)
@@ -22,7 +63,7 @@ import Testing
     await remote.wait(forCalls: 1)
     client.invalidate(query)
     let executor = HandExecutor()
-    let asked = Task(executorPreference: executor) { try await client.ensure(query) }
+    let asked = Task(executorPreference: executor) { [client] in try await client.ensure(query) }
     while source.leaseCount < 2 { executor.run() }
     remote.answer(1, to: 0)
     // The answer to the invalidation.
@@ -45,16 +86,9 @@ import Testing
   }
 
   @Test("Nor where a value is set behind the run that was older")
-  func ensureWhereAPushComesBehindAnOldRun() async throws {
-    let client = OperationClient(defaults: .testing)
+  func valueSetBehindOldRun() async throws {
     let remote = Remote<Int>()
-    let source = client.store(for: remote.query(["source"]).neverStale())
-    source.currentValue = 1
-    let readerQuery = Number(path: ["reader"]) {
-      try await $0.ensure(remote.query(["source"]).neverStale())
-    }.neverStale()
-    let reader = client.store(for: readerQuery)
-    try await reader.run()
+    let (source, reader) = try await stores(of: remote, in: client)
     let old = Task {
       try await source.run { event in
         // The server tells of the change at this very moment.
@@ -68,239 +102,136 @@ import Testing
     remote.answer(2)
     #expect(try await run.value == 3)
     #expect(source.currentValue == 3 && !source.isStale)
-    #expect(reader.currentValue == 3 || reader.isStale)
+    #expect(reader.currentValue == 3 && !reader.isStale)
     _ = try await old.value
   }
 
   @Test("Nor where several older runs end one after the other")
-  func ensureOfARequestThatSharesNoRuns() async throws {
+  func severalOldRuns() async throws {
     let client = OperationClient(
       defaults: OperationDefaults(retryLimit: 0, isDeduplicated: false, runsAutomatically: true))
     let remote = Remote<Int>()
-    let source = client.store(for: remote.query(["source"]).neverStale())
-    source.currentValue = 1
-    let readerQuery = Number(path: ["reader"]) {
-      try await $0.ensure(remote.query(["source"]).neverStale())
-    }.neverStale()
-    let reader = client.store(for: readerQuery)
-    try await reader.run()
+    let (source, reader) = try await stores(of: remote, in: client)
     let old = (0..<2).map { _ in Task { try await source.run() } }
     await remote.wait(forCalls: 2)
     client.invalidate(matching: ["source"])
-    #expect(source.isStale && reader.isStale)
     let run = Task { try await reader.run() }
     await source.settles { $0.leaseCount == 3 }
-    remote.answer(10, to: 0)
-    _ = try? await old[0].value
-    await rest()
-    remote.answer(11, to: 1)
-    _ = try await old[1].value
-    await rest()
-    if remote.callCount > 2 { remote.answer(12, to: 2) }
-    await rest()
-    if remote.callCount > 2 { #expect(try await run.value == 12) }
-    #expect(source.isStale == reader.isStale)
-    #expect(reader.currentValue == 12)
-    run.cancel()
+    for (index, run) in old.enumerated() {
+      remote.answer(10 + index, to: index)
+      _ = try await run.value
+      await rest()
+    }
+    await remote.wait(forCalls: 3)
+    remote.answer(12, to: 2)
+    #expect(try await run.value == 12)
+    #expect(reader.currentValue == 12 && !reader.isStale && !source.isStale)
   }
 
   @Test("A reader under way comes after what its last run has read and it has not read yet")
-  func readerUnderWayFollowsWhatItHasNotReadYet() async throws {
-    let client = OperationClient(defaults: .testing, clock: ManualClock())
-    let server = Monitor(1)
-    let forecastGate = Monitor<AsyncGate?>(nil)
-    let readerGate = Monitor<AsyncGate?>(nil)
-    let began = EventLog<Int>()
+  func partlyReadSources() async throws {
     let home = Number(path: ["home"]) { _ in 1 }.neverStale()
-    let forecast = Number(path: ["forecast"]) { _ in
-      let value = server.value
-      await forecastGate.value?.wait()
-      return value
-    }.neverStale()
-    let greeting = Number(path: ["greeting"]) { context in
+    let greeting = Number(path: ["greeting"]) { [source, readerGate, readerRuns] context in
       let home = try await context.ensure(home)
-      began.append(0)
+      readerRuns.append(())
       await readerGate.value?.wait()
-      return home * 100 + (context.value(of: forecast) ?? 0)
+      return home * 100 + (context.value(of: source) ?? 0)
     }.neverStale()
-    try await client.fetch(forecast)
+    try await client.fetch(source)
     try await client.fetch(greeting)
-    let (source, reader) = (client.store(for: forecast), client.store(for: greeting))
-    let subscriptions = [source.subscribe { _ in }, reader.subscribe { _ in }]
+    let (sourceStore, reader) = (client.store(for: source), client.store(for: greeting))
+    let subscriptions = [sourceStore.subscribe { _ in }, reader.subscribe { _ in }]
     #expect(reader.currentValue == 101)
-    let closed = AsyncGate()
-    readerGate.update { $0 = closed }
+    let openReader = close(readerGate)
     let refetch = Task { try await reader.run() }
-    await began.wait(for: 2)
+    await readerRuns.wait(for: 2)
     server.update { $0 = 2 }
-    let slow = AsyncGate()
-    forecastGate.update { $0 = slow }
-    client.invalidate(forecast)
-    #expect(source.isLoading && reader.isStale)
-    readerGate.update { $0 = nil }
-    closed.open()
+    let openSource = close(sourceGate)
+    client.invalidate(source)
+    #expect(sourceStore.isLoading && reader.isStale)
+    openReader()
     _ = try await refetch.value
     await rest()
-    slow.open()
-    await source.settles { !$0.isLoading && $0.currentValue == 2 }
-    await reader.settles { !$0.isLoading }
+    openSource()
+    await reader.settles { !$0.isLoading && !$0.isStale }
     #expect(reader.currentValue == 102)
-    #expect(!reader.isStale)
-    withExtendedLifetime(subscriptions) {}
+    for subscription in subscriptions { subscription.cancel() }
   }
 
   @Test("A run in another context does not stand for the one that comes after what is read")
-  func observedReaderWithAnotherRunInAnotherContext() async throws {
-    let client = OperationClient(defaults: .testing, clock: ManualClock())
-    let server = Monitor(1)
-    let gate = Monitor<AsyncGate?>(nil)
-    let readerGate = Monitor<AsyncGate?>(nil)
-    let began = EventLog<Int>()
-    let sourceQuery = Number(path: ["source"]) { _ in
-      let value = server.value
-      await gate.value?.wait()
+  func runInAnotherContext() async throws {
+    let query = Number(path: ["reader"]) { [source, readerGate, readerRuns] context in
+      let value = context.value(of: source) ?? 0
+      readerRuns.append(())
+      if context.fixtureNumber == 0 { await readerGate.value?.wait() }
       return value
     }.neverStale()
-    let readerQuery = Number(path: ["reader"]) { context in
-      let value = context.value(of: sourceQuery) ?? 0
-      if began.append(0) == 2 { await readerGate.value?.wait() }
-      return value
-    }.neverStale()
-    try await client.fetch(sourceQuery)
-    try await client.fetch(readerQuery)
-    let (source, reader) = (client.store(for: sourceQuery), client.store(for: readerQuery))
-    let subscriptions = [source.subscribe { _ in }, reader.subscribe { _ in }]
-    let closed = AsyncGate()
-    readerGate.update { $0 = closed }
+    try await client.fetch(source)
+    try await client.fetch(query)
+    let (sourceStore, reader) = (client.store(for: source), client.store(for: query))
+    let subscriptions = [sourceStore.subscribe { _ in }, reader.subscribe { _ in }]
+    let openReader = close(readerGate)
     let old = Task { try await reader.run() }
-    await began.wait(for: 2)
+    await readerRuns.wait(for: 2)
     server.update { $0 = 2 }
-    let slow = AsyncGate()
-    gate.update { $0 = slow }
-    client.invalidate(sourceQuery)
+    let openSource = close(sourceGate)
+    client.invalidate(source)
     // Another one, which does not join the old one.
     #expect(try await reader.run(using: .number(7)) == 1)
-    closed.open()
+    #expect(reader.isStale)
+    openReader()
     _ = try await old.value
     await rest()
-    slow.open()
-    await source.settles { !$0.isLoading && $0.currentValue == 2 }
-    await reader.settles { !$0.isLoading }
-    #expect(reader.currentValue == 2 || reader.isStale)
-    withExtendedLifetime(subscriptions) {}
+    openSource()
+    await reader.settles { !$0.isLoading && !$0.isStale }
+    #expect(reader.currentValue == 2)
+    for subscription in subscriptions { subscription.cancel() }
   }
 
-  @Test(
-    "What a run was to come after is let go of by a cancellation and a reset",
-    arguments: [false, true])
-  func whatARunWasToComeAfterIsLetGo(isReset: Bool) async throws {
-    let client = OperationClient(defaults: .testing, clock: ManualClock())
-    let (sourceGate, readerGate) = (Monitor<AsyncGate?>(nil), Monitor<AsyncGate?>(nil))
-    let (sourceCalls, readerCalls) = (EventLog<Int>(), EventLog<Int>())
-    let sourceQuery = Number(path: ["source"]) { _ in
-      sourceCalls.append(0)
-      await sourceGate.value?.wait()
-      return 1
-    }
-    let readerQuery = Number(path: ["reader"]) { context in
-      let value = context.value(of: Number(path: ["source"]) { _ in 1 }) ?? 0
-      readerCalls.append(0)
+  enum Way: CaseIterable {
+    case cancelAll, cancelRun, reset
+  }
+
+  @Test("What a run was to come after is let go of where none follows", arguments: Way.allCases)
+  func letGo(way: Way) async throws {
+    // What reads the source must not hold its store.
+    let query = Number(path: ["reader"]) { [source, readerGate, readerRuns] context in
+      let value = context.value(of: source) ?? 0
+      readerRuns.append(())
       await readerGate.value?.wait()
       return value
-    }
-    let reader = client.store(for: readerQuery.neverStale())
-    weak var weakSource: OperationStore<QueryState<Int, any Error>>?
+    }.neverStale()
+    let reader = client.store(for: query)
+    weak var weakSource: Store?
     let readerSubscription = reader.subscribe { _ in }
+    await reader.settles { $0.currentValue == 0 && !$0.isLoading }
     do {
-      let source = client.store(for: sourceQuery.neverStale())
-      weakSource = source
-      try await source.run()
+      let sourceStore = client.store(for: source)
+      weakSource = sourceStore
+      try await sourceStore.run()
       try await reader.run()
-      let subscription = source.subscribe { _ in }
-      let (slow, closed) = (AsyncGate(), AsyncGate())
-      sourceGate.update { $0 = slow }
-      readerGate.update { $0 = closed }
-      let before = (sourceCalls.count, readerCalls.count)
-      let runs = (Task { try? await source.run() }, Task { try? await reader.run() })
-      await sourceCalls.wait(for: before.0 + 1)
-      await readerCalls.wait(for: before.1 + 1)
-      source.invalidate()
-      if isReset { reader.resetState() } else { reader.cancel() }
-      sourceGate.update { $0 = nil }
-      readerGate.update { $0 = nil }
-      slow.open()
-      closed.open()
-      _ = await runs.0.value
-      _ = await runs.1.value
-      await source.settles { !$0.isLoading }
+      let subscription = sourceStore.subscribe { _ in }
+      let (openSource, openReader) = (close(sourceGate), close(readerGate))
+      let (begunSources, begunReaders) = (sourceRuns.count, readerRuns.count)
+      let runs = [Task { try? await sourceStore.run() }, Task { try? await reader.run() }]
+      await sourceRuns.wait(for: begunSources + 1)
+      await readerRuns.wait(for: begunReaders + 1)
+      sourceStore.invalidate()
+      #expect(!reader.read { $0.followsAfter.isEmpty })
+      switch way {
+      case .cancelAll: reader.cancel()
+      case .cancelRun: for task in reader.activeTasks { task.cancel() }
+      case .reset: reader.resetState()
+      }
+      openSource()
+      openReader()
+      for run in runs { _ = await run.value }
+      await sourceStore.settles { !$0.isLoading }
       subscription.cancel()
     }
     client.clearStore(with: ["source"])
-    await rest()
-    #expect(weakSource == nil)
+    #expect(await eventually { weakSource == nil })
     #expect(reader.read { $0.followsAfter.isEmpty })
     readerSubscription.cancel()
-  }
-
-  @Test("A refetch of some pages keeps what the others have read")
-  func refetchOfSomePagesKeepsWhatOthersHaveRead() async throws {
-    let client = OperationClient(defaults: .quiet(), clock: ManualClock())
-    let region = Number(path: ["region"]) { _ in 1 }.neverStale()
-    let list = Paginated<Int, Int>(
-      path: ["list"], initialPageId: 0, nextPageId: { page, _ in page.id < 1 ? page.id + 1 : nil }
-    ) { paging, context in
-      paging.pageId == 0 ? 0 : try await context.ensure(region)
-    }.refetching(.firstPage).neverStale()
-    let store = client.store(for: list)
-    try await store.fetch()
-    try await store.fetchNextPage()
-    try await store.fetch()
-    #expect(store.currentValue.map(\.value) == [0, 1])
-    client.invalidate(region)
-    #expect(store.isStale)
-  }
-
-  @Test("A yield in exclusive access leaves the confirmed edits to the owner")
-  func yieldInExclusiveAccessKeepsConfirmedEdit() async throws {
-    let remote = Remote<Int>()
-    let store = OperationClient(defaults: .testing).store(for: remote.query().neverStale())
-    store.currentValue = 1
-    let run = Task { try await store.run() }
-    await remote.wait(forCalls: 1)
-    await store.optimistically {
-      $0? += 100
-    } while: {
-    }
-    #expect(store.currentValue == 101)
-    let seen = store.withExclusiveAccess {
-      remote.yield(10)
-      let seen = store.currentValue
-      store.currentValue? += 1
-      return seen
-    }
-    #expect(seen == 110)
-    #expect(store.currentValue == 111)
-    run.cancel()
-    _ = try? await run.value
-  }
-
-  @Test("So does an edit that is confirmed there")
-  func editInExclusiveAccess() async throws {
-    let remote = Remote<Int>()
-    let store = OperationClient(defaults: .testing).store(for: remote.query().neverStale())
-    store.currentValue = 1
-    let seen = store.withExclusiveAccess {
-      Task.immediate {
-        await store.optimistically {
-          $0? += 100
-        } while: {
-        }
-      }
-      let seen = store.currentValue
-      store.currentValue? += 1
-      return seen
-    }
-    #expect(seen == 101)
-    #expect(store.currentValue == 102)
   }
 }

@@ -35,27 +35,66 @@ import Testing
     #expect(store.currentValue.ids == [5, 6, 7, 8])
   }
 
-  @Test("Who has the store to himself, and cancels what has yielded, finds the confirmed edit")
-  func confirmedEditInExclusiveAccess() async throws {
+  /// Something that happens to a store with the value 1, and a confirmed edit that adds 100, beside a
+  /// run that has yielded 10, or nothing.
+  enum Event: CaseIterable {
+    case cancellation, yield, edit
+  }
+
+  @Test("Who has the store to himself finds the confirmed edits", arguments: Event.allCases)
+  func confirmedEditInExclusiveAccess(event: Event) async throws {
     let remote = Remote<Int>()
     let store = OperationClient(defaults: .testing).store(for: remote.query().neverStale())
     store.currentValue = 1
     let run = Task { try await store.run() }
     await remote.wait(forCalls: 1)
-    remote.yield(10)
-    await store.optimistically {
-      $0? += 100
-    } while: {
+    if event == .cancellation { remote.yield(10) }
+    @Sendable func edit() async { await store.optimistically({ $0? += 100 }, while: {}) }
+    if event != .edit {
+      await edit()
+      let value = event == .cancellation ? 110 : 101
+      #expect(store.currentValue == value && store.confirmedValue == value && !store.isOptimistic)
     }
-    #expect(store.currentValue == 110 && store.confirmedValue == 110 && !store.isOptimistic)
     let seen = store.withExclusiveAccess {
-      store.cancel()
+      switch event {
+      case .cancellation: store.cancel()
+      case .yield: remote.yield(10)
+      case .edit: Task.immediate { await edit() }
+      }
       let seen = store.currentValue
       store.currentValue? += 1
       return seen
     }
-    #expect(seen == 101)
-    #expect(store.currentValue == 102)
+    let expected = event == .yield ? 110 : 101
+    #expect(seen == expected)
+    #expect(store.currentValue == expected + 1)
+    run.cancel()
+    await #expect(throws: CancellationError.self) { try await run.value }
+  }
+
+  @Test("An edit that has the store change when it is computed is computed anew, but not for ever")
+  func editThatYields() async throws {
+    let remote = Remote<Int>()
+    let store = OperationClient(defaults: .testing).store(for: remote.query().neverStale())
+    store.currentValue = 1
+    let run = Task { try await store.run() }
+    await remote.wait(forCalls: 1)
+    let count = Counter()
+    await store.optimistically {
+      count.increment()
+      remote.yield(10)
+      $0? += 100
+    } while: {
+    }
+    let before = count.value
+    let seen = store.withExclusiveAccess {
+      remote.yield(20)
+      return store.currentValue
+    }
+    // What it changes puts off what it shows.
+    #expect(seen == 10)
+    #expect(count.value - before < 100)
+    run.cancel()
     await #expect(throws: CancellationError.self) { try await run.value }
   }
 
