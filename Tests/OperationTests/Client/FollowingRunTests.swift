@@ -112,8 +112,11 @@ import Testing
       defaults: OperationDefaults(retryLimit: 0, isDeduplicated: false, runsAutomatically: true))
     let remote = Remote<Int>()
     let (source, reader) = try await stores(of: remote, in: client)
-    let old = (0..<2).map { _ in Task { try await source.run() } }
-    await remote.wait(forCalls: 2)
+    var old: [Task<Int, any Error>] = []
+    for count in 1...2 {
+      old.append(Task { try await source.run() })
+      await remote.wait(forCalls: count)
+    }
     client.invalidate(matching: ["source"])
     let run = Task { try await reader.run() }
     await source.settles { $0.leaseCount == 3 }
