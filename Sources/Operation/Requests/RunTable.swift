@@ -73,7 +73,7 @@
   var count: Int { records.count }
 
   /// Which runs there are, the oldest first.
-  @inlinable var ids: [OperationTaskID] { records.elements.map { $0.id }.sorted() }
+  @inlinable var ids: [OperationTaskID] { records.map { $0.id }.sorted() }
 
   @inlinable subscript(id: OperationTaskID) -> Record? { records[id: id] }
 
@@ -88,7 +88,7 @@
     case .never:
       return .new
     case .equivalentContexts:
-      return positionOfEquivalent(to: context).map { .join(records.elements[$0].core) } ?? .new
+      return positionOfEquivalent(to: context).map { .join(records[inPlace: $0].core) } ?? .new
     case .by:
       let candidates = candidates(for: context)
       if candidates.isEmpty { return .new }
@@ -104,9 +104,9 @@
   @inlinable func positionOfEquivalent(to context: OperationContext) -> Int? {
     var oldest: Int?
     // By their positions: a record is dear to copy.
-    for index in records.elements.indices
-    where records.elements[index].context.isEquivalent(to: context) {
-      if let oldest, records.elements[oldest].id < records.elements[index].id { continue }
+    for index in records.indices
+    where records[inPlace: index].context.isEquivalent(to: context) {
+      if let oldest, records[inPlace: oldest].id < records[inPlace: index].id { continue }
       oldest = index
     }
     return oldest
@@ -117,17 +117,17 @@
   @inlinable mutating func joinStarted(
     equivalentTo context: OperationContext
   ) -> (core: TaskCore<Value, Failure>, box: OperationTaskConfiguration.Box)? {
-    guard let index = positionOfEquivalent(to: context), records.elements[index].isStarted else {
+    guard let index = positionOfEquivalent(to: context), records[inPlace: index].isStarted else {
       return nil
     }
-    records.elements[index].awaiters += 1
-    return (records.elements[index].core, records.elements[index].task.box)
+    records[inPlace: index].awaiters += 1
+    return (records[inPlace: index].core, records[inPlace: index].task.box)
   }
 
   /// The runs that a predicate is asked about: those for the same pages, as contexts do not tell
   /// a user which pages a run is for.
   @inlinable func candidates(for context: OperationContext) -> [Candidate] {
-    records.elements.filter { $0.context.pageRunKind == context.pageRunKind }
+    records.filter { $0.context.pageRunKind == context.pageRunKind }
       .map { Candidate(id: $0.core.id, context: $0.context) }.sorted { $0.id < $1.id }
   }
 

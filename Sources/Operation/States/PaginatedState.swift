@@ -195,7 +195,7 @@ extension PaginatedState {
     if isPresent(page) {
       replace(with: page)
     } else if let index = facts.value.index(id: neighbour) {
-      facts.value.insert(page, at: index + offset)
+      facts.value.insertNew(page, at: index + offset)
     }
   }
 

@@ -183,7 +183,7 @@ extension StoreMachine {
   @inlinable var oldestSettlement: Int {
     guard yields.isEmpty else { return -1 }
     // No key paths: those of a generic type are made anew each time that they are named.
-    return runs.records.elements.reduce(.max) {
+    return runs.records.reduce(.max) {
       $1.isStarted ? min($0, $1.payload.settlements) : $0
     }
   }

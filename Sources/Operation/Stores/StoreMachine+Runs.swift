@@ -246,7 +246,7 @@ extension StoreMachine {
 
   /// The runs of this store, as a snapshot tells of them.
   var snapshotRuns: [OperationClientSnapshot.Run] {
-    runs.records.elements.sorted { $0.id < $1.id }.map {
+    runs.records.sorted { $0.id < $1.id }.map {
       OperationClientSnapshot.Run(
         id: $0.id.rawValue, cause: $0.core.node.cause, isStarted: $0.isStarted)
     }
@@ -254,7 +254,7 @@ extension StoreMachine {
 
   /// How many hold a run of this store.
   var leaseCount: Int {
-    runs.records.elements.reduce(0) { count, record in
+    runs.records.reduce(0) { count, record in
       count + record.awaiters + (record.isHeldByObservers ? deliveries.subscriberCount : 0)
     }
   }

@@ -108,12 +108,12 @@ extension StoreMachine {
 
   /// The run that the observers hold already, if it is as new as what they could start.
   @inlinable var taskOfObservers: Task? {
-    for index in runs.records.elements.indices
-    where runs.records.elements[index].isStarted
-      && runs.records.elements[index].isHeldByObservers
-      && runs.records.elements[index].payload.generation == freshness.generation
+    for index in runs.records.indices
+    where runs.records[inPlace: index].isStarted
+      && runs.records[inPlace: index].isHeldByObservers
+      && runs.records[inPlace: index].payload.generation == freshness.generation
     {
-      return runs.records.elements[index].task
+      return runs.records[inPlace: index].task
     }
     return nil
   }

@@ -358,7 +358,7 @@ extension StoreMachine {
   @usableFromInline func taskToAnswer(_ generation: Int) -> Task? {
     guard freshness.isInvalidated else { return nil }
     let isBegun = freshness.answered >= generation
-    return runs.records.elements.first { record in
+    return runs.records.first { record in
       record.isStarted && (!isBegun || record.payload.generation >= generation)
     }?.task
   }
@@ -372,7 +372,7 @@ extension StoreMachine {
   /// Lets go of what a run would have come after, if none follows any more.
   @inlinable mutating func dropFollowsAfter() {
     if followsAfter.isEmpty || mustFollow { return }
-    if runs.records.elements.contains(where: { $0.isStarted }) { return }
+    if runs.records.contains(where: { $0.isStarted }) { return }
     releaseFollowsAfter()
   }
 
@@ -386,6 +386,6 @@ extension StoreMachine {
   /// only scheduled is nobody: its handle may go away without having started it.
   @inlinable var needsRerun: Bool {
     freshness.isInvalidated && deliveries.subscriberCount > 0
-      && !runs.records.elements.contains { $0.isStarted }
+      && !runs.records.contains { $0.isStarted }
   }
 }

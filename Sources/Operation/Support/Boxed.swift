@@ -1,7 +1,7 @@
 /// A value that is rarely there: where it is not, it costs one word and not its size.
 ///
 /// An array of one is the box, as it is changed in its place, and copied when it is shared.
-@usableFromInline struct Boxed<Value: Sendable>: Sendable {
+@usableFromInline struct Boxed<Value> {
   @usableFromInline var storage: [Value]
 
   @inlinable init(storage: [Value]) {
@@ -25,3 +25,5 @@
 
   @inlinable var value: Value? { storage.first }
 }
+
+extension Boxed: Sendable where Value: Sendable {}

@@ -4,14 +4,15 @@
 /// in, so no identifier stands twice. One whose identifier is not equal to itself, such as
 /// `Double.nan`, is found by its position only, and takes nobody's place.
 public struct IdentifiedArray<ID: Hashable, Element: Identifiable> where Element.ID == ID {
-  @usableFromInline var elements: [Element] = []
-  /// The positions by identifier, as counted from the origin; `nil` for a few elements, which are
-  /// found faster by a look.
-  @usableFromInline var positions: [ID: Int]?
-  /// What a position is when it is noted as zero: it moves with the first element, so that not all
-  /// are noted anew when one comes before them, or goes.
-  @usableFromInline var origin = 0
+  /// The elements at the end, of which there is a chunk at most; all, as long as none is before.
+  @usableFromInline var tail: [Element] = []
+  /// How many elements are before the tail.
+  @usableFromInline var frontCount = 0
+  /// The elements before the tail, and the positions of all; none for a few elements, which are found
+  /// faster by a look.
+  @usableFromInline var rest = Boxed<Rest>.none
 
+  /// How many elements are found by a look; they are in the tail.
   @inlinable static var largestWithoutPositions: Int { 16 }
 
   /// Creates an empty array.
@@ -23,23 +24,25 @@ public struct IdentifiedArray<ID: Hashable, Element: Identifiable> where Element
   }
 
   /// The identifiers in the order of the elements.
-  @inlinable public var ids: [ID] { elements.map(\.id) }
+  @inlinable public var ids: [ID] { map(\.id) }
 
   /// The position of the element with an identifier.
   @inlinable public func index(id: ID) -> Int? {
-    // In place: an element is not copied for a look at its identifier.
-    elements.withUnsafeBufferPointer { elements in
-      guard let positions else { return elements.indices.first { elements[$0].id == id } }
-      // The one that came last is asked for most.
-      if let last = elements.indices.last, elements[last].id == id { return last }
-      return positions[id].map { $0 + origin }
+    if rest.isNone {
+      // In place: an element is not copied for a look at its identifier.
+      return tail.withUnsafeBufferPointer { elements in
+        elements.indices.first { elements[$0].id == id }
+      }
     }
+    // The one that came last is asked for most.
+    if let last = tail.last, last.id == id { return count - 1 }
+    return rest.content.positions[id].map { $0 + rest.content.origin }
   }
 
   /// The element with an identifier. Setting `nil` removes it; setting an element that is not there
   /// appends it.
   public subscript(id id: ID) -> Element? {
-    @inlinable get { index(id: id).map { elements[$0] } }
+    @inlinable get { index(id: id).map { self[inPlace: $0] } }
     @inlinable set {
       if let newValue {
         if newValue.id != id { remove(id: id) }
@@ -53,10 +56,10 @@ public struct IdentifiedArray<ID: Hashable, Element: Identifiable> where Element
   /// Adds an element at the end, or puts it in the place of the one with its identifier.
   @inlinable public mutating func append(_ element: consuming Element) {
     if let index = index(id: element.id) {
-      elements[index] = element
+      self[inPlace: index] = element
     } else {
-      elements.append(element)
-      index(lastOf: elements.count)
+      putLast(element)
+      index(lastOf: count)
     }
   }
 
@@ -70,17 +73,22 @@ public struct IdentifiedArray<ID: Hashable, Element: Identifiable> where Element
   /// A position outside of the array stands for the nearest end.
   @inlinable public mutating func insert(_ element: Element, at index: Int) {
     if let present = self.index(id: element.id) {
-      elements[present] = element
+      self[inPlace: present] = element
     } else {
-      let index = Swift.min(Swift.max(index, 0), elements.count)
-      elements.insert(element, at: index)
-      reindex(around: index, shift: 1)
+      insertNew(element, at: Swift.min(Swift.max(index, 0), count))
     }
+  }
+
+  /// Adds an element whose identifier is not there before a position, which must be one of the array
+  /// or its end.
+  @inlinable mutating func insertNew(_ element: Element, at index: Int) {
+    put(element, at: index)
+    reindex(around: index, shift: 1)
   }
 
   /// Changes the element with an identifier, if it is there, in its place; the identifier stays.
   @inlinable mutating func update(id: ID, _ change: (inout Element) -> Void) {
-    if let index = index(id: id) { change(&elements[index]) }
+    if let index = index(id: id) { change(&self[inPlace: index]) }
   }
 
   /// Removes the element with an identifier.
@@ -93,8 +101,8 @@ public struct IdentifiedArray<ID: Hashable, Element: Identifiable> where Element
   /// Removes the element at a position, which must be one of the array.
   @discardableResult
   @inlinable public mutating func remove(at index: Int) -> Element {
-    let element = elements.remove(at: index)
-    positions?[element.id] = nil
+    let element = take(at: index)
+    if !rest.isNone { rest.content.positions[element.id] = nil }
     reindex(around: index, shift: -1)
     return element
   }
@@ -102,70 +110,62 @@ public struct IdentifiedArray<ID: Hashable, Element: Identifiable> where Element
   /// Removes the first elements: all if there are fewer than `count`, none if it is negative.
   @inlinable public mutating func removeFirst(_ count: Int) {
     guard count > 0 else { return }
-    let count = Swift.min(count, elements.count)
-    for element in elements.prefix(count) { positions?[element.id] = nil }
-    elements.removeFirst(count)
-    origin -= count
+    for _ in 0..<Swift.min(count, self.count) { remove(at: 0) }
   }
 
   /// Removes the last elements: all if there are fewer than `count`, none if it is negative.
   @inlinable public mutating func removeLast(_ count: Int) {
     guard count > 0 else { return }
-    for _ in 0..<Swift.min(count, elements.count) { remove(at: elements.count - 1) }
+    for _ in 0..<Swift.min(count, self.count) { remove(at: self.count - 1) }
   }
 
   /// Removes the elements that satisfy a predicate; none if that throws.
   @inlinable public mutating func removeAll(
     where shouldBeRemoved: (Element) throws -> Bool
   ) rethrows {
-    elements = try elements.filter { try !shouldBeRemoved($0) }
-    rebuildPositions()
+    self = Self(try filter { try !shouldBeRemoved($0) })
   }
 
   /// Changes every element, and keeps the kind of array.
   public func map(_ transform: (Element) throws -> Element) rethrows -> Self {
-    Self(try elements.map(transform))
+    Self(try map(transform) as [Element])
   }
 
   @inlinable mutating func index(lastOf count: Int) {
-    if positions != nil {
+    if !rest.isNone {
       note(count - 1..<count)
     } else if count > Self.largestWithoutPositions {
-      rebuildPositions()
+      notePositions()
     }
   }
 
   /// Notes positions anew after an element came to one, or left it: those before it or those
   /// behind it, whichever are fewer.
   @inlinable mutating func reindex(around index: Int, shift: Int) {
-    guard positions != nil else {
-      if elements.count > Self.largestWithoutPositions { rebuildPositions() }
+    guard !rest.isNone else {
+      if count > Self.largestWithoutPositions { notePositions() }
       return
     }
-    if index < elements.count / 2 {
-      origin += shift
+    if index < count / 2 {
+      rest.content.origin += shift
       note(0..<(shift > 0 ? index + 1 : index))
     } else {
-      note(index..<elements.count)
+      note(index..<count)
     }
   }
 
   @inlinable mutating func note(_ range: Range<Int>) {
     for index in range {
-      let id = elements[index].id
+      let id = self[inPlace: index].id
       // One that is not equal to itself would be noted anew each time, and never found.
-      if id == id { positions?[id] = index - origin }
+      if id == id { rest.content.positions[id] = index - rest.content.origin }
     }
   }
 
-  @inlinable mutating func rebuildPositions() {
-    guard elements.count > Self.largestWithoutPositions else {
-      positions = nil
-      return
-    }
-    origin = 0
-    positions = Dictionary(minimumCapacity: elements.count)
-    note(0..<elements.count)
+  /// Begins to keep positions, as there are too many elements for a look.
+  @inlinable mutating func notePositions() {
+    rest = .some(Rest(minimumCapacity: count))
+    note(0..<count)
   }
 }
 
@@ -176,24 +176,28 @@ extension IdentifiedArray: RandomAccessCollection {
   /// The position of the first element: zero.
   @inlinable public var startIndex: Int { 0 }
   /// The position after the last element.
-  @inlinable public var endIndex: Int { elements.count }
+  @inlinable public var endIndex: Int { frontCount + tail.count }
+  /// How many elements there are.
+  @inlinable public var count: Int { frontCount + tail.count }
 
   /// The element at a position, which must be one of the array. An element with another identifier
   /// that is set here takes the place of the one that has this identifier already, if there is one,
   /// and leaves this place.
   public subscript(position: Int) -> Element {
-    @inlinable get { elements[position] }
+    @inlinable get { self[inPlace: position] }
     @inlinable set {
-      let old = elements[position].id
+      let old = self[inPlace: position].id
       if old == newValue.id {
-        elements[position] = newValue
+        self[inPlace: position] = newValue
       } else if let present = index(id: newValue.id) {
-        elements[present] = newValue
+        self[inPlace: present] = newValue
         remove(at: position)
       } else {
-        elements[position] = newValue
-        positions?[old] = nil
-        note(position..<position + 1)
+        self[inPlace: position] = newValue
+        if !rest.isNone {
+          rest.content.positions[old] = nil
+          note(position..<position + 1)
+        }
       }
     }
   }
@@ -210,22 +214,22 @@ extension IdentifiedArray: Sendable where Element: Sendable, ID: Sendable {}
 
 extension IdentifiedArray: Equatable where Element: Equatable {
   /// Tells whether both have equal elements in the same order.
-  public static func == (lhs: Self, rhs: Self) -> Bool { lhs.elements == rhs.elements }
+  public static func == (lhs: Self, rhs: Self) -> Bool { areEqual(lhs, rhs) }
 }
 
 extension IdentifiedArray: Hashable where Element: Hashable {
   /// Feeds the elements.
-  public func hash(into hasher: inout Hasher) { hasher.combine(elements) }
+  public func hash(into hasher: inout Hasher) { hasher.combine(Array(self)) }
 }
 
 extension IdentifiedArray: CustomStringConvertible {
   /// The elements, as an array shows them.
-  public var description: String { elements.description }
+  public var description: String { Array(self).description }
 }
 
 extension IdentifiedArray: Encodable where Element: Encodable {
   /// Writes the elements as an array.
-  public func encode(to encoder: any Encoder) throws { try elements.encode(to: encoder) }
+  public func encode(to encoder: any Encoder) throws { try Array(self).encode(to: encoder) }
 }
 
 extension IdentifiedArray: Decodable where Element: Decodable {

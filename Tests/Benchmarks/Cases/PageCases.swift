@@ -1,4 +1,5 @@
 import Operation
+import Synchronization
 
 extension Catalogue {
   static let pages: [Benchmark] = [
@@ -14,21 +15,28 @@ extension Catalogue {
     ) { size in
       Pair(subject: previousPages(before: size), floor: Fixtures.fetch())
     },
+    Benchmark(
+      name: "fetchNextPage, kept by a reader", floor: "the fetch case",
+      sizes: [10, 1_000, 10_000], unit: "pages", growth: .flat
+    ) { size in
+      Pair(subject: nextPages(after: size, isKept: true), floor: Fixtures.fetch())
+    },
   ]
 
   private typealias Store = OperationStore<PaginatedState<Int, Int, any Error>>
 
-  private static func nextPages(after size: Int) -> Work {
-    pages(size) { try await $0.fetchNextPage() }
+  private static func nextPages(after size: Int, isKept: Bool = false) -> Work {
+    pages(size, isKept: isKept) { try await $0.fetchNextPage() }
   }
 
   private static func previousPages(before size: Int) -> Work {
     pages(size) { try await $0.fetchPreviousPage() }
   }
 
-  /// Fetches pages beside so many that are there.
+  /// Fetches pages beside so many that are there; a subscriber may keep each state until the next.
   private static func pages(
-    _ size: Int, _ fetch: @escaping @Sendable (Store) async throws -> PaginatedPage<Int, Int>?
+    _ size: Int, isKept: Bool = false,
+    _ fetch: @escaping @Sendable (Store) async throws -> PaginatedPage<Int, Int>?
   ) -> Work {
     Work { count in
       let client = OperationClient()
@@ -37,6 +45,8 @@ extension Catalogue {
           path: ["feed"], initialPageId: 0, nextPageId: { page, _ in page.id + 1 },
           previousPageId: { page, _ in page.id - 1 }
         ) { paging, _ in paging.pageId })
+      let kept = isKept ? Kept(store) : nil
+      defer { withExtendedLifetime(kept) {} }
       var rest = count
       var cost = 0.0
       while rest > 0 {
@@ -52,5 +62,19 @@ extension Catalogue {
       withExtendedLifetime(client) {}
       return cost
     }
+  }
+}
+
+/// Keeps the last state of a store.
+private final class Kept<State: OperationState>: Sendable {
+  private let last: Mutex<State>
+  private let subscription = Mutex<OperationSubscription?>(nil)
+
+  init(_ store: OperationStore<State>) {
+    last = Mutex(store.state)
+    let subscription = store.subscribe { [weak self] event in
+      if case .stateChanged(let state) = event { self?.last.withLock { $0 = state } }
+    }
+    self.subscription.withLock { $0 = subscription }
   }
 }

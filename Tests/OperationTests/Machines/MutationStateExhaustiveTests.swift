@@ -170,7 +170,7 @@ import Testing
       try mustHold(state.status == status(isPaused), "the status is \(status(isPaused))")
       let ids = history.map { $0.task.id }
       try mustHold(state.history.ids == ids, "\(history.compactMap(\.arguments)) were made")
-      for (index, attempt) in state.history.elements.enumerated() {
+      for (index, attempt) in state.history.enumerated() {
         try check(attempt, history[history.startIndex + index])
       }
     }

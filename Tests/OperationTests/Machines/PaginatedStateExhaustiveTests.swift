@@ -67,12 +67,12 @@ import Testing
     mutating func take(_ step: Step) throws -> Bool {
       moment += 1
       clock.set(moment)
-      let before = state.currentValue.elements
+      let before = Array(state.currentValue)
       guard try perform(step) else { return false }
       try begin()
       let released = state.takeReleased().flatMap(Self.values)
       if step != .reset, step != .showFewer {
-        let present = state.currentValue.elements
+        let present = Array(state.currentValue)
         for page in before {
           try mustHold(
             present.contains { $0.value == page.value } || released.contains(page.value),
@@ -312,7 +312,7 @@ extension PaginatedStateExhaustiveTests.Walk {
 
   private func check() throws {
     try arrivals.check(state, extraUpdates: extraUpdates)
-    let pages = state.currentValue.elements
+    let pages = Array(state.currentValue)
     let ids = pages.map { $0.id }
     try mustHold(pages == list, "\(list.map(\.id)) are there, and not \(ids)")
     try mustHold(Set(ids).count == ids.count, "a page is there twice: \(ids)")

@@ -328,7 +328,7 @@ import Testing
     }
 
     private func check() throws {
-      let there = store.currentValue.elements
+      let there = Array(store.currentValue)
       try isRight(
         there == model.pages, "\(there.map(\.line)) is there, and not \(model.pages.map(\.line))")
       try isRight(Set(there.map(\.id)).count == there.count, "a page is there twice")

@@ -198,27 +198,62 @@ struct Item: Identifiable, Hashable, Codable, Sendable {
     #expect(large < small * 12, "100: \(small), 10,000: \(large)")
   }
 
-  @Test("Random changes leave what they leave in a plain array", arguments: 0..<20)
-  func randomModel(run: Int) {
+  /// The best of several times for some additions and removals at both ends of an array of this
+  /// length, which somebody else holds too before each of them.
+  private func timeShared(count: Int) -> Duration {
+    var array = IdentifiedArrayOf<Item>((0..<count).map { Item(id: $0) })
+    let clock = ContinuousClock()
+    return (0..<7).map { _ in
+      clock.measure {
+        var held = array
+        for step in 0..<100 {
+          array.append(Item(id: count + step))
+          held = array
+          array.insert(Item(id: -1 - step), at: 0)
+          held = array
+          array.removeLast(1)
+          held = array
+          array.removeFirst(1)
+          held = array
+        }
+        precondition(held.count == count)
+      }
+    }.min() ?? .zero
+  }
+
+  @Test("Changes at the ends of ten thousand that are held twice cost no more than of a hundred")
+  func sharedChunks() {
+    let small = timeShared(count: 100)
+    let large = timeShared(count: 10_000)
+    #expect(large < small * 12, "100: \(small), 10,000: \(large)")
+  }
+
+  @Test(
+    "Random changes leave what they leave in a plain array, and copies as they were",
+    arguments: [60, 60, 60, 60, 500, 500, 500, 500])
+  func randomModel(largest: Int) {
     let seed = UInt64.random(in: 0...UInt64.max)
     var random = SplitMix(seed: seed)
-    var array = IdentifiedArrayOf<Item>()
-    var model: [Item] = []
-    for step in 0..<400 {
-      let item = Item(id: Int.random(in: 0..<60, using: &random), text: "\(step)")
+    var model = (0..<largest).map { Item(id: $0) }.shuffled(using: &random)
+    model.removeLast(largest > 60 ? 100 : 60)
+    var array = IdentifiedArrayOf<Item>(model)
+    var copies: [(IdentifiedArrayOf<Item>, [Item])] = []
+    for step in 0..<1_000 {
+      let item = Item(id: Int.random(in: 0..<largest, using: &random), text: "\(step)")
       let present = model.firstIndex { $0.id == item.id }
-      switch Int.random(in: 0..<6, using: &random) {
+      switch Int.random(in: 0..<9, using: &random) {
       case 0, 1:
         array.append(item)
         if let present { model[present] = item } else { model.append(item) }
-      case 2:
-        let position = Int.random(in: 0...model.count, using: &random)
+      case 2, 3:
+        let isAtFront = Bool.random(using: &random)
+        let position = isAtFront ? 0 : Int.random(in: 0...model.count, using: &random)
         array.insert(item, at: position)
         if let present { model[present] = item } else { model.insert(item, at: position) }
-      case 3:
+      case 4:
         array.remove(id: item.id)
         if let present { model.remove(at: present) }
-      case 4 where !model.isEmpty:
+      case 5 where !model.isEmpty:
         let position = Int.random(in: 0..<model.count, using: &random)
         array[position] = item
         if let present {
@@ -227,17 +262,33 @@ struct Item: Identifiable, Hashable, Codable, Sendable {
         } else {
           model[position] = item
         }
-      default:
-        let count = Int.random(in: 0...1, using: &random)
+      case 6 where step.isMultiple(of: 10):
+        copies.append((array, model))
+      case 7:
+        let count = Int.random(in: 0...2, using: &random)
         array.removeFirst(count)
         model.removeFirst(min(count, model.count))
+      default:
+        let count = Int.random(in: 0...1, using: &random)
+        array.removeLast(count)
+        model.removeLast(min(count, model.count))
       }
-      #expect(Array(array) == model, "seed \(seed), step \(step)")
+      guard array.elementsEqual(model) else {
+        Issue.record("seed \(seed), step \(step)")
+        return
+      }
+      guard step.isMultiple(of: 20) else { continue }
       let isFound = model.enumerated().allSatisfy { array.index(id: $1.id) == $0 }
       #expect(isFound, "seed \(seed), step \(step)")
       let ids = Set(model.map { $0.id })
-      let isGone = (0..<60).allSatisfy { (array[id: $0] != nil) == ids.contains($0) }
+      let isGone = (0..<largest).allSatisfy { (array[id: $0] != nil) == ids.contains($0) }
       #expect(isGone, "seed \(seed), step \(step)")
+      #expect(array == IdentifiedArray(model), "seed \(seed), step \(step)")
+    }
+    for (copy, model) in copies {
+      #expect(Array(copy) == model, "seed \(seed)")
+      let isFound = model.enumerated().allSatisfy { copy.index(id: $1.id) == $0 }
+      #expect(isFound, "seed \(seed)")
     }
   }
 }

@@ -1,0 +1,139 @@
+/// How an array keeps its elements: a few as a plain array, and many in chunks, so that a copy shares
+/// all but what is changed. A change at one of the ends costs as much as a chunk and a list of the
+/// chunks, whoever else holds the elements.
+extension IdentifiedArray {
+  /// What there is beside the tail, where there are many elements.
+  @usableFromInline struct Rest {
+    /// The elements at the beginning, of which there is a chunk at most.
+    @usableFromInline var head: [Element] = []
+    /// The chunks between both ends, each of them full.
+    @usableFromInline var chunks: [[Element]] = []
+    /// The positions by identifier, as counted from the origin.
+    @usableFromInline var positions: ChunkedDictionary<ID, Int>
+    /// What a position is when it is noted as zero: it moves with the first element, so that not
+    /// all are noted anew when one comes before them, or goes.
+    @usableFromInline var origin = 0
+
+    @inlinable init(minimumCapacity: Int) {
+      positions = ChunkedDictionary(minimumCapacity: minimumCapacity)
+    }
+  }
+
+  /// How many elements are in a full chunk, as a power of two.
+  @inlinable static var chunkShift: Int { 6 }
+  @inlinable static var chunkSize: Int { 1 << chunkShift }
+
+  /// The element at a position, in its place; another that is set must have the same identifier.
+  @inlinable subscript(inPlace index: Int) -> Element {
+    // Inlined, as an accessor of its own has to copy the whole element.
+    @inline(__always) get {
+      if index >= frontCount { return tail[index - frontCount] }
+      let position = index - rest.storage[0].head.count
+      if position < 0 { return rest.storage[0].head[index] }
+      return rest.storage[0].chunks[position >> Self.chunkShift][position & (Self.chunkSize - 1)]
+    }
+    @inline(__always) _modify {
+      if index >= frontCount {
+        yield &tail[index - frontCount]
+      } else {
+        let position = index - rest.content.head.count
+        if position < 0 {
+          yield &rest.content.head[index]
+        } else {
+          yield &rest.content.chunks[position >> Self.chunkShift][position & (Self.chunkSize - 1)]
+        }
+      }
+    }
+  }
+
+  /// Puts an element behind all.
+  @inlinable mutating func putLast(_ element: consuming Element) {
+    if tail.count == Self.chunkSize { makeRoom() }
+    tail.append(element)
+  }
+
+  /// Puts an element before a position, which must be one of the array or its end.
+  @inlinable mutating func put(_ element: consuming Element, at index: Int) {
+    makeRoom()
+    if frontCount == 0 || index > frontCount {
+      return tail.insert(element, at: index - frontCount)
+    }
+    let headCount = rest.content.head.count
+    if index <= headCount {
+      frontCount += 1
+      return rest.content.head.insert(element, at: index)
+    }
+    let position = index - headCount
+    let chunk = position >> Self.chunkShift
+    var carried = element
+    // The last one of each chunk goes to the next.
+    for next in chunk..<rest.content.chunks.count {
+      let place = next == chunk ? position & (Self.chunkSize - 1) : 0
+      rest.content.chunks[next].insert(carried, at: place)
+      carried = rest.content.chunks[next].removeLast()
+    }
+    tail.insert(carried, at: 0)
+  }
+
+  /// Takes out the element at a position, which must be one of the array.
+  @inlinable mutating func take(at index: Int) -> Element {
+    openEnds(at: index)
+    if index >= frontCount { return tail.remove(at: index - frontCount) }
+    let headCount = rest.content.head.count
+    if index < headCount {
+      frontCount -= 1
+      return rest.content.head.remove(at: index)
+    }
+    let position = index - headCount
+    let chunk = position >> Self.chunkShift
+    let count = rest.content.chunks.count
+    let taken = rest.content.chunks[chunk].remove(at: position & (Self.chunkSize - 1))
+    // The first one of each chunk comes to the one before.
+    for next in chunk + 1...count {
+      let carried = next < count ? rest.content.chunks[next].removeFirst() : tail.removeFirst()
+      rest.content.chunks[next - 1].append(carried)
+    }
+    return taken
+  }
+
+  /// Makes chunks of ends that are full.
+  @inlinable mutating func makeRoom() {
+    if frontCount > 0, rest.content.head.count == Self.chunkSize {
+      rest.content.chunks.insert(rest.content.head, at: 0)
+      rest.content.head = []
+    }
+    if tail.count == Self.chunkSize {
+      rest.content.chunks.append(tail)
+      frontCount += Self.chunkSize
+      tail = []
+    }
+  }
+
+  /// Makes ends of the outermost chunks, so that one can be taken out at `index`.
+  @inlinable mutating func openEnds(at index: Int) {
+    if frontCount == 0 || rest.content.chunks.isEmpty { return }
+    if rest.content.head.isEmpty, index < Self.chunkSize {
+      rest.content.head = rest.content.chunks.removeFirst()
+    } else if tail.isEmpty {
+      tail = rest.content.chunks.removeLast()
+      frontCount -= Self.chunkSize
+    }
+  }
+
+  /// Tells whether both have equal elements in the same order; chunks that both share are not
+  /// looked at.
+  static func areEqual(_ lhs: Self, _ rhs: Self) -> Bool where Element: Equatable {
+    guard lhs.count == rhs.count else { return false }
+    let (left, right) = (lhs.front, rhs.front)
+    guard left.head.count == right.head.count, lhs.tail.count == rhs.tail.count else {
+      return lhs.elementsEqual(rhs)
+    }
+    return lhs.tail == rhs.tail && left.chunks == right.chunks && left.head == right.head
+  }
+
+  private var front: (head: [Element], chunks: [[Element]]) {
+    rest.isNone ? ([], []) : (rest.content.head, rest.content.chunks)
+  }
+}
+
+extension IdentifiedArray.Rest: Sendable where ID: Sendable, Element: Sendable {}
