@@ -70,10 +70,11 @@ struct BlogAPI: Sendable {
   private let url: URL
   private let session: URLSession
 
-  init(url: URL) {
+  /// Creates a reader that waits so many seconds for the server, in each attempt. With the two of
+  /// default, all attempts together stay well under ten.
+  init(url: URL, patience: TimeInterval = 2) {
     let configuration = URLSessionConfiguration.ephemeral
-    // Seconds, for one attempt; all attempts together stay well under ten.
-    configuration.timeoutIntervalForRequest = 2
+    configuration.timeoutIntervalForRequest = patience
     // The stores of the client are the cache. One below them would hide requests from the server.
     configuration.urlCache = nil
     self.url = url

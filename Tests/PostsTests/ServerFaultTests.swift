@@ -44,10 +44,12 @@ import Testing
     let neighbour: OperationStore<QueryState<Score, any Error>>
     private let api: BlogAPI
 
-    init(_ behaviour: ServerBehaviour = ServerBehaviour(latency: .zero)) throws {
+    init(
+      _ behaviour: ServerBehaviour = ServerBehaviour(latency: .zero), patience: TimeInterval = 2
+    ) throws {
       server = LoopbackServer(router: Router(Routes()), behaviour: behaviour)
       try server.start()
-      api = BlogAPI(url: server.baseURL)
+      api = BlogAPI(url: server.baseURL, patience: patience)
       neighbour = client.store(for: Query(path: ["neighbour"]) { _ in Score(name: "", points: 0) })
       neighbour.currentValue = Score(name: "Blob", points: 7)
     }
@@ -147,7 +149,8 @@ import Testing
 
   @Test("A server that answers with ten megabytes: they are the value, and go with it")
   func tenMegabytes() async throws {
-    let site = try Site()
+    // The machine may be busy, or a sanitizer at work.
+    let site = try Site(patience: 30)
     defer { site.server.stop() }
     let store = site.store("long")
     #expect(try await store.run().name.utf8.count == Routes.megabytes << 20)
