@@ -78,8 +78,13 @@ struct Arguments: Equatable {
       throw BadArguments("no case has '\(filter)' in its name; --list prints them")
     }
     if let comparedFile {
-      do { _ = try Figures(contentsOf: comparedFile) } catch {
+      let earlier: Figures
+      do { earlier = try Figures(contentsOf: comparedFile) } catch {
         throw BadArguments("cannot compare with \(comparedFile): \(error)")
+      }
+      let names = Set(Catalogue.all.map(\.name).filter(accepts))
+      guard earlier.cases.contains(where: { names.contains($0.name) && $0.ratio != nil }) else {
+        throw BadArguments("\(comparedFile) has no ratio of a case that is to be measured")
       }
     }
     for file in [jsonFile, baselineFile].compactMap({ $0 }) {

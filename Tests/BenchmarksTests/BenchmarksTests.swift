@@ -1,3 +1,4 @@
+import Foundation
 import Testing
 
 @testable import benchmarks
@@ -28,6 +29,18 @@ struct BenchmarksTests {
       try Arguments(["--json", "/no/such/folder/file"]).check()
     }
     try Arguments(["--quick", "--filter", "fetch", "--filter", "read"]).check()
+  }
+
+  @Test("A file to compare with needs a ratio of a case that is measured")
+  func nothingToCompare() throws {
+    let file = URL.temporaryDirectory.appending(path: "\(UUID()).json").path
+    defer { try? FileManager.default.removeItem(atPath: file) }
+    try figures(["mutate": 2]).write(to: file)
+    try Arguments(["--compare", file]).check()
+    try Arguments(["--compare", file, "--filter", "mutate"]).check()
+    #expect(throws: BadArguments("\(file) has no ratio of a case that is to be measured")) {
+      try Arguments(["--compare", file, "--filter", "fetch"]).check()
+    }
   }
 
   @Test("A comparison is over its factor when one of the ratios is, and only then")
