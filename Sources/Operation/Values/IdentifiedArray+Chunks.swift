@@ -54,6 +54,7 @@ extension IdentifiedArray {
 
   /// Puts an element before a position, which must be one of the array or its end.
   @inlinable mutating func put(_ element: consuming Element, at index: Int) {
+    if index == count { return putLast(element) }
     makeRoom()
     if frontCount == 0 || index > frontCount {
       return tail.insert(element, at: index - frontCount)
