@@ -123,13 +123,13 @@ extension IdentifiedArray {
 
   /// Tells whether both have equal elements in the same order; chunks that both share are not
   /// looked at.
-  static func areEqual(_ lhs: Self, _ rhs: Self) -> Bool where Element: Equatable {
-    guard lhs.count == rhs.count else { return false }
-    let (left, right) = (lhs.front, rhs.front)
-    guard left.head.count == right.head.count, lhs.tail.count == rhs.tail.count else {
-      return lhs.elementsEqual(rhs)
+  func hasElements(equalTo other: Self) -> Bool where Element: Equatable {
+    guard count == other.count else { return false }
+    let (own, others) = (front, other.front)
+    guard own.head.count == others.head.count, tail.count == other.tail.count else {
+      return elementsEqual(other)
     }
-    return lhs.tail == rhs.tail && left.chunks == right.chunks && left.head == right.head
+    return tail == other.tail && own.chunks == others.chunks && own.head == others.head
   }
 
   private var front: (head: [Element], chunks: [[Element]]) {

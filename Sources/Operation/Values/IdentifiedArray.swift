@@ -214,7 +214,7 @@ extension IdentifiedArray: Sendable where Element: Sendable, ID: Sendable {}
 
 extension IdentifiedArray: Equatable where Element: Equatable {
   /// Tells whether both have equal elements in the same order.
-  public static func == (lhs: Self, rhs: Self) -> Bool { areEqual(lhs, rhs) }
+  public static func == (lhs: Self, rhs: Self) -> Bool { lhs.hasElements(equalTo: rhs) }
 }
 
 extension IdentifiedArray: Hashable where Element: Hashable {
