@@ -33,7 +33,7 @@ public final class OperationStore<State: OperationState>: Sendable {
   @usableFromInline let machine: Mutex<Machine>
   /// The thread that is inside the machine, so that what a state does to tasks is not waited for.
   @usableFromInline let threadInside = Atomic<UInt>(0)
-  @usableFromInline let deferred = Mutex<[Deferred]>([])
+  @usableFromInline let deferred: Mutex<[Deferred]>
   @usableFromInline let hasDeferred = Atomic(false)
   /// What the store has in common with the others of its client, whatever context is passed to a
   /// run; without a client it has a hub of its own.
@@ -68,6 +68,8 @@ public final class OperationStore<State: OperationState>: Sendable {
     self.hub = hub ?? StoreHub()
     isControlled = !context.settings.values.controllers.isEmpty
     machine = Mutex(Machine(state: state, context: context, isCounted: isCounted))
+    // Here, as an initial value of the property would ask the runtime for its type.
+    deferred = Mutex([])
     invalidation = { $0.perform($1) }
     entrance = { $0.begin($1, configuration: $2, onlyToStart: $3) }
     departure = { $0.removeSubscriber($1) }
