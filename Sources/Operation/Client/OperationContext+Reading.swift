@@ -47,21 +47,14 @@ extension OperationContext {
   ///
   /// The request whose run calls this depends on the other one, as with `ensure(_:)`. If
   /// that closes a circle, the run fails with ``OperationDependencyError`` when it ends. A
-  /// request can read what it showed itself before. Where the other one was invalidated, and runs
-  /// for that, the reader is out of date, too, and if it is observed, runs again afterwards.
+  /// request can read what it showed itself before.
   public func value<Request: StatefulOperationRequest>(
     of request: Request
   ) -> Request.State.StateValue where Request.State: ValueInitializedState {
     guard let client = operationClient else { return Request.State.emptyValue }
     let path = request.path
-    let isOther = path != runNode?.place?.path
-    let circle = isOther ? note(path, in: client) : nil
-    let store = client.store(for: request)
-    // First, so that what comes between both counts: an invalidation finds the reader by now.
-    if isOther, circle == nil, let runNode, let answer = store.answerUnderWay {
-      client.hub.invalidate(runNode, after: answer)
-    }
-    return store.currentValue
+    if path != runNode?.place?.path { _ = note(path, in: client) }
+    return client.store(for: request).currentValue
   }
 
   /// Notes that the request of this run reads the one on a path; gives the circle that this would

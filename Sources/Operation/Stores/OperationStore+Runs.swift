@@ -155,22 +155,8 @@ extension OperationStore {
       guard read({ $0.deliveries.subscriberCount > 0 }),
         let (task, generation) = commit({ $0.follow(after: others) })
       else { return nil }
-      return dependency(onAnswerTo: generation, task)
+      return TaskDependency(node: task.node) { [self] in await answer(to: generation, task) }
     }
-  }
-
-  /// What answers the last invalidation, if it is under way.
-  var answerUnderWay: TaskDependency? {
-    let (generation, task) = read {
-      ($0.freshness.generation, $0.taskToAnswer($0.freshness.generation))
-    }
-    return task.map { dependency(onAnswerTo: generation, $0) }
-  }
-
-  @usableFromInline func dependency(
-    onAnswerTo generation: Int, _ first: Machine.Task
-  ) -> TaskDependency {
-    TaskDependency(node: first.node) { [self] in await answer(to: generation, first) }
   }
 
   /// Waits until a run has ended that began after so many invalidations, if one does.

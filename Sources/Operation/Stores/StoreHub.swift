@@ -109,30 +109,19 @@ extension StoreHub {
   ///
   /// Paths that are read, but whose stores have left, are passed where `isStart` says so.
   func invalidate(
-    _ starts: [OpaqueOperationStore], after others: [TaskDependency] = [],
-    left isStart: (OperationPath) -> Bool = { _ in false }
+    _ starts: [OpaqueOperationStore], left isStart: (OperationPath) -> Bool = { _ in false }
   ) {
     let free = starts.filter { store in
       store.perform(.mark)
       // Those that read it would find what was there before.
-      return !store.atEndOfAccess { [self] in pass(on: [store], after: others) }
+      return !store.atEndOfAccess { [self] in pass(on: [store]) }
     }
-    pass(on: free, after: others, left: isStart)
-  }
-
-  /// A run has read what is out of date, and what answers that is under way: then so is what it
-  /// will give, and what follows comes after that answer.
-  func invalidate(_ reader: TaskNode, after answer: TaskDependency) {
-    guard let place = reader.place, place.hub == ObjectIdentifier(self), reader.isUnderWay else {
-      return
-    }
-    invalidate(client?.stores(at: place.path) ?? [], after: [answer])
+    pass(on: free, left: isStart)
   }
 
   /// Marks all that depend on stores that are marked, and runs what somebody observes.
   private func pass(
-    on starts: [OpaqueOperationStore], after others: [TaskDependency],
-    left isStart: (OperationPath) -> Bool = { _ in false }
+    on starts: [OpaqueOperationStore], left isStart: (OperationPath) -> Bool = { _ in false }
   ) {
     guard hasReaders else {
       for store in starts { store.perform(.rerun(because: .invalidation, after: [])) }
@@ -151,11 +140,8 @@ extension StoreHub {
     var runs: [[TaskDependency]] = []
     runs.reserveCapacity(steps.count)
     for index in steps.indices {
-      let isRoot = passed[index].isRoot
-      let read = Self.union(of: steps[index].reads.lazy.map { runs[$0] })
-      let earlier = isRoot ? read + others : read
-      let cause: OperationRun.Cause =
-        isRoot && others.isEmpty ? .invalidation : .dependency
+      let earlier = Self.union(of: steps[index].reads.lazy.map { runs[$0] })
+      let cause: OperationRun.Cause = passed[index].isRoot ? .invalidation : .dependency
       let own = passed[index].stores.compactMap {
         $0.perform(.rerun(because: cause, after: earlier))
       }

@@ -161,60 +161,6 @@ import Testing
     for subscription in subscriptions { subscription.cancel() }
   }
 
-  @Test("A reader that begins while its source answers an invalidation runs again afterwards")
-  func readerOfWhatIsUnderWay() async throws {
-    let query = Number(path: ["reader"]) { [source, readerRuns] context in
-      readerRuns.append(())
-      return context.value(of: source) ?? 0
-    }.neverStale()
-    let twice = Number(path: ["twice"]) { context in 2 * (context.value(of: query) ?? 0) }
-      .neverStale()
-    try await client.fetch(source)
-    let sourceStore = client.store(for: source)
-    let sourceSubscription = sourceStore.subscribe { _ in }
-    server.update { $0 = 2 }
-    let openSource = close(sourceGate)
-    client.invalidate(source)
-    await sourceRuns.wait(for: 2)
-    let (reader, last) = (client.store(for: query), client.store(for: twice))
-    let subscriptions = [reader.subscribe { _ in }, last.subscribe { _ in }]
-    await reader.settles { $0.currentValue == 1 }
-    await last.settles { $0.valueUpdateCount == 1 }
-    await rest()
-    // Nothing runs in vain until then.
-    #expect(reader.isStale && readerRuns.count <= 2)
-    openSource()
-    await reader.settles { !$0.isLoading && !$0.isStale }
-    await last.settles { !$0.isLoading && !$0.isStale }
-    #expect(reader.currentValue == 2 && last.currentValue == 4)
-    for subscription in subscriptions { subscription.cancel() }
-    sourceSubscription.cancel()
-  }
-
-  @Test("Nor does one run for ever whose source fails for an invalidation")
-  func readerOfWhatFails() async throws {
-    let remote = Remote<Int>()
-    let query = remote.query(["source"]).neverStale()
-    let source = client.store(for: query)
-    source.currentValue = 1
-    let reader = client.store(
-      for: Number(path: ["reader"]) { [readerRuns] context in
-        readerRuns.append(())
-        return context.value(of: query) ?? 0
-      }.neverStale())
-    let subscription = source.subscribe { _ in }
-    client.invalidate(query)
-    await remote.wait(forCalls: 1)
-    let readerSubscription = reader.subscribe { _ in }
-    await reader.settles { $0.currentValue == 1 }
-    remote.fail(Failed(), call: 0)
-    await readerRuns.wait(for: 2)
-    await rest()
-    #expect(readerRuns.count == 2 && !reader.isLoading && source.isStale)
-    subscription.cancel()
-    readerSubscription.cancel()
-  }
-
   @Test("A run in another context does not stand for the one that comes after what is read")
   func runInAnotherContext() async throws {
     let query = Number(path: ["reader"]) { [source, readerGate, readerRuns] context in
