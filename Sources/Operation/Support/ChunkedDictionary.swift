@@ -1,9 +1,10 @@
 /// A dictionary of which a copy shares all but what is changed: a change costs as much as a bucket
 /// and a list of the buckets, whoever else holds the entries.
 ///
-/// A few entries are a plain dictionary.
+/// A few entries are a plain dictionary. It grows by one bucket at a time, as W. Litwin's linear
+/// hashing does, so that no change costs as much as all entries.
 @usableFromInline struct ChunkedDictionary<Key: Hashable, Value> {
-  /// The entries by the hashes of their keys; a power of two of buckets.
+  /// The entries by the hashes of their keys.
   @usableFromInline var buckets: [[Key: Value]]
   @usableFromInline var count = 0
 
@@ -11,14 +12,22 @@
   @inlinable static var bucketSize: Int { 128 }
 
   @inlinable init(minimumCapacity: Int) {
-    var buckets = 1
-    while buckets * Self.bucketSize < minimumCapacity { buckets *= 2 }
+    let buckets = Swift.max(1, (minimumCapacity + Self.bucketSize - 1) / Self.bucketSize)
     let capacity = minimumCapacity / buckets
     self.buckets = (0..<buckets).map { _ in Dictionary(minimumCapacity: capacity) }
   }
 
+  /// Whether by far fewer entries are there than the buckets were made for.
+  @inlinable var isSparse: Bool { buckets.count > count / (Self.bucketSize / 8) + 1 }
+
+  /// The largest power of two that is no more than the number of buckets.
+  @inlinable var level: Int { 1 << (Int.bitWidth - 1 - buckets.count.leadingZeroBitCount) }
+
   @inlinable func bucket(of key: Key) -> Int {
-    buckets.count == 1 ? 0 : key.hashValue & (buckets.count - 1)
+    if buckets.count == 1 { return 0 }
+    // Those that have not been split yet hold what would be in the ones behind the last.
+    let bucket = key.hashValue & (2 * level - 1)
+    return bucket < buckets.count ? bucket : bucket - level
   }
 
   @inlinable subscript(key: Key) -> Value? {
@@ -28,18 +37,17 @@
       let old = buckets[bucket].count
       buckets[bucket][key] = newValue
       count += buckets[bucket].count - old
-      if count > buckets.count * Self.bucketSize { grow() }
+      if count > buckets.count * Self.bucketSize { split() }
     }
   }
 
-  /// Makes twice as many buckets.
-  @inlinable mutating func grow() {
-    var larger = Self(minimumCapacity: 2 * buckets.count * Self.bucketSize)
-    for bucket in buckets {
-      for (key, value) in bucket { larger.buckets[larger.bucket(of: key)][key] = value }
-    }
-    larger.count = count
-    self = larger
+  /// Makes two buckets of the first one that has not been split in this round.
+  @inlinable mutating func split() {
+    let first = buckets.count - level
+    let entries = buckets[first]
+    buckets[first] = [:]
+    buckets.append([:])
+    for (key, value) in entries { buckets[bucket(of: key)][key] = value }
   }
 }
 

@@ -70,8 +70,10 @@ extension IdentifiedArray {
     // The last one of each chunk goes to the next.
     for next in chunk..<rest.content.chunks.count {
       let place = next == chunk ? position & (Self.chunkSize - 1) : 0
+      // First, as one more would take another place in memory.
+      let last = rest.content.chunks[next].removeLast()
       rest.content.chunks[next].insert(carried, at: place)
-      carried = rest.content.chunks[next].removeLast()
+      carried = last
     }
     tail.insert(carried, at: 0)
   }

@@ -104,6 +104,7 @@ public struct IdentifiedArray<ID: Hashable, Element: Identifiable> where Element
     let element = take(at: index)
     if !rest.isNone { rest.content.positions[element.id] = nil }
     reindex(around: index, shift: -1)
+    shrink()
     return element
   }
 
@@ -159,6 +160,18 @@ public struct IdentifiedArray<ID: Hashable, Element: Identifiable> where Element
       let id = self[inPlace: index].id
       // One that is not equal to itself would be noted anew each time, and never found.
       if id == id { rest.content.positions[id] = index - rest.content.origin }
+    }
+  }
+
+  /// Gives back what was made for many more elements than are left.
+  @inlinable mutating func shrink() {
+    if rest.isNone { return }
+    if isEmpty {
+      rest = .none
+    } else if rest.content.positions.isSparse {
+      rest.content.positions = ChunkedDictionary(minimumCapacity: count)
+      rest.content.origin = 0
+      note(0..<count)
     }
   }
 

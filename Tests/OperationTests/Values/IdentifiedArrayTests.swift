@@ -285,6 +285,15 @@ struct Item: Identifiable, Hashable, Codable, Sendable {
       #expect(isGone, "seed \(seed), step \(step)")
       #expect(array == IdentifiedArray(model), "seed \(seed), step \(step)")
     }
+    copies.append((array, model))
+    while let item = model.popLast() {
+      #expect(array.index(id: item.id) == model.count && array.last == item, "seed \(seed)")
+      array.removeLast(1)
+      guard let item = model.first else { break }
+      #expect(array.index(id: item.id) == 0 && array.remove(at: 0) == item, "seed \(seed)")
+      model.removeFirst()
+    }
+    #expect(array.isEmpty)
     for (copy, model) in copies {
       #expect(Array(copy) == model, "seed \(seed)")
       let isFound = model.enumerated().allSatisfy { copy.index(id: $1.id) == $0 }
