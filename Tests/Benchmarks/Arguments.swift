@@ -82,8 +82,11 @@ struct Arguments: Equatable {
       do { earlier = try Figures(contentsOf: comparedFile) } catch {
         throw BadArguments("cannot compare with \(comparedFile): \(error)")
       }
-      let names = Set(Catalogue.all.map(\.name).filter(accepts))
-      guard earlier.cases.contains(where: { names.contains($0.name) && $0.ratio != nil }) else {
+      let isOfUse = Catalogue.all.contains { benchmark in
+        accepts(benchmark.name)
+          && plan.sizes(of: benchmark).contains { earlier.figure(benchmark.name, $0)?.ratio != nil }
+      }
+      if !isOfUse {
         throw BadArguments("\(comparedFile) has no ratio of a case that is to be measured")
       }
     }
@@ -101,6 +104,8 @@ struct Arguments: Equatable {
       }
     }
   }
+
+  var plan: Plan { isQuick ? .quick : .full }
 
   /// Whether the case of a name is asked for.
   func accepts(_ name: String) -> Bool {

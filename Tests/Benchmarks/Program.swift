@@ -53,7 +53,7 @@ struct Session {
 
   private func measure() async throws -> Figures {
     var figures = Figures()
-    let plan: Plan = arguments.isQuick ? .quick : .full
+    let plan = arguments.plan
     let total = benchmarks.reduce(0) { $0 + plan.sizes(of: $1).count }
     let progress = Progress(total: total)
     for benchmark in benchmarks {

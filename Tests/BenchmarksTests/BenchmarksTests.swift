@@ -35,12 +35,19 @@ struct BenchmarksTests {
   func nothingToCompare() throws {
     let file = URL.temporaryDirectory.appending(path: "\(UUID()).json").path
     defer { try? FileManager.default.removeItem(atPath: file) }
-    try figures(["mutate": 2]).write(to: file)
+    let refusal = BadArguments("\(file) has no ratio of a case that is to be measured")
+    try figures(["read status": 2]).write(to: file)
     try Arguments(["--compare", file]).check()
-    try Arguments(["--compare", file, "--filter", "mutate"]).check()
-    #expect(throws: BadArguments("\(file) has no ratio of a case that is to be measured")) {
+    try Arguments(["--compare", file, "--filter", "read"]).check()
+    #expect(throws: refusal) {
       try Arguments(["--compare", file, "--filter", "fetch"]).check()
     }
+    // A size that a short form does not measure.
+    var large = Figures()
+    large.cases = [Figure(name: "mutate", size: 10_000, ratio: 2)]
+    try large.write(to: file)
+    try Arguments(["--compare", file]).check()
+    #expect(throws: refusal) { try Arguments(["--compare", file, "--quick"]).check() }
   }
 
   @Test("A comparison is over its factor when one of the ratios is, and only then")

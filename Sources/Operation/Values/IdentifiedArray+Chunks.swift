@@ -46,16 +46,10 @@ extension IdentifiedArray {
     }
   }
 
-  /// Puts an element behind all.
-  @inlinable mutating func putLast(_ element: consuming Element) {
-    if tail.count == Self.chunkSize { makeRoom() }
-    tail.append(element)
-  }
-
   /// Puts an element before a position, which must be one of the array or its end.
   @inlinable mutating func put(_ element: consuming Element, at index: Int) {
-    if index == count { return putLast(element) }
     makeRoom()
+    if index == count { return tail.append(element) }
     if frontCount == 0 || index > frontCount {
       return tail.insert(element, at: index - frontCount)
     }
@@ -99,16 +93,18 @@ extension IdentifiedArray {
     return taken
   }
 
-  /// Makes chunks of ends that are full.
+  /// Makes chunks of ends that are full, and new ends that need not move before they are.
   @inlinable mutating func makeRoom() {
     if frontCount > 0, rest.content.head.count == Self.chunkSize {
       rest.content.chunks.insert(rest.content.head, at: 0)
       rest.content.head = []
+      rest.content.head.reserveCapacity(Self.chunkSize)
     }
     if tail.count == Self.chunkSize {
       rest.content.chunks.append(tail)
       frontCount += Self.chunkSize
       tail = []
+      tail.reserveCapacity(Self.chunkSize)
     }
   }
 

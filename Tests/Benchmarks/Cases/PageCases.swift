@@ -45,8 +45,14 @@ extension Catalogue {
           path: ["feed"], initialPageId: 0, nextPageId: { page, _ in page.id + 1 },
           previousPageId: { page, _ in page.id - 1 }
         ) { paging, _ in paging.pageId })
-      let kept = isKept ? Kept(store) : nil
-      defer { withExtendedLifetime(kept) {} }
+      let kept = Kept<PaginatedState<Int, Int, any Error>>()
+      let subscription =
+        !isKept
+        ? nil
+        : store.subscribe { event in
+          if case .stateChanged(let state) = event { kept.take(state) }
+        }
+      defer { subscription?.cancel() }
       var rest = count
       var cost = 0.0
       while rest > 0 {
@@ -67,14 +73,7 @@ extension Catalogue {
 
 /// Keeps the last state of a store.
 private final class Kept<State: OperationState>: Sendable {
-  private let last: Mutex<State>
-  private let subscription = Mutex<OperationSubscription?>(nil)
+  private let last = Mutex<State?>(nil)
 
-  init(_ store: OperationStore<State>) {
-    last = Mutex(store.state)
-    let subscription = store.subscribe { [weak self] event in
-      if case .stateChanged(let state) = event { self?.last.withLock { $0 = state } }
-    }
-    self.subscription.withLock { $0 = subscription }
-  }
+  func take(_ state: State) { last.withLock { $0 = state } }
 }

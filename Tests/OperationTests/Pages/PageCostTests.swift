@@ -79,7 +79,34 @@ import Testing
       place = next
     }
     // A chunk that grows moves each time that its place has become too small: by far not each time.
-    #expect(moves < 30)
+    #expect(moves < 10)
+  }
+
+  @Test("A list that has been long keeps no table for it, and chunks stay as large as they were")
+  func givenBack() {
+    var pages = PaginatedPages<Int, String>.written(0..<10_000)
+    let full = pages
+    for id in 0..<200 { pages.insert(PaginatedPage(id: -1 - id, value: "new"), at: 3_000) }
+    let size = PaginatedPages<Int, String>.chunkSize
+    #expect(pages.rest.content.chunks.allSatisfy { $0.count == size && $0.capacity < 2 * size })
+    pages.removeFirst(9_000)
+    pages.removeLast(1_190)
+    #expect(pages.count == 10 && pages.rest.content.positions.buckets.count == 1)
+    #expect(pages.rest.content.chunks.isEmpty)
+    pages.removeFirst(10)
+    #expect(pages.rest.isNone && full.count == 10_000 && full.index(id: 9_999) == 9_999)
+  }
+
+  @Test("A table of positions grows by one bucket at a time, and loses nothing")
+  func growingTable() {
+    var table = ChunkedDictionary<Int, Int>(minimumCapacity: 0)
+    for key in 0..<20_000 {
+      let old = table.buckets.count
+      table[key] = -key
+      #expect(table.buckets.count - old <= 1 && table.buckets.count <= key / 128 + 1)
+    }
+    #expect(table.count == 20_000 && (0..<20_000).allSatisfy { table[$0] == -$0 })
+    #expect(table.buckets.count > 100 && table.buckets.allSatisfy { $0.count < 1_000 })
   }
 
   @Test("All pages cost the same for each page, however many there are")
