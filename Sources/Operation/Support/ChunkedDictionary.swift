@@ -45,8 +45,8 @@
   @inlinable mutating func split() {
     let first = buckets.count - level
     let entries = buckets[first]
-    buckets[first] = [:]
-    buckets.append([:])
+    buckets[first] = Dictionary(minimumCapacity: Self.bucketSize)
+    buckets.append(Dictionary(minimumCapacity: Self.bucketSize))
     for (key, value) in entries { buckets[bucket(of: key)][key] = value }
   }
 }

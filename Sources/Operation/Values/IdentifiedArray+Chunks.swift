@@ -46,10 +46,16 @@ extension IdentifiedArray {
     }
   }
 
+  /// Puts an element behind all.
+  @inlinable mutating func putLast(_ element: consuming Element) {
+    if tail.count == Self.chunkSize { makeRoom() }
+    tail.append(element)
+  }
+
   /// Puts an element before a position, which must be one of the array or its end.
   @inlinable mutating func put(_ element: consuming Element, at index: Int) {
+    if index == count { return putLast(element) }
     makeRoom()
-    if index == count { return tail.append(element) }
     if frontCount == 0 || index > frontCount {
       return tail.insert(element, at: index - frontCount)
     }
