@@ -47,14 +47,18 @@ extension OperationContext {
   ///
   /// The request whose run calls this depends on the other one, as with `ensure(_:)`. If
   /// that closes a circle, the run fails with ``OperationDependencyError`` when it ends. A
-  /// request can read what it showed itself before.
+  /// request can read what it showed itself before. Where the value that it gives was invalidated, the
+  /// calling request is invalidated when a new one has come.
   public func value<Request: StatefulOperationRequest>(
     of request: Request
   ) -> Request.State.StateValue where Request.State: ValueInitializedState {
     guard let client = operationClient else { return Request.State.emptyValue }
-    let path = request.path
-    if path != runNode?.place?.path { _ = note(path, in: client) }
-    return client.store(for: request).currentValue
+    let store = client.store(for: request)
+    guard let runNode, store.path != runNode.place?.path else { return store.currentValue }
+    _ = client.hub.note(runNode, reads: store.path)
+    // Before the value is read, so that a new one that comes then finds this.
+    if store.isInvalidated { client.hub.note(runNode, readsOutdated: store.path) }
+    return store.valueForRun
   }
 
   /// Notes that the request of this run reads the one on a path; gives the circle that this would

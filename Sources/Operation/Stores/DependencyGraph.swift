@@ -27,6 +27,8 @@ struct DependencyGraph: Sendable {
     var settled = Numbers()
     /// The settled edges that lead here and those under way, the other way round.
     var readers = Numbers()
+    /// Those of the readers that may have read the value while it was out of date.
+    var outdatedReaders = Numbers()
     /// Whether the settled edges came back after a cancelled run, unchecked against what came
     /// meanwhile.
     var isUnchecked = false
@@ -66,6 +68,10 @@ struct DependencyGraph: Sendable {
 
     /// Whether the last run has an edge, or one under way.
     func holds(_ other: Int) -> Bool { settled.contains(other) || reads.contains(other) }
+
+    func reads(_ other: Int, in run: OperationTaskID) -> Bool {
+      runs[run]?.reads.contains(other) == true
+    }
 
     /// A run reads what it may read without another look: the edge was part of the graph, closed no
     /// circle there, and no other has come since. Tells whether that is so.
@@ -183,6 +189,26 @@ struct DependencyGraph: Sendable {
     return nil
   }
 
+  /// A run that has an edge may read what is out of date.
+  mutating func note(
+    _ run: OperationTaskID, of path: OperationPath, readsOutdated other: OperationPath
+  ) {
+    guard let from = number(of: path), let to = number(of: other),
+      nodes[from].reads(to, in: run)
+    else { return }
+    nodes[to].outdatedReaders.insert(from)
+  }
+
+  /// A new value has come: gives those once that may have read the one before it while that was out
+  /// of date.
+  mutating func takeOutdatedReaders(of path: OperationPath) -> [OperationPath] {
+    guard let number = number(of: path) else { return [] }
+    var readers: [OperationPath] = []
+    nodes[number].outdatedReaders.forEach { readers.append(nodes[$0].path) }
+    nodes[number].outdatedReaders = Numbers()
+    return readers
+  }
+
   /// A run ended; its edges take the place of those of the run before, unless it was cancelled, or
   /// come beside them, if the value stays that this was made of, or a part of it. Gives the circle
   /// that the run has closed.
@@ -228,6 +254,7 @@ struct DependencyGraph: Sendable {
       gone.forEach { other in
         if nodes[number].holds(other) { return }
         nodes[other].readers.remove(number)
+        nodes[other].outdatedReaders.remove(number)
         if nodes[other].readers.isEmpty, left.contains(nodes[other].path) {
           open.append((other, takeSettled(other)))
         } else {

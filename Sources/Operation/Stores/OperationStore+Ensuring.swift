@@ -1,3 +1,5 @@
+import Synchronization
+
 extension OperationStore {
   /// Whether the value that is there will do for somebody who does not ask for a new one.
   @inlinable var isGoodEnough: Bool {
@@ -29,6 +31,9 @@ extension OperationStore {
   @inlinable nonisolated(nonsending) func ensure() async throws {
     try await ensure(present: { Self.isNone($0) ? nil : () }, fetched: { _ in () })
   }
+
+  /// The value, for a run of another request.
+  var valueForRun: State.StateValue { machine.withLock { $0.readForRun() } }
 
   /// Whether a value is that of a list without pages.
   @usableFromInline static func isNone(_ value: State.StateValue) -> Bool {

@@ -155,7 +155,11 @@ extension OperationStore {
       guard read({ $0.deliveries.subscriberCount > 0 }),
         let (task, generation) = commit({ $0.follow(after: others) })
       else { return nil }
-      return TaskDependency(node: task.node) { [self] in await answer(to: generation, task) }
+      return TaskDependency(node: task.node) { [self] in
+        read { $0.taskToAnswer(generation) }?.node
+      } wait: { [self] in
+        await answer(to: generation, task)
+      }
     }
   }
 

@@ -164,6 +164,7 @@ public final class OperationStore<State: OperationState>: Sendable {
   @inlinable func settle(_ aftermath: Machine.Aftermath) {
     if aftermath.mustRender { render() }
     if aftermath.mustRenderInside { renderInside() }
+    if aftermath.mustTellReaders { hub.invalidateOutdatedReaders(of: path) }
     if let change = aftermath.use, use.isWatched {
       hub.useChanged(of: OpaqueOperationStore(self), change)
     }
@@ -197,15 +198,17 @@ public final class OperationStore<State: OperationState>: Sendable {
     @usableFromInline let access: Boxed<ExclusiveAccess<State>>
     @usableFromInline let overlay: Boxed<Machine.Overlay>
     @usableFromInline let released: Machine.Released
+    @usableFromInline let mustTellReaders: Bool
 
     @inlinable init(
       delivery: Delivery<OperationEvent<State>>?, access: Boxed<ExclusiveAccess<State>>,
-      overlay: Boxed<Machine.Overlay>, released: Machine.Released
+      overlay: Boxed<Machine.Overlay>, released: Machine.Released, mustTellReaders: Bool
     ) {
       self.delivery = delivery
       self.access = access
       self.overlay = overlay
       self.released = released
+      self.mustTellReaders = mustTellReaders
     }
   }
 
@@ -215,6 +218,7 @@ public final class OperationStore<State: OperationState>: Sendable {
     if !left.access.isNone, !left.access.content.kept.isNone {
       for act in left.access.content.kept.content.actions { act() }
     }
+    if left.mustTellReaders { hub.invalidateOutdatedReaders(of: path) }
     withExtendedLifetime(left) {}
   }
 
@@ -237,16 +241,18 @@ public final class OperationStore<State: OperationState>: Sendable {
   /// Ends the time in which the thread has the store to itself, unless something is to be computed
   /// before, and lets the other writers in.
   @inlinable func leave(_ transition: (inout Machine) -> Machine.End) -> Left? {
-    let (end, delivery, released) = machine.withLock { machine in
+    let (end, delivery, released, mustTellReaders) = machine.withLock { machine in
       let end = transition(&machine)
       machine.notePlain()
       var delivery: Delivery<OperationEvent<State>>?
       if case .open = end { delivery = machine.deliveries.beginDraining() }
-      return (end, delivery, machine.takeReleased())
+      return (end, delivery, machine.takeReleased(), machine.takeReadOutdated())
     }
     guard case .open(let access, let overlay) = end else { return nil }
     if !access.isNone { for gate in access.content.gates { gate.open() } }
-    return Left(delivery: delivery, access: access, overlay: overlay, released: released)
+    return Left(
+      delivery: delivery, access: access, overlay: overlay, released: released,
+      mustTellReaders: mustTellReaders)
   }
 
   @inlinable func read<Output: Sendable>(_ body: (borrowing Machine) -> Output) -> Output {

@@ -75,6 +75,18 @@ extension StoreHub {
     }
   }
 
+  /// The value on that path may be out of date when the run reads it.
+  func note(_ run: TaskNode, readsOutdated other: OperationPath) {
+    guard let path = run.place?.path else { return }
+    graph.withLock { $0.note(run.id, of: path, readsOutdated: other) }
+  }
+
+  /// A new value has come where an outdated one was read: what has read that is out of date.
+  @usableFromInline func invalidateOutdatedReaders(of path: OperationPath) {
+    let readers = graph.withLock { $0.takeOutdatedReaders(of: path) }
+    invalidate(readers.flatMap { client?.stores(at: $0) ?? [] }, because: .dependency)
+  }
+
   /// A run has ended; gives the circle that it has closed.
   ///
   /// One that ends after its store has left the client leaves nothing behind, and takes nothing from
@@ -109,22 +121,24 @@ extension StoreHub {
   ///
   /// Paths that are read, but whose stores have left, are passed where `isStart` says so.
   func invalidate(
-    _ starts: [OpaqueOperationStore], left isStart: (OperationPath) -> Bool = { _ in false }
+    _ starts: [OpaqueOperationStore], because cause: OperationRun.Cause = .invalidation,
+    left isStart: (OperationPath) -> Bool = { _ in false }
   ) {
     let free = starts.filter { store in
       store.perform(.mark)
       // Those that read it would find what was there before.
-      return !store.atEndOfAccess { [self] in pass(on: [store]) }
+      return !store.atEndOfAccess { [self] in pass(on: [store], because: cause) }
     }
-    pass(on: free, left: isStart)
+    pass(on: free, because: cause, left: isStart)
   }
 
   /// Marks all that depend on stores that are marked, and runs what somebody observes.
   private func pass(
-    on starts: [OpaqueOperationStore], left isStart: (OperationPath) -> Bool = { _ in false }
+    on starts: [OpaqueOperationStore], because cause: OperationRun.Cause,
+    left isStart: (OperationPath) -> Bool = { _ in false }
   ) {
     guard hasReaders else {
-      for store in starts { store.perform(.rerun(because: .invalidation, after: [])) }
+      for store in starts { store.perform(.rerun(because: cause, after: [])) }
       return
     }
     var roots: [OperationPath.Key: Passed] = [:]
@@ -141,7 +155,7 @@ extension StoreHub {
     runs.reserveCapacity(steps.count)
     for index in steps.indices {
       let earlier = Self.union(of: steps[index].reads.lazy.map { runs[$0] })
-      let cause: OperationRun.Cause = passed[index].isRoot ? .invalidation : .dependency
+      let cause = passed[index].isRoot ? cause : .dependency
       let own = passed[index].stores.compactMap {
         $0.perform(.rerun(because: cause, after: earlier))
       }

@@ -198,6 +198,9 @@ extension StoreMachine {
     @usableFromInline var mustRender = false
     /// Whether who has the store to himself has to compute them at once, to go on with them.
     @usableFromInline var mustRenderInside = false
+    /// Whether requests that have read the value while it was out of date are to be told of the new
+    /// one.
+    @usableFromInline var mustTellReaders = false
     /// What there is rarely.
     @usableFromInline var released = Boxed<Released>.none
 
@@ -235,6 +238,7 @@ extension StoreMachine {
     aftermath.phases = phaseChange()
     let delivery = deliveries.beginDraining()
     notePlain()
+    if freshness.isReadOutdated { aftermath.mustTellReaders = takeReadOutdated() }
     if !released.isEmpty { aftermath.released = .some(takeReleased()) }
     return (output, delivery, aftermath)
   }
@@ -252,39 +256,6 @@ extension StoreMachine {
     if released.isEmpty { return Released() }
     defer { released = Released() }
     return released
-  }
-}
-
-/// Whether the value that is there is known to be out of date.
-@usableFromInline struct Freshness: Sendable {
-  @usableFromInline var isInvalidated = false
-  /// How many invalidations there have been.
-  @usableFromInline var generation = 0
-  /// How many there had been when a run of the whole was started last.
-  @usableFromInline var answered = 0
-
-  @inlinable mutating func invalidate() {
-    isInvalidated = true
-    generation += 1
-  }
-
-  /// A run of the whole is started; tells whether it is the first since the last invalidation.
-  @inlinable mutating func answer() -> Bool {
-    if answered == generation { return false }
-    answered = generation
-    return true
-  }
-
-  /// A value came that was asked for when there had been `generation` invalidations.
-  @inlinable mutating func refresh(since generation: Int) {
-    let isOld = generation < self.generation
-    // Behind what has answered the last invalidation, it takes another answer.
-    if isOld, !isInvalidated { answered = generation }
-    isInvalidated = isOld
-  }
-
-  mutating func reset() {
-    isInvalidated = false
   }
 }
 

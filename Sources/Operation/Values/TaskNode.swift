@@ -5,13 +5,22 @@ public import Synchronization
 /// What a task waits for: another one, and how to wait for it.
 @usableFromInline struct TaskDependency: Sendable {
   @usableFromInline let node: TaskNode
+  /// Gives the one that is waited for now, if it may be one that follows the first.
+  @usableFromInline let successor: (@Sendable () -> TaskNode?)?
   @usableFromInline let wait: nonisolated(nonsending) @Sendable () async -> Void
 
   @usableFromInline init(
-    node: TaskNode, wait: nonisolated(nonsending) @escaping @Sendable () async -> Void
+    node: TaskNode, successor: (@Sendable () -> TaskNode?)? = nil,
+    wait: nonisolated(nonsending) @escaping @Sendable () async -> Void
   ) {
     self.node = node
+    self.successor = successor
     self.wait = wait
+  }
+
+  /// Whether the current Swift task runs the request of the task that is waited for.
+  @usableFromInline var isRunByCurrentTask: Bool {
+    node.isRunByCurrentTask || successor?()?.isRunByCurrentTask == true
   }
 }
 
@@ -66,7 +75,7 @@ public import Synchronization
   /// it would wait for itself.
   @inlinable var isWaitedForByItself: Bool {
     isRunByCurrentTask
-      || mayHaveDependencies && edges.contains { $0.node.isRunByCurrentTask }
+      || mayHaveDependencies && edges.contains { $0.isRunByCurrentTask }
   }
 
   @inlinable var isRunByCurrentTask: Bool {

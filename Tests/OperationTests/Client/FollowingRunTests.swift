@@ -191,6 +191,57 @@ import Testing
     for subscription in subscriptions { subscription.cancel() }
   }
 
+  @Test("What awaits a reader that waits for it, as the edges have turned round, gets an error")
+  func turnedEdges() async throws {
+    let turned = Monitor(false)
+    let sourcePath: OperationPath = ["source"]
+    let errors = EventLog<any Error>()
+    let readerQuery = Monitor<(any QueryRequest<Int, QueryState<Int, any Error>>)?>(nil)
+    let source = Number(path: sourcePath) { [sourceGate, sourceRuns] context in
+      sourceRuns.append(())
+      // A run that began before the invalidation.
+      await sourceGate.value?.wait()
+      guard turned.value, let reader = readerQuery.value else { return 1 }
+      do {
+        return try await context.ensure(reader)
+      } catch {
+        errors.append(error)
+        throw error
+      }
+    }.neverStale()
+    let query = Number(path: ["reader"]) { [readerGate, readerRuns] context in
+      readerRuns.append(())
+      if turned.value {
+        await readerGate.value?.wait()
+        return 2
+      }
+      return try await context.ensure(source)
+    }.neverStale()
+    readerQuery.update { $0 = query }
+    try await client.fetch(query)
+    let (sourceStore, reader) = (client.store(for: source), client.store(for: query))
+    let subscriptions = [sourceStore.subscribe { _ in }, reader.subscribe { _ in }]
+    let (openSource, openReader) = (close(sourceGate), close(readerGate))
+    let oldSource = Task { try? await sourceStore.run() }
+    await sourceRuns.wait(for: 2)
+    turned.update { $0 = true }
+    let oldReader = Task { try? await reader.run() }
+    await readerRuns.wait(for: 2)
+    // Both are under way, and one of each follows: that of the reader waits for that of the source.
+    client.invalidate(source)
+    openReader()
+    _ = await oldReader.value
+    await rest()
+    turned.update { $0 = true }
+    openSource()
+    _ = await oldSource.value
+    await sourceStore.settles { !$0.isLoading }
+    await reader.settles { !$0.isLoading }
+    #expect(errors.values.contains { $0 is OperationDependencyError })
+    readerQuery.update { $0 = nil }
+    for subscription in subscriptions { subscription.cancel() }
+  }
+
   enum Way: CaseIterable {
     case cancelAll, cancelRun, reset
   }

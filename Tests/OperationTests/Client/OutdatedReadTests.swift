@@ -1,0 +1,168 @@
+import Testing
+
+@testable import Operation
+
+/// What a run reads by `value(of:)` while that is out of date.
+@Suite("Reads of what is out of date", .timeLimit(.minutes(1))) struct OutdatedReadTests {
+  private typealias Number = Query<Int, any Error>
+  private typealias Store = OperationStore<QueryState<Int, any Error>>
+
+  private let client = OperationClient(defaults: .testing, clock: ManualClock())
+  private let remote = Remote<Int>()
+  private let runCount = EventLog<Int>()
+
+  private var source: some QueryRequest<Int, QueryState<Int, any Error>> {
+    remote.query(["source"]).neverStale()
+  }
+
+  private var reader: some QueryRequest<Int, QueryState<Int, any Error>> {
+    Number(path: ["reader"]) { [source, runCount] context in
+      let value = context.value(of: source) ?? 0
+      runCount.append(value)
+      return value
+    }.neverStale()
+  }
+
+  /// The stores of the source, which is 1 and invalidated, and of its reader, which has not run.
+  private struct Stores {
+    let source: Store
+    let reader: Store
+    /// The run that the new value comes from.
+    let answer: Task<Int?, Never>
+    let subscription: OperationSubscription
+  }
+
+  private func makeStores() async -> Stores {
+    let sourceStore = client.store(for: source)
+    sourceStore.currentValue = 1
+    let subscription = sourceStore.subscribe { _ in }
+    client.invalidate(source)
+    await remote.wait(forCalls: 1)
+    let answer = Task { try? await sourceStore.run() }
+    await sourceStore.settles { $0.leaseCount == 2 }
+    return Stores(
+      source: sourceStore, reader: client.store(for: reader), answer: answer,
+      subscription: subscription)
+  }
+
+  @Test("An observed reader runs again when the new value has come")
+  func observed() async throws {
+    let stores = await makeStores()
+    let (source, reader) = (stores.source, stores.reader)
+    let readerSubscription = reader.subscribe { _ in }
+    await reader.settles { $0.currentValue == 1 && !$0.isLoading }
+    remote.answer(2)
+    await reader.settles { $0.currentValue == 2 && !$0.isLoading }
+    #expect(!reader.isStale && !source.isStale)
+    #expect(runCount.values == [1, 2])
+    stores.subscription.cancel()
+    readerSubscription.cancel()
+  }
+
+  @Test("A reader that nobody observes is out of date when the new value has come, once")
+  func unobserved() async throws {
+    let stores = await makeStores()
+    let (source, reader) = (stores.source, stores.reader)
+    #expect(try await reader.run() == 1)
+    remote.answer(2)
+    _ = await stores.answer.value
+    #expect(source.currentValue == 2 && reader.isStale)
+    #expect(try await reader.run() == 2)
+    #expect(!reader.isStale)
+    source.currentValue = 3
+    #expect(!reader.isStale && runCount.values == [1, 2])
+    #expect(!source.read { $0.freshness.isReadOutdated })
+    stores.subscription.cancel()
+  }
+
+  @Test("What reads the reader is out of date, too")
+  func chain() async throws {
+    let stores = await makeStores()
+    let source = stores.source
+    let second = Number(path: ["second"]) { [reader] in try await $0.ensure(reader) * 10 }
+      .neverStale()
+    let store = client.store(for: second)
+    let secondSubscription = store.subscribe { _ in }
+    await store.settles { $0.currentValue == 10 && !$0.isLoading }
+    remote.answer(2)
+    await store.settles { $0.currentValue == 20 && !$0.isLoading }
+    #expect(!store.isStale && !source.isStale)
+    stores.subscription.cancel()
+    secondSubscription.cancel()
+  }
+
+  @Test("A run that is under way when the new value comes is shown, and one follows")
+  func underWay() async throws {
+    let gate = AsyncGate()
+    let stores = await makeStores()
+    let slow = Number(path: ["slow"]) { [self, runCount] context in
+      let value = context.value(of: self.source) ?? 0
+      if runCount.append(value) == 1 { await gate.wait() }
+      return value
+    }.neverStale()
+    let store = client.store(for: slow)
+    let values = EventLog<Int?>()
+    let slowSubscription = store.subscribe { event in
+      if case .runEnded(let result, _) = event { values.append(try? result.get()) }
+    }
+    await runCount.wait(for: 1)
+    remote.answer(2)
+    _ = await stores.answer.value
+    #expect(store.isStale && store.isLoading)
+    gate.open()
+    await values.wait(for: 2)
+    #expect(values.values == [1, 2] && !store.isStale)
+    stores.subscription.cancel()
+    slowSubscription.cancel()
+  }
+
+  @Test("A value that is written counts as a new one, at the end of exclusive access")
+  func written() async throws {
+    let stores = await makeStores()
+    let (source, reader) = (stores.source, stores.reader)
+    #expect(try await reader.run() == 1)
+    source.withExclusiveAccess {
+      source.currentValue = 2
+      #expect(!reader.isStale)
+    }
+    #expect(reader.isStale)
+    #expect(try await reader.run() == 2)
+    #expect(!reader.isStale)
+    source.cancel()
+    stores.subscription.cancel()
+  }
+
+  @Test("A failure is no new value, and neither is a reset")
+  func noNewValue() async throws {
+    let stores = await makeStores()
+    let (source, reader) = (stores.source, stores.reader)
+    #expect(try await reader.run() == 1)
+    remote.fail(Refused())
+    _ = await stores.answer.value
+    #expect(source.error != nil && !reader.isStale)
+    source.resetState()
+    #expect(!reader.isStale)
+    source.currentValue = 2
+    #expect(reader.isStale)
+    stores.subscription.cancel()
+  }
+
+  @Test("A reader that reads something else since is not told")
+  func gone() async throws {
+    let stores = await makeStores()
+    let source = stores.source
+    let other = Number(path: ["other"]) { _ in 7 }.neverStale()
+    let readsOther = Monitor(false)
+    let query = Number(path: ["changing"]) { [self] context in
+      readsOther.value ? try await context.ensure(other) : context.value(of: self.source) ?? 0
+    }.neverStale()
+    let store = client.store(for: query)
+    #expect(try await store.run() == 1)
+    readsOther.update { $0 = true }
+    #expect(try await store.run() == 7)
+    remote.answer(2)
+    _ = await stores.answer.value
+    #expect(source.currentValue == 2 && !store.isStale)
+    stores.subscription.cancel()
+  }
+}
