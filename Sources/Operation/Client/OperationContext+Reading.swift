@@ -53,11 +53,15 @@ extension OperationContext {
     of request: Request
   ) -> Request.State.StateValue where Request.State: ValueInitializedState {
     guard let client = operationClient else { return Request.State.emptyValue }
+    let path = request.path
+    guard let runNode, path != runNode.place?.path else {
+      return client.store(for: request).currentValue
+    }
+    // Before the store is asked for, which may leave the client then.
+    _ = client.hub.note(runNode, reads: path)
     let store = client.store(for: request)
-    guard let runNode, store.path != runNode.place?.path else { return store.currentValue }
-    _ = client.hub.note(runNode, reads: store.path)
     // Before the value is read, so that a new one that comes then finds this.
-    if store.isInvalidated { client.hub.note(runNode, readsOutdated: store.path) }
+    if store.isInvalidated { client.hub.note(runNode, readsOutdated: path) }
     return store.valueForRun
   }
 

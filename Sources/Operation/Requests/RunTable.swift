@@ -88,7 +88,9 @@
     case .never:
       return .new
     case .equivalentContexts:
-      return positionOfEquivalent(to: context).map { .join(records[inPlace: $0].core) } ?? .new
+      return positionOfEquivalent(to: context).map { index in
+        .join(records.read(at: index) { $0.core })
+      } ?? .new
     case .by:
       let candidates = candidates(for: context)
       if candidates.isEmpty { return .new }
@@ -103,10 +105,11 @@
   /// Where the oldest run in an equivalent context stands.
   @inlinable func positionOfEquivalent(to context: OperationContext) -> Int? {
     var oldest: Int?
-    // By their positions: a record is dear to copy.
+    // In their places: a record is dear to copy.
     for index in records.indices
-    where records[inPlace: index].context.isEquivalent(to: context) {
-      if let oldest, records[inPlace: oldest].id < records[inPlace: index].id { continue }
+    where records.read(at: index, { $0.context.isEquivalent(to: context) }) {
+      let id = records.read(at: index) { $0.id }
+      if let oldest, records.read(at: oldest, { $0.id < id }) { continue }
       oldest = index
     }
     return oldest
@@ -117,11 +120,10 @@
   @inlinable mutating func joinStarted(
     equivalentTo context: OperationContext
   ) -> (core: TaskCore<Value, Failure>, box: OperationTaskConfiguration.Box)? {
-    guard let index = positionOfEquivalent(to: context), records[inPlace: index].isStarted else {
-      return nil
-    }
-    records[inPlace: index].awaiters += 1
-    return (records[inPlace: index].core, records[inPlace: index].task.box)
+    guard let index = positionOfEquivalent(to: context) else { return nil }
+    let place = records.read(at: index) { $0.isStarted ? ($0.core, $0.task.box) : nil }
+    if place != nil { records[inPlace: index].awaiters += 1 }
+    return place
   }
 
   /// The runs that a predicate is asked about: those for the same pages, as contexts do not tell

@@ -204,7 +204,12 @@ struct DependencyGraph: Sendable {
   mutating func takeOutdatedReaders(of path: OperationPath) -> [OperationPath] {
     guard let number = number(of: path) else { return [] }
     var readers: [OperationPath] = []
-    nodes[number].outdatedReaders.forEach { readers.append(nodes[$0].path) }
+    nodes[number].outdatedReaders.forEach { reader in
+      // Nothing is shown of a run that was cancelled.
+      let node = nodes[reader]
+      guard node.settled.contains(number) || node.liveReads.contains(number) else { return }
+      readers.append(node.path)
+    }
     nodes[number].outdatedReaders = Numbers()
     return readers
   }

@@ -67,7 +67,10 @@ public final class OperationStore<State: OperationState>: Sendable {
     path = request.path
     self.hub = hub ?? StoreHub()
     isControlled = !context.settings.values.controllers.isEmpty
-    machine = Mutex(Machine(state: state, context: context, isCounted: isCounted))
+    var machine = Machine(state: state, context: context, isCounted: isCounted)
+    // The one that was here before may have been read while it was out of date.
+    machine.freshness.isReadOutdated = self.hub.hasReaders
+    self.machine = Mutex(machine)
     // Here, as an initial value of the property would ask the runtime for its type.
     deferred = Mutex([])
     invalidation = { $0.perform($1) }
@@ -164,7 +167,7 @@ public final class OperationStore<State: OperationState>: Sendable {
   @inlinable func settle(_ aftermath: Machine.Aftermath) {
     if aftermath.mustRender { render() }
     if aftermath.mustRenderInside { renderInside() }
-    if aftermath.mustTellReaders { hub.invalidateOutdatedReaders(of: path) }
+    if aftermath.mustTellReaders { hub.invalidateOutdatedReaders(of: path, isWritten: true) }
     if let change = aftermath.use, use.isWatched {
       hub.useChanged(of: OpaqueOperationStore(self), change)
     }
@@ -218,7 +221,7 @@ public final class OperationStore<State: OperationState>: Sendable {
     if !left.access.isNone, !left.access.content.kept.isNone {
       for act in left.access.content.kept.content.actions { act() }
     }
-    if left.mustTellReaders { hub.invalidateOutdatedReaders(of: path) }
+    if left.mustTellReaders { hub.invalidateOutdatedReaders(of: path, isWritten: true) }
     withExtendedLifetime(left) {}
   }
 

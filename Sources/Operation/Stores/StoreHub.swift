@@ -82,9 +82,22 @@ extension StoreHub {
   }
 
   /// A new value has come where an outdated one was read: what has read that is out of date.
-  @usableFromInline func invalidateOutdatedReaders(of path: OperationPath) {
+  ///
+  /// - Parameter isWritten: Whether somebody has written the value. He may have another store to
+  ///   himself, and must not wait for who has one of the readers.
+  @usableFromInline func invalidateOutdatedReaders(of path: OperationPath, isWritten: Bool) {
     let readers = graph.withLock { $0.takeOutdatedReaders(of: path) }
-    invalidate(readers.flatMap { client?.stores(at: $0) ?? [] }, because: .dependency)
+    if readers.isEmpty { return }
+    if isWritten {
+      Task.detached { self.invalidateReaders(readers) }
+    } else {
+      invalidateReaders(readers)
+    }
+  }
+
+  private func invalidateReaders(_ readers: [OperationPath]) {
+    let stores = readers.flatMap { client?.stores(at: $0) ?? [] }
+    invalidate(stores, because: .dependency) { readers.contains($0) }
   }
 
   /// A run has ended; gives the circle that it has closed.

@@ -94,13 +94,14 @@ extension StoreMachine {
     changeBeforeYields { $0.giveUpFetchTask(record.task) }
   }
 
-  /// A run ended; tells whether it still counted, and whether one has to follow.
+  /// A run ended; tells whether it still counted, whether one has to follow, and whether those that
+  /// have read an outdated value are to be told of a new one.
   @inlinable mutating func end(
     _ id: OperationTaskID, _ output: Output
-  ) -> (isCounted: Bool, mustFollow: Bool) {
+  ) -> (isCounted: Bool, mustFollow: Bool, mustTellReaders: Bool) {
     guard let record = remove(id) else {
       tellLateEnd(id, output)
-      return (false, false)
+      return (false, false, false)
     }
     if output.isCancellation {
       giveUp(record)
@@ -117,7 +118,7 @@ extension StoreMachine {
       tell(.runEnded(output, record.run), also: record.payload.handlers)
     }
     dropFollowsAfter()
-    return (true, mustFollow)
+    return (true, mustFollow, freshness.isReadOutdated && takeReadOutdated())
   }
 
   /// Whether the record of a run that ends may be the last to hold something of the user's. The run

@@ -108,12 +108,12 @@ extension StoreMachine {
 
   /// The run that the observers hold already, if it is as new as what they could start.
   @inlinable var taskOfObservers: Task? {
-    for index in runs.records.indices
-    where runs.records[inPlace: index].isStarted
-      && runs.records[inPlace: index].isHeldByObservers
-      && runs.records[inPlace: index].payload.generation == freshness.generation
-    {
-      return runs.records[inPlace: index].task
+    for index in runs.records.indices {
+      let task = runs.records.read(at: index) {
+        $0.isStarted && $0.isHeldByObservers && $0.payload.generation == freshness.generation
+          ? $0.task : nil
+      }
+      if let task { return task }
     }
     return nil
   }

@@ -46,6 +46,18 @@ extension IdentifiedArray {
     }
   }
 
+  /// Looks at the element at a position, without a copy of it: where it can be in one of several
+  /// places, the subscript makes one.
+  @inline(__always) @inlinable func read<Output>(
+    at index: Int, _ body: (borrowing Element) -> Output
+  ) -> Output {
+    if index >= frontCount { return body(tail[index - frontCount]) }
+    let position = index - rest.storage[0].head.count
+    if position < 0 { return body(rest.storage[0].head[index]) }
+    return body(
+      rest.storage[0].chunks[position >> Self.chunkShift][position & (Self.chunkSize - 1)])
+  }
+
   /// Puts an element behind all.
   @inlinable mutating func putLast(_ element: consuming Element) {
     if tail.count == Self.chunkSize { makeRoom() }

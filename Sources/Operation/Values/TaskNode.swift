@@ -72,10 +72,10 @@ public import Synchronization
   }
 
   /// Whether the current Swift task runs the request of the task, or of one that it waits for: then
-  /// it would wait for itself.
+  /// it would wait for itself. A request that is under way waits for none of them any more.
   @inlinable var isWaitedForByItself: Bool {
     isRunByCurrentTask
-      || mayHaveDependencies && edges.contains { $0.isRunByCurrentTask }
+      || mayHaveDependencies && !isUnderWay && edges.contains { $0.isRunByCurrentTask }
   }
 
   @inlinable var isRunByCurrentTask: Bool {

@@ -242,6 +242,55 @@ import Testing
     for subscription in subscriptions { subscription.cancel() }
   }
 
+  @Test("A reader that waits no more is awaited by what it came after")
+  func turnedEdgesUnderWay() async throws {
+    let phase = Monitor(0)
+    let (sourceGate, readerGate) = (AsyncGate(), AsyncGate())
+    let readerQuery = Monitor<(any QueryRequest<Int, QueryState<Int, any Error>>)?>(nil)
+    let other = Number(path: ["other"]) { _ in 7 }.neverStale()
+    let source = Number(path: ["source"]) { [sourceRuns] context in
+      sourceRuns.append(())
+      switch phase.value {
+      case 0: return 1
+      case 1:
+        await sourceGate.wait()
+        return 1
+      case 2: throw Refused()
+      default:
+        guard let reader = readerQuery.value else { return 0 }
+        return try await context.ensure(reader)
+      }
+    }.neverStale()
+    let query = Number(path: ["reader"]) { [readerRuns] context in
+      if phase.value == 0 { return try await context.ensure(source) }
+      _ = try await context.ensure(other)
+      readerRuns.append(())
+      await readerGate.wait()
+      return 2
+    }.neverStale()
+    readerQuery.update { $0 = query }
+    try await client.fetch(query)
+    let (sourceStore, reader) = (client.store(for: source), client.store(for: query))
+    let subscriptions = [sourceStore.subscribe { _ in }, reader.subscribe { _ in }]
+    phase.update { $0 = 1 }
+    let old = Task { try? await sourceStore.run() }
+    await sourceRuns.wait(for: 2)
+    client.invalidate(source)
+    phase.update { $0 = 2 }
+    sourceGate.open()
+    _ = await old.value
+    // The answer has failed; the reader goes on, and reads the source no more.
+    await readerRuns.wait(for: 1)
+    #expect(!sourceStore.isLoading && sourceStore.isStale)
+    phase.update { $0 = 3 }
+    let refetch = Task { try await sourceStore.run() }
+    await reader.settles { $0.leaseCount == 2 }
+    readerGate.open()
+    #expect(try await refetch.value == 2)
+    readerQuery.update { $0 = nil }
+    for subscription in subscriptions { subscription.cancel() }
+  }
+
   enum Way: CaseIterable {
     case cancelAll, cancelRun, reset
   }

@@ -125,7 +125,7 @@ import Testing
       source.currentValue = 2
       #expect(!reader.isStale)
     }
-    #expect(reader.isStale)
+    #expect(await eventually { reader.isStale })
     #expect(try await reader.run() == 2)
     #expect(!reader.isStale)
     source.cancel()
@@ -143,7 +143,7 @@ import Testing
     source.resetState()
     #expect(!reader.isStale)
     source.currentValue = 2
-    #expect(reader.isStale)
+    #expect(await eventually { reader.isStale })
     stores.subscription.cancel()
   }
 
@@ -164,5 +164,84 @@ import Testing
     _ = await stores.answer.value
     #expect(source.currentValue == 2 && !store.isStale)
     stores.subscription.cancel()
+  }
+
+  @Test("What reads a reader that has left is out of date, too")
+  func leftReader() async throws {
+    let stores = await makeStores()
+    let second = Number(path: ["second"]) { [reader] in try await $0.ensure(reader) * 10 }
+      .neverStale()
+    let store = client.store(for: second)
+    #expect(try await store.run() == 10)
+    client.clearStore(with: ["reader"])
+    remote.answer(2)
+    _ = await stores.answer.value
+    #expect(store.isStale)
+    stores.subscription.cancel()
+  }
+
+  @Test("A source that has left, and stands there again, tells of its value")
+  func leftSource() async throws {
+    client.store(for: source).currentValue = 1
+    client.invalidate(source)
+    let store = client.store(for: reader)
+    #expect(try await store.run() == 1)
+    client.clearStore(with: ["source"])
+    let run = Task { [client, source] in try await client.store(for: source).run() }
+    await remote.wait(forCalls: 1)
+    remote.answer(2)
+    _ = try await run.value
+    #expect(store.isStale)
+  }
+
+  @Test("A reader whose run was cancelled is not told")
+  func cancelledReader() async throws {
+    let gate = AsyncGate()
+    let stores = await makeStores()
+    let slow = Number(path: ["slow"]) { [self] context in
+      let value = context.value(of: self.source) ?? 0
+      runCount.append(value)
+      await gate.wait()
+      return value
+    }.neverStale()
+    let store = client.store(for: slow)
+    store.currentValue = 5
+    let subscription = store.subscribe { _ in }
+    let run = Task { try? await store.run() }
+    await runCount.wait(for: 1)
+    store.cancel()
+    remote.answer(2)
+    _ = await stores.answer.value
+    #expect(!store.isStale && !store.isLoading)
+    gate.open()
+    _ = await run.value
+    #expect(runCount.values == [1])
+    stores.subscription.cancel()
+    subscription.cancel()
+  }
+
+  @Test("Who writes the source does not wait for who has the reader to himself")
+  func heldReader() async throws {
+    let sourceStore = client.store(for: source)
+    sourceStore.currentValue = 1
+    client.invalidate(source)
+    let store = client.store(for: reader)
+    #expect(try await store.run() == 1)
+    let (isHeld, mayEnd) = (ThreadLatch(), ThreadLatch())
+    await withWatchdog(seconds: 30, { "A write waits for who has a reader to himself." }) {
+      await onThreads(2) { thread in
+        if thread == 0 {
+          store.withExclusiveAccess {
+            isHeld.open()
+            mayEnd.wait()
+          }
+        } else {
+          isHeld.wait()
+          sourceStore.currentValue = 2
+          mayEnd.open()
+        }
+      }
+    }
+    #expect(await eventually { store.isStale })
   }
 }
