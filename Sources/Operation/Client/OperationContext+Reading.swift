@@ -48,7 +48,8 @@ extension OperationContext {
   /// The request whose run calls this depends on the other one, as with `ensure(_:)`. If
   /// that closes a circle, the run fails with ``OperationDependencyError`` when it ends. A
   /// request can read what it showed itself before. Where the value that it gives was invalidated, the
-  /// calling request is invalidated when a new one has come.
+  /// calling request is invalidated when a new one has come: from a run before anybody who waits for
+  /// that goes on, from a write shortly after it.
   public func value<Request: StatefulOperationRequest>(
     of request: Request
   ) -> Request.State.StateValue where Request.State: ValueInitializedState {
