@@ -43,7 +43,7 @@ extension StoreMachine {
 
   /// Tells once that there is a new value where an outdated one was read; what is written in
   /// exclusive access is there at its end.
-  @usableFromInline mutating func takeReadOutdated() -> Bool {
+  @inlinable mutating func takeReadOutdated() -> Bool {
     guard freshness.isReadOutdated, !freshness.isInvalidated, exclusive.isNone,
       state.valueLastUpdatedAt != nil
     else { return false }

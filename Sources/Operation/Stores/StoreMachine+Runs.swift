@@ -118,7 +118,7 @@ extension StoreMachine {
       tell(.runEnded(output, record.run), also: record.payload.handlers)
     }
     dropFollowsAfter()
-    return (true, mustFollow, freshness.isReadOutdated && takeReadOutdated())
+    return (true, mustFollow, takeReadOutdated())
   }
 
   /// Whether the record of a run that ends may be the last to hold something of the user's. The run

@@ -238,7 +238,7 @@ extension StoreMachine {
     aftermath.phases = phaseChange()
     let delivery = deliveries.beginDraining()
     notePlain()
-    if freshness.isReadOutdated { aftermath.mustTellReaders = takeReadOutdated() }
+    aftermath.mustTellReaders = takeReadOutdated()
     if !released.isEmpty { aftermath.released = .some(takeReleased()) }
     return (output, delivery, aftermath)
   }

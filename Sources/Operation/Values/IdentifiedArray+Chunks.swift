@@ -25,13 +25,7 @@ extension IdentifiedArray {
 
   /// The element at a position, in its place; another that is set must have the same identifier.
   @inlinable subscript(inPlace index: Int) -> Element {
-    // Inlined, as an accessor of its own has to copy the whole element.
-    @inline(__always) get {
-      if index >= frontCount { return tail[index - frontCount] }
-      let position = index - rest.storage[0].head.count
-      if position < 0 { return rest.storage[0].head[index] }
-      return rest.storage[0].chunks[position >> Self.chunkShift][position & (Self.chunkSize - 1)]
-    }
+    @inline(__always) get { read(at: index) { copy $0 } }
     @inline(__always) _modify {
       if index >= frontCount {
         yield &tail[index - frontCount]

@@ -194,10 +194,9 @@ import Testing
   @Test("What awaits a reader that waits for it, as the edges have turned round, gets an error")
   func turnedEdges() async throws {
     let turned = Monitor(false)
-    let sourcePath: OperationPath = ["source"]
     let errors = EventLog<any Error>()
     let readerQuery = Monitor<(any QueryRequest<Int, QueryState<Int, any Error>>)?>(nil)
-    let source = Number(path: sourcePath) { [sourceGate, sourceRuns] context in
+    let source = Number(path: ["source"]) { [sourceGate, sourceRuns] context in
       sourceRuns.append(())
       // A run that began before the invalidation.
       await sourceGate.value?.wait()
@@ -232,7 +231,6 @@ import Testing
     openReader()
     _ = await oldReader.value
     await rest()
-    turned.update { $0 = true }
     openSource()
     _ = await oldSource.value
     await sourceStore.settles { !$0.isLoading }

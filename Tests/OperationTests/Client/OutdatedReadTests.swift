@@ -91,6 +91,34 @@ import Testing
     secondSubscription.cancel()
   }
 
+  @Test("What reads a reader by its value follows each new one, and nothing runs in vain")
+  func chainOfValues() async throws {
+    let stores = await makeStores()
+    let reader = stores.reader
+    #expect(try await reader.run() == 1)
+    let secondRuns = EventLog<Int>()
+    let second = Number(path: ["second"]) { context in
+      let value = context.value(of: self.reader) ?? 0
+      secondRuns.append(value)
+      return value * 10
+    }.neverStale()
+    let store = client.store(for: second)
+    let subscription = store.subscribe { _ in }
+    await store.settles { $0.currentValue == 10 && !$0.isLoading }
+    remote.answer(2)
+    _ = await stores.answer.value
+    // Nobody observes the reader, whose value is out of date when it is read again.
+    await secondRuns.wait(for: 2)
+    await store.settles { !$0.isLoading }
+    #expect(store.currentValue == 10 && reader.isStale)
+    #expect(try await reader.run() == 2)
+    await store.settles { $0.currentValue == 20 && !$0.isLoading }
+    #expect(!reader.isStale && !store.isStale)
+    #expect(secondRuns.values == [1, 1, 2] && runCount.values == [1, 2])
+    stores.subscription.cancel()
+    subscription.cancel()
+  }
+
   @Test("A run that is under way when the new value comes is shown, and one follows")
   func underWay() async throws {
     let gate = AsyncGate()
