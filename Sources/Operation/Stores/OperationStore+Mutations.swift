@@ -13,7 +13,7 @@ extension OperationStore {
     handler: EventHandler? = nil
   ) async throws(MutateFailure) -> MutateValue
   where State == MutationState<Arguments, MutateValue, MutateFailure> {
-    try await run(makeConfiguration(context), input: RunArguments(arguments), handler: handler)
+    try await run(box(context), input: RunArguments(arguments), handler: handler)
   }
 
   /// Schedules a call of the mutation, without starting it.
@@ -21,7 +21,7 @@ extension OperationStore {
     with arguments: Arguments, using context: OperationContext? = nil
   ) -> OperationTask<MutateValue, MutateFailure>
   where State == MutationState<Arguments, MutateValue, MutateFailure> {
-    runTask(makeConfiguration(context), input: RunArguments(arguments))
+    runTask(box(context), input: RunArguments(arguments))
   }
 
   /// Calls the mutation again with the arguments of the latest call.

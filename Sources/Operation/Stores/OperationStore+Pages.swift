@@ -72,12 +72,12 @@ extension OperationStore {
   @inlinable nonisolated(nonsending) func run(
     _ kind: PaginatedRunKind, using context: OperationContext?, handler: EventHandler?
   ) async throws(State.Failure) -> State.OperationValue {
-    try await run(makeConfiguration(context), input: PageRunInput.of(kind), handler: handler)
+    try await run(box(context), input: PageRunInput.of(kind), handler: handler)
   }
 
   private func task(
     _ kind: PaginatedRunKind, using context: OperationContext?
   ) -> OperationTask<State.OperationValue, State.Failure> {
-    runTask(makeConfiguration(context), input: PageRunInput.of(kind))
+    runTask(box(context), input: PageRunInput.of(kind))
   }
 }

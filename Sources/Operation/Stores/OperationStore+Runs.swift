@@ -19,7 +19,7 @@ extension OperationStore {
   @inlinable nonisolated(nonsending) public func run(
     using context: OperationContext? = nil, handler: EventHandler? = nil
   ) async throws(State.Failure) -> State.OperationValue {
-    try await run(makeConfiguration(context), handler: handler)
+    try await run(box(context), handler: handler)
   }
 
   /// Runs the request, as ``run(using:handler:)`` does: the word for queries, pages and mutations.
@@ -35,34 +35,34 @@ extension OperationStore {
   @inlinable nonisolated(nonsending) public func fetch(
     using configuration: OperationTaskConfiguration, handler: EventHandler? = nil
   ) async throws(State.Failure) -> State.OperationValue {
-    try await run(configuration, handler: handler)
+    try await run(Machine.Box(configuration), handler: handler)
   }
 
-  @inlinable func makeConfiguration(_ context: OperationContext?) -> OperationTaskConfiguration {
-    OperationTaskConfiguration(only: context ?? OperationContext())
+  /// What a run is asked for with: an object, as it is captured on the way, and mostly the same one.
+  @inlinable func box(_ context: OperationContext?) -> Machine.Box {
+    if let context { Machine.Box(context) } else { .empty }
   }
 
   @inlinable nonisolated(nonsending) func run(
-    _ configuration: OperationTaskConfiguration, input: (any RunInput)? = nil,
-    handler: EventHandler?
+    _ box: Machine.Box, input: (any RunInput)? = nil, handler: EventHandler?
   ) async throws(State.Failure) -> State.OperationValue {
-    try await result(of: enter(configuration, input: input, handler: handler))
+    try await result(of: enter(box, input: input, handler: handler))
   }
 
   /// Joins the run that is the same, or makes one; the caller holds it.
   @inlinable func enter(
-    _ configuration: OperationTaskConfiguration, input: (any RunInput)?, handler: EventHandler?
+    _ box: Machine.Box, input: (any RunInput)?, handler: EventHandler?
   ) -> Place {
     if handler == nil,
       let run = commitInPlace({
-        $0.enter(configuration, input: input) { makeCore(cause: .fetch) }
+        $0.enter(box, input: input) { makeCore(cause: .fetch) }
       })
     {
       return Place(run.core, run.box, isToBeLaunched: run.isStarted)
     }
     while true {
       let wish = makeWish(
-        configuration, cause: .fetch, lease: .awaiter, input: input, handler: handler)
+        box, cause: .fetch, lease: .awaiter, input: input, handler: handler)
       if let place = admit(wish) { return place }
     }
   }
@@ -73,7 +73,7 @@ extension OperationStore {
     unlessUpdatedSince updates: Int
   ) async throws(State.Failure) -> (State.OperationValue, generation: Int)? {
     let wish = makeWish(
-      makeConfiguration(nil), cause: .fetch, lease: .awaiter, seenUpdates: updates)
+      .empty, cause: .fetch, lease: .awaiter, seenUpdates: updates)
     guard let place = admit(wish) else { return nil }
     return (try await result(of: place), place.generation)
   }
@@ -107,21 +107,21 @@ extension OperationStore {
   @inlinable public func runTask(
     using context: OperationContext? = nil
   ) -> OperationTask<State.OperationValue, State.Failure> {
-    runTask(makeConfiguration(context))
+    runTask(box(context))
   }
 
   /// Schedules a run with a name, a priority and a context, without starting it.
   @inlinable public func runTask(
     using configuration: OperationTaskConfiguration
   ) -> OperationTask<State.OperationValue, State.Failure> {
-    runTask(configuration)
+    runTask(Machine.Box(configuration))
   }
 
   @inlinable func runTask(
-    _ configuration: OperationTaskConfiguration, input: (any RunInput)? = nil
+    _ box: Machine.Box, input: (any RunInput)? = nil
   ) -> OperationTask<State.OperationValue, State.Failure> {
     while true {
-      let wish = makeWish(configuration, cause: .fetch, lease: .handle, input: input)
+      let wish = makeWish(box, cause: .fetch, lease: .handle, input: input)
       guard let place = admit(wish) else { continue }
       let id = place.core.id
       return place.task.keeping(
@@ -198,7 +198,7 @@ extension OperationStore {
       }
     guard isWanted, context.settings.values.automaticCondition?(context) ?? true else { return nil }
     let wish = makeWish(
-      makeConfiguration(nil), cause: cause, lease: .observers, seenUpdates: updates)
+      .empty, cause: cause, lease: .observers, seenUpdates: updates)
     wish.core.node.wait(for: others)
     guard let place = admit(wish) else { return nil }
     if place.isToBeLaunched {
@@ -275,13 +275,12 @@ extension OperationStore {
   }
 
   @inlinable func makeWish(
-    _ configuration: OperationTaskConfiguration, cause: OperationRun.Cause, lease: Machine.Lease,
+    _ box: Machine.Box, cause: OperationRun.Cause, lease: Machine.Lease,
     input: (any RunInput)? = nil, handler: EventHandler? = nil, seenUpdates: Int? = nil
   ) -> Machine.Wish {
     let core = makeCore(cause: cause)
-    let context = configuration.context.beginning(core.node, input: input, over: context)
     return Machine.Wish(
-      core: core, configuration: configuration.with(context), lease: lease,
+      core: core, box: box.beginning(core.node, input: input, over: context), lease: lease,
       handler: handler.map { Subscriber($0) }, seenUpdates: seenUpdates)
   }
 }

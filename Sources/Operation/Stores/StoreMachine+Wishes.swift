@@ -14,10 +14,10 @@ extension StoreMachine {
     @inlinable var core: Core { task.core }
 
     @inlinable init(
-      core: Core, configuration: OperationTaskConfiguration, lease: Lease,
+      core: Core, box: Box, lease: Lease,
       handler: Subscriber<Event>? = nil, seenUpdates: Int? = nil
     ) {
-      task = Task(core, box: .init(configuration))
+      task = Task(core, box: box)
       self.lease = lease
       self.handler = handler
       self.seenUpdates = seenUpdates
@@ -47,18 +47,21 @@ extension StoreMachine {
   /// Lets somebody wait for a run about which he says no more than its context: for the started one
   /// that is the same, or for a new one; `nil` where more has to be seen to, which takes a wish.
   @inlinable mutating func enter(
-    _ configuration: OperationTaskConfiguration, input: (any RunInput)?, makeCore: () -> Core
+    _ box: Box, input: (any RunInput)?, makeCore: () -> Core
   ) -> (core: Core, box: Box, isStarted: Bool)? {
     guard exclusive.isNone else { return nil }
     if !runs.isEmpty {
-      return joinStarted(in: configuration.context, input: input).map { ($0.core, $0.box, false) }
+      return joinStarted(in: box.configuration.context, input: input).map {
+        ($0.core, $0.box, false)
+      }
     }
     // A place in a line is taken before.
     if context.settings.values.serialScope != nil { return nil }
     let core = makeCore()
-    var context = configuration.context.beginning(core.node, input: input, over: context)
+    var task = Task(core, box: box.beginning(core.node, input: input, over: context))
+    var context = task.context
     _ = state.taskToJoin(in: &context)
-    let task = Task(core, box: .init(configuration.with(context)))
+    task.setContext(context)
     let (box, isStarted) = schedule(task, lease: .awaiter, handlers: [])
     return (core, box, isStarted)
   }

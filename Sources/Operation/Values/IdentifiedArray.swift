@@ -102,8 +102,10 @@ public struct IdentifiedArray<ID: Hashable, Element: Identifiable> where Element
   /// Removes the element at a position, which must be one of the array.
   @discardableResult
   @inlinable public mutating func remove(at index: Int) -> Element {
+    // There are few, as most runs find it, and nothing else is to be seen to.
+    if rest.isNone { return tail.remove(at: index) }
     let element = take(at: index)
-    if !rest.isNone { rest.content.positions[element.id] = nil }
+    rest.content.positions[element.id] = nil
     reindex(around: index, shift: -1)
     shrink()
     return element
@@ -166,7 +168,6 @@ public struct IdentifiedArray<ID: Hashable, Element: Identifiable> where Element
 
   /// Gives back what was made for many more elements than are left.
   @inlinable mutating func shrink() {
-    if rest.isNone { return }
     if isEmpty {
       rest = .none
     } else if rest.content.positions.isSparse {

@@ -27,13 +27,22 @@ public struct OperationContext: Sendable {
     static var defaultValue: Value { get }
   }
 
-  private var head: ContextNode?
+  // Three references and nothing else, which other modules see: a copy is three counts then, and no
+  // call that asks what is inside.
+  @usableFromInline var head: ContextNode?
   /// What modifiers and defaults have said about the request.
   @usableFromInline var settings = RunSettings()
-  private var run = Run.none
+  /// What belongs to one run: often no more than which it is.
+  @usableFromInline var run: (any ContextRun)?
 
   /// Creates a context in which every key has its default value.
   public init() {}
+
+  private init(head: ContextNode?, settings: RunSettings, run: any ContextRun) {
+    self.head = head
+    self.settings = settings
+    self.run = run
+  }
 
   /// The value under a key.
   public subscript<K: Key>(key: K.Type) -> K.Value {
@@ -64,13 +73,13 @@ public struct OperationContext: Sendable {
   /// This context outside of the run that it was made for, for a store that begins with it.
   @usableFromInline func leavingRun() -> OperationContext {
     var context = self
-    context.run = .none
+    context.run = nil
     return context
   }
 
   /// Whether both are copies of one.
   @usableFromInline func isIdentical(to other: OperationContext) -> Bool {
-    head === other.head && run.isIdentical(to: other.run) && settings.box === other.settings.box
+    head === other.head && run === other.run && settings.box === other.settings.box
   }
 
   /// Tells whether both say the same to a request; values that cannot be compared count as
@@ -113,8 +122,19 @@ private final class ContextClock: Sendable, Equatable {
   }
 }
 
+/// What belongs to one run: its node, or that and what else there is, which copies share.
+@usableFromInline protocol ContextRun: AnyObject, Sendable {
+  var node: TaskNode? { get }
+  var box: OperationContext.RunBox? { get }
+}
+
+extension TaskNode: ContextRun {
+  @usableFromInline var node: TaskNode? { self }
+  @usableFromInline var box: OperationContext.RunBox? { nil }
+}
+
 extension OperationContext {
-  private struct RunFacts: Sendable {
+  struct RunFacts: Sendable {
     let node: TaskNode?
     var attempt: Attempt
     var input: (any RunInput)?
@@ -122,50 +142,27 @@ extension OperationContext {
     var hooks: RunHooks?
   }
 
-  /// Shared by copies, so that they are small.
-  private final class RunBox: Sendable {
+  @usableFromInline final class RunBox: ContextRun {
     let facts: RunFacts
+    @usableFromInline var node: TaskNode? { facts.node }
+    @usableFromInline var box: RunBox? { self }
 
     init(_ facts: RunFacts) {
       self.facts = facts
     }
   }
 
-  /// What belongs to one run: often no more than which it is.
-  private enum Run: Sendable {
-    case none
-    case bare(TaskNode)
-    case box(RunBox)
-
-    var box: RunBox? { if case .box(let box) = self { box } else { nil } }
-
-    func isIdentical(to other: Run) -> Bool {
-      switch (self, other) {
-      case (.none, .none): true
-      case (.bare(let node), .bare(let other)): node === other
-      case (.box(let box), .box(let other)): box === other
-      default: false
-      }
-    }
-  }
-
   /// The run that this context belongs to; a context outside of runs has none.
-  @usableFromInline var runNode: TaskNode? {
-    switch run {
-    case .none: nil
-    case .bare(let node): node
-    case .box(let box): box.facts.node
-    }
-  }
+  @usableFromInline var runNode: TaskNode? { run?.node }
 
   private var facts: RunFacts {
-    get { run.box?.facts ?? RunFacts(node: runNode, attempt: firstAttempt) }
-    set { run = .box(RunBox(newValue)) }
+    get { run?.box?.facts ?? RunFacts(node: runNode, attempt: firstAttempt) }
+    set { run = RunBox(newValue) }
   }
 
   /// Which attempt of a retried run this is.
   @usableFromInline var attempt: Attempt {
-    get { run.box?.facts.attempt ?? firstAttempt }
+    get { run?.box?.facts.attempt ?? firstAttempt }
     set { facts.attempt = newValue }
   }
 
@@ -178,19 +175,19 @@ extension OperationContext {
 
   /// What the run is asked to do, beyond running: a kind of page run, the arguments of a mutation.
   @usableFromInline var input: (any RunInput)? {
-    get { run.box?.facts.input }
+    get { run?.box?.facts.input }
     set { facts.input = newValue }
   }
 
   /// What the attempts of the run share.
   @usableFromInline var work: RunWork? {
-    get { run.box?.facts.work }
+    get { run?.box?.facts.work }
     set { facts.work = newValue }
   }
 
   /// Who is told by the run.
   @usableFromInline var hooks: RunHooks? {
-    get { run.box?.facts.hooks }
+    get { run?.box?.facts.hooks }
     set { facts.hooks = newValue }
   }
 }
@@ -256,10 +253,10 @@ extension OperationContext {
   /// The context of a run that begins now, which lies over `base`: nothing of another run is left
   /// in it.
   @usableFromInline func beginning(
-    _ node: TaskNode, input: (any RunInput)?, over base: consuming OperationContext
+    _ node: TaskNode, input: (any RunInput)?, over base: OperationContext
   ) -> OperationContext {
-    var context = over(base)
-    context.run = .bare(node)
+    var context = OperationContext(
+      head: ContextNode.merging(head, over: base.head), settings: base.settings, run: node)
     if let input { context.input = input }
     return context
   }
@@ -278,14 +275,14 @@ private final class Written: Sendable {
 }
 
 /// A list of written values, the newest first, each key once; contexts share its tail.
-private final class ContextNode: Sendable {
-  let key: ObjectIdentifier
-  let written: Written
-  let next: ContextNode?
+@usableFromInline final class ContextNode: Sendable {
+  fileprivate let key: ObjectIdentifier
+  fileprivate let written: Written
+  fileprivate let next: ContextNode?
   /// The clock in this list, which is asked for at each change of a state.
-  let clock: ContextClock?
+  fileprivate let clock: ContextClock?
 
-  init(key: ObjectIdentifier, written: Written, next: ContextNode?) {
+  fileprivate init(key: ObjectIdentifier, written: Written, next: ContextNode?) {
     self.key = key
     self.written = written
     self.next = next
@@ -301,7 +298,7 @@ private final class ContextNode: Sendable {
     return nil
   }
 
-  static func setting(
+  fileprivate static func setting(
     _ key: ObjectIdentifier, to written: Written, in head: ContextNode?
   ) -> ContextNode {
     ContextNode(key: key, written: written, next: removing(key, from: head))
@@ -313,7 +310,7 @@ private final class ContextNode: Sendable {
     return ContextNode(key: head.key, written: head.written, next: removing(key, from: head.next))
   }
 
-  static func merging(_ top: ContextNode?, over base: ContextNode?) -> ContextNode? {
+  fileprivate static func merging(_ top: ContextNode?, over base: ContextNode?) -> ContextNode? {
     guard let top else { return base }
     if top === base { return base }
     let merged = merging(top.next, over: base)

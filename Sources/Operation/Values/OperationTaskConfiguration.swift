@@ -48,5 +48,17 @@ public struct OperationTaskConfiguration: Sendable {
     @inlinable convenience init(_ context: OperationContext) {
       self.init(OperationTaskConfiguration(only: context))
     }
+
+    /// The one that says nothing.
+    @usableFromInline static let empty = Box(OperationContext())
+
+    /// The configuration of a run that begins now, in a context that lies over `base`.
+    @usableFromInline func beginning(
+      _ node: TaskNode, input: (any RunInput)?, over base: OperationContext
+    ) -> Box {
+      Box(
+        configuration.with(
+          configuration.context.beginning(node, input: input, over: base)))
+    }
   }
 }

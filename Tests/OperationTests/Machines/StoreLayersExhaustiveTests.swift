@@ -153,9 +153,7 @@ import Testing
         runs.append((next, core))
         model.perform(.fetch(next))
         perform { machine in
-          let wish = Machine.Wish(
-            core: core, configuration: OperationTaskConfiguration(context: machine.context),
-            lease: .awaiter)
+          let wish = Machine.Wish(core: core, box: .init(machine.context), lease: .awaiter)
           _ = machine.grant(wish, verdict: nil)
         }
         return true

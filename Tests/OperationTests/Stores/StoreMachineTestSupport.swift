@@ -41,8 +41,8 @@ final class MachineDriver {
     let core = Machine.Core(driver: nobody, cause: cause)
     return machine.grant(
       Machine.Wish(
-        core: core, configuration: OperationTaskConfiguration(context: machine.context),
-        lease: lease, handler: handler, seenUpdates: seenUpdates),
+        core: core, box: .init(machine.context), lease: lease, handler: handler,
+        seenUpdates: seenUpdates),
       verdict: verdict)
   }
 
@@ -58,9 +58,9 @@ final class MachineDriver {
 
   /// The run that a caller gets without a wish, if he needs none.
   func enter(in context: OperationContext = OperationContext()) -> Granted? {
-    machine.enter(OperationTaskConfiguration(context: context), input: nil) {
-      Machine.Core(driver: nobody)
-    }.map { Granted(core: $0.core, isStarted: $0.isStarted) }
+    machine.enter(.init(context), input: nil) { Machine.Core(driver: nobody) }.map {
+      Granted(core: $0.core, isStarted: $0.isStarted)
+    }
   }
 
   /// Subscribes a recorder of names.
