@@ -4,7 +4,8 @@
 /// *floor* is what the server gave last. The confirmed value is the floor with the settled edits
 /// that the floor does not have yet; the shown value has the pending edits, too, all in the order in
 /// which they were made. A settled layer is kept as long as a result may come that does not have its
-/// edit, or an earlier layer is pending; then it becomes part of the floor.
+/// edit, or an earlier layer is pending; then it becomes part of the floor. While a part of a value is
+/// on its way, which will stand beside what the floor has, that comes earlier: see `Rendering.part`.
 ///
 /// Edits are the user's, so the machine only plans what is to be computed, and takes in what was.
 @usableFromInline struct OptimisticLayers<Value: Sendable>: Sendable {
@@ -28,6 +29,10 @@
     }
 
     @inlinable var isPending: Bool { if case .pending = phase { true } else { false } }
+
+    @inlinable func isSettled(after settlements: Int) -> Bool {
+      if case .settled(let settlement, _) = phase { settlement > settlements } else { false }
+    }
   }
 
   @usableFromInline var layers: [Layer] = []
@@ -71,9 +76,7 @@
 
   /// Whether all settled edits were settled when `settlements` were.
   @inlinable func areSettled(since settlements: Int) -> Bool {
-    layers.allSatisfy {
-      if case .settled(let settlement, _) = $0.phase { settlement <= settlements } else { true }
-    }
+    !layers.contains { $0.isSettled(after: settlements) }
   }
 
   @inlinable mutating func append(_ id: OperationTaskID, _ edit: @escaping Edit) {
@@ -134,14 +137,19 @@ extension OptimisticLayers {
     /// How many edits had been settled when the oldest run began that is under way and may still
     /// give a value; -1 keeps all layers.
     @usableFromInline let oldest: Int
+    /// The same of the runs that may give a part of the value. Such a part has the edits that had been
+    /// settled then. Once another one is settled, which it lacks, it comes to the floor as that is, and
+    /// those edits must be there.
+    @usableFromInline let part: Int
     @usableFromInline var floor: Value
     @usableFromInline var confirmed: Value
     @usableFromInline var shown: Value
 
-    @inlinable init(version: Int, layers: [Layer], oldest: Int, floor: Value) {
+    @inlinable init(version: Int, layers: [Layer], oldest: Int, part: Int, floor: Value) {
       self.version = version
       self.layers = layers
       self.oldest = oldest
+      self.part = part
       self.floor = floor
       confirmed = floor
       shown = floor
@@ -152,6 +160,8 @@ extension OptimisticLayers {
   @usableFromInline enum Role: Sendable {
     /// Its edit becomes part of the floor, in which it is not yet.
     case folded
+    /// The same, but a result may come that does not have it, or nothing of it may stay.
+    case placed
     /// The floor has its edit, and nobody will ask for it again.
     case forgotten
     /// The floor has its edit, but a result may come that does not.
@@ -162,14 +172,14 @@ extension OptimisticLayers {
     @inlinable var isKept: Bool {
       switch self {
       case .folded, .forgotten: false
-      case .inFloor, .confirmed, .pending: true
+      case .placed, .inFloor, .confirmed, .pending: true
       }
     }
   }
 
-  /// Begins a rendering; see ``Rendering`` for `oldest`.
-  @inlinable func rendering(oldest: Int) -> Rendering {
-    Rendering(version: version, layers: layers, oldest: oldest, floor: floor)
+  /// Begins a rendering; see ``Rendering`` for `oldest` and `part`.
+  @inlinable func rendering(oldest: Int, part: Int = .max) -> Rendering {
+    Rendering(version: version, layers: layers, oldest: oldest, part: part, floor: floor)
   }
 
   /// Takes in what was computed, unless it is out of date; gives how many confirmed edits are in it
@@ -178,11 +188,17 @@ extension OptimisticLayers {
     guard rendering.version == version else { return nil }
     swap(&floor, &rendering.floor)
     swap(&shown, &rendering.shown)
-    var kept = 0
-    rendering.forEachLayer { if $1.isKept { kept += 1 } }
-    if kept < layers.count {
+    var unchanged = 0
+    rendering.forEachLayer { if $1.isKept, $1 != .placed { unchanged += 1 } }
+    if unchanged < layers.count {
       layers = []
-      rendering.forEachLayer { if $1.isKept { layers.append($0) } }
+      rendering.forEachLayer { layer, role in
+        guard role.isKept else { return }
+        layers.append(layer)
+        if role == .placed, case .settled(let settlement, _) = layer.phase {
+          layers[layers.count - 1].phase = .settled(settlement, isInFloor: true)
+        }
+      }
     }
     shownCount = pendingCount
     renderedVersion = version
@@ -204,6 +220,7 @@ extension OptimisticLayers.Rendering {
     _ body: (OptimisticLayers.Layer, OptimisticLayers.Role) -> Void
   ) {
     var isLowest = true
+    let isPartSplit = layers.contains { $0.isSettled(after: part) }
     for layer in layers {
       switch layer.phase {
       case .pending:
@@ -213,7 +230,8 @@ extension OptimisticLayers.Rendering {
         body(layer, oldest < settlement ? .inFloor : .forgotten)
       case .settled(let settlement, isInFloor: false):
         isLowest = isLowest && oldest >= settlement
-        body(layer, isLowest ? .folded : .confirmed)
+        let mustBePlaced = isPartSplit && settlement <= part
+        body(layer, isLowest ? .folded : mustBePlaced ? .placed : .confirmed)
       }
     }
   }
@@ -221,7 +239,7 @@ extension OptimisticLayers.Rendering {
   /// Calls the edits.
   @inlinable mutating func perform() {
     var values = (floor: floor, confirmed: floor, shown: floor)
-    forEachLayer { if $1 == .folded { $0.edit(&values.floor) } }
+    forEachLayer { if $1 == .folded || $1 == .placed { $0.edit(&values.floor) } }
     (values.confirmed, values.shown) = (values.floor, values.floor)
     let hasPending = layers.contains { $0.isPending }
     forEachLayer { layer, role in

@@ -21,8 +21,7 @@ import Testing
 
   private struct Walk {
     private static let nobody = Nobody()
-    private static let other = ThreadID(rawValue: 1)
-    private var machine: Machine
+    private var layered: LayeredMachine<State>
     private var model = OptimisticModel()
     private let told = Tape<[Int]?>()
     private var lastTold: [Int]?
@@ -32,64 +31,17 @@ import Testing
     private var depth = 0
     private var before: [Int]? = []
     private var next = 0
-    /// What the others saw before the transition.
-    private var visible: State?
-    private var isTorn = false
 
     init() {
       var context = OperationContext()
       context.operationClock = ManualClock()
       context.settings.values.deduplication = .never
-      machine = Machine(state: State(initialValue: []), context: context)
+      layered = LayeredMachine(Machine(state: State(initialValue: []), context: context))
       let subscriber = Subscriber<Machine.Event> { [told] event in
         if case .stateChanged(let state) = event { told.note(state.currentValue) }
       }
-      perform { _ = $0.subscribe(subscriber) }
+      layered.perform { _ = $0.subscribe(subscriber) }
       lastTold = told.take().last ?? nil
-    }
-
-    /// What the shell does with a transition: it delivers, and computes the values.
-    private mutating func perform(isEdit: Bool = false, _ transition: (inout Machine) -> Void) {
-      visible = seenByOthers
-      let (_, delivery, aftermath) = machine.perform(
-        transition, .current, StoreUse(), isEdit: isEdit)
-      deliver(delivery)
-      if aftermath.mustRender { render() }
-      settle()
-    }
-
-    private var seenByOthers: State { machine.visibleState(to: Self.other) }
-
-    private mutating func render() {
-      var isOver = false
-      while !isOver, var rendering = machine.beginComputing() {
-        // As long as it is computed, the others see what was there before.
-        let seen = seenByOthers
-        isTorn =
-          isTorn || seen.currentValue != visible?.currentValue
-          || seen.valueUpdateCount != visible?.valueUpdateCount
-        rendering.perform()
-        if case .open = machine.finishRendering(&rendering, isLast: false) { isOver = true }
-      }
-    }
-
-    private mutating func endAccess() {
-      visible = seenByOthers
-      if case .render = machine.endExclusiveAccess() { render() }
-    }
-
-    private mutating func settle() {
-      machine.notePlain()
-      _ = machine.takeReleased()
-      deliver(machine.deliveries.beginDraining())
-    }
-
-    private mutating func deliver(_ first: Delivery<Machine.Event>?) {
-      var delivery = first
-      while let current = delivery {
-        current.perform()
-        delivery = machine.deliveries.takeNext()
-      }
     }
 
     mutating func take(_ step: Step) throws -> Bool {
@@ -97,14 +49,13 @@ import Testing
       switch step {
       case .beginAccess:
         guard depth < 2 else { return false }
-        if depth == 0 { before = machine.visibleState(to: Self.other).currentValue }
+        if depth == 0 { before = layered.seenByOthers.currentValue }
         depth += 1
-        perform { $0.beginExclusiveAccess(.current) }
+        layered.perform { $0.beginExclusiveAccess(.current) }
       case .endAccess:
         guard depth > 0 else { return false }
         depth -= 1
-        endAccess()
-        settle()
+        layered.endAccess()
       default: guard change(step) else { return false }
       }
       try check(step)
@@ -119,16 +70,16 @@ import Testing
         // The first one succeeds, and the last one fails: they pass each other.
         let (number, id) = works.remove(at: step == .succeed ? 0 : works.count - 1)
         model.perform(step == .succeed ? .succeed(number) : .fail(number))
-        perform(isEdit: true) { _ = $0.endEdit(id, isSuccess: step == .succeed) }
+        layered.perform(isEdit: true) { _ = $0.endEdit(id, isSuccess: step == .succeed) }
       case .push:
         model.perform(.push(next))
-        perform { [next] in $0.write(.success([next]), $0.context) }
+        layered.perform { [next] in $0.write(.success([next]), $0.context) }
       case .reset:
         model.perform(.reset)
         gone += runs.map(\.core)
         runs = []
         works = []
-        perform { _ = $0.reset($0.context) }
+        layered.perform { _ = $0.reset($0.context) }
       default: return run(step)
       }
       return true
@@ -138,7 +89,7 @@ import Testing
       let id = OperationTaskID.next()
       works.append((next, id))
       model.perform(.edit(next))
-      perform(isEdit: true) { [next] machine in
+      layered.perform(isEdit: true) { [next] machine in
         machine.beginEdit(id) { value in
           value?.append(next)
         } show: { state, value, updates in
@@ -152,7 +103,7 @@ import Testing
         let core = Machine.Core(driver: Self.nobody)
         runs.append((next, core))
         model.perform(.fetch(next))
-        perform { machine in
+        layered.perform { machine in
           let wish = Machine.Wish(core: core, box: .init(machine.context), lease: .awaiter)
           _ = machine.grant(wish, verdict: nil)
         }
@@ -162,42 +113,44 @@ import Testing
       switch step {
       case .yield:
         model.perform(.yield(number))
-        perform { _ = $0.yield(core.id, .success([200 + number])) }
+        layered.perform { _ = $0.yield(core.id, .success([200 + number])) }
         return true
       case .land:
         model.perform(.land(number))
-        perform { _ = $0.end(core.id, .success([100 + number])) }
+        layered.perform { _ = $0.end(core.id, .success([100 + number])) }
       case .failRun:
         model.perform(.failRun(number))
-        perform { _ = $0.end(core.id, .failure(Failed())) }
+        layered.perform { _ = $0.end(core.id, .failure(Failed())) }
       default:
         model.perform(.cancelRun(number))
-        perform { _ = $0.cancel(core.id) }
+        layered.perform { _ = $0.cancel(core.id) }
       }
       gone.append(runs.removeFirst().core)
       return true
     }
 
     private mutating func check(_ step: Step) throws {
-      try mustHold(!isTorn, "the others see what is being computed")
+      let machine = layered.machine
+      try mustHold(!layered.isTorn, "the others see what is being computed")
       let news = told.take()
       if let last = news.last { lastTold = last }
       if depth > 0 {
         try mustHold(news.isEmpty, "something is told in exclusive access")
-        let seen = machine.visibleState(to: Self.other).currentValue
+        let seen = layered.seenByOthers.currentValue
         try mustHold(seen == before, "the others see \(seen ?? []), and not \(before ?? [])")
-        return try mustHold(machine.gate(for: Self.other) != nil, "the others wait")
+        return try mustHold(layered.gateOfOthers != nil, "the others wait")
       }
       for core in gone {
-        try mustHold(machine.yield(core.id, .success([-1])) == nil, "a run that is over yields")
+        try mustHold(
+          layered.machine.yield(core.id, .success([-1])) == nil, "a run that is over yields")
       }
       let value = machine.visibleState(to: .current).currentValue
       try mustHold(value == model.shown, "shows \(value ?? []), and not \(model.shown)")
       try mustHold(
         machine.state.currentValue == model.confirmed, "\(model.confirmed) is confirmed")
       try mustHold(lastTold == model.shown, "\(model.shown) is told, and not \(lastTold ?? [])")
-      let seen = machine.visibleState(to: Self.other).currentValue
-      try mustHold(seen == value && machine.gate(for: Self.other) == nil, "everybody may go on")
+      let seen = layered.seenByOthers.currentValue
+      try mustHold(seen == value && layered.gateOfOthers == nil, "everybody may go on")
       let pending = machine.overlay.value?.layers.pendingCount ?? 0
       try mustHold(pending == works.count, "\(works.count) are under way, and not \(pending)")
       if works.isEmpty, runs.isEmpty { try mustHold(machine.overlay.isNone, "layers are left") }

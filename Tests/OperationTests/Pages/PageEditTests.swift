@@ -34,4 +34,99 @@ import Testing
     await long.value
     #expect(store.currentValue.ids == [0, 1, 2, 3])
   }
+
+  @Test("A next page that has a confirmed edit gets it no second time when another is confirmed")
+  func pageBetweenConfirmations() async throws {
+    let server = PageServer()
+    let store = try await numbers(server, there: 0...1)
+    let long = await pendingEdit(of: store)
+    await store.confirm("a")
+    server.close()
+    // What the server gives has that edit, and none that is confirmed from now on.
+    server.version = 1
+    let next = Task { try await store.fetchNextPage()?.id }
+    await server.pending(1)
+    await store.confirm("b")
+    #expect(store.currentValue.map(\.value) == ["0v0a~b", "1v0a~b"])
+    server.open()
+    #expect(try await next.value == 2)
+    #expect(store.currentValue.map(\.value) == ["0v0a~b", "1v0a~b", "2v1~b"])
+    #expect(store.confirmedValue.map(\.value) == ["0v0ab", "1v0ab", "2v1b"])
+    long.end.open()
+    await long.work.value
+    #expect(store.currentValue.map(\.value) == ["0v0a~b", "1v0a~b", "2v1~b"])
+  }
+
+  @Test("Nor does it where the page before, which was asked for earlier, is still under way")
+  func pagesOnBothSides() async throws {
+    let server = PageServer()
+    let store = try await numbers(server, there: 0...1)
+    let long = await pendingEdit(of: store)
+    server.close()
+    let previous = Task { try await store.fetchPreviousPage()?.id }
+    await server.pending(1)
+    await store.confirm("a")
+    server.version = 1
+    server.answer(-1)
+    #expect(try await previous.value == -1)
+    // The server gave it before it knew of the edit.
+    #expect(store.confirmedValue.map(\.value) == ["-1v1a", "0v0a", "1v0a"])
+    let next = Task { try await store.fetchNextPage()?.id }
+    await server.pending(1)
+    await store.confirm("b")
+    server.open()
+    #expect(try await next.value == 2)
+    #expect(store.confirmedValue.map(\.value) == ["-1v1ab", "0v0ab", "1v0ab", "2v1b"])
+    long.end.open()
+    await long.work.value
+  }
+
+  @Test("An edit that has become part of what is there for a page goes with no run that lacks it")
+  func cancelledBehindPlacement() async throws {
+    let server = PageServer()
+    let store = try await numbers(server, there: 0...1)
+    let long = await pendingEdit(of: store)
+    await store.confirm("a")
+    server.close()
+    let next = Task { try? await store.fetchNextPage()?.id }
+    await server.pending(1)
+    await store.confirm("b")
+    next.cancel()
+    _ = await next.value
+    #expect(store.confirmedValue.map(\.value) == ["0v0ab", "1v0ab"])
+    server.open()
+    server.version = 2
+    try await store.fetchAllPages()
+    // All of it was asked for behind both.
+    #expect(store.confirmedValue.map(\.value) == ["0v2", "1v2"])
+    #expect(store.currentValue.map(\.value) == ["0v2~", "1v2~"])
+    long.end.open()
+    await long.work.value
+    #expect(store.currentValue.map(\.value) == ["0v2~", "1v2~"])
+  }
+
+  /// An edit of all pages whose work is under way.
+  private func pendingEdit(of store: NumberStore) async -> (work: Task<Void, Never>, end: Latch) {
+    let end = Latch()
+    let work = Task { await store.edit("~") { await end.wait() } }
+    await store.settles { $0.isOptimistic }
+    return (work, end)
+  }
+}
+
+extension NumberStore {
+  /// Writes something behind the values of all pages, as an edit, while `work` is under way.
+  nonisolated(nonsending) fileprivate func edit(
+    _ text: String, while work: nonisolated(nonsending) () async -> Void
+  ) async {
+    await optimistically { pages in
+      for index in pages.indices { pages[index].value += text }
+    } while: {
+      await work()
+    }
+  }
+
+  nonisolated(nonsending) fileprivate func confirm(_ text: String) async {
+    await edit(text) {}
+  }
 }
