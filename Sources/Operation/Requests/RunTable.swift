@@ -65,6 +65,7 @@
     }
   }
 
+  /// In no order.
   @usableFromInline var records = IdentifiedArrayOf<Record>()
 
   @inlinable init() {}
@@ -142,7 +143,7 @@
   }
 
   @inlinable mutating func remove(_ id: OperationTaskID) -> Record? {
-    records.remove(id: id)
+    records.removeUnordered(id: id)
   }
 
   /// Takes the run out if nobody holds it.

@@ -10,6 +10,7 @@ public struct QueryState<Value: Sendable, Failure: Error>: ValueInitializedState
   public typealias StatusValue = Value
 
   @usableFromInline var facts: StateFacts<Value?, Failure>
+  /// In no order.
   @usableFromInline var tasks = IdentifiedArrayOf<OperationTask<Value, Failure>>()
   /// The value that the state began with.
   @inlinable public var initialValue: Value? { initial.value }
@@ -41,7 +42,8 @@ public struct QueryState<Value: Sendable, Failure: Error>: ValueInitializedState
   @inlinable public var errorLastUpdatedAt: Date? { facts.errorDate }
   /// The tasks that are scheduled or under way, in the order in which they were made.
   @inlinable public var activeTasks: IdentifiedArrayOf<OperationTask<Value, Failure>> {
-    tasks
+    let isOrdered = zip(tasks, tasks.dropFirst()).allSatisfy { $0.id < $1.id }
+    return isOrdered ? tasks : IdentifiedArray(tasks.sorted { $0.id < $1.id })
   }
 
   /// Whether a run is scheduled or under way.
@@ -86,7 +88,7 @@ public struct QueryState<Value: Sendable, Failure: Error>: ValueInitializedState
 
   /// Takes out a task that is over.
   @inlinable public mutating func finishFetchTask(_ task: OperationTask<Value, Failure>) {
-    tasks.remove(id: task.id)
+    _ = tasks.removeUnordered(id: task.id)
   }
 
   /// Goes back to the initial value.

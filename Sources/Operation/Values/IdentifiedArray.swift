@@ -111,6 +111,23 @@ public struct IdentifiedArray<ID: Hashable, Element: Identifiable> where Element
     return element
   }
 
+  /// Removes the element with an identifier, whose place the last one takes: what an order would cost
+  /// grows with the array.
+  @inlinable mutating func removeUnordered(id: ID) -> Element? {
+    guard let index = index(id: id) else { return nil }
+    if rest.isNone {
+      if index < tail.count - 1 { tail.swapAt(index, tail.count - 1) }
+      return tail.removeLast()
+    }
+    if index == count - 1 { return remove(at: index) }
+    let last = remove(at: count - 1)
+    let element = self[inPlace: index]
+    self[inPlace: index] = last
+    rest.content.positions[id] = nil
+    note(index..<index + 1)
+    return element
+  }
+
   /// Removes the first elements: all if there are fewer than `count`, none if it is negative.
   @inlinable public mutating func removeFirst(_ count: Int) {
     guard count > 0 else { return }

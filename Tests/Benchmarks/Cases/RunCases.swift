@@ -21,6 +21,34 @@ extension Catalogue {
         subject: .each { try await awaitRun(size) }, floor: .each { try await awaitTask(size) })
     },
     Benchmark(
+      name: "runs side by side", floor: "as many tasks", sizes: [100, 1_000, 10_000], unit: "runs",
+      growth: .flat
+    ) { size in
+      let doors = Doors()
+      let store = OperationStore.detached(
+        query: Query(path: ["doors"]) { _ in
+          await doors.wait()
+          return 1
+        })
+      return Pair(
+        subject: sideBySide(size, doors) { Sink.take(try await store.fetch()) },
+        floor: sideBySide(size, doors) { await doors.wait() })
+    },
+    Benchmark(
+      name: "calls side by side", floor: "as many tasks", sizes: [100, 1_000, 10_000],
+      unit: "calls", growth: .flat
+    ) { size in
+      let doors = Doors()
+      let store = OperationStore.detached(
+        mutation: Mutation<Int, Int>(path: ["doors"]) { arguments, _ in
+          await doors.wait()
+          return arguments
+        })
+      return Pair(
+        subject: sideBySide(size, doors) { Sink.take(try await store.mutate(with: 1)) },
+        floor: sideBySide(size, doors) { await doors.wait() })
+    },
+    Benchmark(
       name: "mutate", floor: "the fetch case", sizes: [10, 1_000, 10_000], unit: "calls",
       limit: 2, growth: .flat
     ) { size in
@@ -60,6 +88,24 @@ extension Catalogue {
         withExtendedLifetime(client) {}
       }
       return cost
+    }
+  }
+
+  /// So many tasks at a time, which wait at doors that open in no order; one operation is one of them.
+  private static func sideBySide(
+    _ size: Int, _ doors: Doors, _ body: @escaping @Sendable () async throws -> Void
+  ) -> Work {
+    Work { count in
+      let rounds = max(1, count / size)
+      let cost = try await timed {
+        for _ in 0..<rounds {
+          let tasks = (0..<size).map { _ in Task { try await body() } }
+          await doors.wait(for: size)
+          doors.open()
+          for task in tasks { try await task.value }
+        }
+      }
+      return cost * Double(count) / Double(rounds * size)
     }
   }
 
@@ -113,6 +159,28 @@ extension Catalogue {
         for await value in group { Sink.take(value) }
       }
     }
+  }
+}
+
+/// Lets many wait, and then go in no order, but always the same one.
+private final class Doors: Sendable {
+  private let waiters = Mutex<[UnsafeContinuation<Void, Never>]>([])
+
+  func wait() async {
+    await withUnsafeContinuation { waiter in waiters.withLock { $0.append(waiter) } }
+  }
+
+  func wait(for count: Int) async {
+    while waiters.withLock({ $0.count < count }) { await Task.yield() }
+  }
+
+  func open() {
+    let waiters = waiters.withLock { waiters in
+      defer { waiters = [] }
+      return waiters
+    }
+    // A prime that divides no size, so that each comes once.
+    for index in waiters.indices { waiters[index * 7_919 % waiters.count].resume() }
   }
 }
 

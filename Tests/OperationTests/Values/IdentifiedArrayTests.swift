@@ -1,6 +1,7 @@
 import FoundationEssentials
-import Operation
 import Testing
+
+@testable import Operation
 
 struct Item: Identifiable, Hashable, Codable, Sendable {
   var id: Int
@@ -238,6 +239,25 @@ struct Item: Identifiable, Hashable, Codable, Sendable {
     #expect(large < small * 12, "100: \(small), 10,000: \(large)")
   }
 
+  /// The time of some removals from anywhere, each with an addition.
+  private func timeUnordered(count: Int) -> Duration {
+    var array = IdentifiedArrayOf<Item>((0..<count).map { Item(id: $0) })
+    return fastest {
+      for step in 0..<2_000 {
+        let item = array.removeUnordered(id: step &* 7_919 % count)
+        if let item { array.append(item) }
+      }
+      precondition(array.count == count)
+    }
+  }
+
+  @Test("What has no order is taken out of ten thousand at the cost of a hundred")
+  func unorderedRemovals() {
+    let small = timeUnordered(count: 100)
+    let large = timeUnordered(count: 10_000)
+    #expect(large < small * 12, "100: \(small), 10,000: \(large)")
+  }
+
   @Test(
     "Random changes leave what they leave in a plain array, and copies as they were",
     arguments: Array(repeating: 60, count: 20) + Array(repeating: 500, count: 4))
@@ -260,6 +280,12 @@ struct Item: Identifiable, Hashable, Codable, Sendable {
         let position = isAtFront ? 0 : Int.random(in: 0...model.count, using: &random)
         array.insert(item, at: position)
         if let present { model[present] = item } else { model.insert(item, at: position) }
+      case 4 where step.isMultiple(of: 2):
+        #expect(array.removeUnordered(id: item.id) == present.map { model[$0] }, "seed \(seed)")
+        if let present {
+          model.swapAt(present, model.count - 1)
+          model.removeLast()
+        }
       case 4:
         array.remove(id: item.id)
         if let present { model.remove(at: present) }

@@ -26,6 +26,19 @@ import Testing
     #expect(script.attempts == 1)
   }
 
+  @Test("The tasks of a state are in their order, whichever has ended", arguments: [4, 40])
+  func order(count: Int) async throws {
+    let store = store()
+    var tasks = (0..<count).map { _ in store.runTask() }
+    var ended = 0
+    while !tasks.isEmpty {
+      try await tasks.remove(at: tasks.count / 3).runIfNeeded()
+      ended += 1
+      #expect(store.activeTasks.ids == tasks.map(\.id) && store.valueUpdateCount == ended)
+    }
+    #expect(!store.isLoading)
+  }
+
   @Test("A task that is dropped before it was started was never there")
   func dropped() {
     let script = Script()
