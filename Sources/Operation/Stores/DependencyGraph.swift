@@ -55,14 +55,6 @@ struct DependencyGraph: Sendable {
       return reads
     }
 
-    /// What the path reads now, and what its last run has read.
-    var knownReads: Numbers {
-      if runs.isEmpty { return settled }
-      var reads = reads
-      reads.formUnion(settled)
-      return reads
-    }
-
     /// What the path waits for now, or may: what a cancelled run reads, nobody waits for.
     var liveReads: Numbers { reads { $0.node?.progress.isCancelled != true } }
 
@@ -324,15 +316,14 @@ struct DependencyGraph: Sendable {
     }
     let last = steps.count + order.count
     steps.reserveCapacity(last)
+    for number in order.reversed() { steps.append(Step(path: nodes[number].path)) }
+    // From what is read to its readers: those may read much that the invalidation does not pass.
     for (index, number) in order.enumerated().reversed() {
-      var step = Step(path: nodes[number].path)
-      nodes[number].knownReads.forEach { other in
-        let visit = nodes[other].visit
+      nodes[number].readers.forEach { reader in
+        let rank = nodes[reader].visit.rank
         // Where a cancelled run has brought an edge back, what is read may come later.
-        guard visit.walk == walkCount, visit.rank > index + 1 else { return }
-        step.reads.append(last - visit.rank)
+        if rank < index + 1 { steps[last - rank].reads.append(last - (index + 1)) }
       }
-      steps.append(step)
     }
     return steps
   }

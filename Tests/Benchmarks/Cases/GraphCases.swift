@@ -21,6 +21,24 @@ extension Catalogue {
       return Pair(
         subject: .each { await fan.invalidateRoot() }, floor: .each { try await fan.runAtOnce() })
     },
+    Benchmark(
+      name: "invalidation of what one reads", floor: "of what nobody reads",
+      sizes: [10, 1_000, 10_000], unit: "others that it reads", growth: .flat
+    ) { size in
+      let client = OperationClient()
+      let read = (0..<size).map { Node(index: $0, path: ["read", $0], source: nil) }
+      for node in read { client.store(for: node).currentValue = node.index }
+      let alone = client.store(for: Node(index: 0, path: ["alone"], source: nil))
+      let sum = client.store(
+        for: Query(path: ["sum"]) { context in
+          read.reduce(0) { $0 + (context.value(of: $1) ?? 0) }
+        })
+      Sink.take(try await sum.fetch())
+      let one = client.store(for: read[0])
+      return Pair(
+        subject: .loop(keeping: (client, sum)) { _ in one.invalidate() },
+        floor: .loop { _ in alone.invalidate() })
+    },
   ]
 }
 
