@@ -10,7 +10,7 @@ public import Operation
     if case .store(let store) = self { store } else { nil }
   }
 
-  var state: State {
+  @inlinable var state: State {
     switch self {
     case .store(let store): store.state
     case .none(let state): state
@@ -31,16 +31,16 @@ public import Operation
 @usableFromInline struct BindingMachine<State: OperationState>: DeliveryMachine {
   @usableFromInline var deliveries = DeliveryQueue<StreamSignal<Binding<State>>>()
   @usableFromInline var binding: Binding<State>
-  private(set) var epoch = 0
-  private var subscription: OperationSubscription?
-  private var lastState: State
+  @usableFromInline private(set) var epoch = 0
+  @usableFromInline var subscription: OperationSubscription?
+  @usableFromInline var lastState: State
   /// Nothing has been received since the last binding.
-  private var isSettling = false
+  @usableFromInline var isSettling = false
   /// What readers may have seen around a binding without having been told of it.
-  private var glimpses: [State] = []
-  private var isRetired = false
+  @usableFromInline var glimpses: [State] = []
+  @usableFromInline var isRetired = false
 
-  init(_ binding: Binding<State>) {
+  @inlinable init(_ binding: Binding<State>) {
     self.binding = binding
     lastState = binding.state
   }
@@ -74,7 +74,7 @@ public import Operation
   }
 
   /// The subscription of an epoch was made; it is given back if that is over.
-  mutating func setSubscription(
+  @inlinable mutating func setSubscription(
     _ new: OperationSubscription, epoch: Int
   ) -> OperationSubscription? {
     guard epoch == self.epoch, !isRetired else { return new }
@@ -83,16 +83,16 @@ public import Operation
   }
 
   /// A store told its state; gives the steps that may have led to it from what readers saw.
-  mutating func receive(_ state: State, epoch: Int) -> [StateStep<State>] {
+  @inlinable mutating func receive(_ state: State, epoch: Int) -> [StateStep<State>] {
     guard epoch == self.epoch else { return [] }
-    defer {
-      lastState = state
+    var steps = [StateStep(old: lastState, new: state, isSameStore: !isSettling)]
+    lastState = state
+    if isSettling {
+      steps += glimpses.map { StateStep(old: $0, new: state, isSameStore: false) }
       isSettling = false
       glimpses = []
     }
-    return ([lastState] + glimpses).map {
-      StateStep(old: $0, new: state, isSameStore: !isSettling)
-    }
+    return steps
   }
 
   /// The last copy of the wrapper is gone.
@@ -108,4 +108,10 @@ public import Operation
   @usableFromInline let new: State
   /// Counts and dates can be compared only within one store.
   @usableFromInline let isSameStore: Bool
+
+  @inlinable init(old: State, new: State, isSameStore: Bool) {
+    self.old = old
+    self.new = new
+    self.isSameStore = isSameStore
+  }
 }

@@ -34,12 +34,9 @@ public import Synchronization
 
   @inlinable func read(of key: MemberKey) -> Read? { reads.withLock { $0[key] } }
 
-  /// The readers of what differs in one of the steps.
-  func affected(by steps: [StateStep<State>]) -> [Read] {
-    steps.isEmpty ? [] : all.filter { steps.contains(where: $0.hasChanged) }
-  }
+  @inlinable init() {}
 
-  var all: [Read] { reads.withLock { Array($0.values) } }
+  @inlinable var all: [MemberKey: Read] { reads.withLock { $0 } }
 }
 
 /// What can be read through a wrapper.

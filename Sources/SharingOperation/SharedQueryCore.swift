@@ -8,14 +8,16 @@ public import Synchronization
 /// for the value of a store, which calls nobody: commits come first, and the registrar is told after
 /// them.
 @usableFromInline final class SharedQueryCore<State: OperationState>: Sendable, Observable {
-  let client: OperationClient
+  @usableFromInline let client: OperationClient
   @usableFromInline let machine: Mutex<BindingMachine<State>>
   @usableFromInline let tracker = ReadTracker<State>()
   @usableFromInline let registrar = ObservationRegistrar()
-  private let upstream = Mutex<OperationSubscription?>(nil)
-  private let empty: State?
+  @usableFromInline let upstream = Mutex<OperationSubscription?>(nil)
+  @usableFromInline let empty: State?
 
-  @usableFromInline init(_ binding: Binding<State>, client: OperationClient) {
+  /// Inlined, like what its store calls with each change: generic code that stays in its module asks
+  /// the runtime for its types at each step.
+  @inlinable init(_ binding: Binding<State>, client: OperationClient) {
     self.client = client
     machine = Mutex(BindingMachine(binding))
     if case .none(let state) = binding { empty = state } else { empty = nil }
@@ -46,7 +48,7 @@ public import Synchronization
     }
   }
 
-  private func follow(_ store: OperationStore<State>, epoch: Int) {
+  @inlinable func follow(_ store: OperationStore<State>, epoch: Int) {
     // A store that was left meanwhile is not made to run.
     guard machine.withLock({ $0.epoch == epoch }) else { return }
     let subscription = store.subscribe { [weak self] event in
@@ -55,9 +57,10 @@ public import Synchronization
     machine.withLock { $0.setSubscription(subscription, epoch: epoch) }?.cancel()
   }
 
-  private func receive(_ state: State, epoch: Int) {
+  @inlinable func receive(_ state: State, epoch: Int) {
     let steps = machine.withLock { $0.receive(state, epoch: epoch) }
-    for read in tracker.affected(by: steps) { tell(read) }
+    if steps.isEmpty { return }
+    for read in tracker.all.values where steps.contains(where: read.hasChanged) { tell(read) }
   }
 
   /// Binds to what the values of another wrapper give.
@@ -73,7 +76,7 @@ public import Synchronization
   }
 
   func tellEverybody() {
-    for read in tracker.all { tell(read) }
+    for read in tracker.all.values { tell(read) }
   }
 }
 
@@ -100,7 +103,7 @@ extension SharedQueryCore {
     access(.binding) { { _ in false } }
   }
 
-  private func tell(_ read: ReadTracker<State>.Read) {
+  @inlinable func tell(_ read: ReadTracker<State>.Read) {
     registrar.withMutation(of: self, keyPath: read.keyPath) {}
   }
 
@@ -146,7 +149,7 @@ extension SharedQueryCore {
 @usableFromInline final class SharedQueryPlace<State: OperationState>: Sendable {
   @usableFromInline let anchor: SharedQueryAnchor<State>
 
-  @usableFromInline init(_ anchor: SharedQueryAnchor<State>) {
+  @inlinable init(_ anchor: SharedQueryAnchor<State>) {
     self.anchor = anchor
   }
 
@@ -165,7 +168,7 @@ extension SharedQueryCore {
   /// Whether the tracker knows that the value is read.
   @usableFromInline let isValueRead = Atomic(false)
 
-  @usableFromInline init(_ core: Core, _ projection: Projection<State>) {
+  @inlinable init(_ core: Core, _ projection: Projection<State>) {
     self.core = core
     self.projection = projection
     valueKeyPath = \Core[member: .value]
@@ -182,7 +185,7 @@ extension SharedQueryCore {
     return projection.value(core.currentValue)
   }
 
-  @usableFromInline func noteValue() {
+  @inlinable func noteValue() {
     _ = core.tracker.read(.value) { [projection] in
       let areEqual = Equality<State.StateValue>.comparison
       return ReadTracker.Read(keyPath: valueKeyPath) { step in

@@ -28,6 +28,29 @@ extension Catalogue {
           return tracked(count) { Sink.take(model.value) }
         })
     },
+    Benchmark(
+      name: "write, per @SharedQuery", floor: "as many @Observable properties",
+      sizes: [1, 100, 10_000], unit: "wrappers", growth: .flat
+    ) { size in
+      let (client, store) = Fixtures.store()
+      let wrappers = (0..<size).map { _ in SharedQuery(store) }
+      for wrapper in wrappers { Sink.take(wrapper.wrappedValue) }
+      let subject = Work { count in
+        let writes = max(1, count / size)
+        let cost = timed { for index in 0..<writes { store.currentValue = index } }
+        withExtendedLifetime((client, wrappers)) {}
+        return cost * Double(count) / Double(writes * size)
+      }
+      let floor = Work { count in
+        let models = (0..<size).map { _ in PlainModel() }
+        let writes = max(1, count / size)
+        let cost = timed {
+          for index in 0..<writes { for model in models { model.value = index } }
+        }
+        return cost * Double(count) / Double(writes * size)
+      }
+      return Pair(subject: subject, floor: floor)
+    },
   ]
 
   /// Reads within trackings of a thousand reads each.
