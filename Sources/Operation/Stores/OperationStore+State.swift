@@ -119,13 +119,14 @@ extension OperationStore {
   /// `body` must not block, and must not write another store that somebody else may have to himself
   /// while he writes this one: both would wait for ever. `OperationClient.withStores` takes several in
   /// one order. What it has written stays if it throws.
-  public func withExclusiveAccess<Output>(_ body: () throws -> Output) rethrows -> Output {
+  @inlinable public func withExclusiveAccess<Output>(_ body: () throws -> Output) rethrows -> Output
+  {
     beginExclusiveAccess()
     defer { endExclusiveAccess() }
     return try body()
   }
 
-  func beginExclusiveAccess() { commit { $0.beginExclusiveAccess(.current) } }
+  @inlinable func beginExclusiveAccess() { commit { $0.beginExclusiveAccess(.current) } }
 
   /// Has the store to oneself: other threads' writes wait until `body` returns, and their reads
   /// see what was there before; subscribers are told once, at the end.
@@ -133,7 +134,7 @@ extension OperationStore {
   /// `body` must not block, and must not write another store that somebody else may have to himself
   /// while he writes this one: both would wait for ever. `OperationClient.withStores` takes several in
   /// one order. What it has written stays if it throws.
-  public func withExclusiveAccess<Output>(
+  @inlinable public func withExclusiveAccess<Output>(
     _ body: (OperationStore<State>) throws -> Output
   ) rethrows -> Output {
     try withExclusiveAccess { try body(self) }

@@ -88,7 +88,7 @@ extension StoreMachine {
     return gate
   }
 
-  mutating func beginExclusiveAccess(_ thread: ThreadID) {
+  @inlinable mutating func beginExclusiveAccess(_ thread: ThreadID) {
     if exclusive.isNone {
       let before = withheld.isNone ? before : withheld.content.before
       exclusive = .some(ExclusiveAccess(owner: thread, before: before))
