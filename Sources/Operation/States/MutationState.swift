@@ -19,7 +19,8 @@ public struct MutationState<Arguments: Sendable, Value: Sendable, Failure: Error
   @usableFromInline var activeAttemptCount = 0
   /// How many attempts the history shows.
   @usableFromInline var maxHistory = 0
-  @usableFromInline var activeTasks: [OperationTaskID.Key: OperationTask<Value, Failure>] = [:]
+  /// In no order.
+  @usableFromInline var activeTasks = IdentifiedArrayOf<OperationTask<Value, Failure>>()
   /// The latest call that has ended, which the history may have forgotten.
   @usableFromInline var latestEnded: (id: OperationTaskID, arguments: Arguments)?
   /// What the last changes have driven out.
@@ -65,12 +66,12 @@ public struct MutationState<Arguments: Sendable, Value: Sendable, Failure: Error
   @inlinable public var isLoading: Bool { !activeTasks.isEmpty }
   /// Whether every run that is under way waits for a connection.
   @inlinable public var isPaused: Bool {
-    isLoading && activeTasks.values.allSatisfy { $0.isPaused }
+    isLoading && activeTasks.allSatisfy { $0.isPaused }
   }
 
   /// Takes in that a run begins to wait for a connection, or goes on.
   @inlinable public mutating func setPaused(_ isPaused: Bool, _ id: OperationTaskID) {
-    activeTasks[OperationTaskID.Key(id)]?.isPaused = isPaused
+    activeTasks.update(id: id) { $0.isPaused = isPaused }
     attempts.update(id: id) { $0.isPaused = isPaused }
   }
 }
@@ -120,7 +121,7 @@ extension MutationState {
 
   /// Takes in a scheduled task, and remembers the attempt.
   @inlinable public mutating func scheduleFetchTask(_ task: inout OperationTask<Value, Failure>) {
-    activeTasks[OperationTaskID.Key(task.id)] = task
+    activeTasks.append(task)
     guard let arguments = Self.arguments(of: task) else { return }
     let now = task.context.now()
     attempts.append(Attempt(task: task, arguments: arguments, startDate: now))
@@ -131,18 +132,15 @@ extension MutationState {
 
   /// Forgets the attempts that no longer come into the history, whatever is given up.
   @inlinable mutating func forgetAttempts() {
-    guard attempts.count > maxHistory else { return }
     var endedCount = attempts.count - activeAttemptCount
-    var excess = 0
-    for attempt in attempts {
-      if !attempt.isActive { endedCount -= 1 }
+    while attempts.count > 0, endedCount >= maxHistory {
+      let isActive = attempts.read(at: 0) { $0.isActive }
+      if !isActive { endedCount -= 1 }
       // Those behind it that have ended stay.
       if endedCount < maxHistory { break }
-      if attempt.isActive { activeAttemptCount -= 1 }
-      released.append(attempt)
-      excess += 1
+      if isActive { activeAttemptCount -= 1 }
+      released.append(attempts.remove(at: 0))
     }
-    attempts.removeFirst(excess)
   }
 
   /// Takes in a result that somebody set.
@@ -169,7 +167,7 @@ extension MutationState {
 
   /// Takes out a task that is over.
   @inlinable public mutating func finishFetchTask(_ task: OperationTask<Value, Failure>) {
-    guard activeTasks.removeValue(forKey: OperationTaskID.Key(task.id)) != nil else { return }
+    guard activeTasks.removeUnordered(id: task.id) != nil else { return }
     attempts.update(id: task.id) { attempt in
       attempt.isActive = false
       attempt.isPaused = false
@@ -184,7 +182,7 @@ extension MutationState {
 
   /// Takes out a task that came to nothing, and its attempt.
   @inlinable public mutating func giveUpFetchTask(_ task: OperationTask<Value, Failure>) {
-    guard activeTasks.removeValue(forKey: OperationTaskID.Key(task.id)) != nil else { return }
+    guard activeTasks.removeUnordered(id: task.id) != nil else { return }
     guard let attempt = attempts.remove(id: task.id) else { return }
     released.append(attempt)
     activeAttemptCount -= 1
@@ -192,7 +190,7 @@ extension MutationState {
 
   /// The arguments of the latest call that has ended, is under way, or is scheduled.
   @inlinable var latestArguments: Arguments? {
-    let calls = activeTasks.values.filter { Self.arguments(of: $0) != nil }
+    let calls = activeTasks.filter { Self.arguments(of: $0) != nil }
     guard let latest = calls.max(by: { $0.id < $1.id }) else { return latestEnded?.arguments }
     if let latestEnded, latestEnded.id > latest.id { return latestEnded.arguments }
     return Self.arguments(of: latest)
@@ -205,7 +203,7 @@ extension MutationState {
   /// Goes back to the initial value, and forgets the attempts.
   @inlinable public mutating func reset(using context: OperationContext) -> ResetEffect {
     defer { self = MutationState(initialValue: initialValue) }
-    return ResetEffect(tasksToCancel: activeTasks.values)
+    return ResetEffect(tasksToCancel: activeTasks)
   }
 
   /// Gives the attempts that have gone.

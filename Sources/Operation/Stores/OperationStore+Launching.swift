@@ -164,7 +164,7 @@ extension OperationStore {
   /// Ends the run in the graph of dependencies, and in a failure if it has closed a circle there.
   @usableFromInline
   func circle(closedBy core: Machine.Core, _ output: Machine.Output) -> Machine.Output? {
-    let isWhole = read { machine in machine.runs[core.id].map { machine.isAboutWhole($0) } }
+    let isWhole = read { machine in machine.runs[core.id].map { Machine.isAboutWhole($0) } }
     let isOver = output.isCancellation || core.progress.isCancelled || isWhole == nil
     // The value stays, or a part of it, that other runs have made of what they have read.
     let isPart =

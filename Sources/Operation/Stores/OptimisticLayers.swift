@@ -5,7 +5,7 @@
 /// that the floor does not have yet; the shown value has the pending edits, too, all in the order in
 /// which they were made. A settled layer is kept as long as a result may come that does not have its
 /// edit, or an earlier layer is pending; then it becomes part of the floor. While a part of a value is
-/// on its way, which will stand beside what the floor has, that comes earlier: see `Rendering.part`.
+/// on its way, which will stand beside what the floor has, that comes earlier.
 ///
 /// Edits are the user's, so the machine only plans what is to be computed, and takes in what was.
 @usableFromInline struct OptimisticLayers<Value: Sendable>: Sendable {
@@ -15,6 +15,8 @@
     case pending
     /// Its work succeeded as the given one of all of the store.
     case settled(Int, isInFloor: Bool)
+    /// The same, and a rendering is to make it part of the floor.
+    case entering(Int)
   }
 
   @usableFromInline struct Layer: Sendable {
@@ -137,19 +139,14 @@ extension OptimisticLayers {
     /// How many edits had been settled when the oldest run began that is under way and may still
     /// give a value; -1 keeps all layers.
     @usableFromInline let oldest: Int
-    /// The same of the runs that may give a part of the value. Such a part has the edits that had been
-    /// settled then. Once another one is settled, which it lacks, it comes to the floor as that is, and
-    /// those edits must be there.
-    @usableFromInline let part: Int
     @usableFromInline var floor: Value
     @usableFromInline var confirmed: Value
     @usableFromInline var shown: Value
 
-    @inlinable init(version: Int, layers: [Layer], oldest: Int, part: Int, floor: Value) {
+    @inlinable init(version: Int, layers: [Layer], oldest: Int, floor: Value) {
       self.version = version
       self.layers = layers
       self.oldest = oldest
-      self.part = part
       self.floor = floor
       confirmed = floor
       shown = floor
@@ -177,9 +174,29 @@ extension OptimisticLayers {
     }
   }
 
-  /// Begins a rendering; see ``Rendering`` for `oldest` and `part`.
-  @inlinable func rendering(oldest: Int, part: Int = .max) -> Rendering {
-    Rendering(version: version, layers: layers, oldest: oldest, part: part, floor: floor)
+  /// Begins a rendering.
+  ///
+  /// - Parameters:
+  ///   - oldest: See ``Rendering``.
+  ///   - part: The same of the runs that may give a part of the value. Such a part has the edits that
+  ///     had been settled then. Once another one is settled, which it lacks, it comes to the floor as
+  ///     that is, and those edits must be there.
+  @inline(__always) @inlinable func rendering(oldest: Int, part: Int = .max) -> Rendering {
+    let layers = part < .max ? Self.entering(layers, beside: part) : layers
+    return Rendering(version: version, layers: layers, oldest: oldest, floor: floor)
+  }
+
+  /// The layers, those of them to be made part of the floor that a part has which lacks others.
+  @usableFromInline static func entering(_ layers: [Layer], beside part: Int) -> [Layer] {
+    guard layers.contains(where: { $0.isSettled(after: part) }) else { return layers }
+    return layers.map { layer in
+      guard case .settled(let settlement, isInFloor: false) = layer.phase, settlement <= part else {
+        return layer
+      }
+      var layer = layer
+      layer.phase = .entering(settlement)
+      return layer
+    }
   }
 
   /// Takes in what was computed, unless it is out of date; gives how many confirmed edits are in it
@@ -195,7 +212,7 @@ extension OptimisticLayers {
       rendering.forEachLayer { layer, role in
         guard role.isKept else { return }
         layers.append(layer)
-        if role == .placed, case .settled(let settlement, _) = layer.phase {
+        if case .entering(let settlement) = layer.phase {
           layers[layers.count - 1].phase = .settled(settlement, isInFloor: true)
         }
       }
@@ -220,7 +237,6 @@ extension OptimisticLayers.Rendering {
     _ body: (OptimisticLayers.Layer, OptimisticLayers.Role) -> Void
   ) {
     var isLowest = true
-    let isPartSplit = layers.contains { $0.isSettled(after: part) }
     for layer in layers {
       switch layer.phase {
       case .pending:
@@ -230,8 +246,10 @@ extension OptimisticLayers.Rendering {
         body(layer, oldest < settlement ? .inFloor : .forgotten)
       case .settled(let settlement, isInFloor: false):
         isLowest = isLowest && oldest >= settlement
-        let mustBePlaced = isPartSplit && settlement <= part
-        body(layer, isLowest ? .folded : mustBePlaced ? .placed : .confirmed)
+        body(layer, isLowest ? .folded : .confirmed)
+      case .entering(let settlement):
+        isLowest = isLowest && oldest >= settlement
+        body(layer, isLowest ? .folded : .placed)
       }
     }
   }

@@ -175,21 +175,24 @@ extension StoreMachine {
   @inlinable mutating func beginComputing() -> Layers.Rendering? {
     if overlay.isNone { return nil }
     if !exclusive.isNone { exclusive.content.isComputing = true }
-    return overlay.content.layers.rendering(
-      oldest: oldestSettlement, part: settlements { !isAboutWhole($0) })
+    return overlay.content.layers.rendering(oldest: oldestSettlement, part: partSettlement)
   }
 
   /// How many edits had been settled when the oldest run began that may still give a value, or give
   /// one back.
   @inlinable var oldestSettlement: Int {
-    yields.isEmpty ? settlements { _ in true } : -1
+    guard yields.isEmpty else { return -1 }
+    // No key paths: those of a generic type are made anew each time that they are named.
+    return runs.records.reduce(.max) {
+      $1.isStarted ? min($0, $1.payload.settlements) : $0
+    }
   }
 
-  /// How many had been settled when the oldest run of a kind began.
-  @inlinable func settlements(ofOldest isMeant: (Runs.Record) -> Bool) -> Int {
-    // No key paths: those of a generic type are made anew each time that they are named.
-    runs.records.reduce(.max) {
-      $1.isStarted && isMeant($1) ? min($0, $1.payload.settlements) : $0
+  /// The same of the runs that may give a part of a value.
+  @inlinable var partSettlement: Int {
+    if State.kind != .pages { return .max }
+    return runs.records.reduce(.max) {
+      $1.isStarted && !Self.isAboutWhole($1) ? min($0, $1.payload.settlements) : $0
     }
   }
 

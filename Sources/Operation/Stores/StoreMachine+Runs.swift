@@ -111,7 +111,7 @@ extension StoreMachine {
       takeIn(output, record)
       finishTask(of: record)
       if case .success = output { landingCount += 1 }
-      if case .success = output, isAboutWhole(record) {
+      if case .success = output, Self.isAboutWhole(record) {
         freshness.refresh(since: record.payload.generation)
       }
       commit(for: record.payload.handlers)
@@ -139,7 +139,7 @@ extension StoreMachine {
   }
 
   /// Whether a run fetches what an invalidation is about, and not only a page more.
-  @inlinable func isAboutWhole(_ record: Runs.Record) -> Bool {
+  @inlinable static func isAboutWhole(_ record: Runs.Record) -> Bool {
     guard State.kind == .pages else { return true }
     switch record.task.context.pageRunKind {
     case .nextPage, .previousPage: return false

@@ -187,7 +187,7 @@ extension StoreMachine {
     // What is to run behind others is not answered by what does not wait for them.
     let isEarly = !followsAfter.isEmpty
     record.payload.generation = isEarly ? freshness.answered : freshness.generation
-    record.payload.isAnswer = !isEarly && isAboutWhole(record) && freshness.answer()
+    record.payload.isAnswer = !isEarly && Self.isAboutWhole(record) && freshness.answer()
     record.payload.settlements = settlementCount
     return true
   }
