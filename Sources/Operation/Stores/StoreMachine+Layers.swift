@@ -181,19 +181,20 @@ extension StoreMachine {
   /// How many edits had been settled when the oldest run began that may still give a value, or give
   /// one back.
   @inlinable var oldestSettlement: Int {
-    guard yields.isEmpty else { return -1 }
-    // No key paths: those of a generic type are made anew each time that they are named.
-    return runs.records.reduce(.max) {
-      $1.isStarted ? min($0, $1.payload.settlements) : $0
-    }
+    yields.isEmpty ? settlementOfAllRuns : -1
   }
 
-  /// The same of the runs that may give a part of a value.
+  /// The same where a run for a further page is under way, whatever has been yielded: what all that
+  /// may come has.
   @inlinable var partSettlement: Int {
     if State.kind != .pages { return .max }
-    return runs.records.reduce(.max) {
-      $1.isStarted && !Self.isAboutWhole($1) ? min($0, $1.payload.settlements) : $0
-    }
+    let hasPart = runs.records.contains { $0.isStarted && !Self.isAboutWhole($0) }
+    return hasPart ? settlementOfAllRuns : .max
+  }
+
+  @inlinable var settlementOfAllRuns: Int {
+    // No key paths: those of a generic type are made anew each time that they are named.
+    runs.records.reduce(.max) { $1.isStarted ? min($0, $1.payload.settlements) : $0 }
   }
 
   /// Takes in what was computed, and ends the access, unless the edits have changed the store

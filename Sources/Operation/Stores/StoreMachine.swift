@@ -325,13 +325,14 @@ extension StoreMachine {
     return (task, freshness.generation)
   }
 
-  /// The run that is to end for an invalidation to be answered: the answer, or what it follows.
+  /// The run that is to end for an invalidation to be answered: the answer, or what it follows; the
+  /// oldest of several.
   @usableFromInline func taskToAnswer(_ generation: Int) -> Task? {
     guard freshness.isInvalidated else { return nil }
     let isBegun = freshness.answered >= generation
-    return runs.records.first { record in
+    return runs.records.filter { record in
       record.isStarted && (!isBegun || record.payload.generation >= generation)
-    }?.task
+    }.min { $0.id < $1.id }?.task
   }
 
   /// Gives what the run that follows comes after.

@@ -16,11 +16,14 @@ import Testing
   private enum Step: CaseIterable {
     case edit, succeedFirst, succeedLast, failWork
     case begin, land, yield, fail, cancel
+    /// A run for the first page, behind which the next one waits.
+    case beginFirst, landFirst
   }
 
   private struct Run {
     let core: Machine.Core
-    let result: State.OperationValue
+    /// What it gives, once its request has been called.
+    var result: State.OperationValue?
   }
 
   private struct Walk {
@@ -30,6 +33,7 @@ import Testing
     /// The edits of which the server knows.
     private var known: [Int] = []
     private var run: Run?
+    private var first: Run?
     private var next = 0
 
     init() {
@@ -51,9 +55,18 @@ import Testing
       case .begin:
         guard run == nil else { return false }
         begin()
+      case .beginFirst:
+        // One that has an edit would get it twice, as its page has no place in the order of edits.
+        guard run == nil, first == nil, known.isEmpty else { return false }
+        beginFirst()
+      case .landFirst:
+        guard let result = first?.result, let core = first?.core else { return false }
+        first = nil
+        layered.perform { _ = $0.end(core.id, .success(result)) }
+        call()
       default:
-        guard let run else { return false }
-        take(step, run)
+        guard let run, let result = run.result else { return false }
+        take(step, run, result)
       }
       try check()
       return true
@@ -72,26 +85,44 @@ import Testing
     }
 
     private mutating func begin() {
-      let core = Machine.Core(driver: Self.nobody)
-      let last = layered.machine.state.currentValue.last?.id ?? 0
-      let page = PaginatedPage(id: last + 1, value: known)
-      run = Run(
-        core: core,
+      run = Run(core: grant(.nextPage))
+      if first == nil { call() }
+    }
+
+    private mutating func beginFirst() {
+      let page = PaginatedPage(id: 0, value: known)
+      first = Run(
+        core: grant(.refetch),
         result: PaginatedResult(
-          kind: .nextPage, pages: PaginatedPages([page]), place: .after(last)))
+          kind: .refetch, pages: PaginatedPages([page]), place: .present))
+    }
+
+    private mutating func grant(_ kind: PaginatedRunKind) -> Machine.Core {
+      let core = Machine.Core(driver: Self.nobody)
       layered.perform { machine in
         var context = machine.context
-        context.pageRunKind = .nextPage
+        context.pageRunKind = kind
         let wish = Machine.Wish(core: core, box: .init(context), lease: .awaiter)
         _ = machine.grant(wish, verdict: nil)
       }
+      return core
     }
 
-    private mutating func take(_ step: Step, _ run: Run) {
+    /// The request of the run for the next page is called, and gives what the server knows then.
+    private mutating func call() {
+      guard let core = run?.core else { return }
+      if !layered.machine.overlay.isNone { layered.perform { $0.begin(core.id) } }
+      let last = layered.machine.state.currentValue.last?.id ?? 0
+      run?.result = PaginatedResult(
+        kind: .nextPage, pages: PaginatedPages([PaginatedPage(id: last + 1, value: known)]),
+        place: .after(last))
+    }
+
+    private mutating func take(_ step: Step, _ run: Run, _ result: State.OperationValue) {
       switch step {
       case .yield:
-        return layered.perform { _ = $0.yield(run.core.id, .success(run.result)) }
-      case .land: layered.perform { _ = $0.end(run.core.id, .success(run.result)) }
+        return layered.perform { _ = $0.yield(run.core.id, .success(result)) }
+      case .land: layered.perform { _ = $0.end(run.core.id, .success(result)) }
       case .fail: layered.perform { _ = $0.end(run.core.id, .failure(Failed())) }
       default: layered.perform { _ = $0.cancel(run.core.id) }
       }
@@ -109,12 +140,14 @@ import Testing
         try mustHold(
           page.value.sorted() == known.sorted(), "\(page.id) has \(page.value), not \(known)")
       }
-      if works.isEmpty, run == nil { try mustHold(machine.overlay.isNone, "layers are left") }
+      if works.isEmpty, run == nil, first == nil {
+        try mustHold(machine.overlay.isNone, "layers are left")
+      }
     }
   }
 
   @Test("Every page shows each edit once") func everySequence() {
-    exhaust("StoreMachine, layers of pages", events: Step.allCases, length: 8, from: Walk()) {
+    exhaust("StoreMachine, layers of pages", events: Step.allCases, length: 7, from: Walk()) {
       walk, step in try walk.take(step)
     }
   }
