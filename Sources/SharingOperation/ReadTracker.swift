@@ -21,6 +21,8 @@ public import Synchronization
 
   @usableFromInline let reads = Mutex<[MemberKey: Read]>([:])
 
+  @inlinable init() {}
+
   /// What is known of the reads of a member; made by the first of them.
   @inlinable func read(_ key: MemberKey, orNote make: () -> Read) -> Read {
     if let read = read(of: key) { return read }
@@ -33,8 +35,6 @@ public import Synchronization
   }
 
   @inlinable func read(of key: MemberKey) -> Read? { reads.withLock { $0[key] } }
-
-  @inlinable init() {}
 
   @inlinable var all: [MemberKey: Read] { reads.withLock { $0 } }
 }

@@ -133,11 +133,11 @@ extension MutationState {
   /// Forgets the attempts that no longer come into the history, whatever is given up.
   @inlinable mutating func forgetAttempts() {
     var endedCount = attempts.count - activeAttemptCount
-    while attempts.count > 0, endedCount >= maxHistory {
+    while !attempts.isEmpty {
       let isActive = attempts.read(at: 0) { $0.isActive }
       if !isActive { endedCount -= 1 }
       // Those behind it that have ended stay.
-      if endedCount < maxHistory { break }
+      if endedCount < maxHistory { return }
       if isActive { activeAttemptCount -= 1 }
       released.append(attempts.remove(at: 0))
     }

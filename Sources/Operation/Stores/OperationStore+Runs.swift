@@ -61,8 +61,7 @@ extension OperationStore {
       return Place(run.core, run.box, isToBeLaunched: run.isStarted)
     }
     while true {
-      let wish = makeWish(
-        box, cause: .fetch, lease: .awaiter, input: input, handler: handler)
+      let wish = makeWish(box, cause: .fetch, lease: .awaiter, input: input, handler: handler)
       if let place = admit(wish) { return place }
     }
   }
@@ -72,8 +71,7 @@ extension OperationStore {
   @inlinable nonisolated(nonsending) func run(
     unlessUpdatedSince updates: Int
   ) async throws(State.Failure) -> (State.OperationValue, generation: Int)? {
-    let wish = makeWish(
-      .empty, cause: .fetch, lease: .awaiter, seenUpdates: updates)
+    let wish = makeWish(.empty, cause: .fetch, lease: .awaiter, seenUpdates: updates)
     guard let place = admit(wish) else { return nil }
     return (try await result(of: place), place.generation)
   }
@@ -197,8 +195,7 @@ extension OperationStore {
       case .subscriber, .fetch: runsAutomatically ?? false
       }
     guard isWanted, context.settings.values.automaticCondition?(context) ?? true else { return nil }
-    let wish = makeWish(
-      .empty, cause: cause, lease: .observers, seenUpdates: updates)
+    let wish = makeWish(.empty, cause: cause, lease: .observers, seenUpdates: updates)
     wish.core.node.wait(for: others)
     guard let place = admit(wish) else { return nil }
     if place.isToBeLaunched {

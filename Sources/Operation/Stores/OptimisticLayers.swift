@@ -178,9 +178,9 @@ extension OptimisticLayers {
   ///
   /// - Parameters:
   ///   - oldest: See ``Rendering``.
-  ///   - part: The same of the runs that may give a part of the value. Such a part has the edits that
-  ///     had been settled then. Once another one is settled, which it lacks, it comes to the floor as
-  ///     that is, and those edits must be there.
+  ///   - part: How many settled edits every value has that may come, where one of them may be a part
+  ///     of the value. Once another edit is settled, which the part lacks, it comes to the floor as
+  ///     that is, and the edits that it has must be there.
   @inline(__always) @inlinable func rendering(oldest: Int, part: Int = .max) -> Rendering {
     let layers = part < .max ? Self.entering(layers, beside: part) : layers
     return Rendering(version: version, layers: layers, oldest: oldest, floor: floor)

@@ -184,14 +184,15 @@ extension StoreMachine {
     yields.isEmpty ? settlementOfAllRuns : -1
   }
 
-  /// The same where a run for a further page is under way, whatever has been yielded: what all that
-  /// may come has.
+  /// How many settled edits every value has that may come, where a run for a further page is under
+  /// way; what has been yielded does not count.
   @inlinable var partSettlement: Int {
     if State.kind != .pages { return .max }
     let hasPart = runs.records.contains { $0.isStarted && !Self.isAboutWhole($0) }
     return hasPart ? settlementOfAllRuns : .max
   }
 
+  /// How many edits had been settled when the oldest run began.
   @inlinable var settlementOfAllRuns: Int {
     // No key paths: those of a generic type are made anew each time that they are named.
     runs.records.reduce(.max) { $1.isStarted ? min($0, $1.payload.settlements) : $0 }

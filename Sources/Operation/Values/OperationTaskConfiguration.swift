@@ -56,9 +56,7 @@ public struct OperationTaskConfiguration: Sendable {
     @usableFromInline func beginning(
       _ node: TaskNode, input: (any RunInput)?, over base: OperationContext
     ) -> Box {
-      Box(
-        configuration.with(
-          configuration.context.beginning(node, input: input, over: base)))
+      Box(configuration.with(configuration.context.beginning(node, input: input, over: base)))
     }
   }
 }

@@ -336,6 +336,22 @@ import Testing
     #expect(driver.machine.visibleState(to: other).currentValue == 1)
     #expect(driver.machine.visibleState(to: other).valueUpdateCount == 1)
   }
+
+  @Test("What waits for the answer to an invalidation waits for the oldest run that is one")
+  func oldestAnswer() throws {
+    let driver = MachineDriver(deduplication: .never)
+    let old = try #require(driver.run(.awaiter))
+    _ = driver.on { $0.invalidate() }
+    let generation = driver.machine.freshness.generation
+    let answer = try #require(driver.run(.awaiter))
+    let other = try #require(driver.run(.awaiter))
+    // The last one takes its place in the table, which has no order.
+    _ = driver.on { $0.end(old.core.id, .success(1)) }
+    #expect(driver.machine.taskToAnswer(generation)?.id == answer.core.id)
+    _ = driver.on { $0.end(answer.core.id, .success(2)) }
+    #expect(driver.machine.taskToAnswer(generation) == nil)
+    #expect(driver.machine.runs.ids == [other.core.id])
+  }
 }
 
 extension StoreMachine.End {

@@ -191,6 +191,15 @@ struct Item: Identifiable, Hashable, Codable, Sendable {
     (0..<7).map { _ in ContinuousClock().measure(body) }.min() ?? .zero
   }
 
+  /// What is done to ten thousand takes no more of its time than what is done to a hundred.
+  private func expectFlat(
+    _ time: (Int) -> Duration, sourceLocation: SourceLocation = #_sourceLocation
+  ) {
+    let (small, large) = (time(100), time(10_000))
+    #expect(
+      large < small * 12, "100: \(small), 10,000: \(large)", sourceLocation: sourceLocation)
+  }
+
   /// The time of some look-ups and replacements in an array of this length.
   private func time(count: Int) -> Duration {
     var array = IdentifiedArrayOf<Item>((0..<count).map { Item(id: $0) })
@@ -207,9 +216,7 @@ struct Item: Identifiable, Hashable, Codable, Sendable {
 
   @Test("Look-ups and replacements among ten thousand take no longer than among a hundred")
   func constantLookup() {
-    let small = time(count: 100)
-    let large = time(count: 10_000)
-    #expect(large < small * 12, "100: \(small), 10,000: \(large)")
+    expectFlat(time(count:))
   }
 
   /// The time of some additions and removals at both ends of an array of this length, which somebody
@@ -234,9 +241,7 @@ struct Item: Identifiable, Hashable, Codable, Sendable {
 
   @Test("Changes at the ends of ten thousand that are held twice cost no more than of a hundred")
   func sharedChunks() {
-    let small = timeShared(count: 100)
-    let large = timeShared(count: 10_000)
-    #expect(large < small * 12, "100: \(small), 10,000: \(large)")
+    expectFlat(timeShared(count:))
   }
 
   /// The time of some removals from anywhere, each with an addition.
@@ -253,9 +258,7 @@ struct Item: Identifiable, Hashable, Codable, Sendable {
 
   @Test("What has no order is taken out of ten thousand at the cost of a hundred")
   func unorderedRemovals() {
-    let small = timeUnordered(count: 100)
-    let large = timeUnordered(count: 10_000)
-    #expect(large < small * 12, "100: \(small), 10,000: \(large)")
+    expectFlat(timeUnordered(count:))
   }
 
   @Test(
