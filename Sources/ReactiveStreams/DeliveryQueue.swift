@@ -87,7 +87,7 @@
   }
 
   /// Makes the caller the drainer, if there is something to deliver and nobody delivers.
-  @inlinable package mutating func beginDraining() -> Delivery<Event>? {
+  @inline(__always) @inlinable package mutating func beginDraining() -> Delivery<Event>? {
     switch phase {
     case .draining: return nil
     case .idle: return entries.isEmpty ? nil : takeNext()

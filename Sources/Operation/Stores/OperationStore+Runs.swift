@@ -54,9 +54,7 @@ extension OperationStore {
     _ box: Machine.Box, input: (any RunInput)?, handler: EventHandler?
   ) -> Place {
     if handler == nil,
-      let run = commitInPlace({
-        $0.enter(box, input: input) { makeCore(cause: .fetch) }
-      })
+      let run = commitInPlace({ $0.enter(box, input: input, of: self) })
     {
       return Place(run.core, run.box, isToBeLaunched: run.isStarted)
     }

@@ -122,7 +122,7 @@ extension StoreMachine {
   }
 
   /// Whether an edit is shown whose work is under way.
-  @inlinable var isOptimistic: Bool {
+  @inline(__always) @inlinable var isOptimistic: Bool {
     !overlay.isNone && overlay.content.layers.pendingCount > 0
   }
 

@@ -47,7 +47,7 @@ extension StoreMachine {
   /// Lets somebody wait for a run about which he says no more than its context: for the started one
   /// that is the same, or for a new one; `nil` where more has to be seen to, which takes a wish.
   @inlinable mutating func enter(
-    _ box: Box, input: (any RunInput)?, makeCore: () -> Core
+    _ box: Box, input: (any RunInput)?, of store: OperationStore<State>
   ) -> (core: Core, box: Box, isStarted: Bool)? {
     guard exclusive.isNone else { return nil }
     if !runs.isEmpty {
@@ -57,11 +57,10 @@ extension StoreMachine {
     }
     // A place in a line is taken before.
     if context.settings.values.serialScope != nil { return nil }
-    let core = makeCore()
-    var task = Task(core, box: box.beginning(core.node, input: input, over: context))
-    var context = task.context
+    let core = store.makeCore(cause: .fetch)
+    var context = box.configuration.context.beginning(core.node, input: input, over: self.context)
     _ = state.taskToJoin(in: &context)
-    task.setContext(context)
+    let task = Task(core, box: Box(box.configuration.with(context)))
     let (box, isStarted) = schedule(task, lease: .awaiter, handlers: [])
     return (core, box, isStarted)
   }

@@ -172,7 +172,7 @@ import ReactiveStreams
   }
 
   /// Whether the client has to keep the store.
-  @inlinable var isUsed: Bool {
+  @inline(__always) @inlinable var isUsed: Bool {
     deliveries.subscriberCount > 0 || !runs.isEmpty || isOptimistic
   }
 
@@ -220,7 +220,7 @@ extension StoreMachine {
   /// Performs a transition for a thread that may; gives what it leaves.
   ///
   /// - Parameter isEdit: Whether it is about an optimistic edit, and does not change the state.
-  @inlinable mutating func perform<Output: Sendable>(
+  @inline(__always) @inlinable mutating func perform<Output: Sendable>(
     _ transition: (inout StoreMachine) -> Output, _ thread: ThreadID, _ use: borrowing StoreUse,
     isEdit: Bool = false
   ) -> (Output, Delivery<Event>?, Aftermath) {
@@ -356,7 +356,7 @@ extension StoreMachine {
 
   /// Whether somebody observes, what is there is out of date, and nobody is at it. A run that is
   /// only scheduled is nobody: its handle may go away without having started it.
-  @inlinable var needsRerun: Bool {
+  @inline(__always) @inlinable var needsRerun: Bool {
     freshness.isInvalidated && deliveries.subscriberCount > 0
       && !runs.records.contains { $0.isStarted }
   }
