@@ -60,7 +60,7 @@ extension StoreMachine {
     let core = store.makeCore(cause: .fetch)
     var context = box.configuration.context.beginning(core.node, input: input, over: self.context)
     _ = state.taskToJoin(in: &context)
-    let task = Task(core, box: Box(box.configuration.with(context)))
+    let task = Task(core, box: Box(box.configuration.with(consume context)))
     let (box, isStarted) = schedule(task, lease: .awaiter, handlers: [])
     return (core, box, isStarted)
   }

@@ -31,7 +31,7 @@ public struct OperationTaskConfiguration: Sendable {
   }
 
   /// The same with another context, which is not made by a change: the old one would be copied for it.
-  @inlinable func with(_ context: OperationContext) -> OperationTaskConfiguration {
+  @inlinable func with(_ context: consuming OperationContext) -> OperationTaskConfiguration {
     var new = OperationTaskConfiguration(only: context)
     (new.name, new.rawPriority) = (name, rawPriority)
     return new
