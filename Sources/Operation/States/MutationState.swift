@@ -26,13 +26,11 @@ public struct MutationState<Arguments: Sendable, Value: Sendable, Failure: Error
   /// What the last changes have driven out.
   @usableFromInline var released: [any Sendable] = []
   /// The value that the state began with.
-  @inlinable public var initialValue: Value? { initial.value }
-  @usableFromInline let initial: Boxed<Value>
+  @inlinable public var initialValue: Value? { facts.initial ?? nil }
 
   /// Creates a state that begins with a value, or without one.
   @inlinable public init(initialValue: Value? = nil) {
-    facts = StateFacts(initialValue)
-    initial = Boxed(initialValue)
+    facts = StateFacts(initialValue, isEmpty: initialValue == nil)
   }
 
   /// What the mutation gave last, or somebody set.

@@ -17,15 +17,13 @@ public struct PaginatedState<PageID: Hashable & Sendable, PageValue: Sendable, F
   public typealias StatusValue = PaginatedPages<PageID, PageValue>
 
   @usableFromInline var facts: StateFacts<StateValue, Failure>
-  @usableFromInline var initialPages: StateValue
   @usableFromInline var tasks = IdentifiedArrayOf<OperationTask<OperationValue, Failure>>()
   /// What the last changes have driven out.
   @usableFromInline var released: [any Sendable] = []
 
   /// Creates a state that begins with some pages, or with none.
   @inlinable public init(initialValue: StateValue = []) {
-    facts = StateFacts(initialValue)
-    initialPages = initialValue
+    facts = StateFacts(initialValue, isEmpty: initialValue.isEmpty)
   }
 
   /// The pages that are there.
@@ -41,7 +39,7 @@ public struct PaginatedState<PageID: Hashable & Sendable, PageValue: Sendable, F
   /// When something went wrong last.
   @inlinable public var errorLastUpdatedAt: Date? { facts.errorDate }
   /// The pages that the state began with.
-  @inlinable public var initialValue: StateValue { initialPages }
+  @inlinable public var initialValue: StateValue { facts.initial ?? [] }
   /// The tasks that are scheduled or under way, in the order in which they were made.
   @inlinable public var activeTasks: IdentifiedArrayOf<OperationTask<OperationValue, Failure>> {
     tasks
@@ -117,7 +115,10 @@ extension PaginatedState {
 
   /// Completes the pages that the state begins with by those that are beside them.
   @inlinable public mutating func prepareInitialValue(in context: OperationContext) {
-    Self.prepare(&initialPages, in: context)
+    if var pages = facts.initial {
+      Self.prepare(&pages, in: context)
+      facts.rest.content.initial = pages
+    }
     Self.prepare(&facts.value, in: context)
   }
 

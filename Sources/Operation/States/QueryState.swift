@@ -13,13 +13,11 @@ public struct QueryState<Value: Sendable, Failure: Error>: ValueInitializedState
   /// In no order.
   @usableFromInline var tasks = IdentifiedArrayOf<OperationTask<Value, Failure>>()
   /// The value that the state began with.
-  @inlinable public var initialValue: Value? { initial.value }
-  @usableFromInline let initial: Boxed<Value>
+  @inlinable public var initialValue: Value? { facts.initial ?? nil }
 
   /// Creates a state that begins with a value, or without one.
   @inlinable public init(initialValue: Value? = nil) {
-    facts = StateFacts(initialValue)
-    initial = Boxed(initialValue)
+    facts = StateFacts(initialValue, isEmpty: initialValue == nil)
   }
 
   /// No value.

@@ -9,24 +9,30 @@ public import FoundationEssentials
   @usableFromInline var valueCount = 0
   @usableFromInline var valueDate: Date?
   /// Most states have none, and are copied with each change that is told.
-  @usableFromInline var errors = Boxed<Errors>.none
+  @usableFromInline var rest = Boxed<Rest>.none
 
-  /// What has gone wrong.
-  @usableFromInline struct Errors: Sendable {
-    @usableFromInline var last: Failure?
-    @usableFromInline var count = 0
-    @usableFromInline var date: Date?
+  /// The value that the state began with, if it had one, and what has gone wrong.
+  @usableFromInline struct Rest: Sendable {
+    @usableFromInline var initial: Value?
+    @usableFromInline var error: Failure?
+    @usableFromInline var errorCount = 0
+    @usableFromInline var errorDate: Date?
 
-    @inlinable init() {}
+    @inlinable init(initial: Value?) {
+      self.initial = initial
+    }
   }
 
-  @inlinable init(_ value: Value) {
+  /// What a state notes at its beginning, for which an empty value need not be kept.
+  @inlinable init(_ value: Value, isEmpty: Bool) {
+    if !isEmpty { rest = .some(Rest(initial: value)) }
     self.value = value
   }
 
-  @inlinable var error: Failure? { errors.isNone ? nil : errors.content.last }
-  @inlinable var errorCount: Int { errors.isNone ? 0 : errors.content.count }
-  @inlinable var errorDate: Date? { errors.isNone ? nil : errors.content.date }
+  @inlinable var initial: Value? { rest.isNone ? nil : rest.content.initial }
+  @inlinable var error: Failure? { rest.isNone ? nil : rest.content.error }
+  @inlinable var errorCount: Int { rest.isNone ? 0 : rest.content.errorCount }
+  @inlinable var errorDate: Date? { rest.isNone ? nil : rest.content.errorDate }
 
   /// A value came.
   @inlinable mutating func succeed(with value: Value, at date: Date) {
@@ -38,14 +44,14 @@ public import FoundationEssentials
   @inlinable mutating func succeed(at date: Date) {
     valueCount += 1
     valueDate = date
-    if error != nil { errors.content.last = nil }
+    if error != nil { rest.content.error = nil }
   }
 
   @inlinable mutating func fail(with failure: Failure, at date: Date) {
-    if errors.isNone { errors = .some(Errors()) }
-    errors.content.last = failure
-    errors.content.count += 1
-    errors.content.date = date
+    if rest.isNone { rest = .some(Rest(initial: nil)) }
+    rest.content.error = failure
+    rest.content.errorCount += 1
+    rest.content.errorDate = date
   }
 
   /// A result came, or somebody took the value away, which leaves none that could have a date.

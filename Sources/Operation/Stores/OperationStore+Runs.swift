@@ -54,7 +54,7 @@ extension OperationStore {
     _ box: Machine.Box, input: (any RunInput)?, handler: EventHandler?
   ) -> Place {
     if handler == nil,
-      let run = commitInPlace({ $0.enter(box, input: input, of: self) })
+      let run = commitInPlace({ $0.enter(box, input: input, driver: self, place: runPlace) })
     {
       return Place(run.core, run.box, isToBeLaunched: run.isStarted)
     }
@@ -264,9 +264,11 @@ extension OperationStore {
   }
 
   @inlinable func makeCore(cause: OperationRun.Cause) -> Machine.Core {
-    Machine.Core(
-      driver: self, cause: cause,
-      place: OperationRun.Place(path: path, hub: ObjectIdentifier(hub)))
+    Machine.Core(driver: self, cause: cause, place: runPlace)
+  }
+
+  @inlinable var runPlace: OperationRun.Place {
+    OperationRun.Place(path: path, hub: ObjectIdentifier(hub))
   }
 
   @inlinable func makeWish(

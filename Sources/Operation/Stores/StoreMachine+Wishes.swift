@@ -47,7 +47,7 @@ extension StoreMachine {
   /// Lets somebody wait for a run about which he says no more than its context: for the started one
   /// that is the same, or for a new one; `nil` where more has to be seen to, which takes a wish.
   @inlinable mutating func enter(
-    _ box: Box, input: (any RunInput)?, of store: OperationStore<State>
+    _ box: Box, input: (any RunInput)?, driver: any TaskDriver, place: OperationRun.Place?
   ) -> (core: Core, box: Box, isStarted: Bool)? {
     guard exclusive.isNone else { return nil }
     if !runs.isEmpty {
@@ -57,7 +57,7 @@ extension StoreMachine {
     }
     // A place in a line is taken before.
     if context.settings.values.serialScope != nil { return nil }
-    let core = store.makeCore(cause: .fetch)
+    let core = Core(driver: driver, place: place)
     var context = box.configuration.context.beginning(core.node, input: input, over: self.context)
     _ = state.taskToJoin(in: &context)
     let task = Task(core, box: Box(box.configuration.with(consume context)))

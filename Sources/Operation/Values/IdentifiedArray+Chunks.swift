@@ -4,6 +4,8 @@
 extension IdentifiedArray {
   /// What there is beside the tail, where there are many elements.
   @usableFromInline struct Rest {
+    /// How many elements are before the tail.
+    @usableFromInline var frontCount = 0
     /// The elements at the beginning, of which there is a chunk at most.
     @usableFromInline var head: [Element] = []
     /// The chunks between both ends, each of them full.
@@ -22,6 +24,9 @@ extension IdentifiedArray {
   /// How many elements are in a full chunk, as a power of two.
   @inlinable static var chunkShift: Int { 6 }
   @inlinable static var chunkSize: Int { 1 << chunkShift }
+
+  /// How many elements are before the tail.
+  @inlinable var frontCount: Int { rest.isNone ? 0 : rest.storage[0].frontCount }
 
   /// The element at a position, in its place; another that is set must have the same identifier.
   @inlinable subscript(inPlace index: Int) -> Element {
@@ -67,7 +72,7 @@ extension IdentifiedArray {
     }
     let headCount = rest.content.head.count
     if index <= headCount {
-      frontCount += 1
+      rest.content.frontCount += 1
       return rest.content.head.insert(element, at: index)
     }
     let position = index - headCount
@@ -90,7 +95,7 @@ extension IdentifiedArray {
     if index >= frontCount { return tail.remove(at: index - frontCount) }
     let headCount = rest.content.head.count
     if index < headCount {
-      frontCount -= 1
+      rest.content.frontCount -= 1
       return rest.content.head.remove(at: index)
     }
     let position = index - headCount
@@ -114,7 +119,7 @@ extension IdentifiedArray {
     }
     if tail.count == Self.chunkSize {
       rest.content.chunks.append(tail)
-      frontCount += Self.chunkSize
+      rest.content.frontCount += Self.chunkSize
       tail = []
       tail.reserveCapacity(Self.chunkSize)
     }
@@ -127,7 +132,7 @@ extension IdentifiedArray {
       rest.content.head = rest.content.chunks.removeFirst()
     } else if tail.isEmpty {
       tail = rest.content.chunks.removeLast()
-      frontCount -= Self.chunkSize
+      rest.content.frontCount -= Self.chunkSize
     }
   }
 

@@ -6,10 +6,9 @@
 public struct IdentifiedArray<ID: Hashable, Element: Identifiable> where Element.ID == ID {
   /// The elements at the end, of which there is a chunk at most; all, as long as none is before.
   @usableFromInline var tail: [Element] = []
-  /// How many elements are before the tail.
-  @usableFromInline var frontCount = 0
   /// The elements before the tail, and the positions of all; none for a few elements, which are found
-  /// faster by a look.
+  /// faster by a look. States, which are copied with each change that is told, have two words of an
+  /// array thereby.
   @usableFromInline var rest = Boxed<Rest>.none
 
   /// How many elements are found by a look; they are in the tail.

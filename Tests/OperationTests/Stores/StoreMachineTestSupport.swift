@@ -58,7 +58,7 @@ final class MachineDriver {
 
   /// The run that a caller gets without a wish, if he needs none.
   func enter(in context: OperationContext = OperationContext()) -> Granted? {
-    machine.enter(.init(context), input: nil) { Machine.Core(driver: nobody) }.map {
+    machine.enter(.init(context), input: nil, driver: nobody, place: nil).map {
       Granted(core: $0.core, isStarted: $0.isStarted)
     }
   }
