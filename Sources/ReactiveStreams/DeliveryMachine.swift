@@ -39,6 +39,17 @@ extension Mutex where Value: DeliveryMachine {
       withExtendedLifetime(delivery) {}
     }
   }
+
+  /// Tells an event of the caller's own, who is the drainer, and performs what has come meanwhile.
+  @inlinable package borrowing func tell(
+    _ event: Value.Event, to audience: consuming Audience<Value.Event>
+  ) {
+    audience.hear(event)
+    let next = withLock { $0.deliveries.takeNext(returning: &audience) }
+    // Those who have gone.
+    _ = consume audience
+    if let next { drain(from: next) }
+  }
 }
 
 extension DeliveryQueue: DeliveryMachine {

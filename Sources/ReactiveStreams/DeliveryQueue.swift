@@ -4,6 +4,8 @@
 /// Its states:
 /// - *idle*: nothing is being delivered. The next event that has an audience starts a drain, or
 ///   somebody who tells one by himself.
+/// - *telling*: a transition has an event of its own for everybody, which its thread tells by itself.
+///   That thread is the drainer before the lock is open.
 /// - *draining*: one thread takes one delivery after the other, each performed without the lock.
 ///   Events that come meanwhile wait in the queue, so deliveries come in the order of the commits.
 ///
@@ -11,6 +13,7 @@
 @usableFromInline package struct DeliveryQueue<Event: Sendable>: Sendable {
   @usableFromInline enum Phase: Sendable {
     case idle
+    case telling
     case draining
   }
 
@@ -57,7 +60,32 @@
     return true
   }
 
-  /// Removes a subscriber and gives it back, so that it is released without the lock.
+  /// Makes the caller the one who tells everybody an event by himself, if nothing is delivered before
+  /// that and somebody listens. He has to be lent the audience under the same lock.
+  @inlinable package mutating func beginTellingAll() -> Bool {
+    guard phase == .idle, entries.isEmpty, subscribers.count > 0 else { return false }
+    phase = .telling
+    return true
+  }
+
+  /// Lends those whom the caller is to tell an event by himself, if he is; he is the drainer then.
+  @inlinable package mutating func lendAudience() -> Audience<Event>? {
+    guard phase == .telling else { return nil }
+    phase = .draining
+    return Audience(subscribers.lend())
+  }
+
+  /// Takes those back who were lent, and gives the drainer his next delivery. Those who have gone
+  /// meanwhile are left in the audience, to be released without the lock.
+  @inlinable package mutating func takeNext(
+    returning audience: inout Audience<Event>
+  ) -> Delivery<Event>? {
+    subscribers.takeBack(&audience.seats)
+    return takeNext()
+  }
+
+  /// Removes a subscriber and gives it back, so that it is released without the lock; where the
+  /// subscribers are lent, who tells them something does that.
   @inlinable package mutating func unsubscribe(_ id: UInt64) -> Subscriber<Event>? {
     let subscriber = subscribers.remove(id)
     subscriber?.deactivate()
@@ -89,7 +117,7 @@
   /// Makes the caller the drainer, if there is something to deliver and nobody delivers.
   @inline(__always) @inlinable package mutating func beginDraining() -> Delivery<Event>? {
     switch phase {
-    case .draining: return nil
+    case .draining, .telling: return nil
     case .idle: return entries.isEmpty ? nil : takeNext()
     }
   }
@@ -101,7 +129,7 @@
       return nil
     }
     phase = .draining
-    return Delivery(entry, to: entry.bound > 0 ? subscribers.seats.slots : [])
+    return Delivery(entry, to: Audience(entry.bound > 0 ? subscribers.seats : .init()))
   }
 }
 
@@ -115,26 +143,36 @@ package struct DroppedEvents<Event: Sendable>: Sendable {
 /// One event and those who hear of it, as they were when it was taken from the queue.
 @usableFromInline package struct Delivery<Event: Sendable>: Sendable {
   @usableFromInline let entry: DeliveryQueue<Event>.Entry
-  @usableFromInline let slots: [SubscriberList<Event>.Slots.Slot]
+  @usableFromInline let audience: Audience<Event>
 
-  @inlinable init(
-    _ entry: DeliveryQueue<Event>.Entry, to slots: [SubscriberList<Event>.Slots.Slot]
-  ) {
+  @inlinable init(_ entry: DeliveryQueue<Event>.Entry, to audience: Audience<Event>) {
     self.entry = entry
-    self.slots = slots
+    self.audience = audience
   }
 
   @inlinable package func perform() {
     for subscriber in entry.others { subscriber.receive(entry.event) }
-    let bound = entry.bound
+    audience.hear(entry.event, below: entry.bound)
+  }
+}
+
+/// Those who subscribed, as they were at one time.
+@usableFromInline package struct Audience<Event: Sendable>: Sendable {
+  @usableFromInline var seats: SubscriberList<Event>.Slots
+
+  @inlinable init(_ seats: SubscriberList<Event>.Slots) {
+    self.seats = seats
+  }
+
+  /// Calls everybody whose identifier is below a bound.
+  @inline(__always) @inlinable package func hear(_ event: Event, below bound: UInt64 = .max) {
     // To the end of the last call: who is called is held by his slot alone.
-    withExtendedLifetime(slots) {
-      let slots = slots.span
-      for index in slots.indices {
-        guard slots[index].id < bound else { break }
-        guard let called = slots[index].element?.called else { continue }
-        called._withUnsafeGuaranteedRef { $0.receive(entry.event) }
-      }
+    defer { withExtendedLifetime(seats) {} }
+    let slots = seats.slots.span
+    for index in slots.indices {
+      guard slots[index].id < bound else { break }
+      guard let called = slots[index].element?.called else { continue }
+      called._withUnsafeGuaranteedRef { $0.receive(event) }
     }
   }
 }

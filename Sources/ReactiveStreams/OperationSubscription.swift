@@ -20,8 +20,10 @@ public struct OperationSubscription: Sendable {
   }
 
   /// Creates a subscription that ends by taking a subscriber out again.
-  @inlinable package init(of id: UInt64, to source: any SubscriptionSource) {
-    token = Token(.unsubscribe(id, source))
+  @inlinable package init(
+    of id: UInt64, _ listener: any Listener, to source: any SubscriptionSource
+  ) {
+    token = Token(.unsubscribe(id, listener, source))
   }
 
   private init() {
@@ -74,6 +76,11 @@ extension OperationSubscription: Hashable {
   }
 }
 
+/// Who hears of something until he is told that he does not any more.
+@usableFromInline package protocol Listener: AnyObject, Sendable {
+  func deactivate()
+}
+
 /// What has subscribers, which go by the identifiers that they came with.
 @usableFromInline package protocol SubscriptionSource: AnyObject, Sendable {
   func unsubscribe(_ id: UInt64)
@@ -84,7 +91,7 @@ extension OperationSubscription: Hashable {
   @usableFromInline enum Action: Sendable {
     case call(@Sendable () -> Void)
     /// Without a closure, which would be an object more.
-    case unsubscribe(UInt64, any SubscriptionSource)
+    case unsubscribe(UInt64, any Listener, any SubscriptionSource)
   }
 
   @usableFromInline let onCancel: Mutex<Action?>
@@ -100,7 +107,9 @@ extension OperationSubscription: Hashable {
     isOver.store(true, ordering: .relaxed)
     switch onCancel.withLock({ $0.take() }) {
     case .call(let call): call()
-    case .unsubscribe(let id, let source): source.unsubscribe(id)
+    case .unsubscribe(let id, let listener, let source):
+      listener.deactivate()
+      source.unsubscribe(id)
     case nil: break
     }
   }

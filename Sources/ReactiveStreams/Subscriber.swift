@@ -1,7 +1,7 @@
 public import Synchronization
 
 /// One handler, and whether it is still to be called.
-@usableFromInline package final class Subscriber<Event: Sendable>: Sendable {
+@usableFromInline package final class Subscriber<Event: Sendable>: Listener {
   @usableFromInline let handler: @Sendable (Event) -> Void
   @usableFromInline let isActive = Atomic(true)
 
@@ -20,6 +20,10 @@ public import Synchronization
 }
 
 /// The subscribers of one delivery queue in the order in which they came.
+///
+/// A thread that tells them something can be lent the list, which costs no count of a reference to
+/// it. Those who come meanwhile have seats of their own until it is back; who goes is noted, and must
+/// have been deactivated.
 @usableFromInline struct SubscriberList<Event: Sendable>: Sendable {
   @usableFromInline typealias Slots = SlotList<UInt64, Seat>
 
@@ -36,10 +40,14 @@ public import Synchronization
 
   @usableFromInline var seats = Slots()
   @usableFromInline var nextID: UInt64 = 0
+  /// How many of those who are lent have not gone.
+  @usableFromInline var lentCount = 0
+  /// Which of those who were lent have gone.
+  @usableFromInline var departed: [UInt64] = []
 
   @inlinable init() {}
 
-  @inlinable var count: Int { seats.count }
+  @inlinable var count: Int { seats.count + lentCount }
 
   @inlinable mutating func append(_ subscriber: Subscriber<Event>) -> UInt64 {
     defer { nextID += 1 }
@@ -47,7 +55,40 @@ public import Synchronization
     return nextID
   }
 
+  /// Takes out a subscriber who is there, and gives him, unless he is lent.
   @inlinable mutating func remove(_ id: UInt64) -> Subscriber<Event>? {
-    seats.remove(id)?.subscriber
+    if let seat = seats.remove(id) { return seat.subscriber }
+    if lentCount > 0 {
+      lentCount -= 1
+      departed.append(id)
+    }
+    return nil
+  }
+
+  /// Lends those who are there.
+  @inlinable mutating func lend() -> Slots {
+    lentCount = seats.count
+    var lent = Slots()
+    swap(&seats, &lent)
+    return lent
+  }
+
+  /// Takes those back who were lent, and leaves those who have gone.
+  @inline(__always) @inlinable mutating func takeBack(_ lent: inout Slots) {
+    swap(&seats, &lent)
+    lentCount = 0
+    if lent.count > 0 || !departed.isEmpty { takeBackChanged(&lent) }
+  }
+
+  @inlinable mutating func takeBackChanged(_ new: inout Slots) {
+    for slot in new.slots {
+      if let seat = slot.element { seats.insert(seat, for: slot.id) }
+    }
+    var gone = Slots()
+    for id in departed {
+      if let seat = seats.remove(id) { gone.insert(seat, for: id) }
+    }
+    departed = []
+    swap(&new, &gone)
   }
 }

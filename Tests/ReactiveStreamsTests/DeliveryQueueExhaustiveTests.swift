@@ -6,7 +6,7 @@ import Testing
 /// What the machine can be told.
 private enum Step: CaseIterable {
   case subscribe, subscribeInitially, unsubscribeOldest, unsubscribeNewest
-  case append, appendAlso, drain, tell, perform, dropPending
+  case append, appendAlso, drain, tell, tellAll, perform, dropPending
 }
 
 /// The machine beside a model of it, that is written for clarity and keeps whole lists.
@@ -19,11 +19,19 @@ private struct Pair {
   private var queue = DeliveryQueue<Int>()
   private let calls = Recorder<[Int]>()
   private var taken: Delivery<Int>?
+  private var lent: Audience<Int>?
 
-  private var listeners: [(name: Int, id: UInt64)] = []
+  private struct Listener {
+    let name: Int
+    let id: UInt64
+    let subscriber: Subscriber<Int>
+  }
+
+  private var listeners: [Listener] = []
   private var gone: Set<Int> = []
   private var pending: [Pending] = []
   private var takenPending: Pending?
+  private var lentNames: [Int]?
   private var isTelling = false
   private var expectedCalls: [[Int]] = []
   private var nextNumber = 0
@@ -48,6 +56,7 @@ private struct Pair {
     case .appendAlso: append(also: [number()])
     case .drain: if !beginDraining() { return false }
     case .tell: if !beginTelling() { return false }
+    case .tellAll: if !beginTellingAll() { return false }
     case .perform: if !perform() { return false }
     case .dropPending:
       if queue.dropPending().count != pending.count { return false }
@@ -60,8 +69,9 @@ private struct Pair {
   private mutating func subscribe(initially: Bool) {
     let name = number()
     let event = initially ? number() : nil
-    let id = queue.subscribe(subscriber(name), initially: event)
-    listeners.append((name, id))
+    let subscriber = subscriber(name)
+    let id = queue.subscribe(subscriber, initially: event)
+    listeners.append(Listener(name: name, id: id, subscriber: subscriber))
     if let event { pending.append(Pending(event: event, audience: [name])) }
   }
 
@@ -69,7 +79,12 @@ private struct Pair {
     guard listeners.indices.contains(index) else { return true }
     let listener = listeners.remove(at: index)
     gone.insert(listener.name)
-    return queue.unsubscribe(listener.id) != nil && queue.unsubscribe(listener.id) == nil
+    if lentNames?.contains(listener.name) == true {
+      listener.subscriber.deactivate()
+      return queue.unsubscribe(listener.id) == nil
+    }
+    return queue.unsubscribe(listener.id) === listener.subscriber
+      && (lent != nil || queue.unsubscribe(listener.id) == nil)
   }
 
   private mutating func append(also names: [Int]) {
@@ -93,6 +108,26 @@ private struct Pair {
     return queue.beginTelling() == isFree
   }
 
+  private mutating func beginTellingAll() -> Bool {
+    let isFree = !isTelling && takenPending == nil && pending.isEmpty && !listeners.isEmpty
+    guard queue.beginTellingAll() == isFree else { return false }
+    lent = lent ?? queue.lendAudience()
+    if isFree { lentNames = listeners.map(\.name) }
+    isTelling = isTelling || isFree
+    return (lent == nil) == (lentNames == nil)
+  }
+
+  /// The event of the one who tells all, and the audience is back: those who have gone are left.
+  private mutating func tellAll(_ names: [Int]) -> Bool {
+    guard var audience = lent else { return false }
+    let event = number()
+    audience.hear(event)
+    expectedCalls += names.filter { !gone.contains($0) }.map { [$0, event] }
+    taken = queue.takeNext(returning: &audience)
+    (lent, lentNames) = (nil, nil)
+    return audience.seats.count == names.filter(gone.contains).count
+  }
+
   /// Only the drainer can do this: it calls who is to be called, and takes the next delivery.
   private mutating func perform() -> Bool {
     if let delivery = taken, let model = takenPending {
@@ -104,7 +139,11 @@ private struct Pair {
       return true
     }
     isTelling = false
-    taken = queue.takeNext()
+    if let lentNames {
+      if !tellAll(lentNames) { return false }
+    } else {
+      taken = queue.takeNext()
+    }
     takenPending = pending.isEmpty ? nil : pending.removeFirst()
     return true
   }

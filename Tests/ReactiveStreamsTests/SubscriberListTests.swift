@@ -40,6 +40,37 @@ struct SubscriberListTests {
     #expect(list.count == 1)
   }
 
+  @Test("Those who were lent come back before those who came meanwhile")
+  mutating func lending() {
+    for _ in 0..<3 { _ = list.append(subscriber()) }
+    var lent = list.lend()
+    #expect(list.count == 3)
+    #expect(list.seats.slots.isEmpty)
+    let new = subscriber()
+    #expect(list.append(new) == 3)
+    #expect(list.count == 4)
+    list.takeBack(&lent)
+    #expect(list.count == 4)
+    #expect(list.seats.slots.map(\.id) == [0, 1, 2, 3])
+    #expect(list.remove(3) === new)
+  }
+
+  @Test("One that goes while it is lent is not given, not counted, and left to who gives it back")
+  mutating func departure() {
+    let subscribers = (0..<3).map { _ in subscriber() }
+    for subscriber in subscribers { _ = list.append(subscriber) }
+    var lent = list.lend()
+    _ = list.append(subscriber())
+    #expect(list.remove(1) == nil)
+    #expect(list.count == 3)
+    list.takeBack(&lent)
+    #expect(list.seats.slots.compactMap { $0.element == nil ? nil : $0.id } == [0, 2, 3])
+    #expect(lent.count == 1)
+    #expect(lent.slots.first?.element?.subscriber === subscribers[1])
+    #expect(list.count == 3)
+    #expect(list.remove(0) === subscribers[0])
+  }
+
   @Test("Holes are swept when they are half of the list")
   mutating func sweep() {
     let ids = (0..<32).map { _ in list.append(subscriber()) }

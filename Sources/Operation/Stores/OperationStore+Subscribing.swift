@@ -22,7 +22,7 @@ extension OperationStore {
       subscriber.receive(greeting)
       machine.drain()
     }
-    let subscription = OperationSubscription(of: id, to: self)
+    let subscription = OperationSubscription(of: id, subscriber, to: self)
     if let first { begin(first) }
     return subscription
   }

@@ -129,12 +129,24 @@ public final class OperationStore<State: OperationState>: Sendable {
   @inline(__always) @inlinable func commitInPlace<Output: Sendable>(
     isEdit: Bool = false, _ transition: (inout Machine) -> Output
   ) -> Output {
+    // Not an optional state, of which each commit would ask the type whether it is there.
+    withUnsafeTemporaryAllocation(of: State.self, capacity: 1) { untold in
+      commitInPlace(isEdit: isEdit, transition, untold: untold)
+    }
+  }
+
+  /// - Parameter untold: Where the state is until it has been told, if this thread tells it.
+  @inline(__always) @inlinable func commitInPlace<Output: Sendable>(
+    isEdit: Bool, _ transition: (inout Machine) -> Output,
+    untold: UnsafeMutableBufferPointer<State>
+  ) -> Output {
     let thread = ThreadID.current
     while true {
       var gate: Gate?
       var value: State.StateValue?
       var error: State.Failure?
       var delivery: Delivery<OperationEvent<State>>?
+      var audience: Audience<OperationEvent<State>>?
       var aftermath = Machine.Aftermath()
       var output = machine.withLock { machine -> Output? in
         if !machine.exclusive.isNone {
@@ -147,12 +159,17 @@ public final class OperationStore<State: OperationState>: Sendable {
         let output: Output
         (output, delivery, aftermath) = machine.perform(transition, thread, use, isEdit: isEdit)
         threadInside.store(0, ordering: .relaxed)
+        audience = machine.deliveries.lendAudience()
+        if audience != nil { untold.initializeElement(at: 0, to: machine.state) }
         return output
       }
       if let output = output.take() {
         // Before anybody is told: who takes his time must not make the last use an old one.
         if let change = aftermath.use { hub.note(change, of: use) }
         if let delivery = delivery.take() { self.machine.drain(from: delivery) }
+        if let audience = audience.take() {
+          self.machine.tell(.stateChanged(untold.moveElement(from: 0)), to: audience)
+        }
         settle(aftermath)
         // Released without the lock, because their deinitialisers are the user's.
         withExtendedLifetime((value, error)) {}

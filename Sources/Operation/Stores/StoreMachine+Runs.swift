@@ -161,7 +161,9 @@ extension StoreMachine {
 
   /// Whether a run has to follow one that is over: none of the whole has begun since the last
   /// invalidation.
-  @inline(__always) @inlinable var mustFollow: Bool { needsRerun && freshness.answered < freshness.generation }
+  @inline(__always) @inlinable var mustFollow: Bool {
+    needsRerun && freshness.answered < freshness.generation
+  }
 
   /// Somebody who waited goes; returns the run if nobody holds it any more, and whether one has to
   /// follow.

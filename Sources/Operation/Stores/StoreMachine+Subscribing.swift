@@ -86,8 +86,9 @@ extension StoreMachine {
 
   /// A subscriber goes; the last one takes the leases of the observers with him.
   @inlinable mutating func unsubscribe(_ id: UInt64) -> Departure {
+    let count = deliveries.subscriberCount
     var departure = Departure(subscriber: deliveries.unsubscribe(id))
-    guard departure.subscriber != nil, deliveries.subscriberCount == 0 else { return departure }
+    guard count > 0, deliveries.subscriberCount == 0 else { return departure }
     observation += 1
     departure.triggers = triggers.take()
     if runs.isEmpty { return departure }

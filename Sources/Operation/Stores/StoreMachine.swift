@@ -133,11 +133,22 @@ import ReactiveStreams
 
   /// Tells a change of the state.
   @inlinable mutating func commit(for handlers: [Subscriber<Event>] = []) {
-    let driven = state.takeReleased()
-    if !driven.isEmpty { release(all: driven) }
+    releaseDriven()
     if !isDirect { return commitIndirectly(for: handlers) }
     guard deliveries.subscriberCount > 0 || !handlers.isEmpty else { return }
     deliveries.append(.stateChanged(state), also: handlers)
+  }
+
+  @inline(__always) @inlinable mutating func releaseDriven() {
+    let driven = state.takeReleased()
+    if !driven.isEmpty { release(all: driven) }
+  }
+
+  /// Tells a change behind which the transition changes nothing more. Where nothing is told already,
+  /// the thread tells it by itself, which takes no object for the event.
+  @inlinable mutating func commitLast() {
+    releaseDriven()
+    if !isDirect || !deliveries.beginTellingAll() { commit() }
   }
 
   /// Tells a change of the state with the edits, and for exclusive access once at its end.
@@ -286,7 +297,7 @@ extension StoreMachine {
         changeBeforeYields { update(&$0, own) }
       }
     }
-    commit()
+    commitLast()
   }
 
   /// The state goes back to its beginning; every run is over.

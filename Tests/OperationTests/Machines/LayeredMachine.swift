@@ -57,7 +57,7 @@ struct LayeredMachine<State: OperationState>: Sendable where State.StateValue: E
   }
 
   private mutating func deliver(_ first: Delivery<Machine.Event>?) {
-    var delivery = first
+    var delivery = machine.tellUntold() ?? first
     while let current = delivery {
       current.perform()
       delivery = machine.deliveries.takeNext()

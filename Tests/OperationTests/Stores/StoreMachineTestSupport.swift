@@ -73,7 +73,7 @@ final class MachineDriver {
   /// Performs what is to be delivered and releases what has given way, as the shell does.
   func settle() {
     _ = machine.takeReleased()
-    var delivery = machine.deliveries.beginDraining()
+    var delivery = machine.tellUntold() ?? machine.deliveries.beginDraining()
     while let current = delivery {
       current.perform()
       delivery = machine.deliveries.takeNext()
@@ -82,6 +82,13 @@ final class MachineDriver {
 }
 
 extension StoreMachine {
+  /// Tells what a write has left to the thread to tell; gives what is to be told behind that.
+  mutating func tellUntold() -> Delivery<Event>? {
+    guard var audience = deliveries.lendAudience() else { return nil }
+    audience.hear(.stateChanged(state))
+    return deliveries.takeNext(returning: &audience)
+  }
+
   /// Subscribes as the shell does: the subscriber is greeted, and what comes behind that is told.
   mutating func subscribe(_ subscriber: Subscriber<Event>) -> (id: UInt64, first: FirstSight?) {
     var greeting: Event?

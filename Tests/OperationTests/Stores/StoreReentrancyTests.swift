@@ -76,6 +76,37 @@ import Testing
     #expect(store.subscriberCount == 0)
   }
 
+  @Test("A handler that is cancelled while another is called is released when all have been called")
+  func releases() {
+    final class Held: Sendable {}
+    let store = makeStore()
+    store.currentValue = 0
+    let other = Monitor(OperationSubscription.empty)
+    let heard = Recorder<Int?>()
+    let first = store.subscribe { event in
+      guard event.state?.currentValue == 1 else { return }
+      other.value.cancel()
+      #expect(store.subscriberCount == 2)
+    }
+    weak var held: Held?
+    do {
+      let object = Held()
+      held = object
+      other.update {
+        $0 = store.subscribe { event in
+          withExtendedLifetime(object) { heard.append(event.state?.currentValue) }
+        }
+      }
+    }
+    let last = store.subscribe { heard.append($0.state?.currentValue.map { $0 + 10 }) }
+    store.currentValue = 1
+    #expect(held == nil)
+    #expect(heard.all == [0, 10, 11])
+    store.currentValue = 2
+    #expect(heard.all == [0, 10, 11, 12])
+    withExtendedLifetime((first, last)) {}
+  }
+
   @Test("A handler that subscribes inside a call hears of the present state right behind it")
   func subscribesInside() {
     let store = makeStore()
