@@ -14,11 +14,19 @@ public import Synchronization
   @usableFromInline let registrar = ObservationRegistrar()
   @usableFromInline let upstream = Mutex<OperationSubscription?>(nil)
   @usableFromInline let empty: State?
+  /// The store that was behind the wrapper first, which is kept as long as the wrapper.
+  @usableFromInline let first: OperationStore<State>?
+  /// The same one, for reads without the lock, as long as it is behind the wrapper.
+  @usableFromInline let unretainedFirst: Unmanaged<OperationStore<State>>?
+  /// Whether something else has been, or is being, put behind the wrapper.
+  @usableFromInline let isRebound = Atomic(false)
 
   /// Inlined, like what its store calls with each change: generic code that stays in its module asks
   /// the runtime for its types at each step.
   @inlinable init(_ binding: Binding<State>, client: OperationClient) {
     self.client = client
+    first = binding.store
+    unretainedFirst = first.map { .passUnretained($0) }
     machine = Mutex(BindingMachine(binding))
     if case .none(let state) = binding { empty = state } else { empty = nil }
     if case .store(let store) = binding { follow(store, epoch: 0) }
@@ -26,7 +34,10 @@ public import Synchronization
 
   /// The value that is shown, without a copy of all that is.
   @inlinable var currentValue: State.StateValue {
-    machine.withLock { $0.binding.currentValue }
+    if let unretainedFirst, !isRebound.load(ordering: .acquiring) {
+      return unretainedFirst._withUnsafeGuaranteedRef { $0.currentValue }
+    }
+    return machine.withLock { $0.binding.currentValue }
   }
 
   @inlinable var binding: Binding<State> { machine.withLock { $0.binding } }
@@ -34,6 +45,7 @@ public import Synchronization
   /// Puts a store, or nothing, behind the wrapper, and tells those who read what differs.
   func bind(to store: OperationStore<State>?) {
     guard let binding = store.map(Binding.store) ?? empty.map(Binding.none) else { return }
+    isRebound.store(true, ordering: .releasing)
     guard let change = machine.commit({ $0.bind(binding) }) else { return }
     // Before its subscription ends, which may end its run.
     let left = change.left.state

@@ -16,11 +16,17 @@ extension OperationStore {
     _ handler: @escaping @Sendable (OperationEvent<State>) -> Void
   ) -> OperationSubscription {
     let subscriber = Subscriber(handler)
-    var greeting: OperationEvent<State>?
-    let (id, first) = commit { $0.subscribe(subscriber, &greeting) }
-    if let greeting = greeting.take() {
-      subscriber.receive(greeting)
-      machine.drain()
+    let (id, first) = withUnsafeTemporaryAllocation(of: State.self, capacity: 1) { present in
+      let (id, isGreeted, first) = commit { machine in
+        let subscription = machine.subscribe(subscriber)
+        if subscription.isGreeted { present.initializeElement(at: 0, to: machine.present) }
+        return subscription
+      }
+      if isGreeted {
+        subscriber.receive(.stateChanged(present.moveElement(from: 0)))
+        machine.drain()
+      }
+      return (id, first)
     }
     let subscription = OperationSubscription(of: id, subscriber, to: self)
     if let first { begin(first) }

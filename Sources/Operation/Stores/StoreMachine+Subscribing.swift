@@ -48,21 +48,20 @@ extension StoreMachine {
       updates: visibleLandingCount)
   }
 
-  /// - Parameter greeting: What the caller has to tell the subscriber, as the drainer; `nil` if that
-  ///   comes behind what is delivered already.
+  /// Somebody subscribes. If he `isGreeted`, the caller has to tell him the ``present`` state, as the
+  /// drainer; otherwise that comes behind what is delivered already.
   @inlinable mutating func subscribe(
-    _ subscriber: Subscriber<Event>, _ greeting: inout Event?
-  ) -> (id: UInt64, first: FirstSight?) {
-    if deliveries.beginTelling() {
-      if isPlain { greeting = .stateChanged(state) } else { greeting = .stateChanged(told) }
-    } else {
-      let present = isPlain ? state : told
+    _ subscriber: Subscriber<Event>
+  ) -> (id: UInt64, isGreeted: Bool, first: FirstSight?) {
+    let isGreeted = deliveries.beginTelling()
+    if !isGreeted {
+      let present = present
       deliveries.tell(.stateChanged(present), only: [subscriber])
     }
     let id = deliveries.subscribe(subscriber)
-    guard deliveries.subscriberCount == 1 else { return (id, nil) }
+    guard deliveries.subscriberCount == 1 else { return (id, isGreeted, nil) }
     observation += 1
-    return (id, FirstSight(sight: sight, observation: observation))
+    return (id, isGreeted, FirstSight(sight: sight, observation: observation))
   }
 
   /// What wants runs was subscribed to; it is given back if that observation is over.

@@ -101,6 +101,9 @@ import ReactiveStreams
     exclusive.isNone ? shown : exclusive.content.before.value?.shown ?? shown
   }
 
+  /// What a new subscriber is told.
+  @inline(__always) @inlinable var present: State { isPlain ? state : told }
+
   /// The state as the calling thread may see it.
   @usableFromInline var visibleState: State { visibleState(to: .current) }
 

@@ -94,9 +94,11 @@ import Synchronization
     notedVersion.max(change.version, ordering: .acquiringAndReleasing)
   }
 
-  /// Notes that a use begins or ends; called while the store is locked, so that no use is missed.
+  /// Notes that a use begins or ends; called while the store is locked, so that no use is missed, and
+  /// nobody else changes the version.
   @usableFromInline func change(isUsed: Bool) -> Change {
-    let new = version.wrappingAdd(1, ordering: .acquiringAndReleasing).newValue
+    let new = version.load(ordering: .relaxed) + 1
+    version.store(new, ordering: .releasing)
     return Change(isUsed: isUsed, version: new)
   }
 

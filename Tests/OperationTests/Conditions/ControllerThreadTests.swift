@@ -167,7 +167,7 @@ private final class Rendezvous: Sendable {
   @Test("The machine gives out one telling at a time, and only what is not known")
   func machine() {
     var machine = StoreMachine(state: Number(initialValue: nil), context: OperationContext())
-    let (first, _) = machine.subscribe(Subscriber { _ in })
+    let (first, _) = machine.greet(Subscriber { _ in })
     #expect(machine.nextTelling() == nil, "nobody has told yet what controllers there are")
     machine.told([], isObserved: false)
     #expect(machine.nextTelling()?.isObserved == true)
@@ -178,7 +178,7 @@ private final class Rendezvous: Sendable {
     #expect(machine.nextTelling()?.isObserved == false)
     machine.told([], isObserved: false)
     #expect(machine.nextTelling() == nil, "they know")
-    let (second, _) = machine.subscribe(Subscriber { _ in })
+    let (second, _) = machine.greet(Subscriber { _ in })
     _ = machine.unsubscribe(second)
     #expect(machine.nextTelling() == nil, "what is over is not told")
   }

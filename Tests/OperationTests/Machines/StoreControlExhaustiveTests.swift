@@ -24,7 +24,7 @@ import Testing
     func take(_ step: Step) throws -> Bool {
       switch step {
       case .subscribe:
-        let (id, first) = driver.on { $0.subscribe(Subscriber { _ in }) }
+        let (id, first) = driver.on { $0.greet(Subscriber { _ in }) }
         try mustHold((first != nil) == ids.isEmpty, "the first one begins an observation")
         if let observation = first?.observation {
           try mustHold(!observations.contains(observation), "observations are told apart")

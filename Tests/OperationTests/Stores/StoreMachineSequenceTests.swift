@@ -96,7 +96,7 @@ import Testing
       let subscriber = Subscriber<MachineDriver.Machine.Event> { event in
         heard.note((number, event.state.map(Told.init)))
       }
-      let id = driver.machine.subscribe(subscriber).id
+      let id = driver.machine.greet(subscriber).id
       subscriptions.append(Subscription(number: number, subscriber: subscriber, id: id))
     }
 

@@ -66,7 +66,7 @@ final class MachineDriver {
   /// Subscribes a recorder of names.
   func subscribe() -> (names: Recorder<String>, id: UInt64) {
     let names = Recorder<String>()
-    let id = machine.subscribe(Subscriber { names.append($0.name) }).id
+    let id = machine.greet(Subscriber { names.append($0.name) }).id
     return (names, id)
   }
 
@@ -90,14 +90,13 @@ extension StoreMachine {
   }
 
   /// Subscribes as the shell does: the subscriber is greeted, and what comes behind that is told.
-  mutating func subscribe(_ subscriber: Subscriber<Event>) -> (id: UInt64, first: FirstSight?) {
-    var greeting: Event?
-    let subscription = subscribe(subscriber, &greeting)
-    if let greeting {
-      subscriber.receive(greeting)
+  mutating func greet(_ subscriber: Subscriber<Event>) -> (id: UInt64, first: FirstSight?) {
+    let (id, isGreeted, first) = subscribe(subscriber)
+    if isGreeted {
+      subscriber.receive(.stateChanged(present))
       while let delivery = deliveries.takeNext() { delivery.perform() }
     }
-    return subscription
+    return (id, first)
   }
 }
 
