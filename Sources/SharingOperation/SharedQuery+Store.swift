@@ -12,6 +12,9 @@ extension SharedQuery {
 
   /// Puts the store of another request behind the wrapper, in the wrapper's client, and tells those
   /// who read what differs.
+  ///
+  /// The store that the wrapper began with is not used any more, but stays in memory as long as the
+  /// wrapper does.
   public func bind<Request: StatefulOperationRequest>(to request: Request)
   where Request.State == State.StoredState, Request.State: ValueInitializedState {
     core.bind(to: core.client.store(for: request))

@@ -35,7 +35,9 @@ public import Synchronization
   /// The value that is shown, without a copy of all that is.
   @inlinable var currentValue: State.StateValue {
     if let unretainedFirst, !isRebound.load(ordering: .acquiring) {
-      return unretainedFirst._withUnsafeGuaranteedRef { $0.currentValue }
+      let value = unretainedFirst._withUnsafeGuaranteedRef { $0.currentValue }
+      // Otherwise it may have come after what readers may have seen was noted.
+      if !isRebound.load(ordering: .acquiring) { return value }
     }
     return machine.withLock { $0.binding.currentValue }
   }
