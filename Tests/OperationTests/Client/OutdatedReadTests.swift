@@ -97,8 +97,8 @@ import Testing
     let reader = stores.reader
     #expect(try await reader.run() == 1)
     let secondRuns = EventLog<Int>()
-    let second = Number(path: ["second"]) { context in
-      let value = context.value(of: self.reader) ?? 0
+    let second = Number(path: ["second"]) { [reader = self.reader] context in
+      let value = context.value(of: reader) ?? 0
       secondRuns.append(value)
       return value * 10
     }.neverStale()
@@ -123,8 +123,8 @@ import Testing
   func underWay() async throws {
     let gate = AsyncGate()
     let stores = await makeStores()
-    let slow = Number(path: ["slow"]) { [self, runCount] context in
-      let value = context.value(of: self.source) ?? 0
+    let slow = Number(path: ["slow"]) { [source, runCount] context in
+      let value = context.value(of: source) ?? 0
       if runCount.append(value) == 1 { await gate.wait() }
       return value
     }.neverStale()
@@ -181,8 +181,8 @@ import Testing
     let source = stores.source
     let other = Number(path: ["other"]) { _ in 7 }.neverStale()
     let readsOther = Monitor(false)
-    let query = Number(path: ["changing"]) { [self] context in
-      readsOther.value ? try await context.ensure(other) : context.value(of: self.source) ?? 0
+    let query = Number(path: ["changing"]) { [source = self.source] context in
+      readsOther.value ? try await context.ensure(other) : context.value(of: source) ?? 0
     }.neverStale()
     let store = client.store(for: query)
     #expect(try await store.run() == 1)
@@ -226,8 +226,8 @@ import Testing
   func cancelledReader() async throws {
     let gate = AsyncGate()
     let stores = await makeStores()
-    let slow = Number(path: ["slow"]) { [self] context in
-      let value = context.value(of: self.source) ?? 0
+    let slow = Number(path: ["slow"]) { [source, runCount] context in
+      let value = context.value(of: source) ?? 0
       runCount.append(value)
       await gate.wait()
       return value

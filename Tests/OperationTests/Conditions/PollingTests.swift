@@ -215,16 +215,18 @@ import Testing
   @Test("A rule that is before a modifier of the state is reported, and ends the poll")
   func mismatch() async {
     let script = Script()
-    let (reported, _) = await issues {
+    let reported = EventLog<OperationIssue>()
+    await OperationIssue.withHandler({ reported.append($0) }) {
       let query = TypedQuery(script: script).rerun(while: { _ in true }, every: .seconds(10))
       let store = client.store(for: query.timeout(after: .seconds(5)))
       let subscription = store.subscribe { _ in }
       await pass(10)
+      await reported.wait(for: 1)
       await store.settles { _ in clock.sleeperCount == 0 }
       subscription.cancel()
     }
     #expect(script.attempts == 0)
-    #expect(reported.map(\.kind) == [.stateMismatch])
+    #expect(reported.values.map(\.kind) == [.stateMismatch])
   }
 
   @Test("rerun(while:) polls as long as the state says that it is not there yet") func state() async

@@ -40,7 +40,7 @@ import Testing
       let subscriber = Subscriber<Machine.Event> { [told] event in
         if case .stateChanged(let state) = event { told.note(state.currentValue) }
       }
-      layered.perform { _ = $0.subscribe(subscriber) }
+      layered.perform { _ = $0.greet(subscriber) }
       lastTold = told.take().last ?? nil
     }
 
