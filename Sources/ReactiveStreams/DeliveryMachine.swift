@@ -40,15 +40,15 @@ extension Mutex where Value: DeliveryMachine {
     }
   }
 
-  /// Tells an event of the caller's own, who is the drainer, and performs what has come meanwhile.
+  /// Tells an event of the caller's own, who is the drainer; gives him his next delivery, which he
+  /// performs when he has let go of the event. Those who have gone meanwhile go when the lock is open.
   @inlinable package borrowing func tell(
     _ event: Value.Event, to audience: consuming Audience<Value.Event>
-  ) {
+  ) -> Delivery<Value.Event>? {
     audience.hear(event)
     let next = withLock { $0.deliveries.takeNext(returning: &audience) }
-    // Those who have gone.
-    _ = consume audience
-    if let next { drain(from: next) }
+    withExtendedLifetime(audience) {}
+    return next
   }
 }
 

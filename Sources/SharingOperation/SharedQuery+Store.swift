@@ -14,7 +14,7 @@ extension SharedQuery {
   /// who read what differs.
   ///
   /// The store that the wrapper began with is not used any more, but stays in memory as long as the
-  /// wrapper does.
+  /// wrapper does, with its request: that must not hold whatever the wrapper stands in.
   public func bind<Request: StatefulOperationRequest>(to request: Request)
   where Request.State == State.StoredState, Request.State: ValueInitializedState {
     core.bind(to: core.client.store(for: request))

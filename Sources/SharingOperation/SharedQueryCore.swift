@@ -47,6 +47,8 @@ public import Synchronization
   /// Puts a store, or nothing, behind the wrapper, and tells those who read what differs.
   func bind(to store: OperationStore<State>?) {
     guard let binding = store.map(Binding.store) ?? empty.map(Binding.none) else { return }
+    // What is there already ends no reads without the lock.
+    if let store, store === first, !isRebound.load(ordering: .acquiring) { return }
     isRebound.store(true, ordering: .releasing)
     guard let change = machine.commit({ $0.bind(binding) }) else { return }
     // Before its subscription ends, which may end its run.

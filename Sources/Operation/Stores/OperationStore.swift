@@ -168,7 +168,8 @@ public final class OperationStore<State: OperationState>: Sendable {
         if let change = aftermath.use { hub.note(change, of: use) }
         if let delivery = delivery.take() { self.machine.drain(from: delivery) }
         if let audience = audience.take() {
-          self.machine.tell(.stateChanged(untold.moveElement(from: 0)), to: audience)
+          let next = self.machine.tell(.stateChanged(untold.moveElement(from: 0)), to: audience)
+          if let next { self.machine.drain(from: next) }
         }
         settle(aftermath)
         // Released without the lock, because their deinitialisers are the user's.

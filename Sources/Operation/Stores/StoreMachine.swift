@@ -5,8 +5,8 @@ import ReactiveStreams
 /// himself.
 ///
 /// The one place where the state of a store changes. Every transition changes the state, appends
-/// what there is to tell to the delivery queue, and returns what the shell has to do. What it
-/// returns is performed without the lock.
+/// what there is to tell to the delivery queue, or leaves it to its thread to tell, and returns what
+/// the shell has to do. What it returns is performed without the lock.
 @usableFromInline struct StoreMachine<State: OperationState>: DeliveryMachine {
   @usableFromInline typealias Event = OperationEvent<State>
   @usableFromInline typealias Output = Result<State.OperationValue, State.Failure>

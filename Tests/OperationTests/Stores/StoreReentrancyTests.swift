@@ -78,7 +78,12 @@ import Testing
 
   @Test("A handler that is cancelled while another is called is released when all have been called")
   func releases() {
-    final class Held: Sendable {}
+    /// Under the lock of the store its end would not come.
+    final class Held: Sendable {
+      let store: Store
+      init(_ store: Store) { self.store = store }
+      deinit { store.currentValue = (store.currentValue ?? 0) + 100 }
+    }
     let store = makeStore()
     store.currentValue = 0
     let other = Monitor(OperationSubscription.empty)
@@ -90,7 +95,7 @@ import Testing
     }
     weak var held: Held?
     do {
-      let object = Held()
+      let object = Held(store)
       held = object
       other.update {
         $0 = store.subscribe { event in
@@ -101,9 +106,9 @@ import Testing
     let last = store.subscribe { heard.append($0.state?.currentValue.map { $0 + 10 }) }
     store.currentValue = 1
     #expect(held == nil)
-    #expect(heard.all == [0, 10, 11])
+    #expect(heard.all == [0, 10, 11, 111])
     store.currentValue = 2
-    #expect(heard.all == [0, 10, 11, 12])
+    #expect(heard.all == [0, 10, 11, 111, 12])
     withExtendedLifetime((first, last)) {}
   }
 
