@@ -42,7 +42,7 @@ extension Mutex where Value: DeliveryMachine {
 
   /// Tells an event of the caller's own, who is the drainer; gives him his next delivery, which he
   /// performs when he has let go of the event. Those who have gone meanwhile go when the lock is open.
-  @inlinable package borrowing func tell(
+  @inline(__always) @inlinable package borrowing func tell(
     _ event: Value.Event, to audience: consuming Audience<Value.Event>
   ) -> Delivery<Value.Event>? {
     audience.hear(event)

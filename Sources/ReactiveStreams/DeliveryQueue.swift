@@ -77,7 +77,7 @@
 
   /// Takes those back who were lent, and gives the drainer his next delivery. Those who have gone
   /// meanwhile are left in the audience, to be released without the lock.
-  @inlinable package mutating func takeNext(
+  @inline(__always) @inlinable package mutating func takeNext(
     returning audience: inout Audience<Event>
   ) -> Delivery<Event>? {
     subscribers.takeBack(&audience.seats)
