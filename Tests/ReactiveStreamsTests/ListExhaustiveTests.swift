@@ -146,7 +146,7 @@ struct ListExhaustiveTests {
     arguments: [(0, 0), (18, 6), (40, 18)])
   func subscribers(appended: Int, removed: Int) {
     exhaust(
-      "SubscriberList, \(removed) of \(appended) gone", events: ListStep.allCases, length: 5,
+      "SubscriberList, \(removed) of \(appended) gone", events: ListStep.allCases, length: 6,
       from: Subscribers(appended: appended, removed: removed)
     ) { list, step in try list.take(step) }
   }

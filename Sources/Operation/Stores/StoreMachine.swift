@@ -142,6 +142,7 @@ import ReactiveStreams
     deliveries.append(.stateChanged(state), also: handlers)
   }
 
+  /// Keeps what the state has driven out until the lock is open.
   @inline(__always) @inlinable mutating func releaseDriven() {
     let driven = state.takeReleased()
     if !driven.isEmpty { release(all: driven) }
