@@ -123,12 +123,17 @@
   }
 
   /// Gives the drainer its next delivery, or ends the drain.
-  @inlinable package mutating func takeNext() -> Delivery<Event>? {
-    guard let entry = entries.popFirst() else {
+  @inline(__always) @inlinable package mutating func takeNext() -> Delivery<Event>? {
+    if entries.isEmpty {
       phase = .idle
       return nil
     }
     phase = .draining
+    return takeFirst()
+  }
+
+  @inlinable mutating func takeFirst() -> Delivery<Event>? {
+    guard let entry = entries.popFirst() else { return nil }
     return Delivery(entry, to: Audience(entry.bound > 0 ? subscribers.seats : .init()))
   }
 }

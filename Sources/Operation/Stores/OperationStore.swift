@@ -171,7 +171,7 @@ public final class OperationStore<State: OperationState>: Sendable {
           let next = self.machine.tell(.stateChanged(untold.moveElement(from: 0)), to: audience)
           if let next { self.machine.drain(from: next) }
         }
-        settle(aftermath)
+        if !aftermath.isEmpty { settle(aftermath) }
         // Released without the lock, because their deinitialisers are the user's.
         withExtendedLifetime((value, error)) {}
         if hasDeferred.load(ordering: .relaxed) { performDeferred() }

@@ -103,12 +103,21 @@ extension StoreMachine {
 
   /// Lets the state take in a value that was asked for when so many edits had been settled. A part
   /// that has all of them joins a value that has them, too.
-  @inlinable mutating func land(
+  @inline(__always) @inlinable mutating func land(
     after settlements: Int, part: @autoclosure () -> (any PartialResult)? = nil,
     _ update: (inout State, OperationContext) -> Void
   ) {
-    if overlay.isNone { return update(&state, context) }
-    let part = part()
+    if overlay.isNone {
+      update(&state, context)
+    } else {
+      landUnderEdits(after: settlements, part: part(), update)
+    }
+  }
+
+  @inlinable mutating func landUnderEdits(
+    after settlements: Int, part: (any PartialResult)?,
+    _ update: (inout State, OperationContext) -> Void
+  ) {
     let isPart = part?.isPart == true
     // What has no place in the floor stands beside what an edit has made.
     let isPlaced = !isPart || part?.fits(in: overlay.content.layers.floor) == true

@@ -150,9 +150,11 @@ import ReactiveStreams
 
   /// Tells a change behind which the transition changes nothing more. Where nothing is told already,
   /// the thread tells it by itself, which takes no object for the event.
-  @inlinable mutating func commitLast() {
-    releaseDriven()
-    if !isDirect || !deliveries.beginTellingAll() { commit() }
+  @inline(__always) @inlinable mutating func commitLast() {
+    if isDirect, deliveries.subscriberCount == 0 || deliveries.beginTellingAll() {
+      return releaseDriven()
+    }
+    commit()
   }
 
   /// Tells a change of the state with the edits, and for exclusive access once at its end.
@@ -172,7 +174,7 @@ import ReactiveStreams
   @usableFromInline var isCounted: Bool
 
   /// Notes where a transition has brought the store; gives where it was, if that is elsewhere.
-  @inlinable mutating func phaseChange() -> (from: ActivityPhase, to: ActivityPhase)? {
+  @inline(__always) @inlinable mutating func phaseChange() -> (from: ActivityPhase, to: ActivityPhase)? {
     let new: ActivityPhase =
       if !isCounted {
         .idle
@@ -220,6 +222,12 @@ extension StoreMachine {
     @usableFromInline var released = Boxed<Released>.none
 
     @inlinable init() {}
+
+    /// Whether there is anything to do.
+    @inline(__always) @inlinable var isEmpty: Bool {
+      use == nil && phases == nil && !mustRender && !mustRenderInside && !mustTellReaders
+        && released.isNone
+    }
   }
 
   /// What is to be released without the lock, because its deinitialisers are the user's.
@@ -279,28 +287,27 @@ extension StoreMachine {
   @inlinable mutating func write(
     _ result: Result<State.StateValue, State.Failure>, _ context: OperationContext?
   ) {
-    if result.isCancellation { return }
+    guard case .success = result else { return writeFailure(result, context) }
+    keepYields()
+    landingCount += 1
     // Two calls: one context for both would be a copy of the store's.
-    func update(_ state: inout State, _ own: OperationContext) {
-      if let context {
-        state.update(with: result, using: context.over(own))
-      } else {
-        state.update(with: result, using: own)
-      }
-    }
-    if case .success = result {
-      keepYields()
-      landingCount += 1
-      land(after: settlementCount, update)
-      freshness.refresh(since: freshness.generation)
+    if let context {
+      land(after: settlementCount) { $0.update(with: result, using: context.over($1)) }
     } else {
-      update(&state, self.context)
-      // What runs have yielded can still be taken back, and the failure is there then.
-      if !yields.isEmpty {
-        let own = self.context
-        changeBeforeYields { update(&$0, own) }
-      }
+      land(after: settlementCount) { $0.update(with: result, using: $1) }
     }
+    freshness.refresh(since: freshness.generation)
+    commitLast()
+  }
+
+  @usableFromInline mutating func writeFailure(
+    _ result: Result<State.StateValue, State.Failure>, _ context: OperationContext?
+  ) {
+    if result.isCancellation { return }
+    let context = context?.over(self.context) ?? self.context
+    state.update(with: result, using: context)
+    // What runs have yielded can still be taken back, and the failure is there then.
+    changeBeforeYields { $0.update(with: result, using: context) }
     commitLast()
   }
 

@@ -1,10 +1,11 @@
 /// A value that is rarely there: where it is not, it costs one word and not its size.
 ///
-/// An array of one is the box, as it is changed in its place, and copied when it is shared.
+/// An array of one is the box, as it is changed in its place, and copied when it is shared. Where
+/// there is none, there is no array: an empty one is an object, which copies would have to look at.
 @usableFromInline struct Boxed<Value> {
-  @usableFromInline var storage: [Value]
+  @usableFromInline var storage: [Value]?
 
-  @inlinable init(storage: [Value]) {
+  @inlinable init(storage: [Value]?) {
     self.storage = storage
   }
 
@@ -12,18 +13,18 @@
     self = if let value { .some(value) } else { .none }
   }
 
-  @inlinable static var none: Boxed { Boxed(storage: []) }
+  @inlinable static var none: Boxed { Boxed(storage: nil) }
   @inlinable static func some(_ value: consuming Value) -> Boxed { Boxed(storage: [value]) }
 
-  @inlinable var isNone: Bool { storage.isEmpty }
+  @inlinable var isNone: Bool { storage == nil }
 
   /// The value, which must be there, in its place.
   @inlinable var content: Value {
-    _read { yield storage[0] }
-    _modify { yield &storage[0] }
+    _read { yield storage![0] }
+    _modify { yield &storage![0] }
   }
 
-  @inlinable var value: Value? { storage.first }
+  @inlinable var value: Value? { storage?[0] }
 }
 
 extension Boxed: Sendable where Value: Sendable {}

@@ -26,7 +26,7 @@ extension IdentifiedArray {
   @inlinable static var chunkSize: Int { 1 << chunkShift }
 
   /// How many elements are before the tail.
-  @inlinable var frontCount: Int { rest.isNone ? 0 : rest.storage[0].frontCount }
+  @inlinable var frontCount: Int { rest.isNone ? 0 : rest.storage![0].frontCount }
 
   /// The element at a position, in its place; another that is set must have the same identifier.
   @inlinable subscript(inPlace index: Int) -> Element {
@@ -51,10 +51,10 @@ extension IdentifiedArray {
     at index: Int, _ body: (borrowing Element) -> Output
   ) -> Output {
     if index >= frontCount { return body(tail[index - frontCount]) }
-    let position = index - rest.storage[0].head.count
-    if position < 0 { return body(rest.storage[0].head[index]) }
+    let position = index - rest.storage![0].head.count
+    if position < 0 { return body(rest.storage![0].head[index]) }
     return body(
-      rest.storage[0].chunks[position >> Self.chunkShift][position & (Self.chunkSize - 1)])
+      rest.storage![0].chunks[position >> Self.chunkShift][position & (Self.chunkSize - 1)])
   }
 
   /// Puts an element behind all.
