@@ -16,7 +16,7 @@ extension OperationStore where State: EditableState {
   ///
   /// - Parameters:
   ///   - edit: Changes the value; called again whenever the value underneath changes, on any thread,
-  ///     while other writers of the store wait, so it must not block, and do nothing else.
+  ///     while other writers of the store may wait, so it must not block, and do nothing else.
   ///   - work: What makes the edit true. It is run in the isolation of the caller.
   /// - Returns: What `work` gives.
   /// - Throws: What `work` throws.
@@ -41,15 +41,29 @@ extension OperationStore where State: EditableState {
     _ edit: @escaping @Sendable (inout State.StateValue) -> Void
   ) -> OperationTaskID {
     let id = OperationTaskID.next()
-    let context = State.preparesValues ? context : nil
-    commit(isEdit: true) { machine in
-      machine.beginEdit(id) { value in
-        edit(&value)
-        if let context { State.prepare(&value, in: context) }
-      } show: { state, value, updates in
-        state.show(value, updates: updates)
-      }
+    guard State.preparesValues else { return lay(edit, as: id) }
+    let context = context
+    let prepared: Machine.Layers.Edit = { value in
+      edit(&value)
+      State.prepare(&value, in: context)
     }
+    return lay(prepared, as: id)
+  }
+
+  @inlinable func lay(
+    _ edit: @escaping Machine.Layers.Edit, as id: OperationTaskID
+  ) -> OperationTaskID {
+    let show: Machine.Show = { state, value, updates in state.show(value, updates: updates) }
+    // The first one is mostly alone with the value: then nobody has to wait while it changes that.
+    let plain = read { $0.isPlain ? ($0.state.currentValue, $0.transitionCount) : nil }
+    if case (var value, let transitions)? = plain {
+      edit(&value)
+      let isLaid = commit(isEdit: true) { machine in
+        machine.beginEdit(id, edit, show: show, made: value, since: transitions)
+      }
+      if isLaid { return id }
+    }
+    commit(isEdit: true) { $0.beginEdit(id, edit, show: show) }
     return id
   }
 

@@ -67,10 +67,11 @@ public final class OperationStore<State: OperationState>: Sendable {
     path = request.path
     self.hub = hub ?? StoreHub()
     isControlled = !context.settings.values.controllers.isEmpty
-    var machine = Machine(state: state, context: context, isCounted: isCounted)
-    // The one that was here before may have been read while it was out of date.
-    machine.freshness.isReadOutdated = self.hub.hasReaders
-    self.machine = Mutex(machine)
+    // The one that was here before may have been read while it was out of date. In one step, as a
+    // machine that has a name is copied.
+    machine = Mutex(
+      Machine(
+        state: state, context: context, isCounted: isCounted, isReadOutdated: self.hub.hasReaders))
     // Here, as an initial value of the property would ask the runtime for its type.
     deferred = Mutex([])
     invalidation = { $0.perform($1) }
@@ -165,13 +166,13 @@ public final class OperationStore<State: OperationState>: Sendable {
       }
       if let output = output.take() {
         // Before anybody is told: who takes his time must not make the last use an old one.
-        if let change = aftermath.use { hub.note(change, of: use) }
+        if let change = aftermath.use, !change.isUsed { hub.noteEnd(change, of: use) }
         if let delivery = delivery.take() { self.machine.drain(from: delivery) }
         if let audience = audience.take() {
           let next = self.machine.tell(.stateChanged(untold.moveElement(from: 0)), to: audience)
           if let next { self.machine.drain(from: next) }
         }
-        if !aftermath.isEmpty { settle(aftermath) }
+        if !aftermath.isEmpty || aftermath.use != nil && use.isWatched { settle(aftermath) }
         // Released without the lock, because their deinitialisers are the user's.
         withExtendedLifetime((value, error)) {}
         if hasDeferred.load(ordering: .relaxed) { performDeferred() }

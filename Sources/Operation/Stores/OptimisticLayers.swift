@@ -57,6 +57,14 @@
     shown = floor
   }
 
+  /// One pending edit, and what it makes of the floor.
+  @inlinable init(floor: Value, shown: Value, _ id: OperationTaskID, _ edit: @escaping Edit) {
+    self.floor = floor
+    self.shown = shown
+    layers = [Layer(id: id, edit: edit)]
+    shownCount = 1
+  }
+
   @inlinable var needsRendering: Bool { version != renderedVersion }
   @inlinable var isEmpty: Bool { layers.isEmpty }
   @inlinable var pendingCount: Int { layers.count { $0.isPending } }

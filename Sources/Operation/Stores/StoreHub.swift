@@ -49,8 +49,8 @@ protocol StoreHost: AnyObject, Sendable {
   @inlinable var hasReaders: Bool { isRead.load(ordering: .sequentiallyConsistent) }
 
   /// Notes when a use has ended.
-  @usableFromInline func note(_ change: StoreUse.Change, of use: borrowing StoreUse) {
-    if !change.isUsed { use.noteEnd(change, at: moment) }
+  @usableFromInline func noteEnd(_ change: StoreUse.Change, of use: borrowing StoreUse) {
+    use.noteEnd(change, at: moment)
   }
 
   @usableFromInline func useChanged(of store: OpaqueOperationStore, _ change: StoreUse.Change) {

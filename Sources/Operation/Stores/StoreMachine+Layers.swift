@@ -66,6 +66,19 @@ extension StoreMachine {
     if !exclusive.isNone { exclusive.content.hasChanged = true }
   }
 
+  /// Lays the first edit over the state, and tells what it has made of a value that was read when
+  /// there had been so many transitions; does nothing if there was one since.
+  @inlinable mutating func beginEdit(
+    _ id: OperationTaskID, _ edit: @escaping Layers.Edit, show: @escaping Show,
+    made shown: State.StateValue, since transitions: Int
+  ) -> Bool {
+    guard transitions == transitionCount else { return false }
+    overlay = .some(
+      Overlay(layers: Layers(floor: state.currentValue, shown: shown, id, edit), show: show))
+    tellState(state)
+    return true
+  }
+
   /// What the end of an edit has replaced, to be released without the lock.
   @usableFromInline typealias Replaced = (overlay: Boxed<Overlay>, value: State.StateValue)
 
@@ -264,16 +277,19 @@ extension StoreMachine {
   }
 
   /// Tells something that is no change of the state: for exclusive access at its end, behind that.
-  @inlinable mutating func tell(
+  @inline(__always) @inlinable mutating func tell(
     _ event: @autoclosure () -> Event, also handlers: [Subscriber<Event>]
   ) {
+    if !hasNoAudience || !handlers.isEmpty { tellEvent(event(), also: handlers) }
+  }
+
+  @inlinable mutating func tellEvent(_ event: Event, also handlers: [Subscriber<Event>]) {
     if !withheld.isNone {
-      withheld.content.entries.append(.event(event(), also: handlers))
+      withheld.content.entries.append(.event(event, also: handlers))
     } else if !exclusive.isNone {
-      let entry = Withheld.Entry.event(event(), also: handlers)
-      exclusive.content.keep { $0.entries.append(entry) }
+      exclusive.content.keep { $0.entries.append(.event(event, also: handlers)) }
     } else {
-      deliveries.append(event(), also: handlers)
+      deliveries.append(event, also: handlers)
     }
   }
 }

@@ -78,16 +78,23 @@ import ReactiveStreams
   /// Whether the state is what everybody sees, and no copy of it has to be made to read it.
   @usableFromInline private(set) var isPlain = true
 
+  /// How many transitions there have been: what is computed of the state without the lock is good as
+  /// long as there was no other.
+  @usableFromInline var transitionCount = 0
+
   /// What the run comes after that follows one that is under way.
   @usableFromInline var followsAfter: [TaskDependency] = []
 
   /// What the controllers of the store have been told.
   var control = Control.changing
 
-  @inlinable init(state: State, context: OperationContext, isCounted: Bool = false) {
+  @inlinable init(
+    state: State, context: OperationContext, isCounted: Bool = false, isReadOutdated: Bool = false
+  ) {
     self.state = state
     self.context = context
     self.isCounted = isCounted
+    freshness.isReadOutdated = isReadOutdated
   }
 
   /// The state as a thread may see it: nobody but the owner sees into exclusive access, and the
@@ -130,15 +137,22 @@ import ReactiveStreams
 
   /// Whether a change of the state is told as it is: nobody has the store to himself, and no edit
   /// lies over it.
-  @inlinable var isDirect: Bool {
-    exclusive.isNone && withheld.isNone && overlay.isNone
-  }
+  @inlinable var isDirect: Bool { exclusive.isNone && withheld.isNone && overlay.isNone }
 
   /// Tells a change of the state.
-  @inlinable mutating func commit(for handlers: [Subscriber<Event>] = []) {
+  @inline(__always) @inlinable mutating func commit(for handlers: [Subscriber<Event>] = []) {
     releaseDriven()
+    if hasNoAudience, handlers.isEmpty { return }
+    tellChange(for: handlers)
+  }
+
+  /// Whether nobody has to hear of what happens, now or at the end of something.
+  @inline(__always) @inlinable var hasNoAudience: Bool {
+    deliveries.subscriberCount == 0 && isDirect
+  }
+
+  @inlinable mutating func tellChange(for handlers: [Subscriber<Event>]) {
     if !isDirect { return commitIndirectly(for: handlers) }
-    guard deliveries.subscriberCount > 0 || !handlers.isEmpty else { return }
     deliveries.append(.stateChanged(state), also: handlers)
   }
 
@@ -151,10 +165,9 @@ import ReactiveStreams
   /// Tells a change behind which the transition changes nothing more. Where nothing is told already,
   /// the thread tells it by itself, which takes no object for the event.
   @inline(__always) @inlinable mutating func commitLast() {
-    if isDirect, deliveries.subscriberCount == 0 || deliveries.beginTellingAll() {
-      return releaseDriven()
-    }
-    commit()
+    releaseDriven()
+    if isDirect, deliveries.subscriberCount == 0 || deliveries.beginTellingAll() { return }
+    tellChange(for: [])
   }
 
   /// Tells a change of the state with the edits, and for exclusive access once at its end.
@@ -174,7 +187,9 @@ import ReactiveStreams
   @usableFromInline var isCounted: Bool
 
   /// Notes where a transition has brought the store; gives where it was, if that is elsewhere.
-  @inline(__always) @inlinable mutating func phaseChange() -> (from: ActivityPhase, to: ActivityPhase)? {
+  @inline(__always) @inlinable mutating func phaseChange()
+    -> (from: ActivityPhase, to: ActivityPhase)?
+  {
     let new: ActivityPhase =
       if !isCounted {
         .idle
@@ -223,10 +238,9 @@ extension StoreMachine {
 
     @inlinable init() {}
 
-    /// Whether there is anything to do.
+    /// Whether there is anything to do beside noting the use.
     @inline(__always) @inlinable var isEmpty: Bool {
-      use == nil && phases == nil && !mustRender && !mustRenderInside && !mustTellReaders
-        && released.isNone
+      phases == nil && !mustRender && !mustRenderInside && !mustTellReaders && released.isNone
     }
   }
 
@@ -250,6 +264,7 @@ extension StoreMachine {
     if !overlay.isNone, !isEdit { withhold() }
     let wasUsed = isUsed
     let output = transition(&self)
+    transitionCount &+= 1
     var aftermath = Aftermath()
     if lacksEdits {
       lacksEdits = false

@@ -40,8 +40,8 @@ import Synchronization
 
   /// A store began to be used, or ended; later changes have greater versions.
   @usableFromInline struct Change: Sendable {
-    let isUsed: Bool
-    let version: Int
+    @usableFromInline let isUsed: Bool
+    @usableFromInline let version: Int
   }
 
   /// What a use has been at; it has gone on if another one comes later.

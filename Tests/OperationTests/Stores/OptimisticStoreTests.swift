@@ -97,10 +97,36 @@ import Testing
     withExtendedLifetime(subscription) {}
   }
 
+  @Test("What is written while the first edit is made lies under it, and nobody waits")
+  func writtenMeanwhile() async {
+    let store = store()
+    store.currentValue = 1
+    let (events, subscription) = store.record()
+    let isFirst = Atomic(true)
+    await store.optimistically { [unowned store] value in
+      if isFirst.exchange(false, ordering: .relaxed) {
+        let written = ThreadLatch()
+        Thread.detachNewThread {
+          store.currentValue = 5
+          written.open()
+        }
+        written.wait()
+      }
+      value? += 100
+    } while: {
+      #expect(store.currentValue == 105 && store.confirmedValue == 5)
+    }
+    #expect(events.names() == ["state 1", "state 5", "state 105", "state 105"])
+    withExtendedLifetime(subscription) {}
+  }
+
   @Test("While an edit is computed others read what was there, and write after it")
   func concurrent() async {
     let store = store()
     store.currentValue = 1
+    // Who makes the first one has not the store to himself meanwhile.
+    let below = store.beginEdit { _ in }
+    defer { store.endEdit(below, isSuccess: false) }
     let (entered, proceed, written) = (Latch(), ThreadLatch(), Latch())
     let isFirst = Mutex(true)
     let edited = Latch()
