@@ -124,8 +124,8 @@ extension StoreMachine {
   /// Whether the record of a run that ends may be the last to hold something of the user's. The run
   /// itself holds its task, and so the context, unless the task was given another one.
   @inlinable func holdsMore(_ record: Runs.Record) -> Bool {
-    let payload = record.payload
-    return !payload.handlers.isEmpty || payload.given != nil
+    // Not of its payload, which would be copied for the two.
+    !record.payload.handlers.isEmpty || record.payload.given != nil
   }
 
   @inlinable mutating func takeIn(_ output: Output, _ record: Runs.Record) {

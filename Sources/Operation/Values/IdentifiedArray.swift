@@ -210,6 +210,8 @@ extension IdentifiedArray: RandomAccessCollection {
   @inlinable public var endIndex: Int { frontCount + tail.count }
   /// How many elements there are.
   @inlinable public var count: Int { frontCount + tail.count }
+  /// The last element; mostly it is found without a look at the others.
+  @inlinable public var last: Element? { tail.last ?? (isEmpty ? nil : self[inPlace: count - 1]) }
 
   /// The element at a position, which must be one of the array. An element with another identifier
   /// that is set here takes the place of the one that has this identifier already, if there is one,
