@@ -93,8 +93,16 @@ import Testing
   /// Runs in a process of its own, where no other test opens or closes anything.
   @Test func stopLeavesNoDescriptorAndNoThread() async {
     await #expect(processExitsWith: .success) {
-      func entries(_ directory: String) throws -> Int {
-        try FileManager.default.contentsOfDirectory(atPath: "/proc/self/\(directory)").count
+      func entries(_ directory: String) throws -> [String] {
+        try FileManager.default.contentsOfDirectory(atPath: "/proc/self/\(directory)")
+      }
+      // What else a process has open is not the server's: the one of the test's own timers comes late.
+      func sockets() throws -> Int {
+        try entries("fd").count { number in
+          let target = try? FileManager.default.destinationOfSymbolicLink(
+            atPath: "/proc/self/fd/\(number)")
+          return target?.hasPrefix("socket:") == true
+        }
       }
       func startAndStop() throws {
         // A machine with much to do may leave a thread without its turn for longer than a client waits.
@@ -108,13 +116,13 @@ import Testing
         _ = try? idle.readToEnd()
       }
       try startAndStop()
-      let (descriptors, threads) = (try entries("fd"), try entries("task"))
+      let (descriptors, threads) = (try sockets(), try entries("task").count)
       for _ in 0..<50 { try startAndStop() }
-      #expect(try entries("fd") == descriptors)
+      #expect(try sockets() == descriptors)
       // A thread ends a moment after its last statement.
       let deadline = ContinuousClock.now + .seconds(60)
-      while try entries("task") > threads, .now < deadline { await Task.yield() }
-      #expect(try entries("task") <= threads)
+      while try entries("task").count > threads, .now < deadline { await Task.yield() }
+      #expect(try entries("task").count <= threads)
     }
   }
 }
