@@ -64,7 +64,7 @@ public struct MutationState<Arguments: Sendable, Value: Sendable, Failure: Error
   @inlinable public var isLoading: Bool { !activeTasks.isEmpty }
   /// Whether every run that is under way waits for a connection.
   @inlinable public var isPaused: Bool {
-    isLoading && activeTasks.allSatisfy { $0.isPaused }
+    isLoading && activeTasks.allSatisfyInPlace { $0.isPaused }
   }
 
   /// Takes in that a run begins to wait for a connection, or goes on.

@@ -77,7 +77,7 @@ extension PaginatedState {
   }
 
   /// Whether every run that is under way waits for a connection.
-  @inlinable public var isPaused: Bool { isLoading && tasks.allSatisfy { $0.isPaused } }
+  @inlinable public var isPaused: Bool { isLoading && tasks.allSatisfyInPlace { $0.isPaused } }
 
   /// Takes in that a run begins to wait for a connection, or goes on.
   @inlinable public mutating func setPaused(_ isPaused: Bool, _ id: OperationTaskID) {

@@ -49,7 +49,7 @@ public struct QueryState<Value: Sendable, Failure: Error>: ValueInitializedState
 
   /// Whether every run that is under way waits for a connection.
   @inlinable public var isPaused: Bool {
-    isLoading && tasks.allSatisfy { $0.isPaused }
+    isLoading && tasks.allSatisfyInPlace { $0.isPaused }
   }
 
   /// Where the state is.

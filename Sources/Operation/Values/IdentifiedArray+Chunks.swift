@@ -50,11 +50,20 @@ extension IdentifiedArray {
   @inline(__always) @inlinable func read<Output>(
     at index: Int, _ body: (borrowing Element) -> Output
   ) -> Output {
-    if index >= frontCount { return body(tail[index - frontCount]) }
+    // Of a span, as the subscript of an array copies what it gives.
+    if index >= frontCount { return body(tail.span[index - frontCount]) }
     let position = index - rest.storage![0].head.count
     if position < 0 { return body(rest.storage![0].head[index]) }
     return body(
       rest.storage![0].chunks[position >> Self.chunkShift][position & (Self.chunkSize - 1)])
+  }
+
+  /// Whether all elements satisfy a predicate, for which none is copied.
+  @inline(__always) @inlinable func allSatisfyInPlace(
+    _ predicate: (borrowing Element) -> Bool
+  ) -> Bool {
+    for index in indices where !read(at: index, predicate) { return false }
+    return true
   }
 
   /// Puts an element behind all.
