@@ -31,6 +31,21 @@ import Testing
   }
 
   @Test(
+    "What was changed inside before anybody listened is told at the end to who listens then",
+    arguments: [false, true])
+  func subscribesBehindChange(isReset: Bool) {
+    let store = makeStore()
+    let (events, subscription) = store.withExclusiveAccess {
+      if isReset { store.resetState() } else { store.currentValue = 1 }
+      let recorded = store.record()
+      #expect(recorded.0.names() == ["state 0"])
+      return recorded
+    }
+    #expect(events.names() == ["state 0", isReset ? "state nil" : "state 1"])
+    subscription.cancel()
+  }
+
+  @Test(
     "What is done to runs inside is told at the end, too, behind the one change",
     arguments: ["cancel", "reset"])
   func runsInside(means: String) async throws {
