@@ -41,7 +41,7 @@ import Synchronization
   /// A store began to be used, or ended; later changes have greater versions.
   @usableFromInline struct Change: Sendable {
     @usableFromInline let isUsed: Bool
-    @usableFromInline let version: Int
+    let version: Int
   }
 
   /// What a use has been at; it has gone on if another one comes later.
