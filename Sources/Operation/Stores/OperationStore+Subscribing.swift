@@ -16,21 +16,29 @@ extension OperationStore {
     _ handler: @escaping @Sendable (OperationEvent<State>) -> Void
   ) -> OperationSubscription {
     let subscriber = Subscriber(handler)
-    let (id, first) = withUnsafeTemporaryAllocation(of: State.self, capacity: 1) { present in
+    let (id, first) = greet(.passUnretained(subscriber))
+    if let first { begin(first) }
+    return OperationSubscription(of: id, subscriber, to: self)
+  }
+
+  /// Takes a subscriber in, whom the caller holds, and tells him the present state.
+  @inlinable func greet(
+    _ subscriber: Unmanaged<Subscriber<OperationEvent<State>>>
+  ) -> (id: UInt64, first: Machine.FirstSight?) {
+    withUnsafeTemporaryAllocation(of: State.self, capacity: 1) { present in
       let (id, isGreeted, first) = commit { machine in
-        let subscription = machine.subscribe(subscriber)
+        let subscription = subscriber._withUnsafeGuaranteedRef { machine.subscribe($0) }
         if subscription.isGreeted { present.initializeElement(at: 0, to: machine.present) }
         return subscription
       }
       if isGreeted {
-        subscriber.receive(.stateChanged(present.moveElement(from: 0)))
+        subscriber._withUnsafeGuaranteedRef {
+          $0.receive(.stateChanged(present.moveElement(from: 0)))
+        }
         machine.drain()
       }
       return (id, first)
     }
-    let subscription = OperationSubscription(of: id, subscriber, to: self)
-    if let first { begin(first) }
-    return subscription
   }
 
   /// Does what the first subscriber brings about.

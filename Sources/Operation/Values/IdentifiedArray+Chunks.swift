@@ -6,7 +6,8 @@ extension IdentifiedArray {
   @usableFromInline struct Rest {
     /// How many elements are before the tail.
     @usableFromInline var frontCount = 0
-    /// The elements at the beginning, of which there is a chunk at most.
+    /// The elements at the beginning, of which there is a chunk at most; the first one is the last
+    /// here, as none of the others has to move where it goes, or another comes before it.
     @usableFromInline var head: [Element] = []
     /// The chunks between both ends, each of them full.
     @usableFromInline var chunks: [[Element]] = []
@@ -37,7 +38,7 @@ extension IdentifiedArray {
       } else {
         let position = index - rest.content.head.count
         if position < 0 {
-          yield &rest.content.head[index]
+          yield &rest.content.head[~position]
         } else {
           yield &rest.content.chunks[position >> Self.chunkShift][position & (Self.chunkSize - 1)]
         }
@@ -53,7 +54,7 @@ extension IdentifiedArray {
     // Of a span, as the subscript of an array copies what it gives.
     if index >= frontCount { return body(tail.span[index - frontCount]) }
     let position = index - rest.storage![0].head.count
-    if position < 0 { return body(rest.storage![0].head[index]) }
+    if position < 0 { return body(rest.storage![0].head[~position]) }
     return body(
       rest.storage![0].chunks[position >> Self.chunkShift][position & (Self.chunkSize - 1)])
   }
@@ -82,7 +83,7 @@ extension IdentifiedArray {
     let headCount = rest.content.head.count
     if index <= headCount {
       rest.content.frontCount += 1
-      return rest.content.head.insert(element, at: index)
+      return rest.content.head.insert(element, at: headCount - index)
     }
     let position = index - headCount
     let chunk = position >> Self.chunkShift
@@ -105,7 +106,7 @@ extension IdentifiedArray {
     let headCount = rest.content.head.count
     if index < headCount {
       rest.content.frontCount -= 1
-      return rest.content.head.remove(at: index)
+      return rest.content.head.remove(at: headCount - 1 - index)
     }
     let position = index - headCount
     let chunk = position >> Self.chunkShift
@@ -122,6 +123,7 @@ extension IdentifiedArray {
   /// Makes chunks of ends that are full, and new ends that need not move before they are.
   @inlinable mutating func makeRoom() {
     if frontCount > 0, rest.content.head.count == Self.chunkSize {
+      rest.content.head.reverse()
       rest.content.chunks.insert(rest.content.head, at: 0)
       rest.content.head = []
       rest.content.head.reserveCapacity(Self.chunkSize)
@@ -139,6 +141,7 @@ extension IdentifiedArray {
     if frontCount == 0 || rest.content.chunks.isEmpty { return }
     if rest.content.head.isEmpty, index < Self.chunkSize {
       rest.content.head = rest.content.chunks.removeFirst()
+      rest.content.head.reverse()
     } else if tail.isEmpty {
       tail = rest.content.chunks.removeLast()
       rest.content.frontCount -= Self.chunkSize
