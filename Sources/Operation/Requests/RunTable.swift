@@ -22,6 +22,13 @@
     @inlinable var run: OperationRun { OperationRun(task: task) }
     @inlinable var context: OperationContext { (wished ?? task.box).configuration.context }
 
+    /// Whether others who run in a context are told the same. The context is not taken out for that,
+    /// as its counts are what those who join a run at once wait for each other with.
+    @inlinable borrowing func isEquivalent(to other: OperationContext) -> Bool {
+      if let wished { return wished.isEquivalent(to: other) }
+      return task.box.isEquivalent(to: other)
+    }
+
     @inlinable init(
       task: OperationTask<Value, Failure>, wished: OperationTaskConfiguration.Box? = nil,
       awaiters: Int = 0, handles: Int = 0, isHeldByObservers: Bool = false, isStarted: Bool = false,
@@ -108,7 +115,7 @@
     var oldest: Int?
     // In their places: a record is dear to copy.
     for index in records.indices
-    where records.read(at: index, { $0.context.isEquivalent(to: context) }) {
+    where records.read(at: index, { $0.isEquivalent(to: context) }) {
       let id = records.read(at: index) { $0.id }
       if let oldest, records.read(at: oldest, { $0.id < id }) { continue }
       oldest = index
@@ -121,10 +128,11 @@
   @inlinable mutating func joinStarted(
     equivalentTo context: OperationContext
   ) -> (core: TaskCore<Value, Failure>, box: OperationTaskConfiguration.Box)? {
-    guard let index = positionOfEquivalent(to: context) else { return nil }
-    let place = records.read(at: index) { $0.isStarted ? ($0.core, $0.task.box) : nil }
-    if place != nil { records[inPlace: index].awaiters += 1 }
-    return place
+    guard let index = positionOfEquivalent(to: context),
+      records.read(at: index, { $0.isStarted })
+    else { return nil }
+    records[inPlace: index].awaiters += 1
+    return records.read(at: index) { ($0.core, $0.task.box) }
   }
 
   /// The runs that a predicate is asked about: those for the same pages, as contexts do not tell

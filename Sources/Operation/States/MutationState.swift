@@ -121,7 +121,7 @@ extension MutationState {
   @inlinable public mutating func scheduleFetchTask(_ task: inout OperationTask<Value, Failure>) {
     activeTasks.append(task)
     guard let arguments = Self.arguments(of: task) else { return }
-    let now = task.context.now()
+    let now = task.box.now()
     attempts.append(Attempt(task: task, arguments: arguments, startDate: now))
     activeAttemptCount += 1
     maxHistory = task.context.settings.values.maxHistory
@@ -137,7 +137,8 @@ extension MutationState {
       // Those behind it that have ended stay.
       if endedCount < maxHistory { return }
       if isActive { activeAttemptCount -= 1 }
-      released.append(attempts.remove(at: 0))
+      let attempt = attempts.remove(at: 0)
+      released.append(consume attempt)
     }
   }
 
@@ -152,7 +153,7 @@ extension MutationState {
   @inlinable public mutating func update(
     with result: Result<Value, Failure>, for task: OperationTask<Value, Failure>
   ) {
-    let date = task.context.now()
+    let date = task.box.now()
     facts.take(result.map(Optional.some), at: date)
     var earlier: Result<Value, Failure>?
     attempts.update(id: task.id) { attempt in

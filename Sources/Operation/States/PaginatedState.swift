@@ -151,7 +151,7 @@ extension PaginatedState {
     with result: Result<OperationValue, Failure>,
     for task: OperationTask<OperationValue, Failure>
   ) {
-    let now = task.context.now()
+    let now = task.box.now()
     switch result {
     case .success(let result):
       merge(result, limit: task.context.settings.values.maxPages)

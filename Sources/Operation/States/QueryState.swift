@@ -62,7 +62,7 @@ public struct QueryState<Value: Sendable, Failure: Error>: ValueInitializedState
 
   /// Takes in that a run begins to wait for a connection, or goes on.
   @inlinable public mutating func setPaused(_ isPaused: Bool, _ id: OperationTaskID) {
-    tasks[id: id]?.isPaused = isPaused
+    tasks.update(id: id) { $0.isPaused = isPaused }
   }
 
   /// Takes in a scheduled task.
@@ -81,7 +81,7 @@ public struct QueryState<Value: Sendable, Failure: Error>: ValueInitializedState
   @inlinable public mutating func update(
     with result: Result<Value, Failure>, for task: OperationTask<Value, Failure>
   ) {
-    update(with: result.map(Optional.some), using: task.context)
+    facts.take(result.map(Optional.some), at: task.box.now())
   }
 
   /// Takes out a task that is over.

@@ -61,7 +61,7 @@ extension StoreMachine {
     var context = box.configuration.context.beginning(core.node, input: input, over: self.context)
     _ = state.taskToJoin(in: &context)
     let task = Task(core, box: Box(box.configuration.with(consume context)))
-    let (box, isStarted) = schedule(task, lease: .awaiter, handlers: [])
+    let (box, isStarted) = schedule(consume task, lease: .awaiter, handlers: [])
     return (core, box, isStarted)
   }
 
@@ -131,9 +131,9 @@ extension StoreMachine {
   }
 
   @inlinable mutating func schedule(
-    _ task: Task, lease: Lease, handlers: [Subscriber<Event>]
+    _ task: consuming Task, lease: Lease, handlers: [Subscriber<Event>]
   ) -> (box: Box, isStarted: Bool) {
-    var task = task
+    var task = consume task
     let box = task.box
     state.scheduleFetchTask(&task)
     if !yields.isEmpty {

@@ -106,6 +106,7 @@ extension IdentifiedArray {
     let headCount = rest.content.head.count
     if index < headCount {
       rest.content.frontCount -= 1
+      if index == 0 { return rest.content.head.removeLast() }
       return rest.content.head.remove(at: headCount - 1 - index)
     }
     let position = index - headCount
@@ -123,9 +124,7 @@ extension IdentifiedArray {
   /// Makes chunks of ends that are full, and new ends that need not move before they are.
   @inlinable mutating func makeRoom() {
     if frontCount > 0, rest.content.head.count == Self.chunkSize {
-      rest.content.head.reverse()
-      rest.content.chunks.insert(rest.content.head, at: 0)
-      rest.content.head = []
+      rest.content.chunks.insert(Self.turned(&rest.content.head), at: 0)
       rest.content.head.reserveCapacity(Self.chunkSize)
     }
     if tail.count == Self.chunkSize {
@@ -140,12 +139,21 @@ extension IdentifiedArray {
   @inlinable mutating func openEnds(at index: Int) {
     if frontCount == 0 || rest.content.chunks.isEmpty { return }
     if rest.content.head.isEmpty, index < Self.chunkSize {
-      rest.content.head = rest.content.chunks.removeFirst()
-      rest.content.head.reverse()
+      var chunk = rest.content.chunks.removeFirst()
+      rest.content.head = Self.turned(&chunk)
     } else if tail.isEmpty {
       tail = rest.content.chunks.removeLast()
       rest.content.frontCount -= Self.chunkSize
     }
+  }
+
+  /// The elements of a chunk the other way round, which are moved out of it and not copied.
+  @inlinable static func turned(_ chunk: inout [Element]) -> [Element] {
+    var turned: [Element] = []
+    turned.reserveCapacity(chunkSize)
+    while let element = chunk.popLast() { turned.append(element) }
+    chunk = []
+    return turned
   }
 
   /// Tells whether both have equal elements in the same order; chunks that both share are not

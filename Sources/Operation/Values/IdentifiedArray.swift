@@ -176,7 +176,7 @@ public struct IdentifiedArray<ID: Hashable, Element: Identifiable> where Element
 
   @inlinable mutating func note(_ range: Range<Int>) {
     for index in range {
-      let id = self[inPlace: index].id
+      let id = read(at: index) { $0.id }
       // One that is not equal to itself would be noted anew each time, and never found.
       if id == id { rest.content.positions[id] = index - rest.content.origin }
     }

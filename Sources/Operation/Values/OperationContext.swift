@@ -126,11 +126,14 @@ private final class ContextClock: Sendable, Equatable {
 @usableFromInline protocol ContextRun: AnyObject, Sendable {
   var node: TaskNode? { get }
   var box: OperationContext.RunBox? { get }
+  /// Of its own, as it is asked for at each step of a run.
+  var input: (any RunInput)? { get }
 }
 
 extension TaskNode: ContextRun {
   @usableFromInline var node: TaskNode? { self }
   @usableFromInline var box: OperationContext.RunBox? { nil }
+  @usableFromInline var input: (any RunInput)? { nil }
 }
 
 extension OperationContext {
@@ -146,6 +149,7 @@ extension OperationContext {
     let facts: RunFacts
     @usableFromInline var node: TaskNode? { facts.node }
     @usableFromInline var box: RunBox? { self }
+    @usableFromInline var input: (any RunInput)? { facts.input }
 
     init(_ facts: RunFacts) {
       self.facts = facts
@@ -175,7 +179,7 @@ extension OperationContext {
 
   /// What the run is asked to do, beyond running: a kind of page run, the arguments of a mutation.
   @usableFromInline var input: (any RunInput)? {
-    get { run?.box?.facts.input }
+    get { run?.input }
     set { facts.input = newValue }
   }
 

@@ -1,3 +1,5 @@
+public import FoundationEssentials
+
 /// How a task runs: its name, its priority, and the context that it runs in.
 public struct OperationTaskConfiguration: Sendable {
   /// The name of the Swift task of the run, which debuggers show.
@@ -47,6 +49,13 @@ public struct OperationTaskConfiguration: Sendable {
 
     @inlinable convenience init(_ context: OperationContext) {
       self.init(OperationTaskConfiguration(only: context))
+    }
+
+    /// What the clock of the context shows; a context that is taken out for it is counted.
+    @usableFromInline func now() -> Date { configuration.context.now() }
+
+    @usableFromInline func isEquivalent(to context: OperationContext) -> Bool {
+      configuration.context.isEquivalent(to: context)
     }
 
     /// The one that says nothing.
