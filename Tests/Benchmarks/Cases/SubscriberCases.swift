@@ -50,7 +50,11 @@ extension Catalogue {
   private static func delivery(to size: Int) -> Work {
     let (quietClient, quiet) = Fixtures.store()
     let (client, store) = Fixtures.store()
-    let subscriptions = (0..<size).map { store.subscribe(handler($0)) }
+    let subscriptions = (0..<size).map { index in
+      store.subscribe { event in
+        if case .stateChanged(let state) = event { Sink.take(state.valueUpdateCount &+ index) }
+      }
+    }
     return Work { count in
       let writes = max(1, count / size)
       let bare = timed { for index in 0..<writes { quiet.currentValue = index } }
