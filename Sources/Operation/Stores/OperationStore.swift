@@ -206,7 +206,7 @@ public final class OperationStore<State: OperationState>: Sendable {
       machine.exclusive.content.isComputing = false
       _ = machine.takeIn(&rendering)
       machine.notePlain()
-      return machine.takeReleased()
+      return machine.released.take()
     }
     withExtendedLifetime((rendering, released)) {}
   }
@@ -219,12 +219,12 @@ public final class OperationStore<State: OperationState>: Sendable {
     @usableFromInline let delivery: Delivery<OperationEvent<State>>?
     @usableFromInline let access: Boxed<ExclusiveAccess<State>>
     @usableFromInline let overlay: Boxed<Machine.Overlay>
-    @usableFromInline let released: Machine.Released
+    @usableFromInline let released: [any Sendable]?
     @usableFromInline let mustTellReaders: Bool
 
     @inlinable init(
       delivery: Delivery<OperationEvent<State>>?, access: Boxed<ExclusiveAccess<State>>,
-      overlay: Boxed<Machine.Overlay>, released: Machine.Released, mustTellReaders: Bool
+      overlay: Boxed<Machine.Overlay>, released: [any Sendable]?, mustTellReaders: Bool
     ) {
       self.delivery = delivery
       self.access = access
@@ -268,7 +268,7 @@ public final class OperationStore<State: OperationState>: Sendable {
       machine.notePlain()
       var delivery: Delivery<OperationEvent<State>>?
       if case .open = end { delivery = machine.deliveries.beginDraining() }
-      return (end, delivery, machine.takeReleased(), machine.takeReadOutdated())
+      return (end, delivery, machine.released.take(), machine.takeReadOutdated())
     }
     guard case .open(let access, let overlay) = end else { return nil }
     if !access.isNone { for gate in access.content.gates { gate.open() } }

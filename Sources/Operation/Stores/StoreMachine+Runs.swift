@@ -106,7 +106,7 @@ extension StoreMachine {
     if output.isCancellation {
       giveUp(record)
     } else {
-      if holdsMore(record) { released.records.append(record) }
+      if holdsMore(record) { release(record) }
       keepYields(behind: output, of: record)
       takeIn(output, record)
       finishTask(of: record)
@@ -227,7 +227,7 @@ extension StoreMachine {
     giveUpTask(of: record)
     commit(for: record.payload.handlers)
     tellCancelled(record)
-    released.records.append(record)
+    release(record)
   }
 
   /// Tells that a cancelled run is over: now, or when its request has ended, if its failure cannot

@@ -64,8 +64,8 @@ import ReactiveStreams
   @usableFromInline var landingCount = 0
   /// Cancelled runs whose end is still to be told, because their failure cannot say "cancelled".
   var unended: [OperationTaskID: Runs.Record] = [:]
-  /// What has given way, to be released without the lock.
-  @usableFromInline var released = Released()
+  /// What has given way, to be released without the lock, as its deinitialisers are the user's.
+  @usableFromInline var released: [any Sendable]?
   /// The optimistic edits that lie over the state, if there are any.
   @usableFromInline var overlay = Boxed<Overlay>.none
   /// What is told when the values of the layers have been computed.
@@ -233,25 +233,14 @@ extension StoreMachine {
     /// Whether requests that have read the value while it was out of date are to be told of the new
     /// one.
     @usableFromInline var mustTellReaders = false
-    /// What there is rarely.
-    @usableFromInline var released = Boxed<Released>.none
+    @usableFromInline var released: [any Sendable]?
 
     @inlinable init() {}
 
     /// Whether there is anything to do beside noting the use.
     @inline(__always) @inlinable var isEmpty: Bool {
-      phases == nil && !mustRender && !mustRenderInside && !mustTellReaders && released.isNone
+      phases == nil && !mustRender && !mustRenderInside && !mustTellReaders && released == nil
     }
-  }
-
-  /// What is to be released without the lock, because its deinitialisers are the user's.
-  @usableFromInline struct Released: Sendable {
-    @usableFromInline var values: [any Sendable] = []
-    @usableFromInline var records: [Runs.Record] = []
-
-    @inlinable init() {}
-
-    @inlinable var isEmpty: Bool { records.isEmpty && values.isEmpty }
   }
 
   /// Performs a transition for a thread that may; gives what it leaves.
@@ -277,24 +266,15 @@ extension StoreMachine {
     let delivery = deliveries.beginDraining()
     notePlain()
     aftermath.mustTellReaders = takeReadOutdated()
-    if !released.isEmpty { aftermath.released = .some(takeReleased()) }
+    aftermath.released = released.take()
     return (output, delivery, aftermath)
   }
 
   @inlinable mutating func release(all values: [any Sendable]) {
-    if released.values.isEmpty { released.values = values } else { released.values += values }
+    if released == nil { released = values } else { released! += values }
   }
 
-  @inlinable mutating func release(_ value: some Sendable) {
-    released.values.append(value)
-  }
-
-  /// Gives what is to be released without the lock.
-  @inlinable mutating func takeReleased() -> Released {
-    if released.isEmpty { return Released() }
-    defer { released = Released() }
-    return released
-  }
+  @inlinable mutating func release(_ value: some Sendable) { release(all: [value]) }
 }
 
 extension StoreMachine {
@@ -339,7 +319,7 @@ extension StoreMachine {
     dropFollowsAfter()
     commit(for: ended.flatMap { $0.payload.handlers })
     for record in ended { tellCancelled(record) }
-    released.records += ended
+    release(all: ended)
     return (effect, ended.map { $0.core })
   }
 

@@ -52,7 +52,7 @@ struct LayeredMachine<State: OperationState>: Sendable where State.StateValue: E
 
   private mutating func settle() {
     machine.notePlain()
-    _ = machine.takeReleased()
+    machine.released = nil
     deliver(machine.deliveries.beginDraining())
   }
 

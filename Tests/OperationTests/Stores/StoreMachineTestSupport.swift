@@ -72,7 +72,7 @@ final class MachineDriver {
 
   /// Performs what is to be delivered and releases what has given way, as the shell does.
   func settle() {
-    _ = machine.takeReleased()
+    machine.released = nil
     var delivery = machine.tellUntold() ?? machine.deliveries.beginDraining()
     while let current = delivery {
       current.perform()
