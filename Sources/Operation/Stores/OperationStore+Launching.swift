@@ -45,15 +45,25 @@ extension OperationStore {
     return Prelude(began: began, dependencies: dependencies)
   }
 
+  /// A request as one reference: a task that has it copies nothing.
+  @usableFromInline final class RequestBox<Request: StatefulOperationRequest>: Sendable {
+    @usableFromInline let request: Request
+
+    @inlinable init(_ request: Request) {
+      self.request = request
+    }
+  }
+
   /// Makes the Swift task of a run, of which the request is a part: it is called without a frame
   /// for who does not know it.
   @inline(__always) @inlinable func makeTask<Request: StatefulOperationRequest>(
-    running request: Request, _ core: Machine.Core, _ box: Machine.Box, _ prelude: Prelude?
+    running requests: RequestBox<Request>, _ core: Machine.Core, _ box: Machine.Box,
+    _ prelude: Prelude?
   ) -> Task<Void, Never> where Request.State == State {
     Task(name: box.configuration.name, priority: box.configuration.priority) { [self] in
-      guard let prelude else { return await perform(request, core, box) }
+      guard let prelude else { return await perform(requests.request, core, box) }
       let hooks = await wait(for: prelude, core, box)
-      await perform(request, core, box, hooks, began: prelude.began)
+      await perform(requests.request, core, box, hooks, began: prelude.began)
       let scope = box.configuration.context.settings.values.serialScope
       if let scope { hub.turns.end(scope, core.id) }
     }

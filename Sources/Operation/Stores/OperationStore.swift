@@ -77,7 +77,8 @@ public final class OperationStore<State: OperationState>: Sendable {
     invalidation = { $0.perform($1) }
     entrance = { $0.begin($1, configuration: $2, onlyToStart: $3) }
     departure = { $0.removeSubscriber($1) }
-    makeTask = { $0.makeTask(running: request, $1, $2, $3) }
+    let requests = RequestBox(request)
+    makeTask = { $0.makeTask(running: requests, $1, $2, $3) }
   }
 
   /// Creates a store without a client: no defaults apply to it, and nobody else finds it.
