@@ -99,7 +99,7 @@ extension TaskNode {
     isCancellable: Bool, isToBeStarted: Bool = false, launch: (_ isFirst: Bool) -> Void = { _ in },
     onCancel: @Sendable () -> Void
   ) async -> ErasedTaskOutput? {
-    let wait = OperationTaskID.next()
+    let wait = isToBeStarted ? id : OperationTaskID.next()
     return await withTaskCancellationHandler {
       await withUnsafeContinuation { continuation in
         let (step, isFirst) = commit {

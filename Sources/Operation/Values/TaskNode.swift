@@ -66,8 +66,12 @@ public import Synchronization
   @inlinable var isUnderWay: Bool {
     get { isRunning.load(ordering: .sequentiallyConsistent) }
     set {
-      if newValue { runner.store(Self.currentTask, ordering: .relaxed) }
-      isRunning.store(newValue, ordering: .sequentiallyConsistent)
+      if newValue {
+        runner.store(Self.currentTask, ordering: .relaxed)
+        isRunning.store(true, ordering: .releasing)
+      } else {
+        isRunning.store(false, ordering: .sequentiallyConsistent)
+      }
     }
   }
 
@@ -134,23 +138,22 @@ struct TaskGraph: Sendable {
     var waitCount = 0
   }
 
-  private var nodes: [OperationTaskID.Key: Node] = [:]
+  private var nodes: [OperationTaskID: Node] = [:]
   /// Edges that were removed, by the thread that releases them without the lock.
   private var toRelease: [UInt: [[TaskDependency]]] = [:]
 
   var isEmpty: Bool { nodes.isEmpty && toRelease.isEmpty }
 
   func dependencies(of id: OperationTaskID) -> [TaskDependency] {
-    nodes[OperationTaskID.Key(id)]?.edges ?? []
+    nodes[id]?.edges ?? []
   }
 
   /// Adds edges; gives those that would close a cycle, which are not made.
   mutating func add(
     _ dependencies: [TaskDependency], to id: OperationTaskID
   ) -> [TaskDependency] {
-    let key = OperationTaskID.Key(id)
     // A task that nobody waits for closes no cycle, so that a new one needs no look at the others.
-    let isAwaited = nodes[key].map { $0.waitCount > 0 } ?? false
+    let isAwaited = nodes[id].map { $0.waitCount > 0 } ?? false
     let refused = dependencies.filter {
       $0.node.id == id || isAwaited && reaches(id, from: $0.node.id)
     }
@@ -159,27 +162,26 @@ struct TaskGraph: Sendable {
       refused.isEmpty
       ? dependencies
       : dependencies.filter { edge in !refused.contains { $0.node === edge.node } }
-    if nodes[key, default: Node()].edges.isEmpty {
-      nodes[key, default: Node()].edges = made
+    if nodes[id, default: Node()].edges.isEmpty {
+      nodes[id, default: Node()].edges = made
     } else {
-      nodes[key, default: Node()].edges += made
+      nodes[id, default: Node()].edges += made
     }
-    for other in made { nodes[OperationTaskID.Key(other.node.id), default: Node()].waitCount += 1 }
+    for other in made { nodes[other.node.id, default: Node()].waitCount += 1 }
     return refused
   }
 
   /// Takes a task's edges out.
   private mutating func take(_ id: OperationTaskID) -> [TaskDependency] {
-    let key = OperationTaskID.Key(id)
-    guard let index = nodes.index(forKey: key) else { return [] }
+    guard let index = nodes.index(forKey: id) else { return [] }
     let edges = nodes.values[index].edges
     nodes.values[index].edges = []
-    if nodes.values[index].waitCount == 0 { nodes[key] = nil }
+    if nodes.values[index].waitCount == 0 { nodes[id] = nil }
     for other in edges {
-      let key = OperationTaskID.Key(other.node.id)
-      guard let index = nodes.index(forKey: key) else { continue }
+      let id = other.node.id
+      guard let index = nodes.index(forKey: id) else { continue }
       nodes.values[index].waitCount -= 1
-      if nodes.values[index].waitCount == 0, nodes.values[index].edges.isEmpty { nodes[key] = nil }
+      if nodes.values[index].waitCount == 0, nodes.values[index].edges.isEmpty { nodes[id] = nil }
     }
     return edges
   }
