@@ -185,18 +185,19 @@ extension PaginatedState {
     facts.value.index(id: page.id) != nil
   }
 
+  /// Puts a page in the place of the one with its identifier, or behind all.
   @inlinable mutating func replace(with page: PaginatedPage<PageID, PageValue>) {
-    if let old = facts.value[id: page.id] { released.append(old) }
-    facts.value.append(page)
+    if let old = facts.value.appendOrReplace(page) { released.append(old) }
   }
 
   @inlinable mutating func insert(
     _ page: PaginatedPage<PageID, PageValue>, beside neighbour: PageID, offset: Int
   ) {
-    if isPresent(page) {
+    let index = facts.value.index(id: neighbour).map { $0 + offset }
+    if index == facts.value.count || isPresent(page) {
       replace(with: page)
-    } else if let index = facts.value.index(id: neighbour) {
-      facts.value.insertNew(page, at: index + offset)
+    } else if let index {
+      facts.value.insertNew(page, at: index)
     }
   }
 
@@ -249,7 +250,7 @@ extension PaginatedRunKind {
 extension OperationContext {
   /// What the run is for.
   @inlinable var pageRunKind: PaginatedRunKind {
-    get { input?.pageKind ?? .refetch }
+    get { run?.pageKind ?? .refetch }
     set { input = PageRunInput.of(newValue) }
   }
 }

@@ -41,6 +41,19 @@
     }
   }
 
+  /// Adds an entry, unless there is one with its key, whose value is given; a key is hashed once for
+  /// both.
+  @inlinable mutating func insert(_ value: Value, for key: Key) -> Value? {
+    let bucket = bucket(of: key)
+    let old = buckets[bucket].count
+    func read(_ entry: inout Value) -> Value { entry }
+    let present = read(&buckets[bucket][key, default: value])
+    if buckets[bucket].count == old { return present }
+    count += 1
+    if count > buckets.count * Self.bucketSize { split() }
+    return nil
+  }
+
   /// Makes two buckets of the first one that has not been split in this round.
   @inlinable mutating func split() {
     let first = buckets.count - level

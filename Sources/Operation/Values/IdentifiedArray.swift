@@ -54,13 +54,36 @@ public struct IdentifiedArray<ID: Hashable, Element: Identifiable> where Element
 
   /// Adds an element at the end, or puts it in the place of the one with its identifier.
   @inlinable public mutating func append(_ element: consuming Element) {
-    if let index = index(id: element.id) {
+    if let index = indexOrEnd(id: element.id) {
       self[inPlace: index] = element
     } else {
-      // Not as an insertion, which costs a run a seventh more.
-      putLast(element)
-      noteLast()
+      putNoted(element)
     }
+  }
+
+  /// Does what ``append(_:)`` does, and gives the element whose place was taken.
+  @inlinable mutating func appendOrReplace(_ element: consuming Element) -> Element? {
+    guard let index = indexOrEnd(id: element.id) else {
+      putNoted(element)
+      return nil
+    }
+    let old = self[inPlace: index]
+    self[inPlace: index] = element
+    return old
+  }
+
+  /// The position of the element with an identifier. If there is none, the one behind all is noted
+  /// as that, for an element that has to come there.
+  @inlinable mutating func indexOrEnd(id: ID) -> Int? {
+    if rest.isNone || id != id { return index(id: id) }
+    let origin = rest.content.origin
+    return rest.content.positions.insert(count - origin, for: id).map { $0 + origin }
+  }
+
+  /// Puts an element behind all, whose position has been noted if positions are.
+  @inlinable mutating func putNoted(_ element: consuming Element) {
+    putLast(element)
+    if rest.isNone, count > Self.largestWithoutPositions { notePositions() }
   }
 
   /// Adds elements as ``append(_:)`` does.
@@ -149,14 +172,6 @@ public struct IdentifiedArray<ID: Hashable, Element: Identifiable> where Element
   /// Changes every element, and keeps the kind of array.
   public func map(_ transform: (Element) throws -> Element) rethrows -> Self {
     Self(try map(transform) as [Element])
-  }
-
-  @inlinable mutating func noteLast() {
-    if !rest.isNone {
-      note(count - 1..<count)
-    } else if count > Self.largestWithoutPositions {
-      notePositions()
-    }
   }
 
   /// Notes positions anew after an element came to one, or left it: those before it or those

@@ -126,14 +126,18 @@ private final class ContextClock: Sendable, Equatable {
 @usableFromInline protocol ContextRun: AnyObject, Sendable {
   var node: TaskNode? { get }
   var box: OperationContext.RunBox? { get }
-  /// Of its own, as it is asked for at each step of a run.
+  // Of their own, as they are asked for at each step of a run.
   var input: (any RunInput)? { get }
+  var pageKind: PaginatedRunKind? { get }
+  var work: RunWork? { get }
 }
 
 extension TaskNode: ContextRun {
   @usableFromInline var node: TaskNode? { self }
   @usableFromInline var box: OperationContext.RunBox? { nil }
   @usableFromInline var input: (any RunInput)? { nil }
+  @usableFromInline var pageKind: PaginatedRunKind? { nil }
+  @usableFromInline var work: RunWork? { nil }
 }
 
 extension OperationContext {
@@ -141,7 +145,6 @@ extension OperationContext {
     let node: TaskNode?
     var attempt: Attempt
     var input: (any RunInput)?
-    var work: RunWork?
     var hooks: RunHooks?
   }
 
@@ -150,9 +153,30 @@ extension OperationContext {
     @usableFromInline var node: TaskNode? { facts.node }
     @usableFromInline var box: RunBox? { self }
     @usableFromInline var input: (any RunInput)? { facts.input }
+    @usableFromInline var pageKind: PaginatedRunKind? { facts.input?.pageKind }
+    @usableFromInline var work: RunWork? { nil }
 
     init(_ facts: RunFacts) {
       self.facts = facts
+    }
+  }
+
+  /// What belongs to a run, and what its attempts share, for which the rest is not copied.
+  private final class RunAtWork: ContextRun {
+    let base: any ContextRun
+    let work: RunWork?
+    var node: TaskNode? { base.node }
+    var box: RunBox? { base.box }
+    var input: (any RunInput)? { base.input }
+    var pageKind: PaginatedRunKind? { base.pageKind }
+
+    private init(_ base: any ContextRun, _ work: RunWork) {
+      self.base = base
+      self.work = work
+    }
+
+    static func of(_ base: any ContextRun, _ work: RunWork?) -> any ContextRun {
+      work.map { RunAtWork(base, $0) } ?? base
     }
   }
 
@@ -161,7 +185,7 @@ extension OperationContext {
 
   private var facts: RunFacts {
     get { run?.box?.facts ?? RunFacts(node: runNode, attempt: firstAttempt) }
-    set { run = RunBox(newValue) }
+    set { run = RunAtWork.of(RunBox(newValue), work) }
   }
 
   /// Which attempt of a retried run this is.
@@ -185,8 +209,8 @@ extension OperationContext {
 
   /// What the attempts of the run share.
   @usableFromInline var work: RunWork? {
-    get { run?.box?.facts.work }
-    set { facts.work = newValue }
+    get { run?.work }
+    set { run = RunAtWork.of(run?.box ?? run?.node ?? RunBox(facts), newValue) }
   }
 
   /// Who is told by the run.
