@@ -69,6 +69,10 @@ public protocol OperationState<StateValue, OperationValue, Failure>: Sendable {
   /// a value's deinitialiser is the user's. The store keeps ``currentValue`` and ``error``, except
   /// for pages, so the default gives nothing.
   mutating func takeReleased() -> [any Sendable]
+  /// Gives the state for those who are told of a change, which has just been written. The default
+  /// gives it as it is. One that is copied field by field need not wait until the cache has what was
+  /// written: a copy at one go reads several fields at once.
+  func copied() -> Self
   /// Whether every run that is under way waits for a connection. The default says no.
   var isPaused: Bool { get }
   /// Takes in that a run begins to wait for a connection, or goes on. The default takes no notice.
@@ -99,6 +103,8 @@ extension OperationState {
   public mutating func prepareInitialValue(in context: OperationContext) {}
   /// Gives nothing.
   @inlinable public mutating func takeReleased() -> [any Sendable] { [] }
+  /// Gives the state as it is.
+  @inlinable public func copied() -> Self { self }
   /// Takes out the task.
   @inlinable public mutating func giveUpFetchTask(_ task: OperationTask<OperationValue, Failure>) {
     finishFetchTask(task)

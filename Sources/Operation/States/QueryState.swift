@@ -20,6 +20,17 @@ public struct QueryState<Value: Sendable, Failure: Error>: ValueInitializedState
     facts = StateFacts(initialValue, isEmpty: initialValue == nil)
   }
 
+  @inlinable init(
+    copying facts: borrowing StateFacts<Value?, Failure>,
+    tasks: IdentifiedArrayOf<OperationTask<Value, Failure>>
+  ) {
+    self.facts = StateFacts(copying: facts)
+    self.tasks = tasks
+  }
+
+  /// Gives a copy, made field by field.
+  @inlinable public func copied() -> Self { QueryState(copying: facts, tasks: tasks) }
+
   /// No value.
   @inlinable public static var emptyValue: Value? { nil }
 

@@ -5,9 +5,11 @@ public import FoundationEssentials
 /// States show it under the names of `OperationState`. It is apart from them, so that the stores of
 /// other modules change it in code of their own, though it is public only to be read.
 @usableFromInline struct StateFacts<Value: Sendable, Failure: Error>: Sendable {
+  // In an order in which each field of a word is beside one of another size: a copy reads two words
+  // that were written one by one together, and waits for both.
   @usableFromInline var value: Value
-  @usableFromInline var valueCount = 0
   @usableFromInline var valueDate: Date?
+  @usableFromInline var valueCount = 0
   /// Most states have none, and are copied with each change that is told.
   @usableFromInline var rest = Boxed<Rest>.none
 
@@ -27,6 +29,14 @@ public import FoundationEssentials
   @inlinable init(_ value: Value, isEmpty: Bool) {
     if !isEmpty { rest = .some(Rest(initial: value)) }
     self.value = value
+  }
+
+  /// A copy made field by field.
+  @inlinable init(copying other: borrowing Self) {
+    value = other.value
+    valueDate = other.valueDate
+    valueCount = other.valueCount
+    rest = other.rest
   }
 
   @inlinable var initial: Value? { rest.isNone ? nil : rest.content.initial }

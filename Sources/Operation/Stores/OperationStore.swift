@@ -162,7 +162,7 @@ public final class OperationStore<State: OperationState>: Sendable {
         (output, delivery, aftermath) = machine.perform(transition, thread, use, isEdit: isEdit)
         threadInside.store(0, ordering: .relaxed)
         audience = machine.deliveries.lendAudience()
-        if audience != nil { untold.initializeElement(at: 0, to: machine.state) }
+        if audience != nil { untold.initializeElement(at: 0, to: machine.state.copied()) }
         return output
       }
       if let output = output.take() {
