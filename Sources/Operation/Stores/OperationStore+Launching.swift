@@ -172,20 +172,20 @@ extension OperationStore {
   }
 
   /// Ends the run in the graph of dependencies, and in a failure if it has closed a circle there.
-  @usableFromInline
+  @inlinable
   func circle(closedBy core: Machine.Core, _ output: Machine.Output) -> Machine.Output? {
-    let isWhole = read { machine in machine.runs[core.id].map { Machine.isAboutWhole($0) } }
-    let isOver = output.isCancellation || core.progress.isCancelled || isWhole == nil
+    let isOver =
+      output.isCancellation || core.progress.isCancelled || !read { $0.runs.contains(core.id) }
     // The value stays, or a part of it, that other runs have made of what they have read.
     let isPart =
       switch output {
-      case .success(let value): (value as? any PartialResult)?.isPart == true
+      case .success(let value):
+        State.kind == .pages && (value as? any PartialResult)?.isPart == true
       case .failure: true
       }
-    let store = OpaqueOperationStore(self)
-    guard let circle = hub.end(core.id, of: store, isCancelled: isOver, isPart: isPart) else {
-      return nil
-    }
+    guard
+      let circle = hub.end(core.id, of: self, at: path, isCancelled: isOver, isPart: isPart)
+    else { return nil }
     return failure(of: circle).map(Machine.Output.failure)
   }
 

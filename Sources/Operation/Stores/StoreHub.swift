@@ -104,11 +104,11 @@ extension StoreHub {
   ///
   /// One that ends after its store has left the client leaves nothing behind, and takes nothing from
   /// the store that stands there now.
-  func end(
-    _ run: OperationTaskID, of store: OpaqueOperationStore, isCancelled: Bool, isPart: Bool = false
+  @usableFromInline func end(
+    _ run: OperationTaskID, of store: AnyObject, at path: OperationPath, isCancelled: Bool,
+    isPart: Bool = false
   ) -> OperationDependencyError? {
-    let path = store.path
-    let isLeft = !(client?.stores(at: path).contains { $0.base === store.base } ?? false)
+    let isLeft = !(client?.stores(at: path).contains { $0.base === store } ?? false)
     let (circle, dropped) = graph.withLock {
       let circle = $0.end(run, of: path, isCancelled: isCancelled || isLeft, isPart: isPart)
       return (circle, $0.takeDropped())

@@ -170,7 +170,7 @@ import Testing
       let run = TaskNode(place: place)
       run.isUnderWay = true
       for other in others { #expect(hub.note(run, reads: other) == nil) }
-      #expect(hub.end(run.id, of: reader, isCancelled: false) == nil)
+      #expect(hub.end(run.id, of: reader.base, at: reader.path, isCancelled: false) == nil)
     }
     let kept = TaskNode(
       place: OperationRun.Place(path: ["other reader"], hub: ObjectIdentifier(hub)))
