@@ -1,7 +1,7 @@
-public import Synchronization
+package import Synchronization
 
 /// A machine that has a delivery queue among its parts.
-@usableFromInline package protocol DeliveryMachine: Sendable {
+package protocol DeliveryMachine: Sendable {
   associatedtype Event: Sendable
   var deliveries: DeliveryQueue<Event> { get set }
 }
@@ -11,7 +11,7 @@ extension Mutex where Value: DeliveryMachine {
   ///
   /// Returns when they have been performed, unless another thread is delivering: then that thread
   /// performs them.
-  @inlinable package borrowing func commit<Output: Sendable>(
+  package borrowing func commit<Output: Sendable>(
     _ transition: (inout Value) -> Output
   ) -> Output {
     let (output, delivery) = withLock { machine in
@@ -22,7 +22,7 @@ extension Mutex where Value: DeliveryMachine {
   }
 
   /// Performs the deliveries that have come while the drainer told something by itself.
-  @inlinable package borrowing func drain() {
+  package borrowing func drain() {
     if let delivery = withLock({ $0.deliveries.takeNext() }) { drain(from: delivery) }
   }
 
@@ -31,7 +31,7 @@ extension Mutex where Value: DeliveryMachine {
   /// Each is kept until the next has been taken. So whoever finds the list of subscribers unshared,
   /// and changes it in its place, holds the lock after the drainer has: the last look at a list comes
   /// before its next change by the lock, and not by the count of its references alone.
-  @inlinable package borrowing func drain(from first: consuming Delivery<Value.Event>) {
+  package borrowing func drain(from first: consuming Delivery<Value.Event>) {
     var next = Optional(first)
     while let delivery = next.take() {
       delivery.perform()
@@ -42,7 +42,7 @@ extension Mutex where Value: DeliveryMachine {
 
   /// Tells an event of the caller's own, who is the drainer; gives him his next delivery, which he
   /// performs when he has let go of the event. Those who have gone meanwhile go when the lock is open.
-  @inline(__always) @inlinable package borrowing func tell(
+  package borrowing func tell(
     _ event: Value.Event, to audience: consuming Audience<Value.Event>
   ) -> Delivery<Value.Event>? {
     audience.hear(event)
@@ -53,7 +53,7 @@ extension Mutex where Value: DeliveryMachine {
 }
 
 extension DeliveryQueue: DeliveryMachine {
-  @inlinable package var deliveries: DeliveryQueue<Event> {
+  package var deliveries: DeliveryQueue<Event> {
     _read { yield self }
     _modify { yield &self }
   }

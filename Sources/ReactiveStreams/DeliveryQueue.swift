@@ -10,42 +10,42 @@
 ///   Events that come meanwhile wait in the queue, so deliveries come in the order of the commits.
 ///
 /// A subscriber hears of what is appended after it subscribed, and of nothing before.
-@usableFromInline package struct DeliveryQueue<Event: Sendable>: Sendable {
-  @usableFromInline enum Phase: Sendable {
+package struct DeliveryQueue<Event: Sendable>: Sendable {
+  enum Phase: Sendable {
     case idle
     case telling
     case draining
   }
 
   /// An event and who hears of it; an object, so that it moves as one word.
-  @usableFromInline package final class Entry: Sendable {
-    @usableFromInline let event: Event
+  package final class Entry: Sendable {
+    let event: Event
     /// Those who hear of it first: mostly nobody.
-    @usableFromInline let others: [Subscriber<Event>]
+    let others: [Subscriber<Event>]
     /// Then everybody hears of it whose identifier is below the bound.
-    @usableFromInline let bound: UInt64
+    let bound: UInt64
 
-    @inlinable init(_ event: Event, others: [Subscriber<Event>], bound: UInt64) {
+    init(_ event: Event, others: [Subscriber<Event>], bound: UInt64) {
       self.event = event
       self.others = others
       self.bound = bound
     }
   }
 
-  @usableFromInline var phase = Phase.idle
-  @usableFromInline var entries = FIFO<Entry>()
-  @usableFromInline var subscribers: SubscriberList<Event>
+  var phase = Phase.idle
+  var entries = FIFO<Entry>()
+  var subscribers: SubscriberList<Event>
 
   // Not with the property, where it would be made by code that asks for its type.
-  @inlinable package init() {
+  package init() {
     subscribers = SubscriberList()
   }
 
-  @inlinable package var subscriberCount: Int { subscribers.count }
+  package var subscriberCount: Int { subscribers.count }
   package var pendingCount: Int { entries.count }
 
   /// Adds a subscriber, which hears `event` first.
-  @inlinable package mutating func subscribe(
+  package mutating func subscribe(
     _ subscriber: Subscriber<Event>, initially event: Event? = nil
   ) -> UInt64 {
     if let event { tell(event, only: [subscriber]) }
@@ -54,7 +54,7 @@
 
   /// Makes the caller the drainer behind an event that it tells by itself, if nothing is delivered
   /// before that. So one event needs no object.
-  @inlinable package mutating func beginTelling() -> Bool {
+  package mutating func beginTelling() -> Bool {
     guard phase == .idle, entries.isEmpty else { return false }
     phase = .draining
     return true
@@ -62,14 +62,14 @@
 
   /// Makes the caller the one who tells everybody an event by himself, if nothing is delivered before
   /// that and somebody listens. He has to be lent the audience under the same lock.
-  @inlinable package mutating func beginTellingAll() -> Bool {
+  package mutating func beginTellingAll() -> Bool {
     guard phase == .idle, entries.isEmpty, subscribers.count > 0 else { return false }
     phase = .telling
     return true
   }
 
   /// Lends those whom the caller is to tell an event by himself, if he is; he is the drainer then.
-  @inlinable package mutating func lendAudience() -> Audience<Event>? {
+  package mutating func lendAudience() -> Audience<Event>? {
     guard phase == .telling else { return nil }
     phase = .draining
     return Audience(subscribers.lend())
@@ -77,7 +77,7 @@
 
   /// Takes those back who were lent, and gives the drainer his next delivery. Those who have gone
   /// meanwhile are left in the audience, to be released without the lock.
-  @inline(__always) @inlinable package mutating func takeNext(
+  package mutating func takeNext(
     returning audience: inout Audience<Event>
   ) -> Delivery<Event>? {
     subscribers.takeBack(&audience.seats)
@@ -86,14 +86,14 @@
 
   /// Removes a subscriber and gives it back, so that it is released without the lock; where the
   /// subscribers are lent, who tells them something does that.
-  @inlinable package mutating func unsubscribe(_ id: UInt64) -> Subscriber<Event>? {
+  package mutating func unsubscribe(_ id: UInt64) -> Subscriber<Event>? {
     let subscriber = subscribers.remove(id)
     subscriber?.deactivate()
     return subscriber
   }
 
   /// Queues an event for all present subscribers, and for `others` before them.
-  @inlinable package mutating func append(
+  package mutating func append(
     _ event: @autoclosure () -> Event, also others: [Subscriber<Event>] = []
   ) {
     guard subscribers.count > 0 || !others.isEmpty else { return }
@@ -101,7 +101,7 @@
   }
 
   /// Queues an event for some subscribers only.
-  @inlinable package mutating func tell(
+  package mutating func tell(
     _ event: @autoclosure () -> Event, only subscribers: [Subscriber<Event>]
   ) {
     guard !subscribers.isEmpty else { return }
@@ -115,7 +115,7 @@
   }
 
   /// Makes the caller the drainer, if there is something to deliver and nobody delivers.
-  @inline(__always) @inlinable package mutating func beginDraining() -> Delivery<Event>? {
+  package mutating func beginDraining() -> Delivery<Event>? {
     switch phase {
     case .draining, .telling: return nil
     case .idle: return entries.isEmpty ? nil : takeNext()
@@ -123,7 +123,7 @@
   }
 
   /// Gives the drainer its next delivery, or ends the drain.
-  @inline(__always) @inlinable package mutating func takeNext() -> Delivery<Event>? {
+  package mutating func takeNext() -> Delivery<Event>? {
     if entries.isEmpty {
       phase = .idle
       return nil
@@ -132,7 +132,7 @@
     return takeFirst()
   }
 
-  @inlinable mutating func takeFirst() -> Delivery<Event>? {
+  mutating func takeFirst() -> Delivery<Event>? {
     guard let entry = entries.popFirst() else { return nil }
     return Delivery(entry, to: Audience(entry.bound > 0 ? subscribers.seats : .init()))
   }
@@ -146,31 +146,31 @@ package struct DroppedEvents<Event: Sendable>: Sendable {
 }
 
 /// One event and those who hear of it, as they were when it was taken from the queue.
-@usableFromInline package struct Delivery<Event: Sendable>: Sendable {
-  @usableFromInline let entry: DeliveryQueue<Event>.Entry
-  @usableFromInline let audience: Audience<Event>
+package struct Delivery<Event: Sendable>: Sendable {
+  let entry: DeliveryQueue<Event>.Entry
+  let audience: Audience<Event>
 
-  @inlinable init(_ entry: DeliveryQueue<Event>.Entry, to audience: Audience<Event>) {
+  init(_ entry: DeliveryQueue<Event>.Entry, to audience: Audience<Event>) {
     self.entry = entry
     self.audience = audience
   }
 
-  @inlinable package func perform() {
+  package func perform() {
     for subscriber in entry.others { subscriber.receive(entry.event) }
     audience.hear(entry.event, below: entry.bound)
   }
 }
 
 /// Those who subscribed, as they were at one time.
-@usableFromInline package struct Audience<Event: Sendable>: Sendable {
-  @usableFromInline var seats: SubscriberList<Event>.Slots
+package struct Audience<Event: Sendable>: Sendable {
+  var seats: SubscriberList<Event>.Slots
 
-  @inlinable init(_ seats: SubscriberList<Event>.Slots) {
+  init(_ seats: SubscriberList<Event>.Slots) {
     self.seats = seats
   }
 
   /// Calls everybody whose identifier is below a bound.
-  @inline(__always) @inlinable package func hear(_ event: Event, below bound: UInt64 = .max) {
+  package func hear(_ event: Event, below bound: UInt64 = .max) {
     // To the end of the last call: who is called is held by his slot alone.
     defer { withExtendedLifetime(seats) {} }
     let slots = seats.slots.span

@@ -6,35 +6,31 @@ public struct EventStream<Element: Sendable>: AsyncSequence, Sendable {
   /// A stream never fails.
   public typealias Failure = Never
 
-  @usableFromInline package let source: StreamSource<Element>
+  package let source: StreamSource<Element>
   /// What the stream does with elements that come faster than its reader takes them.
   public let buffering: StreamBuffering
 
-  @inlinable package init(_ source: StreamSource<Element>, buffering: StreamBuffering) {
+  package init(_ source: StreamSource<Element>, buffering: StreamBuffering) {
     self.source = source
     self.buffering = buffering.checked
   }
 
   /// Subscribes, and gives the reader's end.
-  @inlinable public func makeAsyncIterator() -> Iterator {
+  public func makeAsyncIterator() -> Iterator {
     Iterator(reader: StreamReader(source, policy: buffering))
   }
 
   /// The reader's end of an event stream.
   public struct Iterator: AsyncIteratorProtocol {
-    @usableFromInline let reader: StreamReader<Element>
-
-    @inlinable init(reader: StreamReader<Element>) {
-      self.reader = reader
-    }
+    let reader: StreamReader<Element>
 
     /// Waits for the next element; `nil` when the stream has ended or the task is cancelled.
-    @inlinable public mutating func next(isolation actor: isolated (any Actor)?) async -> Element? {
+    public mutating func next(isolation actor: isolated (any Actor)?) async -> Element? {
       await reader.next()
     }
 
     /// Waits for the next element; `nil` when the stream has ended or the task is cancelled.
-    @inlinable nonisolated(nonsending) public mutating func next() async -> Element? {
+    nonisolated(nonsending) public mutating func next() async -> Element? {
       await reader.next()
     }
   }

@@ -1,18 +1,18 @@
 /// A queue whose `append` and `popFirst` take constant time, amortised.
 ///
 /// The first element has a place of its own: most queues hold one at most.
-@usableFromInline package struct FIFO<Element: Sendable>: Sendable {
+package struct FIFO<Element: Sendable>: Sendable {
   /// `nil` only if there is none behind it either.
-  @usableFromInline var first: Element?
-  @usableFromInline var others: [Element?] = []
-  @usableFromInline var head = 0
+  var first: Element?
+  var others: [Element?] = []
+  var head = 0
 
-  @inlinable package init() {}
+  package init() {}
 
-  @inlinable package var count: Int { first == nil ? 0 : 1 + others.count - head }
-  @inlinable package var isEmpty: Bool { first == nil }
+  package var count: Int { first == nil ? 0 : 1 + others.count - head }
+  package var isEmpty: Bool { first == nil }
 
-  @inlinable package mutating func append(_ element: consuming Element) {
+  package mutating func append(_ element: consuming Element) {
     if first == nil {
       first = element
     } else {
@@ -20,13 +20,13 @@
     }
   }
 
-  @inlinable package mutating func popFirst() -> Element? {
+  package mutating func popFirst() -> Element? {
     guard let element = first.take() else { return nil }
     if head < others.count { first = popOther() }
     return element
   }
 
-  @inlinable mutating func popOther() -> Element? {
+  mutating func popOther() -> Element? {
     let element = others[head].take()
     head += 1
     if head == others.count {
@@ -39,7 +39,7 @@
     return element
   }
 
-  @inlinable package mutating func removeAll() {
+  package mutating func removeAll() {
     self = FIFO()
   }
 }

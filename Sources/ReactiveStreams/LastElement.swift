@@ -1,16 +1,16 @@
-public import Synchronization
+import Synchronization
 
 /// Remembers one element for a comparison with the next.
 ///
 /// The lock guards the element; the comparison runs without it, which the one-at-a-time rule of
 /// sources and iterators makes safe.
-@usableFromInline package final class LastElement<Element: Sendable>: Sendable {
-  @usableFromInline let element = Mutex<Element?>(nil)
+package final class LastElement<Element: Sendable>: Sendable {
+  let element = Mutex<Element?>(nil)
 
-  @inlinable package init() {}
+  package init() {}
 
   /// Takes `new` in, unless it equals what is there; tells whether it did.
-  @inlinable package func replace(with new: Element, unless areEqual: (Element, Element) -> Bool)
+  package func replace(with new: Element, unless areEqual: (Element, Element) -> Bool)
     -> Bool
   {
     let last = element.withLock { $0 }

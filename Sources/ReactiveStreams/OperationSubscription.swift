@@ -1,4 +1,4 @@
-public import Synchronization
+import Synchronization
 
 /// Ends a subscription, once, when it is cancelled or when its last copy goes away.
 ///
@@ -9,18 +9,18 @@ public import Synchronization
 ///
 /// A copy is the same subscription: cancelling one cancels all of them.
 public struct OperationSubscription: Sendable {
-  @usableFromInline let token: Token?
+  let token: Token?
 
   /// Creates a subscription that calls `onCancel` when it ends.
   ///
   /// - Parameter onCancel: Called at most once, on the thread that cancels or that drops the last
   ///   copy, with no lock held.
-  @inlinable public init(onCancel: @escaping @Sendable () -> Void) {
+  public init(onCancel: @escaping @Sendable () -> Void) {
     token = Token(.call(onCancel))
   }
 
   /// Creates a subscription that ends by taking a subscriber out again.
-  @inlinable package init(
+  package init(
     of id: UInt64, _ listener: any Listener, to source: any SubscriptionSource
   ) {
     token = Token(.unsubscribe(id, listener, source))
@@ -34,7 +34,7 @@ public struct OperationSubscription: Sendable {
   public static let empty = OperationSubscription()
 
   /// Ends the subscription. A second call does nothing.
-  @inlinable public func cancel() {
+  public func cancel() {
     token?.cancel()
   }
 }
@@ -77,32 +77,32 @@ extension OperationSubscription: Hashable {
 }
 
 /// Who hears of something until he is told that he does not any more.
-@usableFromInline package protocol Listener: AnyObject, Sendable {
+package protocol Listener: AnyObject, Sendable {
   func deactivate()
 }
 
 /// What has subscribers, which go by the identifiers that they came with.
-@usableFromInline package protocol SubscriptionSource: AnyObject, Sendable {
+package protocol SubscriptionSource: AnyObject, Sendable {
   func unsubscribe(_ id: UInt64)
 }
 
 /// The lock guards the action: whoever takes it out performs it, after the lock.
-@usableFromInline final class Token: Sendable {
-  @usableFromInline enum Action: Sendable {
+final class Token: Sendable {
+  enum Action: Sendable {
     case call(@Sendable () -> Void)
     /// Without a closure, which would be an object more.
     case unsubscribe(UInt64, any Listener, any SubscriptionSource)
   }
 
-  @usableFromInline let onCancel: Mutex<Action?>
+  let onCancel: Mutex<Action?>
   /// Whether the action has been taken out, so that the end of the token needs no lock to see it.
-  @usableFromInline let isOver = Atomic(false)
+  let isOver = Atomic(false)
 
-  @inlinable init(_ onCancel: Action) {
+  init(_ onCancel: Action) {
     self.onCancel = Mutex(onCancel)
   }
 
-  @inlinable func cancel() {
+  func cancel() {
     if isOver.load(ordering: .relaxed) { return }
     isOver.store(true, ordering: .relaxed)
     switch onCancel.withLock({ $0.take() }) {

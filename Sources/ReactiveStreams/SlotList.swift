@@ -3,28 +3,23 @@
 ///
 /// A removal finds its slot by bisection and leaves a hole, and holes are swept when they are half of
 /// the list.
-@usableFromInline package struct SlotList<ID: Comparable & Sendable, Element: Sendable>: Sendable {
-  @usableFromInline package struct Slot: Sendable {
-    @usableFromInline package let id: ID
-    @usableFromInline package var element: Element?
-
-    @inlinable init(id: ID, element: Element) {
-      self.id = id
-      self.element = element
-    }
+package struct SlotList<ID: Comparable & Sendable, Element: Sendable>: Sendable {
+  package struct Slot: Sendable {
+    package let id: ID
+    package var element: Element?
   }
 
-  @usableFromInline package private(set) var slots: [Slot]
+  package private(set) var slots: [Slot]
   /// How many elements there are.
-  @usableFromInline package private(set) var count: Int
+  package private(set) var count: Int
 
-  @inlinable package init() {
+  package init() {
     slots = []
     count = 0
   }
 
   /// Puts an element into its place in the order.
-  @inlinable package mutating func insert(_ element: Element, for id: ID) {
+  package mutating func insert(_ element: Element, for id: ID) {
     count += 1
     let slot = Slot(id: id, element: element)
     if let last = slots.last?.id, id < last {
@@ -34,7 +29,7 @@
     }
   }
 
-  @inlinable package mutating func remove(_ id: ID) -> Element? {
+  package mutating func remove(_ id: ID) -> Element? {
     let position = position(of: id)
     guard position < slots.count, slots[position].id == id,
       let element = slots[position].element.take()
@@ -51,7 +46,7 @@
   }
 
   /// The position of the first slot whose identifier is not less.
-  @inlinable func position(of id: ID) -> Int {
+  func position(of id: ID) -> Int {
     var low = 0
     var high = slots.count
     while low < high {

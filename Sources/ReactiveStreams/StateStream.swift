@@ -17,10 +17,10 @@ public struct StateStream<Element: Sendable>: AsyncSequence, Sendable {
   /// A stream never fails.
   public typealias Failure = Never
 
-  @usableFromInline package let source: StreamSource<Element>
-  @usableFromInline let areEqual: (@Sendable (Element, Element) -> Bool)?
+  package let source: StreamSource<Element>
+  let areEqual: (@Sendable (Element, Element) -> Bool)?
 
-  @inlinable package init(
+  package init(
     _ source: StreamSource<Element>,
     areEqual: (@Sendable (Element, Element) -> Bool)? = nil
   ) {
@@ -29,17 +29,17 @@ public struct StateStream<Element: Sendable>: AsyncSequence, Sendable {
   }
 
   /// Subscribes, and gives the reader's end.
-  @inlinable public func makeAsyncIterator() -> Iterator {
+  public func makeAsyncIterator() -> Iterator {
     Iterator(reader: StreamReader(source, policy: .newest(1)), areEqual: areEqual)
   }
 
   /// The reader's end of a state stream.
   public struct Iterator: AsyncIteratorProtocol {
-    @usableFromInline let reader: StreamReader<Element>
-    @usableFromInline let areEqual: (@Sendable (Element, Element) -> Bool)?
-    @usableFromInline var last: Element?
+    let reader: StreamReader<Element>
+    let areEqual: (@Sendable (Element, Element) -> Bool)?
+    var last: Element?
 
-    @inlinable init(
+    init(
       reader: StreamReader<Element>, areEqual: (@Sendable (Element, Element) -> Bool)?
     ) {
       self.reader = reader
@@ -47,7 +47,7 @@ public struct StateStream<Element: Sendable>: AsyncSequence, Sendable {
     }
 
     /// Waits for the next element; `nil` when the stream has ended or the task is cancelled.
-    @inlinable public mutating func next(isolation actor: isolated (any Actor)?) async -> Element? {
+    public mutating func next(isolation actor: isolated (any Actor)?) async -> Element? {
       while let element = await reader.next() {
         // A reader that missed a change and its way back would see the same element twice.
         if let areEqual, let last, areEqual(last, element) { continue }
@@ -58,7 +58,7 @@ public struct StateStream<Element: Sendable>: AsyncSequence, Sendable {
     }
 
     /// Waits for the next element; `nil` when the stream has ended or the task is cancelled.
-    @inlinable nonisolated(nonsending) public mutating func next() async -> Element? {
+    nonisolated(nonsending) public mutating func next() async -> Element? {
       await next(isolation: #isolation)
     }
   }

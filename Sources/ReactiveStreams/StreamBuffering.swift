@@ -10,7 +10,7 @@ public enum StreamBuffering: Sendable, Hashable {
   case newest(Int)
 
   /// The policy with a limit of at least one; a smaller one is reported.
-  @inlinable var checked: StreamBuffering {
+  var checked: StreamBuffering {
     switch self {
     case .all: return self
     case .oldest(let limit): return limit > 0 ? self : .oldest(Self.corrected(limit))
@@ -18,7 +18,7 @@ public enum StreamBuffering: Sendable, Hashable {
     }
   }
 
-  @inlinable static func corrected(_ limit: Int) -> Int {
+  static func corrected(_ limit: Int) -> Int {
     OperationIssue(
       kind: .invalidValue,
       message: "A stream cannot buffer \(limit) elements; it buffers one."

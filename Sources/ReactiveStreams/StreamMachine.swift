@@ -7,39 +7,35 @@
 ///
 /// A cancelled read is a finish that keeps nothing; that state is also the tombstone for a
 /// cancellation that comes before the reader waits.
-@usableFromInline struct StreamMachine<Element: Sendable, Waiter: Sendable>: Sendable {
-  @usableFromInline enum State: Sendable {
+struct StreamMachine<Element: Sendable, Waiter: Sendable>: Sendable {
+  enum State: Sendable {
     case open
     case waiting(Waiter)
     case finished
   }
 
-  @usableFromInline enum Offer: Sendable {
+  enum Offer: Sendable {
     /// The element is kept; what gave way to it is released without the lock.
     case kept(insteadOf: Element?)
     case dropped
     case resume(Waiter)
   }
 
-  @usableFromInline enum Take: Sendable {
+  enum Take: Sendable {
     case element(Element)
     case end
     /// Nothing is there. A read that waited already gives way to this one, and ends.
     case wait(insteadOf: Waiter?)
   }
 
-  @usableFromInline let policy: StreamBuffering
-  @usableFromInline var state = State.open
-  @usableFromInline var buffer = FIFO<Element>()
-
-  @inlinable init(policy: StreamBuffering) {
-    self.policy = policy
-  }
+  let policy: StreamBuffering
+  var state = State.open
+  var buffer = FIFO<Element>()
 
   var pendingCount: Int { buffer.count }
 
   /// An element came. With `.resume` it belongs to the waiter.
-  @inlinable mutating func offer(_ element: Element) -> Offer {
+  mutating func offer(_ element: Element) -> Offer {
     switch state {
     case .finished:
       return .dropped
@@ -51,7 +47,7 @@
     }
   }
 
-  @inlinable mutating func keep(_ element: Element) -> Offer {
+  mutating func keep(_ element: Element) -> Offer {
     var oldest: Element?
     switch policy {
     case .oldest(let limit) where buffer.count >= limit: return .dropped
@@ -63,7 +59,7 @@
   }
 
   /// The reader asks, and waits if it is told to: `waiter` is nil for a mere look.
-  @inlinable mutating func take(orWait waiter: Waiter?) -> Take {
+  mutating func take(orWait waiter: Waiter?) -> Take {
     if let element = buffer.popFirst() { return .element(element) }
     switch state {
     case .finished: return .end
@@ -78,14 +74,14 @@
   }
 
   /// Nothing more will come. Returns the waiter, whose read ends.
-  @inlinable mutating func finish() -> Waiter? {
+  mutating func finish() -> Waiter? {
     defer { state = .finished }
     guard case .waiting(let waiter) = state else { return nil }
     return waiter
   }
 
   /// The reader does not want any more. Returns the waiter, whose read ends, and what was kept.
-  @inlinable mutating func cancel() -> (waiter: Waiter?, dropped: FIFO<Element>) {
+  mutating func cancel() -> (waiter: Waiter?, dropped: FIFO<Element>) {
     defer { buffer.removeAll() }
     return (finish(), buffer)
   }

@@ -1,20 +1,20 @@
-public import Synchronization
+import Synchronization
 
 /// The reading end of one iterator: a subscriber that keeps what the policy says.
 ///
 /// The lock guards the machine; continuations are resumed without it. The subscription is made
 /// once, in the initialiser, and ends with the reader.
-@usableFromInline final class StreamReader<Element: Sendable>: Sendable {
-  @usableFromInline let inbox: StreamInbox<Element>
-  @usableFromInline let subscription: OperationSubscription
+final class StreamReader<Element: Sendable>: Sendable {
+  let inbox: StreamInbox<Element>
+  let subscription: OperationSubscription
 
-  @inlinable init(_ source: StreamSource<Element>, policy: StreamBuffering) {
+  init(_ source: StreamSource<Element>, policy: StreamBuffering) {
     let inbox = StreamInbox<Element>(policy: policy)
     self.inbox = inbox
     subscription = source.subscribe { inbox.receive($0) }
   }
 
-  @inlinable nonisolated(nonsending) func next() async -> Element? {
+  nonisolated(nonsending) func next() async -> Element? {
     await inbox.next { [subscription] in subscription.cancel() }
   }
 
@@ -25,16 +25,16 @@ public import Synchronization
 
 /// What a reader and its upstream share; apart from the reader, so that the upstream does not keep
 /// the reader alive.
-@usableFromInline final class StreamInbox<Element: Sendable>: Sendable {
-  @usableFromInline typealias Continuation = UnsafeContinuation<Element?, Never>
+final class StreamInbox<Element: Sendable>: Sendable {
+  typealias Continuation = UnsafeContinuation<Element?, Never>
 
-  @usableFromInline let machine: Mutex<StreamMachine<Element, Continuation>>
+  let machine: Mutex<StreamMachine<Element, Continuation>>
 
-  @inlinable init(policy: StreamBuffering) {
+  init(policy: StreamBuffering) {
     machine = Mutex(StreamMachine(policy: policy))
   }
 
-  @inlinable func receive(_ signal: StreamSignal<Element>) {
+  func receive(_ signal: StreamSignal<Element>) {
     switch signal {
     case .element(let element):
       let offer = machine.withLock { $0.offer(element) }
@@ -45,7 +45,7 @@ public import Synchronization
     }
   }
 
-  @inlinable nonisolated(nonsending) func next(onCancel: @Sendable () -> Void) async -> Element? {
+  nonisolated(nonsending) func next(onCancel: @Sendable () -> Void) async -> Element? {
     if !Task.isCancelled, case .element(let element) = machine.withLock({ $0.take(orWait: nil) }) {
       return element
     }

@@ -1,9 +1,9 @@
 /// What a stream tells its subscribers.
-@usableFromInline package enum StreamSignal<Element: Sendable>: Sendable {
+package enum StreamSignal<Element: Sendable>: Sendable {
   case element(Element)
   case finished
 
-  @inlinable func map<Output: Sendable>(_ transform: (Element) -> Output) -> StreamSignal<Output> {
+  func map<Output: Sendable>(_ transform: (Element) -> Output) -> StreamSignal<Output> {
     switch self {
     case .element(let element): .element(transform(element))
     case .finished: .finished
@@ -16,12 +16,12 @@
 /// A source calls its handler with one signal after the other, never with two at once, and each
 /// subscription of it stands for itself. Operators are functions between sources; no task runs
 /// for them.
-@usableFromInline package struct StreamSource<Element: Sendable>: Sendable {
-  @usableFromInline package typealias Handler = @Sendable (StreamSignal<Element>) -> Void
+package struct StreamSource<Element: Sendable>: Sendable {
+  package typealias Handler = @Sendable (StreamSignal<Element>) -> Void
 
-  @usableFromInline package let subscribe: @Sendable (@escaping Handler) -> OperationSubscription
+  package let subscribe: @Sendable (@escaping Handler) -> OperationSubscription
 
-  @inlinable package init(
+  package init(
     subscribe: @escaping @Sendable (@escaping Handler) -> OperationSubscription
   ) {
     self.subscribe = subscribe
@@ -40,7 +40,7 @@
 }
 
 extension StreamSource {
-  @inlinable package func map<Output: Sendable>(
+  package func map<Output: Sendable>(
     _ transform: @escaping @Sendable (Element) -> Output
   ) -> StreamSource<Output> {
     StreamSource<Output> { handler in
@@ -61,7 +61,7 @@ extension StreamSource {
     }
   }
 
-  @inlinable package func removeDuplicates(
+  package func removeDuplicates(
     by areEqual: @escaping @Sendable (Element, Element) -> Bool
   ) -> StreamSource {
     StreamSource { handler in

@@ -1,20 +1,20 @@
-public import Synchronization
+import Synchronization
 
 /// One handler, and whether it is still to be called.
-@usableFromInline package final class Subscriber<Event: Sendable>: Listener {
-  @usableFromInline let handler: @Sendable (Event) -> Void
-  @usableFromInline let isActive = Atomic(true)
+package final class Subscriber<Event: Sendable>: Listener {
+  let handler: @Sendable (Event) -> Void
+  let isActive = Atomic(true)
 
-  @inlinable package init(_ handler: @escaping @Sendable (Event) -> Void) {
+  package init(_ handler: @escaping @Sendable (Event) -> Void) {
     self.handler = handler
   }
 
-  @inlinable package func receive(_ event: Event) {
+  package func receive(_ event: Event) {
     if isActive.load(ordering: .acquiring) { handler(event) }
   }
 
   /// Ends the calls: one that has not begun when this returns does not begin.
-  @inlinable package func deactivate() {
+  package func deactivate() {
     isActive.store(false, ordering: .releasing)
   }
 }
@@ -24,39 +24,39 @@ public import Synchronization
 /// A thread that tells them something can be lent the list, which costs no count of a reference to
 /// it. Those who come meanwhile have seats of their own until it is back; who goes is noted, and must
 /// have been deactivated.
-@usableFromInline struct SubscriberList<Event: Sendable>: Sendable {
-  @usableFromInline typealias Slots = SlotList<UInt64, Seat>
+struct SubscriberList<Event: Sendable>: Sendable {
+  typealias Slots = SlotList<UInt64, Seat>
 
-  @usableFromInline struct Seat: Sendable {
-    @usableFromInline let subscriber: Subscriber<Event>
+  struct Seat: Sendable {
+    let subscriber: Subscriber<Event>
     /// The same one, for a call during which the seat holds it.
-    @usableFromInline let called: Unmanaged<Subscriber<Event>>
+    let called: Unmanaged<Subscriber<Event>>
 
-    @inlinable init(_ subscriber: Subscriber<Event>) {
+    init(_ subscriber: Subscriber<Event>) {
       self.subscriber = subscriber
       called = .passUnretained(subscriber)
     }
   }
 
-  @usableFromInline var seats = Slots()
-  @usableFromInline var nextID: UInt64 = 0
+  var seats = Slots()
+  var nextID: UInt64 = 0
   /// How many of those who are lent have not gone.
-  @usableFromInline var lentCount = 0
+  var lentCount = 0
   /// Which of those who were lent have gone.
-  @usableFromInline var departed: [UInt64] = []
+  var departed: [UInt64] = []
 
-  @inlinable init() {}
+  init() {}
 
-  @inlinable var count: Int { seats.count + lentCount }
+  var count: Int { seats.count + lentCount }
 
-  @inlinable mutating func append(_ subscriber: Subscriber<Event>) -> UInt64 {
+  mutating func append(_ subscriber: Subscriber<Event>) -> UInt64 {
     defer { nextID += 1 }
     seats.insert(Seat(subscriber), for: nextID)
     return nextID
   }
 
   /// Takes out a subscriber who is there, and gives him, unless he is lent.
-  @inlinable mutating func remove(_ id: UInt64) -> Subscriber<Event>? {
+  mutating func remove(_ id: UInt64) -> Subscriber<Event>? {
     if let seat = seats.remove(id) { return seat.subscriber }
     if lentCount > 0 {
       lentCount -= 1
@@ -66,7 +66,7 @@ public import Synchronization
   }
 
   /// Lends those who are there.
-  @inlinable mutating func lend() -> Slots {
+  mutating func lend() -> Slots {
     lentCount = seats.count
     var lent = Slots()
     swap(&seats, &lent)
@@ -74,13 +74,13 @@ public import Synchronization
   }
 
   /// Takes those back who were lent, and leaves those who have gone.
-  @inline(__always) @inlinable mutating func takeBack(_ lent: inout Slots) {
+  mutating func takeBack(_ lent: inout Slots) {
     swap(&seats, &lent)
     lentCount = 0
     if lent.count > 0 || !departed.isEmpty { takeBackChanged(&lent) }
   }
 
-  @inlinable mutating func takeBackChanged(_ new: inout Slots) {
+  mutating func takeBackChanged(_ new: inout Slots) {
     for slot in new.slots {
       if let seat = slot.element { seats.insert(seat, for: slot.id) }
     }

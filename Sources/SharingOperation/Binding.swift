@@ -1,23 +1,23 @@
-public import Operation
+import Operation
 
 /// What is behind a wrapper: a store, or nothing yet.
-@usableFromInline enum Binding<State: OperationState>: Sendable {
+enum Binding<State: OperationState>: Sendable {
   case store(OperationStore<State>)
   /// Nothing; the state is what is shown meanwhile.
   case none(State)
 
-  @inlinable var store: OperationStore<State>? {
+  var store: OperationStore<State>? {
     if case .store(let store) = self { store } else { nil }
   }
 
-  @inlinable var state: State {
+  var state: State {
     switch self {
     case .store(let store): store.state
     case .none(let state): state
     }
   }
 
-  @inlinable var currentValue: State.StateValue {
+  var currentValue: State.StateValue {
     switch self {
     case .store(let store): store.currentValue
     case .none(let state): state.currentValue
@@ -28,19 +28,19 @@ public import Operation
 /// The machine of a wrapper: what is behind it, and the state that its readers were told last.
 ///
 /// Every binding begins an epoch; events of a store that belong to an earlier one are dropped.
-@usableFromInline struct BindingMachine<State: OperationState>: DeliveryMachine {
-  @usableFromInline var deliveries = DeliveryQueue<StreamSignal<Binding<State>>>()
-  @usableFromInline var binding: Binding<State>
-  @usableFromInline private(set) var epoch = 0
-  @usableFromInline var subscription: OperationSubscription?
-  @usableFromInline var lastState: State
+struct BindingMachine<State: OperationState>: DeliveryMachine {
+  var deliveries = DeliveryQueue<StreamSignal<Binding<State>>>()
+  var binding: Binding<State>
+  private(set) var epoch = 0
+  var subscription: OperationSubscription?
+  var lastState: State
   /// Nothing has been received since the last binding.
-  @usableFromInline var isSettling = false
+  var isSettling = false
   /// What readers may have seen around a binding without having been told of it.
-  @usableFromInline var glimpses: [State] = []
-  @usableFromInline var isRetired = false
+  var glimpses: [State] = []
+  var isRetired = false
 
-  @inlinable init(_ binding: Binding<State>) {
+  init(_ binding: Binding<State>) {
     self.binding = binding
     lastState = binding.state
   }
@@ -74,7 +74,7 @@ public import Operation
   }
 
   /// The subscription of an epoch was made; it is given back if that is over.
-  @inlinable mutating func setSubscription(
+  mutating func setSubscription(
     _ new: OperationSubscription, epoch: Int
   ) -> OperationSubscription? {
     guard epoch == self.epoch, !isRetired else { return new }
@@ -83,7 +83,7 @@ public import Operation
   }
 
   /// A store told its state; gives the steps that may have led to it from what readers saw.
-  @inlinable mutating func receive(_ state: State, epoch: Int) -> [StateStep<State>] {
+  mutating func receive(_ state: State, epoch: Int) -> [StateStep<State>] {
     guard epoch == self.epoch else { return [] }
     var steps = [StateStep(old: lastState, new: state, isSameStore: !isSettling)]
     lastState = state
@@ -103,15 +103,9 @@ public import Operation
 }
 
 /// The way from one state to the next.
-@usableFromInline struct StateStep<State: OperationState>: Sendable {
-  @usableFromInline let old: State
-  @usableFromInline let new: State
+struct StateStep<State: OperationState>: Sendable {
+  let old: State
+  let new: State
   /// Counts and dates can be compared only within one store.
-  @usableFromInline let isSameStore: Bool
-
-  @inlinable init(old: State, new: State, isSameStore: Bool) {
-    self.old = old
-    self.new = new
-    self.isSameStore = isSameStore
-  }
+  let isSameStore: Bool
 }

@@ -1,12 +1,12 @@
-public import Operation
+import Operation
 
 /// How a wrapper looks at the state of its store.
-@usableFromInline struct Projection<State: OperationState>: Sendable {
-  @usableFromInline let state: @Sendable (State.StoredState) -> State
-  @usableFromInline let value: @Sendable (State.StoredState.StateValue) -> State.StateValue
-  @usableFromInline let stateValue: @Sendable (State.StateValue) -> State.StoredState.StateValue
+struct Projection<State: OperationState>: Sendable {
+  let state: @Sendable (State.StoredState) -> State
+  let value: @Sendable (State.StoredState.StateValue) -> State.StateValue
+  let stateValue: @Sendable (State.StateValue) -> State.StoredState.StateValue
 
-  @inlinable init(
+  init(
     state: @escaping @Sendable (State.StoredState) -> State,
     value: @escaping @Sendable (State.StoredState.StateValue) -> State.StateValue,
     stateValue: @escaping @Sendable (State.StateValue) -> State.StoredState.StateValue
@@ -19,7 +19,7 @@ public import Operation
 
 extension Projection where State.StoredState == State {
   /// As it is; inlined like what makes wrappers, so that it is made where the type is known.
-  @inlinable static var identity: Projection {
+  static var identity: Projection {
     Projection(state: { $0 }, value: { $0 }, stateValue: { $0 })
   }
 }

@@ -1,16 +1,16 @@
-public import Operation
-public import Synchronization
+import Operation
+import Synchronization
 
 /// Knows what was read through a wrapper, and tells which of it a change touches.
 ///
 /// The lock guards what is known; comparisons run without it.
-@usableFromInline final class ReadTracker<State: OperationState>: Sendable {
-  @usableFromInline final class Read: Sendable {
+final class ReadTracker<State: OperationState>: Sendable {
+  final class Read: Sendable {
     /// Where the registrar keeps the readers; made once, because that costs more than to find it.
-    @usableFromInline let keyPath: any KeyPath<SharedQueryCore<State>, Bool> & Sendable
-    @usableFromInline let hasChanged: @Sendable (StateStep<State>) -> Bool
+    let keyPath: any KeyPath<SharedQueryCore<State>, Bool> & Sendable
+    let hasChanged: @Sendable (StateStep<State>) -> Bool
 
-    @inlinable init(
+    init(
       keyPath: any KeyPath<SharedQueryCore<State>, Bool> & Sendable,
       hasChanged: @escaping @Sendable (StateStep<State>) -> Bool
     ) {
@@ -19,12 +19,12 @@ public import Synchronization
     }
   }
 
-  @usableFromInline let reads = Mutex<[MemberKey: Read]>([:])
+  let reads = Mutex<[MemberKey: Read]>([:])
 
-  @inlinable init() {}
+  init() {}
 
   /// What is known of the reads of a member; made by the first of them.
-  @inlinable func read(_ key: MemberKey, orNote make: () -> Read) -> Read {
+  func read(_ key: MemberKey, orNote make: () -> Read) -> Read {
     if let read = read(of: key) { return read }
     let read = make()
     return reads.withLock { reads in
@@ -34,16 +34,16 @@ public import Synchronization
     }
   }
 
-  @inlinable func read(of key: MemberKey) -> Read? { reads.withLock { $0[key] } }
+  func read(of key: MemberKey) -> Read? { reads.withLock { $0[key] } }
 
-  @inlinable var all: [MemberKey: Read] { reads.withLock { $0 } }
+  var all: [MemberKey: Read] { reads.withLock { $0 } }
 }
 
 /// What can be read through a wrapper.
 ///
 /// What is read most has a case of its own, because a key path of a generic type is made anew each
 /// time that it is named.
-@usableFromInline enum MemberKey: Sendable, Hashable {
+enum MemberKey: Sendable, Hashable {
   /// What is behind the wrapper.
   case binding
   case state
@@ -54,18 +54,18 @@ public import Synchronization
 }
 
 /// A member of a state, as a key.
-@usableFromInline struct HashableKeyPath: Sendable, Hashable {
-  @usableFromInline let keyPath: any AnyKeyPath & Sendable
+struct HashableKeyPath: Sendable, Hashable {
+  let keyPath: any AnyKeyPath & Sendable
 
   init(_ keyPath: any AnyKeyPath & Sendable) {
     self.keyPath = keyPath
   }
 
-  @inlinable static func == (lhs: HashableKeyPath, rhs: HashableKeyPath) -> Bool {
+  static func == (lhs: HashableKeyPath, rhs: HashableKeyPath) -> Bool {
     lhs.keyPath as AnyKeyPath == rhs.keyPath as AnyKeyPath
   }
 
-  @inlinable func hash(into hasher: inout Hasher) {
+  func hash(into hasher: inout Hasher) {
     hasher.combine(keyPath as AnyKeyPath)
   }
 }

@@ -6,7 +6,7 @@ extension SharedQuery {
   /// - Parameters:
   ///   - request: The request.
   ///   - client: Where the store is; `OperationClient.shared` unless given.
-  @inlinable public init<Request: StatefulOperationRequest>(
+  public init<Request: StatefulOperationRequest>(
     _ request: Request, client: OperationClient? = nil
   ) where Request.State == State, State: ValueInitializedState {
     let client = client ?? .shared
@@ -14,7 +14,7 @@ extension SharedQuery {
   }
 
   /// Creates a wrapper of the store of a request, which begins with a value if it is made now.
-  @inlinable public init<Request: StatefulOperationRequest>(
+  public init<Request: StatefulOperationRequest>(
     wrappedValue: State.StateValue, _ request: Request, client: OperationClient? = nil
   ) where Request.State == State, State: ValueInitializedState {
     let client = client ?? .shared
@@ -22,7 +22,7 @@ extension SharedQuery {
   }
 
   /// Creates a wrapper of the store of a request, which begins with a state if it is made now.
-  @inlinable public init<Request: StatefulOperationRequest>(
+  public init<Request: StatefulOperationRequest>(
     _ request: Request, initialState: State, client: OperationClient? = nil
   ) where Request.State == State, Request.State.StoredState == Request.State {
     let client = client ?? .shared
@@ -30,11 +30,11 @@ extension SharedQuery {
   }
 
   /// Creates a wrapper of a store.
-  @inlinable public init(_ store: OperationStore<State>) where State.StoredState == State {
+  public init(_ store: OperationStore<State>) where State.StoredState == State {
     self.init(store, client: store.context.operationClient ?? .shared)
   }
 
-  @inlinable init(_ store: OperationStore<State>, client: OperationClient)
+  init(_ store: OperationStore<State>, client: OperationClient)
   where State.StoredState == State {
     self.init(SharedQueryCore(.store(store), client: client), .identity)
   }
@@ -104,5 +104,5 @@ extension SharedQuery {
 }
 
 extension Binding where State: ValueInitializedState {
-  @inlinable static var empty: Binding { .none(State(initialValue: State.emptyValue)) }
+  static var empty: Binding { .none(State(initialValue: State.emptyValue)) }
 }

@@ -28,16 +28,16 @@ public import Operation
 @propertyWrapper
 @dynamicMemberLookup
 public struct SharedQuery<State: OperationState>: Sendable {
-  @usableFromInline let hold: SharedQueryHold<State>
+  let hold: SharedQueryHold<State>
 
   // In the body of the type, because only there it serves `@SharedQuery<State> var x`.
   /// Creates a wrapper with nothing behind it yet: its value is the empty one, and to run it throws
   /// ``SharedQueryError/unbacked``.
-  @inlinable public init() where State: ValueInitializedState {
+  public init() where State: ValueInitializedState {
     self.init(SharedQueryCore(.empty, client: .shared), .identity)
   }
 
-  @inlinable init(_ core: SharedQueryCore<State.StoredState>, _ projection: Projection<State>) {
+  init(_ core: SharedQueryCore<State.StoredState>, _ projection: Projection<State>) {
     hold = .place(SharedQueryPlace(SharedQueryAnchor(core, projection)))
   }
 
@@ -45,18 +45,18 @@ public struct SharedQuery<State: OperationState>: Sendable {
     hold = .projection(anchor)
   }
 
-  @inlinable var anchor: SharedQueryAnchor<State> {
+  var anchor: SharedQueryAnchor<State> {
     switch hold {
     case .place(let place): place.anchor
     case .projection(let anchor): anchor
     }
   }
 
-  @inlinable var core: SharedQueryCore<State.StoredState> { anchor.core }
-  @inlinable var projection: Projection<State> { anchor.projection }
+  var core: SharedQueryCore<State.StoredState> { anchor.core }
+  var projection: Projection<State> { anchor.projection }
 
   /// The value that the state shows.
-  @inlinable public var wrappedValue: State.StateValue {
+  public var wrappedValue: State.StateValue {
     switch hold {
     case .place(let place): place.anchor.value
     case .projection(let anchor): anchor.value
@@ -103,7 +103,7 @@ public struct SharedQuery<State: OperationState>: Sendable {
   }
 
   /// The value that the state shows, as the property itself gives it.
-  @inlinable public var currentValue: State.StateValue { wrappedValue }
+  public var currentValue: State.StateValue { wrappedValue }
 
   /// What went wrong last; `nil` once a value has come.
   public var error: State.Failure? {
@@ -114,7 +114,7 @@ public struct SharedQuery<State: OperationState>: Sendable {
 
 /// What can be told of values and failures that cannot be compared.
 extension StateStep {
-  @inlinable var hasNewValue: Bool {
+  var hasNewValue: Bool {
     !isSameStore || old.valueUpdateCount != new.valueUpdateCount
       || old.valueLastUpdatedAt != new.valueLastUpdatedAt
   }

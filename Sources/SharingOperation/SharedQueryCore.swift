@@ -1,29 +1,29 @@
-public import Observation
-public import Operation
-public import Synchronization
+import Observation
+import Operation
+import Synchronization
 
 /// What the copies of one wrapper share: what is behind it, and who has read what.
 ///
 /// The lock guards the machine. Stores, subscriptions and the registrar are called without it, but
 /// for the value of a store, which calls nobody: commits come first, and the registrar is told after
 /// them.
-@usableFromInline final class SharedQueryCore<State: OperationState>: Sendable, Observable {
-  @usableFromInline let client: OperationClient
-  @usableFromInline let machine: Mutex<BindingMachine<State>>
-  @usableFromInline let tracker = ReadTracker<State>()
-  @usableFromInline let registrar = ObservationRegistrar()
-  @usableFromInline let upstream = Mutex<OperationSubscription?>(nil)
-  @usableFromInline let empty: State?
+final class SharedQueryCore<State: OperationState>: Sendable, Observable {
+  let client: OperationClient
+  let machine: Mutex<BindingMachine<State>>
+  let tracker = ReadTracker<State>()
+  let registrar = ObservationRegistrar()
+  let upstream = Mutex<OperationSubscription?>(nil)
+  let empty: State?
   /// The store that was behind the wrapper first, which is kept as long as the wrapper.
-  @usableFromInline let first: OperationStore<State>?
+  let first: OperationStore<State>?
   /// The same one, for reads without the lock, as long as it is behind the wrapper.
-  @usableFromInline let unretainedFirst: Unmanaged<OperationStore<State>>?
+  let unretainedFirst: Unmanaged<OperationStore<State>>?
   /// Whether something else has been, or is being, put behind the wrapper.
-  @usableFromInline let isRebound = Atomic(false)
+  let isRebound = Atomic(false)
 
   /// Inlined, like what its store calls with each change: generic code that stays in its module asks
   /// the runtime for its types at each step.
-  @inlinable init(_ binding: Binding<State>, client: OperationClient) {
+  init(_ binding: Binding<State>, client: OperationClient) {
     self.client = client
     first = binding.store
     unretainedFirst = first.map { .passUnretained($0) }
@@ -33,7 +33,7 @@ public import Synchronization
   }
 
   /// The value that is shown, without a copy of all that is.
-  @inlinable var currentValue: State.StateValue {
+  var currentValue: State.StateValue {
     if let unretainedFirst, !isRebound.load(ordering: .acquiring) {
       let value = unretainedFirst._withUnsafeGuaranteedRef { $0.currentValue }
       // Otherwise it may have come after what readers may have seen was noted.
@@ -42,7 +42,7 @@ public import Synchronization
     return machine.withLock { $0.binding.currentValue }
   }
 
-  @inlinable var binding: Binding<State> { machine.withLock { $0.binding } }
+  var binding: Binding<State> { machine.withLock { $0.binding } }
 
   /// Puts a store, or nothing, behind the wrapper, and tells those who read what differs.
   func bind(to store: OperationStore<State>?) {
@@ -64,7 +64,7 @@ public import Synchronization
     }
   }
 
-  @inlinable func follow(_ store: OperationStore<State>, epoch: Int) {
+  func follow(_ store: OperationStore<State>, epoch: Int) {
     // A store that was left meanwhile is not made to run.
     guard machine.withLock({ $0.epoch == epoch }) else { return }
     let subscription = store.subscribe { [weak self] event in
@@ -73,7 +73,7 @@ public import Synchronization
     machine.withLock { $0.setSubscription(subscription, epoch: epoch) }?.cancel()
   }
 
-  @inlinable func receive(_ state: State, epoch: Int) {
+  func receive(_ state: State, epoch: Int) {
     let steps = machine.withLock { $0.receive(state, epoch: epoch) }
     if steps.isEmpty { return }
     for read in tracker.all.values where steps.contains(where: read.hasChanged) { tell(read) }
@@ -98,10 +98,10 @@ public import Synchronization
 
 extension SharedQueryCore {
   /// Where the registrar keeps the readers of one member.
-  @inlinable subscript(member key: MemberKey) -> Bool { false }
+  subscript(member key: MemberKey) -> Bool { false }
 
   /// Notes that a member is read; what `hasChanged` gives tells whether a step changes it.
-  @inlinable func access(
+  func access(
     _ key: MemberKey, hasChanged: () -> @Sendable (StateStep<State>) -> Bool
   ) {
     let read = tracker.read(key) {
@@ -110,7 +110,7 @@ extension SharedQueryCore {
     access(read.keyPath)
   }
 
-  @inlinable func access(_ keyPath: KeyPath<SharedQueryCore, Bool>) {
+  func access(_ keyPath: KeyPath<SharedQueryCore, Bool>) {
     registrar.access(self, keyPath: keyPath)
   }
 
@@ -119,7 +119,7 @@ extension SharedQueryCore {
     access(.binding) { { _ in false } }
   }
 
-  @inlinable func tell(_ read: ReadTracker<State>.Read) {
+  func tell(_ read: ReadTracker<State>.Read) {
     registrar.withMutation(of: self, keyPath: read.keyPath) {}
   }
 
@@ -153,7 +153,7 @@ extension SharedQueryCore {
 }
 
 /// What a wrapper holds: one word, because it is copied with each read.
-@usableFromInline enum SharedQueryHold<State: OperationState>: Sendable {
+enum SharedQueryHold<State: OperationState>: Sendable {
   case place(SharedQueryPlace<State>)
   /// A projected value: one that is still about, for a fetch that is under way, does not keep readers
   /// from hearing that another wrapper stands in the property.
@@ -162,10 +162,10 @@ extension SharedQueryCore {
 
 /// What the properties hold that the wrapper stands in, and what else is a whole copy of it; with
 /// the last of them those who read it are told.
-@usableFromInline final class SharedQueryPlace<State: OperationState>: Sendable {
-  @usableFromInline let anchor: SharedQueryAnchor<State>
+final class SharedQueryPlace<State: OperationState>: Sendable {
+  let anchor: SharedQueryAnchor<State>
 
-  @inlinable init(_ anchor: SharedQueryAnchor<State>) {
+  init(_ anchor: SharedQueryAnchor<State>) {
     self.anchor = anchor
   }
 
@@ -175,16 +175,16 @@ extension SharedQueryCore {
 }
 
 /// What all copies of a wrapper hold; with the last of them the wrapper is gone.
-@usableFromInline final class SharedQueryAnchor<State: OperationState>: Sendable {
-  @usableFromInline typealias Core = SharedQueryCore<State.StoredState>
+final class SharedQueryAnchor<State: OperationState>: Sendable {
+  typealias Core = SharedQueryCore<State.StoredState>
 
-  @usableFromInline let core: Core
-  @usableFromInline let projection: Projection<State>
-  @usableFromInline let valueKeyPath: any KeyPath<Core, Bool> & Sendable
+  let core: Core
+  let projection: Projection<State>
+  let valueKeyPath: any KeyPath<Core, Bool> & Sendable
   /// Whether the tracker knows that the value is read.
-  @usableFromInline let isValueRead = Atomic(false)
+  let isValueRead = Atomic(false)
 
-  @inlinable init(_ core: Core, _ projection: Projection<State>) {
+  init(_ core: Core, _ projection: Projection<State>) {
     self.core = core
     self.projection = projection
     valueKeyPath = \Core[member: .value]
@@ -195,13 +195,13 @@ extension SharedQueryCore {
   }
 
   /// The value that is shown, which is what is read most; it is noted that it is read.
-  @inlinable var value: State.StateValue {
+  var value: State.StateValue {
     if !isValueRead.load(ordering: .acquiring) { noteValue() }
     core.access(valueKeyPath)
     return projection.value(core.currentValue)
   }
 
-  @inlinable func noteValue() {
+  func noteValue() {
     _ = core.tracker.read(.value) { [projection] in
       let areEqual = Equality<State.StateValue>.comparison
       return ReadTracker.Read(keyPath: valueKeyPath) { step in

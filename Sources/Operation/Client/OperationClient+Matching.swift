@@ -23,7 +23,7 @@ extension OperationClient {
   ///   - path: What the paths begin with.
   ///   - state: The type of the state; stores with another one are left out.
   ///   - filter: What the stores have to be beside that.
-  @inlinable public func stores<State>(
+  public func stores<State>(
     matching path: OperationPath, of state: State.Type, where filter: OperationStoreFilter = []
   ) -> OperationStoreCollection<OperationStore<State>> {
     let stores = stores(matching: path, where: filter)
@@ -36,7 +36,7 @@ extension OperationClient {
   ///
   /// The stores are taken in one order throughout the process, so two such calls never wait for
   /// each other. `body` must not block.
-  @inlinable public func withStores<State, Output>(
+  public func withStores<State, Output>(
     matching path: OperationPath, of state: State.Type, where filter: OperationStoreFilter = [],
     _ body: (OperationStoreCollection<OperationStore<State>>) throws -> Output
   ) rethrows -> Output {

@@ -11,7 +11,6 @@ extension OperationClient {
   /// - Returns: What `work` gives.
   /// - Throws: What `work` throws.
   @discardableResult
-  @inlinable
   nonisolated(nonsending) public func optimistically<State: EditableState, Output, Failure>(
     matching path: OperationPath, of state: State.Type,
     _ edit: @escaping @Sendable (inout State.StateValue) -> Void,

@@ -1,7 +1,7 @@
 extension OperationClient {
   /// Runs the request in its store, and waits for the result.
   @discardableResult
-  @inlinable nonisolated(nonsending) public func fetch<Request: StatefulOperationRequest>(
+  nonisolated(nonsending) public func fetch<Request: StatefulOperationRequest>(
     _ request: Request
   ) async throws(Request.Failure) -> Request.Value where Request.State: ValueInitializedState {
     try await store(for: request).run()
@@ -12,7 +12,7 @@ extension OperationClient {
   ///
   /// - Throws: What the fetch fails with.
   @discardableResult
-  @inlinable nonisolated(nonsending) public func ensure<Request: QueryRequest>(
+  nonisolated(nonsending) public func ensure<Request: QueryRequest>(
     _ request: Request
   ) async throws -> Request.FetchValue
   where Request.State == QueryState<Request.FetchValue, Request.FetchFailure> {
@@ -24,7 +24,7 @@ extension OperationClient {
   ///
   /// - Throws: What the fetch fails with.
   @discardableResult
-  @inlinable nonisolated(nonsending) public func ensure<Request: PaginatedRequest>(
+  nonisolated(nonsending) public func ensure<Request: PaginatedRequest>(
     _ request: Request
   ) async throws -> PaginatedPages<Request.PageID, Request.PageValue> {
     let store = store(for: request)
@@ -34,7 +34,7 @@ extension OperationClient {
 
   /// Fetches the value before somebody needs it, unless it is there already, as `ensure(_:)` has
   /// it; a failure is in the state of the store.
-  @inlinable nonisolated(nonsending) public func prefetch<Request: StatefulOperationRequest>(
+  nonisolated(nonsending) public func prefetch<Request: StatefulOperationRequest>(
     _ request: Request
   ) async where Request.State: ValueInitializedState {
     try? await store(for: request).ensure()

@@ -14,7 +14,7 @@ public final class OperationClient: Sendable {
   /// The lock guards the index; stores are made, set up and reported about without it.
   private let index: Mutex<StoreIndex>
   /// What the stores have in common.
-  @usableFromInline let hub: StoreHub
+  let hub: StoreHub
   let clock: any OperationClock
   private let retention: OperationRetention
   /// The timer of the retention, and which one it is.
@@ -53,14 +53,14 @@ public final class OperationClient: Sendable {
   }
 
   /// The store of a request; made, with an empty value, if there is none.
-  @inlinable public func store<Request: StatefulOperationRequest>(
+  public func store<Request: StatefulOperationRequest>(
     for request: Request
   ) -> OperationStore<Request.State> where Request.State: ValueInitializedState {
     store(for: request, initialValue: Request.State.emptyValue)
   }
 
   /// The store of a request; made, with a value, if there is none.
-  @inlinable public func store<Request: StatefulOperationRequest>(
+  public func store<Request: StatefulOperationRequest>(
     for request: Request, initialValue: @autoclosure () -> Request.State.StateValue
   ) -> OperationStore<Request.State> where Request.State: ValueInitializedState {
     store(for: request, initialState: Request.State(initialValue: initialValue()))
@@ -72,7 +72,7 @@ public final class OperationClient: Sendable {
   /// If it was made for another type of request, that is reported, and this request gets a store
   /// of its own on the same path. A path with an element that is not equal to itself, which could
   /// never be found again, is reported at each call, and gets a store that the client does not keep.
-  @inlinable public func store<Request: StatefulOperationRequest>(
+  public func store<Request: StatefulOperationRequest>(
     for request: Request, initialState: @autoclosure () -> Request.State
   ) -> OperationStore<Request.State> {
     let asked = Asked(by: request)
@@ -85,22 +85,22 @@ public final class OperationClient: Sendable {
   }
 
   /// What a client has to know of a request to find its store, or to keep it.
-  @usableFromInline struct Asked: Sendable {
-    @usableFromInline let path: OperationPath
-    @usableFromInline let type: RequestType
-    @usableFromInline let retention: OperationRetention?
+  struct Asked: Sendable {
+    let path: OperationPath
+    let type: RequestType
+    let retention: OperationRetention?
 
-    @inlinable init<Request: StatefulOperationRequest>(by request: Request) {
+    init<Request: StatefulOperationRequest>(by request: Request) {
       path = request.path
       type = RequestType(of: request)
       retention = request.retention
     }
 
-    @usableFromInline var canBeFound: Bool { path.unequalPosition == nil }
+    var canBeFound: Bool { path.unequalPosition == nil }
   }
 
   /// The store that is there, which has been used now.
-  @usableFromInline func find(_ asked: Asked) -> OpaqueOperationStore? {
+  func find(_ asked: Asked) -> OpaqueOperationStore? {
     let now = hub.moment
     return index.withLock {
       $0.ask(
@@ -129,7 +129,7 @@ public final class OperationClient: Sendable {
   }
 
   /// What the context of a store begins with.
-  @usableFromInline func context(for kind: OperationKind) -> OperationContext {
+  func context(for kind: OperationKind) -> OperationContext {
     contexts.withLock { $0[kind] }
   }
 
@@ -174,7 +174,7 @@ public final class OperationClient: Sendable {
   }
 
   /// Puts a new store into the index; gives the one that stays if somebody else was faster.
-  @usableFromInline func insert(
+  func insert(
     _ store: OpaqueOperationStore, _ asked: Asked
   ) -> OpaqueOperationStore? {
     if let position = asked.path.unequalPosition {

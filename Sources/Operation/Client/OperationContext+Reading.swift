@@ -19,7 +19,7 @@ extension OperationContext {
   ///   the calling one; then the calling run fails with that whatever it does. That error is not
   ///   retried; one that is thrown in its place is, like any other.
   @discardableResult
-  @inlinable nonisolated(nonsending) public func ensure<Request: QueryRequest>(
+  nonisolated(nonsending) public func ensure<Request: QueryRequest>(
     _ request: Request
   ) async throws -> Request.FetchValue
   where Request.State == QueryState<Request.FetchValue, Request.FetchFailure> {
@@ -32,7 +32,7 @@ extension OperationContext {
   ///
   /// - Throws: What the other request fails with, or ``OperationDependencyError``.
   @discardableResult
-  @inlinable nonisolated(nonsending) public func ensure<Request: PaginatedRequest>(
+  nonisolated(nonsending) public func ensure<Request: PaginatedRequest>(
     _ request: Request
   ) async throws -> PaginatedPages<Request.PageID, Request.PageValue> {
     guard let client = operationClient else {
@@ -68,7 +68,7 @@ extension OperationContext {
 
   /// Notes that the request of this run reads the one on a path; gives the circle that this would
   /// close.
-  @usableFromInline func note(
+  func note(
     _ path: OperationPath, in client: OperationClient
   ) -> OperationDependencyError? {
     runNode.flatMap { client.hub.note($0, reads: path) }

@@ -22,21 +22,21 @@ public struct OperationStoreChange: Sendable {
 
 /// Stores of a client, in no particular order, which are also found by their path.
 public struct OperationStoreCollection<Store: Sendable>: Sendable, RandomAccessCollection {
-  @usableFromInline let stores: [Store]
-  @usableFromInline let path: @Sendable (Store) -> OperationPath
+  let stores: [Store]
+  let path: @Sendable (Store) -> OperationPath
 
-  @inlinable init(_ stores: [Store], path: @escaping @Sendable (Store) -> OperationPath) {
+  init(_ stores: [Store], path: @escaping @Sendable (Store) -> OperationPath) {
     self.stores = stores
     self.path = path
   }
 
   /// The position of the first store: zero.
-  @inlinable public var startIndex: Int { 0 }
+  public var startIndex: Int { 0 }
   /// The position after the last store.
-  @inlinable public var endIndex: Int { stores.count }
+  public var endIndex: Int { stores.count }
 
   /// The store at a position, which must be one of the collection.
-  @inlinable public subscript(position: Int) -> Store { stores[position] }
+  public subscript(position: Int) -> Store { stores[position] }
 
   /// The store on a path; found by a look at each.
   public subscript(path: OperationPath) -> Store? { stores.first { self.path($0) == path } }

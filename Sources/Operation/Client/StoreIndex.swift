@@ -5,7 +5,7 @@ import ReactiveStreams
 ///
 /// The first request type on a path has the path's store. Another type on the same path clashes
 /// with it, and gets a store of its own beside it.
-@usableFromInline struct StoreIndex: DeliveryMachine {
+struct StoreIndex: DeliveryMachine {
   /// The stores of one path. What else the client notes of a store lies in its ``StoreUse``, beside
   /// what a look-up touches anyway.
   struct Place: Sendable {
@@ -36,7 +36,7 @@ import ReactiveStreams
     case present(OpaqueOperationStore)
   }
 
-  @usableFromInline var deliveries = DeliveryQueue<OperationStoreChange>()
+  var deliveries = DeliveryQueue<OperationStoreChange>()
   private var places = PathIndex<Place, OpaqueOperationStore> {
     ($0.first, $0.others)
   }

@@ -40,7 +40,7 @@ extension OperationRequest {
   }
 
   /// Runs the request, and again as the settings say, unless a retry further out does that.
-  @inlinable func runRetrying(
+  func runRetrying(
     isolation: isolated (any Actor)?,
     in context: OperationContext,
     with continuation: OperationContinuation<Value, Failure>,
@@ -59,7 +59,7 @@ extension OperationRequest {
   }
 
   /// Runs the request, and again as the settings say, in a context that says that this is done.
-  @inlinable func runAgain(
+  func runAgain(
     isolation: isolated (any Actor)?,
     in context: OperationContext,
     with continuation: OperationContinuation<Value, Failure>,
@@ -86,7 +86,7 @@ extension OperationRequest {
 
 extension Error {
   /// Whether another attempt may end otherwise: not after a cancellation, and not in a circle.
-  @inlinable var isWorthRetrying: Bool {
+  var isWorthRetrying: Bool {
     !(self is CancellationError) && !(self is OperationDependencyError)
   }
 }

@@ -66,7 +66,7 @@ extension MutationRequest {
   ///
   /// Without arguments it throws ``MutationError/noArguments``. A failure type of the request's own
   /// cannot say that: then the program ends, with the path of the request.
-  @inlinable public func run(
+  public func run(
     isolation: isolated (any Actor)?,
     in context: OperationContext,
     with continuation: OperationContinuation<Value, Failure>
@@ -74,7 +74,7 @@ extension MutationRequest {
     try await mutate(with: arguments(in: context), in: context, with: continuation)
   }
 
-  @inlinable func arguments(in context: OperationContext) throws(Failure) -> Arguments {
+  func arguments(in context: OperationContext) throws(Failure) -> Arguments {
     if let input = context.input as? RunArguments<Arguments> { return input.arguments }
     guard let failure = MutationError.noArguments as? Failure else {
       preconditionFailure("\(path): \(MutationError.noArguments) Use retryLatest().")

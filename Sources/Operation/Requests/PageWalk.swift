@@ -2,31 +2,26 @@
 ///
 /// The one plan for all kinds of page runs: a value that is asked for the next identifier, and told
 /// of the page that came.
-@usableFromInline struct PageWalk<Request: PaginatedRequest>: Sendable {
-  @usableFromInline typealias ID = Request.PageID
-  @usableFromInline typealias Page = PaginatedPage<Request.PageID, Request.PageValue>
-  @usableFromInline typealias Pages = PaginatedPages<Request.PageID, Request.PageValue>
-  @usableFromInline typealias Paging = PaginatedPaging<Request.PageID, Request.PageValue>
+struct PageWalk<Request: PaginatedRequest>: Sendable {
+  typealias ID = Request.PageID
+  typealias Page = PaginatedPage<Request.PageID, Request.PageValue>
+  typealias Pages = PaginatedPages<Request.PageID, Request.PageValue>
+  typealias Paging = PaginatedPaging<Request.PageID, Request.PageValue>
 
-  @usableFromInline let start: PageStart<Request.PageID, Request.PageValue>
-  @usableFromInline var fetched = Pages()
+  let start: PageStart<Request.PageID, Request.PageValue>
+  var fetched = Pages()
   /// What there is of a run of several pages.
-  @usableFromInline var course = Boxed<Course>.none
+  var course = Boxed<Course>.none
 
   /// The course of a run of several pages.
-  @usableFromInline struct Course: Sendable {
+  struct Course: Sendable {
     /// What the request picked, without what has been fetched; `nil` if the run goes from page to
     /// page, as far as pages were there.
-    @usableFromInline var picks: ArraySlice<ID>?
+    var picks: ArraySlice<ID>?
     /// The pages that a request may look at.
-    @usableFromInline var pages: Pages
+    var pages: Pages
 
-    @inlinable init(picks: ArraySlice<ID>?, pages: Pages) {
-      self.picks = picks
-      self.pages = pages
-    }
-
-    @inlinable mutating func take(_ page: Page) {
+    mutating func take(_ page: Page) {
       pages.append(page)
       if picks?.first == page.id {
         picks?.removeFirst()
@@ -36,7 +31,7 @@
     }
   }
 
-  @inlinable init(_ start: PageStart<Request.PageID, Request.PageValue>) {
+  init(_ start: PageStart<Request.PageID, Request.PageValue>) {
     self.start = start
     if kind == .allPages || (kind == .refetch && start.refetch.isAllPages) {
       course = .some(Course(picks: nil, pages: known))
@@ -46,18 +41,18 @@
     }
   }
 
-  @inlinable var kind: PaginatedRunKind { known.isEmpty ? .initialPage : start.kind }
+  var kind: PaginatedRunKind { known.isEmpty ? .initialPage : start.kind }
   /// The pages that were there when the run began.
-  @inlinable var known: Pages { start.pages }
+  var known: Pages { start.pages }
   /// Whether the run goes from page to page, as far as pages were there.
-  @inlinable var isAll: Bool { !course.isNone && course.content.picks == nil }
+  var isAll: Bool { !course.isNone && course.content.picks == nil }
 
-  @inlinable func paging(for id: ID) -> Paging {
+  func paging(for id: ID) -> Paging {
     Paging(pageId: id, pages: course.isNone ? known : course.content.pages, kind: kind)
   }
 
   /// The identifier of the next page to fetch; nil at the end.
-  @inlinable func nextID(of request: Request, in context: OperationContext) -> ID? {
+  func nextID(of request: Request, in context: OperationContext) -> ID? {
     if !course.isNone, let picks = course.content.picks { return picks.first }
     if let last = fetched.last { return nextID(after: last, of: request, in: context) }
     guard let first = known.first, let last = known.last else { return request.initialPageId }
@@ -75,7 +70,6 @@
     }
   }
 
-  @inlinable
   func nextID(after last: Page, of request: Request, in context: OperationContext) -> ID? {
     guard isAll, fetched.count < known.count else { return nil }
     let next = request.pageId(after: last, using: paging(for: last.id), in: context)
@@ -84,7 +78,7 @@
   }
 
   /// A page with the identifiers of those beside it.
-  @inlinable func page(
+  func page(
     _ id: ID, _ value: Request.PageValue, of request: Request, in context: OperationContext
   ) -> Page {
     var page = Page(id: id, value: value)
@@ -92,14 +86,14 @@
     return page
   }
 
-  @inlinable mutating func take(_ page: Page) {
+  mutating func take(_ page: Page) {
     fetched.append(page)
     // Nobody looks any more after a run's only page, and the pages that are there stay uncopied.
     if !course.isNone { course.content.take(page) }
   }
 
   /// What the run gives, at its end or with a page that is still in the making.
-  @inlinable func result(
+  func result(
     with partial: Page? = nil
   ) -> PaginatedResult<Request.PageID, Request.PageValue> {
     var pages = fetched
@@ -108,7 +102,7 @@
     return PaginatedResult(kind: kind, pages: pages, place: place)
   }
 
-  @inlinable var place: PagePlace<ID> {
+  var place: PagePlace<ID> {
     guard let first = known.first, let last = known.last else { return .initial }
     switch kind {
     case .initialPage: return .initial

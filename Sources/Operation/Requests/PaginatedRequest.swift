@@ -85,7 +85,7 @@ extension PaginatedRequest {
   }
 
   /// Fetches the pages that the run is for, one after the other; without a store, the initial one.
-  @inlinable public func run(
+  public func run(
     isolation: isolated (any Actor)?,
     in context: OperationContext,
     with continuation: OperationContinuation<Value, Failure>
@@ -113,7 +113,7 @@ extension PaginatedRequest {
 
   /// Fetches one page of a walk; a function of its own, so that nothing of it shares the walk's
   /// pages when the walk takes the page in.
-  @inlinable nonisolated(nonsending) func fetchPage(
+  nonisolated(nonsending) func fetchPage(
     _ id: PageID, on walk: PageWalk<Self>, in context: OperationContext,
     with continuation: OperationContinuation<Value, Failure>
   ) async throws(Failure) -> PaginatedPage<PageID, PageValue> {
@@ -134,7 +134,7 @@ extension PaginatedRequest {
     }
   }
 
-  @inlinable func edges(
+  func edges(
     of page: PaginatedPage<PageID, PageValue>, using paging: PaginatedPaging<PageID, PageValue>,
     in context: OperationContext
   ) -> PageEdges<PageID> {
@@ -147,7 +147,7 @@ extension PaginatedRequest {
 
   /// The identifier of a page beside another one; nil, which is reported, where one of both is not
   /// equal to itself: nobody would find the place of the page.
-  @inlinable func checked(_ id: PageID, beside page: PaginatedPage<PageID, PageValue>) -> PageID? {
+  func checked(_ id: PageID, beside page: PaginatedPage<PageID, PageValue>) -> PageID? {
     if id == id, page.id == page.id { return id }
     OperationIssue(
       kind: .unequalIdentity,

@@ -36,7 +36,7 @@ where Value == FetchValue, Failure == FetchFailure {
 
 extension QueryRequest {
   /// Fetches the value.
-  @inlinable public func run(
+  public func run(
     isolation: isolated (any Actor)?,
     in context: OperationContext,
     with continuation: OperationContinuation<Value, Failure>

@@ -66,7 +66,7 @@ public struct DefaultState<Base: DefaultableState>: OperationState {
   /// What kind of request the state belongs to.
   public static var kind: OperationKind { Base.kind }
   /// Values stay as they are set.
-  @inlinable public static var preparesValues: Bool { false }
+  public static var preparesValues: Bool { false }
 
   /// Takes in a scheduled task.
   public mutating func scheduleFetchTask(_ task: inout OperationTask<OperationValue, Failure>) {

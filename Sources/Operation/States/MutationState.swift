@@ -11,64 +11,64 @@ public struct MutationState<Arguments: Sendable, Value: Sendable, Failure: Error
   /// The value in the status.
   public typealias StatusValue = Value
 
-  @usableFromInline var facts: StateFacts<Value?, Failure>
+  var facts: StateFacts<Value?, Failure>
   /// The attempts that the history shows, behind those that come back into it where calls that are
   /// under way are given up.
-  @usableFromInline var attempts = IdentifiedArrayOf<Attempt>()
+  var attempts = IdentifiedArrayOf<Attempt>()
   /// How many of the attempts are under way.
-  @usableFromInline var activeAttemptCount = 0
+  var activeAttemptCount = 0
   /// How many attempts the history shows.
-  @usableFromInline var maxHistory = 0
+  var maxHistory = 0
   /// In no order.
-  @usableFromInline var activeTasks = IdentifiedArrayOf<OperationTask<Value, Failure>>()
+  var activeTasks = IdentifiedArrayOf<OperationTask<Value, Failure>>()
   /// The latest call that has ended, which the history may have forgotten.
-  @usableFromInline var latestEnded: (id: OperationTaskID, arguments: Arguments)?
+  var latestEnded: (id: OperationTaskID, arguments: Arguments)?
   /// What the last changes have driven out.
-  @usableFromInline var released: [any Sendable] = []
+  var released: [any Sendable] = []
   /// The value that the state began with.
-  @inlinable public var initialValue: Value? { facts.initial ?? nil }
+  public var initialValue: Value? { facts.initial ?? nil }
 
   /// Creates a state that begins with a value, or without one.
-  @inlinable public init(initialValue: Value? = nil) {
+  public init(initialValue: Value? = nil) {
     facts = StateFacts(initialValue, isEmpty: initialValue == nil)
   }
 
   /// What the mutation gave last, or somebody set.
-  @inlinable public var currentValue: Value? { facts.value }
+  public var currentValue: Value? { facts.value }
   /// How often a value came since the beginning or the last reset.
-  @inlinable public var valueUpdateCount: Int { facts.valueCount }
+  public var valueUpdateCount: Int { facts.valueCount }
   /// When the last value came; `nil` where there is none.
-  @inlinable public var valueLastUpdatedAt: Date? { facts.valueDate }
+  public var valueLastUpdatedAt: Date? { facts.valueDate }
   /// What went wrong last; `nil` once a value has come.
-  @inlinable public var error: Failure? { facts.error }
+  public var error: Failure? { facts.error }
   /// How often something went wrong since the beginning or the last reset.
-  @inlinable public var errorUpdateCount: Int { facts.errorCount }
+  public var errorUpdateCount: Int { facts.errorCount }
   /// When something went wrong last.
-  @inlinable public var errorLastUpdatedAt: Date? { facts.errorDate }
+  public var errorLastUpdatedAt: Date? { facts.errorDate }
   /// The attempts, oldest first; the oldest go when there are more than the request remembers.
   ///
   /// A mutation that waits for its turn has its attempt here. One that is cancelled, or given up
   /// before it was started, leaves no attempt.
-  @inlinable public var history: IdentifiedArrayOf<Attempt> {
+  public var history: IdentifiedArrayOf<Attempt> {
     attempts.count <= maxHistory ? attempts : IdentifiedArray(attempts.suffix(maxHistory))
   }
 
   /// No value.
-  @inlinable public static var emptyValue: Value? { nil }
+  public static var emptyValue: Value? { nil }
 
   /// Values stay as they are set.
-  @inlinable public static var preparesValues: Bool { false }
+  public static var preparesValues: Bool { false }
   /// A request that changes something.
-  @inlinable public static var kind: OperationKind { .mutation }
+  public static var kind: OperationKind { .mutation }
   /// Whether a run is scheduled or under way.
-  @inlinable public var isLoading: Bool { !activeTasks.isEmpty }
+  public var isLoading: Bool { !activeTasks.isEmpty }
   /// Whether every run that is under way waits for a connection.
-  @inlinable public var isPaused: Bool {
+  public var isPaused: Bool {
     isLoading && activeTasks.allSatisfyInPlace { $0.isPaused }
   }
 
   /// Takes in that a run begins to wait for a connection, or goes on.
-  @inlinable public mutating func setPaused(_ isPaused: Bool, _ id: OperationTaskID) {
+  public mutating func setPaused(_ isPaused: Bool, _ id: OperationTaskID) {
     activeTasks.update(id: id) { $0.isPaused = isPaused }
     attempts.update(id: id) { $0.isPaused = isPaused }
   }
@@ -83,12 +83,12 @@ extension MutationState {
     public let arguments: Arguments
     /// When the mutation was called.
     public let startDate: Date
-    @usableFromInline var resultDate: Date?
-    @usableFromInline var result: Result<Value, Failure>?
-    @usableFromInline var isActive = true
-    @usableFromInline var isPaused = false
+    var resultDate: Date?
+    var result: Result<Value, Failure>?
+    var isActive = true
+    var isPaused = false
 
-    @inlinable init(
+    init(
       task: OperationTask<Value, Failure>, arguments: Arguments, startDate: Date
     ) {
       self.task = task
@@ -97,9 +97,9 @@ extension MutationState {
     }
 
     /// When the last result came.
-    @inlinable public var lastUpdatedAt: Date? { resultDate }
+    public var lastUpdatedAt: Date? { resultDate }
     /// The last result, which is not the final one while the call is under way.
-    @inlinable public var currentResult: Result<Value, Failure>? { result }
+    public var currentResult: Result<Value, Failure>? { result }
 
     /// The identifier of the task.
     public var id: OperationTaskID { task.id }
@@ -112,13 +112,13 @@ extension MutationState {
   }
 
   /// Runs a call without arguments with those of the latest one.
-  @inlinable public func taskToJoin(in context: inout OperationContext) -> OperationTaskID? {
+  public func taskToJoin(in context: inout OperationContext) -> OperationTaskID? {
     if context.input == nil { context.input = latestArguments.map { RunArguments($0) } }
     return nil
   }
 
   /// Takes in a scheduled task, and remembers the attempt.
-  @inlinable public mutating func scheduleFetchTask(_ task: inout OperationTask<Value, Failure>) {
+  public mutating func scheduleFetchTask(_ task: inout OperationTask<Value, Failure>) {
     activeTasks.append(task)
     guard let arguments = Self.arguments(of: task) else { return }
     let now = task.box.now()
@@ -129,7 +129,7 @@ extension MutationState {
   }
 
   /// Forgets the attempts that no longer come into the history, whatever is given up.
-  @inlinable mutating func forgetAttempts() {
+  mutating func forgetAttempts() {
     var endedCount = attempts.count - activeAttemptCount
     while !attempts.isEmpty {
       let isActive = attempts.read(at: 0) { $0.isActive }
@@ -143,14 +143,14 @@ extension MutationState {
   }
 
   /// Takes in a result that somebody set.
-  @inlinable public mutating func update(
+  public mutating func update(
     with result: Result<Value?, Failure>, using context: OperationContext
   ) {
     facts.take(result, at: context.now())
   }
 
   /// Takes in a result that a run gave.
-  @inlinable public mutating func update(
+  public mutating func update(
     with result: Result<Value, Failure>, for task: OperationTask<Value, Failure>
   ) {
     let date = task.box.now()
@@ -165,7 +165,7 @@ extension MutationState {
   }
 
   /// Takes out a task that is over.
-  @inlinable public mutating func finishFetchTask(_ task: OperationTask<Value, Failure>) {
+  public mutating func finishFetchTask(_ task: OperationTask<Value, Failure>) {
     guard activeTasks.removeUnordered(id: task.id) != nil else { return }
     attempts.update(id: task.id) { attempt in
       attempt.isActive = false
@@ -180,7 +180,7 @@ extension MutationState {
   }
 
   /// Takes out a task that came to nothing, and its attempt.
-  @inlinable public mutating func giveUpFetchTask(_ task: OperationTask<Value, Failure>) {
+  public mutating func giveUpFetchTask(_ task: OperationTask<Value, Failure>) {
     guard activeTasks.removeUnordered(id: task.id) != nil else { return }
     guard let attempt = attempts.remove(id: task.id) else { return }
     released.append(attempt)
@@ -188,25 +188,25 @@ extension MutationState {
   }
 
   /// The arguments of the latest call that has ended, is under way, or is scheduled.
-  @inlinable var latestArguments: Arguments? {
+  var latestArguments: Arguments? {
     let calls = activeTasks.filter { Self.arguments(of: $0) != nil }
     guard let latest = calls.max(by: { $0.id < $1.id }) else { return latestEnded?.arguments }
     if let latestEnded, latestEnded.id > latest.id { return latestEnded.arguments }
     return Self.arguments(of: latest)
   }
 
-  @inlinable static func arguments(of task: OperationTask<Value, Failure>) -> Arguments? {
+  static func arguments(of task: OperationTask<Value, Failure>) -> Arguments? {
     (task.context.input as? RunArguments<Arguments>)?.arguments
   }
 
   /// Goes back to the initial value, and forgets the attempts.
-  @inlinable public mutating func reset(using context: OperationContext) -> ResetEffect {
+  public mutating func reset(using context: OperationContext) -> ResetEffect {
     defer { self = MutationState(initialValue: initialValue) }
     return ResetEffect(tasksToCancel: activeTasks)
   }
 
   /// Gives the attempts that have gone.
-  @inlinable public mutating func takeReleased() -> [any Sendable] {
+  public mutating func takeReleased() -> [any Sendable] {
     if released.isEmpty { return [] }
     defer { released = [] }
     return released
@@ -214,7 +214,7 @@ extension MutationState {
 }
 
 /// A state of calls, none of which can be made without arguments.
-@usableFromInline protocol CallState {}
+protocol CallState {}
 
 extension MutationState: CallState {}
 

@@ -85,33 +85,33 @@ public protocol OperationState<StateValue, OperationValue, Failure>: Sendable {
 
 extension OperationState {
   /// A request that reads.
-  @inlinable public static var kind: OperationKind { .query }
+  public static var kind: OperationKind { .query }
 
   /// Says no.
-  @inlinable public var isPaused: Bool { false }
+  public var isPaused: Bool { false }
   /// Takes no notice.
-  @inlinable public mutating func setPaused(_ isPaused: Bool, _ id: OperationTaskID) {}
+  public mutating func setPaused(_ isPaused: Bool, _ id: OperationTaskID) {}
   /// Gives none.
-  @inlinable public func taskToJoin(in context: inout OperationContext) -> OperationTaskID? { nil }
+  public func taskToJoin(in context: inout OperationContext) -> OperationTaskID? { nil }
   /// Writes nothing.
-  @inlinable public func willRun(in context: inout OperationContext) {}
+  public func willRun(in context: inout OperationContext) {}
   /// Values may be completed.
-  @inlinable public static var preparesValues: Bool { true }
+  public static var preparesValues: Bool { true }
   /// Leaves the value as it is.
-  @inlinable public static func prepare(_ value: inout StateValue, in context: OperationContext) {}
+  public static func prepare(_ value: inout StateValue, in context: OperationContext) {}
   /// Leaves the value as it is.
   public mutating func prepareInitialValue(in context: OperationContext) {}
   /// Gives nothing.
-  @inlinable public mutating func takeReleased() -> [any Sendable] { [] }
+  public mutating func takeReleased() -> [any Sendable] { [] }
   /// Gives the state as it is.
-  @inlinable public func copied() -> Self { self }
+  public func copied() -> Self { self }
   /// Takes out the task.
-  @inlinable public mutating func giveUpFetchTask(_ task: OperationTask<OperationValue, Failure>) {
+  public mutating func giveUpFetchTask(_ task: OperationTask<OperationValue, Failure>) {
     finishFetchTask(task)
   }
 
   /// The status that the other members imply.
-  @inlinable public var status: OperationStatus<StatusValue, Failure> {
+  public var status: OperationStatus<StatusValue, Failure> {
     if isLoading { return isPaused ? .paused : .loading }
     if let error { return .result(.failure(error)) }
     guard valueLastUpdatedAt != nil, let value = currentValue as? StatusValue else { return .idle }

@@ -16,39 +16,39 @@ public struct PaginatedState<PageID: Hashable & Sendable, PageValue: Sendable, F
   /// The pages in the status.
   public typealias StatusValue = PaginatedPages<PageID, PageValue>
 
-  @usableFromInline var facts: StateFacts<StateValue, Failure>
-  @usableFromInline var tasks = IdentifiedArrayOf<OperationTask<OperationValue, Failure>>()
+  var facts: StateFacts<StateValue, Failure>
+  var tasks = IdentifiedArrayOf<OperationTask<OperationValue, Failure>>()
   /// What the last changes have driven out.
-  @usableFromInline var released: [any Sendable] = []
+  var released: [any Sendable] = []
 
   /// Creates a state that begins with some pages, or with none.
-  @inlinable public init(initialValue: StateValue = []) {
+  public init(initialValue: StateValue = []) {
     facts = StateFacts(initialValue, isEmpty: initialValue.isEmpty)
   }
 
   /// The pages that are there.
-  @inlinable public var currentValue: StateValue { facts.value }
+  public var currentValue: StateValue { facts.value }
   /// How often pages came since the beginning or the last reset.
-  @inlinable public var valueUpdateCount: Int { facts.valueCount }
+  public var valueUpdateCount: Int { facts.valueCount }
   /// When the last page came.
-  @inlinable public var valueLastUpdatedAt: Date? { facts.valueDate }
+  public var valueLastUpdatedAt: Date? { facts.valueDate }
   /// What went wrong last; `nil` once a page has come.
-  @inlinable public var error: Failure? { facts.error }
+  public var error: Failure? { facts.error }
   /// How often something went wrong since the beginning or the last reset.
-  @inlinable public var errorUpdateCount: Int { facts.errorCount }
+  public var errorUpdateCount: Int { facts.errorCount }
   /// When something went wrong last.
-  @inlinable public var errorLastUpdatedAt: Date? { facts.errorDate }
+  public var errorLastUpdatedAt: Date? { facts.errorDate }
   /// The pages that the state began with.
-  @inlinable public var initialValue: StateValue { facts.initial ?? [] }
+  public var initialValue: StateValue { facts.initial ?? [] }
   /// The tasks that are scheduled or under way, in the order in which they were made.
-  @inlinable public var activeTasks: IdentifiedArrayOf<OperationTask<OperationValue, Failure>> {
+  public var activeTasks: IdentifiedArrayOf<OperationTask<OperationValue, Failure>> {
     tasks
   }
 
   /// No pages.
-  @inlinable public static var emptyValue: StateValue { [] }
+  public static var emptyValue: StateValue { [] }
   /// A request that reads page by page.
-  @inlinable public static var kind: OperationKind { .pages }
+  public static var kind: OperationKind { .pages }
 }
 
 extension PaginatedState {
@@ -62,7 +62,7 @@ extension PaginatedState {
   public var hasPreviousPage: Bool { previousPageId != nil }
 
   /// Whether a run is scheduled or under way.
-  @inlinable public var isLoading: Bool { !tasks.isEmpty }
+  public var isLoading: Bool { !tasks.isEmpty }
   /// Whether a run for the next page is scheduled or under way.
   public var isLoadingNextPage: Bool { isLoading(.nextPage) }
   /// Whether a run for the previous page is scheduled or under way.
@@ -72,20 +72,20 @@ extension PaginatedState {
   /// Whether a run for the initial page is scheduled or under way.
   public var isLoadingInitialPage: Bool { isLoading(.initialPage) }
 
-  @inlinable func isLoading(_ kind: PaginatedRunKind) -> Bool {
+  func isLoading(_ kind: PaginatedRunKind) -> Bool {
     tasks.contains { $0.context.pageRunKind == kind }
   }
 
   /// Whether every run that is under way waits for a connection.
-  @inlinable public var isPaused: Bool { isLoading && tasks.allSatisfyInPlace { $0.isPaused } }
+  public var isPaused: Bool { isLoading && tasks.allSatisfyInPlace { $0.isPaused } }
 
   /// Takes in that a run begins to wait for a connection, or goes on.
-  @inlinable public mutating func setPaused(_ isPaused: Bool, _ id: OperationTaskID) {
+  public mutating func setPaused(_ isPaused: Bool, _ id: OperationTaskID) {
     tasks[id: id]?.isPaused = isPaused
   }
 
   /// Where the state is.
-  @inlinable public var status: OperationStatus<StatusValue, Failure> {
+  public var status: OperationStatus<StatusValue, Failure> {
     if isLoading { return isPaused ? .paused : .loading }
     if let error { return .result(.failure(error)) }
     return valueLastUpdatedAt == nil ? .idle : .result(.success(currentValue))
@@ -94,27 +94,27 @@ extension PaginatedState {
 
 extension PaginatedState {
   /// Gives the run for the initial page that is under way, if there is no page.
-  @inlinable public func taskToJoin(in context: inout OperationContext) -> OperationTaskID? {
+  public func taskToJoin(in context: inout OperationContext) -> OperationTaskID? {
     guard currentValue.isEmpty else { return nil }
     context.pageRunKind = .initialPage
     return tasks.first { $0.context.pageRunKind == .initialPage }?.id
   }
 
   /// Tells the run which pages are there.
-  @inlinable public func willRun(in context: inout OperationContext) {
+  public func willRun(in context: inout OperationContext) {
     let refetch = context.settings.values.refetch as? PaginatedRefetch<PageID, PageValue>
     context.work = PageStart(
       kind: context.pageRunKind, pages: currentValue, refetch: refetch ?? .allPages)
   }
 
   /// Completes what somebody sets by the pages that are beside it.
-  @inlinable public static func prepare(_ value: inout StateValue, in context: OperationContext) {
+  public static func prepare(_ value: inout StateValue, in context: OperationContext) {
     let finder = context.settings.values.pageEdges as? PageEdgeFinder<PageID, PageValue>
     finder?.complete(&value, in: context)
   }
 
   /// Completes the pages that the state begins with by those that are beside them.
-  @inlinable public mutating func prepareInitialValue(in context: OperationContext) {
+  public mutating func prepareInitialValue(in context: OperationContext) {
     if var pages = facts.initial {
       Self.prepare(&pages, in: context)
       facts.rest.content.initial = pages
@@ -123,7 +123,7 @@ extension PaginatedState {
   }
 
   /// Takes in a scheduled task, and makes it wait for those that must not run beside it.
-  @inlinable public mutating func scheduleFetchTask(
+  public mutating func scheduleFetchTask(
     _ task: inout OperationTask<OperationValue, Failure>
   ) {
     let kind = task.context.pageRunKind
@@ -134,7 +134,7 @@ extension PaginatedState {
   }
 
   /// Takes in pages that somebody set.
-  @inlinable public mutating func update(
+  public mutating func update(
     with result: Result<StateValue, Failure>, using context: OperationContext
   ) {
     switch result {
@@ -147,7 +147,7 @@ extension PaginatedState {
   }
 
   /// Takes in the pages that a run gave.
-  @inlinable public mutating func update(
+  public mutating func update(
     with result: Result<OperationValue, Failure>,
     for task: OperationTask<OperationValue, Failure>
   ) {
@@ -163,7 +163,7 @@ extension PaginatedState {
 
   /// Puts pages where they belong. A page whose neighbour has gone meanwhile, because of the limit
   /// or because somebody wrote, is left out: it would leave a hole before or behind it.
-  @inlinable mutating func merge(_ result: OperationValue, limit: Int) {
+  mutating func merge(_ result: OperationValue, limit: Int) {
     switch result.place {
     case .initial where result.pages.contains { isPresent($0) }, .present:
       for page in result.pages where isPresent(page) { replace(with: page) }
@@ -181,16 +181,16 @@ extension PaginatedState {
     }
   }
 
-  @inlinable func isPresent(_ page: PaginatedPage<PageID, PageValue>) -> Bool {
+  func isPresent(_ page: PaginatedPage<PageID, PageValue>) -> Bool {
     facts.value.index(id: page.id) != nil
   }
 
   /// Puts a page in the place of the one with its identifier, or behind all.
-  @inlinable mutating func replace(with page: PaginatedPage<PageID, PageValue>) {
+  mutating func replace(with page: PaginatedPage<PageID, PageValue>) {
     if let old = facts.value.appendOrReplace(page) { released.append(old) }
   }
 
-  @inlinable mutating func insert(
+  mutating func insert(
     _ page: PaginatedPage<PageID, PageValue>, beside neighbour: PageID, offset: Int
   ) {
     let index = facts.value.index(id: neighbour).map { $0 + offset }
@@ -202,18 +202,18 @@ extension PaginatedState {
   }
 
   /// Takes out a task that is over.
-  @inlinable public mutating func finishFetchTask(_ task: OperationTask<OperationValue, Failure>) {
+  public mutating func finishFetchTask(_ task: OperationTask<OperationValue, Failure>) {
     tasks.remove(id: task.id)
   }
 
   /// Goes back to the initial pages.
-  @inlinable public mutating func reset(using context: OperationContext) -> ResetEffect {
+  public mutating func reset(using context: OperationContext) -> ResetEffect {
     defer { self = PaginatedState(initialValue: initialValue) }
     return ResetEffect(tasksToCancel: tasks)
   }
 
   /// Gives the pages that have gone.
-  @inlinable public mutating func takeReleased() -> [any Sendable] {
+  public mutating func takeReleased() -> [any Sendable] {
     if released.isEmpty { return [] }
     defer { released = [] }
     return released
@@ -222,7 +222,7 @@ extension PaginatedState {
 
 extension PaginatedState: EditableState {
   /// Shows other pages.
-  @inlinable public mutating func show(_ value: StateValue, updates: Int) {
+  public mutating func show(_ value: StateValue, updates: Int) {
     facts.show(value, updates: updates)
   }
 }
@@ -239,7 +239,7 @@ extension PaginatedState: DefaultableState {
 
 extension PaginatedRunKind {
   /// Whether a run may go on beside another one.
-  @inlinable func runsBeside(_ other: PaginatedRunKind) -> Bool {
+  func runsBeside(_ other: PaginatedRunKind) -> Bool {
     switch (self, other) {
     case (.nextPage, .previousPage), (.previousPage, .nextPage): true
     default: false
@@ -249,7 +249,7 @@ extension PaginatedRunKind {
 
 extension OperationContext {
   /// What the run is for.
-  @inlinable var pageRunKind: PaginatedRunKind {
+  var pageRunKind: PaginatedRunKind {
     get { run?.pageKind ?? .refetch }
     set { input = PageRunInput.of(newValue) }
   }

@@ -1,9 +1,9 @@
-public import Observation
+import Observation
 import ReactiveStreams
 import Synchronization
 
 /// Where a store is, as far as its client counts it.
-@usableFromInline enum ActivityPhase: Sendable {
+enum ActivityPhase: Sendable {
   case idle
   case running
   case paused
@@ -15,7 +15,7 @@ import Synchronization
 /// The lock guards the counts and who listens. The changes of a store may come out of their order,
 /// which does not matter to sums; what is shown is never below zero. The registrar is told without
 /// the lock, and only if anybody has read.
-@usableFromInline final class ActivityMeter: Sendable, Observable {
+final class ActivityMeter: Sendable, Observable {
   private let machine = Mutex(ActivityMachine())
   private let registrar = ObservationRegistrar()
   private let isRead = Atomic(false)
@@ -40,7 +40,6 @@ import Synchronization
     }
   }
 
-  @usableFromInline
   func move(_ kind: OperationKind, from old: ActivityPhase, to new: ActivityPhase) {
     machine.commit { $0.move(kind, from: old, to: new) }
     guard isRead.load(ordering: .sequentiallyConsistent) else { return }

@@ -1,14 +1,14 @@
-public import FoundationEssentials
+import FoundationEssentials
 import ReactiveStreams
-public import Synchronization
+import Synchronization
 
 /// Tells those who listen what happens in a client; while nobody does, an event costs one look at a
 /// number.
-@usableFromInline final class EventMeter: Sendable {
+final class EventMeter: Sendable {
   private let broadcast = Broadcast<OperationClientEvent>()
-  @usableFromInline let listenerCount = Atomic(0)
+  let listenerCount = Atomic(0)
 
-  @inlinable var isHeard: Bool { listenerCount.load(ordering: .relaxed) > 0 }
+  var isHeard: Bool { listenerCount.load(ordering: .relaxed) > 0 }
 
   func send(_ event: OperationClientEvent) { broadcast.send(event) }
 
@@ -26,13 +26,13 @@ public import Synchronization
 
 extension OperationStore {
   /// Tells of a run, if anybody listens.
-  @inlinable func tell(
+  func tell(
     _ occurrence: @autoclosure () -> OperationClientEvent.Occurrence, in context: OperationContext
   ) {
     if hub.events.isHeard { send(occurrence(), in: context) }
   }
 
-  @usableFromInline func send(
+  func send(
     _ occurrence: OperationClientEvent.Occurrence, in context: OperationContext
   ) {
     hub.events.send(
@@ -41,7 +41,7 @@ extension OperationStore {
   }
 
   /// Tells of the end of a run; its duration is known if somebody listened when it began.
-  @inlinable func tellEnd(
+  func tellEnd(
     _ outcome: @autoclosure () -> OperationClientEvent.Outcome, in context: OperationContext,
     began: Date?
   ) {
@@ -54,7 +54,7 @@ extension OperationStore {
 
 extension OperationContext {
   /// The run that this context belongs to, as the events of a client tell of it.
-  @usableFromInline var eventRun: OperationClientEvent.Run {
+  var eventRun: OperationClientEvent.Run {
     OperationClientEvent.Run(
       id: runNode?.id ?? .next(), cause: runNode?.cause ?? .fetch)
   }

@@ -8,7 +8,7 @@ public struct OpaqueOperationStore: Sendable {
   public var base: any Sendable & AnyObject { store }
   private let store: any ErasedOperationStore
 
-  @usableFromInline init<State>(_ store: OperationStore<State>) {
+  init<State>(_ store: OperationStore<State>) {
     self.store = store
   }
 

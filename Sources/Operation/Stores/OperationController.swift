@@ -99,7 +99,7 @@ public struct OperationControls<State: OperationState>: Sendable {
 
 extension OperationStore {
   /// Gives the store to its controllers; called once, when others can find it.
-  @usableFromInline func attachControllers() {
+  func attachControllers() {
     guard isControlled else { return }
     let controllers = context.settings.values.controllers.compactMap { attach in
       let controller = attach(self)
@@ -113,7 +113,7 @@ extension OperationStore {
   }
 
   /// Tells the controllers whether somebody observes, until they know how it is.
-  @usableFromInline func tellControllers() {
+  func tellControllers() {
     guard isControlled else { return }
     while let (controllers, isObserved) = commit({ $0.nextTelling() }) {
       for controller in controllers { controller.tell(isObserved) }

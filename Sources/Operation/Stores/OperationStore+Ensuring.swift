@@ -2,7 +2,7 @@ import Synchronization
 
 extension OperationStore {
   /// Whether the value that is there will do for somebody who does not ask for a new one.
-  @inlinable var isGoodEnough: Bool {
+  var isGoodEnough: Bool {
     guard read({ $0.visibleDate != nil && !$0.isVisiblyInvalidated }) else { return false }
     if case .always = context.settings.values.staleness { return true }
     return !isStale
@@ -12,7 +12,7 @@ extension OperationStore {
   ///
   /// The run may be one that is under way, whatever its request says of deduplication. If that one
   /// had begun before an invalidation, one more is waited for.
-  @inlinable nonisolated(nonsending) func ensure<Output>(
+  nonisolated(nonsending) func ensure<Output>(
     present: (State.StateValue) -> Output?, fetched: (State.OperationValue) -> Output
   ) async throws -> Output {
     var hasWaited = false
@@ -28,7 +28,7 @@ extension OperationStore {
   }
 
   /// Sees to it that there is a value that will do.
-  @inlinable nonisolated(nonsending) func ensure() async throws {
+  nonisolated(nonsending) func ensure() async throws {
     try await ensure(present: { Self.isNone($0) ? nil : () }, fetched: { _ in () })
   }
 
@@ -36,7 +36,7 @@ extension OperationStore {
   var valueForRun: State.StateValue { machine.withLock { $0.readForRun() } }
 
   /// Whether a value is that of a list without pages.
-  @usableFromInline static func isNone(_ value: State.StateValue) -> Bool {
+  static func isNone(_ value: State.StateValue) -> Bool {
     State.kind == .pages && (value as? any Collection)?.isEmpty == true
   }
 }

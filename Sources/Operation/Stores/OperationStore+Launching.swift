@@ -1,12 +1,12 @@
-public import FoundationEssentials
+import FoundationEssentials
 import ReactiveStreams
 
 extension OperationStore {
   /// Starts a run that nobody waits for yet.
-  @inlinable func start(_ place: Place) { launch(place, isFirst: place.core.node.start()) }
+  func start(_ place: Place) { launch(place, isFirst: place.core.node.start()) }
 
   /// Makes the Swift task of a run that was started.
-  @inlinable func launch(_ place: Place, isFirst: Bool) {
+  func launch(_ place: Place, isFirst: Bool) {
     let (core, box) = (place.core, place.box)
     // Read one by one, as all of them are much to copy.
     let scope = box.configuration.context.settings.values.serialScope
@@ -22,18 +22,18 @@ extension OperationStore {
   }
 
   /// What a run does before its request, if it waits for something or if somebody is told of it.
-  @usableFromInline final class Prelude: Sendable {
-    @usableFromInline let began: Date?
-    @usableFromInline let dependencies: [TaskDependency]
+  final class Prelude: Sendable {
+    let began: Date?
+    let dependencies: [TaskDependency]
 
-    @inlinable init(began: Date?, dependencies: [TaskDependency]) {
+    init(began: Date?, dependencies: [TaskDependency]) {
       self.began = began
       self.dependencies = dependencies
     }
   }
 
   /// Tells that a run begins that waits for something, or that somebody is told of.
-  @inlinable func announce(_ place: Place) -> Prelude {
+  func announce(_ place: Place) -> Prelude {
     let (core, context) = (place.core, place.box.configuration.context)
     let began = hub.events.isHeard ? context.now() : nil
     tell(.runStarted(context.eventRun), in: context)
@@ -46,17 +46,17 @@ extension OperationStore {
   }
 
   /// A request as one reference: a task that has it copies nothing.
-  @usableFromInline final class RequestBox<Request: StatefulOperationRequest>: Sendable {
-    @usableFromInline let request: Request
+  final class RequestBox<Request: StatefulOperationRequest>: Sendable {
+    let request: Request
 
-    @inlinable init(_ request: Request) {
+    init(_ request: Request) {
       self.request = request
     }
   }
 
   /// Makes the Swift task of a run, of which the request is a part: it is called without a frame
   /// for who does not know it.
-  @inline(__always) @inlinable func makeTask<Request: StatefulOperationRequest>(
+  func makeTask<Request: StatefulOperationRequest>(
     running requests: RequestBox<Request>, _ core: Machine.Core, _ box: Machine.Box,
     _ prelude: Prelude?
   ) -> Task<Void, Never> where Request.State == State {
@@ -70,7 +70,7 @@ extension OperationStore {
   }
 
   /// Waits until a run may begin; gives what tells the store of it, if anybody is told.
-  @inlinable func wait(
+  func wait(
     for prelude: Prelude, _ core: Machine.Core, _ box: Machine.Box
   ) async -> RunHooks? {
     var context = box.configuration.context
@@ -91,7 +91,7 @@ extension OperationStore {
   }
 
   /// What the Swift task of a run does when its time has come.
-  @inline(__always) @inlinable func perform<Request: StatefulOperationRequest>(
+  func perform<Request: StatefulOperationRequest>(
     _ request: Request, _ core: Machine.Core, _ box: Machine.Box, _ hooks: RunHooks? = nil,
     began: Date? = nil
   ) async where Request.State == State {
@@ -107,7 +107,7 @@ extension OperationStore {
     }
   }
 
-  @inline(__always) @inlinable func output<Request: StatefulOperationRequest>(
+  func output<Request: StatefulOperationRequest>(
     of request: Request, _ core: Machine.Core, _ box: Machine.Box, _ hooks: RunHooks?
   ) async -> Machine.Output where Request.State == State {
     // Only here, as pages are changed in their place later, if nobody else holds them.
@@ -138,7 +138,7 @@ extension OperationStore {
   }
 
   /// What tells the store of a run.
-  @inlinable func hooks(
+  func hooks(
     of core: Machine.Core, in context: OperationContext
   ) -> RunHooks {
     RunHooks { [weak self] isPaused in
@@ -148,14 +148,14 @@ extension OperationStore {
     }
   }
 
-  @inlinable static func wait(for dependencies: [TaskDependency]) async {
+  static func wait(for dependencies: [TaskDependency]) async {
     if dependencies.count == 1 { return await dependencies[0].wait() }
     await withTaskGroup(of: Void.self) { group in
       for dependency in dependencies { group.addTask { await dependency.wait() } }
     }
   }
 
-  @inlinable func finish(
+  func finish(
     _ core: Machine.Core, with output: Machine.Output, in context: OperationContext, began: Date?
   ) {
     core.node.isUnderWay = false
@@ -172,7 +172,6 @@ extension OperationStore {
   }
 
   /// Ends the run in the graph of dependencies, and in a failure if it has closed a circle there.
-  @inlinable
   func circle(closedBy core: Machine.Core, _ output: Machine.Output) -> Machine.Output? {
     let isOver =
       output.isCancellation || core.progress.isCancelled || !read { $0.runs.contains(core.id) }
@@ -190,13 +189,13 @@ extension OperationStore {
   }
 
   /// The circle as a failure; nil, and a report, where the failure cannot say so.
-  @inlinable func failure(of circle: OperationDependencyError) -> Failure? {
+  func failure(of circle: OperationDependencyError) -> Failure? {
     Machine.Core.failure(of: circle, at: path)
   }
 
   /// A run yielded. The task holds the store until it has ended; who keeps the continuation longer
   /// does not.
-  @inlinable static func take(_ result: Machine.Output, of core: Machine.Core) {
+  static func take(_ result: Machine.Output, of core: Machine.Core) {
     let store = core.node.driver as? OperationStore
     if let store, let box = store.commit({ $0.yield(core.id, result) }) {
       store.tell(.yielded(box.configuration.context.eventRun), in: box.configuration.context)
@@ -205,7 +204,7 @@ extension OperationStore {
     }
   }
 
-  @usableFromInline static func reportLateYield(of core: Machine.Core) {
+  static func reportLateYield(of core: Machine.Core) {
     guard core.finishedResult != nil, !core.progress.isCancelled else { return }
     OperationIssue(
       kind: .lateYield,
@@ -218,7 +217,7 @@ extension OperationStore {
 }
 
 extension Result {
-  @inlinable var outcome: OperationClientEvent.Outcome {
+  var outcome: OperationClientEvent.Outcome {
     switch self {
     case .success: .success
     case .failure(let error): .failure(error)

@@ -8,7 +8,7 @@ extension OperationStore {
   ///   - context: Lies over the context of the store for this run.
   ///   - handler: Hears of this run only.
   @discardableResult
-  @inlinable nonisolated(nonsending) public func mutate<Arguments, MutateValue, MutateFailure>(
+  nonisolated(nonsending) public func mutate<Arguments, MutateValue, MutateFailure>(
     with arguments: Arguments, using context: OperationContext? = nil,
     handler: EventHandler? = nil
   ) async throws(MutateFailure) -> MutateValue

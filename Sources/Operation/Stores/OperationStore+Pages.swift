@@ -3,7 +3,7 @@ extension OperationStore {
   ///
   /// - Returns: The page; `nil` if there is no further one.
   @discardableResult
-  @inlinable nonisolated(nonsending) public func fetchNextPage<PageID, PageValue, PageFailure>(
+  nonisolated(nonsending) public func fetchNextPage<PageID, PageValue, PageFailure>(
     using context: OperationContext? = nil, handler: EventHandler? = nil
   ) async throws(PageFailure) -> PaginatedPage<PageID, PageValue>?
   where State == PaginatedState<PageID, PageValue, PageFailure> {
@@ -14,7 +14,7 @@ extension OperationStore {
   ///
   /// - Returns: The page; `nil` if there is none before.
   @discardableResult
-  @inlinable nonisolated(nonsending) public func fetchPreviousPage<PageID, PageValue, PageFailure>(
+  nonisolated(nonsending) public func fetchPreviousPage<PageID, PageValue, PageFailure>(
     using context: OperationContext? = nil, handler: EventHandler? = nil
   ) async throws(PageFailure) -> PaginatedPage<PageID, PageValue>?
   where State == PaginatedState<PageID, PageValue, PageFailure> {
@@ -69,7 +69,7 @@ extension OperationStore {
     task(.allPages, using: context).map(\.pages)
   }
 
-  @inlinable nonisolated(nonsending) func run(
+  nonisolated(nonsending) func run(
     _ kind: PaginatedRunKind, using context: OperationContext?, handler: EventHandler?
   ) async throws(State.Failure) -> State.OperationValue {
     try await run(box(context), input: PageRunInput.of(kind), handler: handler)

@@ -16,7 +16,7 @@ extension OperationStore {
   ///   - handler: Hears of this run only: its start, its yields, what it does to the state, and its
   ///     end.
   @discardableResult
-  @inlinable nonisolated(nonsending) public func run(
+  nonisolated(nonsending) public func run(
     using context: OperationContext? = nil, handler: EventHandler? = nil
   ) async throws(State.Failure) -> State.OperationValue {
     try await run(box(context), handler: handler)
@@ -24,7 +24,7 @@ extension OperationStore {
 
   /// Runs the request, as ``run(using:handler:)`` does: the word for queries, pages and mutations.
   @discardableResult
-  @inlinable nonisolated(nonsending) public func fetch(
+  nonisolated(nonsending) public func fetch(
     using context: OperationContext? = nil, handler: EventHandler? = nil
   ) async throws(State.Failure) -> State.OperationValue {
     try await run(using: context, handler: handler)
@@ -32,25 +32,25 @@ extension OperationStore {
 
   /// Runs the request with a name, a priority and a context.
   @discardableResult
-  @inlinable nonisolated(nonsending) public func fetch(
+  nonisolated(nonsending) public func fetch(
     using configuration: OperationTaskConfiguration, handler: EventHandler? = nil
   ) async throws(State.Failure) -> State.OperationValue {
     try await run(Machine.Box(configuration), handler: handler)
   }
 
   /// What a run is asked for with: an object, as it is captured on the way, and mostly the same one.
-  @inlinable func box(_ context: OperationContext?) -> Machine.Box {
+  func box(_ context: OperationContext?) -> Machine.Box {
     if let context { Machine.Box(context) } else { .empty }
   }
 
-  @inlinable nonisolated(nonsending) func run(
+  nonisolated(nonsending) func run(
     _ box: Machine.Box, input: (any RunInput)? = nil, handler: EventHandler?
   ) async throws(State.Failure) -> State.OperationValue {
     try await result(of: enter(box, input: input, handler: handler))
   }
 
   /// Joins the run that is the same, or makes one; the caller holds it.
-  @inlinable func enter(
+  func enter(
     _ box: Machine.Box, input: (any RunInput)?, handler: EventHandler?
   ) -> Place {
     if handler == nil,
@@ -66,7 +66,7 @@ extension OperationStore {
 
   /// Runs the request, or joins any run that is the same, unless a value has come since there had
   /// been so many; says how many invalidations there had been when the run began.
-  @inlinable nonisolated(nonsending) func run(
+  nonisolated(nonsending) func run(
     unlessUpdatedSince updates: Int
   ) async throws(State.Failure) -> (State.OperationValue, generation: Int)? {
     let wish = makeWish(.empty, cause: .fetch, lease: .awaiter, seenUpdates: updates)
@@ -76,7 +76,7 @@ extension OperationStore {
 
   /// Waits for a run that the caller holds, and starts it at the very moment at which the caller
   /// suspends: then a thread is free for it, and none has to be woken.
-  @inline(__always) @inlinable nonisolated(nonsending) func result(
+  nonisolated(nonsending) func result(
     of place: Place
   ) async throws(State.Failure) -> State.OperationValue {
     // Not if the caller is that run.
@@ -91,7 +91,7 @@ extension OperationStore {
 
   /// A caller goes without having waited for a run that he holds. Who has joined it meanwhile gets it
   /// started; where nobody has, it gives back its place in the line.
-  @usableFromInline func abandon(_ place: Place) {
+  func abandon(_ place: Place) {
     leave(place.core.id)
     if place.isToBeLaunched { start(place) }
   }
@@ -100,20 +100,20 @@ extension OperationStore {
   ///
   /// The task is in the state from now on, and leaves it as if it had never been when it is dropped
   /// before it was started.
-  @inlinable public func runTask(
+  public func runTask(
     using context: OperationContext? = nil
   ) -> OperationTask<State.OperationValue, State.Failure> {
     runTask(box(context))
   }
 
   /// Schedules a run with a name, a priority and a context, without starting it.
-  @inlinable public func runTask(
+  public func runTask(
     using configuration: OperationTaskConfiguration
   ) -> OperationTask<State.OperationValue, State.Failure> {
     runTask(Machine.Box(configuration))
   }
 
-  @inlinable func runTask(
+  func runTask(
     _ box: Machine.Box, input: (any RunInput)? = nil
   ) -> OperationTask<State.OperationValue, State.Failure> {
     while true {
@@ -126,7 +126,7 @@ extension OperationStore {
   }
 
   /// Cancels all runs of the store for everybody. What was there before them is there again.
-  @inlinable public func cancel() {
+  public func cancel() {
     commitCancelling { $0.cancelAll().map { core in { core.cancelRun() } } }
   }
 
@@ -139,7 +139,7 @@ extension OperationStore {
     hub.invalidate([OpaqueOperationStore(self)])
   }
 
-  @inlinable func perform(_ step: InvalidationStep) -> TaskDependency? {
+  func perform(_ step: InvalidationStep) -> TaskDependency? {
     switch step {
     case .mark:
       _ = commit { $0.invalidate() }
@@ -160,7 +160,7 @@ extension OperationStore {
   }
 
   /// Waits until a run has ended that began after so many invalidations, if one does.
-  @usableFromInline nonisolated(nonsending) func answer(
+  nonisolated(nonsending) func answer(
     to generation: Int, _ first: Machine.Task
   ) async {
     var task = Optional(first)
@@ -171,7 +171,7 @@ extension OperationStore {
   }
 
   /// Starts the run that an invalidation of one that is over asks for.
-  @usableFromInline func follow() {
+  func follow() {
     runForObservers(cause: .invalidation, after: commit { $0.takeFollowsAfter() })
   }
 
@@ -180,7 +180,7 @@ extension OperationStore {
 
   /// Starts a run that the subscribers hold together, when others have ended.
   @discardableResult
-  @inlinable func runForObservers(
+  func runForObservers(
     cause: OperationRun.Cause, after others: [TaskDependency] = [],
     unlessUpdatedSince updates: Int? = nil
   ) -> OperationTask<State.OperationValue, State.Failure>? {
@@ -205,16 +205,16 @@ extension OperationStore {
   }
 
   /// A run that a wish has come to.
-  @usableFromInline struct Place: Sendable {
-    @usableFromInline let core: Machine.Core
-    @usableFromInline let box: Machine.Box
-    @usableFromInline var isToBeLaunched = true
+  struct Place: Sendable {
+    let core: Machine.Core
+    let box: Machine.Box
+    var isToBeLaunched = true
     /// Whether the run has its place in the line of its scope.
-    @usableFromInline var isInLine = false
+    var isInLine = false
     /// How many invalidations there had been when the run began.
-    @usableFromInline var generation = 0
+    var generation = 0
 
-    @inlinable init(
+    init(
       _ core: Machine.Core, _ box: Machine.Box, isToBeLaunched: Bool = true,
       isInLine: Bool = false, generation: Int = 0
     ) {
@@ -225,11 +225,11 @@ extension OperationStore {
       self.generation = generation
     }
 
-    @inlinable var task: Machine.Task { Machine.Task(core, box: box) }
+    var task: Machine.Task { Machine.Task(core, box: box) }
   }
 
   /// Takes a wish to the machine until it is granted; `nil` if it is refused.
-  @inlinable func admit(_ wish: Machine.Wish) -> Place? {
+  func admit(_ wish: Machine.Wish) -> Place? {
     var verdict: Machine.Runs.Verdict?
     let isInLine = takePlace(wish)
     while true {
@@ -251,27 +251,27 @@ extension OperationStore {
 
   /// Takes a place in the line before the run is in the state: whoever sees it there and calls
   /// then, comes behind it.
-  @inlinable func takePlace(_ wish: Machine.Wish) -> Bool {
+  func takePlace(_ wish: Machine.Wish) -> Bool {
     let scope = wish.task.context.settings.values.serialScope
     guard let scope, wish.lease != .handle else { return false }
     hub.turns.enter(scope, wish.core.id)
     return true
   }
 
-  @inlinable func leavePlace(_ wish: Machine.Wish) {
+  func leavePlace(_ wish: Machine.Wish) {
     guard let scope = wish.task.context.settings.values.serialScope else { return }
     hub.turns.leave(scope, wish.core.id)
   }
 
-  @inlinable func makeCore(cause: OperationRun.Cause) -> Machine.Core {
+  func makeCore(cause: OperationRun.Cause) -> Machine.Core {
     Machine.Core(driver: self, cause: cause, place: runPlace)
   }
 
-  @inlinable var runPlace: OperationRun.Place {
+  var runPlace: OperationRun.Place {
     OperationRun.Place(path: path, hub: ObjectIdentifier(hub))
   }
 
-  @inlinable func makeWish(
+  func makeWish(
     _ box: Machine.Box, cause: OperationRun.Cause, lease: Machine.Lease,
     input: (any RunInput)? = nil, handler: EventHandler? = nil, seenUpdates: Int? = nil
   ) -> Machine.Wish {

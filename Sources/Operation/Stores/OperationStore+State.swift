@@ -1,33 +1,33 @@
 import FoundationEssentials
 import ReactiveStreams
-public import Synchronization
+import Synchronization
 
 extension OperationStore {
   /// The state of the store.
-  @inlinable public var state: State {
+  public var state: State {
     machine.withLock { $0.isPlain ? $0.state : $0.visibleState }
   }
 
   /// The value that the state shows. Setting it is ``setResult(to:using:)`` with a success.
   public var currentValue: State.StateValue {
-    @inlinable get {
+    get {
       machine.withLock { $0.isPlain ? $0.state.currentValue : $0.visibleState.currentValue }
     }
-    @inlinable set { setResult(to: .success(newValue)) }
+    set { setResult(to: .success(newValue)) }
   }
 
   /// Where the state is.
-  @inlinable public var status: OperationStatus<State.StatusValue, State.Failure> {
+  public var status: OperationStatus<State.StatusValue, State.Failure> {
     machine.withLock { $0.isPlain ? $0.state.status : $0.visibleState.status }
   }
 
   /// Whether a run is scheduled or under way.
-  @inlinable public var isLoading: Bool {
+  public var isLoading: Bool {
     machine.withLock { $0.isPlain ? $0.state.isLoading : $0.visibleState.isLoading }
   }
 
   /// What went wrong last; `nil` once a value has come.
-  @inlinable public var error: State.Failure? {
+  public var error: State.Failure? {
     machine.withLock { $0.isPlain ? $0.state.error : $0.visibleState.error }
   }
 
@@ -38,7 +38,7 @@ extension OperationStore {
 
   /// The context that runs begin with, and that contexts passed to a run lie over.
   public var context: OperationContext {
-    @inlinable get { machine.withLock { $0.context } }
+    get { machine.withLock { $0.context } }
     set {
       let new = newValue.leavingRun()
       commit { $0.replaceContext(with: new) }
@@ -47,10 +47,10 @@ extension OperationStore {
 
   /// Whether there is no value yet, or the one that is there was invalidated or is out of date by
   /// the request's rule.
-  @inlinable public var isStale: Bool { read { $0.isStale } ?? isStaleByRule }
+  public var isStale: Bool { read { $0.isStale } ?? isStaleByRule }
 
   /// What a rule says that asks the clock or the user.
-  @usableFromInline var isStaleByRule: Bool {
+  var isStaleByRule: Bool {
     let (date, context) = read { ($0.visibleDate, $0.context) }
     if case .when(let isStale) = context.settings.values.staleness {
       if let isStale = isStale(state, context) { return isStale }
@@ -66,9 +66,9 @@ extension OperationStore {
   }
 
   /// Whether the value was invalidated and has not been fetched since.
-  @inlinable var isInvalidated: Bool { read { $0.isVisiblyInvalidated } }
+  var isInvalidated: Bool { read { $0.isVisiblyInvalidated } }
 
-  @usableFromInline func reportStateMismatch(of what: String, so consequence: String) {
+  func reportStateMismatch(of what: String, so consequence: String) {
     OperationIssue(
       kind: .stateMismatch,
       message: """
@@ -85,7 +85,7 @@ extension OperationStore {
   /// - Parameters:
   ///   - result: The value, or what went wrong.
   ///   - context: Where the date comes from; it lies over the context of the store.
-  @inlinable public func setResult(
+  public func setResult(
     to result: Result<State.StateValue, State.Failure>, using context: OperationContext? = nil
   ) {
     if !State.preparesValues { return commit { $0.write(result, context) } }
@@ -119,14 +119,14 @@ extension OperationStore {
   /// `body` must not block, and must not write another store that somebody else may have to himself
   /// while he writes this one: both would wait for ever. `OperationClient.withStores` takes several in
   /// one order. What it has written stays if it throws.
-  @inlinable public func withExclusiveAccess<Output>(_ body: () throws -> Output) rethrows -> Output
+  public func withExclusiveAccess<Output>(_ body: () throws -> Output) rethrows -> Output
   {
     beginExclusiveAccess()
     defer { endExclusiveAccess() }
     return try body()
   }
 
-  @inlinable func beginExclusiveAccess() { commit { $0.beginExclusiveAccess(.current) } }
+  func beginExclusiveAccess() { commit { $0.beginExclusiveAccess(.current) } }
 
   /// Has the store to oneself: other threads' writes wait until `body` returns, and their reads
   /// see what was there before; subscribers are told once, at the end.
@@ -134,7 +134,7 @@ extension OperationStore {
   /// `body` must not block, and must not write another store that somebody else may have to himself
   /// while he writes this one: both would wait for ever. `OperationClient.withStores` takes several in
   /// one order. What it has written stays if it throws.
-  @inlinable public func withExclusiveAccess<Output>(
+  public func withExclusiveAccess<Output>(
     _ body: (OperationStore<State>) throws -> Output
   ) rethrows -> Output {
     try withExclusiveAccess { try body(self) }

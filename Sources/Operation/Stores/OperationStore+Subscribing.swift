@@ -12,7 +12,7 @@ extension OperationStore {
   /// holds a lease on it.
   ///
   /// - Returns: The subscription, which keeps the store alive.
-  @inlinable public func subscribe(
+  public func subscribe(
     _ handler: @escaping @Sendable (OperationEvent<State>) -> Void
   ) -> OperationSubscription {
     let subscriber = Subscriber(handler)
@@ -22,7 +22,7 @@ extension OperationStore {
   }
 
   /// Takes a subscriber in, whom the caller holds, and tells him the present state.
-  @inlinable func greet(
+  func greet(
     _ subscriber: Unmanaged<Subscriber<OperationEvent<State>>>
   ) -> (id: UInt64, first: Machine.FirstSight?) {
     withUnsafeTemporaryAllocation(of: State.self, capacity: 1) { present in
@@ -42,7 +42,7 @@ extension OperationStore {
   }
 
   /// Does what the first subscriber brings about.
-  @inlinable func begin(_ first: Machine.FirstSight) {
+  func begin(_ first: Machine.FirstSight) {
     if isControlled { tellControllers() }
     if first.sight.hasTriggers { setTriggers(first.observation) }
     guard first.sight.isAutomatic else { return }
@@ -52,7 +52,7 @@ extension OperationStore {
     runIfStale(cause: .subscriber, by: read { $0.sight })
   }
 
-  @usableFromInline func setTriggers(_ observation: Int) {
+  func setTriggers(_ observation: Int) {
     let context = context
     let triggers = context.settings.values.rerunTriggers.map { $0(context, self) }
     commit { $0.setTriggers(.combined(triggers), observation: observation) }?.cancel()
@@ -61,7 +61,7 @@ extension OperationStore {
   /// How many handlers and stream iterators listen.
   public var subscriberCount: Int { read { $0.deliveries.subscriberCount } }
 
-  @inlinable func removeSubscriber(_ id: UInt64) {
+  func removeSubscriber(_ id: UInt64) {
     let departure = commit { $0.unsubscribe(id) }
     departure.triggers?.cancel()
     for core in departure.cores { core.cancelRun() }
@@ -72,7 +72,7 @@ extension OperationStore {
 
 extension OperationStore {
   /// Starts a run for the observers if what is there is stale, and nothing has come since that look.
-  @inlinable func runIfStale(cause: OperationRun.Cause, by sight: Machine.Sight) {
+  func runIfStale(cause: OperationRun.Cause, by sight: Machine.Sight) {
     if sight.isStale ?? isStaleByRule {
       runForObservers(cause: cause, unlessUpdatedSince: sight.updates)
     }
@@ -80,24 +80,24 @@ extension OperationStore {
 }
 
 extension OperationStore: SubscriptionSource {
-  @usableFromInline package func unsubscribe(_ id: UInt64) { departure(self, id) }
+  package func unsubscribe(_ id: UInt64) { departure(self, id) }
 }
 
 extension OperationStore: Rerunnable {
-  @usableFromInline var presentState: any Sendable { state }
+  var presentState: any Sendable { state }
 
-  @usableFromInline func rerunIfStale() {
+  func rerunIfStale() {
     runIfStale(cause: .rerun, by: read { $0.sight })
   }
 
-  @usableFromInline nonisolated(nonsending) func poll() async {
+  nonisolated(nonsending) func poll() async {
     let task = runForObservers(cause: .poll) ?? read { $0.taskOfObservers }
     await task?.dependency.wait()
   }
 }
 
 extension OperationStore {
-  @inlinable var stateSource: StreamSource<State> {
+  var stateSource: StreamSource<State> {
     StreamSource { [self] handler in
       subscribe { event in
         if case .stateChanged(let state) = event { handler(.element(state)) }
@@ -106,7 +106,7 @@ extension OperationStore {
   }
 
   /// The states of the store; the newest one wins.
-  @inlinable public var states: StateStream<State> { StateStream(stateSource) }
+  public var states: StateStream<State> { StateStream(stateSource) }
 
   /// The states of the store, kept as `buffering` says.
   public func states(buffering: StreamBuffering) -> EventStream<State> {

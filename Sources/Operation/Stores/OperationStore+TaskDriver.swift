@@ -1,11 +1,11 @@
 extension OperationStore: TaskDriver {
-  @usableFromInline func enter(
+  func enter(
     _ task: TaskNode, configuration: OperationTaskConfiguration, onlyToStart: Bool
   ) -> Bool {
     entrance(self, task, configuration, onlyToStart)
   }
 
-  @inlinable func begin(
+  func begin(
     _ task: TaskNode, configuration: OperationTaskConfiguration, onlyToStart: Bool
   ) -> Bool {
     let core = Machine.Core(task)
@@ -21,7 +21,7 @@ extension OperationStore: TaskDriver {
     return true
   }
 
-  @inlinable func leave(_ id: OperationTaskID) {
+  func leave(_ id: OperationTaskID) {
     let (core, mustFollow) = commit { $0.leave(id) }
     if mustFollow { follow() }
     core?.cancelRun()

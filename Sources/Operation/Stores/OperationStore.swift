@@ -1,5 +1,5 @@
-public import ReactiveStreams
-public import Synchronization
+import ReactiveStreams
+import Synchronization
 
 /// Runs a request, holds its state, and tells everyone who watches.
 ///
@@ -13,14 +13,14 @@ public import Synchronization
 /// Reads never wait for a handler, a run, or somebody's exclusive access.
 @dynamicMemberLookup
 public final class OperationStore<State: OperationState>: Sendable {
-  @usableFromInline typealias Machine = StoreMachine<State>
-  @usableFromInline typealias Value = State.OperationValue
-  @usableFromInline typealias Failure = State.Failure
+  typealias Machine = StoreMachine<State>
+  typealias Value = State.OperationValue
+  typealias Failure = State.Failure
 
   // Both beside the head of the object, as that is what a look-up touches.
   /// The type of the request that the store was made for.
-  @usableFromInline let requestType: any Any.Type
-  @usableFromInline let use = StoreUse()
+  let requestType: any Any.Type
+  let use = StoreUse()
   /// Where a client keeps the store.
   public let path: OperationPath
 
@@ -30,29 +30,29 @@ public final class OperationStore<State: OperationState>: Sendable {
   /// It would be private, like most of what a read, a write or a run goes through, were all that not
   /// to be inlined: generic code that stays in its module asks the runtime for its types at each step,
   /// and copies values through their witnesses. What is rare is not inlinable.
-  @usableFromInline let machine: Mutex<Machine>
+  let machine: Mutex<Machine>
   /// The thread that is inside the machine, so that what a state does to tasks is not waited for.
-  @usableFromInline let threadInside = Atomic<UInt>(0)
-  @usableFromInline let deferred: Mutex<[Deferred]>
-  @usableFromInline let hasDeferred = Atomic(false)
+  let threadInside = Atomic<UInt>(0)
+  let deferred: Mutex<[Deferred]>
+  let hasDeferred = Atomic(false)
   /// What the store has in common with the others of its client, whatever context is passed to a
   /// run; without a client it has a hub of its own.
-  @usableFromInline let hub: StoreHub
-  @usableFromInline let isControlled: Bool
+  let hub: StoreHub
+  let isControlled: Bool
   /// Performs a step of an invalidation. Like the other stored functions it is made where the state
   /// is known, so that who does not know it gets into the code that was made for it.
-  @usableFromInline let invalidation:
+  let invalidation:
     @Sendable (OperationStore, InvalidationStep) -> TaskDependency?
   /// Starts or joins a task of the store.
-  @usableFromInline let entrance:
+  let entrance:
     @Sendable (OperationStore, TaskNode, OperationTaskConfiguration, Bool) -> Bool
   /// Takes out a subscriber.
-  @usableFromInline let departure: @Sendable (OperationStore, UInt64) -> Void
+  let departure: @Sendable (OperationStore, UInt64) -> Void
   /// Makes the Swift task of a run.
-  @usableFromInline let makeTask:
+  let makeTask:
     @Sendable (OperationStore, Machine.Core, Machine.Box, Prelude?) -> Task<Void, Never>
 
-  @inlinable init<Request: StatefulOperationRequest>(
+  init<Request: StatefulOperationRequest>(
     _ request: Request, state: State, context: OperationContext, hub: StoreHub? = nil,
     isCounted: Bool = false
   ) where Request.State == State {
@@ -82,7 +82,7 @@ public final class OperationStore<State: OperationState>: Sendable {
   }
 
   /// Creates a store without a client: no defaults apply to it, and nobody else finds it.
-  @inlinable public static func detached<Request: StatefulOperationRequest>(
+  public static func detached<Request: StatefulOperationRequest>(
     operation: Request, initialState: State, initialContext: OperationContext = OperationContext()
   ) -> OperationStore<State> where Request.State == State {
     var context = initialContext.leavingRun()
@@ -95,7 +95,7 @@ public final class OperationStore<State: OperationState>: Sendable {
 
   /// Creates a store for a query without a client: no defaults apply to it, and nobody else finds
   /// it.
-  @inlinable public static func detached<Request: QueryRequest>(
+  public static func detached<Request: QueryRequest>(
     query: Request, initialValue: State.StateValue = State.emptyValue,
     initialContext: OperationContext = OperationContext()
   ) -> OperationStore<State> where Request.State == State, State: ValueInitializedState {
@@ -106,7 +106,7 @@ public final class OperationStore<State: OperationState>: Sendable {
 
   /// Creates a store for a mutation without a client: no defaults apply to it, and nobody else finds
   /// it.
-  @inlinable public static func detached<Request: StatefulOperationRequest>(
+  public static func detached<Request: StatefulOperationRequest>(
     mutation: Request, initialValue: State.StateValue = State.emptyValue,
     initialContext: OperationContext = OperationContext()
   ) -> OperationStore<State> where Request.State == State, State: ValueInitializedState {
@@ -120,7 +120,7 @@ public final class OperationStore<State: OperationState>: Sendable {
   ///
   /// What gives way is kept until the lock is open, because its deinitialiser is the user's. Pages,
   /// which are changed in place and would be copied, say themselves what that is.
-  @inlinable func commit<Output: Sendable>(
+  func commit<Output: Sendable>(
     isEdit: Bool = false, _ transition: (inout Machine) -> Output
   ) -> Output {
     commitInPlace(isEdit: isEdit, transition)
@@ -128,7 +128,7 @@ public final class OperationStore<State: OperationState>: Sendable {
 
   /// Does what ``commit(isEdit:_:)`` does without a call, for which a transition would have to carry
   /// along what it uses: for those that each run goes through.
-  @inline(__always) @inlinable func commitInPlace<Output: Sendable>(
+  func commitInPlace<Output: Sendable>(
     isEdit: Bool = false, _ transition: (inout Machine) -> Output
   ) -> Output {
     // Not an optional state, of which each commit would ask the type whether it is there.
@@ -138,7 +138,7 @@ public final class OperationStore<State: OperationState>: Sendable {
   }
 
   /// - Parameter untold: Where the state is until it has been told, if this thread tells it.
-  @inline(__always) @inlinable func commitInPlace<Output: Sendable>(
+  func commitInPlace<Output: Sendable>(
     isEdit: Bool, _ transition: (inout Machine) -> Output,
     untold: UnsafeMutableBufferPointer<State>
   ) -> Output {
@@ -184,7 +184,7 @@ public final class OperationStore<State: OperationState>: Sendable {
   }
 
   /// Does what a transition has left to do.
-  @inlinable func settle(_ aftermath: Machine.Aftermath) {
+  func settle(_ aftermath: Machine.Aftermath) {
     if aftermath.mustRender { render() }
     if aftermath.mustRenderInside { renderInside() }
     if aftermath.mustTellReaders { hub.invalidateOutdatedReaders(of: path, isWritten: true) }
@@ -197,10 +197,10 @@ public final class OperationStore<State: OperationState>: Sendable {
 
   /// Computes what the optimistic layers show, while this thread has the store to itself, and tells
   /// it.
-  @inlinable func render() { finish(rendered()) }
+  func render() { finish(rendered()) }
 
   /// Computes what is confirmed, for the thread that has the store to itself and goes on with it.
-  @inlinable func renderInside() {
+  func renderInside() {
     guard var rendering = machine.withLock({ $0.beginComputing() }) else { return }
     rendering.perform()
     let released = machine.withLock { machine in
@@ -213,30 +213,19 @@ public final class OperationStore<State: OperationState>: Sendable {
   }
 
   /// Ends the time in which the thread has the store to itself, and tells what was changed.
-  @inlinable func endExclusiveAccess() { finish(opened()) }
+  func endExclusiveAccess() { finish(opened()) }
 
   /// What is left to do when the other writers have been let in.
-  @usableFromInline struct Left: Sendable {
-    @usableFromInline let delivery: Delivery<OperationEvent<State>>?
-    @usableFromInline let access: Boxed<ExclusiveAccess<State>>
-    @usableFromInline let overlay: Boxed<Machine.Overlay>
-    @usableFromInline let released: [any Sendable]?
-    @usableFromInline let mustTellReaders: Bool
-
-    @inlinable init(
-      delivery: Delivery<OperationEvent<State>>?, access: Boxed<ExclusiveAccess<State>>,
-      overlay: Boxed<Machine.Overlay>, released: [any Sendable]?, mustTellReaders: Bool
-    ) {
-      self.delivery = delivery
-      self.access = access
-      self.overlay = overlay
-      self.released = released
-      self.mustTellReaders = mustTellReaders
-    }
+  struct Left: Sendable {
+    let delivery: Delivery<OperationEvent<State>>?
+    let access: Boxed<ExclusiveAccess<State>>
+    let overlay: Boxed<Machine.Overlay>
+    let released: [any Sendable]?
+    let mustTellReaders: Bool
   }
 
   /// Tells what was changed, and releases what gave way.
-  @inlinable func finish(_ left: Left) {
+  func finish(_ left: Left) {
     if let delivery = left.delivery { machine.drain(from: delivery) }
     if !left.access.isNone, !left.access.content.kept.isNone {
       for act in left.access.content.kept.content.actions { act() }
@@ -246,10 +235,10 @@ public final class OperationStore<State: OperationState>: Sendable {
   }
 
   /// Lets the other writers in, who are told of nothing yet.
-  @inlinable func opened() -> Left { leave { $0.endExclusiveAccess() } ?? rendered() }
+  func opened() -> Left { leave { $0.endExclusiveAccess() } ?? rendered() }
 
   /// Computes what the optimistic layers show, and lets the other writers in.
-  @inlinable func rendered() -> Left {
+  func rendered() -> Left {
     var round = 0
     while true {
       // A handler may have reset the store.
@@ -263,7 +252,7 @@ public final class OperationStore<State: OperationState>: Sendable {
 
   /// Ends the time in which the thread has the store to itself, unless something is to be computed
   /// before, and lets the other writers in.
-  @inlinable func leave(_ transition: (inout Machine) -> Machine.End) -> Left? {
+  func leave(_ transition: (inout Machine) -> Machine.End) -> Left? {
     let (end, delivery, released, mustTellReaders) = machine.withLock { machine in
       let end = transition(&machine)
       machine.notePlain()
@@ -278,19 +267,19 @@ public final class OperationStore<State: OperationState>: Sendable {
       mustTellReaders: mustTellReaders)
   }
 
-  @inlinable func read<Output: Sendable>(_ body: (borrowing Machine) -> Output) -> Output {
+  func read<Output: Sendable>(_ body: (borrowing Machine) -> Output) -> Output {
     machine.withLock { body($0) }
   }
 
   /// What a state does to a task while its store is locked, and is done behind the lock.
-  @usableFromInline enum Deferred: Sendable {
+  enum Deferred: Sendable {
     case cancellation(OperationTaskID)
     case report(OperationIssue)
   }
 
-  @usableFromInline func cancel(_ id: OperationTaskID) { perform(.cancellation(id)) }
+  func cancel(_ id: OperationTaskID) { perform(.cancellation(id)) }
 
-  @usableFromInline func report(_ issue: OperationIssue) { perform(.report(issue)) }
+  func report(_ issue: OperationIssue) { perform(.report(issue)) }
 
   /// Does it, or leaves it to the thread that is inside the machine, if that is this one.
   private func perform(_ step: Deferred) {
@@ -306,7 +295,7 @@ public final class OperationStore<State: OperationState>: Sendable {
   }
 
   /// Performs a transition and what it cancels, which in exclusive access is done at its end.
-  @usableFromInline func commitCancelling(
+  func commitCancelling(
     _ transition: (inout Machine) -> [@Sendable () -> Void]
   ) {
     let cancellations = commit { machine in
@@ -316,7 +305,7 @@ public final class OperationStore<State: OperationState>: Sendable {
     for cancel in cancellations { cancel() }
   }
 
-  @usableFromInline func performDeferred() {
+  func performDeferred() {
     let steps = deferred.withLock { steps -> [Deferred] in
       hasDeferred.store(false, ordering: .relaxed)
       if steps.isEmpty { return [] }
@@ -329,7 +318,7 @@ public final class OperationStore<State: OperationState>: Sendable {
 
 extension StatefulOperationRequest {
   /// Runs the request with the retries of the client's defaults, unless a modifier makes its own.
-  @inlinable func runInStore(
+  func runInStore(
     in context: OperationContext, with continuation: OperationContinuation<Value, Failure>
   ) async throws(Failure) -> Value {
     guard context.settings.isRetriedByStore else {

@@ -2,38 +2,33 @@
 ///
 /// The owner changes the state in place and sees it; others see the committed state, and their
 /// writes wait at the gate.
-@usableFromInline struct ExclusiveAccess<State: OperationState>: Sendable {
-  @usableFromInline let owner: ThreadID
+struct ExclusiveAccess<State: OperationState>: Sendable {
+  let owner: ThreadID
   /// What the others see; nothing is kept as long as the state is as it was.
-  @usableFromInline var before: Boxed<StateBefore<State>>
-  @usableFromInline var depth = 1
-  @usableFromInline var hasChanged = false
+  var before: Boxed<StateBefore<State>>
+  var depth = 1
+  var hasChanged = false
   /// Whether the owner computes what the edits make of the value: what they change meanwhile has it
   /// computed anew, and not inside of that.
-  @usableFromInline var isComputing = false
+  var isComputing = false
   /// What is done at the end, if runs were begun or ended meanwhile.
-  @usableFromInline var kept = Boxed<Kept>.none
-  @usableFromInline var gates: [Gate] = []
+  var kept = Boxed<Kept>.none
+  var gates: [Gate] = []
 
-  @usableFromInline struct Kept: Sendable {
+  struct Kept: Sendable {
     /// Who hears of the change, before the subscribers.
-    @usableFromInline var handlers: [Subscriber<OperationEvent<State>>] = []
+    var handlers: [Subscriber<OperationEvent<State>>] = []
     /// What is told behind the change.
-    @usableFromInline var entries: [StoreMachine<State>.Withheld.Entry] = []
+    var entries: [StoreMachine<State>.Withheld.Entry] = []
     /// What is done when that has been told: who waits for runs that are over goes on, and
     /// invalidations go on to what reads the store.
-    @usableFromInline var actions: [@Sendable () -> Void] = []
+    var actions: [@Sendable () -> Void] = []
 
-    @inlinable init() {}
-  }
-
-  @inlinable init(owner: ThreadID, before: Boxed<StateBefore<State>>) {
-    self.owner = owner
-    self.before = before
+    init() {}
   }
 
   /// The state was changed, of which these hear, too.
-  @inlinable mutating func noteChange(for others: [Subscriber<OperationEvent<State>>]) {
+  mutating func noteChange(for others: [Subscriber<OperationEvent<State>>]) {
     hasChanged = true
     if others.isEmpty { return }
     keep { kept in
@@ -41,39 +36,30 @@
     }
   }
 
-  @inlinable mutating func keep(_ change: (inout Kept) -> Void) {
+  mutating func keep(_ change: (inout Kept) -> Void) {
     if kept.isNone { kept = .some(Kept()) }
     change(&kept.content)
   }
 }
 
 /// What there was before a change that is not told yet.
-@usableFromInline struct StateBefore<State: OperationState>: Sendable {
-  @usableFromInline let shown: State
-  @usableFromInline let confirmedValue: State.StateValue
-  @usableFromInline let isInvalidated: Bool
-  @usableFromInline let landingCount: Int
-
-  @inlinable init(
-    shown: State, confirmedValue: State.StateValue, isInvalidated: Bool, landingCount: Int
-  ) {
-    self.shown = shown
-    self.confirmedValue = confirmedValue
-    self.isInvalidated = isInvalidated
-    self.landingCount = landingCount
-  }
+struct StateBefore<State: OperationState>: Sendable {
+  let shown: State
+  let confirmedValue: State.StateValue
+  let isInvalidated: Bool
+  let landingCount: Int
 }
 
 extension Boxed {
   /// What there was before changes that the calling thread may not see, if there are any.
-  @usableFromInline func stateBefore<State>() -> StateBefore<State>?
+  func stateBefore<State>() -> StateBefore<State>?
   where Value == ExclusiveAccess<State> {
     isNone || content.owner == .current ? nil : content.before.value
   }
 }
 
 extension StoreMachine {
-  @inlinable var before: Boxed<StateBefore<State>> {
+  var before: Boxed<StateBefore<State>> {
     .some(
       StateBefore(
         shown: shown, confirmedValue: state.currentValue, isInvalidated: freshness.isInvalidated,
@@ -81,14 +67,14 @@ extension StoreMachine {
   }
 
   /// Gives a gate to wait at, if another thread has the store to itself.
-  @usableFromInline mutating func gate(for thread: ThreadID) -> Gate? {
+  mutating func gate(for thread: ThreadID) -> Gate? {
     guard !exclusive.isNone, exclusive.content.owner != thread else { return nil }
     let gate = Gate()
     exclusive.content.gates.append(gate)
     return gate
   }
 
-  @inlinable mutating func beginExclusiveAccess(_ thread: ThreadID) {
+  mutating func beginExclusiveAccess(_ thread: ThreadID) {
     if exclusive.isNone {
       let before = withheld.isNone ? before : withheld.content.before
       exclusive = .some(ExclusiveAccess(owner: thread, before: before))
@@ -99,7 +85,7 @@ extension StoreMachine {
   }
 
   /// Gives the cancellations to be performed now: none in exclusive access, at whose end they are.
-  @usableFromInline mutating func behindAccess(
+  mutating func behindAccess(
     _ cancellations: [@Sendable () -> Void]
   ) -> [@Sendable () -> Void] {
     if exclusive.isNone { return cancellations }
@@ -107,7 +93,7 @@ extension StoreMachine {
     return []
   }
 
-  @usableFromInline enum End: Sendable {
+  enum End: Sendable {
     /// The values of the optimistic layers have to be computed first.
     case render
     /// The others may go on, if this was the end; what is over is to be released without the lock.
@@ -115,13 +101,13 @@ extension StoreMachine {
   }
 
   /// Tells the change, and what was kept.
-  @usableFromInline mutating func tellKept(_ access: ExclusiveAccess<State>) {
+  mutating func tellKept(_ access: ExclusiveAccess<State>) {
     if access.hasChanged { tellState(state, also: access.kept.content.handlers) }
     tell(access.kept.content.entries)
   }
 
   /// Ends the access, and tells the change, if there was one.
-  @inlinable mutating func endExclusiveAccess() -> End {
+  mutating func endExclusiveAccess() -> End {
     guard exclusive.content.depth == 1 else {
       exclusive.content.depth -= 1
       return .open(.none, .none)

@@ -4,7 +4,7 @@ import ReactiveStreams
 extension StoreMachine {
   /// A run goes to its request: the state puts what it begins with into its context. Tells whether
   /// the run still counts, and whether there are optimistic edits.
-  @inlinable func willRun(
+  func willRun(
     _ id: OperationTaskID, in context: inout OperationContext
   ) -> (isThere: Bool, hasEdits: Bool) {
     state.willRun(in: &context)
@@ -12,7 +12,7 @@ extension StoreMachine {
   }
 
   /// A run yielded; gives what it runs with, if the yield counts.
-  @inlinable mutating func yield(_ id: OperationTaskID, _ output: Output) -> Box? {
+  mutating func yield(_ id: OperationTaskID, _ output: Output) -> Box? {
     guard let record = runs[id] else { return nil }
     let handlers = record.payload.handlers
     guard !output.isCancellation else {
@@ -27,7 +27,7 @@ extension StoreMachine {
   }
 
   /// Keeps what there is before a run yields, unless what there is comes from it already.
-  @usableFromInline mutating func noteYield(of id: OperationTaskID) {
+  mutating func noteYield(of id: OperationTaskID) {
     if yields.last?.id == id { return }
     takeYield(of: id)
     let idsInFloor = overlay.isNone ? [] : overlay.content.layers.idsInFloor
@@ -48,7 +48,7 @@ extension StoreMachine {
   }
 
   /// A result came that stays, so that what was there before it does not come back.
-  @inlinable mutating func keepYields() {
+  mutating func keepYields() {
     if yields.isEmpty { return }
     release(yields)
     yields = []
@@ -56,7 +56,7 @@ extension StoreMachine {
 
   /// A run ended. A value stays, and so does what a run has given that failed then; what others have
   /// yielded since can still be taken back, and the failure is there then.
-  @inlinable mutating func keepYields(behind output: Output, of record: Runs.Record) {
+  mutating func keepYields(behind output: Output, of record: Runs.Record) {
     if yields.isEmpty { return }
     guard case .failure = output else { return keepYields() }
     if let index = yields.firstIndex(where: { $0.id == record.id }) {
@@ -67,7 +67,7 @@ extension StoreMachine {
   }
 
   /// Changes what there was before the yields, too, when the tasks of the state change.
-  @usableFromInline mutating func changeBeforeYields(_ change: (inout State) -> Void) {
+  mutating func changeBeforeYields(_ change: (inout State) -> Void) {
     for index in yields.indices {
       change(&yields[index].before)
       let driven = yields[index].before.takeReleased()
@@ -76,14 +76,14 @@ extension StoreMachine {
   }
 
   /// A run begins to wait for a connection, or goes on.
-  @inlinable mutating func setPaused(_ isPaused: Bool, _ id: OperationTaskID) {
+  mutating func setPaused(_ isPaused: Bool, _ id: OperationTaskID) {
     guard let payload = runs[id]?.payload else { return }
     state.setPaused(isPaused, id)
     changeBeforeYields { $0.setPaused(isPaused, id) }
     commit(for: payload.handlers)
   }
 
-  @inlinable mutating func finishTask(of record: Runs.Record) {
+  mutating func finishTask(of record: Runs.Record) {
     state.finishFetchTask(record.task)
     if yields.isEmpty { return }
     changeBeforeYields { $0.finishFetchTask(record.task) }
@@ -96,7 +96,7 @@ extension StoreMachine {
 
   /// A run ended; tells whether it still counted, whether one has to follow, and whether those that
   /// have read an outdated value are to be told of a new one.
-  @inlinable mutating func end(
+  mutating func end(
     _ id: OperationTaskID, _ output: Output
   ) -> (isCounted: Bool, mustFollow: Bool, mustTellReaders: Bool) {
     guard let record = remove(id) else {
@@ -123,12 +123,12 @@ extension StoreMachine {
 
   /// Whether the record of a run that ends may be the last to hold something of the user's. The run
   /// itself holds its task, and so the context, unless the task was given another one.
-  @inlinable func holdsMore(_ record: Runs.Record) -> Bool {
+  func holdsMore(_ record: Runs.Record) -> Bool {
     // Not of its payload, which would be copied for the two.
     !record.payload.handlers.isEmpty || record.payload.given != nil
   }
 
-  @inlinable mutating func takeIn(_ output: Output, _ record: Runs.Record) {
+  mutating func takeIn(_ output: Output, _ record: Runs.Record) {
     guard case .success(let value) = output else {
       return state.update(with: output, for: record.task)
     }
@@ -139,7 +139,7 @@ extension StoreMachine {
   }
 
   /// Whether a run fetches what an invalidation is about, and not only a page more.
-  @inlinable static func isAboutWhole(_ record: Runs.Record) -> Bool {
+  static func isAboutWhole(_ record: Runs.Record) -> Bool {
     guard State.kind == .pages else { return true }
     switch record.task.context.pageRunKind {
     case .nextPage, .previousPage: return false
@@ -148,26 +148,26 @@ extension StoreMachine {
   }
 
   /// Takes out a run that is over; its record has to be released without the lock.
-  @inlinable mutating func remove(_ id: OperationTaskID) -> Runs.Record? {
+  mutating func remove(_ id: OperationTaskID) -> Runs.Record? {
     guard let record = runs.remove(id) else { return nil }
     retire(id)
     return record
   }
 
-  @inlinable mutating func retire(_ id: OperationTaskID) {
+  mutating func retire(_ id: OperationTaskID) {
     if !overlay.isNone { overlay.content.layers.runEnded() }
     dropFollowsAfter()
   }
 
   /// Whether a run has to follow one that is over: none of the whole has begun since the last
   /// invalidation.
-  @inline(__always) @inlinable var mustFollow: Bool {
+  var mustFollow: Bool {
     needsRerun && freshness.answered < freshness.generation
   }
 
   /// Somebody who waited goes; returns the run if nobody holds it any more, and whether one has to
   /// follow.
-  @inlinable mutating func leave(_ id: OperationTaskID) -> (core: Core?, mustFollow: Bool) {
+  mutating func leave(_ id: OperationTaskID) -> (core: Core?, mustFollow: Bool) {
     runs.update(id) { $0.awaiters -= 1 }
     guard let core = giveBack(id) else { return (nil, false) }
     return (core, mustFollow)
@@ -175,20 +175,20 @@ extension StoreMachine {
 
   /// Takes out a run that nobody holds any more; observers, or the next ones, still wait for what it
   /// was to bring.
-  @inlinable mutating func giveBack(_ id: OperationTaskID) -> Core? {
+  mutating func giveBack(_ id: OperationTaskID) -> Core? {
     guard let payload = runs[id]?.payload, let core = releaseIfFree(id) else { return nil }
     if payload.isAnswer, payload.generation == freshness.generation { freshness.answered -= 1 }
     return core
   }
 
   /// A handle went away.
-  @inlinable mutating func dropHandle(_ id: OperationTaskID) -> Core? {
+  mutating func dropHandle(_ id: OperationTaskID) -> Core? {
     runs.update(id) { $0.handles -= 1 }
     guard runs[id]?.isStarted == false else { return nil }
     return releaseIfFree(id)
   }
 
-  @inlinable mutating func releaseIfFree(_ id: OperationTaskID) -> Core? {
+  mutating func releaseIfFree(_ id: OperationTaskID) -> Core? {
     guard let record = runs.removeIfFree(id, observerCount: deliveries.subscriberCount) else {
       return nil
     }
@@ -198,7 +198,7 @@ extension StoreMachine {
   }
 
   /// The run is over for everybody.
-  @inlinable mutating func cancel(_ id: OperationTaskID) -> Core? {
+  mutating func cancel(_ id: OperationTaskID) -> Core? {
     guard let record = remove(id) else { return nil }
     giveUp(record)
     // None follows what was cancelled.
@@ -206,7 +206,7 @@ extension StoreMachine {
     return record.core
   }
 
-  @inlinable mutating func cancelAll() -> [Core] {
+  mutating func cancelAll() -> [Core] {
     runs.ids.compactMap { cancel($0) }
   }
 
@@ -215,7 +215,7 @@ extension StoreMachine {
   }
 
   /// Puts back what was there before a run that is over.
-  @usableFromInline mutating func giveUp(_ record: Runs.Record) {
+  mutating func giveUp(_ record: Runs.Record) {
     if let yield = takeYield(of: record.id) {
       replaceState(with: yield.before)
       if !overlay.isNone {
@@ -241,7 +241,7 @@ extension StoreMachine {
     }
   }
 
-  @usableFromInline mutating func tellLateEnd(_ id: OperationTaskID, _ output: Output) {
+  mutating func tellLateEnd(_ id: OperationTaskID, _ output: Output) {
     guard let record = unended.removeValue(forKey: id) else { return }
     release(record)
     tell(.runEnded(output, record.run), also: record.payload.handlers)
@@ -264,7 +264,7 @@ extension StoreMachine {
 }
 
 extension Result {
-  @inlinable var isCancellation: Bool {
+  var isCancellation: Bool {
     if case .failure(let error) = self { error is CancellationError } else { false }
   }
 }

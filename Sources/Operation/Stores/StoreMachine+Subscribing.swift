@@ -5,7 +5,7 @@ import ReactiveStreams
 extension StoreMachine {
   /// Whether there is no value, or one that was invalidated or is out of date by the request's rule;
   /// `nil` if that rule asks the clock or the user, which is done without the lock.
-  @inline(__always) @inlinable var isStale: Bool? {
+  var isStale: Bool? {
     guard !isVisiblyInvalidated, visibleDate != nil else { return true }
     switch context.settings.values.staleness {
     case .always: return true
@@ -15,33 +15,21 @@ extension StoreMachine {
   }
 
   /// What somebody looks at who would have the store run by itself.
-  @usableFromInline struct Sight: Sendable {
-    @usableFromInline let hasTriggers: Bool
-    @usableFromInline let isAutomatic: Bool
-    @usableFromInline let isStale: Bool?
-    @usableFromInline let updates: Int
-
-    @inlinable init(hasTriggers: Bool, isAutomatic: Bool, isStale: Bool?, updates: Int) {
-      self.hasTriggers = hasTriggers
-      self.isAutomatic = isAutomatic
-      self.isStale = isStale
-      self.updates = updates
-    }
+  struct Sight: Sendable {
+    let hasTriggers: Bool
+    let isAutomatic: Bool
+    let isStale: Bool?
+    let updates: Int
   }
 
   /// What the first subscriber sees when he comes.
-  @usableFromInline struct FirstSight: Sendable {
-    @usableFromInline let sight: Sight
-    @usableFromInline let observation: Int
-
-    @inlinable init(sight: Sight, observation: Int) {
-      self.sight = sight
-      self.observation = observation
-    }
+  struct FirstSight: Sendable {
+    let sight: Sight
+    let observation: Int
   }
 
   // With what it goes through a call would be one with a copy of the machine.
-  @inline(__always) @inlinable var sight: Sight {
+  var sight: Sight {
     Sight(
       hasTriggers: !context.settings.values.rerunTriggers.isEmpty,
       isAutomatic: context.settings.values.runsAutomatically == true, isStale: isStale,
@@ -50,7 +38,7 @@ extension StoreMachine {
 
   /// Somebody subscribes. If he `isGreeted`, the caller has to tell him the ``present`` state, as the
   /// drainer; otherwise that comes behind what is delivered already.
-  @inlinable mutating func subscribe(
+  mutating func subscribe(
     _ subscriber: Subscriber<Event>
   ) -> (id: UInt64, isGreeted: Bool, first: FirstSight?) {
     let isGreeted = deliveries.beginTelling()
@@ -65,7 +53,7 @@ extension StoreMachine {
   }
 
   /// What wants runs was subscribed to; it is given back if that observation is over.
-  @inlinable mutating func setTriggers(
+  mutating func setTriggers(
     _ new: OperationSubscription, observation: Int
   ) -> OperationSubscription? {
     guard observation == self.observation else { return new }
@@ -73,18 +61,18 @@ extension StoreMachine {
     return nil
   }
 
-  @usableFromInline struct Departure: Sendable {
-    @usableFromInline var subscriber: Subscriber<Event>?
-    @usableFromInline var triggers: OperationSubscription?
-    @usableFromInline var cores: [Core] = []
+  struct Departure: Sendable {
+    var subscriber: Subscriber<Event>?
+    var triggers: OperationSubscription?
+    var cores: [Core] = []
 
-    @inlinable init(subscriber: Subscriber<Event>?) {
+    init(subscriber: Subscriber<Event>?) {
       self.subscriber = subscriber
     }
   }
 
   /// A subscriber goes; the last one takes the leases of the observers with him.
-  @inlinable mutating func unsubscribe(_ id: UInt64) -> Departure {
+  mutating func unsubscribe(_ id: UInt64) -> Departure {
     let count = deliveries.subscriberCount
     var departure = Departure(subscriber: deliveries.unsubscribe(id))
     guard count > 0, deliveries.subscriberCount == 0 else { return departure }

@@ -3,17 +3,17 @@ import ReactiveStreams
 /// How a run of a store comes about, from the wish for one to its start.
 extension StoreMachine {
   /// A wish for a run.
-  @usableFromInline final class Wish: Sendable {
-    @usableFromInline let task: Task
-    @usableFromInline let lease: Lease
-    @usableFromInline let handler: Subscriber<Event>?
+  final class Wish: Sendable {
+    let task: Task
+    let lease: Lease
+    let handler: Subscriber<Event>?
     /// How many values had landed when the wish arose, if none is needed when one has come since. For
     /// an awaiter, any run in an equivalent context will do then, whatever the request says.
-    @usableFromInline let seenUpdates: Int?
+    let seenUpdates: Int?
 
-    @inlinable var core: Core { task.core }
+    var core: Core { task.core }
 
-    @inlinable init(
+    init(
       core: Core, box: Box, lease: Lease,
       handler: Subscriber<Event>? = nil, seenUpdates: Int? = nil
     ) {
@@ -25,7 +25,7 @@ extension StoreMachine {
   }
 
   /// Who holds a run from its beginning.
-  @usableFromInline enum Lease: Sendable {
+  enum Lease: Sendable {
     /// Somebody who waits for the result.
     case awaiter
     /// The subscribers, as long as there are any.
@@ -34,7 +34,7 @@ extension StoreMachine {
     case handle
   }
 
-  @usableFromInline enum Grant: Sendable {
+  enum Grant: Sendable {
     /// A predicate of the user has to decide first.
     case ask([Runs.Candidate])
     /// Nobody observes any more, or there is nothing to run with.
@@ -46,7 +46,7 @@ extension StoreMachine {
 
   /// Lets somebody wait for a run about which he says no more than its context: for the started one
   /// that is the same, or for a new one; `nil` where more has to be seen to, which takes a wish.
-  @inlinable mutating func enter(
+  mutating func enter(
     _ box: Box, input: (any RunInput)?, driver: any TaskDriver, place: OperationRun.Place?
   ) -> (core: Core, box: Box, isStarted: Bool)? {
     guard exclusive.isNone else { return nil }
@@ -66,7 +66,7 @@ extension StoreMachine {
   }
 
   /// Takes a lease on the started run that one in `context` is, if there is nothing else to look at.
-  @inlinable mutating func joinStarted(
+  mutating func joinStarted(
     in context: OperationContext, input: (any RunInput)?
   ) -> (core: Core, box: Box)? {
     guard exclusive.isNone, !runs.isEmpty,
@@ -79,7 +79,7 @@ extension StoreMachine {
   }
 
   /// Joins the run that is the wish, or makes a new one.
-  @inlinable mutating func grant(_ wish: Wish, verdict: Runs.Verdict?) -> Grant {
+  mutating func grant(_ wish: Wish, verdict: Runs.Verdict?) -> Grant {
     if isLate(wish) { return .refused }
     if wish.lease == .observers, deliveries.subscriberCount == 0 || taskOfObservers != nil {
       return .refused
@@ -109,7 +109,7 @@ extension StoreMachine {
   }
 
   /// The run that the observers hold already, if it is as new as what they could start.
-  @inlinable var taskOfObservers: Task? {
+  var taskOfObservers: Task? {
     for index in runs.records.indices {
       let task = runs.records.read(at: index) {
         $0.isStarted && $0.isHeldByObservers && $0.payload.generation == freshness.generation
@@ -121,7 +121,7 @@ extension StoreMachine {
   }
 
   /// Whether somebody else has fetched, since the wish arose, what it is about.
-  @inlinable func isLate(_ wish: Wish) -> Bool {
+  func isLate(_ wish: Wish) -> Bool {
     let cause = wish.core.node.cause
     if cause == .invalidation || cause == .dependency {
       return !freshness.isInvalidated || freshness.answered == freshness.generation
@@ -130,7 +130,7 @@ extension StoreMachine {
     return wish.seenUpdates.map { $0 != landingCount } ?? false
   }
 
-  @inlinable mutating func schedule(
+  mutating func schedule(
     _ task: consuming Task, lease: Lease, handlers: [Subscriber<Event>]
   ) -> (box: Box, isStarted: Bool) {
     var task = consume task
@@ -151,7 +151,7 @@ extension StoreMachine {
     return (task.box, isStarted)
   }
 
-  @inlinable mutating func join(_ core: Core, _ wish: Wish) -> Grant {
+  mutating func join(_ core: Core, _ wish: Wish) -> Grant {
     if let handler = wish.handler, let record = runs[core.id] {
       runs.update(core.id) { $0.payload.handlers.append(handler) }
       if record.isStarted {
@@ -166,7 +166,7 @@ extension StoreMachine {
   }
 
   /// Takes a lease on a run in the table; tells whether that started it.
-  @inlinable mutating func hold(_ core: Core, _ lease: Lease) -> Bool {
+  mutating func hold(_ core: Core, _ lease: Lease) -> Bool {
     guard var record = runs[core.id] else { return false }
     let isStarted = hold(&record, lease)
     runs.insert(record)
@@ -175,7 +175,7 @@ extension StoreMachine {
   }
 
   /// Takes a lease, which starts the run unless it is a mere handle; tells whether it did.
-  @inlinable mutating func hold(_ record: inout Runs.Record, _ lease: Lease) -> Bool {
+  mutating func hold(_ record: inout Runs.Record, _ lease: Lease) -> Bool {
     switch lease {
     case .awaiter: record.awaiters += 1
     case .observers: record.isHeldByObservers = true
@@ -192,13 +192,13 @@ extension StoreMachine {
   }
 
   /// The request of a run that was started is called now.
-  @inlinable mutating func begin(_ id: OperationTaskID) {
+  mutating func begin(_ id: OperationTaskID) {
     let settlements = settlementCount
     runs.update(id) { $0.payload.settlements = settlements }
   }
 
   /// What became of the wish to start a scheduled run or to wait for it.
-  @usableFromInline enum Entry: Sendable {
+  enum Entry: Sendable {
     /// The run has to be launched.
     case launch(Box)
     /// Somebody else has started the run, and launches it.
@@ -211,7 +211,7 @@ extension StoreMachine {
 
   /// Somebody starts a scheduled run, or waits for it, too; who comes `onlyToStart` takes no lease on
   /// one that was started.
-  @inlinable mutating func enter(
+  mutating func enter(
     _ core: Core, _ configuration: OperationTaskConfiguration, onlyToStart: Bool = false
   ) -> Entry {
     guard let record = runs[core.id] else { return .gone }

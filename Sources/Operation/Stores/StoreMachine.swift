@@ -1,4 +1,4 @@
-public import FoundationEssentials
+import FoundationEssentials
 import ReactiveStreams
 
 /// The machine of a store: its state, its runs, its freshness, who listens, and who has it to
@@ -7,88 +7,88 @@ import ReactiveStreams
 /// The one place where the state of a store changes. Every transition changes the state, appends
 /// what there is to tell to the delivery queue, or leaves it to its thread to tell, and returns what
 /// the shell has to do. What it returns is performed without the lock.
-@usableFromInline struct StoreMachine<State: OperationState>: DeliveryMachine {
-  @usableFromInline typealias Event = OperationEvent<State>
-  @usableFromInline typealias Output = Result<State.OperationValue, State.Failure>
-  @usableFromInline typealias Task = OperationTask<State.OperationValue, State.Failure>
-  @usableFromInline typealias Box = OperationTaskConfiguration.Box
-  @usableFromInline typealias Core = TaskCore<State.OperationValue, State.Failure>
-  @usableFromInline typealias Runs = RunTable<State.OperationValue, State.Failure, RunPayload>
+struct StoreMachine<State: OperationState>: DeliveryMachine {
+  typealias Event = OperationEvent<State>
+  typealias Output = Result<State.OperationValue, State.Failure>
+  typealias Task = OperationTask<State.OperationValue, State.Failure>
+  typealias Box = OperationTaskConfiguration.Box
+  typealias Core = TaskCore<State.OperationValue, State.Failure>
+  typealias Runs = RunTable<State.OperationValue, State.Failure, RunPayload>
 
   /// What a store knows of a run, beyond who holds it.
-  @usableFromInline struct RunPayload: Sendable {
-    @usableFromInline var handlers: [Subscriber<Event>]
+  struct RunPayload: Sendable {
+    var handlers: [Subscriber<Event>]
     /// What the task in the state was made with, if the run was started with something else.
-    @usableFromInline var given: Box?
+    var given: Box?
     /// The number of invalidations that there had been when the run was started.
-    @usableFromInline var generation = 0
+    var generation = 0
     /// Whether the run was the first of the whole since the last invalidation.
-    @usableFromInline var isAnswer = false
+    var isAnswer = false
     /// How many optimistic edits had been confirmed when the run was started.
-    @usableFromInline var settlements = 0
+    var settlements = 0
 
-    @inlinable init(handlers: [Subscriber<Event>]) {
+    init(handlers: [Subscriber<Event>]) {
       self.handlers = handlers
     }
   }
 
   /// What a run has yielded last, and how to undo it.
-  @usableFromInline struct Yield: Sendable {
-    @usableFromInline let id: OperationTaskID
+  struct Yield: Sendable {
+    let id: OperationTaskID
     /// What the server had given before.
-    @usableFromInline var before: State
+    var before: State
     /// The optimistic edits that were part of it already.
-    @usableFromInline var idsInFloor: Set<OperationTaskID>
+    var idsInFloor: Set<OperationTaskID>
 
-    @inlinable init(of id: OperationTaskID, before: State, idsInFloor: Set<OperationTaskID>) {
+    init(of id: OperationTaskID, before: State, idsInFloor: Set<OperationTaskID>) {
       self.id = id
       self.before = before
       self.idsInFloor = idsInFloor
     }
   }
 
-  @usableFromInline var deliveries = DeliveryQueue<Event>()
-  @usableFromInline var context: OperationContext
-  @usableFromInline var state: State
-  @usableFromInline var runs = Runs()
-  @usableFromInline var freshness = Freshness()
-  @usableFromInline var exclusive = Boxed<ExclusiveAccess<State>>.none
+  var deliveries = DeliveryQueue<Event>()
+  var context: OperationContext
+  var state: State
+  var runs = Runs()
+  var freshness = Freshness()
+  var exclusive = Boxed<ExclusiveAccess<State>>.none
   /// What wants runs while somebody observes.
-  @usableFromInline var triggers: OperationSubscription?
+  var triggers: OperationSubscription?
   /// Goes up whenever somebody begins to observe, or nobody does any more.
-  @usableFromInline var observation = 0
+  var observation = 0
   /// What runs that are under way have yielded since the last result that stays, in its order; one
   /// for each run.
-  @usableFromInline var yields: [Yield] = []
+  var yields: [Yield] = []
   /// How often a value came that stays, or the state went back to its beginning.
-  @usableFromInline var landingCount = 0
+  var landingCount = 0
   /// Cancelled runs whose end is still to be told, because their failure cannot say "cancelled".
   var unended: [OperationTaskID: Runs.Record] = [:]
   /// What has given way, to be released without the lock, as its deinitialisers are the user's.
-  @usableFromInline var released: [any Sendable]?
+  var released: [any Sendable]?
   /// The optimistic edits that lie over the state, if there are any.
-  @usableFromInline var overlay = Boxed<Overlay>.none
+  var overlay = Boxed<Overlay>.none
   /// What is told when the values of the layers have been computed.
-  @usableFromInline var withheld = Boxed<Withheld>.none
+  var withheld = Boxed<Withheld>.none
   /// Whether a transition has left the state without the confirmed edits.
-  @usableFromInline var lacksEdits = false
+  var lacksEdits = false
   /// How many optimistic edits have been confirmed.
-  @usableFromInline var settlementCount = 0
+  var settlementCount = 0
 
   /// Whether the state is what everybody sees, and no copy of it has to be made to read it.
-  @usableFromInline private(set) var isPlain = true
+  private(set) var isPlain = true
 
   /// How many transitions there have been: what is computed of the state without the lock is good as
   /// long as there was no other.
-  @usableFromInline var transitionCount = 0
+  var transitionCount = 0
 
   /// What the run comes after that follows one that is under way.
-  @usableFromInline var followsAfter: [TaskDependency] = []
+  var followsAfter: [TaskDependency] = []
 
   /// What the controllers of the store have been told.
   var control = Control.changing
 
-  @inlinable init(
+  init(
     state: State, context: OperationContext, isCounted: Bool = false, isReadOutdated: Bool = false
   ) {
     self.state = state
@@ -99,79 +99,79 @@ import ReactiveStreams
 
   /// The state as a thread may see it: nobody but the owner sees into exclusive access, and the
   /// owner sees no optimistic edits, as what he writes lies under them.
-  @usableFromInline func visibleState(to thread: ThreadID) -> State {
+  func visibleState(to thread: ThreadID) -> State {
     !exclusive.isNone && exclusive.content.owner == thread ? state : told
   }
 
   /// The state as everybody has been told it.
-  @usableFromInline var told: State {
+  var told: State {
     exclusive.isNone ? shown : exclusive.content.before.value?.shown ?? shown
   }
 
   /// What a new subscriber is told.
-  @inline(__always) @inlinable var present: State { isPlain ? state : told }
+  var present: State { isPlain ? state : told }
 
   /// The state as the calling thread may see it.
-  @usableFromInline var visibleState: State { visibleState(to: .current) }
+  var visibleState: State { visibleState(to: .current) }
 
   /// When the value came that the calling thread may see; edits leave that as it is.
-  @inlinable var visibleDate: Date? {
+  var visibleDate: Date? {
     isPlain
       ? state.valueLastUpdatedAt
       : (exclusive.stateBefore()?.shown ?? state).valueLastUpdatedAt
   }
 
   /// Whether the value that the calling thread may see was invalidated.
-  @inlinable var isVisiblyInvalidated: Bool {
+  var isVisiblyInvalidated: Bool {
     isPlain
       ? freshness.isInvalidated : exclusive.stateBefore()?.isInvalidated ?? freshness.isInvalidated
   }
 
   /// How many values have landed that the calling thread may see.
-  @inlinable var visibleLandingCount: Int {
+  var visibleLandingCount: Int {
     isPlain ? landingCount : exclusive.stateBefore()?.landingCount ?? landingCount
   }
 
   /// Ends whatever was done under the lock.
-  @inlinable mutating func notePlain() { isPlain = exclusive.isNone && overlay.isNone }
+  mutating func notePlain() { isPlain = exclusive.isNone && overlay.isNone }
 
   /// Whether a change of the state is told as it is: nobody has the store to himself, and no edit
   /// lies over it.
-  @inlinable var isDirect: Bool { exclusive.isNone && withheld.isNone && overlay.isNone }
+  var isDirect: Bool { exclusive.isNone && withheld.isNone && overlay.isNone }
 
   /// Tells a change of the state.
-  @inline(__always) @inlinable mutating func commit(for handlers: [Subscriber<Event>] = []) {
+  mutating func commit(for handlers: [Subscriber<Event>] = []) {
     releaseDriven()
     if hasNoAudience, handlers.isEmpty { return }
     tellChange(for: handlers)
   }
 
   /// Whether nobody has to hear of what happens, now or at the end of something.
-  @inline(__always) @inlinable var hasNoAudience: Bool {
+  var hasNoAudience: Bool {
     deliveries.subscriberCount == 0 && isDirect
   }
 
-  @inlinable mutating func tellChange(for handlers: [Subscriber<Event>]) {
+  mutating func tellChange(for handlers: [Subscriber<Event>]) {
     if !isDirect { return commitIndirectly(for: handlers) }
     deliveries.append(.stateChanged(state), also: handlers)
   }
 
   /// Keeps what the state has driven out until the lock is open.
-  @inline(__always) @inlinable mutating func releaseDriven() {
+  mutating func releaseDriven() {
     let driven = state.takeReleased()
     if !driven.isEmpty { release(all: driven) }
   }
 
   /// Tells a change behind which the transition changes nothing more. Where nothing is told already,
   /// the thread tells it by itself, which takes no object for the event.
-  @inline(__always) @inlinable mutating func commitLast() {
+  mutating func commitLast() {
     releaseDriven()
     if isDirect, deliveries.subscriberCount == 0 || deliveries.beginTellingAll() { return }
     tellChange(for: [])
   }
 
   /// Tells a change of the state with the edits, and for exclusive access once at its end.
-  @inlinable mutating func commitIndirectly(for handlers: [Subscriber<Event>]) {
+  mutating func commitIndirectly(for handlers: [Subscriber<Event>]) {
     if !withheld.isNone {
       guard deliveries.subscriberCount > 0 || !handlers.isEmpty else { return }
       withheld.content.entries.append(.state(state, also: handlers))
@@ -183,11 +183,11 @@ import ReactiveStreams
   }
 
   /// Where the store is; changes are counted by the client as long as it is in the client.
-  @usableFromInline var phase = ActivityPhase.idle
-  @usableFromInline var isCounted: Bool
+  var phase = ActivityPhase.idle
+  var isCounted: Bool
 
   /// Notes where a transition has brought the store; gives where it was, if that is elsewhere.
-  @inline(__always) @inlinable mutating func phaseChange()
+  mutating func phaseChange()
     -> (from: ActivityPhase, to: ActivityPhase)?
   {
     let new: ActivityPhase =
@@ -204,7 +204,7 @@ import ReactiveStreams
   }
 
   /// Whether the client has to keep the store.
-  @inline(__always) @inlinable var isUsed: Bool {
+  var isUsed: Bool {
     deliveries.subscriberCount > 0 || !runs.isEmpty || isOptimistic
   }
 
@@ -223,22 +223,22 @@ import ReactiveStreams
 
 extension StoreMachine {
   /// What a transition leaves to do without the lock.
-  @usableFromInline struct Aftermath: Sendable {
-    @usableFromInline var use: StoreUse.Change?
-    @usableFromInline var phases: (from: ActivityPhase, to: ActivityPhase)?
+  struct Aftermath: Sendable {
+    var use: StoreUse.Change?
+    var phases: (from: ActivityPhase, to: ActivityPhase)?
     /// Whether the values of the layers have to be computed before the change is told.
-    @usableFromInline var mustRender = false
+    var mustRender = false
     /// Whether who has the store to himself has to compute them at once, to go on with them.
-    @usableFromInline var mustRenderInside = false
+    var mustRenderInside = false
     /// Whether requests that have read the value while it was out of date are to be told of the new
     /// one.
-    @usableFromInline var mustTellReaders = false
-    @usableFromInline var released: [any Sendable]?
+    var mustTellReaders = false
+    var released: [any Sendable]?
 
-    @inlinable init() {}
+    init() {}
 
     /// Whether there is anything to do beside noting the use.
-    @inline(__always) @inlinable var isEmpty: Bool {
+    var isEmpty: Bool {
       phases == nil && !mustRender && !mustRenderInside && !mustTellReaders && released == nil
     }
   }
@@ -246,7 +246,7 @@ extension StoreMachine {
   /// Performs a transition for a thread that may; gives what it leaves.
   ///
   /// - Parameter isEdit: Whether it is about an optimistic edit, and does not change the state.
-  @inline(__always) @inlinable mutating func perform<Output: Sendable>(
+  mutating func perform<Output: Sendable>(
     _ transition: (inout StoreMachine) -> Output, _ thread: ThreadID, _ use: borrowing StoreUse,
     isEdit: Bool = false
   ) -> (Output, Delivery<Event>?, Aftermath) {
@@ -270,16 +270,16 @@ extension StoreMachine {
     return (output, delivery, aftermath)
   }
 
-  @inlinable mutating func release(all values: [any Sendable]) {
+  mutating func release(all values: [any Sendable]) {
     if released == nil { released = values } else { released! += values }
   }
 
-  @inlinable mutating func release(_ value: some Sendable) { release(all: [value]) }
+  mutating func release(_ value: some Sendable) { release(all: [value]) }
 }
 
 extension StoreMachine {
   /// Somebody sets a result, in a context over that of the store; a cancellation is none.
-  @inlinable mutating func write(
+  mutating func write(
     _ result: Result<State.StateValue, State.Failure>, _ context: OperationContext?
   ) {
     guard case .success = result else { return writeFailure(result, context) }
@@ -295,7 +295,7 @@ extension StoreMachine {
     commitLast()
   }
 
-  @usableFromInline mutating func writeFailure(
+  mutating func writeFailure(
     _ result: Result<State.StateValue, State.Failure>, _ context: OperationContext?
   ) {
     if result.isCancellation { return }
@@ -325,14 +325,14 @@ extension StoreMachine {
 
   /// Marks the value as out of date; tells whether a run has to start now.
   @discardableResult
-  @inlinable mutating func invalidate() -> Bool {
+  mutating func invalidate() -> Bool {
     freshness.invalidate()
     return needsRerun
   }
 
   /// An invalidation finds a run under way: notes what the one comes after that follows it. Gives the
   /// run that is waited for, and the invalidation that is to be answered.
-  @usableFromInline mutating func follow(
+  mutating func follow(
     after others: [TaskDependency]
   ) -> (task: Task, generation: Int)? {
     guard deliveries.subscriberCount > 0, let task = taskToAnswer(freshness.generation) else {
@@ -344,7 +344,7 @@ extension StoreMachine {
 
   /// The run that is to end for an invalidation to be answered: the answer, or what it follows; the
   /// oldest of several.
-  @usableFromInline func taskToAnswer(_ generation: Int) -> Task? {
+  func taskToAnswer(_ generation: Int) -> Task? {
     guard freshness.isInvalidated else { return nil }
     let isBegun = freshness.answered >= generation
     return runs.records.filter { record in
@@ -353,19 +353,19 @@ extension StoreMachine {
   }
 
   /// Gives what the run that follows comes after.
-  @usableFromInline mutating func takeFollowsAfter() -> [TaskDependency] {
+  mutating func takeFollowsAfter() -> [TaskDependency] {
     defer { followsAfter = [] }
     return followsAfter
   }
 
   /// Lets go of what a run would have come after, if none follows any more.
-  @inlinable mutating func dropFollowsAfter() {
+  mutating func dropFollowsAfter() {
     if followsAfter.isEmpty || mustFollow { return }
     if runs.records.contains(where: { $0.isStarted }) { return }
     releaseFollowsAfter()
   }
 
-  @inlinable mutating func releaseFollowsAfter() {
+  mutating func releaseFollowsAfter() {
     if followsAfter.isEmpty { return }
     release(followsAfter)
     followsAfter = []
@@ -373,7 +373,7 @@ extension StoreMachine {
 
   /// Whether somebody observes, what is there is out of date, and nobody is at it. A run that is
   /// only scheduled is nobody: its handle may go away without having started it.
-  @inline(__always) @inlinable var needsRerun: Bool {
+  var needsRerun: Bool {
     freshness.isInvalidated && deliveries.subscriberCount > 0
       && !runs.records.contains { $0.isStarted }
   }

@@ -7,7 +7,7 @@ import Synchronization
 ///
 /// It is read while the client is locked, and therefore has no lock. How long the store stays is
 /// written then, too.
-@usableFromInline struct StoreUse: ~Copyable, Sendable {
+struct StoreUse: ~Copyable, Sendable {
   /// A moment as a clock shows it.
   struct Moment: Sendable, Equatable {
     fileprivate let bits: UInt64
@@ -39,8 +39,8 @@ import Synchronization
   }
 
   /// A store began to be used, or ended; later changes have greater versions.
-  @usableFromInline struct Change: Sendable {
-    @usableFromInline let isUsed: Bool
+  struct Change: Sendable {
+    let isUsed: Bool
     let version: Int
   }
 
@@ -52,7 +52,7 @@ import Synchronization
     let isNoted: Bool
   }
 
-  @usableFromInline init() {}
+  init() {}
 
   // The first two are what each look-up touches.
   private let moment = Atomic<UInt64>(0)
@@ -96,14 +96,14 @@ import Synchronization
 
   /// Notes that a use begins or ends; called while the store is locked, so that no use is missed, and
   /// nobody else changes the version.
-  @usableFromInline func change(isUsed: Bool) -> Change {
+  func change(isUsed: Bool) -> Change {
     let new = version.load(ordering: .relaxed) + 1
     version.store(new, ordering: .releasing)
     return Change(isUsed: isUsed, version: new)
   }
 
   /// Whether the client wants to hear of each change.
-  @usableFromInline var isWatched: Bool {
+  var isWatched: Bool {
     get { isReported.load(ordering: .relaxed) }
     nonmutating set { isReported.store(newValue, ordering: .relaxed) }
   }

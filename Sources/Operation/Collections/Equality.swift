@@ -1,0 +1,43 @@
+/// Compares values whose type is known to be `Equatable` only when the program runs.
+package enum Equality<Value: Sendable> {
+  /// A comparison of two values, or `nil` where the type has none.
+  package static var comparison: (@Sendable (Value, Value) -> Bool)? {
+    guard Value.self is any Equatable.Type else { return nil }
+    return { areEqual($0, $1) }
+  }
+}
+
+/// Tells whether both have one type and are equal; values that cannot be compared never are.
+func areEqual(_ lhs: any Sendable, _ rhs: any Sendable) -> Bool {
+  func compare<Concrete: Equatable>(_ lhs: Concrete) -> Bool {
+    guard let rhs = rhs as? Concrete else { return false }
+    return lhs == rhs
+  }
+  guard type(of: lhs) == type(of: rhs), let lhs = lhs as? any Equatable else { return false }
+  return compare(lhs)
+}
+
+/// Tells whether both are equal, or one object.
+func areSame(_ lhs: any Sendable, _ rhs: any Sendable) -> Bool {
+  areEqual(lhs, rhs) || areSameObject(lhs, rhs)
+}
+
+/// Tells whether both are one object, or optionals of one type with one object or none.
+private func areSameObject(_ lhs: Any, _ rhs: Any) -> Bool {
+  guard type(of: lhs) == type(of: rhs) else { return false }
+  if let lhs = lhs as? any OptionalValue, let rhs = rhs as? any OptionalValue {
+    guard let lhs = lhs.content, let rhs = rhs.content else {
+      return lhs.content == nil && rhs.content == nil
+    }
+    return areSameObject(lhs, rhs)
+  }
+  return type(of: lhs) is AnyClass && lhs as AnyObject === rhs as AnyObject
+}
+
+private protocol OptionalValue {
+  var content: Any? { get }
+}
+
+extension Optional: OptionalValue {
+  fileprivate var content: Any? { self }
+}
