@@ -1,6 +1,4 @@
-import Synchronization
-
-/// Tells everyone who subscribed what is sent, in the order in which it is sent.
+/// Sends elements to all subscribers, in the order in which they are sent.
 ///
 /// ```swift
 /// let logins = Broadcast<User.ID>()
@@ -9,26 +7,27 @@ import Synchronization
 /// ```
 ///
 /// Handlers are called in the order in which they subscribed, one element at a time and with no
-/// lock held, by a thread that sends. A handler may send, subscribe and cancel. When the broadcast
-/// goes away, the streams of it end.
+/// lock held, on a thread that sends. A handler may send, subscribe and cancel. The streams of a
+/// broadcast end when it is deallocated.
 public final class Broadcast<Element: Sendable>: Sendable {
-  /// The lock guards who listens, what is still to be told, and whether it is all over.
-  private let machine = Mutex(BroadcastMachine<Element>())
+  private let shell = DeliveryShell(BroadcastMachine<Element>())
 
-  /// Creates a broadcast that nobody listens to yet.
+  /// Creates a broadcast without subscribers.
   public init() {}
 
-  /// Sends an element to everyone who has subscribed until now.
+  /// Sends an element to all present subscribers.
   ///
-  /// Returns when all have been called, unless a delivery is under way: then this element comes right
-  /// behind it.
+  /// Returns when all handlers have been called. If a delivery is in progress, the element is
+  /// delivered right after it, on the thread that delivers.
   public func send(_ element: Element) {
-    machine.commit { $0.send(.element(element)) }
+    shell.commit { $0.send(.element(element)) }
   }
 
-  /// Ends the streams of this broadcast, when they have read what was sent before.
+  /// Ends the streams of this broadcast after the elements that were sent before.
+  ///
+  /// Elements that are sent later are dropped.
   public func finish() {
-    machine.commit { $0.send(.finished) }
+    shell.commit { $0.send(.finished) }
   }
 
   /// Calls `handler` with every element that is sent from now on.
@@ -40,17 +39,17 @@ public final class Broadcast<Element: Sendable>: Sendable {
     })
   }
 
-  /// How many handlers and stream iterators listen.
-  public var subscriberCount: Int {
-    machine.withLock { $0.deliveries.subscriberCount }
-  }
+  /// The number of subscribed handlers and stream iterators.
+  public var subscriberCount: Int { shell.subscriberCount }
 
   /// Every element that is sent after an iterator of the stream is made; nothing is dropped.
   public var values: EventStream<Element> {
     values(buffering: .all)
   }
 
-  /// The elements that are sent after an iterator of the stream is made.
+  /// Returns a stream of the elements that are sent after its iterator is made.
+  ///
+  /// - Parameter buffering: The policy for elements that arrive faster than the reader takes them.
   public func values(buffering: StreamBuffering) -> EventStream<Element> {
     EventStream(
       StreamSource { [weak self] handler in
@@ -65,13 +64,7 @@ public final class Broadcast<Element: Sendable>: Sendable {
   private func subscribe(
     to handler: @escaping @Sendable (StreamSignal<Element>) -> Void
   ) -> OperationSubscription {
-    let subscriber = Subscriber(handler)
-    let id = machine.commit { $0.subscribe(subscriber) }
-    return OperationSubscription { [weak self] in
-      let subscriber = self?.machine.withLock { $0.deliveries.unsubscribe(id) }
-      // Released without the lock: the optimiser moves the release of an unused result under it.
-      withExtendedLifetime(subscriber) {}
-    }
+    shell.subscribe(handler) { $0.subscribe($1) }
   }
 
   deinit {
@@ -79,7 +72,7 @@ public final class Broadcast<Element: Sendable>: Sendable {
   }
 }
 
-/// The delivery queue, and whether an end has been sent: after it nothing more is.
+/// The machine of a broadcast: its delivery queue, and whether its end was sent.
 struct BroadcastMachine<Element: Sendable>: DeliveryMachine {
   var deliveries = DeliveryQueue<StreamSignal<Element>>()
   private var isFinished = false

@@ -1,37 +1,25 @@
-import Synchronization
-
 extension StreamSource {
   package func combineLatest<Other: Sendable>(
     _ other: StreamSource<Other>
   ) -> StreamSource<(Element, Other)> {
     StreamSource<(Element, Other)> { handler in
-      var initial = CombineLatestMachine<Element, Other>()
-      let subscriber = Subscriber(handler)
-      _ = initial.deliveries.subscribe(subscriber)
-      let shell = CombineLatest(initial)
+      let shell = DeliveryShell(CombineLatestMachine<Element, Other>())
       return .combined(
-        OperationSubscription { subscriber.deactivate() },
+        shell.subscribe(handler),
         subscribe { signal in
-          withExtendedLifetime(shell.machine.commit { $0.receive(first: signal) }) {}
+          withExtendedLifetime(shell.commit { $0.receive(first: signal) }) {}
         },
         other.subscribe { signal in
-          withExtendedLifetime(shell.machine.commit { $0.receive(second: signal) }) {}
+          withExtendedLifetime(shell.commit { $0.receive(second: signal) }) {}
         })
     }
   }
 }
 
-/// The lock guards the newest element of each side and what is still to be told.
-private final class CombineLatest<First: Sendable, Second: Sendable>: Sendable {
-  let machine: Mutex<CombineLatestMachine<First, Second>>
-
-  init(_ initial: consuming CombineLatestMachine<First, Second>) {
-    machine = Mutex(initial)
-  }
-}
-
-/// The machine of `combineLatest`: a pair is told when both sides are there, and the end when both
-/// have ended or one ended before it gave anything.
+/// The machine of `combineLatest`: the newest element of each side.
+///
+/// A pair is delivered when both sides have an element. The end is delivered when both sides have
+/// ended, or when one has ended without an element.
 struct CombineLatestMachine<First: Sendable, Second: Sendable>: DeliveryMachine {
   var deliveries = DeliveryQueue<StreamSignal<(First, Second)>>()
   private var first: First?
@@ -39,35 +27,35 @@ struct CombineLatestMachine<First: Sendable, Second: Sendable>: DeliveryMachine 
   private var openCount = 2
   private var isFinished = false
 
-  /// Returns the element that gave way, so that it is released without the lock.
+  /// Returns the element that was replaced, to be released without the lock.
   mutating func receive(first signal: StreamSignal<First>) -> First? {
     switch signal {
     case .element(let element):
-      let earlier = first.take()
+      let replaced = first.take()
       first = element
-      tell()
-      return earlier
+      deliverPair()
+      return replaced
     case .finished:
       finishOne(isEmpty: first == nil)
       return nil
     }
   }
 
-  /// Returns the element that gave way, so that it is released without the lock.
+  /// Returns the element that was replaced, to be released without the lock.
   mutating func receive(second signal: StreamSignal<Second>) -> Second? {
     switch signal {
     case .element(let element):
-      let earlier = second.take()
+      let replaced = second.take()
       second = element
-      tell()
-      return earlier
+      deliverPair()
+      return replaced
     case .finished:
       finishOne(isEmpty: second == nil)
       return nil
     }
   }
 
-  private mutating func tell() {
+  private mutating func deliverPair() {
     guard !isFinished, let first, let second else { return }
     deliveries.append(.element((first, second)))
   }

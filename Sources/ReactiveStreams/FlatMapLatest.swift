@@ -1,24 +1,21 @@
-import Synchronization
-
 extension StreamSource {
   package func flatMapLatest<Output: Sendable>(
     _ transform: @escaping @Sendable (Element) -> StreamSource<Output>
   ) -> StreamSource<Output> {
     StreamSource<Output> { handler in
-      let shell = FlatMapLatest(transform: transform, handler: handler)
-      let outer = subscribe { shell.receive($0) }
-      return OperationSubscription {
-        outer.cancel()
-        shell.cancel()
-      }
+      let operation = FlatMapLatest(transform: transform)
+      return .combined(
+        operation.shell.subscribe(handler),
+        subscribe { operation.receive($0) },
+        OperationSubscription { operation.cancel() })
     }
   }
 }
 
-/// The machine of `flatMapLatest`: which inner source counts, and what is over.
+/// The machine of `flatMapLatest`: the current inner source, and which sources have ended.
 ///
 /// Every element of the outer source begins an epoch. Signals of an inner source that belong to an
-/// earlier epoch are dropped, also those that wait for delivery.
+/// earlier epoch are dropped, also those in the queue.
 struct FlatMapLatestMachine<Output: Sendable>: DeliveryMachine {
   var deliveries = DeliveryQueue<StreamSignal<Output>>()
   private var epoch = 0
@@ -26,8 +23,8 @@ struct FlatMapLatestMachine<Output: Sendable>: DeliveryMachine {
   private var isOuterActive = true
   private var isInnerActive = false
 
-  /// The outer source gave an element. What is returned is released without the lock; it is nil
-  /// when the element was on its way while all was cancelled.
+  /// The outer source sent an element. Returns what is released without the lock; `nil` if all was
+  /// cancelled before the element arrived.
   mutating func beginEpoch() -> Beginning? {
     guard isOuterActive else { return nil }
     epoch += 1
@@ -41,7 +38,7 @@ struct FlatMapLatestMachine<Output: Sendable>: DeliveryMachine {
     let dropped: DroppedEvents<StreamSignal<Output>>
   }
 
-  /// The subscription to an inner source was made; it is given back if its epoch is over.
+  /// Stores the subscription to an inner source. Returns it if its epoch is over.
   mutating func setInner(
     _ subscription: OperationSubscription, epoch: Int
   ) -> OperationSubscription? {
@@ -77,41 +74,28 @@ struct FlatMapLatestMachine<Output: Sendable>: DeliveryMachine {
   }
 }
 
-/// The lock guards the machine; subscribing, cancelling and the closure happen without it.
-private final class FlatMapLatest<Element: Sendable, Output: Sendable>: Sendable {
-  private let machine: Mutex<FlatMapLatestMachine<Output>>
-  private let transform: @Sendable (Element) -> StreamSource<Output>
-  private let subscriber: Subscriber<StreamSignal<Output>>
-
-  init(
-    transform: @escaping @Sendable (Element) -> StreamSource<Output>,
-    handler: @escaping StreamSource<Output>.Handler
-  ) {
-    self.transform = transform
-    var initial = FlatMapLatestMachine<Output>()
-    subscriber = Subscriber(handler)
-    _ = initial.deliveries.subscribe(subscriber)
-    machine = Mutex(initial)
-  }
+/// Subscribes, cancels and calls the closure without the lock of its shell.
+private struct FlatMapLatest<Element: Sendable, Output: Sendable>: Sendable {
+  let shell = DeliveryShell(FlatMapLatestMachine<Output>())
+  let transform: @Sendable (Element) -> StreamSource<Output>
 
   func receive(_ signal: StreamSignal<Element>) {
     switch signal {
     case .finished:
-      machine.commit { $0.finishOuter() }
+      shell.commit { $0.finishOuter() }
     case .element(let element):
-      guard let beginning = machine.withLock({ $0.beginEpoch() }) else { return }
+      guard let beginning = shell.withLock({ $0.beginEpoch() }) else { return }
       let epoch = beginning.epoch
       let subscription = transform(element).subscribe { signal in
-        self.machine.commit { $0.receiveInner(signal, epoch: epoch) }?.cancel()
+        shell.commit { $0.receiveInner(signal, epoch: epoch) }?.cancel()
       }
-      machine.withLock { $0.setInner(subscription, epoch: epoch) }?.cancel()
-      // Left behind the new one: where both look at one store, its observers keep their run.
+      shell.withLock { $0.setInner(subscription, epoch: epoch) }?.cancel()
+      // After the new subscription: where both are of one store, its observers keep their run.
       beginning.inner?.cancel()
     }
   }
 
   func cancel() {
-    subscriber.deactivate()
-    machine.withLock { $0.cancel() }?.cancel()
+    shell.withLock { $0.cancel() }?.cancel()
   }
 }

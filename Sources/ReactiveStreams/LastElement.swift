@@ -1,15 +1,15 @@
 import Synchronization
 
-/// Remembers one element for a comparison with the next.
+/// Stores one element for a comparison with the next.
 ///
-/// The lock guards the element; the comparison runs without it, which the one-at-a-time rule of
-/// sources and iterators makes safe.
+/// The lock guards the element. The comparison runs without it, which is safe because sources and
+/// iterators deliver one element at a time.
 package final class LastElement<Element: Sendable>: Sendable {
   let element = Mutex<Element?>(nil)
 
   package init() {}
 
-  /// Takes `new` in, unless it equals what is there; tells whether it did.
+  /// Stores `new` unless it equals the stored element. Returns whether it was stored.
   package func replace(with new: Element, unless areEqual: (Element, Element) -> Bool)
     -> Bool
   {
@@ -20,7 +20,7 @@ package final class LastElement<Element: Sendable>: Sendable {
       element = new
       return old
     }
-    // Released without the lock: the optimiser moves the release of an unused result under it.
+    // Keeps the release of the old element after the lock.
     withExtendedLifetime(old) {}
     return true
   }

@@ -1,33 +1,33 @@
 import Glibc
 import Synchronization
 
-/// A mistake in the use of the library that is reported and not thrown, because the library can go
-/// on without harm.
+/// A mistake in the use of the library that is reported instead of thrown, because the library can
+/// continue without harm.
 ///
-/// Reports go to standard error, one line each, unless `withHandler(_:operation:)` or
-/// ``setHandler(_:)`` says otherwise. A report is made on the thread that noticed the mistake, with
-/// no lock held.
+/// Reports are written to standard error, one line each, unless `withHandler(_:operation:)` or
+/// ``setHandler(_:)`` sets another handler. A report is made on the thread that noticed the mistake,
+/// with no lock held.
 public struct OperationIssue: Error, Sendable, Hashable, CustomStringConvertible {
-  /// What kind of mistake it is.
+  /// The kind of a mistake.
   public struct Kind: Sendable, Hashable, RawRepresentable {
     /// The name of the kind, as it appears in the report.
     public let rawValue: String
 
-    /// Creates a kind of one's own.
+    /// Creates a custom kind.
     public init(rawValue: String) {
       self.rawValue = rawValue
     }
 
-    /// A number, or a duration, that is outside of what the call can take.
+    /// A number or a duration that is outside the range of the call.
     public static let invalidValue = Kind(rawValue: "invalid value")
   }
 
   /// The kind of the mistake.
   public let kind: Kind
-  /// What was done, where, and what the library does instead.
+  /// What was done, where, and what the library does instead, as text.
   public let message: String
 
-  /// Creates an issue; ``report()`` makes it known.
+  /// Creates an issue, which ``report()`` sends to the handler.
   public init(kind: Kind, message: String) {
     self.kind = kind
     self.message = message
@@ -38,29 +38,30 @@ public struct OperationIssue: Error, Sendable, Hashable, CustomStringConvertible
 }
 
 extension OperationIssue {
-  /// Takes reports.
+  /// A function that receives reports.
   public typealias Handler = @Sendable (OperationIssue) -> Void
 
   @TaskLocal private static var scopedHandler: Handler?
 
   private static let processHandler = Mutex<Handler>(writeToStandardError)
 
-  /// Sends the reports that `operation` and the tasks that it starts make to `handler`.
+  /// Sends the reports of `operation`, and of the tasks that it starts, to `handler`.
   public static func withHandler<Output>(
     _ handler: @escaping Handler, operation: () throws -> Output
   ) rethrows -> Output {
     try $scopedHandler.withValue(handler, operation: operation)
   }
 
-  /// Sends the reports that `operation` and the tasks that it starts make to `handler`.
+  /// Sends the reports of `operation`, and of the tasks that it starts, to `handler`.
   nonisolated(nonsending) public static func withHandler<Output>(
     _ handler: @escaping Handler, operation: nonisolated(nonsending) () async throws -> Output
   ) async rethrows -> Output {
     try await $scopedHandler.withValue(handler, operation: operation)
   }
 
-  /// Sends every report of the process, where no scope says otherwise, to `handler`; `nil` stands
-  /// for standard error.
+  /// Sends every report of the process, outside of `withHandler(_:operation:)`, to `handler`.
+  ///
+  /// - Parameter handler: The new handler; `nil` restores standard error.
   public static func setHandler(_ handler: Handler?) {
     let new = handler ?? writeToStandardError
     let old = processHandler.withLock { handler in
@@ -68,18 +69,18 @@ extension OperationIssue {
       handler = new
       return old
     }
-    // Released without the lock: the optimiser moves the release of an unused result under it.
+    // Keeps the release of the old handler after the lock.
     withExtendedLifetime(old) {}
   }
 
-  /// Makes the issue known to the handler in force.
+  /// Sends the issue to the current handler.
   public func report() {
     let handler = Self.scopedHandler ?? Self.processHandler.withLock { $0 }
     handler(self)
   }
 
   private static func writeToStandardError(_ issue: OperationIssue) {
-    // That nobody reads it, or that it was closed, is nothing that could be reported.
+    // A failure to write cannot be reported anywhere.
     let line = Array("swift-operation: \(issue)\n".utf8)
     _ = write(STDERR_FILENO, line, line.count)
   }

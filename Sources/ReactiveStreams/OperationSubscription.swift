@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Ends a subscription, once, when it is cancelled or when its last copy goes away.
+/// A subscription that ends, once, when it is cancelled or when its last copy is released.
 ///
 /// ```swift
 /// let subscription = store.subscribe { event in print(event) }
@@ -9,21 +9,14 @@ import Synchronization
 ///
 /// A copy is the same subscription: cancelling one cancels all of them.
 public struct OperationSubscription: Sendable {
-  let token: Token?
+  private let token: Token?
 
   /// Creates a subscription that calls `onCancel` when it ends.
   ///
-  /// - Parameter onCancel: Called at most once, on the thread that cancels or that drops the last
-  ///   copy, with no lock held.
+  /// - Parameter onCancel: Called at most once, with no lock held, on the thread that cancels or
+  ///   that releases the last copy.
   public init(onCancel: @escaping @Sendable () -> Void) {
-    token = Token(.call(onCancel))
-  }
-
-  /// Creates a subscription that ends by taking a subscriber out again.
-  package init(
-    of id: UInt64, _ listener: any Listener, to source: any SubscriptionSource
-  ) {
-    token = Token(.unsubscribe(id, listener, source))
+    token = Token(onCancel)
   }
 
   private init() {
@@ -40,12 +33,12 @@ public struct OperationSubscription: Sendable {
 }
 
 extension OperationSubscription {
-  /// Makes one subscription of several; cancelling it cancels them in their order.
+  /// Combines several subscriptions into one that cancels them in their order.
   public static func combined(_ subscriptions: OperationSubscription...) -> OperationSubscription {
     combined(subscriptions)
   }
 
-  /// Makes one subscription of several; cancelling it cancels them in their order.
+  /// Combines several subscriptions into one that cancels them in their order.
   public static func combined(
     _ subscriptions: some Sequence<OperationSubscription>
   ) -> OperationSubscription {
@@ -53,19 +46,19 @@ extension OperationSubscription {
     return OperationSubscription { for member in members { member.cancel() } }
   }
 
-  /// Keeps the subscription alive in `subscriptions`.
+  /// Stores the subscription in `subscriptions`, which keeps it from ending.
   public func store(in subscriptions: inout Set<OperationSubscription>) {
     subscriptions.insert(self)
   }
 
-  /// Keeps the subscription alive at the end of `subscriptions`.
+  /// Appends the subscription to `subscriptions`, which keeps it from ending.
   public func store(in subscriptions: inout [OperationSubscription]) {
     subscriptions.append(self)
   }
 }
 
 extension OperationSubscription: Hashable {
-  /// Tells whether both are copies of one subscription.
+  /// Returns a Boolean value that indicates whether both are copies of one subscription.
   public static func == (lhs: OperationSubscription, rhs: OperationSubscription) -> Bool {
     lhs.token === rhs.token
   }
@@ -76,42 +69,16 @@ extension OperationSubscription: Hashable {
   }
 }
 
-/// Who hears of something until he is told that he does not any more.
-package protocol Listener: AnyObject, Sendable {
-  func deactivate()
-}
+/// The lock guards the action, which is taken under it and called without it.
+private final class Token: Sendable {
+  private let onCancel: Mutex<(@Sendable () -> Void)?>
 
-/// What has subscribers, which go by the identifiers that they came with.
-package protocol SubscriptionSource: AnyObject, Sendable {
-  func unsubscribe(_ id: UInt64)
-}
-
-/// The lock guards the action: whoever takes it out performs it, after the lock.
-final class Token: Sendable {
-  enum Action: Sendable {
-    case call(@Sendable () -> Void)
-    /// Without a closure, which would be an object more.
-    case unsubscribe(UInt64, any Listener, any SubscriptionSource)
-  }
-
-  let onCancel: Mutex<Action?>
-  /// Whether the action has been taken out, so that the end of the token needs no lock to see it.
-  let isOver = Atomic(false)
-
-  init(_ onCancel: Action) {
+  init(_ onCancel: @escaping @Sendable () -> Void) {
     self.onCancel = Mutex(onCancel)
   }
 
   func cancel() {
-    if isOver.load(ordering: .relaxed) { return }
-    isOver.store(true, ordering: .relaxed)
-    switch onCancel.withLock({ $0.take() }) {
-    case .call(let call): call()
-    case .unsubscribe(let id, let listener, let source):
-      listener.deactivate()
-      source.unsubscribe(id)
-    case nil: break
-    }
+    onCancel.withLock { $0.take() }?()
   }
 
   deinit {

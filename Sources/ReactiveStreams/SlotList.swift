@@ -1,25 +1,30 @@
-/// Elements in the order of their identifiers, which mostly come in that order. Each identifier comes
-/// once.
+/// Elements in the order of their identifiers, which mostly come in that order. Each identifier is
+/// used once.
 ///
-/// A removal finds its slot by bisection and leaves a hole, and holes are swept when they are half of
-/// the list.
-package struct SlotList<ID: Comparable & Sendable, Element: Sendable>: Sendable {
-  package struct Slot: Sendable {
-    package let id: ID
-    package var element: Element?
+/// A removal finds its slot by bisection and empties it. Empty slots are removed when they are half
+/// of the list.
+// Without the annotations of this file the benchmark subscribe and cancel is over its limit.
+@usableFromInline package struct SlotList<ID: Comparable & Sendable, Element: Sendable>: Sendable {
+  @usableFromInline package struct Slot: Sendable {
+    @usableFromInline package let id: ID
+    @usableFromInline package var element: Element?
+
+    @inlinable init(id: ID, element: Element) {
+      self.id = id
+      self.element = element
+    }
   }
 
-  package private(set) var slots: [Slot]
+  @usableFromInline package private(set) var slots: [Slot] = []
   /// How many elements there are.
-  package private(set) var count: Int
+  @usableFromInline package private(set) var count = 0
 
-  package init() {
-    slots = []
-    count = 0
-  }
+  @inlinable package init() {}
+
+  package var elements: [Element] { slots.compactMap(\.element) }
 
   /// Puts an element into its place in the order.
-  package mutating func insert(_ element: Element, for id: ID) {
+  @inlinable package mutating func insert(_ element: Element, for id: ID) {
     count += 1
     let slot = Slot(id: id, element: element)
     if let last = slots.last?.id, id < last {
@@ -29,7 +34,7 @@ package struct SlotList<ID: Comparable & Sendable, Element: Sendable>: Sendable 
     }
   }
 
-  package mutating func remove(_ id: ID) -> Element? {
+  @inlinable package mutating func remove(_ id: ID) -> Element? {
     let position = position(of: id)
     guard position < slots.count, slots[position].id == id,
       let element = slots[position].element.take()
@@ -46,7 +51,7 @@ package struct SlotList<ID: Comparable & Sendable, Element: Sendable>: Sendable 
   }
 
   /// The position of the first slot whose identifier is not less.
-  func position(of id: ID) -> Int {
+  @inlinable func position(of id: ID) -> Int {
     var low = 0
     var high = slots.count
     while low < high {

@@ -1,5 +1,4 @@
-/// A stream of the states of something: it starts with the state that is there, and the newest
-/// one wins.
+/// A stream of states that starts with the current state and keeps only the newest one.
 ///
 /// ```swift
 /// for await posts in store.values {
@@ -7,18 +6,18 @@
 /// }
 /// ```
 ///
-/// A reader holds one pending element and never a queue: a reader that sleeps costs nothing, and
-/// wakes to the newest element. The stream subscribes when an iterator is made, and the iterator's
-/// life is the subscription's. A cancelled read ends the iterator.
+/// A reader holds one pending element and never a queue. A suspended reader costs nothing, and
+/// resumes with the newest element. The stream subscribes when an iterator is made, and the
+/// subscription ends with the iterator. A cancelled read ends the iterator.
 ///
-/// Operators run on the thread that commits an element, before the reader sees it; keep them
+/// Operators run on the thread that commits an element, before the reader receives it. They must be
 /// short.
 public struct StateStream<Element: Sendable>: AsyncSequence, Sendable {
   /// A stream never fails.
   public typealias Failure = Never
 
   package let source: StreamSource<Element>
-  let areEqual: (@Sendable (Element, Element) -> Bool)?
+  private let areEqual: (@Sendable (Element, Element) -> Bool)?
 
   package init(
     _ source: StreamSource<Element>,
@@ -28,28 +27,21 @@ public struct StateStream<Element: Sendable>: AsyncSequence, Sendable {
     self.areEqual = areEqual
   }
 
-  /// Subscribes, and gives the reader's end.
+  /// Subscribes, and returns the iterator that reads.
   public func makeAsyncIterator() -> Iterator {
     Iterator(reader: StreamReader(source, policy: .newest(1)), areEqual: areEqual)
   }
 
-  /// The reader's end of a state stream.
+  /// The iterator that reads a state stream.
   public struct Iterator: AsyncIteratorProtocol {
-    let reader: StreamReader<Element>
-    let areEqual: (@Sendable (Element, Element) -> Bool)?
-    var last: Element?
+    fileprivate let reader: StreamReader<Element>
+    fileprivate let areEqual: (@Sendable (Element, Element) -> Bool)?
+    fileprivate var last: Element?
 
-    init(
-      reader: StreamReader<Element>, areEqual: (@Sendable (Element, Element) -> Bool)?
-    ) {
-      self.reader = reader
-      self.areEqual = areEqual
-    }
-
-    /// Waits for the next element; `nil` when the stream has ended or the task is cancelled.
+    /// Waits for the next element. Returns `nil` when the stream has ended or the task is cancelled.
     public mutating func next(isolation actor: isolated (any Actor)?) async -> Element? {
       while let element = await reader.next() {
-        // A reader that missed a change and its way back would see the same element twice.
+        // A reader that skipped a change and its undoing would receive the same element twice.
         if let areEqual, let last, areEqual(last, element) { continue }
         if areEqual != nil { last = element }
         return element
@@ -57,7 +49,7 @@ public struct StateStream<Element: Sendable>: AsyncSequence, Sendable {
       return nil
     }
 
-    /// Waits for the next element; `nil` when the stream has ended or the task is cancelled.
+    /// Waits for the next element. Returns `nil` when the stream has ended or the task is cancelled.
     nonisolated(nonsending) public mutating func next() async -> Element? {
       await next(isolation: #isolation)
     }
@@ -65,44 +57,45 @@ public struct StateStream<Element: Sendable>: AsyncSequence, Sendable {
 }
 
 extension StateStream {
-  /// A stream that gives one element, and does not end.
+  /// Returns a stream of one element that does not end.
   public static func just(_ element: Element) -> StateStream {
     StateStream(.just(element))
   }
 
-  /// Changes every element.
+  /// Transforms every element.
   public func map<Output: Sendable>(
     _ transform: @escaping @Sendable (Element) -> Output
   ) -> StateStream<Output> {
     StateStream<Output>(source.map(transform))
   }
 
-  /// Changes every element, and leaves out those that become `nil`.
+  /// Transforms every element, and drops those for which `transform` returns `nil`.
   public func compactMap<Output: Sendable>(
     _ transform: @escaping @Sendable (Element) -> Output?
   ) -> StateStream<Output> {
     StateStream<Output>(source.compactMap(transform))
   }
 
-  /// Leaves out what is equal to the element before it.
+  /// Drops each element that equals the one before it.
   public func removeDuplicates(
     by areEqual: @escaping @Sendable (Element, Element) -> Bool
   ) -> StateStream {
     StateStream(source, areEqual: areEqual)
   }
 
-  /// Follows the stream that the newest element gives, and leaves the one before it.
+  /// Follows the stream that `transform` returns for the newest element, and cancels the one before.
   ///
-  /// What the earlier stream gave and still waits for delivery is dropped with it; an element that
-  /// has reached the reader stays until a newer one takes its place.
+  /// Elements of the earlier stream that are still queued are dropped. An element that the reader
+  /// holds already is kept until a newer one replaces it.
   public func flatMapLatest<Output: Sendable>(
     _ transform: @escaping @Sendable (Element) -> StateStream<Output>
   ) -> StateStream<Output> {
     StateStream<Output>(source.flatMapLatest { transform($0).source })
   }
 
-  /// Pairs the newest element of this stream with the newest of another, whenever one changes and
-  /// both are there.
+  /// Pairs the newest element of this stream with the newest element of another.
+  ///
+  /// A pair is delivered whenever one of them changes, once both have an element.
   public func combineLatest<Other: Sendable>(
     _ other: StateStream<Other>
   ) -> StateStream<(Element, Other)> {
@@ -111,7 +104,7 @@ extension StateStream {
 }
 
 extension StateStream where Element: Equatable {
-  /// Leaves out what is equal to the element before it.
+  /// Drops each element that equals the one before it.
   public func removeDuplicates() -> StateStream {
     removeDuplicates(by: ==)
   }

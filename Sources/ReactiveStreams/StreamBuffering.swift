@@ -1,12 +1,12 @@
-/// Says what a stream does with elements that come faster than its reader takes them.
+/// The policy of a stream for elements that arrive faster than the reader takes them.
 ///
-/// A stream reports a number below one, and takes it as one.
+/// A limit below one is reported as an ``OperationIssue``, and counts as one.
 public enum StreamBuffering: Sendable, Hashable {
-  /// Keeps every element until it is read; memory grows with what is unread.
+  /// Keeps every element until it is read. Memory grows with the number of unread elements.
   case all
-  /// Keeps the first `n` unread elements, and drops what comes while it is full.
+  /// Keeps the first `n` unread elements, and drops new ones while there are `n`.
   case oldest(Int)
-  /// Keeps the last `n` unread elements, and drops the oldest of them for a new one.
+  /// Keeps the last `n` unread elements, and drops the oldest one for a new one.
   case newest(Int)
 
   /// The policy with a limit of at least one; a smaller one is reported.
@@ -18,7 +18,7 @@ public enum StreamBuffering: Sendable, Hashable {
     }
   }
 
-  static func corrected(_ limit: Int) -> Int {
+  private static func corrected(_ limit: Int) -> Int {
     OperationIssue(
       kind: .invalidValue,
       message: "A stream cannot buffer \(limit) elements; it buffers one."

@@ -1,12 +1,11 @@
 /// The machine between the writers of a stream and its one reader.
 ///
-/// Its states:
-/// - *open*: nobody waits; what has come is kept as the policy says.
-/// - *waiting*: the reader waits, so nothing is kept.
-/// - *finished*: nothing more will come; what was kept can still be read.
+/// - *open*: no read waits; elements are kept according to the policy.
+/// - *waiting*: a read waits, and nothing is kept.
+/// - *finished*: the stream has ended; kept elements can still be read.
 ///
-/// A cancelled read is a finish that keeps nothing; that state is also the tombstone for a
-/// cancellation that comes before the reader waits.
+/// A cancelled read finishes the stream and drops what was kept. That state is also the tombstone
+/// for a cancellation that comes before the read waits.
 struct StreamMachine<Element: Sendable, Waiter: Sendable>: Sendable {
   enum State: Sendable {
     case open
@@ -15,7 +14,7 @@ struct StreamMachine<Element: Sendable, Waiter: Sendable>: Sendable {
   }
 
   enum Offer: Sendable {
-    /// The element is kept; what gave way to it is released without the lock.
+    /// The element was kept. The element that it replaced is released without the lock.
     case kept(insteadOf: Element?)
     case dropped
     case resume(Waiter)
@@ -24,17 +23,21 @@ struct StreamMachine<Element: Sendable, Waiter: Sendable>: Sendable {
   enum Take: Sendable {
     case element(Element)
     case end
-    /// Nothing is there. A read that waited already gives way to this one, and ends.
+    /// No element is kept. An earlier read that waits is replaced by this one, and ends.
     case wait(insteadOf: Waiter?)
   }
 
-  let policy: StreamBuffering
-  var state = State.open
-  var buffer = FIFO<Element>()
+  private let policy: StreamBuffering
+  private var state = State.open
+  private var buffer = FIFO<Element>()
+
+  init(policy: StreamBuffering) {
+    self.policy = policy
+  }
 
   var pendingCount: Int { buffer.count }
 
-  /// An element came. With `.resume` it belongs to the waiter.
+  /// Takes an element. With `.resume` the waiter receives it.
   mutating func offer(_ element: Element) -> Offer {
     switch state {
     case .finished:
@@ -47,7 +50,7 @@ struct StreamMachine<Element: Sendable, Waiter: Sendable>: Sendable {
     }
   }
 
-  mutating func keep(_ element: Element) -> Offer {
+  private mutating func keep(_ element: Element) -> Offer {
     var oldest: Element?
     switch policy {
     case .oldest(let limit) where buffer.count >= limit: return .dropped
@@ -58,7 +61,7 @@ struct StreamMachine<Element: Sendable, Waiter: Sendable>: Sendable {
     return .kept(insteadOf: oldest)
   }
 
-  /// The reader asks, and waits if it is told to: `waiter` is nil for a mere look.
+  /// Takes the next element for the reader, or lets `waiter` wait. Without a waiter it only polls.
   mutating func take(orWait waiter: Waiter?) -> Take {
     if let element = buffer.popFirst() { return .element(element) }
     switch state {
@@ -73,14 +76,14 @@ struct StreamMachine<Element: Sendable, Waiter: Sendable>: Sendable {
     }
   }
 
-  /// Nothing more will come. Returns the waiter, whose read ends.
+  /// Ends the stream. Returns the waiter, whose read ends.
   mutating func finish() -> Waiter? {
     defer { state = .finished }
     guard case .waiting(let waiter) = state else { return nil }
     return waiter
   }
 
-  /// The reader does not want any more. Returns the waiter, whose read ends, and what was kept.
+  /// Cancels the reader. Returns the waiter, whose read ends, and the elements that were kept.
   mutating func cancel() -> (waiter: Waiter?, dropped: FIFO<Element>) {
     defer { buffer.removeAll() }
     return (finish(), buffer)

@@ -1,12 +1,11 @@
 import Synchronization
 
-/// The reading end of one iterator: a subscriber that keeps what the policy says.
+/// The reader of one iterator: a subscriber with a buffer.
 ///
-/// The lock guards the machine; continuations are resumed without it. The subscription is made
-/// once, in the initialiser, and ends with the reader.
+/// The subscription is made once, in the initialiser, and ends with the reader.
 final class StreamReader<Element: Sendable>: Sendable {
-  let inbox: StreamInbox<Element>
-  let subscription: OperationSubscription
+  private let inbox: StreamInbox<Element>
+  private let subscription: OperationSubscription
 
   init(_ source: StreamSource<Element>, policy: StreamBuffering) {
     let inbox = StreamInbox<Element>(policy: policy)
@@ -23,12 +22,14 @@ final class StreamReader<Element: Sendable>: Sendable {
   }
 }
 
-/// What a reader and its upstream share; apart from the reader, so that the upstream does not keep
-/// the reader alive.
-final class StreamInbox<Element: Sendable>: Sendable {
-  typealias Continuation = UnsafeContinuation<Element?, Never>
+/// The buffer that a reader and its source share.
+///
+/// It is separate from the reader, so that the source does not retain the reader. The lock guards the
+/// machine; continuations are resumed without it.
+private final class StreamInbox<Element: Sendable>: Sendable {
+  private typealias Continuation = UnsafeContinuation<Element?, Never>
 
-  let machine: Mutex<StreamMachine<Element, Continuation>>
+  private let machine: Mutex<StreamMachine<Element, Continuation>>
 
   init(policy: StreamBuffering) {
     machine = Mutex(StreamMachine(policy: policy))

@@ -1,4 +1,4 @@
-/// What a stream tells its subscribers.
+/// A notification of a stream to its subscribers.
 package enum StreamSignal<Element: Sendable>: Sendable {
   case element(Element)
   case finished
@@ -11,11 +11,10 @@ package enum StreamSignal<Element: Sendable>: Sendable {
   }
 }
 
-/// Where a stream comes from: a function that subscribes.
+/// The source of a stream: a function that subscribes a handler.
 ///
-/// A source calls its handler with one signal after the other, never with two at once, and each
-/// subscription of it stands for itself. Operators are functions between sources; no task runs
-/// for them.
+/// A source calls its handler with one signal after the other, never with two at the same time. Each
+/// subscription is independent. Operators are functions between sources, and need no task.
 package struct StreamSource<Element: Sendable>: Sendable {
   package typealias Handler = @Sendable (StreamSignal<Element>) -> Void
 
@@ -27,10 +26,7 @@ package struct StreamSource<Element: Sendable>: Sendable {
     self.subscribe = subscribe
   }
 
-  /// A source that has nothing to tell and never ends.
-  package static var never: StreamSource { StreamSource { _ in .empty } }
-
-  /// A source that tells one element to each subscriber, and does not end.
+  /// Returns a source that sends one element to each subscriber, and does not end.
   package static func just(_ element: Element) -> StreamSource {
     StreamSource { handler in
       handler(.element(element))

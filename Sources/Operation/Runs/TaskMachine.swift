@@ -104,7 +104,7 @@ struct TaskMachine<Output: Sendable, Waiter: Sendable>: Sendable {
     var waiters = others.content.waiters
     others = .none
     if let first, let firstWait { waiters.insert(first, for: firstWait) }
-    return Waiters(others: waiters.slots.compactMap { $0.element })
+    return Waiters(others: waiters.elements)
   }
 
   /// Somebody waits for the end.

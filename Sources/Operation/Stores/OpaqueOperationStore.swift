@@ -227,7 +227,7 @@ extension OperationStore: ErasedOperationStore {
   fileprivate var kind: OperationKind { State.kind }
 
   fileprivate func performInvalidation(_ step: InvalidationStep) -> TaskDependency? {
-    invalidation(self, step)
+    perform(step)
   }
 
   fileprivate func atEndOfAccess(_ action: @escaping @Sendable () -> Void) -> Bool {

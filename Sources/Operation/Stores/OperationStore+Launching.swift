@@ -161,7 +161,7 @@ extension OperationStore {
     core.node.isUnderWay = false
     let output = hub.hasReaders ? circle(closedBy: core, output) ?? output : output
     let isCancelled = output.isCancellation || core.progress.isCancelled
-    let (isCounted, mustFollow, mustTellReaders) = commitInPlace { $0.end(core.id, output) }
+    let (isCounted, mustFollow, mustTellReaders) = commit { $0.end(core.id, output) }
     // What the store has dropped nobody gets, though it may not have been cancelled yet.
     if !isCounted { core.cancelRun() }
     tellEnd(isCancelled || !isCounted ? .cancelled : output.outcome, in: context, began: began)

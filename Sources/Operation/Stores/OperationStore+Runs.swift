@@ -54,7 +54,7 @@ extension OperationStore {
     _ box: Machine.Box, input: (any RunInput)?, handler: EventHandler?
   ) -> Place {
     if handler == nil,
-      let run = commitInPlace({ $0.enter(box, input: input, driver: self, place: runPlace) })
+      let run = commit({ $0.enter(box, input: input, driver: self, place: runPlace) })
     {
       return Place(run.core, run.box, isToBeLaunched: run.isStarted)
     }

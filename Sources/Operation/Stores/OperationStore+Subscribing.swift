@@ -16,28 +16,11 @@ extension OperationStore {
     _ handler: @escaping @Sendable (OperationEvent<State>) -> Void
   ) -> OperationSubscription {
     let subscriber = Subscriber(handler)
-    let (id, first) = greet(.passUnretained(subscriber))
+    let (id, first) = commit { $0.subscribe(subscriber) }
     if let first { begin(first) }
-    return OperationSubscription(of: id, subscriber, to: self)
-  }
-
-  /// Takes a subscriber in, whom the caller holds, and tells him the present state.
-  func greet(
-    _ subscriber: Unmanaged<Subscriber<OperationEvent<State>>>
-  ) -> (id: UInt64, first: Machine.FirstSight?) {
-    withUnsafeTemporaryAllocation(of: State.self, capacity: 1) { present in
-      let (id, isGreeted, first) = commit { machine in
-        let subscription = subscriber._withUnsafeGuaranteedRef { machine.subscribe($0) }
-        if subscription.isGreeted { present.initializeElement(at: 0, to: machine.present) }
-        return subscription
-      }
-      if isGreeted {
-        subscriber._withUnsafeGuaranteedRef {
-          $0.receive(.stateChanged(present.moveElement(from: 0)))
-        }
-        machine.drain()
-      }
-      return (id, first)
+    return OperationSubscription { [self] in
+      subscriber.deactivate()
+      removeSubscriber(id)
     }
   }
 
@@ -77,10 +60,6 @@ extension OperationStore {
       runForObservers(cause: cause, unlessUpdatedSince: sight.updates)
     }
   }
-}
-
-extension OperationStore: SubscriptionSource {
-  package func unsubscribe(_ id: UInt64) { departure(self, id) }
 }
 
 extension OperationStore: Rerunnable {

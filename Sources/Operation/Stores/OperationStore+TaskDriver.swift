@@ -2,12 +2,6 @@ extension OperationStore: TaskDriver {
   func enter(
     _ task: TaskNode, configuration: OperationTaskConfiguration, onlyToStart: Bool
   ) -> Bool {
-    entrance(self, task, configuration, onlyToStart)
-  }
-
-  func begin(
-    _ task: TaskNode, configuration: OperationTaskConfiguration, onlyToStart: Bool
-  ) -> Bool {
     let core = Machine.Core(task)
     switch commit({ $0.enter(core, configuration, onlyToStart: onlyToStart) }) {
     case .launch(let box): start(Place(core, box))

@@ -39,15 +39,6 @@ public final class OperationStore<State: OperationState>: Sendable {
   /// run; without a client it has a hub of its own.
   let hub: StoreHub
   let isControlled: Bool
-  /// Performs a step of an invalidation. Like the other stored functions it is made where the state
-  /// is known, so that who does not know it gets into the code that was made for it.
-  let invalidation:
-    @Sendable (OperationStore, InvalidationStep) -> TaskDependency?
-  /// Starts or joins a task of the store.
-  let entrance:
-    @Sendable (OperationStore, TaskNode, OperationTaskConfiguration, Bool) -> Bool
-  /// Takes out a subscriber.
-  let departure: @Sendable (OperationStore, UInt64) -> Void
   /// Makes the Swift task of a run.
   let makeTask:
     @Sendable (OperationStore, Machine.Core, Machine.Box, Prelude?) -> Task<Void, Never>
@@ -74,9 +65,6 @@ public final class OperationStore<State: OperationState>: Sendable {
         state: state, context: context, isCounted: isCounted, isReadOutdated: self.hub.hasReaders))
     // Here, as an initial value of the property would ask the runtime for its type.
     deferred = Mutex([])
-    invalidation = { $0.perform($1) }
-    entrance = { $0.begin($1, configuration: $2, onlyToStart: $3) }
-    departure = { $0.removeSubscriber($1) }
     let requests = RequestBox(request)
     makeTask = { $0.makeTask(running: requests, $1, $2, $3) }
   }
@@ -123,34 +111,14 @@ public final class OperationStore<State: OperationState>: Sendable {
   func commit<Output: Sendable>(
     isEdit: Bool = false, _ transition: (inout Machine) -> Output
   ) -> Output {
-    commitInPlace(isEdit: isEdit, transition)
-  }
-
-  /// Does what ``commit(isEdit:_:)`` does without a call, for which a transition would have to carry
-  /// along what it uses: for those that each run goes through.
-  func commitInPlace<Output: Sendable>(
-    isEdit: Bool = false, _ transition: (inout Machine) -> Output
-  ) -> Output {
-    // Not an optional state, of which each commit would ask the type whether it is there.
-    withUnsafeTemporaryAllocation(of: State.self, capacity: 1) { untold in
-      commitInPlace(isEdit: isEdit, transition, untold: untold)
-    }
-  }
-
-  /// - Parameter untold: Where the state is until it has been told, if this thread tells it.
-  func commitInPlace<Output: Sendable>(
-    isEdit: Bool, _ transition: (inout Machine) -> Output,
-    untold: UnsafeMutableBufferPointer<State>
-  ) -> Output {
     let thread = ThreadID.current
     while true {
       var gate: Gate?
       var value: State.StateValue?
       var error: State.Failure?
       var delivery: Delivery<OperationEvent<State>>?
-      var audience: Audience<OperationEvent<State>>?
       var aftermath = Machine.Aftermath()
-      var output = machine.withLock { machine -> Output? in
+      let output = machine.withLock { machine -> Output? in
         if !machine.exclusive.isNone {
           gate = machine.gate(for: thread)
           if gate != nil { return nil }
@@ -161,18 +129,12 @@ public final class OperationStore<State: OperationState>: Sendable {
         let output: Output
         (output, delivery, aftermath) = machine.perform(transition, thread, use, isEdit: isEdit)
         threadInside.store(0, ordering: .relaxed)
-        audience = machine.deliveries.lendAudience()
-        if audience != nil { untold.initializeElement(at: 0, to: machine.state.copied()) }
         return output
       }
-      if let output = output.take() {
+      if let output {
         // Before anybody is told: who takes his time must not make the last use an old one.
         if let change = aftermath.use, !change.isUsed { hub.noteEnd(change, of: use) }
-        if let delivery = delivery.take() { self.machine.drain(from: delivery) }
-        if let audience = audience.take() {
-          let next = self.machine.tell(.stateChanged(untold.moveElement(from: 0)), to: audience)
-          if let next { self.machine.drain(from: next) }
-        }
+        if let delivery { self.machine.drain(from: delivery) }
         if !aftermath.isEmpty || aftermath.use != nil && use.isWatched { settle(aftermath) }
         // Released without the lock, because their deinitialisers are the user's.
         withExtendedLifetime((value, error)) {}

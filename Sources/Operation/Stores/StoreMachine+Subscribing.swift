@@ -36,20 +36,14 @@ extension StoreMachine {
       updates: visibleLandingCount)
   }
 
-  /// Somebody subscribes. If he `isGreeted`, the caller has to tell him the ``present`` state, as the
-  /// drainer; otherwise that comes behind what is delivered already.
+  /// Somebody subscribes, and is told the present state first.
   mutating func subscribe(
     _ subscriber: Subscriber<Event>
-  ) -> (id: UInt64, isGreeted: Bool, first: FirstSight?) {
-    let isGreeted = deliveries.beginTelling()
-    if !isGreeted {
-      let present = present
-      deliveries.tell(.stateChanged(present), only: [subscriber])
-    }
-    let id = deliveries.subscribe(subscriber)
-    guard deliveries.subscriberCount == 1 else { return (id, isGreeted, nil) }
+  ) -> (id: UInt64, first: FirstSight?) {
+    let id = deliveries.subscribe(subscriber, initially: .stateChanged(present))
+    guard deliveries.subscriberCount == 1 else { return (id, nil) }
     observation += 1
-    return (id, isGreeted, FirstSight(sight: sight, observation: observation))
+    return (id, FirstSight(sight: sight, observation: observation))
   }
 
   /// What wants runs was subscribed to; it is given back if that observation is over.

@@ -155,7 +155,7 @@ extension StoreMachine {
     if let handler = wish.handler, let record = runs[core.id] {
       runs.update(core.id) { $0.payload.handlers.append(handler) }
       if record.isStarted {
-        deliveries.tell(.runStarted(record.run), only: [handler])
+        deliveries.notify([handler], of: .runStarted(record.run))
       }
     }
     let isStarted = hold(core, wish.lease)

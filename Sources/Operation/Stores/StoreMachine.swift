@@ -162,14 +162,6 @@ struct StoreMachine<State: OperationState>: DeliveryMachine {
     if !driven.isEmpty { release(all: driven) }
   }
 
-  /// Tells a change behind which the transition changes nothing more. Where nothing is told already,
-  /// the thread tells it by itself, which takes no object for the event.
-  mutating func commitLast() {
-    releaseDriven()
-    if isDirect, deliveries.subscriberCount == 0 || deliveries.beginTellingAll() { return }
-    tellChange(for: [])
-  }
-
   /// Tells a change of the state with the edits, and for exclusive access once at its end.
   mutating func commitIndirectly(for handlers: [Subscriber<Event>]) {
     if !withheld.isNone {
@@ -292,7 +284,7 @@ extension StoreMachine {
       land(after: settlementCount) { $0.update(with: result, using: $1) }
     }
     freshness.refresh(since: freshness.generation)
-    commitLast()
+    commit()
   }
 
   mutating func writeFailure(
@@ -303,7 +295,7 @@ extension StoreMachine {
     state.update(with: result, using: context)
     // What runs have yielded can still be taken back, and the failure is there then.
     changeBeforeYields { $0.update(with: result, using: context) }
-    commitLast()
+    commit()
   }
 
   /// The state goes back to its beginning; every run is over.

@@ -1,0 +1,44 @@
+import Synchronization
+
+/// The shell around a machine that has subscribers.
+///
+/// The lock guards the machine. Handlers are called, and subscribers are released, without it.
+package final class DeliveryShell<Machine: DeliveryMachine>: Sendable {
+  private let machine: Mutex<Machine>
+
+  package init(_ machine: sending Machine) {
+    self.machine = Mutex(machine)
+  }
+
+  package var subscriberCount: Int { machine.withLock { $0.deliveries.subscriberCount } }
+
+  /// Reads or changes the machine, and delivers nothing.
+  package func withLock<Output: Sendable>(_ body: (inout Machine) -> Output) -> Output {
+    machine.withLock { body(&$0) }
+  }
+
+  /// Performs a transition, and then the deliveries that are queued.
+  @discardableResult
+  package func commit<Output: Sendable>(_ transition: (inout Machine) -> Output) -> Output {
+    machine.commit(transition)
+  }
+
+  /// Adds a subscriber in a transition that returns its identifier.
+  ///
+  /// - Parameter onCancel: Called after the subscriber was removed.
+  package func subscribe(
+    _ handler: @escaping @Sendable (Machine.Event) -> Void,
+    by transition: (inout Machine, Subscriber<Machine.Event>) -> UInt64 = {
+      $0.deliveries.subscribe($1)
+    },
+    onCancel: @escaping @Sendable () -> Void = {}
+  ) -> OperationSubscription {
+    let subscriber = Subscriber(handler)
+    let id = commit { transition(&$0, subscriber) }
+    return OperationSubscription { [self] in
+      let removed = withLock { $0.deliveries.unsubscribe(id) }
+      withExtendedLifetime(removed) {}
+      onCancel()
+    }
+  }
+}
