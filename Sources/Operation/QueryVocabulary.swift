@@ -1,4 +1,4 @@
-/// The library in the words of queries: other names for the same things, for those who know them.
+// The query names of the library: type aliases and forwards for the operation names.
 
 /// Another name for ``OperationContext``.
 public typealias QueryContext = OperationContext
@@ -44,9 +44,7 @@ extension StatefulOperationRequest {
   /// Another name for ``rerunOnChange(of:)``.
   public func refetchOnChange(
     of condition: some OperationRunSpecification
-  ) -> ModifiedOperation<Self, SettingsModifier<Self>> {
-    rerunOnChange(of: condition)
-  }
+  ) -> ModifiedOperation<Self, SettingsModifier<Self>> { rerunOnChange(of: condition) }
 }
 
 extension OperationContext {

@@ -19,33 +19,23 @@ public final class Broadcast<Element: Sendable>: Sendable {
   ///
   /// Returns when all handlers have been called. If a delivery is in progress, the element is
   /// delivered right after it, on the thread that delivers.
-  public func send(_ element: Element) {
-    shell.commit { $0.send(.element(element)) }
-  }
+  public func send(_ element: Element) { shell.commit { $0.send(.element(element)) } }
 
   /// Ends the streams of this broadcast after the elements that were sent before.
   ///
   /// Elements that are sent later are dropped.
-  public func finish() {
-    shell.commit { $0.send(.finished) }
-  }
+  public func finish() { shell.commit { $0.send(.finished) } }
 
   /// Calls `handler` with every element that is sent from now on.
-  public func subscribe(
-    _ handler: @escaping @Sendable (Element) -> Void
-  ) -> OperationSubscription {
-    subscribe(to: { signal in
-      if case .element(let element) = signal { handler(element) }
-    })
+  public func subscribe(_ handler: @escaping @Sendable (Element) -> Void) -> OperationSubscription {
+    subscribe(to: { signal in if case .element(let element) = signal { handler(element) } })
   }
 
   /// The number of subscribed handlers and stream iterators.
   public var subscriberCount: Int { shell.subscriberCount }
 
   /// Every element that is sent after an iterator of the stream is made; nothing is dropped.
-  public var values: EventStream<Element> {
-    values(buffering: .all)
-  }
+  public var values: EventStream<Element> { values(buffering: .all) }
 
   /// Returns a stream of the elements that are sent after its iterator is made.
   ///
@@ -63,13 +53,9 @@ public final class Broadcast<Element: Sendable>: Sendable {
 
   private func subscribe(
     to handler: @escaping @Sendable (StreamSignal<Element>) -> Void
-  ) -> OperationSubscription {
-    shell.subscribe(handler) { $0.subscribe($1) }
-  }
+  ) -> OperationSubscription { shell.subscribe(handler) { $0.subscribe($1) } }
 
-  deinit {
-    finish()
-  }
+  deinit { finish() }
 }
 
 /// The machine of a broadcast: its delivery queue, and whether its end was sent.

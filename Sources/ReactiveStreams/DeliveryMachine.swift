@@ -28,9 +28,9 @@ extension Mutex where Value: DeliveryMachine {
   /// Each delivery is kept until the next one has been taken under the lock. So a thread that finds
   /// the list of subscribers unshared, and changes it in place, holds the lock after this thread has
   /// released it: the last read of the list happens before the change.
-  @inlinable package borrowing func drain(from first: consuming Delivery<Value.Event>) {
+  @inlinable package borrowing func drain(from first: Delivery<Value.Event>) {
     var next = Optional(first)
-    while let delivery = next.take() {
+    while let delivery = next {
       delivery.perform()
       next = withLock { $0.deliveries.takeNext() }
       withExtendedLifetime(delivery) {}

@@ -13,8 +13,8 @@
     case draining
   }
 
-  /// An event and its recipients.
-  @usableFromInline struct Entry: Sendable {
+  /// An event and its recipients. A class, because most events contain a state, and are moved twice.
+  @usableFromInline final class Entry: Sendable {
     @usableFromInline let event: Event
     /// The subscribers that are notified first, such as the handler of one run.
     @usableFromInline let others: [Subscriber<Event>]

@@ -6,9 +6,7 @@ import Synchronization
 package final class DeliveryShell<Machine: DeliveryMachine>: Sendable {
   private let machine: Mutex<Machine>
 
-  package init(_ machine: sending Machine) {
-    self.machine = Mutex(machine)
-  }
+  package init(_ machine: sending Machine) { self.machine = Mutex(machine) }
 
   package var subscriberCount: Int { machine.withLock { $0.deliveries.subscriberCount } }
 

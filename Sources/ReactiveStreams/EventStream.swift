@@ -30,9 +30,7 @@ public struct EventStream<Element: Sendable>: AsyncSequence, Sendable {
     }
 
     /// Waits for the next element. Returns `nil` when the stream has ended or the task is cancelled.
-    nonisolated(nonsending) public mutating func next() async -> Element? {
-      await reader.next()
-    }
+    nonisolated(nonsending) public mutating func next() async -> Element? { await reader.next() }
   }
 }
 
@@ -40,9 +38,7 @@ extension EventStream {
   /// Transforms every element.
   public func map<Output: Sendable>(
     _ transform: @escaping @Sendable (Element) -> Output
-  ) -> EventStream<Output> {
-    EventStream<Output>(source.map(transform), buffering: buffering)
-  }
+  ) -> EventStream<Output> { EventStream<Output>(source.map(transform), buffering: buffering) }
 
   /// Transforms every element, and drops those for which `transform` returns `nil`.
   public func compactMap<Output: Sendable>(
@@ -54,9 +50,7 @@ extension EventStream {
   /// Drops each element that equals the one before it.
   public func removeDuplicates(
     by areEqual: @escaping @Sendable (Element, Element) -> Bool
-  ) -> EventStream {
-    EventStream(source.removeDuplicates(by: areEqual), buffering: buffering)
-  }
+  ) -> EventStream { EventStream(source.removeDuplicates(by: areEqual), buffering: buffering) }
 
   /// Follows the stream that `transform` returns for the newest element, and cancels the one before.
   ///
@@ -79,7 +73,5 @@ extension EventStream {
 
 extension EventStream where Element: Equatable {
   /// Drops each element that equals the one before it.
-  public func removeDuplicates() -> EventStream {
-    removeDuplicates(by: ==)
-  }
+  public func removeDuplicates() -> EventStream { removeDuplicates(by: ==) }
 }

@@ -41,7 +41,5 @@
     return element
   }
 
-  package mutating func removeAll() {
-    self = FIFO()
-  }
+  package mutating func removeAll() { self = FIFO() }
 }

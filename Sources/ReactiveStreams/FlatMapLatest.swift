@@ -81,8 +81,7 @@ private struct FlatMapLatest<Element: Sendable, Output: Sendable>: Sendable {
 
   func receive(_ signal: StreamSignal<Element>) {
     switch signal {
-    case .finished:
-      shell.commit { $0.finishOuter() }
+    case .finished: shell.commit { $0.finishOuter() }
     case .element(let element):
       guard let beginning = shell.withLock({ $0.beginEpoch() }) else { return }
       let epoch = beginning.epoch
@@ -95,7 +94,5 @@ private struct FlatMapLatest<Element: Sendable, Output: Sendable>: Sendable {
     }
   }
 
-  func cancel() {
-    shell.withLock { $0.cancel() }?.cancel()
-  }
+  func cancel() { shell.withLock { $0.cancel() }?.cancel() }
 }

@@ -14,9 +14,7 @@ public struct OperationIssue: Error, Sendable, Hashable, CustomStringConvertible
     public let rawValue: String
 
     /// Creates a custom kind.
-    public init(rawValue: String) {
-      self.rawValue = rawValue
-    }
+    public init(rawValue: String) { self.rawValue = rawValue }
 
     /// A number or a duration that is outside the range of the call.
     public static let invalidValue = Kind(rawValue: "invalid value")
@@ -48,16 +46,12 @@ extension OperationIssue {
   /// Sends the reports of `operation`, and of the tasks that it starts, to `handler`.
   public static func withHandler<Output>(
     _ handler: @escaping Handler, operation: () throws -> Output
-  ) rethrows -> Output {
-    try $scopedHandler.withValue(handler, operation: operation)
-  }
+  ) rethrows -> Output { try $scopedHandler.withValue(handler, operation: operation) }
 
   /// Sends the reports of `operation`, and of the tasks that it starts, to `handler`.
   nonisolated(nonsending) public static func withHandler<Output>(
     _ handler: @escaping Handler, operation: nonisolated(nonsending) () async throws -> Output
-  ) async rethrows -> Output {
-    try await $scopedHandler.withValue(handler, operation: operation)
-  }
+  ) async rethrows -> Output { try await $scopedHandler.withValue(handler, operation: operation) }
 
   /// Sends every report of the process, outside of `withHandler(_:operation:)`, to `handler`.
   ///

@@ -15,21 +15,15 @@ public struct OperationSubscription: Sendable {
   ///
   /// - Parameter onCancel: Called at most once, with no lock held, on the thread that cancels or
   ///   that releases the last copy.
-  public init(onCancel: @escaping @Sendable () -> Void) {
-    token = Token(onCancel)
-  }
+  public init(onCancel: @escaping @Sendable () -> Void) { token = Token(onCancel) }
 
-  private init() {
-    token = nil
-  }
+  private init() { token = nil }
 
   /// A subscription to nothing.
   public static let empty = OperationSubscription()
 
   /// Ends the subscription. A second call does nothing.
-  public func cancel() {
-    token?.cancel()
-  }
+  public func cancel() { token?.cancel() }
 }
 
 extension OperationSubscription {
@@ -52,9 +46,7 @@ extension OperationSubscription {
   }
 
   /// Appends the subscription to `subscriptions`, which keeps it from ending.
-  public func store(in subscriptions: inout [OperationSubscription]) {
-    subscriptions.append(self)
-  }
+  public func store(in subscriptions: inout [OperationSubscription]) { subscriptions.append(self) }
 }
 
 extension OperationSubscription: Hashable {
@@ -64,24 +56,16 @@ extension OperationSubscription: Hashable {
   }
 
   /// Hashes the identity of the subscription.
-  public func hash(into hasher: inout Hasher) {
-    hasher.combine(token.map(ObjectIdentifier.init))
-  }
+  public func hash(into hasher: inout Hasher) { hasher.combine(token.map(ObjectIdentifier.init)) }
 }
 
 /// The lock guards the action, which is taken under it and called without it.
 private final class Token: Sendable {
   private let onCancel: Mutex<(@Sendable () -> Void)?>
 
-  init(_ onCancel: @escaping @Sendable () -> Void) {
-    self.onCancel = Mutex(onCancel)
-  }
+  init(_ onCancel: @escaping @Sendable () -> Void) { self.onCancel = Mutex(onCancel) }
 
-  func cancel() {
-    onCancel.withLock { $0.take() }?()
-  }
+  func cancel() { onCancel.withLock { $0.take() }?() }
 
-  deinit {
-    cancel()
-  }
+  deinit { cancel() }
 }

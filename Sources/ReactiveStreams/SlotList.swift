@@ -21,7 +21,7 @@
 
   @inlinable package init() {}
 
-  package var elements: [Element] { slots.compactMap(\.element) }
+  package var elements: [Element] { slots.compactMap { $0.element } }
 
   /// Puts an element into its place in the order.
   @inlinable package mutating func insert(_ element: Element, for id: ID) {

@@ -58,30 +58,22 @@ public struct StateStream<Element: Sendable>: AsyncSequence, Sendable {
 
 extension StateStream {
   /// Returns a stream of one element that does not end.
-  public static func just(_ element: Element) -> StateStream {
-    StateStream(.just(element))
-  }
+  public static func just(_ element: Element) -> StateStream { StateStream(.just(element)) }
 
   /// Transforms every element.
   public func map<Output: Sendable>(
     _ transform: @escaping @Sendable (Element) -> Output
-  ) -> StateStream<Output> {
-    StateStream<Output>(source.map(transform))
-  }
+  ) -> StateStream<Output> { StateStream<Output>(source.map(transform)) }
 
   /// Transforms every element, and drops those for which `transform` returns `nil`.
   public func compactMap<Output: Sendable>(
     _ transform: @escaping @Sendable (Element) -> Output?
-  ) -> StateStream<Output> {
-    StateStream<Output>(source.compactMap(transform))
-  }
+  ) -> StateStream<Output> { StateStream<Output>(source.compactMap(transform)) }
 
   /// Drops each element that equals the one before it.
   public func removeDuplicates(
     by areEqual: @escaping @Sendable (Element, Element) -> Bool
-  ) -> StateStream {
-    StateStream(source, areEqual: areEqual)
-  }
+  ) -> StateStream { StateStream(source, areEqual: areEqual) }
 
   /// Follows the stream that `transform` returns for the newest element, and cancels the one before.
   ///
@@ -89,9 +81,7 @@ extension StateStream {
   /// holds already is kept until a newer one replaces it.
   public func flatMapLatest<Output: Sendable>(
     _ transform: @escaping @Sendable (Element) -> StateStream<Output>
-  ) -> StateStream<Output> {
-    StateStream<Output>(source.flatMapLatest { transform($0).source })
-  }
+  ) -> StateStream<Output> { StateStream<Output>(source.flatMapLatest { transform($0).source }) }
 
   /// Pairs the newest element of this stream with the newest element of another.
   ///
@@ -105,7 +95,5 @@ extension StateStream {
 
 extension StateStream where Element: Equatable {
   /// Drops each element that equals the one before it.
-  public func removeDuplicates() -> StateStream {
-    removeDuplicates(by: ==)
-  }
+  public func removeDuplicates() -> StateStream { removeDuplicates(by: ==) }
 }

@@ -31,22 +31,18 @@ struct StreamMachine<Element: Sendable, Waiter: Sendable>: Sendable {
   private var state = State.open
   private var buffer = FIFO<Element>()
 
-  init(policy: StreamBuffering) {
-    self.policy = policy
-  }
+  init(policy: StreamBuffering) { self.policy = policy }
 
   var pendingCount: Int { buffer.count }
 
   /// Takes an element. With `.resume` the waiter receives it.
   mutating func offer(_ element: Element) -> Offer {
     switch state {
-    case .finished:
-      return .dropped
+    case .finished: return .dropped
     case .waiting(let waiter):
       state = .open
       return .resume(waiter)
-    case .open:
-      return keep(element)
+    case .open: return keep(element)
     }
   }
 

@@ -17,9 +17,7 @@ final class StreamReader<Element: Sendable>: Sendable {
     await inbox.next { [subscription] in subscription.cancel() }
   }
 
-  deinit {
-    subscription.cancel()
-  }
+  deinit { subscription.cancel() }
 }
 
 /// The buffer that a reader and its source share.
@@ -31,9 +29,7 @@ private final class StreamInbox<Element: Sendable>: Sendable {
 
   private let machine: Mutex<StreamMachine<Element, Continuation>>
 
-  init(policy: StreamBuffering) {
-    machine = Mutex(StreamMachine(policy: policy))
-  }
+  init(policy: StreamBuffering) { machine = Mutex(StreamMachine(policy: policy)) }
 
   func receive(_ signal: StreamSignal<Element>) {
     switch signal {
@@ -41,8 +37,7 @@ private final class StreamInbox<Element: Sendable>: Sendable {
       let offer = machine.withLock { $0.offer(element) }
       if case .resume(let waiter) = offer { waiter.resume(returning: element) }
       withExtendedLifetime(offer) {}
-    case .finished:
-      machine.withLock { $0.finish() }?.resume(returning: nil)
+    case .finished: machine.withLock { $0.finish() }?.resume(returning: nil)
     }
   }
 

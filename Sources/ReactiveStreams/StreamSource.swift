@@ -20,9 +20,7 @@ package struct StreamSource<Element: Sendable>: Sendable {
 
   package let subscribe: @Sendable (@escaping Handler) -> OperationSubscription
 
-  package init(
-    subscribe: @escaping @Sendable (@escaping Handler) -> OperationSubscription
-  ) {
+  package init(subscribe: @escaping @Sendable (@escaping Handler) -> OperationSubscription) {
     self.subscribe = subscribe
   }
 
@@ -39,9 +37,7 @@ extension StreamSource {
   package func map<Output: Sendable>(
     _ transform: @escaping @Sendable (Element) -> Output
   ) -> StreamSource<Output> {
-    StreamSource<Output> { handler in
-      subscribe { handler($0.map(transform)) }
-    }
+    StreamSource<Output> { handler in subscribe { handler($0.map(transform)) } }
   }
 
   package func compactMap<Output: Sendable>(

@@ -1,11 +1,11 @@
 public import Operation
 
 extension SharedQuery {
-  /// Creates a wrapper of the store of a request.
+  /// Creates a wrapper of the store for a request.
   ///
   /// - Parameters:
   ///   - request: The request.
-  ///   - client: Where the store is; `OperationClient.shared` unless given.
+  ///   - client: The client of the store; `OperationClient.shared` by default.
   public init<Request: StatefulOperationRequest>(
     _ request: Request, client: OperationClient? = nil
   ) where Request.State == State, State: ValueInitializedState {
@@ -13,7 +13,8 @@ extension SharedQuery {
     self.init(client.store(for: request), client: client)
   }
 
-  /// Creates a wrapper of the store of a request, which begins with a value if it is made now.
+  /// Creates a wrapper of the store for a request. A new store has `wrappedValue` as its initial
+  /// value; an existing store keeps its value.
   public init<Request: StatefulOperationRequest>(
     wrappedValue: State.StateValue, _ request: Request, client: OperationClient? = nil
   ) where Request.State == State, State: ValueInitializedState {
@@ -21,7 +22,8 @@ extension SharedQuery {
     self.init(client.store(for: request, initialValue: wrappedValue), client: client)
   }
 
-  /// Creates a wrapper of the store of a request, which begins with a state if it is made now.
+  /// Creates a wrapper of the store for a request. A new store begins with `initialState`; an existing
+  /// store keeps its state.
   public init<Request: StatefulOperationRequest>(
     _ request: Request, initialState: State, client: OperationClient? = nil
   ) where Request.State == State, Request.State.StoredState == Request.State {
@@ -30,25 +32,40 @@ extension SharedQuery {
   }
 
   /// Creates a wrapper of a store.
+  ///
+  /// Requests are bound in the client of the store, or in `OperationClient.shared` if it has none.
   public init(_ store: OperationStore<State>) where State.StoredState == State {
     self.init(store, client: store.context.operationClient ?? .shared)
   }
 
-  init(_ store: OperationStore<State>, client: OperationClient)
+  private init(_ store: OperationStore<State>, client: OperationClient)
   where State.StoredState == State {
-    self.init(SharedQueryCore(.store(store), client: client), .identity)
+    self.init(SharedQueryCore(.store(store), client: client, projection: .identity))
   }
 
-  /// Creates a wrapper of the request that the value of another wrapper gives.
+  /// Creates a wrapper of the store for a request that displays a default for a missing value.
   ///
-  /// The request is made when there is a value, made anew when the value changes, and left when it
-  /// is gone; then the value of this wrapper is the empty one.
+  /// A wrapper without the default has the same store and the same stored state.
+  public init<Request: StatefulOperationRequest>(
+    _ request: Request, default value: State.StateValue, client: OperationClient? = nil
+  ) where Request.State: DefaultableState, State == DefaultState<Request.State> {
+    let client = client ?? .shared
+    let store = client.store(for: request)
+    self.init(SharedQueryCore(.store(store), client: client, projection: .defaulting(to: value)))
+  }
+}
+
+extension SharedQuery {
+  /// Creates a wrapper of the request that is made from the value of another wrapper.
+  ///
+  /// The wrapper is bound to a new request whenever the other value changes. While the other value is
+  /// missing, this wrapper is unbacked and displays the empty value.
   ///
   /// - Parameters:
-  ///   - other: The wrapper to follow, as what it is now: one that is assigned in its place is not
-  ///     followed.
-  ///   - client: Where the store is; that of the other wrapper unless given.
-  ///   - request: Makes the request from the value.
+  ///   - other: The wrapper that is followed. A wrapper that is assigned in its place later is not.
+  ///   - client: The client of the store; that of the other wrapper by default.
+  ///   - request: Returns the request for a value. It is called with no lock held, on the thread that
+  ///     changes the other value.
   public init<Other, Value: Sendable, Request: StatefulOperationRequest>(
     dependingOn other: SharedQuery<Other>, client: OperationClient? = nil,
     _ request: @escaping @Sendable (Value) -> Request
@@ -56,7 +73,8 @@ extension SharedQuery {
     self.init(following: other, client: client) { $0.map(request) }
   }
 
-  /// Creates a wrapper of the request that the value of another wrapper, which always has one, gives.
+  /// Creates a wrapper of the request that is made from the value of another wrapper, whose value is
+  /// never missing.
   public init<Other, Request: StatefulOperationRequest>(
     dependingOn other: SharedQuery<Other>, client: OperationClient? = nil,
     _ request: @escaping @Sendable (Other.StateValue) -> Request
@@ -69,40 +87,21 @@ extension SharedQuery {
     _ request: @escaping @Sendable (Other.StateValue) -> Request?
   ) where Request.State == State, State: ValueInitializedState {
     let client = client ?? other.core.client
-    let core = SharedQueryCore<State>(.empty, client: client)
-    self.init(core, .identity)
+    let core = SharedQueryCore<State>(.empty, client: client, projection: .identity)
     let values = StreamSource<Other.StateValue> { handler in
-      // What is there; the stream may have to wait for another delivery before it tells that.
-      handler(.element(other.projection.value(other.core.currentValue)))
+      // The stream delivers the present value late if a delivery of its store is in progress.
+      handler(.element(other.core.value))
       return other.values.source.subscribe(handler)
     }
-    let areEqual = Equality<Other.StateValue>.comparison
-    let changes = areEqual.map(values.removeDuplicates(by:)) ?? values
-    let subscription = changes.subscribe { [weak core] signal in
-      guard let core, case .element(let value) = signal else { return }
-      core.bind(to: request(value).map { client.store(for: $0) })
+    let subscription = StateStream(values, areEqual: Equality<Other.StateValue>.comparison)
+      .source.subscribe { signal in
+        guard case .element(let value) = signal else { return }
+        core.bind(to: request(value).map { .store(client.store(for: $0)) } ?? .empty)
+      }
+    // A projected value keeps the other wrapper, and what that one follows, in use.
+    let upstream = OperationSubscription { [other = other.projectedValue] in
+      withExtendedLifetime(other) { subscription.cancel() }
     }
-    // The projected value keeps the other wrapper at it, which may itself follow a third one.
-    core.depend(
-      on: OperationSubscription { [other = other.projectedValue] in
-        withExtendedLifetime(other) { subscription.cancel() }
-      })
+    self.init(core, upstream: upstream)
   }
-}
-
-extension SharedQuery {
-  /// Creates a wrapper of the store of a request that shows a default where there is no value.
-  ///
-  /// It looks at the same store, and the same state, as a wrapper without a default.
-  public init<Request: StatefulOperationRequest>(
-    _ request: Request, default value: State.StateValue, client: OperationClient? = nil
-  ) where Request.State: DefaultableState, State == DefaultState<Request.State> {
-    let client = client ?? .shared
-    let core = SharedQueryCore(.store(client.store(for: request)), client: client)
-    self.init(core, .defaulting(to: value))
-  }
-}
-
-extension Binding where State: ValueInitializedState {
-  static var empty: Binding { .none(State(initialValue: State.emptyValue)) }
 }

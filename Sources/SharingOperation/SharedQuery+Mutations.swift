@@ -3,7 +3,7 @@ public import Operation
 extension SharedQuery {
   /// Calls the mutation, as `OperationStore.mutate` does.
   ///
-  /// - Throws: What the mutation fails with, or ``SharedQueryError/unbacked``.
+  /// - Throws: The failure of the mutation, or ``SharedQueryError/unbacked``.
   @discardableResult
   nonisolated(nonsending) public func mutate<Arguments, MutateValue, MutateFailure>(
     with arguments: Arguments, using context: OperationContext? = nil,
@@ -13,7 +13,7 @@ extension SharedQuery {
     try await backed().mutate(with: arguments, using: context, handler: handler)
   }
 
-  /// Schedules a call of the mutation, without starting it.
+  /// Returns a scheduled call of the mutation that has not started.
   ///
   /// - Throws: ``SharedQueryError/unbacked``.
   public func mutateTask<Arguments, MutateValue, MutateFailure>(
@@ -25,7 +25,7 @@ extension SharedQuery {
 
   /// Calls the mutation again with the arguments of the latest call.
   ///
-  /// - Throws: What the mutation fails with, `MutationError.noArguments` if it was never called, or
+  /// - Throws: The failure of the mutation, `MutationError.noArguments` if it was never called, or
   ///   ``SharedQueryError/unbacked``.
   @discardableResult
   nonisolated(nonsending) public func retryLatest<Arguments, MutateValue, MutateFailure>(

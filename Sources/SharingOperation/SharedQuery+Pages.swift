@@ -1,9 +1,9 @@
 public import Operation
 
 extension SharedQuery {
-  /// Fetches the page after the last one that is there, as `OperationStore.fetchNextPage` does.
+  /// Fetches the page after the last page, as `OperationStore.fetchNextPage` does.
   ///
-  /// - Throws: What the run fails with, or ``SharedQueryError/unbacked``.
+  /// - Throws: The failure of the run, or ``SharedQueryError/unbacked``.
   @discardableResult
   nonisolated(nonsending) public func fetchNextPage<PageID, PageValue, PageFailure>(
     using context: OperationContext? = nil,
@@ -13,10 +13,9 @@ extension SharedQuery {
     try await backed().fetchNextPage(using: context, handler: handler)
   }
 
-  /// Fetches the page before the first one that is there, as `OperationStore.fetchPreviousPage`
-  /// does.
+  /// Fetches the page before the first page, as `OperationStore.fetchPreviousPage` does.
   ///
-  /// - Throws: What the run fails with, or ``SharedQueryError/unbacked``.
+  /// - Throws: The failure of the run, or ``SharedQueryError/unbacked``.
   @discardableResult
   nonisolated(nonsending) public func fetchPreviousPage<PageID, PageValue, PageFailure>(
     using context: OperationContext? = nil,
@@ -28,7 +27,7 @@ extension SharedQuery {
 
   /// Fetches all pages again, as `OperationStore.fetchAllPages` does.
   ///
-  /// - Throws: What the run fails with, or ``SharedQueryError/unbacked``.
+  /// - Throws: The failure of the run, or ``SharedQueryError/unbacked``.
   @discardableResult
   nonisolated(nonsending) public func fetchAllPages<PageID, PageValue, PageFailure>(
     using context: OperationContext? = nil,
@@ -39,6 +38,8 @@ extension SharedQuery {
   }
 
   /// Fetches all pages again, as ``fetchAllPages(using:handler:)`` does.
+  ///
+  /// - Throws: The failure of the run, or ``SharedQueryError/unbacked``.
   @discardableResult
   nonisolated(nonsending) public func refetchAllPages<PageID, PageValue, PageFailure>(
     using context: OperationContext? = nil,
@@ -48,7 +49,7 @@ extension SharedQuery {
     try await fetchAllPages(using: context, handler: handler)
   }
 
-  /// Schedules a fetch of the next page, without starting it.
+  /// Returns a scheduled fetch of the next page that has not started.
   ///
   /// - Throws: ``SharedQueryError/unbacked``.
   public func fetchNextPageTask<PageID, PageValue, PageFailure>(
@@ -58,7 +59,7 @@ extension SharedQuery {
     try backed().fetchNextPageTask(using: context)
   }
 
-  /// Schedules a fetch of the previous page, without starting it.
+  /// Returns a scheduled fetch of the previous page that has not started.
   ///
   /// - Throws: ``SharedQueryError/unbacked``.
   public func fetchPreviousPageTask<PageID, PageValue, PageFailure>(
@@ -68,7 +69,7 @@ extension SharedQuery {
     try backed().fetchPreviousPageTask(using: context)
   }
 
-  /// Schedules a fetch of all pages, without starting it.
+  /// Returns a scheduled fetch of all pages that has not started.
   ///
   /// - Throws: ``SharedQueryError/unbacked``.
   public func fetchAllPagesTask<PageID, PageValue, PageFailure>(

@@ -1,31 +1,31 @@
 public import Operation
 
 extension SharedQuery {
-  /// The store behind the wrapper; `nil` if there is none yet.
+  /// The store that the wrapper is bound to, or `nil` if it has none.
   public var store: OperationStore<State.StoredState>? {
-    core.accessBinding()
+    core.access(.binding, hasChanged: { _ in false })
     return core.binding.store
   }
 
-  /// Whether there is a store behind the wrapper.
+  /// A Boolean value that indicates whether the wrapper has a store.
   public var isBacked: Bool { store != nil }
 
-  /// Puts the store of another request behind the wrapper, in the wrapper's client, and tells those
-  /// who read what differs.
+  /// Binds the wrapper to the store for another request, in the client of the wrapper.
   ///
-  /// The store that the wrapper began with is not used any more, but stays in memory as long as the
-  /// wrapper does, with its request: that must not hold whatever the wrapper stands in.
+  /// Observers of members that differ are notified on this thread, with no lock held. The
+  /// subscription to the earlier store ends, and the wrapper releases it.
   public func bind<Request: StatefulOperationRequest>(to request: Request)
   where Request.State == State.StoredState, Request.State: ValueInitializedState {
-    core.bind(to: core.client.store(for: request))
+    core.bind(to: .store(core.client.store(for: request)))
   }
 
-  /// Whether the value is missing, invalidated, or out of date by the request's rule.
+  /// A Boolean value that indicates whether the value is missing, invalidated, or out of date by the
+  /// rule of the request.
   ///
-  /// Those who read it are told when a value comes, and when another store is behind the wrapper; of
-  /// time that passes, and of an invalidation, nothing tells them.
+  /// Observers are notified when a value arrives and when another store is bound. They are not
+  /// notified when time passes or when the value is invalidated.
   public var isStale: Bool {
-    core.access(.staleness) { { $0.hasNewValue } }
+    core.access(.staleness, hasChanged: { $0.hasNewValue })
     return core.binding.store?.isStale ?? true
   }
 
@@ -36,7 +36,7 @@ extension SharedQuery {
 
   /// Runs the request, as `OperationStore.run` does.
   ///
-  /// - Throws: What the run fails with, or ``SharedQueryError/unbacked``.
+  /// - Throws: The failure of the run, or ``SharedQueryError/unbacked``.
   @discardableResult
   nonisolated(nonsending) public func run(
     using context: OperationContext? = nil,
@@ -47,7 +47,7 @@ extension SharedQuery {
 
   /// Runs the request, as `OperationStore.fetch` does.
   ///
-  /// - Throws: What the run fails with, or ``SharedQueryError/unbacked``.
+  /// - Throws: The failure of the run, or ``SharedQueryError/unbacked``.
   @discardableResult
   nonisolated(nonsending) public func fetch(
     using context: OperationContext? = nil,
@@ -56,9 +56,9 @@ extension SharedQuery {
     try await backed().fetch(using: context, handler: handler)
   }
 
-  /// Runs the request with a name, a priority and a context.
+  /// Runs the request with a task name, a priority and a context.
   ///
-  /// - Throws: What the run fails with, or ``SharedQueryError/unbacked``.
+  /// - Throws: The failure of the run, or ``SharedQueryError/unbacked``.
   @discardableResult
   nonisolated(nonsending) public func fetch(
     using configuration: OperationTaskConfiguration,
@@ -67,7 +67,7 @@ extension SharedQuery {
     try await backed().fetch(using: configuration, handler: handler)
   }
 
-  /// Schedules a run without starting it.
+  /// Returns a scheduled run that has not started.
   ///
   /// - Throws: ``SharedQueryError/unbacked``.
   public func runTask(
@@ -76,51 +76,55 @@ extension SharedQuery {
     try backed().runTask(using: context)
   }
 
-  /// Changes the value with the store to oneself, as `OperationStore.withExclusiveAccess` has it. A
-  /// `body` that leaves the value as it is writes nothing; nor does one that changes an object behind it.
+  /// Changes the value with exclusive access to the store, as `OperationStore.withExclusiveAccess`
+  /// does.
   ///
-  /// Without a store, `body` is given the empty value, and what it writes is reported and dropped.
+  /// The value is written when `body` returns or throws. A value that equals the old one is not
+  /// written, so a body that only reads changes no date and no count. A value that is not `Equatable`
+  /// is always written. Without a store, `body` gets the empty value, and its write is reported as an
+  /// `OperationIssue` and dropped.
+  ///
+  /// - Parameter body: Must not block: other writers of the store wait for it.
+  /// - Returns: The result of `body`.
+  /// - Throws: The error of `body`.
   public func withLock<Output>(
     _ body: (inout State.StateValue) throws -> Output
   ) rethrows -> Output {
+    let projection = core.projection
     let binding = core.binding
     guard let store = binding.store else {
-      return try Self.withValue(projection.value(binding.currentValue), body) { _ in
+      return try Self.edit(projection.value(binding.currentValue), body) { _ in
         Self.reportLostWrite()
       }
     }
     return try store.withExclusiveAccess {
-      try Self.withValue(projection.value(store.currentValue), body) {
+      try Self.edit(projection.value(store.currentValue), body) {
         store.currentValue = projection.stateValue($0)
       }
     }
   }
 
-  /// Calls `body` with a value, and `write` with what that has become, unless `body` only looked: what
-  /// is written is another value in memory, whatever its type says of what is equal.
-  private static func withValue<Output>(
+  /// Calls `body` with a value, and `write` with the changed value.
+  private static func edit<Output>(
     _ old: State.StateValue, _ body: (inout State.StateValue) throws -> Output,
     write: (State.StateValue) -> Void
   ) rethrows -> Output {
     var value = old
-    let bytes = withUnsafeBytes(of: &value) { Array($0) }
     defer {
-      // The old value is held until here, so that no change of a collection is one in its place.
-      let isSame = withExtendedLifetime(old) {
-        withUnsafeBytes(of: &value) { $0.elementsEqual(bytes) }
-      }
-      if !isSame { write(value) }
+      let areEqual = Equality<State.StateValue>.comparison
+      if areEqual?(old, value) != true { write(value) }
     }
     return try body(&value)
   }
 
-  /// Shows an edit of the value before the work that brings it about has ended, as
-  /// `OperationStore.optimistically(_:while:)` does; without a store `work` is run all the same.
+  /// Displays an edit of the value while `work` is in progress, as
+  /// `OperationStore.optimistically(_:while:)` does. Without a store, it only calls `work`.
   ///
-  /// An `edit` that writes nothing leaves a store without a value as it is, whatever the default.
+  /// An edit whose result equals the displayed value leaves a missing value missing, also where a
+  /// default is displayed. A value that is not `Equatable` is always written.
   ///
-  /// - Returns: What `work` gives.
-  /// - Throws: What `work` throws.
+  /// - Returns: The result of `work`.
+  /// - Throws: The error of `work`.
   @discardableResult
   nonisolated(nonsending) public func optimistically<Output, Failure>(
     _ edit: @escaping @Sendable (inout State.StateValue) -> Void,
@@ -128,8 +132,8 @@ extension SharedQuery {
   ) async throws(Failure) -> Output where State.StoredState: EditableState {
     guard let store = core.binding.store else { return try await work() }
     return try await store.optimistically(
-      { [projection] shown in
-        Self.withValue(projection.value(shown), edit) { shown = projection.stateValue($0) }
+      { [projection = core.projection] stored in
+        Self.edit(projection.value(stored), edit) { stored = projection.stateValue($0) }
       }, while: work)
   }
 
@@ -140,55 +144,55 @@ extension SharedQuery {
     ).report()
   }
 
-  /// Takes in a result as if a run had given it; without a store it is reported and dropped.
+  /// Stores a result as if a run had returned it. Without a store, it is reported as an
+  /// `OperationIssue` and dropped.
   public func setResult(
     to result: Result<State.StateValue, State.StoredState.Failure>,
     using context: OperationContext? = nil
   ) {
     guard let store = core.binding.store else { return Self.reportLostWrite() }
-    store.setResult(to: result.map(projection.stateValue), using: context)
+    store.setResult(to: result.map(core.projection.stateValue), using: context)
   }
 
-  /// Goes back to the initial state, and cancels all runs.
+  /// Restores the initial state, and cancels all runs.
   public func resetState(using context: OperationContext? = nil) {
     core.binding.store?.resetState(using: context)
   }
 
-  /// Marks the value as out of date, and runs the request if it runs by itself, as
+  /// Marks the value as out of date, and starts a run if the request runs automatically, as
   /// `OperationStore.invalidate` does.
   public func invalidate() { core.binding.store?.invalidate() }
 
-  /// Cancels all runs of the store for everybody.
+  /// Cancels all runs of the store, including those that other callers await.
   public func cancel() { core.binding.store?.cancel() }
 }
 
 extension SharedQuery {
-  /// The states behind the wrapper, also after it is bound to another request; the newest wins.
+  /// The states of the store, and of each store that is bound later. The newest state replaces an
+  /// unread one.
   ///
-  /// The stream outlives the wrapper, and stays with what was behind it last.
+  /// The stream can be read after the wrapper is released. It then stays with the last store.
   public var states: StateStream<State> {
-    core.stream(of: { [projection] in $0.states.map(projection.state) }, unbacked: projection.state)
+    StateStream(core.bindings.flatMapLatest { $0.states.source }).map(core.projection.state)
   }
 
-  /// The values behind the wrapper, also after it is bound to another request, without repeats
-  /// where they can be compared.
+  /// The values of the store, and of each store that is bound later, without repeats where they are
+  /// `Equatable`.
   public var values: StateStream<State.StateValue> {
-    let values = core.stream(
-      of: { [projection] in $0.values.map(projection.value) },
-      unbacked: { [projection] in projection.value($0.currentValue) })
-    return Equality<State.StateValue>.comparison.map(values.removeDuplicates(by:)) ?? values
+    StateStream(
+      core.bindings.flatMapLatest { $0.values.source }.map(core.projection.value),
+      areEqual: Equality<State.StateValue>.comparison)
   }
 
-  /// Where the states behind the wrapper are.
+  /// The statuses of the states.
   public var statuses: StateStream<OperationStatus<State.StatusValue, State.Failure>> {
     changes(of: \.status)
   }
 
-  /// A member of the states behind the wrapper, without repeats where it can be compared.
+  /// Returns a stream of a member of the states, without repeats where it is `Equatable`.
   public func changes<Member: Sendable>(
     of keyPath: any KeyPath<State, Member> & Sendable
   ) -> StateStream<Member> {
-    let members = states.map { $0[keyPath: keyPath] }
-    return Equality<Member>.comparison.map(members.removeDuplicates(by:)) ?? members
+    StateStream(states.map { $0[keyPath: keyPath] }.source, areEqual: Equality<Member>.comparison)
   }
 }

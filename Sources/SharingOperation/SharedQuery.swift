@@ -1,6 +1,6 @@
-public import Operation
+@_exported public import Operation
 
-/// Reads the value of a request where a property is read.
+/// Reads the value of a request as a property.
 ///
 /// ```swift
 /// @Observable
@@ -14,115 +14,105 @@ public import Operation
 /// }
 /// ```
 ///
-/// It works in classes, structs and local variables. A read inside `withObservationTracking` or
-/// `Observations` is tracked, and only what was read: a reader of the value is not told of a loading
-/// flag. The wrapper subscribes to its store once, however often it is copied, and until its last
-/// copy is gone or replaced; then those who read it are told. The members of the state are members
-/// of the projected value.
+/// It can be used in classes, in structs and for local variables. The members of the state are
+/// members of the projected value, such as `$posts.isLoading`.
 ///
-/// - Important: When another wrapper is assigned in a class, `onChange` is called while the property
-///   is being written, and Swift ends the program if it reads the property there and then. Read it
-///   in a task, or use ``bind(to:)``, behind which everything can be read at once. That is also the
-///   way where the wrapper was handed on as `$x`, or stands in several properties: who reads it is
-///   told of an assignment only when the last of these has let it go.
+/// All copies of a wrapper share one subscription to its store, which ends when the last copy is
+/// released.
+///
+/// A read inside `withObservationTracking` or `Observations` is tracked. Its observer is notified
+/// when the member that was read changes: an observer of the value is not notified of a loading flag.
+/// Observers are notified on the thread that makes the change, after the change, with no lock held.
+/// They are also notified when the last property that holds the wrapper releases it or gets another
+/// one. Projected values do not count as properties.
+///
+/// - Important: When another wrapper is assigned to a property of a class, `onChange` is called while
+///   the property is being modified, and a read of the property inside `onChange` ends the program.
+///   Read it in a task instead, or use ``bind(to:)``, after which it can be read at once. Also use
+///   ``bind(to:)`` where several properties hold copies of the wrapper: an assignment notifies
+///   observers only when the last of them is replaced.
 @propertyWrapper
 @dynamicMemberLookup
 public struct SharedQuery<State: OperationState>: Sendable {
-  let hold: SharedQueryHold<State>
+  let core: SharedQueryCore<State>
+  /// Notifies the readers when the last property that holds the wrapper releases it. It is empty in a
+  /// projected value, which may be in use by a fetch for longer.
+  private let property: OperationSubscription
+  /// Ends the subscriptions when the last copy of the wrapper is released.
+  private let lifetime: OperationSubscription
 
-  // In the body of the type, because only there it serves `@SharedQuery<State> var x`.
-  /// Creates a wrapper with nothing behind it yet: its value is the empty one, and to run it throws
-  /// ``SharedQueryError/unbacked``.
+  // `@SharedQuery<State> var x` finds this initialiser only in the body of the type.
+  /// Creates a wrapper without a store.
+  ///
+  /// Its value is the empty one, and its runs throw ``SharedQueryError/unbacked``, until a request is
+  /// bound to it with ``bind(to:)``. Requests are bound in `OperationClient.shared`.
   public init() where State: ValueInitializedState {
-    self.init(SharedQueryCore(.empty, client: .shared), .identity)
+    self.init(SharedQueryCore(.empty, client: .shared, projection: .identity))
   }
 
-  init(_ core: SharedQueryCore<State.StoredState>, _ projection: Projection<State>) {
-    hold = .place(SharedQueryPlace(SharedQueryAnchor(core, projection)))
+  init(_ core: SharedQueryCore<State>, upstream: OperationSubscription = .empty) {
+    self.core = core
+    property = OperationSubscription { core.notifyAllReaders() }
+    lifetime = .combined(upstream, OperationSubscription { core.end() })
   }
 
-  private init(projecting anchor: SharedQueryAnchor<State>) {
-    hold = .projection(anchor)
+  private init(projecting wrapper: SharedQuery) {
+    core = wrapper.core
+    property = .empty
+    lifetime = wrapper.lifetime
   }
 
-  var anchor: SharedQueryAnchor<State> {
-    switch hold {
-    case .place(let place): place.anchor
-    case .projection(let anchor): anchor
-    }
+  /// The displayed value.
+  public var wrappedValue: State.StateValue { core.readValue() }
+
+  /// The wrapper, with the members of its state and the methods of its store.
+  public var projectedValue: SharedQuery<State> { SharedQuery(projecting: self) }
+
+  /// The displayed value, which is also the value of the property.
+  public var currentValue: State.StateValue { wrappedValue }
+
+  /// The whole state.
+  public var state: State {
+    core.access(.state, hasChanged: { _ in true })
+    return core.projection.state(core.binding.state)
   }
 
-  var core: SharedQueryCore<State.StoredState> { anchor.core }
-  var projection: Projection<State> { anchor.projection }
-
-  /// The value that the state shows.
-  public var wrappedValue: State.StateValue {
-    switch hold {
-    case .place(let place): place.anchor.value
-    case .projection(let anchor): anchor.value
-    }
+  /// The failure of the last run, or `nil` if a value has arrived since.
+  public var error: State.Failure? {
+    core.access(.error, hasChanged: { $0.hasNewError })
+    return core.projection.state(core.binding.state).error
   }
 
-  /// The wrapper itself, through which everything else about the request is reached.
-  public var projectedValue: SharedQuery<State> { SharedQuery(projecting: anchor) }
-
-  /// A member of the state.
+  /// Returns a member of the state.
   public subscript<Member: Sendable>(
     dynamicMember keyPath: any KeyPath<State, Member> & Sendable
   ) -> Member {
-    member(.member(HashableKeyPath(keyPath))) { [projection] in
+    core.readMember(keyPath) { [projection = core.projection] in
       projection.state($0)[keyPath: keyPath]
     }
   }
 
-  /// A member of the state that a default is shown for, where the one with the default has none.
+  /// Returns a member that only the state without the default has.
   @_disfavoredOverload
   public subscript<Base, Member: Sendable>(
     dynamicMember keyPath: any KeyPath<Base, Member> & Sendable
   ) -> Member where State == DefaultState<Base> {
-    member(.member(HashableKeyPath(keyPath))) { $0[keyPath: keyPath] }
-  }
-
-  private func member<Member: Sendable>(
-    _ key: MemberKey, _ member: @escaping @Sendable (State.StoredState) -> Member
-  ) -> Member {
-    core.access(key) {
-      let areEqual = Equality<Member>.comparison
-      return { step in
-        guard let areEqual else { return true }
-        return !areEqual(member(step.old), member(step.new))
-      }
-    }
-    return member(core.binding.state)
-  }
-
-  /// The whole state.
-  public var state: State {
-    core.access(.state) { { _ in true } }
-    return projection.state(core.binding.state)
-  }
-
-  /// The value that the state shows, as the property itself gives it.
-  public var currentValue: State.StateValue { wrappedValue }
-
-  /// What went wrong last; `nil` once a value has come.
-  public var error: State.Failure? {
-    core.access(.error) { { $0.hasNewError } }
-    return projection.state(core.binding.state).error
+    core.readMember(keyPath) { $0[keyPath: keyPath] }
   }
 }
 
-/// What can be told of values and failures that cannot be compared.
-extension StateStep {
-  var hasNewValue: Bool {
-    !isSameStore || old.valueUpdateCount != new.valueUpdateCount
-      || old.valueLastUpdatedAt != new.valueLastUpdatedAt
-  }
+/// An error of a wrapper itself.
+public enum SharedQueryError: Error, Sendable, Hashable, CustomStringConvertible {
+  /// The wrapper has no store.
+  case unbacked
 
-  fileprivate var hasNewError: Bool {
-    if old.error == nil, new.error == nil { return false }
-    return !isSameStore || old.errorUpdateCount != new.errorUpdateCount
-      || old.errorLastUpdatedAt != new.errorLastUpdatedAt
-      || (old.error == nil) != (new.error == nil)
+  /// A sentence that names the error and what to do.
+  public var description: String {
+    "There is no store behind this wrapper yet; assign another wrapper, or call bind(to:)."
   }
+}
+
+extension OperationIssue.Kind {
+  /// A write to a wrapper without a store.
+  public static let unbackedWrite = Self(rawValue: "unbacked write")
 }

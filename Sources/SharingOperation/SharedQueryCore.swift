@@ -2,214 +2,152 @@ import Observation
 import Operation
 import Synchronization
 
-/// What the copies of one wrapper share: what is behind it, and who has read what.
+/// What the copies of one wrapper share: its binding, and the members that were read through it.
 ///
-/// The lock guards the machine. Stores, subscriptions and the registrar are called without it, but
-/// for the value of a store, which calls nobody: commits come first, and the registrar is told after
-/// them.
+/// The lock of `shell` guards the machine, and the lock of `readers` the table of readers. Stores,
+/// subscriptions, comparisons and the registrar are called with no lock held. Changes are committed
+/// first; then readers are notified.
 final class SharedQueryCore<State: OperationState>: Sendable, Observable {
+  typealias StoredState = State.StoredState
+
   let client: OperationClient
-  let machine: Mutex<BindingMachine<State>>
-  let tracker = ReadTracker<State>()
-  let registrar = ObservationRegistrar()
-  let upstream = Mutex<OperationSubscription?>(nil)
-  let empty: State?
-  /// The store that was behind the wrapper first, which is kept as long as the wrapper.
-  let first: OperationStore<State>?
-  /// The same one, for reads without the lock, as long as it is behind the wrapper.
-  let unretainedFirst: Unmanaged<OperationStore<State>>?
-  /// Whether something else has been, or is being, put behind the wrapper.
-  let isRebound = Atomic(false)
+  let projection: Projection<State>
+  private let shell: DeliveryShell<BindingMachine<StoredState>>
+  private let registrar = ObservationRegistrar()
+  private let readers = Mutex<[ObservedMember: MemberReaders<State>]>([:])
+  private let valueKeyPath: any KeyPath<SharedQueryCore, Bool> & Sendable
+  /// A Boolean value that indicates whether `readers` has an entry for the value.
+  private let isValueRead = Atomic(false)
 
-  /// Inlined, like what its store calls with each change: generic code that stays in its module asks
-  /// the runtime for its types at each step.
-  init(_ binding: Binding<State>, client: OperationClient) {
+  init(_ binding: Binding<StoredState>, client: OperationClient, projection: Projection<State>) {
     self.client = client
-    first = binding.store
-    unretainedFirst = first.map { .passUnretained($0) }
-    machine = Mutex(BindingMachine(binding))
-    if case .none(let state) = binding { empty = state } else { empty = nil }
-    if case .store(let store) = binding { follow(store, epoch: 0) }
+    self.projection = projection
+    shell = DeliveryShell(BindingMachine(binding))
+    valueKeyPath = Self.keyPath(of: .value)
+    follow(binding, epoch: 0)
   }
 
-  /// The value that is shown, without a copy of all that is.
-  var currentValue: State.StateValue {
-    if let unretainedFirst, !isRebound.load(ordering: .acquiring) {
-      let value = unretainedFirst._withUnsafeGuaranteedRef { $0.currentValue }
-      // Otherwise it may have come after what readers may have seen was noted.
-      if !isRebound.load(ordering: .acquiring) { return value }
+  var binding: Binding<StoredState> { shell.withLock { $0.binding } }
+
+  /// The displayed value.
+  var value: State.StateValue { projection.value(binding.currentValue) }
+
+  /// Replaces the binding, and notifies the readers of members that differ.
+  func bind(to binding: Binding<StoredState>) {
+    guard let replacement = shell.commit({ $0.bind(to: binding) }) else { return }
+    // Read before the subscription ends, because its end can cancel a run.
+    let readStates = [replacement.replaced.state, binding.state]
+    shell.withLock { $0.addReadStates(readStates) }
+    replacement.subscription?.cancel()
+    readers.withLock { $0[.binding] }.map(notify)
+    follow(binding, epoch: replacement.epoch)
+  }
+
+  /// Subscribes to the store of a binding, or takes the state of an unbacked one.
+  private func follow(_ binding: Binding<StoredState>, epoch: Int) {
+    guard let store = binding.store else { return receive(binding.state, epoch: epoch) }
+    // A subscription to a store that was replaced meanwhile could start a run.
+    guard shell.withLock({ $0.isCurrent(epoch) }) else { return }
+    // The handler retains the core until `end()` or the next binding cancels the subscription.
+    let subscription = store.subscribe { [self] event in
+      if case .stateChanged(let state) = event { receive(state, epoch: epoch) }
     }
-    return machine.withLock { $0.binding.currentValue }
+    shell.withLock { $0.setSubscription(subscription, epoch: epoch) }?.cancel()
   }
 
-  var binding: Binding<State> { machine.withLock { $0.binding } }
-
-  /// Puts a store, or nothing, behind the wrapper, and tells those who read what differs.
-  func bind(to store: OperationStore<State>?) {
-    guard let binding = store.map(Binding.store) ?? empty.map(Binding.none) else { return }
-    // What is there already ends no reads without the lock.
-    if let store, store === first, !isRebound.load(ordering: .acquiring) { return }
-    isRebound.store(true, ordering: .releasing)
-    guard let change = machine.commit({ $0.bind(binding) }) else { return }
-    // Before its subscription ends, which may end its run.
-    let left = change.left.state
-    change.subscription?.cancel()
-    let seen = [left, binding.state]
-    machine.withLock { $0.glimpse(seen) }
-    tracker.read(of: .binding).map(tell)
-    if let store {
-      follow(store, epoch: change.epoch)
-    } else {
-      receive(binding.state, epoch: change.epoch)
+  private func receive(_ state: StoredState, epoch: Int) {
+    let changes = shell.withLock { $0.receive(state, epoch: epoch) }
+    if changes.isEmpty { return }
+    for member in readers.withLock({ $0 }).values where changes.contains(where: member.hasChanged) {
+      notify(member)
     }
   }
 
-  func follow(_ store: OperationStore<State>, epoch: Int) {
-    // A store that was left meanwhile is not made to run.
-    guard machine.withLock({ $0.epoch == epoch }) else { return }
-    let subscription = store.subscribe { [weak self] event in
-      if case .stateChanged(let state) = event { self?.receive(state, epoch: epoch) }
+  /// Ends the subscription, and notifies all readers. Called when the last copy of the wrapper is
+  /// released.
+  func end() {
+    let ended = shell.withLock { $0.end() }
+    ended.subscription?.cancel()
+    notifyAllReaders()
+  }
+
+  /// The present binding, and every later one.
+  var bindings: StreamSource<Binding<StoredState>> {
+    StreamSource { [shell] handler in
+      shell.subscribe(handler) { $0.deliveries.subscribe($1, initially: .element($0.binding)) }
     }
-    machine.withLock { $0.setSubscription(subscription, epoch: epoch) }?.cancel()
-  }
-
-  func receive(_ state: State, epoch: Int) {
-    let steps = machine.withLock { $0.receive(state, epoch: epoch) }
-    if steps.isEmpty { return }
-    for read in tracker.all.values where steps.contains(where: read.hasChanged) { tell(read) }
-  }
-
-  /// Binds to what the values of another wrapper give.
-  func depend(on subscription: OperationSubscription) {
-    upstream.withLock { $0 = subscription }
-  }
-
-  /// The last copy of the wrapper is gone: its subscriptions end, and its readers are told.
-  func retire() {
-    upstream.withLock { $0.take() }?.cancel()
-    machine.withLock { $0.retire() }?.cancel()
-    tellEverybody()
-  }
-
-  func tellEverybody() {
-    for read in tracker.all.values { tell(read) }
   }
 }
 
 extension SharedQueryCore {
-  /// Where the registrar keeps the readers of one member.
-  subscript(member key: MemberKey) -> Bool { false }
+  /// A property for each member. The registrar identifies readers by its key path.
+  private subscript(readersOf member: ObservedMember) -> Bool { false }
 
-  /// Notes that a member is read; what `hasChanged` gives tells whether a step changes it.
+  private static func keyPath(
+    of member: ObservedMember
+  ) -> any KeyPath<SharedQueryCore, Bool> & Sendable { \SharedQueryCore[readersOf: member] }
+
+  /// Returns the displayed value, and registers its reader.
+  func readValue() -> State.StateValue {
+    if isValueRead.load(ordering: .acquiring) {
+      registrar.access(self, keyPath: valueKeyPath)
+    } else {
+      access(
+        .value,
+        hasChanged: StateChange<StoredState>.comparing(
+          { [projection] in projection.value($0.currentValue) }, otherwise: { $0.hasNewValue }))
+      isValueRead.store(true, ordering: .releasing)
+    }
+    return value
+  }
+
+  /// Returns a member of the state, and registers its reader.
+  func readMember<Member: Sendable>(
+    _ keyPath: any AnyKeyPath & Sendable, _ member: @escaping @Sendable (StoredState) -> Member
+  ) -> Member {
+    access(.keyPath(HashableKeyPath(keyPath: keyPath)), hasChanged: StateChange.comparing(member))
+    return member(binding.state)
+  }
+
+  /// Registers a reader of a member.
+  ///
+  /// - Parameter hasChanged: Returns whether a change concerns the readers; made by the first read.
   func access(
-    _ key: MemberKey, hasChanged: () -> @Sendable (StateStep<State>) -> Bool
+    _ member: ObservedMember,
+    hasChanged: @autoclosure () -> @Sendable (StateChange<StoredState>) -> Bool
   ) {
-    let read = tracker.read(key) {
-      ReadTracker.Read(keyPath: \SharedQueryCore[member: key], hasChanged: hasChanged())
-    }
-    access(read.keyPath)
+    let present = readers.withLock { $0[member] }
+    let readers =
+      present ?? MemberReaders(keyPath: Self.keyPath(of: member), hasChanged: hasChanged())
+    // An entry that another thread added meanwhile is equivalent. It is released without the lock.
+    if present == nil { _ = self.readers.withLock { $0.updateValue(readers, forKey: member) } }
+    registrar.access(self, keyPath: readers.keyPath)
   }
 
-  func access(_ keyPath: KeyPath<SharedQueryCore, Bool>) {
-    registrar.access(self, keyPath: keyPath)
-  }
+  func notifyAllReaders() { for member in readers.withLock({ $0 }).values { notify(member) } }
 
-  /// Notes that it is read what is behind the wrapper.
-  func accessBinding() {
-    access(.binding) { { _ in false } }
-  }
-
-  func tell(_ read: ReadTracker<State>.Read) {
-    registrar.withMutation(of: self, keyPath: read.keyPath) {}
-  }
-
-  /// What is behind the wrapper, and what comes after it.
-  private var bindings: StreamSource<Binding<State>> {
-    StreamSource { [self] handler in
-      let subscriber = Subscriber(handler)
-      let id = machine.commit {
-        $0.deliveries.subscribe(subscriber, initially: .element($0.binding))
-      }
-      return OperationSubscription { [self] in
-        let removed = machine.withLock { $0.deliveries.unsubscribe(id) }
-        withExtendedLifetime(removed) {}
-      }
-    }
-  }
-
-  /// A stream of each store that is behind the wrapper, one after the other.
-  func stream<Element: Sendable>(
-    of stream: @escaping @Sendable (OperationStore<State>) -> StateStream<Element>,
-    unbacked: @escaping @Sendable (State) -> Element
-  ) -> StateStream<Element> {
-    StateStream(
-      bindings.flatMapLatest { binding in
-        switch binding {
-        case .store(let store): stream(store).source
-        case .none(let state): .just(unbacked(state))
-        }
-      })
+  private func notify(_ member: MemberReaders<State>) {
+    registrar.withMutation(of: self, keyPath: member.keyPath) {}
   }
 }
 
-/// What a wrapper holds: one word, because it is copied with each read.
-enum SharedQueryHold<State: OperationState>: Sendable {
-  case place(SharedQueryPlace<State>)
-  /// A projected value: one that is still about, for a fetch that is under way, does not keep readers
-  /// from hearing that another wrapper stands in the property.
-  case projection(SharedQueryAnchor<State>)
-}
+/// The displayed form of a stored state.
+struct Projection<State: OperationState>: Sendable {
+  let state: @Sendable (State.StoredState) -> State
+  let value: @Sendable (State.StoredState.StateValue) -> State.StateValue
+  let stateValue: @Sendable (State.StateValue) -> State.StoredState.StateValue
 
-/// What the properties hold that the wrapper stands in, and what else is a whole copy of it; with
-/// the last of them those who read it are told.
-final class SharedQueryPlace<State: OperationState>: Sendable {
-  let anchor: SharedQueryAnchor<State>
-
-  init(_ anchor: SharedQueryAnchor<State>) {
-    self.anchor = anchor
-  }
-
-  deinit {
-    anchor.core.tellEverybody()
+  /// A projection that displays a default for a missing value.
+  static func defaulting<Base>(to value: Base.DefaultedValue) -> Projection
+  where State == DefaultState<Base> {
+    Projection(
+      state: { DefaultState($0, default: value) },
+      value: { Base.value($0, default: value) },
+      stateValue: Base.stateValue)
   }
 }
 
-/// What all copies of a wrapper hold; with the last of them the wrapper is gone.
-final class SharedQueryAnchor<State: OperationState>: Sendable {
-  typealias Core = SharedQueryCore<State.StoredState>
-
-  let core: Core
-  let projection: Projection<State>
-  let valueKeyPath: any KeyPath<Core, Bool> & Sendable
-  /// Whether the tracker knows that the value is read.
-  let isValueRead = Atomic(false)
-
-  init(_ core: Core, _ projection: Projection<State>) {
-    self.core = core
-    self.projection = projection
-    valueKeyPath = \Core[member: .value]
-  }
-
-  deinit {
-    core.retire()
-  }
-
-  /// The value that is shown, which is what is read most; it is noted that it is read.
-  var value: State.StateValue {
-    if !isValueRead.load(ordering: .acquiring) { noteValue() }
-    core.access(valueKeyPath)
-    return projection.value(core.currentValue)
-  }
-
-  func noteValue() {
-    _ = core.tracker.read(.value) { [projection] in
-      let areEqual = Equality<State.StateValue>.comparison
-      return ReadTracker.Read(keyPath: valueKeyPath) { step in
-        guard let areEqual else { return step.hasNewValue }
-        return !areEqual(
-          projection.value(step.old.currentValue), projection.value(step.new.currentValue))
-      }
-    }
-    isValueRead.store(true, ordering: .releasing)
-  }
+extension Projection where State.StoredState == State {
+  /// A projection that displays the state as it is.
+  static var identity: Projection { Projection(state: { $0 }, value: { $0 }, stateValue: { $0 }) }
 }

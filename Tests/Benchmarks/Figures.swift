@@ -1,6 +1,6 @@
 import Foundation
 
-/// What was measured of one case at one size.
+/// The figures of one case at one size.
 struct Figure: Codable, Equatable {
   enum Unit: String, Codable {
     case seconds
@@ -10,18 +10,19 @@ struct Figure: Codable, Equatable {
   let name: String
   /// Zero for a case without sizes.
   let size: Int
-  /// The median of the ratios to the floor; `nil` without one.
+  /// The median of the ratios to the floor; `nil` for a case without one.
   let ratio: Double?
   var unit: Unit?
-  /// Of one operation.
+  /// The median of the cost of one operation, in `unit`.
   var median: Double?
-  /// Half of the distance between the quartiles, as a part of the median.
+  /// Half of the distance between the quartiles, as a fraction of the median.
   var spread: Double?
+  /// The median of the cost of one operation of the floor, in `unit`.
   var floor: Double?
   var floorSpread: Double?
 }
 
-/// What was measured, as it is written to a file.
+/// The figures of all cases, as a file stores them.
 struct Figures: Codable, Equatable {
   var cases: [Figure] = []
 
@@ -38,7 +39,7 @@ struct Figures: Codable, Equatable {
     try (encoder.encode(self) + Data("\n".utf8)).write(to: URL(filePath: file))
   }
 
-  /// What another machine can be compared with.
+  /// The ratios without the costs, which can be compared between machines.
   var ratiosOnly: Figures {
     var figures = Figures()
     for figure in cases {
@@ -55,6 +56,9 @@ struct Figures: Codable, Equatable {
 }
 
 /// The ratios of a run beside those of a file.
+///
+/// The cases of the two may differ. A case whose floor changes gets another name, because its ratios
+/// cannot be compared.
 struct Comparison {
   struct Line: Equatable {
     let label: String
@@ -66,15 +70,19 @@ struct Comparison {
 
   let factor: Double
   private(set) var lines: [Line] = []
+  /// The labels of the ratios that the file does not have.
+  private(set) var missing: [String] = []
 
   init(of figures: Figures, with earlier: Figures, factor: Double) {
     self.factor = factor
     for figure in figures.cases {
-      guard let now = figure.ratio, let before = earlier.figure(figure.name, figure.size)?.ratio,
-        before > 0
-      else { continue }
+      guard let now = figure.ratio else { continue }
       let label = figure.size == 0 ? figure.name : "\(figure.name), \(figure.size)"
-      lines.append(Line(label: label, earlier: before, now: now))
+      if let before = earlier.figure(figure.name, figure.size)?.ratio, before > 0 {
+        lines.append(Line(label: label, earlier: before, now: now))
+      } else {
+        missing.append(label)
+      }
     }
   }
 
@@ -89,6 +97,8 @@ struct Comparison {
       ])
     }
     let over = lines.count { $0.quotient > factor }
-    return "\n" + table.text + "\(over) of \(lines.count) over a factor of \(factor)\n"
+    let summary = "\(over) of \(lines.count) over a factor of \(factor)\n"
+    let remarks = missing.map { "not in the file: \($0)\n" }.joined()
+    return "\n" + table.text + remarks + summary
   }
 }

@@ -1,9 +1,12 @@
 import Foundation
 
-/// Measures what the library costs beside floors in the same process.
+/// Measures the costs of the library as ratios to floors.
 @main
 enum Program {
   static func main() async {
+    if let measurement = MemoryMeasurement(Array(CommandLine.arguments.dropFirst())) {
+      return await runChildProcess(measurement)
+    }
     let arguments: Arguments
     do throws(BadArguments) {
       arguments = try Arguments(CommandLine.arguments.dropFirst())
@@ -12,26 +15,35 @@ enum Program {
       StandardStreams.error("benchmarks: \(error)\n\(Arguments.usage)\n")
       exit(Arguments.usageErrorCode)
     }
-    if arguments.wantsHelp { return StandardStreams.output(Arguments.helpText + "\n") }
-    if arguments.wantsList {
+    if arguments.printsHelp { return StandardStreams.output(Arguments.helpText + "\n") }
+    if arguments.printsList {
       return StandardStreams.output(Catalogue.all.map { $0.name + "\n" }.joined())
     }
-    // `main` is on the main actor, from which every task is a hop away.
+    // `main` runs on the main actor, from which every task needs a change of threads.
     exit(await Task.detached { await Session(arguments).run() }.value)
+  }
+
+  private static func runChildProcess(_ measurement: MemoryMeasurement) async {
+    do {
+      StandardStreams.output("\(try await Task.detached { try await measurement.run() }.value)")
+    } catch {
+      StandardStreams.error("benchmarks: \(error)\n")
+      exit(EXIT_FAILURE)
+    }
   }
 }
 
-/// One call of the program: measures what is asked for, and shows it.
+/// A run of the program: measures the selected cases and prints the tables.
 struct Session {
   private let arguments: Arguments
   private let benchmarks: [Benchmark]
 
   init(_ arguments: Arguments) {
     self.arguments = arguments
-    benchmarks = Catalogue.all.filter { arguments.accepts($0.name) }
+    benchmarks = Catalogue.all.filter { arguments.selects($0.name) }
   }
 
-  /// Gives the exit code.
+  /// Runs the session, and returns the exit code.
   func run() async -> Int32 {
     precondition(#isolation == nil, "The figures are those of code off the main actor.")
     do {

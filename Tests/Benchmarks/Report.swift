@@ -1,6 +1,6 @@
 import Foundation
 
-/// The tables at the end of a run.
+/// The tables that are printed at the end of a run.
 struct Report {
   private let figures: Figures
   private let isQuick: Bool
@@ -11,13 +11,12 @@ struct Report {
   }
 
   var text: String {
-    let place = "measured off the main actor, \(isQuick ? "in a short form" : "in turns")"
-    return "\(place)\n\n" + costs + growth
+    "measured off the main actor\(isQuick ? ", briefly" : "")\n\n" + costs + growth
   }
 
   private var costs: String {
     var table = Table([
-      "case", "size", "median", "±", "floor", "median", "±", "ratio", "at most", "",
+      "case", "size", "median", "±", "floor", "median", "±", "ratio", "limit", "",
     ])
     for benchmark in Catalogue.all {
       for figure in figures.cases where figure.name == benchmark.name {
@@ -29,8 +28,9 @@ struct Report {
 
   private func row(of figure: Figure, _ benchmark: Benchmark) -> [String] {
     let unit = figure.unit ?? .seconds
-    var limit = benchmark.limit.map(Format.ratio) ?? ""
-    var isOver = benchmark.limit.map { (figure.ratio ?? 0) > $0 } ?? false
+    let ratioLimit = benchmark.limit(at: figure.size)
+    var limit = ratioLimit.map(Format.ratio) ?? ""
+    var isOver = ratioLimit.map { (figure.ratio ?? 0) > $0 } ?? false
     if let bytes = benchmark.byteLimit {
       limit = Format.cost(bytes, .bytes)
       isOver = (figure.median ?? 0) > bytes
@@ -45,9 +45,9 @@ struct Report {
     ]
   }
 
-  /// How costs grow with sizes, as the exponent of the power that fits them best.
+  /// The exponents of the powers of the size that fit the costs best.
   private var growth: String {
-    var table = Table(["growth", "sizes", "exponent", "of the floor", "expected"])
+    var table = Table(["growth", "sizes", "exponent", "floor", "expected", ""])
     var isEmpty = true
     for benchmark in Catalogue.all {
       guard let growth = benchmark.growth else { continue }
@@ -61,13 +61,23 @@ struct Report {
       table.append([
         benchmark.name, figures.map { "\($0.size)" }.joined(separator: ", "),
         Format.exponent(exponent), floor.map(Format.exponent) ?? "", growth.rawValue,
+        growth.isExceeded(by: exponent, floor: floor) ? "over" : "",
       ])
     }
     return isEmpty ? "" : "\n" + table.text
   }
 }
 
-/// Columns of text, the first on the left and the numbers on the right.
+extension Benchmark.Growth {
+  /// Returns whether a cost grows faster than expected, and faster than its floor.
+  ///
+  /// Caches that larger sizes do not fit into raise both exponents.
+  func isExceeded(by exponent: Double, floor: Double?) -> Bool {
+    exponent > max(self.exponent, floor ?? 0) + 0.2
+  }
+}
+
+/// A table of text: names are aligned on the left, and numbers on the right.
 struct Table {
   private var rows: [[String]]
 
@@ -92,7 +102,7 @@ struct Table {
   }
 }
 
-/// How numbers are shown.
+/// The formats of numbers.
 enum Format {
   static func cost(_ value: Double, _ unit: Figure.Unit) -> String {
     switch unit {

@@ -1,6 +1,6 @@
 import Glibc
 
-/// The streams of the program: figures go to standard output, everything else to standard error.
+/// The streams of the program: tables go to standard output, everything else to standard error.
 enum StandardStreams {
   static func output(_ text: String) { write(text, to: STDOUT_FILENO) }
   static func error(_ text: String) { write(text, to: STDERR_FILENO) }
@@ -14,7 +14,7 @@ enum StandardStreams {
   }
 }
 
-/// The line that says what is being measured; on a terminal it is one line that changes.
+/// The progress of a run, on standard error. On a terminal, each line replaces the one before.
 final class Progress {
   private let total: Int
   private let isTerminal = isatty(STDERR_FILENO) == 1

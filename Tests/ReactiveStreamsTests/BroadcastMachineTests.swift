@@ -5,10 +5,12 @@ import Testing
 @Suite("BroadcastMachine")
 struct BroadcastMachineTests {
   private var machine = BroadcastMachine<Int>()
-  private let heard = Recorder<String>()
+  private let received = Recorder<String>()
 
   private func subscriber(_ name: String) -> Subscriber<StreamSignal<Int>> {
-    Subscriber { [heard] signal in heard.record(name + (signal.element.map(String.init) ?? "end")) }
+    Subscriber { [received] signal in
+      received.record(name + (signal.element.map(String.init) ?? "end"))
+    }
   }
 
   private mutating func drain() {
@@ -19,7 +21,7 @@ struct BroadcastMachineTests {
     }
   }
 
-  @Test("Open: elements are for those who are there")
+  @Test("Open: an element is delivered to the present subscribers")
   mutating func open() {
     machine.send(.element(1))
     _ = machine.subscribe(subscriber("a"))
@@ -27,10 +29,10 @@ struct BroadcastMachineTests {
     _ = machine.subscribe(subscriber("b"))
     machine.send(.element(3))
     drain()
-    #expect(heard.elements == ["a2", "a3", "b3"])
+    #expect(received.elements == ["a2", "a3", "b3"])
   }
 
-  @Test("Finished: the end comes once, and nothing after it")
+  @Test("Finished: the end is delivered once, and nothing after it")
   mutating func finished() {
     _ = machine.subscribe(subscriber("a"))
     machine.send(.element(1))
@@ -38,25 +40,25 @@ struct BroadcastMachineTests {
     machine.send(.finished)
     machine.send(.element(2))
     drain()
-    #expect(heard.elements == ["a1", "aend"])
+    #expect(received.elements == ["a1", "aend"])
   }
 
-  @Test("Finished: who comes late hears the end at once, and the others do not hear it again")
+  @Test("Finished: a new subscriber receives the end at once, and the others not again")
   mutating func late() {
     _ = machine.subscribe(subscriber("a"))
     machine.send(.finished)
     _ = machine.subscribe(subscriber("b"))
     machine.send(.element(1))
     drain()
-    #expect(heard.elements == ["aend", "bend"])
+    #expect(received.elements == ["aend", "bend"])
   }
 
-  @Test("A finish that nobody hears is remembered")
+  @Test("A finish without subscribers is delivered to a later one")
   mutating func finishAlone() {
     machine.send(.finished)
     #expect(machine.deliveries.pendingCount == 0)
     _ = machine.subscribe(subscriber("a"))
     drain()
-    #expect(heard.elements == ["aend"])
+    #expect(received.elements == ["aend"])
   }
 }

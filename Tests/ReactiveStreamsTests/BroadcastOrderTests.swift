@@ -17,12 +17,12 @@ struct BroadcastOrderTests {
     }
   }
 
-  @Test("Every subscriber sees the sends of eight threads in one order", arguments: 0..<200)
+  @Test("All subscribers receive the elements of eight threads in one order", arguments: 0..<200)
   func oneOrder(round: Int) {
     let broadcast = Broadcast<Int>()
     let seen = (0..<4).map { _ in Recorder<Int>() }
     let subscriptions = seen.map { recorder in broadcast.subscribe { recorder.record($0) } }
-    let ended = storm(threads) { [sends] thread in
+    let ended = onThreads(threads) { [sends] thread in
       for number in 0..<sends { broadcast.send(thread * sends + number) }
     }
     #expect(ended)
@@ -31,7 +31,7 @@ struct BroadcastOrderTests {
     for subscription in subscriptions { subscription.cancel() }
   }
 
-  @Test("No two calls of handlers are under way at once", arguments: 0..<50)
+  @Test("Calls of handlers never overlap", arguments: 0..<50)
   func oneAtATime(round: Int) {
     let broadcast = Broadcast<Int>()
     let inside = Box(0)
@@ -42,7 +42,7 @@ struct BroadcastOrderTests {
         inside.exchange(0)
       }
     }
-    let ended = storm(threads) { thread in
+    let ended = onThreads(threads) { thread in
       for number in 0..<50 { broadcast.send(number) }
     }
     #expect(ended)
@@ -50,14 +50,16 @@ struct BroadcastOrderTests {
     for subscription in subscriptions { subscription.cancel() }
   }
 
-  @Test("One who subscribes in the storm misses only a beginning", arguments: 0..<100)
-  func subscribeInStorm(round: Int) {
+  @Test(
+    "A subscriber that is added during concurrent sends misses only the first elements",
+    arguments: 0..<100)
+  func subscribeDuringSends(round: Int) {
     let broadcast = Broadcast<Int>()
     let first = Recorder<Int>()
     let late = Recorder<Int>()
     let subscription = broadcast.subscribe { first.record($0) }
     let lateSubscription = Box<OperationSubscription?>(nil)
-    let ended = storm(threads) { [sends] thread in
+    let ended = onThreads(threads) { [sends] thread in
       for number in 0..<sends {
         if thread == 0, number == sends / 2 {
           lateSubscription.exchange(broadcast.subscribe { late.record($0) })
@@ -73,7 +75,7 @@ struct BroadcastOrderTests {
     lateSubscription.cancel()
   }
 
-  @Test("A stream that keeps everything reads every send, in the order of the handlers")
+  @Test("An unlimited stream has every element, in the order of the handlers")
   func stream() async {
     let broadcast = Broadcast<Int>()
     let handled = Recorder<Int>()
@@ -94,7 +96,7 @@ struct BroadcastOrderTests {
     subscription.cancel()
   }
 
-  @Test("What a handler sends comes after the present element has reached everybody")
+  @Test("An element that a handler sends is delivered after the present delivery")
   func sendInHandler() {
     let broadcast = Broadcast<Int>()
     let seen = Recorder<String>()
@@ -109,7 +111,7 @@ struct BroadcastOrderTests {
     for subscription in subscriptions { subscription.cancel() }
   }
 
-  @Test("A cancelled subscriber is not called after cancel() returned, also in mid-delivery")
+  @Test("A cancelled subscriber is not called after cancel() returned, also during a delivery")
   func cancelInDelivery() {
     let broadcast = Broadcast<Int>()
     let seen = Recorder<String>()
@@ -127,7 +129,7 @@ struct BroadcastOrderTests {
     last.cancel()
   }
 
-  @Test("A subscriber that cancels itself hears nothing of what waits already")
+  @Test("A subscriber that cancels itself does not receive queued elements")
   func cancelItself() {
     let broadcast = Broadcast<Int>()
     let seen = Recorder<Int>()
@@ -143,17 +145,17 @@ struct BroadcastOrderTests {
   }
 
   @Test("No call begins after cancel() returned on another thread", arguments: 0..<200)
-  func cancelInStorm(round: Int) {
+  func cancelDuringSends(round: Int) {
     let broadcast = Broadcast<Int>()
     let isOver = Box(false)
     let calls = Recorder<Bool>()
     let late = Box(0)
     let subscription = broadcast.subscribe { element in
-      // Sent after the cancel: whoever is asked to hear it was called too late.
+      // This element is sent after the cancel, so a call with it is too late.
       if element == 1 { late.increment() }
       calls.record(isOver.value)
     }
-    let ended = storm(3) { thread in
+    let ended = onThreads(3) { thread in
       if thread == 0 {
         subscription.cancel()
         isOver.exchange(true)
@@ -164,7 +166,7 @@ struct BroadcastOrderTests {
     }
     #expect(ended)
     #expect(late.value == 0)
-    // A call that was under way may end after the cancel; a second one cannot follow it.
+    // A call in progress may end after the cancel. No second one can follow it.
     #expect(calls.elements.count { $0 } <= 1)
   }
 }

@@ -3,12 +3,12 @@ import Testing
 
 @testable import ReactiveStreams
 
-/// Promise 1: no handler is called under a lock, and a slow one stalls nobody else.
-@Suite("Broadcast, handlers that call back")
+/// Promise 1: no handler is called under a lock, and a slow handler blocks no other thread.
+@Suite("Broadcast, reentrancy")
 struct BroadcastReentrancyTests {
   private let broadcast = Broadcast<Int>()
 
-  @Test("A handler may send, subscribe, cancel others and itself, ask and finish")
+  @Test("A handler may send, subscribe, cancel others and itself, count and finish")
   func everything() {
     let seen = Recorder<String>()
     let other = Box<OperationSubscription?>(nil)
@@ -30,12 +30,12 @@ struct BroadcastReentrancyTests {
       broadcast.send(1)
     }
     #expect(done.wait())
-    // The new one came between the two sends.
+    // The handler was added between the two sends.
     #expect(seen.elements == ["a1", "1", "c3"])
     added.cancel()
   }
 
-  @Test("A handler may wait for another thread that does all of it")
+  @Test("A handler may wait for another thread that sends, subscribes and cancels")
   func waitsForOthers() {
     let seen = Recorder<Int>()
     let kept = Recorder<OperationSubscription>()
@@ -58,7 +58,7 @@ struct BroadcastReentrancyTests {
     for late in kept.elements { late.cancel() }
   }
 
-  @Test("A blocked handler stops neither send, subscribe, cancel nor a read of another thread")
+  @Test("A blocked handler does not block send, subscribe, cancel or a read on another thread")
   func blockedHandler() {
     let isInside = Gate()
     let mayLeave = Gate()
@@ -85,8 +85,8 @@ struct BroadcastReentrancyTests {
     subscription.cancel()
   }
 
-  @Test("Handlers and threads that do everything at once never stop", arguments: 0..<100)
-  func everythingStorm(round: Int) {
+  @Test("Concurrent calls from handlers and threads cause no deadlock", arguments: 0..<100)
+  func concurrentCalls(round: Int) {
     let broadcast = Broadcast<Int>()
     let kept = Recorder<OperationSubscription>()
     let subscription = broadcast.subscribe { element in
@@ -117,7 +117,7 @@ struct BroadcastReentrancyTests {
     #expect(broadcast.subscriberCount == 0)
   }
 
-  @Test("Two broadcasts whose handlers send to each other never stop", arguments: 0..<100)
+  @Test("Two broadcasts whose handlers send to each other cause no deadlock", arguments: 0..<100)
   func pingPong(round: Int) {
     let first = Broadcast<Int>()
     let second = Broadcast<Int>()
@@ -132,7 +132,7 @@ struct BroadcastReentrancyTests {
         if element > 0 { first.send(element - 1) }
       },
     ]
-    let ended = storm(4) { thread in
+    let ended = onThreads(4) { thread in
       for _ in 0..<10 { (thread % 2 == 0 ? first : second).send(5) }
     }
     #expect(ended)
@@ -140,27 +140,27 @@ struct BroadcastReentrancyTests {
     for subscription in subscriptions { subscription.cancel() }
   }
 
-  @Test("What a handler or an element holds may call back as it goes away")
-  func farewell() {
-    let broadcast = Broadcast<Farewell?>()
+  @Test("Handlers and elements are released with no lock held")
+  func releasedWithoutLock() {
+    let broadcast = Broadcast<DeinitAction?>()
     let seen = Box(0)
     let counting = broadcast.subscribe { _ in seen.increment() }
     let done = onThread {
       var subscription = OperationSubscription.empty
       do {
-        let captured = Farewell { broadcast.send(nil) }
+        let captured = DeinitAction { broadcast.send(nil) }
         subscription = broadcast.subscribe { _ in _ = captured }
       }
       subscription.cancel()
-      broadcast.send(Farewell { broadcast.send(nil) })
+      broadcast.send(DeinitAction { broadcast.send(nil) })
       var iterator = Optional(broadcast.values(buffering: .newest(1)).makeAsyncIterator())
       #expect(iterator != nil)
-      broadcast.send(Farewell { broadcast.send(nil) })
-      broadcast.send(Farewell { broadcast.send(nil) })
+      broadcast.send(DeinitAction { broadcast.send(nil) })
+      broadcast.send(DeinitAction { broadcast.send(nil) })
       iterator = nil
     }
     #expect(done.wait())
-    // Three were sent; the captured one and the three themselves said farewell.
+    // Three elements were sent; the captured action and the three elements sent one each.
     #expect(seen.value == 7)
     counting.cancel()
   }

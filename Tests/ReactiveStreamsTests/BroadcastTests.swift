@@ -5,13 +5,13 @@ import Testing
 @Suite("Broadcast")
 struct BroadcastTests {
   private let broadcast = Broadcast<Int>()
-  private let heard = Recorder<String>()
+  private let received = Recorder<String>()
 
   private func subscribe(_ name: String) -> OperationSubscription {
-    broadcast.subscribe { [heard] element in heard.record("\(name)\(element)") }
+    broadcast.subscribe { [received] element in received.record("\(name)\(element)") }
   }
 
-  @Test("A subscriber hears what is sent after it subscribed, until it cancels")
+  @Test("A subscriber receives the elements that are sent until it cancels")
   func lifetime() {
     broadcast.send(0)
     let subscription = subscribe("a")
@@ -20,15 +20,15 @@ struct BroadcastTests {
     broadcast.send(2)
     subscription.cancel()
     broadcast.send(3)
-    #expect(heard.elements == ["a1", "a2"])
+    #expect(received.elements == ["a1", "a2"])
     #expect(broadcast.subscriberCount == 0)
   }
 
-  @Test("A subscription that nobody keeps ends at once")
+  @Test("A subscription that is not stored ends at once")
   func droppedSubscription() {
     _ = subscribe("a")
     broadcast.send(1)
-    #expect(heard.elements == [])
+    #expect(received.elements == [])
     #expect(broadcast.subscriberCount == 0)
   }
 
@@ -39,10 +39,10 @@ struct BroadcastTests {
     subscriptions.remove(at: 1).cancel()
     subscribe("e").store(in: &subscriptions)
     broadcast.send(2)
-    #expect(heard.elements == ["a1", "b1", "c1", "d1", "a2", "c2", "d2", "e2"])
+    #expect(received.elements == ["a1", "b1", "c1", "d1", "a2", "c2", "d2", "e2"])
   }
 
-  @Test("The order is kept with a thousand subscribers of which most go")
+  @Test("The order is kept when most of a thousand subscribers are removed")
   func manySubscribers() {
     let numbers = Recorder<Int>()
     var subscriptions = (0..<1_000).map { number in
@@ -53,7 +53,7 @@ struct BroadcastTests {
     #expect(numbers.elements == Array(stride(from: 0, to: 1_000, by: 7)))
   }
 
-  @Test("After a finish nothing is delivered, and streams end when they have read the rest")
+  @Test("After a finish nothing is delivered, and streams end after their unread elements")
   func finish() {
     let executor = ManualExecutor()
     let read = Recorder<Int>()
@@ -73,11 +73,11 @@ struct BroadcastTests {
     executor.run()
     #expect(read.elements == [1, 2])
     #expect(isOver.value)
-    #expect(heard.elements == ["a1", "a2"])
+    #expect(received.elements == ["a1", "a2"])
     subscription.cancel()
   }
 
-  @Test("A finish wakes a reader that waits")
+  @Test("A finish resumes a suspended reader")
   func finishWakes() {
     let executor = ManualExecutor()
     let isOver = Box(false)
@@ -94,7 +94,7 @@ struct BroadcastTests {
     #expect(broadcast.subscriberCount == 0)
   }
 
-  @Test("Who subscribes after the finish hears nothing, and a stream made then ends at once")
+  @Test("A subscriber that is added after the finish receives nothing, and a stream ends at once")
   func lateSubscriber() async {
     let values = broadcast.values
     broadcast.finish()
@@ -103,12 +103,12 @@ struct BroadcastTests {
     var iterator = values.makeAsyncIterator()
     #expect(await iterator.next() == nil)
     #expect(await iterator.next() == nil)
-    #expect(heard.elements == [])
+    #expect(received.elements == [])
     subscription.cancel()
   }
 
-  @Test("A broadcast that goes away ends its streams, after what was sent")
-  func goesAway() async {
+  @Test("A broadcast that is released ends its streams, after their unread elements")
+  func released() async {
     var broadcast = Optional(Broadcast<Int>())
     let values = broadcast?.values
     var iterator = values?.makeAsyncIterator()
@@ -120,8 +120,8 @@ struct BroadcastTests {
     #expect(await late?.next() == nil)
   }
 
-  @Test("A broadcast that goes away wakes a reader that waits")
-  func goesAwayWakes() {
+  @Test("A broadcast that is released resumes a suspended reader")
+  func releasedResumes() {
     let executor = ManualExecutor()
     let isOver = Box(false)
     do {
@@ -137,7 +137,7 @@ struct BroadcastTests {
     #expect(isOver.value)
   }
 
-  @Test("Neither its streams nor its subscriptions keep a broadcast alive")
+  @Test("Streams and subscriptions do not retain their broadcast")
   func weakness() {
     var broadcast = Optional(Broadcast<Int>())
     weak let weakly = broadcast
@@ -149,18 +149,18 @@ struct BroadcastTests {
     _ = iterator
   }
 
-  @Test("A handler may let its broadcast go from within its call")
-  func goesAwayInHandler() {
+  @Test("A handler may release its broadcast inside its call")
+  func releasedInHandler() {
     let live = LiveCount()
     let box = Box<Broadcast<Int>?>(Broadcast())
     let held = Box<Counted?>(Counted(in: live))
-    let subscription = box.value?.subscribe { [heard, held = held.exchange(nil)] element in
+    let subscription = box.value?.subscribe { [received, held = held.exchange(nil)] element in
       _ = held
-      heard.record("\(element)")
+      received.record("\(element)")
       box.exchange(nil)
     }
     box.value?.send(1)
-    #expect(heard.elements == ["1"])
+    #expect(received.elements == ["1"])
     subscription?.cancel()
     #expect(live.now == 0)
   }

@@ -6,13 +6,13 @@ import Testing
 struct CombineLatestMachineTests {
   private typealias Machine = CombineLatestMachine<Int, String>
 
-  private let heard = Recorder<String>()
+  private let received = Recorder<String>()
 
   private func machine() -> Machine {
     var machine = Machine()
     _ = machine.deliveries.subscribe(
-      Subscriber { [heard] signal in
-        heard.record(signal.element.map { "\($0.0)\($0.1)" } ?? "end")
+      Subscriber { [received] signal in
+        received.record(signal.element.map { "\($0.0)\($0.1)" } ?? "end")
       })
     return machine
   }
@@ -25,7 +25,7 @@ struct CombineLatestMachineTests {
     }
   }
 
-  @Test("One side alone tells nothing; with the other comes the pair of the newest")
+  @Test("A pair is delivered when both sides have an element, and has the newest of each")
   func pairs() {
     var machine = machine()
     _ = machine.receive(first: .element(1))
@@ -35,10 +35,10 @@ struct CombineLatestMachineTests {
     _ = machine.receive(second: .element("b"))
     _ = machine.receive(first: .element(3))
     drain(&machine)
-    #expect(heard.elements == ["2a", "2b", "3b"])
+    #expect(received.elements == ["2a", "2b", "3b"])
   }
 
-  @Test("The element that gives way is given back, so that it is released without the lock")
+  @Test("A replaced element is returned, to be released without the lock")
   func displaced() {
     var machine = machine()
     #expect(machine.receive(first: .element(1)) == nil)
@@ -49,7 +49,7 @@ struct CombineLatestMachineTests {
     #expect(machine.receive(second: .finished) == nil)
   }
 
-  @Test("A side that ended keeps its last element for the pairs of the other")
+  @Test("The last element of an ended side stays in later pairs")
   func oneEnded() {
     var machine = machine()
     _ = machine.receive(first: .element(1))
@@ -57,6 +57,6 @@ struct CombineLatestMachineTests {
     _ = machine.receive(second: .element("a"))
     _ = machine.receive(second: .finished)
     drain(&machine)
-    #expect(heard.elements == ["1a", "end"])
+    #expect(received.elements == ["1a", "end"])
   }
 }

@@ -4,7 +4,9 @@ import Testing
 
 @Suite("combineLatest")
 struct CombineLatestTests {
-  @Test("The last pair is the latest of both sides under concurrent sends", arguments: 0..<200)
+  @Test(
+    "The last pair has the newest elements of both sides after concurrent sends",
+    arguments: 0..<200)
   func lastPair(round: Int) {
     let first = StateCell(0)
     let second = StateCell(0)
@@ -12,7 +14,7 @@ struct CombineLatestTests {
     let subscription = first.source.combineLatest(second.source).subscribe { signal in
       if let pair = signal.element { seen.record([pair.0, pair.1]) }
     }
-    let ended = storm(2) { thread in
+    let ended = onThreads(2) { thread in
       for number in 1...50 { (thread == 0 ? first : second).set(number) }
     }
     #expect(ended)
@@ -27,7 +29,7 @@ struct CombineLatestTests {
     #expect(second.subscriberCount == 0)
   }
 
-  @Test("A handler may move both sides on")
+  @Test("A handler may change both sides")
   func reentrant() {
     let first = StateCell(0)
     let second = StateCell(0)
@@ -41,7 +43,7 @@ struct CombineLatestTests {
     subscription.cancel()
   }
 
-  @Test("A handler that cancels hears nothing of what waits behind its call")
+  @Test("A handler that cancels does not receive queued elements")
   func cancelInHandler() {
     let first = StateCell(0)
     let second = StateCell(0)
@@ -51,7 +53,7 @@ struct CombineLatestTests {
       first.source.combineLatest(second.source).subscribe { signal in
         guard let pair = signal.element else { return }
         seen.record(pair.0)
-        // The other thread leaves its pair with this one, and goes.
+        // The other thread queues its pair for this one, and returns.
         if pair.0 == 1 { #expect(onThread { second.set(1) }.wait()) }
         if pair.0 == 1 { box.cancel() }
       })
@@ -59,23 +61,23 @@ struct CombineLatestTests {
     #expect(seen.elements == [0, 1])
   }
 
-  @Test("An element that sends when it goes away is released without the lock")
-  func farewell() {
-    let first = Broadcast<Farewell>()
+  @Test("A replaced element is released with no lock held")
+  func releasedWithoutLock() {
+    let first = Broadcast<DeinitAction>()
     let second = StateCell(0)
     let seen = Recorder<Int>()
     let subscription = first.values.source.combineLatest(second.source).subscribe { signal in
       if let pair = signal.element { seen.record(pair.1) }
     }
-    first.send(Farewell { second.set(1) })
-    let ended = onThread { first.send(Farewell {}) }
+    first.send(DeinitAction { second.set(1) })
+    let ended = onThread { first.send(DeinitAction {}) }
     #expect(ended.wait())
     #expect(second.subscriberCount == 1)
     #expect(seen.elements == [0, 0, 1])
     subscription.cancel()
   }
 
-  @Test("Nothing that an operator holds outlives its subscription")
+  @Test("An operator releases everything with its subscription")
   func memory() {
     let live = LiveCount()
     let first = StateCell(0)

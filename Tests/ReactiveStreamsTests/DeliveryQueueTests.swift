@@ -2,7 +2,7 @@ import Testing
 
 @testable import ReactiveStreams
 
-/// A delivery queue whose subscribers write down what they hear.
+/// A delivery queue whose subscribers record their events.
 private struct Fixture {
   var queue = DeliveryQueue<Int>()
   let calls = Recorder<String>()
@@ -15,7 +15,7 @@ private struct Fixture {
     queue.subscribe(subscriber(name), initially: event)
   }
 
-  /// Delivers all that is queued.
+  /// Performs all queued deliveries.
   mutating func drain() {
     var delivery = queue.beginDraining()
     while let current = delivery {
@@ -29,7 +29,7 @@ private struct Fixture {
 struct DeliveryQueueTests {
   private var fixture = Fixture()
 
-  @Test("An idle queue with nothing to tell starts no drain")
+  @Test("An idle queue without events starts no drain")
   mutating func emptyIdle() {
     #expect(fixture.queue.beginDraining() == nil)
     #expect(fixture.queue.takeNext() == nil)
@@ -37,8 +37,8 @@ struct DeliveryQueueTests {
     #expect(fixture.queue.subscriberCount == 0)
   }
 
-  @Test("An event without an audience is not made and not kept")
-  mutating func noAudience() {
+  @Test("An event without recipients is not created and not queued")
+  mutating func noRecipients() {
     var made = 0
     func event() -> Int {
       made += 1
@@ -52,7 +52,7 @@ struct DeliveryQueueTests {
     #expect(fixture.queue.pendingCount == 1)
   }
 
-  @Test("Subscribers are called in the order in which they came, one event after the other")
+  @Test("Subscribers are called in the order in which they subscribed, one event after the other")
   mutating func order() {
     for name in ["a", "b", "c"] { _ = fixture.subscribe(name) }
     fixture.queue.append(1)
@@ -61,7 +61,7 @@ struct DeliveryQueueTests {
     #expect(fixture.calls.elements == ["a1", "b1", "c1", "a2", "b2", "c2"])
   }
 
-  @Test("Those named with an event hear it before the subscribers, and no other event")
+  @Test("Recipients that are passed with an event receive it before the subscribers, and no other")
   mutating func others() {
     _ = fixture.subscribe("a")
     fixture.queue.append(1, also: [fixture.subscriber("x"), fixture.subscriber("y")])
@@ -70,7 +70,25 @@ struct DeliveryQueueTests {
     #expect(fixture.calls.elements == ["x1", "y1", "a1", "a2"])
   }
 
-  @Test("A subscriber hears its first event before all that is appended later, and alone")
+  @Test("An event for some subscribers reaches only these, in the order of the queue")
+  mutating func notifySome() {
+    _ = fixture.subscribe("a")
+    fixture.queue.append(1)
+    fixture.queue.notify([fixture.subscriber("x"), fixture.subscriber("y")], of: 2)
+    fixture.queue.append(3)
+    fixture.drain()
+    #expect(fixture.calls.elements == ["a1", "x2", "y2", "a3"])
+  }
+
+  @Test("An event for an empty list of subscribers is not queued")
+  mutating func notifyNone() {
+    _ = fixture.subscribe("a")
+    fixture.queue.notify([], of: 1)
+    #expect(fixture.queue.pendingCount == 0)
+    #expect(fixture.queue.beginDraining() == nil)
+  }
+
+  @Test("The initial event reaches only the new subscriber, before later events")
   mutating func initialEvent() {
     _ = fixture.subscribe("a")
     fixture.queue.append(1)
@@ -80,7 +98,7 @@ struct DeliveryQueueTests {
     #expect(fixture.calls.elements == ["a1", "b7", "a2", "b2"])
   }
 
-  @Test("A subscriber hears nothing that was appended before it came")
+  @Test("A subscriber does not receive events that were appended before it subscribed")
   mutating func lateSubscriber() {
     _ = fixture.subscribe("a")
     fixture.queue.append(1)
@@ -89,7 +107,7 @@ struct DeliveryQueueTests {
     #expect(fixture.calls.elements == ["a1"])
   }
 
-  @Test("While one drains nobody else starts, and what comes meanwhile is the drainer's")
+  @Test("While one thread drains, no other starts, and the draining thread takes later events")
   mutating func oneDrainer() throws {
     _ = fixture.subscribe("a")
     fixture.queue.append(1)
@@ -109,26 +127,7 @@ struct DeliveryQueueTests {
     #expect(fixture.calls.elements == ["a1", "a2"])
   }
 
-  @Test("Who tells something by himself is the drainer, if nothing is delivered before that")
-  mutating func tellingByOneself() {
-    _ = fixture.subscribe("a")
-    fixture.queue.append(1)
-    #expect(fixture.queue.beginTelling() == false, "an event waits")
-    let delivery = fixture.queue.beginDraining()
-    #expect(fixture.queue.beginTelling() == false, "somebody delivers")
-    delivery?.perform()
-    #expect(fixture.queue.takeNext() == nil)
-    #expect(fixture.queue.beginTelling() == true)
-    fixture.queue.append(2)
-    #expect(fixture.queue.beginDraining() == nil)
-    #expect(fixture.queue.beginTelling() == false)
-    fixture.queue.takeNext()?.perform()
-    #expect(fixture.queue.takeNext() == nil)
-    #expect(fixture.queue.beginTelling() == true, "the drain has ended")
-    #expect(fixture.calls.elements == ["a1", "a2"])
-  }
-
-  @Test("A drain that finds nothing more ends, also when the rest was dropped under it")
+  @Test("A drain ends when the pending events were dropped during a delivery")
   mutating func dropWhileDraining() throws {
     _ = fixture.subscribe("a")
     fixture.queue.append(1)
@@ -146,11 +145,11 @@ struct DeliveryQueueTests {
     #expect(fixture.calls.elements == ["a1", "a4"])
   }
 
-  @Test("What is dropped is given back alive: its events and those who would have heard them")
+  @Test("Dropped events and their recipients are returned, and are released by the caller")
   mutating func dropReleases() {
     let live = LiveCount()
     var queue = DeliveryQueue<Counted>()
-    let id = queue.subscribe(listener(Counted(in: live)), initially: Counted(in: live))
+    let id = queue.subscribe(capturing(Counted(in: live)), initially: Counted(in: live))
     var removed = queue.unsubscribe(id)
     #expect(removed != nil)
     removed = nil
@@ -162,11 +161,11 @@ struct DeliveryQueueTests {
     #expect(live.now == 0)
   }
 
-  private func listener(_ captured: Counted) -> Subscriber<Counted> {
+  private func capturing(_ captured: Counted) -> Subscriber<Counted> {
     Subscriber { _ in _ = captured }
   }
 
-  @Test("An unsubscribed one hears nothing more: queued, taken, and in mid-delivery")
+  @Test("A removed subscriber receives nothing more, also of a delivery that was taken before")
   mutating func unsubscribe() throws {
     let a = fixture.subscribe("a")
     let b = fixture.subscribe("b")
@@ -183,7 +182,7 @@ struct DeliveryQueueTests {
     #expect(fixture.queue.subscriberCount == 0)
   }
 
-  @Test("One that unsubscribed before its first event does not hear it")
+  @Test("A subscriber that is removed before its initial event does not receive it")
   mutating func unsubscribeBeforeInitial() {
     let id = fixture.subscribe("a", initially: 1)
     #expect(fixture.queue.unsubscribe(id) != nil)
@@ -191,7 +190,7 @@ struct DeliveryQueueTests {
     #expect(fixture.calls.elements == [])
   }
 
-  @Test("A second unsubscribe, and one of a stranger, change nothing")
+  @Test("A removal with an unknown or a removed identifier returns nil and changes nothing")
   mutating func unsubscribeTwice() {
     let id = fixture.subscribe("a")
     #expect(fixture.queue.unsubscribe(id + 1) == nil)
@@ -200,7 +199,18 @@ struct DeliveryQueueTests {
     #expect(fixture.queue.subscriberCount == 0)
   }
 
-  @Test("A subscriber that comes between commit and delivery is not in the audience")
+  @Test("Identifiers grow and are not reused")
+  mutating func identifiers() {
+    let first = fixture.subscribe("a")
+    let second = fixture.subscribe("b")
+    #expect(fixture.queue.unsubscribe(second) != nil)
+    #expect(fixture.queue.unsubscribe(first) != nil)
+    let third = fixture.subscribe("c")
+    #expect([first, second, third] == [0, 1, 2])
+    #expect(fixture.queue.subscriberCount == 1)
+  }
+
+  @Test("A subscriber that is added between commit and delivery does not receive the event")
   mutating func subscribeBetween() throws {
     _ = fixture.subscribe("a")
     fixture.queue.append(1)
@@ -212,5 +222,22 @@ struct DeliveryQueueTests {
     fixture.queue.append(3)
     while let next = fixture.queue.takeNext() { next.perform() }
     #expect(fixture.calls.elements == ["a1", "a2", "a3", "b3"])
+  }
+}
+
+@Suite("Subscriber")
+struct SubscriberTests {
+  @Test("It receives events until it is deactivated, also inside its own call")
+  func deactivation() {
+    let calls = Recorder<Int>()
+    let itself = Box<Subscriber<Int>?>(nil)
+    let subscriber = Subscriber<Int> { event in
+      calls.record(event)
+      if event == 2 { itself.value?.deactivate() }
+    }
+    itself.exchange(subscriber)
+    for event in 1...4 { subscriber.receive(event) }
+    itself.exchange(nil)
+    #expect(calls.elements == [1, 2])
   }
 }

@@ -8,7 +8,7 @@ struct EventStreamTests {
   private let broadcast = Broadcast<Int>()
   private let read = Recorder<Int>()
 
-  /// Sends while nobody reads, and gives what can be read afterwards.
+  /// Sends elements without a read, and returns what is read afterwards.
   private func unread(
     _ elements: some Sequence<Int>, _ stream: EventStream<Int>
   ) async -> [Int] {
@@ -20,24 +20,24 @@ struct EventStreamTests {
     return read
   }
 
-  @Test("It keeps everything unless told otherwise")
+  @Test("It keeps every element by default")
   func all() async {
     #expect(broadcast.values.buffering == .all)
     #expect(await unread(0..<1_000, broadcast.values) == Array(0..<1_000))
   }
 
-  @Test("With .oldest it keeps the first, and drops what comes while it is full")
+  @Test("With .oldest it keeps the first elements, and drops new ones while it is full")
   func oldest() async {
     #expect(await unread(0..<10, broadcast.values(buffering: .oldest(3))) == [0, 1, 2])
   }
 
-  @Test("With .newest it keeps the last, and drops the oldest of them for a new one")
+  @Test("With .newest it keeps the last elements, and drops the oldest for a new one")
   func newest() async {
     #expect(await unread(0..<10, broadcast.values(buffering: .newest(3))) == [7, 8, 9])
   }
 
   @Test(
-    "A reader that is quick enough loses nothing, whatever the buffering",
+    "A fast reader reads every element, with every policy",
     arguments: [StreamBuffering.all, .oldest(1), .newest(1)])
   func quickReader(buffering: StreamBuffering) {
     let task = executor.read(broadcast.values(buffering: buffering), into: read)
@@ -51,7 +51,7 @@ struct EventStreamTests {
     executor.run()
   }
 
-  @Test("It subscribes when its iterator is made, and does not see what was sent before")
+  @Test("It subscribes when its iterator is made, and misses earlier elements")
   func subscribesLate() async {
     let values = broadcast.values
     broadcast.send(1)
@@ -62,7 +62,7 @@ struct EventStreamTests {
     #expect(await iterator.next() == 2)
   }
 
-  @Test("Readers of one stream read everything, each for itself")
+  @Test("Every reader of one stream reads every element")
   func readers() async {
     let values = broadcast.values
     var first = values.makeAsyncIterator()
@@ -75,7 +75,7 @@ struct EventStreamTests {
     #expect(await second.next(isolation: nil) == 2)
   }
 
-  @Test("A waiting read ends with nil when its task is cancelled, and unsubscribes")
+  @Test("A suspended read ends with nil when its task is cancelled, and unsubscribes")
   func cancellation() {
     let isOver = Box(false)
     let task = executor.start { [values = broadcast.values] in
@@ -90,23 +90,23 @@ struct EventStreamTests {
     #expect(broadcast.subscriberCount == 0)
   }
 
-  @Test("map changes every element")
+  @Test("map transforms every element")
   func map() async {
     #expect(await unread(0..<4, broadcast.values.map { $0 * 2 }) == [0, 2, 4, 6])
   }
 
-  @Test("compactMap leaves out what becomes nil")
+  @Test("compactMap drops elements that become nil")
   func compactMap() async {
     let stream = broadcast.values.compactMap { $0 % 2 == 0 ? $0 : nil }
     #expect(await unread(0..<6, stream) == [0, 2, 4])
   }
 
-  @Test("removeDuplicates leaves out what equals the element before it, and no other")
+  @Test("removeDuplicates drops an element that equals the one before it, and no other")
   func removeDuplicates() async {
     #expect(await unread([1, 1, 2, 2, 1], broadcast.values.removeDuplicates()) == [1, 2, 1])
   }
 
-  @Test("flatMapLatest follows the newest stream, and keeps what the earlier one gave")
+  @Test("flatMapLatest follows the newest stream, and keeps unread elements of the earlier one")
   func flatMapLatest() async {
     let inners = [Broadcast<Int>(), Broadcast<Int>()]
     var iterator = broadcast.values.flatMapLatest { inners[$0].values }.makeAsyncIterator()
@@ -123,7 +123,7 @@ struct EventStreamTests {
     #expect(await iterator.next() == nil)
   }
 
-  @Test("combineLatest gives every pair, and ends with both")
+  @Test("combineLatest delivers every pair, and ends when both have ended")
   func combineLatest() async {
     let other = Broadcast<Int>()
     let stream = broadcast.values.combineLatest(other.values).map { $0 * 10 + $1 }
@@ -153,7 +153,7 @@ struct EventStreamTests {
 @Suite("StreamBuffering")
 struct StreamBufferingTests {
   @Test(
-    "A limit below one is reported once and treated as one",
+    "A limit below one is reported once and counts as one",
     arguments: [0, -1, .min])
   func limits(limit: Int) async {
     for (wrong, right) in [
@@ -176,7 +176,7 @@ struct StreamBufferingTests {
     }
   }
 
-  @Test("A limit of one or more, and none, are as they are and not reported")
+  @Test("No limit, and a limit of one or more, are accepted without a report")
   func sound() {
     let issues = Recorder<OperationIssue>()
     OperationIssue.withHandler {

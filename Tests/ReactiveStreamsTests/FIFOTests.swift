@@ -12,7 +12,9 @@ struct FIFOTests {
     #expect(queue.isEmpty)
   }
 
-  @Test("Elements leave in the order in which they came", arguments: [1, 31, 32, 33, 64, 65, 999])
+  @Test(
+    "Elements are popped in the order in which they were appended",
+    arguments: [1, 31, 32, 33, 64, 65, 999])
   func order(count: Int) {
     var queue = FIFO<Int>()
     for element in 0..<count { queue.append(element) }
@@ -24,7 +26,7 @@ struct FIFOTests {
     #expect(queue.popFirst() == nil)
   }
 
-  @Test("It behaves as an array does, whatever the mixture of appends and pops")
+  @Test("It agrees with an array after many appends and pops")
   func mixture() {
     var generator = SeededGenerator(seed: 11)
     for appends in 1...9 {
@@ -54,7 +56,7 @@ struct FIFOTests {
     #expect(queue.popFirst() == .none)
   }
 
-  @Test("What is popped or removed is released at once, also before the storage shrinks")
+  @Test("A popped or removed element is released at once, also before the storage shrinks")
   func release() {
     let live = LiveCount()
     var queue = FIFO<Counted>()
@@ -68,7 +70,7 @@ struct FIFOTests {
     #expect(queue.isEmpty)
   }
 
-  @Test("A copy is apart from the original")
+  @Test("A copy is independent of the original")
   func copy() {
     var queue = FIFO<Int>()
     queue.append(1)

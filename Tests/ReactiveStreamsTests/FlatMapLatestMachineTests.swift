@@ -2,15 +2,15 @@ import Testing
 
 @testable import ReactiveStreams
 
-/// The machine with a subscriber that writes down what it hears: the end is "end".
+/// The machine with a subscriber that records its signals; the end is recorded as "end".
 private struct Fixture {
   var machine = FlatMapLatestMachine<Int>()
-  let heard = Recorder<String>()
+  let received = Recorder<String>()
   let cancelled = Recorder<String>()
 
   init() {
     _ = machine.deliveries.subscribe(
-      Subscriber { [heard] signal in heard.record(signal.element.map(String.init) ?? "end") })
+      Subscriber { [received] signal in received.record(signal.element.map(String.init) ?? "end") })
   }
 
   func subscription(_ name: String) -> OperationSubscription {
@@ -30,20 +30,20 @@ private struct Fixture {
 struct FlatMapLatestMachineTests {
   private var fixture = Fixture()
 
-  @Test("Every outer element begins an epoch of its own")
+  @Test("Every outer element begins an epoch")
   mutating func epochs() {
     let epochs = (0..<3).map { _ in fixture.machine.beginEpoch()?.epoch }
     #expect(epochs == [1, 2, 3])
   }
 
-  @Test("No inner signal counts before the first epoch")
+  @Test("Inner signals before the first epoch are ignored")
   mutating func beforeFirst() {
     #expect(fixture.machine.receiveInner(.element(1), epoch: 0) == nil)
     #expect(fixture.machine.receiveInner(.finished, epoch: 0) == nil)
     #expect(fixture.machine.deliveries.pendingCount == 0)
   }
 
-  @Test("Elements of the present epoch are delivered, those of an earlier one are not")
+  @Test("Elements of the present epoch are delivered, those of an earlier epoch are not")
   mutating func staleElements() {
     _ = fixture.machine.beginEpoch()
     _ = fixture.machine.receiveInner(.element(1), epoch: 1)
@@ -52,10 +52,10 @@ struct FlatMapLatestMachineTests {
     _ = fixture.machine.receiveInner(.element(2), epoch: 1)
     _ = fixture.machine.receiveInner(.element(3), epoch: 2)
     fixture.drain()
-    #expect(fixture.heard.elements == ["1", "3"])
+    #expect(fixture.received.elements == ["1", "3"])
   }
 
-  @Test("A new epoch gives back the earlier subscription, and drops what waits for delivery")
+  @Test("A new epoch returns the earlier subscription and drops queued elements")
   mutating func newEpoch() {
     let inner = fixture.subscription("inner")
     _ = fixture.machine.beginEpoch()
@@ -65,11 +65,11 @@ struct FlatMapLatestMachineTests {
     #expect(beginning?.inner == inner)
     #expect(beginning?.dropped.count == 1)
     fixture.drain()
-    #expect(fixture.heard.elements == [])
+    #expect(fixture.received.elements == [])
     #expect(fixture.cancelled.elements == [])
   }
 
-  @Test("A subscription is given back when its epoch is over or has finished already")
+  @Test("A subscription is returned when its epoch is over or its source has finished")
   mutating func lateSubscription() {
     let inner = fixture.subscription("inner")
     _ = fixture.machine.beginEpoch()
@@ -79,7 +79,7 @@ struct FlatMapLatestMachineTests {
     #expect(fixture.machine.setInner(inner, epoch: 2) == inner)
   }
 
-  @Test("The end of an inner source gives its subscription back, and ends its epoch's elements")
+  @Test("The end of an inner source returns its subscription, and later elements are ignored")
   mutating func innerEnd() {
     let inner = fixture.subscription("inner")
     _ = fixture.machine.beginEpoch()
@@ -88,49 +88,49 @@ struct FlatMapLatestMachineTests {
     #expect(fixture.machine.receiveInner(.finished, epoch: 1) == nil)
     _ = fixture.machine.receiveInner(.element(1), epoch: 1)
     fixture.drain()
-    #expect(fixture.heard.elements == [])
+    #expect(fixture.received.elements == [])
   }
 
-  @Test("It ends when the outer source and the last inner one have, in either order")
+  @Test("It ends when the outer source and the last inner source have ended, in either order")
   mutating func end() {
     _ = fixture.machine.beginEpoch()
     _ = fixture.machine.receiveInner(.finished, epoch: 1)
     fixture.drain()
-    #expect(fixture.heard.elements == [])
+    #expect(fixture.received.elements == [])
     fixture.machine.finishOuter()
     fixture.machine.finishOuter()
     fixture.drain()
-    #expect(fixture.heard.elements == ["end"])
+    #expect(fixture.received.elements == ["end"])
 
     var other = Fixture()
     _ = other.machine.beginEpoch()
     other.machine.finishOuter()
     _ = other.machine.receiveInner(.element(1), epoch: 1)
     other.drain()
-    #expect(other.heard.elements == ["1"])
+    #expect(other.received.elements == ["1"])
     _ = other.machine.receiveInner(.finished, epoch: 1)
     other.drain()
-    #expect(other.heard.elements == ["1", "end"])
+    #expect(other.received.elements == ["1", "end"])
   }
 
-  @Test("The end of an earlier inner source ends nothing")
+  @Test("The end of an earlier inner source is ignored")
   mutating func staleEnd() {
     _ = fixture.machine.beginEpoch()
     _ = fixture.machine.beginEpoch()
     fixture.machine.finishOuter()
     #expect(fixture.machine.receiveInner(.finished, epoch: 1) == nil)
     fixture.drain()
-    #expect(fixture.heard.elements == [])
+    #expect(fixture.received.elements == [])
   }
 
-  @Test("An outer source that ends without an element ends it")
+  @Test("It ends when the outer source ends without an element")
   mutating func emptyOuter() {
     fixture.machine.finishOuter()
     fixture.drain()
-    #expect(fixture.heard.elements == ["end"])
+    #expect(fixture.received.elements == ["end"])
   }
 
-  @Test("A cancel gives the inner subscription back, and nothing counts after it")
+  @Test("A cancel returns the inner subscription, and later events are ignored")
   mutating func cancel() {
     let inner = fixture.subscription("inner")
     _ = fixture.machine.beginEpoch()
@@ -144,7 +144,7 @@ struct FlatMapLatestMachineTests {
     #expect(fixture.machine.deliveries.pendingCount == 0)
   }
 
-  @Test("An outer element that was on its way during a cancel begins no epoch")
+  @Test("An outer element that arrives after a cancel begins no epoch")
   mutating func elementAfterCancel() {
     _ = fixture.machine.cancel()
     #expect(fixture.machine.beginEpoch() == nil)

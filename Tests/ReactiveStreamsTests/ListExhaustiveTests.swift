@@ -3,7 +3,7 @@ import Testing
 
 @testable import ReactiveStreams
 
-/// The lists under the machines, which tidy themselves up when they have grown.
+/// The lists of the machines, which shrink their storage when a part of it is unused.
 @Suite("Lists, every sequence")
 struct ListExhaustiveTests {
   private enum QueueStep: CaseIterable { case append, popFirst, removeAll }
@@ -13,7 +13,6 @@ struct ListExhaustiveTests {
     private var model: [Int] = []
     private var next = 0
 
-    /// A queue to which so many were appended, and from which so many were taken.
     init(appended: Int, popped: Int) {
       for _ in 0..<appended { append() }
       for _ in 0..<popped { _ = queue.popFirst() }
@@ -31,25 +30,25 @@ struct ListExhaustiveTests {
       case .append: append()
       case .popFirst:
         let expected = model.isEmpty ? nil : model.removeFirst()
-        try mustHold(queue.popFirst() == expected, "the first one is \(expected ?? -1)")
+        try mustHold(queue.popFirst() == expected, "the first element is \(expected ?? -1)")
       case .removeAll:
         queue.removeAll()
         model = []
       }
-      try mustHold(queue.count == model.count, "it has \(model.count)")
-      try mustHold(queue.isEmpty == model.isEmpty, "it knows whether it is empty")
+      try mustHold(queue.count == model.count, "it has \(model.count) elements")
+      try mustHold(queue.isEmpty == model.isEmpty, "it is empty if it has no elements")
     }
 
-    /// What comes out in the end is what is in it.
+    /// Pops all elements of a copy.
     func drain() throws {
       var rest = queue
-      for element in model { try mustHold(rest.popFirst() == element, "\(element) comes next") }
-      try mustHold(rest.popFirst() == nil, "nothing comes after the last one")
+      for element in model { try mustHold(rest.popFirst() == element, "\(element) is next") }
+      try mustHold(rest.popFirst() == nil, "no element follows the last one")
     }
   }
 
   @Test(
-    "A queue gives everything once and in its order, also around its tidying",
+    "A queue returns each element once and in order, also where its storage shrinks",
     arguments: [(0, 0), (63, 29), (70, 30), (34, 31)])
   func queue(appended: Int, popped: Int) {
     exhaust(
@@ -63,19 +62,18 @@ struct ListExhaustiveTests {
   }
 
   private enum ListStep: CaseIterable {
-    case append, removeFirst, removeMiddle, removeLast, removeStranger, lend, takeBack
+    case append, insertBeforeLast, removeFirst, removeMiddle, removeLast, removeUnknown
   }
 
-  private struct Subscribers {
-    private var list = SubscriberList<Int>()
-    private var model: [(id: UInt64, subscriber: Subscriber<Int>)] = []
-    private var removed: [UInt64] = []
-    private var lastID: UInt64?
-    private var lent: SubscriberList<Int>.Slots?
-    /// Who is lent and there, and who has gone since.
-    private var (lentIDs, departed): (Set<UInt64>, [UInt64]) = ([], [])
+  private final class Element: Sendable {}
 
-    /// A list of so many, of which the first ones are gone.
+  private struct Slots {
+    private var list = SlotList<Int, Element>()
+    private var model: [(id: Int, element: Element)] = []
+    private var removed: [Int] = []
+    /// Identifiers grow by two, so that one can be inserted before the last one.
+    private var nextID = 2
+
     init(appended: Int, removed: Int) {
       for _ in 0..<appended { append() }
       for _ in 0..<removed {
@@ -86,43 +84,31 @@ struct ListExhaustiveTests {
     }
 
     private mutating func append() {
-      let subscriber = Subscriber<Int> { _ in }
-      model.append((list.append(subscriber), subscriber))
+      model.append((nextID, Element()))
+      list.insert(model[model.count - 1].element, for: nextID)
+      nextID += 2
     }
 
     mutating func take(_ step: ListStep) throws -> Bool {
       switch step {
-      case .append:
-        append()
-        guard let new = model.last else { break }
-        try mustHold(lastID.map { new.id > $0 } ?? true, "identifiers grow")
-        lastID = new.id
-      case .lend:
-        guard lent == nil else { return false }
-        lent = list.lend()
-        lentIDs = Set(model.map(\.id))
-      case .takeBack:
-        guard var audience = lent else { return false }
-        list.takeBack(&audience)
-        let left = audience.slots.compactMap { $0.element == nil ? nil : $0.id }
-        try mustHold(left == departed.sorted(), "it leaves those who have gone")
-        (lent, lentIDs, departed) = (nil, [], [])
-      case .removeStranger:
-        guard lent == nil else { return false }
-        let stranger = removed.last ?? 1_000
-        try mustHold(list.remove(stranger) == nil, "one that is gone is not given again")
+      case .append: append()
+      case .insertBeforeLast:
+        // Each identifier is used once, also one whose element was removed.
+        let id = nextID - 3
+        guard model.last?.id == nextID - 2, !removed.contains(id),
+          !model.contains(where: { $0.id == id })
+        else { return false }
+        let new = (id: id, element: Element())
+        model.insert(new, at: model.count - 1)
+        list.insert(new.element, for: id)
+      case .removeUnknown:
+        try mustHold(list.remove(removed.last ?? 1_000) == nil, "a removed element is gone")
       case .removeFirst, .removeMiddle, .removeLast:
         guard !model.isEmpty else { return false }
         let last = model.count - 1
         let index = step == .removeFirst ? 0 : step == .removeLast ? last : last / 2
-        let (id, subscriber) = model.remove(at: index)
-        let gone = list.remove(id)
-        if lentIDs.remove(id) != nil {
-          try mustHold(gone == nil, "one that is lent is not given")
-          departed.append(id)
-        } else {
-          try mustHold(gone === subscriber, "it gives the one that it was given")
-        }
+        let (id, element) = model.remove(at: index)
+        try mustHold(list.remove(id) === element, "it returns the element that was inserted")
         removed.append(id)
       }
       try check()
@@ -130,24 +116,23 @@ struct ListExhaustiveTests {
     }
 
     private func check() throws {
-      let present = list.seats.slots.filter { $0.element != nil }
-      try mustHold(list.count == model.count, "it counts those who are there")
-      let own = model.filter { !lentIDs.contains($0.id) }
+      try mustHold(list.count == model.count, "it counts its elements")
+      let present = list.slots.filter { $0.element != nil }
       try mustHold(
-        present.elementsEqual(own) { $0.id == $1.id && $0.element?.subscriber === $1.subscriber },
-        "it has those who are there, in their order")
+        present.elementsEqual(model) { $0.id == $1.id && $0.element === $1.element },
+        "it has its elements in the order of their identifiers")
       try mustHold(
-        list.seats.slots.count <= max(16, 2 * model.count), "holes are never more than half of it")
+        list.slots.count <= max(16, 2 * model.count), "at most half of the slots are empty")
     }
   }
 
   @Test(
-    "A list of subscribers has those who are there, in their order, also around its tidying",
+    "A slot list has its elements in order, also where empty slots are removed",
     arguments: [(0, 0), (18, 6), (40, 18)])
-  func subscribers(appended: Int, removed: Int) {
+  func slots(appended: Int, removed: Int) {
     exhaust(
-      "SubscriberList, \(removed) of \(appended) gone", events: ListStep.allCases, length: 6,
-      from: Subscribers(appended: appended, removed: removed)
+      "SlotList, \(removed) of \(appended) removed", events: ListStep.allCases, length: 6,
+      from: Slots(appended: appended, removed: removed)
     ) { list, step in try list.take(step) }
   }
 }

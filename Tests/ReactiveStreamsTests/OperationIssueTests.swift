@@ -8,7 +8,7 @@ struct OperationIssueTests {
   private let issue = OperationIssue(kind: .invalidValue, message: "there is no -1st page")
   private let issues = Recorder<OperationIssue>()
 
-  /// Runs with a handler of the whole process, which is the default one again afterwards.
+  /// Calls `body` with a handler of the whole process, and restores the default handler.
   private func withProcessHandler(_ body: (Recorder<OperationIssue>) async -> Void) async {
     let process = Recorder<OperationIssue>()
     OperationIssue.setHandler { process.record($0) }
@@ -22,7 +22,7 @@ struct OperationIssueTests {
     #expect("\(OperationIssue(kind: .init(rawValue: "mine"), message: "m"))" == "mine: m")
   }
 
-  @Test("A scoped handler takes the reports of its scope, the inner one of two")
+  @Test("A scoped handler receives the reports of its scope; of two, the inner one does")
   func scope() {
     let inner = Recorder<OperationIssue>()
     let result = OperationIssue.withHandler {
@@ -41,7 +41,7 @@ struct OperationIssueTests {
     #expect(inner.elements == [issue])
   }
 
-  @Test("A scoped handler takes the reports of the tasks of its scope")
+  @Test("A scoped handler receives the reports of the tasks of its scope")
   func tasks() async {
     await OperationIssue.withHandler { [issues] in
       issues.record($0)
@@ -54,7 +54,7 @@ struct OperationIssueTests {
     #expect(issues.count == 3)
   }
 
-  @Test("A scope passes on what its operation throws")
+  @Test("A scope rethrows the error of its operation")
   func throwing() async {
     #expect(throws: OperationIssue.self) {
       try OperationIssue.withHandler { _ in
@@ -71,7 +71,7 @@ struct OperationIssueTests {
     }
   }
 
-  @Test("The handler of the process takes what no scope takes, also of detached tasks")
+  @Test("The process handler receives the reports outside of scopes, also of detached tasks")
   func process() async {
     await withProcessHandler { process in
       issue.report()
@@ -90,7 +90,7 @@ struct OperationIssueTests {
     #expect(issues.elements == [issue])
   }
 
-  @Test("A handler may report, and set another handler, from within its call")
+  @Test("A handler may report and set another handler inside its call")
   func reentrant() async {
     await withProcessHandler { process in
       let first = Recorder<OperationIssue>()
@@ -108,12 +108,12 @@ struct OperationIssueTests {
     }
   }
 
-  @Test("A handler that reports as it goes away is released without the lock")
-  func farewell() async {
+  @Test("A replaced handler is released with no lock held")
+  func releasedWithoutLock() async {
     await withProcessHandler { process in
       let done = onThread { [issue] in
         do {
-          let captured = Farewell { issue.report() }
+          let captured = DeinitAction { issue.report() }
           OperationIssue.setHandler { _ in _ = captured }
         }
         OperationIssue.setHandler { process.record($0) }
@@ -123,14 +123,14 @@ struct OperationIssueTests {
     }
   }
 
-  @Test("Without a handler it writes one line to standard error")
+  @Test("Without a handler, one line is written to standard error")
   func standardError() async throws {
     let result = await #expect(
       processExitsWith: .success, observing: [\.standardErrorContent]
     ) {
       OperationIssue(kind: .invalidValue, message: "first").report()
       OperationIssue.setHandler { _ in }
-      OperationIssue(kind: .invalidValue, message: "unheard").report()
+      OperationIssue(kind: .invalidValue, message: "ignored").report()
       OperationIssue.setHandler(nil)
       OperationIssue(kind: .invalidValue, message: "last").report()
     }
@@ -146,7 +146,7 @@ struct OperationIssueTests {
   func closedStandardError() async {
     await #expect(processExitsWith: .success) {
       close(2)
-      OperationIssue(kind: .invalidValue, message: "unheard").report()
+      OperationIssue(kind: .invalidValue, message: "ignored").report()
     }
   }
 }

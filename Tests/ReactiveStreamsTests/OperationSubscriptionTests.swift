@@ -10,7 +10,7 @@ struct OperationSubscriptionTests {
     OperationSubscription { [cancelled] in cancelled.record(name) }
   }
 
-  @Test("It cancels once, however often it is told")
+  @Test("Several calls of cancel() cancel once")
   func once() {
     let subscription = subscription()
     #expect(cancelled.elements == [])
@@ -31,7 +31,7 @@ struct OperationSubscriptionTests {
     #expect(self.subscription() != subscription)
   }
 
-  @Test("It cancels when its last copy goes away, and not before")
+  @Test("It cancels when its last copy is released, and not before")
   func lastCopy() {
     var copies = Optional(Array(repeating: subscription(), count: 3))
     copies?.removeLast()
@@ -41,13 +41,13 @@ struct OperationSubscriptionTests {
     #expect(cancelled.elements == ["a"])
   }
 
-  @Test("One that was cancelled does not cancel again when it goes away")
+  @Test("A cancelled subscription does not cancel again when it is released")
   func cancelledThenDropped() {
     subscription().cancel()
     #expect(cancelled.elements == ["a"])
   }
 
-  @Test("What its closure holds is released with the cancel, not with the subscription")
+  @Test("Its closure is released when it is cancelled, not when the subscription is released")
   func release() {
     let live = LiveCount()
     let held = Box<Counted?>(Counted(in: live))
@@ -61,12 +61,12 @@ struct OperationSubscriptionTests {
   func concurrent(round: Int) {
     let calls = Box(0)
     let subscription = OperationSubscription { calls.increment() }
-    let ended = storm(8) { _ in subscription.cancel() }
+    let ended = onThreads(8) { _ in subscription.cancel() }
     #expect(ended)
     #expect(calls.value == 1)
   }
 
-  @Test("Its closure may cancel it, and drop its last copy")
+  @Test("Its closure may cancel it and release its last copy")
   func reentrant() {
     let box = Box<OperationSubscription?>(nil)
     box.exchange(
@@ -80,7 +80,7 @@ struct OperationSubscriptionTests {
     #expect(box.value == nil)
   }
 
-  @Test("A combined one cancels its members in their order, once")
+  @Test("A combined subscription cancels its members in their order, once")
   func combined() {
     let members = ["a", "b", "c"].map(subscription)
     let combined = OperationSubscription.combined(members)
@@ -90,7 +90,7 @@ struct OperationSubscriptionTests {
     #expect(cancelled.elements == ["b", "a", "c"])
   }
 
-  @Test("A combined one that goes away cancels its members, also those that are held elsewhere")
+  @Test("A combined subscription that is released cancels its members, also copied ones")
   func combinedDropped() {
     let member = subscription()
     var combined = Optional(OperationSubscription.combined(member, subscription("b"), .empty))
@@ -101,13 +101,13 @@ struct OperationSubscriptionTests {
     #expect(cancelled.elements == ["a", "b"])
   }
 
-  @Test("A combined one of nothing cancels nothing")
+  @Test("A combined subscription without members cancels nothing")
   func combinedNothing() {
     OperationSubscription.combined([]).cancel()
     OperationSubscription.combined().cancel()
   }
 
-  @Test("A set keeps subscriptions alive, each once")
+  @Test("A set retains subscriptions, each once")
   func storeInSet() {
     var set: Set<OperationSubscription> = []
     let shared = subscription("shared")
@@ -123,7 +123,7 @@ struct OperationSubscriptionTests {
     #expect(cancelled.elements == ["b", "shared"])
   }
 
-  @Test("An array keeps subscriptions alive, in their order")
+  @Test("An array retains subscriptions, in their order")
   func storeInArray() {
     var array: [OperationSubscription] = []
     subscription("a").store(in: &array)
@@ -135,7 +135,7 @@ struct OperationSubscriptionTests {
     #expect(cancelled.elements == ["a", "b"])
   }
 
-  @Test("The empty one is one, and does nothing")
+  @Test("The empty subscription equals itself and does nothing")
   func empty() {
     OperationSubscription.empty.cancel()
     OperationSubscription.empty.cancel()

@@ -3,7 +3,7 @@ import Testing
 
 @testable import ReactiveStreams
 
-/// Delivers what waits, and gives it as text.
+/// Performs the queued deliveries, and returns them as text.
 private func deliver<Machine: DeliveryMachine>(_ machine: inout Machine, to tape: Tape<String>)
   -> [String]
 {
@@ -15,8 +15,8 @@ private func deliver<Machine: DeliveryMachine>(_ machine: inout Machine, to tape
   return tape.take()
 }
 
-/// A pair of the newest elements with every element, once both sides have one; the end once, when
-/// both sides have ended or one ended without any.
+/// Every element delivers a pair of the newest elements, once both sides have one. The end is delivered
+/// once, when both sides have ended or one has ended without an element.
 @Suite("CombineLatestMachine, every sequence")
 struct CombineLatestMachineExhaustiveTests {
   private enum Step: CaseIterable {
@@ -25,7 +25,7 @@ struct CombineLatestMachineExhaustiveTests {
 
   private struct Walk {
     private var machine = CombineLatestMachine<Int, Int>()
-    private let heard = Tape<String>()
+    private let received = Tape<String>()
     private var newest: [Int?] = [nil, nil]
     private var isOpen = [true, true]
     private var hasEnded = false
@@ -34,8 +34,8 @@ struct CombineLatestMachineExhaustiveTests {
 
     init() {
       _ = machine.deliveries.subscribe(
-        Subscriber { [heard] signal in
-          heard.note(signal.element.map { "\($0.0)-\($0.1)" } ?? "end")
+        Subscriber { [received] signal in
+          received.note(signal.element.map { "\($0.0)-\($0.1)" } ?? "end")
         })
     }
 
@@ -47,39 +47,40 @@ struct CombineLatestMachineExhaustiveTests {
       case .second, .finishSecond:
         guard try receive(1, isEnd: step == .finishSecond) else { return false }
       case .deliver:
-        let told = deliver(&machine, to: heard)
-        try mustHold(told == pending, "\(pending) is told, and not \(told)")
+        let delivered = deliver(&machine, to: received)
+        try mustHold(
+          delivered == pending, "\(pending) is delivered, and not \(delivered)")
         pending = []
       }
-      try mustHold(heard.take().isEmpty, "nothing is told but in a delivery")
+      try mustHold(received.take().isEmpty, "events are received in a delivery only")
       return true
     }
 
     private mutating func receive(_ side: Int, isEnd: Bool) throws -> Bool {
-      // A source tells nothing after its end.
+      // A source sends nothing after its end.
       guard isOpen[side] else { return false }
       let signal = isEnd ? StreamSignal<Int>.finished : .element(next)
       let earlier = side == 0 ? machine.receive(first: signal) : machine.receive(second: signal)
       try mustHold(
-        earlier == (isEnd ? nil : newest[side]), "what gives way is given back, and nothing else")
+        earlier == (isEnd ? nil : newest[side]), "only a replaced element is returned")
       if isEnd {
         isOpen[side] = false
-        tell(newest[side] == nil || isOpen == [false, false] ? "end" : nil)
+        expect(newest[side] == nil || isOpen == [false, false] ? "end" : nil)
       } else {
         newest[side] = next
-        tell(newest[0].flatMap { first in newest[1].map { "\(first)-\($0)" } })
+        expect(newest[0].flatMap { first in newest[1].map { "\(first)-\($0)" } })
       }
       return true
     }
 
-    private mutating func tell(_ text: String?) {
+    private mutating func expect(_ text: String?) {
       guard let text, !hasEnded else { return }
       hasEnded = text == "end"
       pending.append(text)
     }
   }
 
-  @Test("It tells the newest of both, and the end once")
+  @Test("It delivers the newest elements of both sides, and the end once")
   func everySequence() {
     exhaust("CombineLatestMachine", events: Step.allCases, length: 9, from: Walk()) {
       walk, step in try walk.take(step)
@@ -87,9 +88,9 @@ struct CombineLatestMachineExhaustiveTests {
   }
 }
 
-/// Only the newest inner source is heard; what waits of an earlier one is dropped. Every
-/// subscription that is given is held once, and given back once. The end comes once, when the outer
-/// source and the newest inner one have ended, and not after a cancellation.
+/// Only elements of the newest inner source are delivered; queued elements of an earlier one are
+/// dropped. Every subscription is stored once and returned once. The end is delivered once, when the
+/// outer source and the newest inner source have ended, and not after a cancellation.
 @Suite("FlatMapLatestMachine, every sequence")
 struct FlatMapLatestMachineExhaustiveTests {
   private enum Step: CaseIterable {
@@ -104,9 +105,9 @@ struct FlatMapLatestMachineExhaustiveTests {
     }
 
     private var machine = FlatMapLatestMachine<Int>()
-    private let heard = Tape<String>()
+    private let received = Tape<String>()
     private var inners: [Inner] = []
-    /// The subscription that the machine holds.
+    /// The subscription that the machine stores.
     private var held: OperationSubscription?
     private var isOuterOpen = true
     private var isCancelled = false
@@ -115,7 +116,7 @@ struct FlatMapLatestMachineExhaustiveTests {
 
     init() {
       _ = machine.deliveries.subscribe(
-        Subscriber { [heard] signal in heard.note(signal.element.map(String.init) ?? "end") })
+        Subscriber { [received] signal in received.note(signal.element.map(String.init) ?? "end") })
     }
 
     mutating func take(_ step: Step) throws -> Bool {
@@ -127,12 +128,13 @@ struct FlatMapLatestMachineExhaustiveTests {
         if isOuterOpen, !(inners.last?.isOpen ?? false) { pending.append("end") }
         isOuterOpen = false
       case .cancel:
-        try mustHold(machine.cancel() == held, "a cancellation gives back what is held")
+        try mustHold(machine.cancel() == held, "a cancellation returns the stored subscription")
         held = nil
         (isOuterOpen, isCancelled) = (false, true)
       case .deliver:
-        let told = deliver(&machine, to: heard)
-        try mustHold(told == pending, "\(pending) is told, and not \(told)")
+        let delivered = deliver(&machine, to: received)
+        try mustHold(
+          delivered == pending, "\(pending) is delivered, and not \(delivered)")
         pending = []
       default: return try takeInner(step)
       }
@@ -145,8 +147,8 @@ struct FlatMapLatestMachineExhaustiveTests {
       guard let beginning else { return }
       inners.append(Inner())
       try mustHold(beginning.epoch == inners.count, "epochs are counted")
-      try mustHold(beginning.inner == held, "the earlier subscription is given back")
-      try mustHold(beginning.dropped.count == pending.count, "what waits is dropped")
+      try mustHold(beginning.inner == held, "the earlier subscription is returned")
+      try mustHold(beginning.dropped.count == pending.count, "queued elements are dropped")
       held = nil
       pending = []
     }
@@ -162,11 +164,11 @@ struct FlatMapLatestMachineExhaustiveTests {
         let subscription = OperationSubscription {}
         inners[index].subscription = subscription
         let back = machine.setInner(subscription, epoch: index + 1)
-        try mustHold(back == (counts ? nil : subscription), "one that is late is given back")
+        try mustHold(back == (counts ? nil : subscription), "a late subscription is returned")
         if counts { held = subscription }
       case .innerNewest, .innerEarlier:
         let back = machine.receiveInner(.element(next), epoch: index + 1)
-        try mustHold(back == nil, "an element gives nothing back")
+        try mustHold(back == nil, "an element returns no subscription")
         if counts { pending.append("\(next)") }
       default: try end(index, counts)
       }
@@ -175,7 +177,7 @@ struct FlatMapLatestMachineExhaustiveTests {
 
     private mutating func end(_ index: Int, _ counts: Bool) throws {
       let back = machine.receiveInner(.finished, epoch: index + 1)
-      try mustHold(back == (counts ? held : nil), "the end gives back what is held")
+      try mustHold(back == (counts ? held : nil), "the end returns the stored subscription")
       inners[index].isOpen = false
       guard counts else { return }
       held = nil
@@ -183,7 +185,7 @@ struct FlatMapLatestMachineExhaustiveTests {
     }
   }
 
-  @Test("It tells what the newest inner source gives, and gives every subscription back")
+  @Test("It delivers the elements of the newest inner source, and returns every subscription")
   func everySequence() {
     exhaust("FlatMapLatestMachine", events: Step.allCases, length: 7, from: Walk()) {
       walk, step in try walk.take(step)

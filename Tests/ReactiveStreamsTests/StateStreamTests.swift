@@ -8,7 +8,7 @@ struct StateStreamTests {
   private let cell = StateCell(0)
   private let read = Recorder<Int>()
 
-  @Test("It starts with the state that is there, and gives every later one to a quick reader")
+  @Test("It starts with the current state, and a fast reader reads every later one")
   func quickReader() {
     let task = executor.read(cell.stream, into: read)
     executor.run()
@@ -34,7 +34,7 @@ struct StateStreamTests {
     #expect(cell.subscriptionCount == 1)
   }
 
-  @Test("Every iterator is a reader of its own")
+  @Test("Every iterator has its own subscription")
   func iterators() async {
     let stream = cell.stream
     var first = stream.makeAsyncIterator()
@@ -46,7 +46,7 @@ struct StateStreamTests {
     #expect(await first.next() == 1)
   }
 
-  @Test("A reader that sleeps holds one pending state, and wakes to the newest")
+  @Test("A reader that does not read holds one pending state, the newest")
   func newestWins() async {
     let live = LiveCount()
     let cell = StateCell(Counted(0, in: live))
@@ -57,7 +57,7 @@ struct StateStreamTests {
     #expect(await iterator.next()?.number == 100_000)
   }
 
-  @Test("A waiting reader gets the next state, and after it the newest")
+  @Test("A suspended reader reads the next state, and after it the newest")
   func waitingReader() {
     let task = executor.read(cell.stream, into: read)
     executor.run()
@@ -71,7 +71,7 @@ struct StateStreamTests {
     executor.run()
   }
 
-  @Test("It ends with its source, after the state that is pending")
+  @Test("It ends with its source, after the pending state")
   func end() async {
     var iterator = cell.stream.makeAsyncIterator()
     cell.set(1)
@@ -81,7 +81,7 @@ struct StateStreamTests {
     #expect(await iterator.next() == nil)
   }
 
-  @Test("A reader sees states in their order and ends with the last one", arguments: 0..<200)
+  @Test("A reader reads states in their order and the last one at the end", arguments: 0..<200)
   func lastState(round: Int) async {
     let cell = StateCell(0)
     let stream = cell.stream
@@ -102,7 +102,7 @@ struct StateStreamTests {
     #expect(cell.subscriberCount == 0)
   }
 
-  @Test("A second read of one iterator takes the place of the first, which ends")
+  @Test("A second read of one iterator replaces the first, which ends")
   func secondRead() {
     let reader = StreamReader(StateCell<Int>().source, policy: .all)
     let ended = Recorder<String>()
@@ -118,7 +118,7 @@ struct StateStreamTests {
     executor.run()
   }
 
-  @Test("A read stays on the actor that asks")
+  @Test("A read stays on the actor of the caller")
   @MainActor func isolation() async {
     var iterator = cell.stream.map { $0 }.makeAsyncIterator()
     #expect(await iterator.next() == 0)
@@ -135,7 +135,7 @@ struct StateStreamOperatorTests {
   private let cell = StateCell(0)
   private let read = Recorder<Int>()
 
-  /// Sets each of the states, with a reader that is quick enough for all of them.
+  /// Sets each of the states, with a reader that reads all of them.
   private func states(_ states: [Int], through stream: StateStream<Int>) -> [Int] {
     let task = executor.read(stream, into: read)
     executor.run()
@@ -149,35 +149,35 @@ struct StateStreamOperatorTests {
     return read.elements
   }
 
-  @Test("map changes every element")
+  @Test("map transforms every element")
   func map() {
     #expect(states([1, 2], through: cell.stream.map { $0 * 2 }) == [0, 2, 4])
   }
 
-  @Test("compactMap leaves out what becomes nil")
+  @Test("compactMap drops elements that become nil")
   func compactMap() {
     let even = cell.stream.compactMap { $0 % 2 == 0 ? $0 : nil }
     #expect(states([1, 2, 3, 4], through: even) == [0, 2, 4])
   }
 
-  @Test("removeDuplicates leaves out what equals the element before it, and no other")
+  @Test("removeDuplicates drops an element that equals the one before it, and no other")
   func removeDuplicates() {
     let stream = cell.stream.removeDuplicates()
     #expect(states([0, 1, 1, 0, 0, 2], through: stream) == [0, 1, 0, 2])
   }
 
-  @Test("removeDuplicates compares as it is told to")
+  @Test("removeDuplicates(by:) compares with its closure")
   func removeDuplicatesBy() {
     let stream = cell.stream.removeDuplicates { $0 / 10 == $1 / 10 }
     #expect(states([1, 10, 19, 9], through: stream) == [0, 10, 9])
   }
 
-  @Test("removeDuplicates is silent for a reader that missed a change and its way back")
+  @Test("removeDuplicates skips a repeat for a reader that missed the elements between")
   func missedChange() {
     let task = executor.read(cell.stream.removeDuplicates(), into: read)
     executor.run()
     cell.set(1)
-    // The waiting reader got the 1; what follows it misses.
+    // The suspended reader received the 1 and misses the next two states.
     cell.set(0)
     cell.set(1)
     executor.run()
@@ -189,7 +189,7 @@ struct StateStreamOperatorTests {
     executor.run()
   }
 
-  @Test("Operators behind removeDuplicates are not called for a duplicate")
+  @Test("Operators after removeDuplicates are not called for a duplicate")
   func removedForOperators() {
     let mapped = Recorder<Int>()
     let stream = cell.stream.removeDuplicates().map { mapped.record($0) }
@@ -199,7 +199,7 @@ struct StateStreamOperatorTests {
     _ = iterator
   }
 
-  @Test("Two readers of one stream without duplicates compare on their own")
+  @Test("Two readers of a stream without duplicates compare separately")
   func independentReaders() async {
     let stream = cell.stream.removeDuplicates()
     var first = stream.makeAsyncIterator()
@@ -208,7 +208,7 @@ struct StateStreamOperatorTests {
     #expect(await second.next() == 0)
   }
 
-  @Test("flatMapLatest gives the states of the newest stream only")
+  @Test("flatMapLatest delivers the states of the newest stream only")
   func flatMapLatest() {
     let inners = [StateCell(100), StateCell(200)]
     let stream = cell.stream.flatMapLatest { inners[$0].stream }
@@ -224,7 +224,7 @@ struct StateStreamOperatorTests {
     #expect(inners.map(\.subscriberCount) == [0, 0])
   }
 
-  @Test("combineLatest pairs the newest of both, once both are there")
+  @Test("combineLatest pairs the newest states of both, once both have one")
   func combineLatest() {
     let other = StateCell<Int>()
     let stream = cell.stream.combineLatest(other.stream).map { $0 * 10 + $1 }
@@ -242,7 +242,7 @@ struct StateStreamOperatorTests {
     #expect(cell.subscriberCount + other.subscriberCount == 0)
   }
 
-  @Test("Operators run on the thread that commits, in its call")
+  @Test("Operators run on the thread that commits, before its call returns")
   func synchronous() {
     let mapped = Recorder<Int>()
     let iterator = cell.stream.map { mapped.record($0) }.makeAsyncIterator()

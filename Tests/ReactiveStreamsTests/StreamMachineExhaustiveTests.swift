@@ -3,12 +3,12 @@ import Testing
 
 @testable import ReactiveStreams
 
-/// What the machine can be told.
+/// The events of the machine.
 private enum Step: CaseIterable {
-  case offer, look, read, finish, cancel
+  case offer, poll, read, finish, cancel
 }
 
-/// The machine beside a model of it: every element and every waiter is somewhere, once.
+/// The machine beside a simple model of it that stores every element and the waiter.
 private struct Pair {
   private let policy: StreamBuffering
   private var machine: StreamMachine<Int, Int>
@@ -28,12 +28,12 @@ private struct Pair {
     return nextNumber
   }
 
-  /// Takes one step with both, and tells whether they still agree.
+  /// Takes one step with both, and returns whether they still agree.
   mutating func agrees(after step: Step) -> Bool {
     let agrees =
       switch step {
       case .offer: offer(number())
-      case .look: take(nil)
+      case .poll: take(nil)
       case .read: take(number())
       case .finish: end(with: machine.finish())
       case .cancel: cancel()
@@ -91,13 +91,13 @@ private struct Pair {
 @Suite("StreamMachine, every sequence")
 struct StreamMachineExhaustiveTests {
   @Test(
-    "It does what a plain model does, in every sequence of up to eight events",
+    "It agrees with a simple model in every sequence of up to eight events",
     arguments: [StreamBuffering.all, .oldest(1), .oldest(2), .newest(1), .newest(2)])
   func everySequence(policy: StreamBuffering) {
     exhaust(
       "StreamMachine, \(policy)", events: Step.allCases, length: 8, from: Pair(policy: policy)
     ) { pair, step in
-      try mustHold(pair.agrees(after: step), "the machine and its model part")
+      try mustHold(pair.agrees(after: step), "the machine and its model agree")
       return true
     }
   }

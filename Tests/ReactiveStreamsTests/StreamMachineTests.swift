@@ -5,7 +5,7 @@ import Testing
 private typealias Machine = StreamMachine<Int, String>
 
 extension StreamMachine.Offer {
-  /// The action in words.
+  /// The action as text.
   fileprivate var words: String {
     switch self {
     case .kept(nil): "kept"
@@ -17,7 +17,7 @@ extension StreamMachine.Offer {
 }
 
 extension StreamMachine.Take {
-  /// The action in words.
+  /// The action as text.
   fileprivate var words: String {
     switch self {
     case .element(let element): "element \(element)"
@@ -30,7 +30,7 @@ extension StreamMachine.Take {
 
 @Suite("StreamMachine")
 struct StreamMachineTests {
-  @Test("Open: an element is kept, a look waits for nothing, a read waits")
+  @Test("Open: an element is kept, a poll returns at once, a read waits")
   func open() {
     var machine = Machine(policy: .all)
     #expect(machine.take(orWait: nil).words == "wait")
@@ -42,14 +42,14 @@ struct StreamMachineTests {
     #expect(machine.pendingCount == 0)
   }
 
-  @Test("A mere look leaves no waiter")
-  func look() {
+  @Test("A poll stores no waiter")
+  func poll() {
     var machine = Machine(policy: .all)
     #expect(machine.take(orWait: nil).words == "wait")
     #expect(machine.offer(1).words == "kept")
   }
 
-  @Test("Waiting: an element goes to the waiter and is not kept, whatever the policy")
+  @Test("Waiting: an element resumes the waiter and is not kept, with every policy")
   func waiting() {
     for policy in [StreamBuffering.all, .oldest(1), .newest(1)] {
       var machine = Machine(policy: policy)
@@ -61,7 +61,7 @@ struct StreamMachineTests {
     }
   }
 
-  @Test("Waiting: a second read takes the place of the first, which is given back to end")
+  @Test("Waiting: a second read replaces the first, which is returned")
   func secondRead() {
     var machine = Machine(policy: .all)
     #expect(machine.take(orWait: "a").words == "wait")
@@ -69,7 +69,7 @@ struct StreamMachineTests {
     #expect(machine.offer(1).words == "resume b")
   }
 
-  @Test("Waiting: a finish gives the waiter back, once")
+  @Test("Waiting: a finish returns the waiter, once")
   func finishWaiting() {
     var machine = Machine(policy: .all)
     _ = machine.take(orWait: "a")
@@ -78,7 +78,7 @@ struct StreamMachineTests {
     #expect(machine.cancel().waiter == nil)
   }
 
-  @Test("Waiting: a cancel gives the waiter back, once")
+  @Test("Waiting: a cancel returns the waiter, once")
   func cancelWaiting() {
     var machine = Machine(policy: .all)
     _ = machine.take(orWait: "a")
@@ -87,7 +87,7 @@ struct StreamMachineTests {
     #expect(machine.finish() == nil)
   }
 
-  @Test("Finished: what was kept can be read, what comes is dropped")
+  @Test("Finished: kept elements can be read, new ones are dropped")
   func finished() {
     var machine = Machine(policy: .all)
     _ = machine.offer(1)
@@ -100,7 +100,7 @@ struct StreamMachineTests {
     #expect(machine.take(orWait: nil).words == "end")
   }
 
-  @Test("A cancel gives back what was kept, and is the tombstone for a read that comes later")
+  @Test("A cancel returns the kept elements, and ends a read that begins later")
   func cancelOpen() {
     var machine = Machine(policy: .all)
     _ = machine.offer(1)
@@ -113,7 +113,7 @@ struct StreamMachineTests {
     #expect(machine.offer(3).words == "dropped")
   }
 
-  @Test("A cancel after a finish takes away what was kept")
+  @Test("A cancel after a finish returns the kept elements")
   func cancelFinished() {
     var machine = Machine(policy: .all)
     _ = machine.offer(1)
@@ -122,14 +122,14 @@ struct StreamMachineTests {
     #expect(machine.take(orWait: "a").words == "end")
   }
 
-  @Test(".all keeps everything, in order")
+  @Test(".all keeps every element, in order")
   func all() {
     var machine = Machine(policy: .all)
     for element in 0..<500 { #expect(machine.offer(element).words == "kept") }
     for element in 0..<500 { #expect(machine.take(orWait: nil).words == "element \(element)") }
   }
 
-  @Test(".oldest keeps the first, and drops what comes while it is full", arguments: 1...4)
+  @Test(".oldest keeps the first elements, and drops new ones while it is full", arguments: 1...4)
   func oldest(limit: Int) {
     var machine = Machine(policy: .oldest(limit))
     for element in 0..<10 {
@@ -140,7 +140,7 @@ struct StreamMachineTests {
     #expect(machine.pendingCount == limit)
   }
 
-  @Test(".newest keeps the last, and gives back the oldest for a new one", arguments: 1...4)
+  @Test(".newest keeps the last elements, and returns the oldest for a new one", arguments: 1...4)
   func newest(limit: Int) {
     var machine = Machine(policy: .newest(limit))
     for element in 0..<10 {

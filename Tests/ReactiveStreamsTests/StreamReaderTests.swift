@@ -2,7 +2,7 @@ import Testing
 
 @testable import ReactiveStreams
 
-/// How reads end: by cancellation, by the end of the iterator, by the end of the source.
+/// The ends of reads: cancellation, the release of the iterator, the end of the source.
 @Suite("StreamReader, cancellation and lifetime")
 struct StreamReaderTests {
   private let executor = ManualExecutor()
@@ -17,20 +17,20 @@ struct StreamReaderTests {
     }
   }
 
-  @Test("The cancellation of a waiting read ends it with nil and unsubscribes")
+  @Test("The cancellation of a suspended read ends it with nil and unsubscribes")
   func cancelWaiting() {
     let task = readOnce()
     executor.run()
     #expect(cell.subscriberCount == 1)
     #expect(read.elements == [])
     task.cancel()
-    // The task has not run since: the cancellation itself unsubscribed.
+    // The task has not run since, so the cancellation itself unsubscribed.
     #expect(cell.subscriberCount == 0)
     executor.run()
     #expect(read.elements == [nil])
   }
 
-  @Test("A read that begins in a cancelled task ends with nil and unsubscribes")
+  @Test("A read in a cancelled task ends with nil and unsubscribes")
   func cancelBefore() {
     let task = executor.start { [cell, read] in
       var iterator = cell.stream.makeAsyncIterator()
@@ -45,7 +45,7 @@ struct StreamReaderTests {
     #expect(read.elements == [nil, nil])
   }
 
-  @Test("A cancelled read ends the iterator: later reads give nil, also in another task")
+  @Test("A cancelled read ends the iterator: later reads return nil, also in another task")
   func cancelledForGood() async {
     let reader = StreamReader(cell.source, policy: .all)
     let task = executor.start { [read] in read.record(await reader.next()) }
@@ -57,7 +57,7 @@ struct StreamReaderTests {
     #expect(read.elements == [nil])
   }
 
-  @Test("An element that was handed over before the cancellation is not lost")
+  @Test("An element that a read received before its cancellation is returned")
   func handedOver() {
     let task = readOnce()
     executor.run()
@@ -68,7 +68,7 @@ struct StreamReaderTests {
     #expect(cell.subscriberCount == 0)
   }
 
-  @Test("An iterator that is dropped unsubscribes, also one that never read")
+  @Test("A released iterator unsubscribes, also one that never read")
   func dropped() async {
     var unread = Optional(cell.stream.makeAsyncIterator())
     var another = Optional(cell.stream.makeAsyncIterator())
@@ -92,7 +92,7 @@ struct StreamReaderTests {
     #expect(cell.subscriberCount == 0)
   }
 
-  @Test("A cancellation subscribes nobody else off")
+  @Test("A cancellation does not affect other readers")
   func others() {
     let first = readOnce()
     let second = readOnce()
@@ -106,7 +106,7 @@ struct StreamReaderTests {
     second.cancel()
   }
 
-  @Test("Cancellation, elements and the end race, and every read ends once", arguments: 0..<200)
+  @Test("Every read ends once when cancellation, elements and the end race", arguments: 0..<200)
   func race(round: Int) async {
     let cell = StateCell(0)
     let stream = cell.stream
@@ -142,7 +142,7 @@ struct StreamReaderTests {
     done.wait()
   }
 
-  @Test("What was kept is released with the cancellation, and with the iterator")
+  @Test("Unread elements are released with a cancellation, and with the iterator")
   func release() async {
     let live = LiveCount()
     let broadcast = Broadcast<Counted>()
@@ -160,17 +160,17 @@ struct StreamReaderTests {
     #expect(live.now == 0)
   }
 
-  @Test("An element that sends as it gives way to a newer one does so without the lock")
-  func farewell() {
-    let broadcast = Broadcast<Farewell?>()
+  @Test("An unread element that is replaced is released with no lock held")
+  func releasedWithoutLock() {
+    let broadcast = Broadcast<DeinitAction?>()
     let seen = Box(0)
     let subscription = broadcast.subscribe { _ in seen.increment() }
     let iterator = broadcast.values(buffering: .newest(1)).makeAsyncIterator()
     let done = onThread {
-      for _ in 0..<3 { broadcast.send(Farewell { broadcast.send(nil) }) }
+      for _ in 0..<3 { broadcast.send(DeinitAction { broadcast.send(nil) }) }
     }
     #expect(done.wait())
-    // Three were sent, the two that gave way said farewell, and the third is kept.
+    // Three elements were sent, the two that were replaced sent one each, and the third is kept.
     #expect(seen.value == 5)
     subscription.cancel()
     _ = iterator

@@ -4,9 +4,9 @@ import Testing
 
 @Suite("StreamSource")
 struct StreamSourceTests {
-  private let heard = Recorder<String>()
+  private let received = Recorder<String>()
 
-  /// A source that gives these elements in its subscribe, and ends.
+  /// Returns a source that sends elements during `subscribe`, and ends.
   private func source(_ elements: [Int]) -> StreamSource<Int> {
     StreamSource { handler in
       for element in elements { handler(.element(element)) }
@@ -15,38 +15,40 @@ struct StreamSourceTests {
     }
   }
 
-  private func listen<Element>(to source: StreamSource<Element>) -> OperationSubscription {
-    source.subscribe { [heard] signal in heard.record(signal.element.map { "\($0)" } ?? "end") }
+  private func subscribe<Element>(to source: StreamSource<Element>) -> OperationSubscription {
+    source.subscribe { [received] signal in
+      received.record(signal.element.map { "\($0)" } ?? "end")
+    }
   }
 
-  @Test("never has nothing to tell and does not end")
-  func never() {
-    #expect(listen(to: StreamSource<Int>.never) == .empty)
-    #expect(heard.elements == [])
+  @Test("just sends one element and does not end")
+  func just() {
+    #expect(subscribe(to: StreamSource.just(1)) == .empty)
+    #expect(received.elements == ["1"])
   }
 
-  @Test("map, compactMap and removeDuplicates pass the end on")
+  @Test("map, compactMap and removeDuplicates forward the end")
   func end() {
-    _ = listen(to: source([1]).map { $0 + 1 })
-    _ = listen(to: source([1, 2]).compactMap { $0 > 1 ? $0 * 10 : nil })
-    _ = listen(to: source([3, 3]).removeDuplicates(by: ==))
-    #expect(heard.elements == ["2", "end", "20", "end", "3", "end"])
+    _ = subscribe(to: source([1]).map { $0 + 1 })
+    _ = subscribe(to: source([1, 2]).compactMap { $0 > 1 ? $0 * 10 : nil })
+    _ = subscribe(to: source([3, 3]).removeDuplicates(by: ==))
+    #expect(received.elements == ["2", "end", "20", "end", "3", "end"])
   }
 
-  @Test("Operators stand for themselves in each subscription")
+  @Test("Each subscription has its own operators")
   func independence() {
     let source = source([1, 1]).removeDuplicates(by: ==)
-    _ = listen(to: source)
-    _ = listen(to: source)
-    #expect(heard.elements == ["1", "end", "1", "end"])
+    _ = subscribe(to: source)
+    _ = subscribe(to: source)
+    #expect(received.elements == ["1", "end", "1", "end"])
   }
 
-  @Test("A chain subscribes once, and its cancellation goes to the root")
+  @Test("A chain subscribes to its source once, and its cancellation unsubscribes")
   func chain() {
     let cell = StateCell(1)
     let source = cell.source.map { $0 }.compactMap { $0 }.removeDuplicates(by: ==)
     #expect(cell.subscriptionCount == 0)
-    let subscription = listen(to: source)
+    let subscription = subscribe(to: source)
     #expect(cell.subscriptionCount == 1)
     subscription.cancel()
     #expect(cell.subscriberCount == 0)
@@ -55,21 +57,21 @@ struct StreamSourceTests {
 
 @Suite("LastElement")
 struct LastElementTests {
-  @Test("It takes in what differs from the element that it took last")
+  @Test("It stores an element that differs from the last stored one")
   func differences() {
     let last = LastElement<Int>()
     let taken = [1, 1, 2, 1, 1].map { last.replace(with: $0, unless: ==) }
     #expect(taken == [true, false, true, true, false])
   }
 
-  @Test("The first element is taken without a comparison, also one that is nil")
+  @Test("The first element is stored without a comparison, also if it is nil")
   func first() {
     let last = LastElement<Int?>()
     #expect(last.replace(with: nil) { _, _ in true })
     #expect(!last.replace(with: nil, unless: ==))
   }
 
-  @Test("The comparison gets the earlier element first, and may use the object")
+  @Test("The comparison receives the earlier element first, and may use the object")
   func comparison() {
     let last = LastElement<Int>()
     _ = last.replace(with: 1, unless: ==)
@@ -82,13 +84,13 @@ struct LastElementTests {
     #expect(!last.replace(with: 2, unless: ==))
   }
 
-  @Test("An element that gives way is released without the lock")
-  func farewell() {
-    let last = LastElement<Farewell?>()
+  @Test("A replaced element is released with no lock held")
+  func releasedWithoutLock() {
+    let last = LastElement<DeinitAction?>()
     let released = Box(false)
     let done = onThread {
       _ = last.replace(
-        with: Farewell {
+        with: DeinitAction {
           _ = last.replace(with: nil) { _, _ in true }
           released.exchange(true)
         }

@@ -3,17 +3,16 @@ import Testing
 
 @testable import SharingOperation
 
-/// Every binding begins an epoch, and only what comes of the present one gives steps: one from the
-/// state that readers were told last, and one from each that they may have seen around the binding.
-/// A subscription is held once and given back once. When the wrapper is gone nothing is bound any
-/// more.
+/// Every binding begins an epoch, and only events of the present epoch have an effect. A received
+/// state returns one change from each state that readers may have read. A subscription is stored once
+/// and returned once. After the end, events are ignored.
 @Suite struct BindingMachineSequences {
   private typealias State = QueryState<Int, any Error>
   private typealias Machine = BindingMachine<State>
 
   private enum Step: CaseIterable {
-    case bindFirst, bindSecond, unbind, receive, receiveLate, glimpse
-    case subscribed, subscribedLate, retire, deliver
+    case bindFirst, bindSecond, unbind, receive, receiveLate, addReadState
+    case subscribed, subscribedLate, end, deliver
   }
 
   private struct Walk {
@@ -23,23 +22,23 @@ import Testing
     }
 
     private var machine = Machine(.store(stores[0]))
-    private let heard = Tape<Int?>()
-    /// The store that is bound, or nil for nothing.
+    private let received = Tape<Int?>()
+    /// The index of the bound store, or `nil` for no store.
     private var bound: Int? = 0
     private var epoch = 0
     private var hasSubscribed: Set<Int> = []
-    private var held: OperationSubscription?
-    private var lastValue: Int? = 1
-    private var glimpses: [Int?] = []
-    private var isSettling = false
-    private var isRetired = false
+    private var stored: OperationSubscription?
+    /// The values that readers may have read.
+    private var readValues: [Int?] = [1]
+    private var isChanging = false
+    private var hasEnded = false
     private var pending: [Int?] = []
     private var next = 10
 
     init() {
       _ = machine.deliveries.subscribe(
-        Subscriber { [heard] signal in
-          if case .element(let binding) = signal { heard.note(binding.currentValue) }
+        Subscriber { [received] signal in
+          if case .element(let binding) = signal { received.note(binding.currentValue) }
         })
     }
 
@@ -53,55 +52,57 @@ import Testing
       case .receiveLate:
         guard epoch > 0 else { return false }
         try receive(in: epoch - 1)
-      case .glimpse:
-        machine.glimpse([State(initialValue: next)])
-        if isSettling { glimpses.append(next) }
+      case .addReadState:
+        machine.addReadStates([State(initialValue: next)])
+        if isChanging { readValues.append(next) }
       case .subscribed, .subscribedLate:
         return try subscribed(in: step == .subscribed ? epoch : epoch - 1)
-      case .retire:
-        try mustHold(machine.retire() == held, "the end gives back what is held")
-        (held, isRetired) = (nil, true)
+      case .end:
+        try mustHold(machine.end().subscription == stored, "the end returns the subscription")
+        (stored, hasEnded) = (nil, true)
       case .deliver: try deliver()
       }
       try mustHold(machine.epoch == epoch, "the epoch is \(epoch)")
+      try mustHold(machine.isCurrent(epoch) == !hasEnded, "the epoch is current until the end")
       try mustHold(
-        machine.binding.store === bound.map { Self.stores[$0] }, "what is bound is there")
+        machine.binding.store === bound.map { Self.stores[$0] }, "the bound store is there")
       return true
     }
 
     private mutating func bind(_ new: Int?) throws {
-      let binding = new.map { .store(Self.stores[$0]) } ?? Binding<State>.none(State())
-      let change = machine.bind(binding)
-      guard new != bound, !isRetired else {
-        return try mustHold(change == nil, "what is there is not bound again")
+      let binding = new.map { .store(Self.stores[$0]) } ?? Binding<State>.unbacked(State())
+      let replacement = machine.bind(to: binding)
+      guard new != bound, !hasEnded else {
+        return try mustHold(replacement == nil, "the same store is not bound again")
       }
       epoch += 1
-      try mustHold(change?.epoch == epoch, "a binding begins an epoch")
+      try mustHold(replacement?.epoch == epoch, "a binding begins an epoch")
       try mustHold(
-        change?.left.store === bound.map { Self.stores[$0] }, "what was there is given back")
-      try mustHold(change?.subscription == held, "and so is its subscription")
-      (bound, held, isSettling) = (new, nil, true)
+        replacement?.replaced.store === bound.map { Self.stores[$0] },
+        "the replaced store is returned")
+      try mustHold(replacement?.subscription == stored, "its subscription is returned")
+      (bound, stored, isChanging) = (new, nil, true)
       pending.append(new.map { $0 + 1 })
     }
 
     private mutating func receive(in moment: Int) throws {
-      let steps = machine.receive(State(initialValue: next), epoch: moment)
-      let isPresent = moment == epoch
-      let expected = isPresent ? [lastValue] + glimpses : []
-      try mustHold(steps.map(\.old.currentValue) == expected, "the steps begin at \(expected)")
+      let changes = machine.receive(State(initialValue: next), epoch: moment)
+      let counts = moment == epoch && !hasEnded
+      let expected = counts ? readValues : []
+      try mustHold(changes.map(\.old.currentValue) == expected, "the changes are from \(expected)")
       try mustHold(
-        steps.allSatisfy { $0.new.currentValue == next && $0.isSameStore == !isSettling },
-        "the steps lead to what came, of one store or of two")
-      if isPresent { (lastValue, glimpses, isSettling) = (next, [], false) }
+        changes.allSatisfy { $0.new.currentValue == next && $0.isSameStore == !isChanging },
+        "the changes are to the received state, within one store or between two")
+      if counts { (readValues, isChanging) = ([next], false) }
     }
 
     private mutating func subscribed(in moment: Int) throws -> Bool {
       guard moment >= 0, hasSubscribed.insert(moment).inserted else { return false }
       let subscription = OperationSubscription {}
       let back = machine.setSubscription(subscription, epoch: moment)
-      let counts = moment == epoch && !isRetired
-      try mustHold(back == (counts ? nil : subscription), "one that is late is given back")
-      if counts { held = subscription }
+      let counts = moment == epoch && !hasEnded
+      try mustHold(back == (counts ? nil : subscription), "a late subscription is returned")
+      if counts { stored = subscription }
       return true
     }
 
@@ -111,13 +112,13 @@ import Testing
         current.perform()
         delivery = machine.deliveries.takeNext()
       }
-      let told = heard.take()
-      try mustHold(told == pending, "\(pending) is told, and not \(told)")
+      let delivered = received.take()
+      try mustHold(delivered == pending, "\(pending) is delivered, and not \(delivered)")
       pending = []
     }
   }
 
-  @Test("Only what comes of the present binding counts") func everySequence() {
+  @Test("Only events of the present binding have an effect") func everySequence() {
     exhaust("BindingMachine", events: Step.allCases, length: 5, from: Walk()) {
       walk, step in try walk.take(step)
     }

@@ -11,40 +11,40 @@ import Testing
 
   func state(_ value: Int?) -> State { State(initialValue: value) }
 
-  func values(_ steps: [StateStep<State>]) -> [[Int?]] {
-    steps.map { [$0.old.currentValue, $0.new.currentValue] }
+  func values(_ changes: [StateChange<State>]) -> [[Int?]] {
+    changes.map { [$0.old.currentValue, $0.new.currentValue] }
   }
 
-  @Test("A binding to something else begins an epoch, and gives up what was there")
+  @Test("A new binding begins an epoch, and returns the replaced store and its subscription")
   func bind() throws {
     var machine = Machine(.store(a))
     let cancelled = Counter()
     let early = machine.setSubscription(.init { cancelled.increment() }, epoch: 0)
     #expect(early == nil)
-    let bound = machine.bind(.store(b))
-    let change = try #require(bound)
-    #expect(change.epoch == 1)
-    #expect(change.left.store === a)
+    let bound = machine.bind(to: .store(b))
+    let replacement = try #require(bound)
+    #expect(replacement.epoch == 1)
+    #expect(replacement.replaced.store === a)
     #expect(machine.binding.store === b)
-    change.subscription?.cancel()
+    replacement.subscription?.cancel()
     #expect(cancelled.count == 1)
   }
 
-  @Test("A binding to what is there is none")
+  @Test("A binding to the same store, or to none again, changes nothing")
   func same() {
     var machine = Machine(.store(a))
-    let again = machine.bind(.store(a))
+    let again = machine.bind(to: .store(a))
     #expect(again == nil)
-    let unbound = machine.bind(.none(state(nil)))
+    let unbound = machine.bind(to: .unbacked(state(nil)))
     #expect(unbound != nil)
-    let stillUnbound = machine.bind(.none(state(nil)))
+    let stillUnbound = machine.bind(to: .unbacked(state(nil)))
     #expect(stillUnbound == nil)
-    let back = machine.bind(.store(a))
+    let back = machine.bind(to: .store(a))
     #expect(back != nil)
     #expect(machine.epoch == 2)
   }
 
-  @Test("A state gives the step from the one before, of one store")
+  @Test("A state returns the change from the one before, within one store")
   func receive() {
     var machine = Machine(.store(a))
     let first = machine.receive(state(5), epoch: 0)
@@ -54,10 +54,10 @@ import Testing
     #expect((first + second).map(\.isSameStore) == [true, true])
   }
 
-  @Test("The first state after a binding gives a step between two stores, later ones do not")
+  @Test("Only the first state after a binding returns a change between two stores")
   func receiveAfterBinding() {
     var machine = Machine(.store(a))
-    _ = machine.bind(.store(b))
+    _ = machine.bind(to: .store(b))
     let first = machine.receive(state(2), epoch: 1)
     let second = machine.receive(state(3), epoch: 1)
     #expect(values(first) == [[1, 2]])
@@ -65,53 +65,69 @@ import Testing
     #expect(second.map(\.isSameStore) == [true])
   }
 
-  @Test("A state of an earlier epoch gives no step")
+  @Test("A state of an earlier epoch returns no change")
   func lateState() {
     var machine = Machine(.store(a))
-    _ = machine.bind(.store(b))
+    _ = machine.bind(to: .store(b))
     let dropped = machine.receive(state(9), epoch: 0)
     #expect(dropped.isEmpty)
     let taken = machine.receive(state(2), epoch: 1)
     #expect(values(taken) == [[1, 2]])
   }
 
-  @Test("What readers glimpsed around a binding gives steps of its own, once")
-  func glimpse() {
+  @Test("A state that readers may have read during a binding returns a change of its own, once")
+  func readStates() {
     var machine = Machine(.store(a))
-    machine.glimpse([state(8)])
+    machine.addReadStates([state(8)])
     let without = machine.receive(state(1), epoch: 0)
     #expect(values(without) == [[1, 1]])
-    _ = machine.bind(.store(b))
-    machine.glimpse([state(9)])
+    _ = machine.bind(to: .store(b))
+    machine.addReadStates([state(9)])
     let with = machine.receive(state(1), epoch: 1)
     #expect(values(with) == [[1, 1], [9, 1]])
     let after = machine.receive(state(1), epoch: 1)
     #expect(values(after) == [[1, 1]])
   }
 
-  @Test("A subscription that comes after its epoch, or after the end, is given back")
+  @Test("Two bindings without a state between return the changes of both")
+  func bindTwice() {
+    var machine = Machine(.store(a))
+    _ = machine.bind(to: .store(b))
+    machine.addReadStates([state(8)])
+    _ = machine.bind(to: .unbacked(state(nil)))
+    machine.addReadStates([state(9)])
+    let changes = machine.receive(state(nil), epoch: 2)
+    #expect(values(changes) == [[1, nil], [8, nil], [9, nil]])
+    #expect(changes.allSatisfy { !$0.isSameStore })
+  }
+
+  @Test("A subscription of an earlier epoch, or after the end, is returned")
   func lateSubscription() {
     var machine = Machine(.store(a))
-    _ = machine.bind(.store(b))
+    _ = machine.bind(to: .store(b))
     let late = OperationSubscription {}
     let returned = machine.setSubscription(late, epoch: 0)
     #expect(returned == late)
     let present = OperationSubscription {}
     let kept = machine.setSubscription(present, epoch: 1)
     #expect(kept == nil)
-    let given = machine.retire()
-    #expect(given == present)
+    let taken = machine.end().subscription
+    #expect(taken == present)
     let tooLate = machine.setSubscription(late, epoch: 1)
     #expect(tooLate == late)
   }
 
-  @Test("When the wrapper is gone nothing is bound any more")
-  func retired() {
+  @Test("After the end, nothing is bound and no state is received")
+  func ended() {
     var machine = Machine(.store(a))
-    let subscription = machine.retire()
+    #expect(machine.isCurrent(0))
+    let subscription = machine.end().subscription
     #expect(subscription == nil)
-    let change = machine.bind(.store(b))
-    #expect(change == nil)
+    #expect(!machine.isCurrent(0))
+    let replacement = machine.bind(to: .store(b))
+    #expect(replacement == nil)
     #expect(machine.binding.store === a)
+    let changes = machine.receive(state(5), epoch: 0)
+    #expect(changes.isEmpty)
   }
 }

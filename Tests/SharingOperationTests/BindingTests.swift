@@ -16,7 +16,7 @@ import Testing
     }
   }
 
-  @Test("Assigning another wrapper tells everybody who read the old one") @MainActor
+  @Test("An assignment of another wrapper notifies all readers of the old one") @MainActor
   func assigning() {
     let model = Model()
     let reads = [
@@ -30,7 +30,7 @@ import Testing
     #expect(value.count == 1)
   }
 
-  @Test("Assigning tells at once, also while a projected value of the old wrapper is about")
+  @Test("An assignment notifies at once, also while a projected value of the old wrapper is in use")
   @MainActor
   func assigningWhileFetching() async throws {
     let started = Door()
@@ -52,7 +52,7 @@ import Testing
     #expect(model.numbers == nil)
   }
 
-  @Test("A wrapper that was replaced has no subscription any more") @MainActor
+  @Test("A replaced wrapper has no subscription") @MainActor
   func replaced() {
     let model = Model()
     model.show(1, in: client)
@@ -71,7 +71,7 @@ import Testing
     client.store(for: NumberQuery(number: number))
   }
 
-  @Test("Binding keeps the wrapper's client, and moves the one subscription")
+  @Test("A binding keeps the client, and moves the subscription")
   func moves() {
     let wrapper = SharedQuery(NumberQuery(number: 1), client: client)
     wrapper.projectedValue.bind(to: NumberQuery(number: 2))
@@ -80,7 +80,37 @@ import Testing
     #expect(store(2).subscriberCount == 1)
   }
 
-  @Test("Binding to what is there already changes and tells nothing")
+  @Test("A binding releases the store that the wrapper was created with, and its request")
+  func releasesFirstStore() {
+    weak var first: OperationStore<NumberQuery.State>?
+    let wrapper: SharedQuery<NumberQuery.State>
+    do {
+      let store = OperationStore.detached(query: NumberQuery(number: 1), initialValue: [4])
+      wrapper = SharedQuery(store)
+      first = store
+    }
+    let projected = wrapper.projectedValue
+    #expect(first != nil)
+    #expect(wrapper.wrappedValue == [4])
+    projected.bind(to: NumberQuery(number: 2))
+    #expect(first == nil)
+    #expect(projected.wrappedValue == wrapper.wrappedValue)
+  }
+
+  @Test("A wrapper can be bound to another store and back, and displays the present value")
+  func back() {
+    store(1).currentValue = [1]
+    store(2).currentValue = [2]
+    let wrapper = SharedQuery(NumberQuery(number: 1), client: client)
+    for (number, value) in [(2, [2]), (1, [1]), (2, [2])] {
+      let reader = track { _ = wrapper.wrappedValue }
+      wrapper.projectedValue.bind(to: NumberQuery(number: number))
+      #expect(wrapper.wrappedValue == value)
+      #expect(reader.count == 1)
+    }
+  }
+
+  @Test("A binding to the bound store changes nothing and notifies no reader")
   func same() {
     let wrapper = SharedQuery(NumberQuery(number: 1), client: client)
     let state = track { _ = wrapper.projectedValue.state }
@@ -91,7 +121,7 @@ import Testing
     #expect(store(1).subscriberCount == 1)
   }
 
-  @Test("Binding tells those who read what differs, and nobody else")
+  @Test("A binding notifies the readers of members that differ, and no others")
   func differs() {
     store(1).currentValue = [7]
     store(2).currentValue = [7]
@@ -106,7 +136,7 @@ import Testing
     #expect(flag.count == 0)
   }
 
-  @Test("Binding tells a reader of a value that cannot be compared, whatever counts and dates say")
+  @Test("A binding notifies a reader of a value that is not Equatable, also with equal counts")
   func opaque() {
     for number in 1...2 {
       client.store(for: Query.opaque(number)).currentValue = Opaque(number: number)
@@ -118,7 +148,7 @@ import Testing
     #expect(wrapper.wrappedValue?.number == 2)
   }
 
-  @Test("Binding tells a reader of the error that it is another one")
+  @Test("A binding notifies a reader of the error")
   func errors() {
     for name in ["a", "b"] {
       client.store(for: Query.refused(name)).setResult(to: .failure(Refusal(reason: name)))
@@ -130,7 +160,7 @@ import Testing
     #expect(wrapper.projectedValue.error?.reason == "b")
   }
 
-  @Test("Binding what was unbacked tells those who asked whether it is, or for its store")
+  @Test("A binding of an unbacked wrapper notifies readers of isBacked and of the store")
   func backed() {
     let wrapper = OperationClient.withCurrent(client) { SharedQuery<NumberQuery.State>() }
     let value = track { _ = wrapper.wrappedValue }
@@ -143,31 +173,31 @@ import Testing
     #expect(wrapper.isBacked)
   }
 
-  @Test("A reader who saw a value before it was told hears of the binding that takes it away")
-  func glimpse() async {
-    let entered = Door()
-    let leave = DispatchGate()
+  @Test("A binding notifies a reader that read a value before its delivery")
+  func readBeforeDelivery() async {
+    let started = Door()
+    let release = DispatchGate()
     let store = store(1)
     store.currentValue = [1]
     self.store(2).currentValue = [1]
     let slow = store.subscribe { event in
       guard event.state?.currentValue == [5] else { return }
-      entered.open()
-      leave.wait()
+      started.open()
+      release.wait()
     }
     let wrapper = SharedQuery(NumberQuery(number: 1), client: client)
     async let write: Void = onThreads(1) { _ in store.currentValue = [5] }
-    await entered.passed()
+    await started.passed()
     let value = track { #expect(wrapper.wrappedValue == [5]) }
     wrapper.projectedValue.bind(to: NumberQuery(number: 2))
     #expect(wrapper.wrappedValue == [1])
     #expect(value.count == 1)
-    leave.open()
+    release.open()
     await write
     slow.cancel()
   }
 
-  @Test("What the old store tells later does not reach the readers")
+  @Test("Later states of the old store do not reach the readers")
   func oldStore() {
     let wrapper = SharedQuery(NumberQuery(number: 1), client: client)
     wrapper.projectedValue.bind(to: NumberQuery(number: 2))
@@ -178,7 +208,7 @@ import Testing
   }
 
   @Test(
-    "Bindings from several threads end with one subscription, to the store that is behind",
+    "Concurrent bindings and writes leave one subscription, to the bound store",
     arguments: 0..<40)
   func concurrent(round: Int) async {
     let wrapper = SharedQuery(NumberQuery(number: 0), client: client)
@@ -196,7 +226,7 @@ import Testing
     #expect(value.count == 1)
   }
 
-  @Test("Without a last word, the one subscription is still to the store that is behind")
+  @Test("After concurrent bindings, the subscription is to the bound store")
   func concurrentOpenEnd() async {
     for _ in 0..<40 {
       let wrapper = SharedQuery(NumberQuery(number: 0), client: client)
@@ -207,7 +237,7 @@ import Testing
     }
   }
 
-  @Test("A reader who tracks again misses no binding that comes from other threads")
+  @Test("A reader that tracks again during concurrent bindings is notified of the next one")
   func readersDuringBindings() async {
     for number in 0..<8 { store(number).currentValue = [number] }
     let wrapper = SharedQuery(NumberQuery(number: 0), client: client)
@@ -217,7 +247,7 @@ import Testing
       let value = withObservationTracking {
         wrapper.wrappedValue
       } onChange: {
-        // A reader who tracks to the end keeps the wrapper for ever.
+        // A reader that never stops tracking retains the wrapper for ever.
         if stopped.count == 0 { follow() }
       }
       shown.append(value)

@@ -25,7 +25,7 @@ struct StructModel: Sendable {
 @Suite struct Creating {
   let client = OperationClient.quiet()
 
-  @Test("A wrapper serves in an observable class on the main actor") @MainActor
+  @Test("A wrapper can be used in an observable class on the main actor") @MainActor
   func mainActor() async throws {
     try await OperationClient.withCurrent(client) {
       let model = MainModel()
@@ -43,7 +43,7 @@ struct StructModel: Sendable {
     }
   }
 
-  @Test("A wrapper serves in a plain class, a struct and a local variable")
+  @Test("A wrapper can be used in a plain class, a struct and a local variable")
   func elsewhere() async throws {
     try await OperationClient.withCurrent(client) {
       let plain = PlainModel()
@@ -58,7 +58,7 @@ struct StructModel: Sendable {
     }
   }
 
-  @Test("A wrapper with a default has the members of the state that one without has")
+  @Test("A wrapper with a default has the members of the stored state")
   func membersWithDefault() async throws {
     let number = SharedQuery(Query(path: ["number"]) { _ in 1 }, default: -1, client: client)
     #expect(number.wrappedValue == -1 && !number.isLoading && number.status.isIdle)
@@ -72,14 +72,14 @@ struct StructModel: Sendable {
     #expect(called.currentValue == 2 && called.history.map(\.arguments) == [2])
   }
 
-  @Test("A wrapper of a request looks at the client's store of that request")
+  @Test("A wrapper of a request has the client's store of that request")
   func request() {
     let wrapper = SharedQuery(NumberQuery(number: 1), client: client)
     #expect(wrapper.store === client.store(for: NumberQuery(number: 1)))
     #expect(wrapper.isBacked)
   }
 
-  @Test("A wrapped value is what a new store begins with, and changes none that is there")
+  @Test("A wrapped value is the initial value of a new store, and does not change an existing one")
   func wrappedValue() {
     let first = SharedQuery(wrappedValue: [9], NumberQuery(number: 1), client: client)
     #expect(first.wrappedValue == [9])
@@ -88,7 +88,7 @@ struct StructModel: Sendable {
     #expect(second.wrappedValue == [9])
   }
 
-  @Test("An initial state is what a new store begins with")
+  @Test("An initial state is the first state of a new store")
   func initialState() {
     let state = QueryState<[Int], any Error>(initialValue: [5])
     let wrapper = SharedQuery(NumberQuery(number: 1), initialState: state, client: client)
@@ -96,7 +96,7 @@ struct StructModel: Sendable {
     #expect(wrapper.projectedValue.initialValue == [5])
   }
 
-  @Test("A wrapper of a store stays with that store, in or outside of a client")
+  @Test("A wrapper of a store has that store, with or without a client")
   func store() {
     let detached = OperationStore.detached(query: NumberQuery(number: 1), initialValue: [4])
     let wrapper = SharedQuery(detached)
@@ -107,7 +107,7 @@ struct StructModel: Sendable {
     #expect(own.store === client.store(for: NumberQuery(number: 2)))
   }
 
-  @Test("A wrapper that is given no client takes the current one when it is made")
+  @Test("A wrapper without a client uses the current one of its creation")
   func current() {
     let other = OperationClient.quiet()
     let (wrapper, empty) = OperationClient.withCurrent(client) {
@@ -119,7 +119,7 @@ struct StructModel: Sendable {
     #expect(SharedQuery(NumberQuery(number: 1), client: other).store !== wrapper.store)
   }
 
-  @Test("A modified request serves as it is")
+  @Test("A wrapper takes a modified request")
   func modified() async throws {
     let wrapper = SharedQuery(NumberQuery(number: 1).retry(limit: 2), client: client)
     try await wrapper.projectedValue.fetch()

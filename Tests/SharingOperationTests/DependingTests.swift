@@ -28,7 +28,7 @@ struct NameQuery: QueryRequest, Hashable {
     client.store(for: TeamQuery(name: name))
   }
 
-  @Test("One that is made while the other store's value is told is backed at once")
+  @Test("A dependent wrapper that is created inside a handler of the other store is backed at once")
   func madeInHandler() {
     let made = Log<String>()
     let name = SharedQuery(NameQuery(), client: client)
@@ -52,7 +52,7 @@ struct NameQuery: QueryRequest, Hashable {
     subscription?.cancel()
   }
 
-  @Test("The request is made when there is a value, and not before")
+  @Test("The request is made when the other value arrives, and not before")
   func made() {
     let made = Log<String>()
     let name = SharedQuery(NameQuery(), client: client)
@@ -68,7 +68,7 @@ struct NameQuery: QueryRequest, Hashable {
     #expect(team.store === store("ann"))
   }
 
-  @Test("The request is made anew when the value changes, and only then")
+  @Test("A new request is made when the other value changes, and only then")
   func madeAnew() async {
     let made = Log<String>()
     let name = SharedQuery(NameQuery(), client: client)
@@ -88,7 +88,7 @@ struct NameQuery: QueryRequest, Hashable {
     #expect(store("bob").subscriberCount == 1)
   }
 
-  @Test("The request is left when the value is gone, and its readers are told")
+  @Test("The wrapper is unbacked and notifies its readers when the other value is missing again")
   func left() {
     let name = SharedQuery(wrappedValue: "ann", NameQuery(), client: client)
     let team = SharedQuery(dependingOn: name) { TeamQuery(name: $0) }
@@ -103,7 +103,7 @@ struct NameQuery: QueryRequest, Hashable {
     #expect(store("ann").subscriberCount == 0)
   }
 
-  @Test("A wrapper with a default gives its value, also the default, as it is")
+  @Test("The closure receives the default of a wrapper with a default")
   func defaulted() {
     let name = SharedQuery(NameQuery(), default: "nobody", client: client)
     let team = SharedQuery(dependingOn: name) { TeamQuery(name: $0) }
@@ -112,7 +112,7 @@ struct NameQuery: QueryRequest, Hashable {
     #expect(team.store === store("ann"))
   }
 
-  @Test("The store is in the client of the other wrapper, unless another is given")
+  @Test("The client is that of the other wrapper by default")
   func clients() {
     let other = OperationClient.quiet()
     let name = SharedQuery(wrappedValue: "ann", NameQuery(), client: client)
@@ -122,8 +122,8 @@ struct NameQuery: QueryRequest, Hashable {
     #expect(there.store === other.store(for: TeamQuery(name: "ann")))
   }
 
-  @Test("A value of an earlier link never comes under a later one")
-  func earlierLink() async throws {
+  @Test("A value of an earlier request is never displayed for a later one")
+  func earlierRequest() async throws {
     let started = Door()
     let release = Door()
     let name = SharedQuery(wrappedValue: "ann", NameQuery(), client: client)
@@ -160,7 +160,7 @@ struct NameQuery: QueryRequest, Hashable {
     #expect(!seen.elements.contains("ann"))
   }
 
-  @Test("A chain of three follows its first link")
+  @Test("A chain of three wrappers follows the first")
   func chain() {
     let name = SharedQuery(NameQuery(), client: client)
     let team = SharedQuery(dependingOn: name) { TeamQuery(name: $0) }
@@ -179,7 +179,7 @@ struct NameQuery: QueryRequest, Hashable {
     #expect(!numbers.isBacked)
   }
 
-  @Test("A chain goes on when nobody but its last link holds the others")
+  @Test("The last wrapper of a chain retains the others")
   func chainHoldsItsLinks() {
     func last() -> SharedQuery<NumberQuery.State> {
       let name = SharedQuery(NameQuery(), client: client)
@@ -196,7 +196,7 @@ struct NameQuery: QueryRequest, Hashable {
     }
   }
 
-  @Test("A chain lets go of every link and store when its last link is gone")
+  @Test("A chain ends all subscriptions when its last wrapper is released")
   func chainEnds() {
     let name = client.store(for: NameQuery())
     do {
@@ -213,7 +213,7 @@ struct NameQuery: QueryRequest, Hashable {
     #expect(client.store(for: NumberQuery(number: 3)).subscriberCount == 0)
   }
 
-  @Test("Replacing the first wrapper tells its readers, also when another one depends on it")
+  @Test("A replaced wrapper notifies its readers, also if another wrapper depends on it")
   func replacedFirst() {
     var name = SharedQuery(NameQuery(), client: client)
     let team = SharedQuery(dependingOn: name) { TeamQuery(name: $0) }
@@ -225,7 +225,9 @@ struct NameQuery: QueryRequest, Hashable {
     #expect(team.store === store("ann"))
   }
 
-  @Test("Writes from several threads leave the dependent at the last value", arguments: 0..<20)
+  @Test(
+    "After concurrent writes, the dependent wrapper has the request for the last value",
+    arguments: 0..<20)
   func threads(round: Int) async throws {
     let name = SharedQuery(NameQuery(), client: client)
     let team = SharedQuery(dependingOn: name) { TeamQuery(name: $0) }

@@ -15,7 +15,7 @@ import Testing
     }
   }
 
-  @Test("A wrapper has one subscription, however often it is copied, until its last copy goes")
+  @Test("All copies of a wrapper share one subscription, until the last copy is released")
   func copies() {
     let store = client.store(for: NumberQuery(number: 1))
     var copies: [Holder] = []
@@ -33,7 +33,7 @@ import Testing
     #expect(store.subscriberCount == 0)
   }
 
-  @Test("Copies that several threads make and drop leave nothing behind")
+  @Test("Concurrent copies leave no subscription")
   func copiesOnThreads() async {
     let store = client.store(for: NumberQuery(number: 1))
     do {
@@ -50,7 +50,42 @@ import Testing
     #expect(store.subscriberCount == 0)
   }
 
-  @Test("A projected value keeps the subscription, and its readers hear of the end")
+  @Test("A wrapper that is released while it is bound on another thread leaves no subscription")
+  func releasedDuringBinding() async {
+    for _ in 0..<40 {
+      let name = SharedQuery(wrappedValue: "0", NameQuery(), client: client)
+      let dependent = Log<SharedQuery<NumberQuery.State>>()
+      dependent.append(SharedQuery(dependingOn: name) { NumberQuery(number: Int($0) ?? 0) })
+      await onThreads(4) { number in
+        if number == 3 {
+          dependent.removeAll()
+        } else {
+          name.store?.currentValue = "\(number)"
+        }
+      }
+      let counts = (0..<4).map { client.store(for: NumberQuery(number: $0)).subscriberCount }
+      #expect(counts == [0, 0, 0, 0])
+    }
+  }
+
+  @Test("A wrapper that is released inside onChange ends its subscription at once")
+  func releasedInOnChange() {
+    let store = client.store(for: NumberQuery(number: 1))
+    let holders = Log<Holder>()
+    holders.append(Holder(client))
+    let counts = Log<Int>()
+    withObservationTracking {
+      _ = holders.elements.first?.numbers
+    } onChange: {
+      holders.removeAll()
+      counts.append(store.subscriberCount)
+    }
+    store.currentValue = [1]
+    // The release notifies the reader again, inside `onChange`, before the subscription ends.
+    #expect(counts.elements.last == 0)
+  }
+
+  @Test("A projected value keeps the subscription, and notifies its readers when it is released")
   func projected() {
     let store = client.store(for: NumberQuery(number: 1))
     var projected: SharedQuery<NumberQuery.State>?
@@ -65,7 +100,7 @@ import Testing
     #expect(value.count == 1)
   }
 
-  @Test("Nothing of a wrapper, its store and its client is left when they are gone")
+  @Test("A wrapper, its stores and its client are deallocated")
   func nothingLeaks() async throws {
     weak var core: SharedQueryCore<NumberQuery.State>?
     weak var store: OperationStore<NumberQuery.State>?
@@ -85,11 +120,11 @@ import Testing
       wrapper.projectedValue.bind(to: NumberQuery(number: 5))
       #expect(core != nil && client != nil && store != nil && other != nil)
     }
-    // The task of a run may still be on its way out.
+    // The task of a run may not have ended yet.
     while core != nil || client != nil || store != nil || other != nil { await Task.yield() }
   }
 
-  @Test("A stream goes on when its wrapper is gone, and is no wrapper's subscription")
+  @Test("A stream continues without its wrapper, with a subscription of its own")
   func streamOutlives() async {
     let store = client.store(for: NumberQuery(number: 1))
     var values = Holder(client).$numbers.values.makeAsyncIterator()
@@ -99,7 +134,7 @@ import Testing
     #expect(await values.next() == .some([1]))
   }
 
-  @Test("A stream of another wrapper that is gone ends with its iterator")
+  @Test("The subscription of a stream ends with its iterator")
   func streamEnds() async {
     let store = client.store(for: NumberQuery(number: 1))
     do {
@@ -111,7 +146,7 @@ import Testing
 }
 
 @Suite(.timeLimit(.minutes(1))) struct AutomaticRuns {
-  @Test("Making a wrapper of a stale store runs it, and the wrapper holds the lease")
+  @Test("A wrapper of a stale store starts a run, and holds a lease on it")
   func runs() async {
     let started = Door()
     let release = Door()
@@ -136,7 +171,7 @@ import Testing
     #expect(wrapper.store?.leaseCount == 0)
   }
 
-  @Test("A run that only the wrapper holds is cancelled with it")
+  @Test("A run without other leases is cancelled when the wrapper is released")
   func cancelledWithWrapper() async throws {
     let clock = ManualClock()
     let outcome = Log<Bool>()
@@ -165,7 +200,7 @@ import Testing
     #expect(!store.isLoading)
   }
 
-  @Test("A run that somebody awaits, too, survives the wrapper")
+  @Test("A run that another caller awaits continues without the wrapper")
   func awaitedSurvives() async throws {
     let clock = ManualClock()
     let client = OperationClient.eager(clock: clock)
@@ -185,7 +220,7 @@ import Testing
     #expect(try await run.value == 3)
   }
 
-  @Test("Binding cancels the automatic run that is left, and starts the new one")
+  @Test("A binding cancels the automatic run of the old store, and starts one of the new store")
   func bindingMovesTheRun() async {
     let clock = ManualClock()
     let client = OperationClient.eager(clock: clock)
@@ -203,7 +238,7 @@ import Testing
     #expect(wrapper.projectedValue.isLoading)
     var values = wrapper.projectedValue.values.makeAsyncIterator()
     #expect(await values.next() == .some(nil))
-    // The sleep of the old run goes when its task notices; then that of the new one is alone.
+    // The old run removes its sleep when its task ends. Then one sleep remains, of the new run.
     while clock.sleeperCount != 1 || old?.isLoading != false { await Task.yield() }
     await clock.sleepers(atLeast: 1)
     await clock.advance(by: .seconds(1))
@@ -213,7 +248,7 @@ import Testing
     #expect(wrapper.wrappedValue == 2)
   }
 
-  @Test("A fresh store does not run for a wrapper, and a quiet client runs for none")
+  @Test("A wrapper starts no run of a fresh store, or without automatic running")
   func fresh() {
     let client = OperationClient.eager()
     let query = NumberQuery(number: 1).neverStale()
@@ -226,7 +261,7 @@ import Testing
     #expect(quiet.projectedValue.isStale)
   }
 
-  @Test("Invalidating through the wrapper runs the request, because the wrapper observes")
+  @Test("An invalidation through the wrapper starts a run, because the wrapper observes")
   func invalidate() async {
     let clock = ManualClock()
     let runs = Counter()

@@ -5,16 +5,16 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct ReadTracking {
   let client = OperationClient.quiet()
 
-  @Test("A reader of the value is told of a new value, once")
+  @Test("A reader of the value is notified of a new value, once")
   func value() {
     let wrapper = SharedQuery(NumberQuery(number: 1), client: client)
-    let told = track { _ = wrapper.wrappedValue }
+    let notified = track { _ = wrapper.wrappedValue }
     wrapper.store?.currentValue = [1]
     wrapper.store?.currentValue = [2]
-    #expect(told.count == 1)
+    #expect(notified.count == 1)
   }
 
-  @Test("A reader of the value is not told of a loading flag")
+  @Test("A reader of the value is not notified of a loading flag")
   func loading() {
     let wrapper = SharedQuery(NumberQuery(number: 1), client: client)
     let value = track { _ = wrapper.wrappedValue }
@@ -26,7 +26,7 @@ import Testing
     withExtendedLifetime(task) {}
   }
 
-  @Test("A reader of a value that cannot be compared is not told of a loading flag either")
+  @Test("A reader of a value that is not Equatable is not notified of a loading flag")
   func opaqueLoading() {
     let wrapper = SharedQuery(Query.opaque(1), client: client)
     _ = wrapper.projectedValue.currentValue
@@ -41,7 +41,7 @@ import Testing
     withExtendedLifetime(task) {}
   }
 
-  @Test("A reader of the value is not told of an equal one, and a reader of its date is")
+  @Test("A reader of the value is not notified of an equal value; a reader of its date is")
   func equalValue() async {
     let clock = ManualClock()
     let wrapper = SharedQuery(NumberQuery(number: 1), client: .quiet(clock: clock))
@@ -56,7 +56,7 @@ import Testing
     #expect(count.count == 1)
   }
 
-  @Test("With a default, a reader is not told of a value that equals the default")
+  @Test("With a default, a reader is not notified of a value that equals the default")
   func equalDefault() {
     let wrapper = SharedQuery(NumberQuery(number: 1), default: [], client: client)
     let value = track { _ = wrapper.wrappedValue }
@@ -66,7 +66,7 @@ import Testing
     #expect(value.count == 1)
   }
 
-  @Test("Readers of the flag, the status, the error, the state and a member are told of theirs")
+  @Test("A failure notifies the readers of the error, its count, the status and the state only")
   func members() {
     let wrapper = SharedQuery(Query.refused("no"), client: client)
     let reads: [String: Counter] = [
@@ -79,12 +79,12 @@ import Testing
       "valueUpdateCount": track { _ = wrapper.projectedValue.valueUpdateCount },
     ]
     wrapper.store?.setResult(to: .failure(Refusal(reason: "no")))
-    let told = reads.filter { $0.value.count == 1 }.keys.sorted()
-    #expect(told == ["error", "errorUpdateCount", "state", "status"])
+    let notified = reads.filter { $0.value.count == 1 }.keys.sorted()
+    #expect(notified == ["error", "errorUpdateCount", "state", "status"])
     #expect(wrapper.projectedValue.error == Refusal(reason: "no"))
   }
 
-  @Test("A reader of the error is told when it goes, and not of a value without one")
+  @Test("A reader of the error is notified when it is cleared, and not of a value without an error")
   func errorGoes() {
     let wrapper = SharedQuery(NumberQuery(number: 1), client: client)
     let without = track { _ = wrapper.projectedValue.error }
@@ -97,21 +97,21 @@ import Testing
     #expect(wrapper.projectedValue.error == nil)
   }
 
-  @Test("A reader of the error is told of one that was set behind a reset")
+  @Test("A reader of the error is notified of an error that was set after a reset")
   func errorBehindReset() async {
     let clock = ManualClock()
     let wrapper = SharedQuery(NumberQuery(number: 1), client: .quiet(clock: clock))
     wrapper.store?.setResult(to: .failure(Refusal(reason: "no")))
-    let told = track { _ = wrapper.projectedValue.error }
+    let notified = track { _ = wrapper.projectedValue.error }
     await clock.advance(by: .seconds(1))
     wrapper.store?.withExclusiveAccess { store in
       store.resetState()
       store.setResult(to: .failure(Refusal(reason: "never")))
     }
-    #expect(told.count == 1)
+    #expect(notified.count == 1)
   }
 
-  @Test("A reader of the staleness is told of a value, and of another store")
+  @Test("A reader of isStale is notified of a value, and of another store")
   func staleness() {
     let wrapper = SharedQuery(NumberQuery(number: 1).neverStale(), client: client)
     let first = track { #expect(wrapper.projectedValue.isStale) }
@@ -122,7 +122,7 @@ import Testing
     #expect(second.count == 1)
   }
 
-  @Test("Whoever is told reads the new value at once")
+  @Test("An observer reads the new value inside onChange")
   func commitFirst() {
     let wrapper = SharedQuery(NumberQuery(number: 1), client: client)
     let seen = Log<[Int]?>()
@@ -135,7 +135,7 @@ import Testing
     #expect(seen.elements == [[4]])
   }
 
-  @Test("Whoever is told may write, bind and track again from inside the call")
+  @Test("An observer may write, bind and track again inside onChange")
   func reentrant() {
     let wrapper = SharedQuery(NumberQuery(number: 1), client: client)
     let outer = Counter()
@@ -158,28 +158,28 @@ import Testing
     #expect(client.store(for: NumberQuery(number: 1)).currentValue == [7])
   }
 
-  @Test("Every commit from several threads is told to a reader who tracks again")
+  @Test("A reader that tracks again is notified of every concurrent commit")
   func threads() async {
     let wrapper = SharedQuery(NumberQuery(number: 1), client: client)
-    let told = Counter()
+    let notified = Counter()
     let last = 9
     @Sendable func follow() {
       withObservationTracking {
         _ = wrapper.projectedValue.valueUpdateCount
       } onChange: {
-        // A reader who tracks to the end keeps the wrapper for ever.
-        if told.increment() < last { follow() }
+        // A reader that never stops tracking retains the wrapper for ever.
+        if notified.increment() < last { follow() }
       }
     }
     follow()
     await onThreads(8) { index in wrapper.store?.currentValue = [index] }
-    #expect(told.count == 8)
+    #expect(notified.count == 8)
     #expect(wrapper.projectedValue.valueUpdateCount == 8)
     wrapper.store?.currentValue = nil
-    #expect(told.count == last)
+    #expect(notified.count == last)
   }
 
-  @Test("Observations gives the values that the wrapper shows, one after the other") @MainActor
+  @Test("Observations returns the displayed values, one after the other") @MainActor
   func observations() async {
     let model = OperationClient.withCurrent(client) { ObservedModel() }
     var values = Observations { model.numbers }.makeAsyncIterator()
@@ -190,7 +190,7 @@ import Testing
     }
   }
 
-  @Test("A wrapper and the model around it are observed beside each other") @MainActor
+  @Test("A wrapper and its model are observed independently") @MainActor
   func besideTheModel() {
     let model = OperationClient.withCurrent(client) { ObservedModel() }
     let both = track { _ = (model.title, model.numbers) }

@@ -3,7 +3,7 @@ import SharingOperation
 import Testing
 
 @Suite struct SharedPagesTests {
-  @Test("A wrapper of pages offers what the store offers, with and without a default")
+  @Test("A wrapper of pages has the methods of the store, with and without a default")
   func pages() async throws {
     let client = OperationClient.quiet()
     let request = Paginated(
@@ -33,7 +33,7 @@ import Testing
     #expect(none == nil)
   }
 
-  @Test("A wrapper of a mutation offers what the store offers, with and without a default")
+  @Test("A wrapper of a mutation has the methods of the store, with and without a default")
   func mutation() async throws {
     let client = OperationClient(defaults: .testing)
     let request = Mutation(path: ["length"]) { (text: String, _) in text.count }

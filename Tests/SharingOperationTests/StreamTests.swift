@@ -9,7 +9,7 @@ import Testing
     client.store(for: NumberQuery(number: number))
   }
 
-  @Test("Values start with what is there, and go on across bindings without repeats")
+  @Test("Values start with the current value, and continue after a binding without repeats")
   func values() async {
     store(2).currentValue = [1]
     store(3).currentValue = [3]
@@ -27,7 +27,7 @@ import Testing
     #expect(await values.next() == .some([4]))
   }
 
-  @Test("Values of a wrapper with a default begin with the default")
+  @Test("Values of a wrapper with a default start with the default")
   func defaultedValues() async {
     let wrapper = SharedQuery(NumberQuery(number: 1), default: [], client: client)
     var values = wrapper.projectedValue.values.makeAsyncIterator()
@@ -36,12 +36,12 @@ import Testing
     #expect(await values.next() == .some([1]))
   }
 
-  @Test("A value that is equal to the one before is not said again, not even by another store")
+  @Test("A value that equals the one before is dropped, also if it is of another store")
   func noRepeats() {
     let wrapper = SharedQuery(NumberQuery(number: 1), default: [], client: client)
-    let said = Log<[Int]>()
+    let received = Log<[Int]>()
     let subscription = wrapper.projectedValue.values.source.subscribe { signal in
-      if case .element(let value) = signal { said.append(value) }
+      if case .element(let value) = signal { received.append(value) }
     }
     store(1).currentValue = []
     store(1).currentValue = [1]
@@ -49,11 +49,11 @@ import Testing
     store(2).currentValue = [1]
     wrapper.projectedValue.bind(to: NumberQuery(number: 2))
     store(2).currentValue = [2]
-    #expect(said.elements == [[], [1], [2]])
+    #expect(received.elements == [[], [1], [2]])
     withExtendedLifetime(subscription) {}
   }
 
-  @Test("States are those of the store that is behind")
+  @Test("States are those of the bound store")
   func states() async {
     let wrapper = SharedQuery(NumberQuery(number: 1), client: client)
     var states = wrapper.projectedValue.states.makeAsyncIterator()
@@ -66,7 +66,7 @@ import Testing
     #expect(await states.next()?.valueUpdateCount == 2)
   }
 
-  @Test("Statuses and the changes of a member follow a binding")
+  @Test("Statuses and changes of a member follow a binding")
   func statusesAndChanges() async {
     let wrapper = SharedQuery(Query.refused("a"), client: client)
     var statuses = wrapper.projectedValue.statuses.makeAsyncIterator()
@@ -82,7 +82,7 @@ import Testing
     #expect(await errors.next() == .some(Refusal(reason: "b")))
   }
 
-  @Test("Changes of a member that stays the same say nothing")
+  @Test("Changes of a member have no repeats")
   func quietChanges() async {
     let wrapper = SharedQuery(NumberQuery(number: 1), client: client)
     var flags = wrapper.projectedValue.changes(of: \.isLoading).makeAsyncIterator()
@@ -94,7 +94,9 @@ import Testing
     withExtendedLifetime(task) {}
   }
 
-  @Test("The last element is the state that is there, whatever threads did", arguments: 0..<20)
+  @Test(
+    "The last element is the current value after concurrent bindings and writes",
+    arguments: 0..<20)
   func lastWins(round: Int) async {
     let wrapper = SharedQuery(NumberQuery(number: 0), client: client)
     var values = wrapper.projectedValue.values.makeAsyncIterator()
@@ -109,7 +111,7 @@ import Testing
     #expect(wrapper.wrappedValue == last)
   }
 
-  @Test("An iterator's subscription ends with it, and moves with a binding")
+  @Test("The subscription of an iterator ends with it, and moves with a binding")
   func subscriptions() async {
     let wrapper = SharedQuery(NumberQuery(number: 1), client: client)
     do {

@@ -3,7 +3,7 @@ import Observation
 import SharingOperation
 import Synchronization
 
-/// A query whose value is made of its number.
+/// A query whose value is its number, twice.
 struct NumberQuery: QueryRequest, Hashable {
   let number: Int
 
@@ -14,7 +14,7 @@ struct NumberQuery: QueryRequest, Hashable {
   }
 }
 
-/// A value that cannot be compared.
+/// A value that is not `Equatable`.
 struct Opaque: Sendable {
   let number: Int
 }
@@ -38,19 +38,19 @@ extension Query where Value == Int, Failure == Refusal {
 }
 
 extension OperationClient {
-  /// A client whose stores run when they are told to, and at a clock that stands still.
+  /// A client with a manual clock whose stores do not run automatically.
   static func quiet(clock: ManualClock = ManualClock()) -> OperationClient {
     OperationClient(
       defaults: OperationDefaults(retryLimit: 0, runsAutomatically: false), clock: clock)
   }
 
-  /// A client whose stores run by themselves.
+  /// A client with a manual clock whose stores run automatically.
   static func eager(clock: ManualClock = ManualClock()) -> OperationClient {
     OperationClient(defaults: .testing, clock: clock)
   }
 }
 
-/// Counts, from any thread.
+/// Counts calls from any thread.
 final class Counter: Sendable {
   private let value = Atomic(0)
 
@@ -60,14 +60,14 @@ final class Counter: Sendable {
   func increment() -> Int { value.wrappingAdd(1, ordering: .acquiringAndReleasing).newValue }
 }
 
-/// Reads under observation; the counter is one when a change was told.
+/// Observes the members that `read` reads. The counter is one after a notification.
 func track(_ read: () -> Void) -> Counter {
-  let told = Counter()
-  withObservationTracking(read) { told.increment() }
-  return told
+  let notified = Counter()
+  withObservationTracking(read) { notified.increment() }
+  return notified
 }
 
-/// A door that is opened once; whoever comes later goes straight through.
+/// A gate that suspends tasks until it is opened. It stays open.
 final class Door: Sendable {
   private struct State {
     var isOpen = false
@@ -96,23 +96,32 @@ final class Door: Sendable {
   }
 }
 
-/// A list that any thread adds to.
+/// A list to which any thread appends.
 final class Log<Element: Sendable>: Sendable {
   private let list = Mutex<[Element]>([])
 
   var elements: [Element] { list.withLock { $0 } }
 
   func append(_ element: Element) { list.withLock { $0.append(element) } }
+
+  /// Removes all elements, and releases them without the lock.
+  func removeAll() {
+    let removed = list.withLock { list in
+      defer { list = [] }
+      return list
+    }
+    withExtendedLifetime(removed) {}
+  }
 }
 
-/// Does a thing on several threads at once, and waits for all of them.
+/// Calls `body` in `count` concurrent tasks, and waits for all of them.
 func onThreads(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) async {
   await withTaskGroup(of: Void.self) { group in
     for index in 0..<count { group.addTask { body(index) } }
   }
 }
 
-/// Holds a thread until another one lets it go on.
+/// A gate that blocks one thread until another opens it.
 final class DispatchGate: Sendable {
   private let semaphore = DispatchSemaphore(value: 0)
 

@@ -1,13 +1,13 @@
 import SharingOperation
 import Testing
 
-/// Wrappers of requests on paths that are not equal to themselves: each has a store of its own.
+/// Wrappers of requests whose path is not equal to itself: each has its own store.
 @Suite("Bad input: paths of wrappers", .timeLimit(.minutes(1))) struct UnequalPathTests {
   private func query(_ number: Int) -> Query<Int, any Error> {
     Query(path: ["number", Double.nan]) { _ in number }
   }
 
-  /// The kinds of the issues that a body reports.
+  /// Returns the kinds of the issues that `body` reports.
   private func kinds(
     _ body: () async throws -> Void
   ) async rethrows -> [OperationIssue.Kind] {
@@ -20,7 +20,7 @@ import Testing
     return all
   }
 
-  @Test("A wrapper has a store of its own, which goes with it, and the client keeps none")
+  @Test("Each wrapper has its own store, which is released with it and is not in the client")
   func ownStore() async throws {
     let client = OperationClient(defaults: .testing)
     weak var left: OperationStore<QueryState<Int, any Error>>?
@@ -38,7 +38,7 @@ import Testing
     #expect(reported == Array(repeating: .unequalIdentity, count: 3))
     #expect(client.stores(matching: []).isEmpty)
     #expect(client.activity == OperationActivity())
-    // The task of a run may still be on its way out.
+    // The task of a run may not have ended yet.
     while left != nil { await Task.yield() }
   }
 }

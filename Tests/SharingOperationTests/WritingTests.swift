@@ -35,7 +35,7 @@ import Testing
     #expect(wrapper.wrappedValue.sorted() == Array(0..<400))
   }
 
-  @Test("An edit that writes nothing to a default leaves the store without a value")
+  @Test("An edit that does not change a displayed default leaves the store without a value")
   func emptyEditOfDefault() async {
     let plain = SharedQuery(NumberQuery(number: 1), client: client)
     let defaulted = SharedQuery(NumberQuery(number: 1), default: [0], client: client)
@@ -53,7 +53,7 @@ import Testing
     #expect(plain.wrappedValue == [0, 1])
   }
 
-  @Test("One who only looks at nothing has lost no write") func lookAtNothing() {
+  @Test("A withLock that only reads an unbacked wrapper is not reported") func readUnbacked() {
     let issues = Log<OperationIssue>()
     OperationIssue.withHandler({ issues.append($0) }) {
       let wrapper = SharedQuery<QueryState<[Int], any Error>>()
@@ -64,7 +64,7 @@ import Testing
     }
   }
 
-  /// Equal to any other of its number.
+  /// A value that equals every value with the same number.
   private struct Named: Sendable, Equatable {
     let number: Int
     var name: String
@@ -72,33 +72,54 @@ import Testing
     static func == (lhs: Named, rhs: Named) -> Bool { lhs.number == rhs.number }
   }
 
-  @Test("A write counts, whatever the type of the value calls equal")
+  @Test("A write of a value that equals the old one by == is dropped, by withLock only")
   func equalWrite() {
     let named = Query<Named, any Error>(path: ["named"]) { _ in Named(number: 1, name: "a") }
     let wrapper = SharedQuery(named.neverStale(), client: client)
     wrapper.projectedValue.withLock { $0 = Named(number: 1, name: "a") }
     wrapper.projectedValue.withLock { $0?.name = "b" }
+    #expect(wrapper.wrappedValue?.name == "a")
+    #expect(wrapper.projectedValue.valueUpdateCount == 1)
+    wrapper.projectedValue.withLock { $0 = Named(number: 2, name: "b") }
     #expect(wrapper.wrappedValue?.name == "b")
+    wrapper.projectedValue.setResult(to: .success(Named(number: 2, name: "c")))
+    #expect(wrapper.wrappedValue?.name == "c")
+    #expect(wrapper.projectedValue.valueUpdateCount == 3)
+  }
+
+  @Test("A withLock that only reads changes no count and clears no error")
+  func readOnly() {
+    let wrapper = SharedQuery(NumberQuery(number: 1).neverStale(), client: client)
+    wrapper.projectedValue.withLock { $0 = [2] }
+    wrapper.projectedValue.setResult(to: .failure(Refusal(reason: "late")))
+    #expect(wrapper.projectedValue.withLock { $0?.count } == 1)
+    wrapper.projectedValue.withLock { $0 = [2] }
+    #expect(wrapper.projectedValue.error is Refusal)
+    #expect(wrapper.projectedValue.valueUpdateCount == 1)
+    wrapper.projectedValue.withLock { $0?[0] = 3 }
+    #expect(wrapper.wrappedValue == [3])
+    #expect(wrapper.projectedValue.error == nil)
   }
 
   private struct Incomparable: Sendable {
     var numbers: [Int]
   }
 
-  @Test("One who only looks writes nothing, also where values cannot be compared")
-  func lookAtIncomparable() {
+  @Test("A withLock always writes a value that is not Equatable")
+  func readIncomparable() {
     let query = Query<Incomparable, any Error>(path: ["list"]) { _ in Incomparable(numbers: [1]) }
     let wrapper = SharedQuery(query.neverStale(), client: client)
     wrapper.projectedValue.withLock { $0 = Incomparable(numbers: [2]) }
     wrapper.projectedValue.setResult(to: .failure(Refusal(reason: "late")))
-    #expect(wrapper.projectedValue.withLock { $0?.numbers.count } == 1)
-    #expect(wrapper.projectedValue.error is Refusal)
     #expect(wrapper.projectedValue.valueUpdateCount == 1)
+    #expect(wrapper.projectedValue.withLock { $0?.numbers.count } == 1)
+    #expect(wrapper.projectedValue.error == nil)
+    #expect(wrapper.projectedValue.valueUpdateCount == 2)
     wrapper.projectedValue.withLock { $0?.numbers[0] = 3 }
     #expect(wrapper.wrappedValue?.numbers == [3])
   }
 
-  @Test("A wrapper that is bound inside of exclusive access shows the value when that has ended")
+  @Test("A wrapper that is bound during exclusive access notifies its readers at the end")
   func boundInside() throws {
     let wrapper = SharedQuery<QueryState<[Int], any Error>>(NumberQuery(number: 1), client: client)
     let other = client.store(for: NumberQuery(number: 2).neverStale())
@@ -118,7 +139,7 @@ import Testing
     #expect(wrapper.wrappedValue == [7])
   }
 
-  @Test("What a throwing body wrote stays, and its error and result come out")
+  @Test("The writes of a throwing body stay, and its error is rethrown")
   func throwing() {
     let wrapper = SharedQuery(NumberQuery(number: 1), client: client)
     #expect(throws: Refusal(reason: "late")) {
@@ -131,7 +152,7 @@ import Testing
     #expect(wrapper.projectedValue.withLock { $0?.count } == 1)
   }
 
-  @Test("A default is a look at the same store, and writes go through it")
+  @Test("A wrapper with a default shares the store, and writes to it")
   func projection() {
     let plain = SharedQuery(NumberQuery(number: 1), client: client)
     let defaulted = SharedQuery(NumberQuery(number: 1), default: [0], client: client)
@@ -156,7 +177,7 @@ import Testing
     #expect(defaulted.store === client.store(for: NumberQuery(number: 2)))
   }
 
-  @Test("A set result is the state's, a reset goes back to its beginning")
+  @Test("setResult stores a result, and resetState restores the initial value")
   func resultAndReset() async {
     let clock = ManualClock()
     let client = OperationClient.quiet(clock: clock)
@@ -172,7 +193,7 @@ import Testing
     #expect(wrapper.projectedValue.valueUpdateCount == 0)
   }
 
-  @Test("Runs go through the wrapper: by name, by context, scheduled, cancelled")
+  @Test("A wrapper runs, fetches, schedules and cancels")
   func runs() async throws {
     let client = OperationClient.quiet()
     let wrapper = SharedQuery(NumberQuery(number: 1), client: client)
@@ -198,7 +219,7 @@ import Testing
 }
 
 @Suite struct Unbacked {
-  @Test("A wrapper with nothing behind it shows the empty value, and is stale")
+  @Test("An unbacked wrapper displays the empty value, and is stale")
   func empty() {
     let wrapper = SharedQuery<NumberQuery.State>()
     #expect(wrapper.wrappedValue == nil)
@@ -210,7 +231,7 @@ import Testing
     #expect(wrapper.projectedValue.error == nil)
   }
 
-  @Test("Everything that runs throws that the wrapper is unbacked")
+  @Test("Every run of an unbacked wrapper throws unbacked")
   func runs() async {
     let wrapper = SharedQuery<NumberQuery.State>().projectedValue
     await #expect(throws: SharedQueryError.unbacked) { try await wrapper.run() }
@@ -224,14 +245,14 @@ import Testing
     wrapper.resetState()
   }
 
-  @Test("A wrapper of a request with a failure of its own throws that it is unbacked, too")
+  @Test("A run throws unbacked, also if the request has a failure type of its own")
   func typedFailure() async {
     let wrapper = SharedQuery<QueryState<Int, Refusal>>().projectedValue
     let run: () async throws(any Error) -> Int = { try await wrapper.fetch() }
     await #expect(throws: SharedQueryError.unbacked) { try await run() }
   }
 
-  @Test("A write has the empty value, and is reported and dropped")
+  @Test("A write to an unbacked wrapper has the empty value, and is reported and dropped")
   func writes() {
     let wrapper = SharedQuery<NumberQuery.State>()
     let issues = Log<OperationIssue>()
@@ -250,7 +271,7 @@ import Testing
     #expect(wrapper.wrappedValue == nil)
   }
 
-  @Test("A wrapper that is bound is like any other")
+  @Test("A wrapper that is bound later fetches and displays its value")
   func bound() async throws {
     let client = OperationClient.quiet()
     let wrapper = OperationClient.withCurrent(client) { SharedQuery<NumberQuery.State>() }

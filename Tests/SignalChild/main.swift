@@ -2,11 +2,11 @@ import Glibc
 import Operation
 import Synchronization
 
-/// What the tests of the signals of the terminal stop and continue. It writes a line for every
-/// change of activity, ends its subscription when it reads a byte, says what handles the signals
-/// then, and ends when it reads another one.
+/// The program that the tests of the terminal's signals stop and continue. It writes a line for every
+/// change of activity, ends its subscription when it reads a byte, writes what handles the signals
+/// then, and exits when it reads another byte.
 
-func say(_ line: String) {
+func printLine(_ line: String) {
   let bytes = Array("\(line)\n".utf8)
   _ = write(STDOUT_FILENO, bytes, bytes.count)
 }
@@ -25,10 +25,10 @@ func install(_ number: Int32, _ handler: @escaping @convention(c) (Int32) -> Voi
 
 func installOwnHandlers() {
   install(SIGTSTP) { _ in
-    say("own stop")
+    printLine("own stop")
     raise(SIGSTOP)
   }
-  install(SIGCONT) { _ in say("own continue") }
+  install(SIGCONT) { _ in printLine("own continue") }
 }
 
 func disposition(of number: Int32) -> Int {
@@ -45,20 +45,21 @@ func count(_ directory: String) -> Int {
   return count
 }
 
-/// Subscribes and cancels, and says what is left of it.
-func leave(_ cycles: Int, _ name: String, _ subscribe: () -> OperationSubscription) {
+/// Subscribes and cancels, and prints how many descriptors and threads are left.
+func printRemains(_ cycles: Int, _ name: String, _ subscribe: () -> OperationSubscription) {
   subscribe().cancel()
   let descriptors = count("/proc/self/fd")
   let threads = count("/proc/self/task")
   for _ in 0..<cycles { subscribe().cancel() }
-  // The threads of the runtime's pool are none of ours.
+  // The runtime starts threads for its pool.
   let isThreadLeft = count("/proc/self/task") - threads > 32
-  say("\(name): \(count("/proc/self/fd") - descriptors) descriptors, threads: \(isThreadLeft)")
+  let left = count("/proc/self/fd") - descriptors
+  printLine("\(name): \(left) descriptors, threads: \(isThreadLeft)")
 }
 
-/// Opens a terminal and starts a job behind it; hands the terminal over for every `SIGUSR1`, and
-/// takes it back for every `SIGUSR2`, as a shell does with a job that runs.
-func beShell(on path: String) -> Never {
+/// Opens a terminal and starts a job in its background. Makes the job the foreground for every
+/// `SIGUSR1`, and itself for every `SIGUSR2`, as a shell does with a running job.
+func runShell(on path: String) -> Never {
   let terminal = open(path, O_RDWR)
   signal(SIGTTOU, SIG_IGN)
   var (signals, attributes) = (sigset_t(), posix_spawnattr_t())
@@ -71,11 +72,11 @@ func beShell(on path: String) -> Never {
   var words = [strdup(CommandLine.arguments[0]), strdup("plain"), nil]
   var job = pid_t()
   posix_spawn(&job, CommandLine.arguments[0], nil, &attributes, &words, environ)
-  say("\(job)")
+  printLine("\(job)")
   while true {
     var number: Int32 = 0
     sigwait(&signals, &number)
-    say("\(tcsetpgrp(terminal, number == SIGUSR1 ? job : getpgrp()))")
+    printLine("\(tcsetpgrp(terminal, number == SIGUSR1 ? job : getpgrp()))")
   }
 }
 
@@ -83,53 +84,54 @@ let observer = TerminalActivityObserver.shared
 let mode = CommandLine.arguments.dropFirst().first
 switch mode {
 case "cycles":
-  leave(10_000, "terminal") { observer.subscribe { _ in } }
-  // A file takes what is written, and never tells of pressure; the kernel takes its time to end.
+  printRemains(10_000, "terminal") { observer.subscribe { _ in } }
+  // A plain file accepts the triggers and never reports pressure. A trigger of the kernel takes long
+  // to close, so there are fewer of these.
   let written = PressureStallSource(file: CommandLine.arguments[2])
-  leave(10_000, "pressure") { written.subscribe { _ in } }
+  printRemains(10_000, "pressure") { written.subscribe { _ in } }
   let source = PressureStallSource.shared
-  leave(100, "pressure of the kernel") { source.subscribe { _ in } }
+  printRemains(100, "pressure of the kernel") { source.subscribe { _ in } }
   let subscription = source.subscribe { _ in }
-  leave(10_000, "pressure beside another") { source.subscribe { _ in } }
+  printRemains(10_000, "pressure beside another") { source.subscribe { _ in } }
   subscription.cancel()
   exit(0)
-case "shell": beShell(on: CommandLine.arguments[2])
+case "shell": runShell(on: CommandLine.arguments[2])
 case "own": installOwnHandlers()
 case "ignoring": signal(SIGTSTP, SIG_IGN)
 default: break
 }
 
-/// Listens to one change, and then anew.
-func listenOnce() {
+/// Subscribes to one change, and then to the next one anew.
+func subscribeOnce() {
   let subscription = Mutex(OperationSubscription.empty)
   let new = observer.subscribe { activity in
-    say("\(activity)")
+    printLine("\(activity)")
     subscription.withLock { $0 }.cancel()
-    listenOnce()
+    subscribeOnce()
   }
   subscription.withLock { $0 = new }
-  say("listening")
+  printLine("subscribed")
 }
 
 if mode == "anew" {
-  listenOnce()
+  subscribeOnce()
   waitForInput()
   exit(0)
 }
 
 let before = [disposition(of: SIGTSTP), disposition(of: SIGCONT)]
-say("\(observer.currentActivity)")
+printLine("\(observer.currentActivity)")
 let subscription = observer.subscribe { activity in
-  say("\(activity) \(observer.currentActivity)")
+  printLine("\(activity) \(observer.currentActivity)")
   while mode == "slow" { pause() }
 }
 if mode == "later" { installOwnHandlers() }
 let during = [disposition(of: SIGTSTP), disposition(of: SIGCONT)]
-say("ready")
+printLine("ready")
 waitForInput()
 subscription.cancel()
 let after = [disposition(of: SIGTSTP), disposition(of: SIGCONT)]
-say(after == before ? "as before" : after == during ? "as during" : "changed")
-// What was put back works, too: the signals are its own again.
-say("done")
+printLine(after == before ? "as before" : after == during ? "as during" : "changed")
+// The restored actions are in effect.
+printLine("done")
 waitForInput()

@@ -1,7 +1,7 @@
 public import ReactiveStreams
 
-/// The values of the last of several requests, each of which is made from the value of the one
-/// before.
+/// The values of the last of several requests, each of which is made from the value of the request
+/// before it.
 ///
 /// ```swift
 /// let tasks = client.chain(CurrentUser()) { user in ProjectsOf(user.id) }
@@ -9,17 +9,20 @@ public import ReactiveStreams
 /// for await openTasks in tasks { print(openTasks?.count ?? 0) }
 /// ```
 ///
-/// A request is made when the one before it has a value, and made anew when that value changes, and
-/// only then. When the value is gone, or the new request has none yet, the chain gives the empty
-/// value. What an earlier request gave is dropped when a later one is made, unless it has reached the
-/// reader.
+/// A request is made when the request before it has a value, and again when that value changes. The
+/// chain's element is the empty value of the last request while an earlier request has no value, or
+/// the last one has none yet. When a request is made again, unread elements of the request that it
+/// replaces are dropped.
+///
+/// The closures that make requests are called by one thread at a time, on any thread and with no lock
+/// held.
 public struct OperationChain<Element: Sendable>: AsyncSequence, Sendable {
   /// A chain never fails; errors are in the states of the stores.
   public typealias Failure = Never
-  /// The reader's end of a chain.
+  /// The iterator that reads a chain.
   public typealias AsyncIterator = StateStream<Element>.Iterator
 
-  /// The values of the chain as a stream.
+  /// The values of the chain as a stream. A slow reader gets the newest one.
   public let values: StateStream<Element>
   private let client: OperationClient
 
@@ -35,10 +38,10 @@ public struct OperationChain<Element: Sendable>: AsyncSequence, Sendable {
     self.client = client
   }
 
-  /// Subscribes to the first store, and to the others as they are made.
+  /// Subscribes to the first store, and to the store of each request when it is made.
   public func makeAsyncIterator() -> AsyncIterator { values.makeAsyncIterator() }
 
-  /// Goes on with a request that is made from the value, where there is one.
+  /// Continues the chain with a request that is made from each value that is not `nil`.
   public func chain<Value: Sendable, Request: StatefulOperationRequest>(
     _ request: @escaping @Sendable (Value) -> Request
   ) -> OperationChain<Request.State.StateValue>
@@ -46,7 +49,7 @@ public struct OperationChain<Element: Sendable>: AsyncSequence, Sendable {
     OperationChain<Request.State.StateValue>(values, client: client) { $0.map(request) }
   }
 
-  /// Goes on with a request that is made from the value.
+  /// Continues the chain with a request that is made from each value.
   @_disfavoredOverload
   public func chain<Request: StatefulOperationRequest>(
     _ request: @escaping @Sendable (Element) -> Request
@@ -56,8 +59,10 @@ public struct OperationChain<Element: Sendable>: AsyncSequence, Sendable {
 }
 
 extension OperationStore {
-  /// Follows this store with a request that is made from its value, where there is one, in the
-  /// client of this store.
+  /// Starts a chain with a request that is made from each value of this store that is not `nil`.
+  ///
+  /// The stores of the chain are those of this store's client, or of ``OperationClient/shared`` for
+  /// a store without a client.
   public func chain<Value: Sendable, Request: StatefulOperationRequest>(
     _ request: @escaping @Sendable (Value) -> Request
   ) -> OperationChain<Request.State.StateValue>
@@ -65,7 +70,10 @@ extension OperationStore {
     OperationChain(values, client: clientForChains) { $0.map(request) }
   }
 
-  /// Follows this store with a request that is made from its value, in the client of this store.
+  /// Starts a chain with a request that is made from each value of this store.
+  ///
+  /// The stores of the chain are those of this store's client, or of ``OperationClient/shared`` for
+  /// a store without a client.
   @_disfavoredOverload
   public func chain<Request: StatefulOperationRequest>(
     _ request: @escaping @Sendable (State.StateValue) -> Request
@@ -77,7 +85,8 @@ extension OperationStore {
 }
 
 extension OperationClient {
-  /// Follows the store of a request with one that is made from its value, where there is one.
+  /// Starts a chain with a request and a second one that is made from each value of the first that
+  /// is not `nil`.
   public func chain<
     First: StatefulOperationRequest, Value: Sendable, Next: StatefulOperationRequest
   >(
@@ -87,7 +96,7 @@ extension OperationClient {
     First.State: ValueInitializedState, First.State.StateValue == Value?,
     Next.State: ValueInitializedState
   {
-    // Looked up by each reader: nobody holds the store between.
+    // Each reader looks the store up, so the chain does not retain it.
     let values = StreamSource { [self] in store(for: first).values.source.subscribe($0) }
     return OperationChain(StateStream(values), client: self) { $0.map(next) }
   }

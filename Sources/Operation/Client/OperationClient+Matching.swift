@@ -1,14 +1,14 @@
 public import ReactiveStreams
 
 extension OperationClient {
-  /// The stores whose paths begin with `path`, which may be empty.
+  /// Returns the stores whose paths begin with `path`.
   ///
-  /// It costs the length of the path and the number of stores that it finds, whatever the client
-  /// holds.
+  /// It costs the length of the path and the number of stores that it finds, whatever the size of
+  /// the client. It is no use of the stores.
   ///
   /// - Parameters:
-  ///   - path: What the paths begin with.
-  ///   - filter: What the stores have to be beside that.
+  ///   - path: The prefix of the paths. The empty path matches all stores.
+  ///   - filter: The conditions that the stores satisfy as well. The default is none.
   public func stores(
     matching path: OperationPath, where filter: OperationStoreFilter = []
   ) -> OperationStoreCollection<OpaqueOperationStore> {
@@ -17,12 +17,12 @@ extension OperationClient {
       filter.isEmpty ? stores : stores.filter(filter.accepts), path: \.path)
   }
 
-  /// The stores with a state of one type whose paths begin with `path`, which may be empty.
+  /// Returns the stores with one type of state whose paths begin with `path`.
   ///
   /// - Parameters:
-  ///   - path: What the paths begin with.
-  ///   - state: The type of the state; stores with another one are left out.
-  ///   - filter: What the stores have to be beside that.
+  ///   - path: The prefix of the paths. The empty path matches all stores.
+  ///   - state: The type of the state. Stores with another one are not returned.
+  ///   - filter: The conditions that the stores satisfy as well. The default is none.
   public func stores<State>(
     matching path: OperationPath, of state: State.Type, where filter: OperationStoreFilter = []
   ) -> OperationStoreCollection<OperationStore<State>> {
@@ -31,11 +31,19 @@ extension OperationClient {
       stores.compactMap { $0.base as? OperationStore<State> }, path: \.path)
   }
 
-  /// Has the stores below a path to oneself, each as `OperationStore.withExclusiveAccess` has it,
-  /// and tells the subscribers of each once, at the end, when all of them are free again.
+  /// Calls `body` with exclusive access to the stores whose paths begin with `path`.
   ///
-  /// The stores are taken in one order throughout the process, so two such calls never wait for
-  /// each other. `body` must not block.
+  /// The access to each store is that of `OperationStore.withExclusiveAccess`. Each store notifies
+  /// its subscribers once, when the access to all stores has ended. The call waits for other threads
+  /// that have exclusive access to one of the stores. The stores are acquired in one order
+  /// throughout the process, so two such calls never wait for each other.
+  ///
+  /// - Parameters:
+  ///   - path: The prefix of the paths. The empty path matches all stores.
+  ///   - state: The type of the state. Stores with another one are not included.
+  ///   - filter: The conditions that the stores satisfy as well. The default is none.
+  ///   - body: Called once, on the calling thread. It must not block.
+  /// - Throws: The error of `body`. The writes that it made before are kept.
   public func withStores<State, Output>(
     matching path: OperationPath, of state: State.Type, where filter: OperationStoreFilter = [],
     _ body: (OperationStoreCollection<OperationStore<State>>) throws -> Output
@@ -44,38 +52,62 @@ extension OperationClient {
     let ordered = stores.sorted { ObjectIdentifier($0) < ObjectIdentifier($1) }
     for store in ordered { store.beginExclusiveAccess() }
     defer {
-      let left = ordered.map { $0.opened() }
-      for (store, left) in zip(ordered, left) { store.finish(left) }
+      let ended = ordered.map { $0.openAccess() }
+      for access in ended { access.finish() }
     }
     return try body(stores)
   }
 
-  /// Takes the store on a path out of the client. Those who hold it can go on with it; the next who
-  /// asks for the path gets a new one.
-  public func clearStore(with path: OperationPath) {
-    clear(at: path, isPrefix: false)
-  }
-
-  /// Takes the stores below a path out of the client, as ``clearStore(with:)`` does.
-  public func clearStores(matching path: OperationPath = []) {
-    clear(at: path, isPrefix: true)
-  }
-
-  /// Calls `onChange` when stores below a path are made or taken out, in the order in which that
-  /// happens and with no lock held.
-  public func subscribe(
-    matching path: OperationPath = [],
-    onChange: @escaping @Sendable (OperationStoreChange) -> Void
-  ) -> OperationSubscription {
-    subscribe { change in
-      if let change = change.restricted(to: path) { onChange(change) }
+  /// Displays an edit of the values below a path while the work that makes it true runs.
+  ///
+  /// It does for several stores what `OperationStore.optimistically(_:while:)` does for one.
+  ///
+  /// - Parameters:
+  ///   - path: The prefix of the paths. The empty path matches all stores.
+  ///   - state: The type of the state. Stores with another one, and stores that are created while the
+  ///     work runs, are not edited.
+  ///   - edit: Changes a value. It is called on any thread whenever the displayed value is computed,
+  ///     with no lock held. It must not block.
+  ///   - work: Makes the edit true. It runs on the caller's actor.
+  /// - Returns: The output of `work`.
+  /// - Throws: The error of `work`, after the edit was removed.
+  @discardableResult
+  nonisolated(nonsending) public func optimistically<State: EditableState, Output, Failure>(
+    matching path: OperationPath, of state: State.Type,
+    _ edit: @escaping @Sendable (inout State.StateValue) -> Void,
+    while work: nonisolated(nonsending) () async throws(Failure) -> Output
+  ) async throws(Failure) -> Output {
+    let edits = stores(matching: path, of: state).map { ($0, $0.beginEdit(edit)) }
+    do throws(Failure) {
+      let output = try await work()
+      for (store, id) in edits { store.endEdit(id, isSuccess: true) }
+      return output
+    } catch {
+      for (store, id) in edits { store.endEdit(id, isSuccess: false) }
+      throw error
     }
   }
 
-  /// The stores that are made or taken out below a path, from now on; nothing is dropped.
-  public func storeChanges(
-    matching path: OperationPath = []
-  ) -> EventStream<OperationStoreChange> {
+  /// Removes the stores on a path from the client.
+  ///
+  /// A removed store continues to work for its owners. The next `store(for:)` for its path creates a
+  /// new one.
+  public func clearStore(with path: OperationPath) { remove { $0.remove($0.stores(at: path)) } }
+
+  /// Removes the stores whose paths begin with `path` from the client.
+  ///
+  /// See ``clearStore(with:)``.
+  ///
+  /// - Parameter path: The prefix of the paths. The default matches all stores.
+  public func clearStores(matching path: OperationPath = []) {
+    remove { $0.remove($0.stores(matching: path)) }
+  }
+
+  /// The changes below a path that happen after an iterator of the stream is made. Nothing is
+  /// dropped.
+  ///
+  /// - Parameter path: The prefix of the paths. The default matches all stores.
+  public func storeChanges(matching path: OperationPath = []) -> EventStream<OperationStoreChange> {
     EventStream(
       StreamSource { [self] handler in
         subscribe(matching: path) { handler(.element($0)) }

@@ -1,5 +1,9 @@
 extension OperationClient {
-  /// Runs the request in its store, and waits for the result.
+  /// Runs a request in its store, and returns the result.
+  ///
+  /// It starts a run, or joins one in flight if the request is deduplicated.
+  ///
+  /// - Throws: The failure of the run.
   @discardableResult
   nonisolated(nonsending) public func fetch<Request: StatefulOperationRequest>(
     _ request: Request
@@ -7,10 +11,13 @@ extension OperationClient {
     try await store(for: request).run()
   }
 
-  /// Gives the value that is there, and fetches it if there is none, if it was invalidated, or if
-  /// the stale time of the request, where it has one, is over.
+  /// Returns the cached value of a request, or fetches it if the value is missing or out of date.
   ///
-  /// - Throws: What the fetch fails with.
+  /// The value is out of date if it was invalidated, if the last run failed (except under
+  /// `neverStale()`), or if its stale time has passed. A request without a stale time has no such
+  /// limit here.
+  ///
+  /// - Throws: The failure of the fetch, or `CancellationError`.
   @discardableResult
   nonisolated(nonsending) public func ensure<Request: QueryRequest>(
     _ request: Request
@@ -19,10 +26,14 @@ extension OperationClient {
     try await store(for: request).ensure(present: { $0 }, fetched: { $0 })
   }
 
-  /// Gives the pages that are there, and fetches them if there are none, if they were invalidated,
-  /// or if the stale time of the request, where it has one, is over.
+  /// Returns the cached pages of a request, or fetches them if there are none or they are out of
+  /// date.
   ///
-  /// - Throws: What the fetch fails with.
+  /// The pages are out of date if they were invalidated, if the last run failed (except under
+  /// `neverStale()`), or if their stale time has passed. A request without a stale time has no such
+  /// limit here.
+  ///
+  /// - Throws: The failure of the fetch, or `CancellationError`.
   @discardableResult
   nonisolated(nonsending) public func ensure<Request: PaginatedRequest>(
     _ request: Request
@@ -32,104 +43,117 @@ extension OperationClient {
       present: { $0.isEmpty ? nil : $0 }, fetched: { _ in store.currentValue })
   }
 
-  /// Fetches the value before somebody needs it, unless it is there already, as `ensure(_:)` has
-  /// it; a failure is in the state of the store.
+  /// Fetches the value of a request in advance, if it is missing or out of date by the rules of
+  /// `ensure(_:)`.
+  ///
+  /// Returns when the fetch has ended. A failure is in the state of the store.
   nonisolated(nonsending) public func prefetch<Request: StatefulOperationRequest>(
     _ request: Request
-  ) async where Request.State: ValueInitializedState {
-    try? await store(for: request).ensure()
-  }
+  ) async where Request.State: ValueInitializedState { try? await store(for: request).ensure() }
 }
 
 extension OperationClient {
-  /// Runs the queries and the paginated requests below a path, side by side, and waits for all of
-  /// them.
+  /// Runs the queries and paginated requests below a path concurrently, and waits for all of them.
   ///
-  /// - Throws: What one of them failed with, when all have ended.
+  /// - Parameters:
+  ///   - path: The prefix of the paths. The empty path matches all stores.
+  ///   - filter: The conditions that the stores satisfy as well. The default is none.
+  /// - Throws: The first failure, when all runs have ended.
   nonisolated(nonsending) public func fetch(
     matching path: OperationPath, where filter: OperationStoreFilter = []
-  ) async throws {
-    try await each(matching: path, where: filter) { _ = try await $0.run() }
-  }
+  ) async throws { try await forEach(matching: path, where: filter) { _ = try await $0.run() } }
 
-  /// Runs those queries and paginated requests below a path whose values will not do, as
-  /// `ensure(_:)` has it, side by side, and waits for all of them.
+  /// Runs the queries and paginated requests below a path whose values are missing or out of date by
+  /// the rules of `ensure(_:)`, concurrently, and waits for all of them.
   ///
-  /// - Throws: What one of them failed with, when all have ended.
+  /// - Parameters:
+  ///   - path: The prefix of the paths. The empty path matches all stores.
+  ///   - filter: The conditions that the stores satisfy as well. The default is none.
+  /// - Throws: The first failure, when all runs have ended.
   nonisolated(nonsending) public func ensure(
     matching path: OperationPath, where filter: OperationStoreFilter = []
   ) async throws {
-    try await each(matching: path, where: filter) { try await $0.ensure() }
+    try await forEach(matching: path, where: filter) { try await $0.store.ensure() }
   }
 
-  /// Runs what `ensure(matching:where:)` runs; failures are in the states of the stores.
+  /// Runs what `ensure(matching:where:)` runs, and waits for it. Failures are in the states of the
+  /// stores.
+  ///
+  /// - Parameters:
+  ///   - path: The prefix of the paths. The empty path matches all stores.
+  ///   - filter: The conditions that the stores satisfy as well. The default is none.
   nonisolated(nonsending) public func prefetch(
     matching path: OperationPath, where filter: OperationStoreFilter = []
-  ) async {
-    try? await ensure(matching: path, where: filter)
-  }
+  ) async { try? await ensure(matching: path, where: filter) }
 
-  nonisolated(nonsending) private func each(
+  nonisolated(nonsending) private func forEach(
     matching path: OperationPath, where filter: OperationStoreFilter,
     _ body: @escaping @Sendable (OpaqueOperationStore) async throws -> Void
   ) async throws {
-    let stores = stores(matching: path, where: filter).filter { $0.kind != .mutation }
-    let failures = await withTaskGroup(of: (any Error)?.self) { group in
-      for store in stores {
-        group.addTask {
-          do {
-            try await body(store)
-            return nil
-          } catch {
-            return error
-          }
-        }
-      }
-      return await group.reduce(into: []) { $0.append($1) }
+    let stores = stores(matching: path, where: filter).filter { $0.store.kind != .mutation }
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for store in stores { group.addTask { try await body(store) } }
+      // Cancels nothing when one fails, and throws when all have ended.
+      try await group.waitForAll()
     }
-    if let failure = failures.lazy.compactMap({ $0 }).first { throw failure }
   }
 }
 
 extension OperationClient {
-  /// Marks the value of a request, and those of all that read it, as out of date, and runs again what
-  /// somebody observes of them, as `OperationStore.invalidate()` does.
+  /// Marks the value of a request, and the values of all requests that depend on it, as out of date.
+  ///
+  /// Those of them that are observed run again, each once, and each after the requests that it
+  /// depends on. It does nothing to a request without a store that no other request depends on.
   public func invalidate<Request: StatefulOperationRequest>(_ request: Request) {
     let path = request.path
     hub.invalidate(store(of: request).map { [$0] } ?? []) { $0 == path }
   }
 
-  /// Marks what is below a path, and all that reads it, as out of date, and runs again what somebody
-  /// observes of it: each once, and each after what it reads.
-  public func invalidate(
-    matching path: OperationPath, where filter: OperationStoreFilter = []
-  ) {
+  /// Marks the values below a path, and the values of all requests that depend on them, as out of
+  /// date.
+  ///
+  /// Those of them that are observed run again, each once, and each after the requests that it
+  /// depends on.
+  ///
+  /// - Parameters:
+  ///   - path: The prefix of the paths. The empty path matches all stores.
+  ///   - filter: The conditions that the stores satisfy as well. The default is none.
+  public func invalidate(matching path: OperationPath, where filter: OperationStoreFilter = []) {
     hub.invalidate(Array(stores(matching: path, where: filter))) {
       filter.isEmpty && path.isPrefix(of: $0)
     }
   }
 
-  /// Cancels the runs of a request for everybody.
+  /// Cancels the runs of a request, whatever leases are held on them.
   public func cancel<Request: StatefulOperationRequest>(_ request: Request) {
     store(of: request)?.cancel()
   }
 
-  /// Cancels the runs below a path for everybody.
+  /// Cancels the runs below a path, whatever leases are held on them.
+  ///
+  /// - Parameters:
+  ///   - path: The prefix of the paths. The empty path matches all stores.
+  ///   - filter: The conditions that the stores satisfy as well. The default is none.
   public func cancel(matching path: OperationPath, where filter: OperationStoreFilter = []) {
     for store in stores(matching: path, where: filter) { store.cancel() }
   }
 
-  /// Takes a request back to its initial state, and cancels its runs.
+  /// Resets the store of a request to its initial state, and cancels its runs. It starts no run.
   public func reset<Request: StatefulOperationRequest>(_ request: Request) {
     store(of: request)?.resetState()
   }
 
-  /// Takes what is below a path back to its initial state, and cancels its runs.
+  /// Resets the stores below a path to their initial states, and cancels their runs. It starts no
+  /// run.
+  ///
+  /// - Parameters:
+  ///   - path: The prefix of the paths. The empty path matches all stores.
+  ///   - filter: The conditions that the stores satisfy as well. The default is none.
   public func reset(matching path: OperationPath, where filter: OperationStoreFilter = []) {
     for store in stores(matching: path, where: filter) { store.resetState() }
   }
 
-  /// The store of a request, if there is one.
+  /// Returns the store of a request, or `nil` if there is none.
   private func store<Request: StatefulOperationRequest>(
     of request: Request
   ) -> OpaqueOperationStore? {

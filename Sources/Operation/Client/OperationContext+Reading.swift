@@ -1,10 +1,13 @@
 extension OperationContext {
-  /// Gives the value of another request: the one that is there, or a fetched one if there is none,
-  /// if it was invalidated, or if the stale time of the request, where it has one, is over.
+  /// Returns the value of another request, and makes the calling request depend on it.
   ///
-  /// The request whose run calls this depends on the other one from now on: an invalidation of the
-  /// other one is one of it, too. The edges are those of its last run. Without a client the other
-  /// request runs without a store.
+  /// The value is the cached one. It is fetched first if it is missing, if it was invalidated, if the
+  /// last run failed (except under `neverStale()`), or if the stale time of the other request, where
+  /// it has one, has passed.
+  ///
+  /// From now on an invalidation of the other request invalidates the calling one as well. A request
+  /// has the dependencies of its last run. In a context without a client, the other request runs
+  /// without a store, and there is no dependency.
   ///
   /// ```swift
   /// func fetch(
@@ -15,62 +18,63 @@ extension OperationContext {
   /// }
   /// ```
   ///
-  /// - Throws: What the other request fails with, or ``OperationDependencyError`` where it depends on
-  ///   the calling one; then the calling run fails with that whatever it does. That error is not
-  ///   retried; one that is thrown in its place is, like any other.
+  /// - Throws: The failure of the other request, `CancellationError`, or ``OperationDependencyError``
+  ///   if the other request depends on the calling one. In that case the calling run fails with it,
+  ///   even if it catches the error. The error is not retried; an error that is thrown in its place
+  ///   is.
   @discardableResult
   nonisolated(nonsending) public func ensure<Request: QueryRequest>(
     _ request: Request
   ) async throws -> Request.FetchValue
   where Request.State == QueryState<Request.FetchValue, Request.FetchFailure> {
     guard let client = operationClient else { return try await request.run(in: self) }
-    if let circle = note(request.path, in: client) { throw circle }
+    try addDependency(on: request.path, in: client)
     return try await client.ensure(request)
   }
 
-  /// Gives the pages of another request, as `ensure(_:)` does for a query.
+  /// Returns the pages of another request, and makes the calling request depend on it, as
+  /// `ensure(_:)` does for a query.
   ///
-  /// - Throws: What the other request fails with, or ``OperationDependencyError``.
+  /// - Throws: The failure of the other request, `CancellationError`, or ``OperationDependencyError``
+  ///   if the other request depends on the calling one.
   @discardableResult
   nonisolated(nonsending) public func ensure<Request: PaginatedRequest>(
     _ request: Request
   ) async throws -> PaginatedPages<Request.PageID, Request.PageValue> {
-    guard let client = operationClient else {
-      return try await request.run(in: self).pages
-    }
-    if let circle = note(request.path, in: client) { throw circle }
+    guard let client = operationClient else { return try await request.run(in: self).pages }
+    try addDependency(on: request.path, in: client)
     return try await client.ensure(request)
   }
 
-  /// Gives the value that another request shows now, without fetching it; its empty value where it
-  /// has none, or where there is no client.
+  /// Returns the displayed value of another request without fetching it, and makes the calling
+  /// request depend on it, as `ensure(_:)` does.
   ///
-  /// The request whose run calls this depends on the other one, as with `ensure(_:)`. If
-  /// that closes a circle, the run fails with ``OperationDependencyError`` when it ends. A
-  /// request can read what it showed itself before. Where the value that it gives was invalidated, the
-  /// calling request is invalidated when a new one has come: from a run before anybody who waits for
-  /// that goes on, from a write shortly after it.
+  /// The result is the empty value if the request has no value, or in a context without a client. A
+  /// request may read its own value, which is no dependency.
+  ///
+  /// A cycle of dependencies makes the calling run fail with ``OperationDependencyError`` when it
+  /// ends. If the value was invalidated, the calling request is invalidated when a new value is
+  /// committed: by a run before its awaiters resume, by a write shortly after it.
   public func value<Request: StatefulOperationRequest>(
     of request: Request
   ) -> Request.State.StateValue where Request.State: ValueInitializedState {
     guard let client = operationClient else { return Request.State.emptyValue }
     let path = request.path
-    guard let runNode, path != runNode.place?.path else {
+    guard let runNode, path != runNode.origin?.path else {
       return client.store(for: request).currentValue
     }
-    // Before the store is asked for, which may leave the client then.
+    // Before the look-up, because the client may evict the store right after it.
     _ = client.hub.note(runNode, reads: path)
     let store = client.store(for: request)
-    // Before the value is read, so that a new one that comes then finds this.
+    // Before the value is read, so that a value that is committed after that finds the note.
     if store.isInvalidated { client.hub.note(runNode, readsOutdated: path) }
     return store.valueForRun
   }
 
-  /// Notes that the request of this run reads the one on a path; gives the circle that this would
-  /// close.
-  func note(
-    _ path: OperationPath, in client: OperationClient
-  ) -> OperationDependencyError? {
-    runNode.flatMap { client.hub.note($0, reads: path) }
+  /// Adds a dependency of this run's request on the request on a path, unless it closes a cycle.
+  private func addDependency(
+    on path: OperationPath, in client: OperationClient
+  ) throws(OperationDependencyError) {
+    if let runNode, let cycle = client.hub.note(runNode, reads: path) { throw cycle }
   }
 }

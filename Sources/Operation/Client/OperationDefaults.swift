@@ -1,36 +1,43 @@
-/// What every store of a client gets where its request says nothing else.
+/// The rules of a client for requests whose modifiers do not state others.
 ///
 /// ```swift
 /// var defaults = OperationDefaults.standard
 /// defaults.retryLimit = 5
 /// let client = OperationClient(defaults: defaults)
 /// ```
+///
+/// A modifier on a request replaces the default of the same kind. A client reads its defaults when it
+/// is created.
 public struct OperationDefaults: Sendable {
-  /// How many retries a query or a page makes; a client reports a negative number, and takes it as
-  /// zero.
+  /// The number of retries of a query or a page: 3 by default. A client reports a negative number,
+  /// and takes it as zero.
   public var retryLimit: Int
-  /// How long a query or a page waits before each retry.
+  /// The wait before each retry. By default it is 1 s, doubles, is capped at 30 s, and has jitter.
   public var backoff: OperationBackoffFunction
-  /// Whether runs of a query or a page that are asked for at the same time are one.
+  /// Whether a run of a query or a page joins a run in flight; `true` by default.
   public var isDeduplicated: Bool
-  /// Whether a query or a page runs when it is stale and gets its first subscriber.
+  /// Whether a query or a paginated request runs when its store is stale and gets its first
+  /// subscriber; `true` by default.
   public var runsAutomatically: Bool
-  /// How many retries a mutation makes; a client reports a negative number, and takes it as zero.
+  /// The number of retries of a mutation: 0 by default. A client reports a negative number, and takes
+  /// it as zero.
   public var mutationRetryLimit: Int
-  /// Whether runs wait for a connection.
+  /// Whether runs wait for a connection; ``NetworkMode/always`` by default, which does not wait.
   public var networkMode: NetworkMode
-  /// Who knows whether there is a connection; `nil` leaves it to the client's context, and so to the
-  /// system.
+  /// The observer of the connection. `nil`, the default, uses the one in the client's context, which
+  /// is that of the system unless set.
   public var networkObserver: (any NetworkObserver)?
-  /// Knows whether the program is in the foreground; `nil` stands for that of the system.
+  /// The observer of whether the program is in the foreground. `nil`, the default, uses the one in the
+  /// client's context, which is that of the system unless set.
   public var applicationActivityObserver: (any ApplicationActivityObserver)?
-  /// Tells of memory running short; `nil` stands for that of the system.
+  /// The source of memory pressure. `nil`, the default, uses the one in the client's context, which is
+  /// that of the system unless set.
   public var memoryPressureSource: (any MemoryPressureSource)?
-  /// Changes the context that new stores begin with, after the other defaults and before their
-  /// requests; called once for each kind of request, when a client is made.
+  /// Changes the initial context of stores. Called once for each kind of request when a client is
+  /// created, after the other defaults are set and before any request's `setup(context:)`.
   public var setup: @Sendable (inout OperationContext, OperationKind) -> Void
 
-  /// Creates defaults; each is that of ``standard`` unless given.
+  /// Creates defaults. A parameter that is not passed has the value of ``standard``.
   public init(
     retryLimit: Int = 3,
     backoff: OperationBackoffFunction = .exponential(.seconds(1)).jittered()
@@ -56,14 +63,16 @@ public struct OperationDefaults: Sendable {
     self.setup = setup
   }
 
-  /// Three retries with jittered exponential backoff (1 s, doubling, capped at 30 s), deduplication
-  /// and automatic runs for queries and pages; none of these for mutations.
+  /// The defaults of a client.
+  ///
+  /// Queries and pages have three retries with jittered exponential backoff (1 s, doubling, capped at
+  /// 30 s), are deduplicated, and run automatically. Mutations have none of these.
   public static let standard = OperationDefaults()
 
-  /// As ``standard``, without retries.
+  /// The defaults for tests: ``standard`` without retries.
   public static let testing = OperationDefaults(retryLimit: 0)
 
-  /// The defaults with numbers that can be; what is not, is reported.
+  /// The defaults without negative numbers, which are reported.
   var checked: OperationDefaults {
     var defaults = self
     defaults.retryLimit = retryLimit.checkedCount(for: "The default retry limit")
@@ -72,21 +81,21 @@ public struct OperationDefaults: Sendable {
     return defaults
   }
 
-  /// The context of a store before its request has written into it.
+  /// Returns the initial context of stores, over that of the client.
   func context(for kind: OperationKind, over base: OperationContext) -> OperationContext {
     var context = base
     var values = RunSettings.Values()
-    values.backoff = backoff
+    values.retry.backoff = backoff
     values.networkMode = networkMode
     values.isStored = true
     switch kind {
     case .query, .pages:
-      values.retryLimit = retryLimit
+      values.retry.limit = retryLimit
       values.deduplication = isDeduplicated ? .equivalentContexts : .never
-      values.runsAutomatically = runsAutomatically
+      values.automatic.isEnabled = runsAutomatically
     case .mutation:
-      values.retryLimit = mutationRetryLimit
-      values.runsAutomatically = false
+      values.retry.limit = mutationRetryLimit
+      values.automatic.isEnabled = false
     }
     context.settings.values = values
     if let networkObserver { context.networkObserver = networkObserver }

@@ -1,172 +1,142 @@
 /// Values by path, found by their exact path or by a prefix of it.
 ///
-/// The exact look-up is one hash of the path. A match costs the length of the prefix and the number
-/// of what it finds: beside the table there is a tree of the path's elements, which holds what a
-/// match is asked for, and whose branches are pruned as soon as nothing hangs on them. The tree has
-/// a greatest depth, because it is walked, and goes away, by recursion: what a longer path has beyond
-/// is one element there.
+/// An exact look-up takes one hash of the path. A match takes time in proportion to the length of the
+/// prefix and the number of results: beside the table of values there is a tree of the elements of
+/// their paths, with what matches return. A branch without values is removed at once.
+///
+/// The tree has a greatest depth, because it is searched and released by recursion. A longer path has
+/// one element there for all its elements beyond that depth.
 struct PathIndex<Value: Sendable, Member: Sendable>: Sendable {
-  private struct Node: Sendable {
-    var first: Member?
-    var others: [Member] = []
-    /// What stands one element further down, alone on its path, with nothing below it.
-    var leaves = SmallDictionary<OperationPath.Element, Member>()
-    var children = SmallDictionary<OperationPath.Element, Node>()
-
-    var isEmpty: Bool { first == nil && leaves.isEmpty && children.isEmpty }
-
-    func child(at element: OperationPath.Element) -> Node? {
-      if let child = children[element] { return child }
-      return leaves[element].map { Node(first: $0) }
-    }
-  }
-
-  /// What a match finds of a value: one, and seldom more.
+  /// What a match returns for a value: one member, and seldom more.
   typealias Members = (first: Member, others: [Member])
 
-  /// What was taken out with the keys of values. Their elements are the user's, so it is released
-  /// without the lock.
+  fileprivate struct Node: Sendable {
+    /// The members of the value whose path ends here.
+    var members: Members?
+    var children: [OperationPath.Element: Node] = [:]
+
+    var isEmpty: Bool { members == nil && children.isEmpty }
+  }
+
+  /// What has been removed with values. It contains elements of paths, whose deinitialisers are the
+  /// user's, so it is released without the lock that guards the index.
   struct Dropped: Sendable {
-    var paths: [OperationPath] = []
+    fileprivate var paths: [OperationPath] = []
     fileprivate var elements: [OperationPath.Element] = []
   }
 
-  private static var depth: Int { 64 }
+  private static var maxDepth: Int { 64 }
 
-  private var values: [OperationPath.Key: Value] = [:]
+  private var values: [OperationPath: Value] = [:]
   private var root = Node()
   private var dropped = Dropped()
   private let members: @Sendable (Value) -> Members
 
   /// Creates an index without values.
   ///
-  /// - Parameter members: What a match finds of a value; ``update(_:_:)`` must leave it as it is.
-  init(members: @escaping @Sendable (Value) -> Members) {
-    self.members = members
-  }
+  /// - Parameter members: Returns what matches return for a value. A change by ``update(_:_:)`` must
+  ///   not change that.
+  init(members: @escaping @Sendable (Value) -> Members) { self.members = members }
 
+  /// The number of values.
   var count: Int { values.count }
-  /// How many nodes the tree has below its root.
-  var nodeCount: Int { Self.count(root) - 1 }
+  /// The number of nodes below the root of the tree.
+  var nodeCount: Int { root.descendantCount }
 
-  func contains(_ path: OperationPath) -> Bool {
-    values.index(forKey: OperationPath.Key(path)) != nil
-  }
+  func contains(_ path: OperationPath) -> Bool { values.index(forKey: path) != nil }
 
-  /// The value on a path. Setting `nil` removes it.
+  /// The value at a path. Setting `nil` removes it.
   subscript(path: OperationPath) -> Value? {
-    get { values[OperationPath.Key(path)] }
+    get { values[path] }
     set {
-      let key = OperationPath.Key(path)
-      guard let index = values.index(forKey: key) else {
-        if let newValue { _ = insert(newValue, at: path) }
-        return
-      }
-      if let newValue {
-        // At its index: to set what is under a key replaces the key, too.
-        values.values[index] = newValue
-        hang(members(newValue), on: path)
-      } else {
-        drop(values.remove(at: index).key.path)
-        Self.remove(path.folded(behind: Self.depth)[...], &root, &dropped.elements)
-      }
+      guard let newValue else { return remove(path) }
+      if insert(newValue, at: path) == nil { return }
+      update(path) { $0 = newValue }
+      setMembers(of: newValue, at: path)
     }
   }
 
-  /// Keeps a path that nobody else may hold until what was dropped is taken.
+  /// Adds a value at a path that has none; otherwise changes nothing and returns the present value.
+  mutating func insert(_ value: Value, at path: OperationPath) -> Value? {
+    if let present = values[path] { return present }
+    values[path] = value
+    setMembers(of: value, at: path)
+    return nil
+  }
+
+  /// Changes the value at a path, if there is one.
+  mutating func update(_ path: OperationPath, _ change: (inout Value) -> Void) {
+    // By its index, which keeps the key in the table: no key is released here.
+    if let index = values.index(forKey: path) { change(&values.values[index]) }
+  }
+
+  private mutating func remove(_ path: OperationPath) {
+    guard let index = values.index(forKey: path) else { return }
+    drop(values.remove(at: index).key)
+    root.remove(path.folded(behind: Self.maxDepth).elements[...], dropped: &dropped.elements)
+  }
+
+  /// Keeps a path, which may have no other reference, until ``takeDropped()`` is called.
   mutating func drop(_ path: OperationPath) { dropped.paths.append(path) }
 
+  /// Returns what has been dropped since the last call.
   mutating func takeDropped() -> Dropped {
     if dropped.paths.isEmpty { return Dropped() }
     defer { dropped = Dropped() }
     return dropped
   }
 
-  /// Puts a value on a path where there is none; gives the one that is there otherwise.
-  mutating func insert(_ value: Value, at path: OperationPath) -> Value? {
-    let key = OperationPath.Key(path)
-    if let index = values.index(forKey: key) { return values.values[index] }
-    values[key] = value
-    hang(members(value), on: path)
-    return nil
-  }
-
-  /// Changes the value on a path in its place, if there is one.
-  mutating func update(_ path: OperationPath, _ change: (inout Value) -> Void) {
-    if let index = values.index(forKey: OperationPath.Key(path)) { change(&values.values[index]) }
-  }
-
-  /// The members of the values on paths that begin with `prefix`, in no particular order.
+  /// Returns the members of the values at paths that begin with a prefix, in no particular order.
   func members(matching prefix: OperationPath) -> [Member] {
     var node = root
-    for element in prefix.prefix(Self.depth) {
-      guard let child = node.child(at: element) else { return [] }
+    for element in prefix.prefix(Self.maxDepth) {
+      guard let child = node.children[element] else { return [] }
       node = child
     }
     var found: [Member] = []
-    if prefix.count > Self.depth {
-      let rest = prefix.rest(behind: Self.depth)
-      func isBelow(_ element: OperationPath.Element) -> Bool {
-        (element.value as? OperationPath).map(rest.isPrefix) == true
+    if prefix.count <= Self.maxDepth {
+      node.appendMembers(to: &found)
+    } else {
+      let rest = prefix.rest(behind: Self.maxDepth)
+      for (element, child) in node.children {
+        guard let folded = element.value as? OperationPath, rest.isPrefix(of: folded) else {
+          continue
+        }
+        child.appendMembers(to: &found)
       }
-      node.leaves.forEach { element, leaf in
-        if isBelow(element) { found.append(leaf) }
-      }
-      node.children.forEach { element, child in
-        if isBelow(element) { Self.collect(child, into: &found) }
-      }
-      return found
     }
-    Self.collect(node, into: &found)
     return found
   }
 
-  private static func collect(_ node: Node, into found: inout [Member]) {
-    if let first = node.first { found.append(first) }
-    if !node.others.isEmpty { found.append(contentsOf: node.others) }
-    node.leaves.appendValues(to: &found)
-    node.children.forEach { collect($1, into: &found) }
+  private mutating func setMembers(of value: Value, at path: OperationPath) {
+    root.set(members(value), at: path.folded(behind: Self.maxDepth).elements[...])
+  }
+}
+
+extension PathIndex.Node {
+  var descendantCount: Int { children.values.reduce(0) { $0 + 1 + $1.descendantCount } }
+
+  mutating func set(_ members: PathIndex.Members, at path: ArraySlice<OperationPath.Element>) {
+    guard let element = path.first else { return self.members = members }
+    children[element, default: Self()].set(members, at: path.dropFirst())
   }
 
-  private mutating func hang(_ members: Members, on path: OperationPath) {
-    Self.put(members, at: path.folded(behind: Self.depth).elements[...], &root)
-  }
-
-  private static func put(
-    _ members: Members, at rest: ArraySlice<OperationPath.Element>, _ node: inout Node
+  /// Removes the members at a path, and the branches that are empty without them. The elements that
+  /// the tree kept for those are added to `dropped`.
+  mutating func remove(
+    _ path: ArraySlice<OperationPath.Element>, dropped: inout [OperationPath.Element]
   ) {
-    guard let element = rest.first else {
-      (node.first, node.others) = (members.first, members.others)
-      return
-    }
-    let below = rest.dropFirst()
-    if below.isEmpty, members.others.isEmpty, node.children[element] == nil {
-      node.leaves.set(members.first, for: element)
-    } else {
-      let leaf = node.leaves.isEmpty ? nil : node.leaves.remove(element)?.value
-      node.children.update(element, default: Node(first: leaf)) { put(members, at: below, &$0) }
-    }
+    guard let element = path.first else { return members = nil }
+    guard let index = children.index(forKey: element) else { return }
+    children.values[index].remove(path.dropFirst(), dropped: &dropped)
+    if children.values[index].isEmpty { dropped.append(children.remove(at: index).key) }
   }
 
-  private static func remove(
-    _ rest: Slice<OperationPath>, _ node: inout Node, _ dropped: inout [OperationPath.Element]
-  ) {
-    guard let element = rest.first else {
-      (node.first, node.others) = (nil, [])
-      return
+  func appendMembers(to found: inout [Member]) {
+    if let members {
+      found.append(members.first)
+      found += members.others
     }
-    let below = rest.dropFirst()
-    if below.isEmpty, let leaf = node.leaves.remove(element) { return dropped.append(leaf.key) }
-    let isGone = node.children.update(element) { child in
-      remove(below, &child, &dropped)
-      return child.isEmpty
-    }
-    if isGone == true, let child = node.children.remove(element) { dropped.append(child.key) }
-  }
-
-  private static func count(_ node: Node) -> Int {
-    var sum = 1 + node.leaves.count
-    node.children.forEach { sum += count($1) }
-    return sum
+    for child in children.values { child.appendMembers(to: &found) }
   }
 }

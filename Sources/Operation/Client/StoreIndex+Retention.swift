@@ -1,13 +1,16 @@
 import FoundationEssentials
-import ReactiveStreams
 
-/// When stores leave the client.
+/// Which stores a client evicts, and when.
 ///
-/// Every store that may leave has one deadline, which is never later than the time at which it may.
-/// When it has come, the store is asked when it was used last, and leaves or gets another deadline;
-/// so a use costs nothing here. Only where the number of unused stores is limited, or a store goes
-/// with its last use, do stores tell of their use.
+/// Each store that is not retained forever has a deadline in a heap, which is not later than the end
+/// of its retention. One timer is set for the first deadline. When the timer fires, the index reads the
+/// ``StoreUse`` of each store whose deadline has passed, and evicts the store or sets a later deadline.
+/// So a use changes nothing here.
+///
+/// Stores report their uses only if the client limits the number of unused stores, or if they are
+/// evicted when their last use ends.
 extension StoreIndex {
+  /// When a store is checked. It counts only while it is the ``StoreUse/deadline`` of the store.
   struct Deadline: Sendable, Comparable {
     let date: Date
     let path: OperationPath
@@ -16,174 +19,133 @@ extension StoreIndex {
     static func < (lhs: Deadline, rhs: Deadline) -> Bool { lhs.date < rhs.date }
   }
 
-  /// A store whose deadline has come.
-  struct Candidate: Sendable {
-    let store: OpaqueOperationStore
-    /// How many seconds after its last use it may leave.
-    let patience: Double
-  }
-
-  enum Verdict: Sendable {
-    case stay(OpaqueOperationStore, until: Date)
-    /// The store leaves, unless it has been used since.
-    case leave(OpaqueOperationStore, StoreUse.Mark)
-  }
-
-  /// A timer to set.
-  struct Wake: Sendable {
+  /// A timer to set. A later timer reentries an earlier one, and has a greater generation.
+  struct Timer: Sendable {
     let date: Date
     let generation: Int
   }
 
-  /// The stores that may leave.
-  var mortalStores: [OpaqueOperationStore] {
-    stores(matching: []).filter { !$0.retention.isEndless }
+  /// What happens to a store whose deadline has passed.
+  private enum Decision {
+    case evict
+    /// Checks the store again at a date; never if it is retained forever.
+    case retain(until: Date?)
   }
 
-  /// Gives the timer to set, if the one that is set would be too late.
-  mutating func nextWake(at now: Date) -> Wake? {
-    // Two threads may see one clock in either order, so a little is no sign of anything.
-    if now.timeIntervalSince(lastSeen) < -10 { clockWasSetBack(to: now) }
+  /// The stores that are not retained forever.
+  private var evictable: [OpaqueOperationStore] {
+    stores(matching: []).filter { !$0.store.use.retention.isForever }
+  }
+
+  /// Returns the timer to set, if none is set or the one that is set is too late.
+  mutating func nextTimer(at now: Date) -> Timer? {
+    // Threads do not take the lock in the order in which they read the clock, so a few seconds do not
+    // count.
+    if now.timeIntervalSince(lastSeen) < -10 { restartRetention(at: now) }
     lastSeen = now
-    guard let first = deadlines.first?.date, wake.map({ first < $0.date }) ?? true else {
+    guard let first = deadlines.first?.date, timer.map({ first < $0.date }) ?? true else {
       return nil
     }
     lastGeneration += 1
-    wake = Wake(date: first, generation: lastGeneration)
-    return wake
+    timer = Timer(date: first, generation: lastGeneration)
+    return timer
   }
 
-  /// The clock was set back: no store stays longer than its patience from now.
-  private mutating func clockWasSetBack(to now: Date) {
-    for store in mortalStores {
-      guard let patience = store.retention.patience else { continue }
-      if store.lastUse.date > now { store.lastUse = StoreUse.Moment(now) }
-      setDeadline(now.advanced(by: patience), of: store)
+  /// Starts the time of each store again, after the clock was set back.
+  private mutating func restartRetention(at now: Date) {
+    for store in evictable {
+      if store.store.use.lastUse > now { store.store.use.lastUse = now }
+      setDeadline(store.store.use.retention.evictionDelay.map(now.advanced), of: store)
     }
-    prune()
+    pruneDeadlines()
   }
 
-  /// A timer has gone off; gives the stores whose time has come, if it is the one that is set.
-  mutating func takeDue(at now: Date, generation: Int) -> [Candidate] {
-    guard wake?.generation == generation else { return [] }
-    wake = nil
-    var due: [Candidate] = []
+  /// Evicts the stores whose time is over, when a timer has fired. An outdated timer does nothing.
+  mutating func evictDue(at now: Date, generation: Int) -> [OpaqueOperationStore] {
+    guard timer?.generation == generation else { return [] }
+    timer = nil
+    var due: [OpaqueOperationStore] = []
     while let first = deadlines.first, now.duration(since: first.date) >= .zero {
       _ = deadlines.popFirst()
-      drop(first)
-      guard let store = store(first.id, at: first.path), store.deadline == first.date,
-        let patience = store.retention.patience
-      else { continue }
-      due.append(Candidate(store: store, patience: patience))
+      entries.drop(first.path)
+      if let store = store(of: first) { due.append(store) }
     }
-    return due
-  }
-
-  mutating func settle(_ verdicts: [Verdict]) -> [OpaqueOperationStore] {
-    var leaving: [OpaqueOperationStore] = []
-    for verdict in verdicts {
-      switch verdict {
-      case .stay(let store, let date): setDeadline(date, of: store)
-      case .leave(let store, let mark):
-        let latest = store.useMark
-        if latest == mark {
-          leaving.append(store)
-        } else if contains(store) {
-          let lastUse = latest.isNoted ? latest.lastUse.date : max(latest.lastUse.date, lastSeen)
-          setDeadline(store.retention.patience.map(lastUse.advanced), of: store)
-        }
+    var evicted: [OpaqueOperationStore] = []
+    // After the loop, in which a new deadline that is not later would be found again.
+    for store in due {
+      switch decision(about: store, at: now) {
+      case .evict: evicted.append(store)
+      case .retain(let date): setDeadline(date, of: store)
       }
     }
-    return remove(leaving)
+    return remove(evicted)
   }
 
-  /// Has a store asked when its deadline has come; without one, never.
+  private func decision(about store: OpaqueOperationStore, at now: Date) -> Decision {
+    guard let delay = store.store.use.retention.evictionDelay else { return .retain(until: nil) }
+    let use = store.store.use.latest
+    // At least a second, so that a store that is in use is not checked again and again.
+    if use.isInUse { return .retain(until: now.advanced(by: max(delay, 1))) }
+    let end = use.lastUse.advanced(by: delay)
+    return now.duration(since: end) >= .zero ? .evict : .retain(until: end)
+  }
+
+  /// Evicts all unused stores, the least recently used one first.
+  mutating func evictUnused() -> [OpaqueOperationStore] {
+    let unused = evictable.map { ($0, $0.store.use.latest) }.filter { !$0.1.isInUse }
+    return remove(unused.sorted { $0.1.lastUse < $1.1.lastUse }.map(\.0))
+  }
+
+  /// Sets when a store is checked; `nil` for never.
   mutating func setDeadline(_ date: Date?, of store: OpaqueOperationStore) {
-    store.deadline = date ?? .distantFuture
+    store.store.use.deadline = date ?? .distantFuture
     guard let date else { return }
-    let id = ObjectIdentifier(store.base)
-    deadlines.insert(Deadline(date: date, path: store.path, id: id))
+    deadlines.insert(Deadline(date: date, path: store.path, id: store.id))
   }
 
-  /// Lets go of deadlines of stores that have left.
-  mutating func prune() {
-    guard deadlines.count > 2 * count + 32 || count == 0 else { return }
-    deadlines = Heap(
-      deadlines.elements.filter { deadline in
-        if store(deadline.id, at: deadline.path)?.deadline == deadline.date { return true }
-        drop(deadline)
-        return false
-      })
+  /// Returns the store of a deadline that counts.
+  private func store(of deadline: Deadline) -> OpaqueOperationStore? {
+    store(deadline.id, at: deadline.path).flatMap {
+      $0.store.use.deadline == deadline.date ? $0 : nil
+    }
+  }
+
+  /// Removes the deadlines that do not count, when they are more than half of the heap.
+  mutating func pruneDeadlines() {
+    guard deadlines.count > 2 * entries.count + 32 || entries.count == 0 else { return }
+    var kept: [Deadline] = []
+    for deadline in deadlines.elements {
+      if store(of: deadline) == nil { entries.drop(deadline.path) } else { kept.append(deadline) }
+    }
+    deadlines = Heap(kept)
   }
 }
 
 extension StoreIndex {
-  /// A store began to be used, or ended; gives those that leave.
+  /// Handles the beginning or the end of a use, which a store reports. Returns the evicted stores.
   mutating func useChanged(
     of store: OpaqueOperationStore, _ change: StoreUse.Change
   ) -> [OpaqueOperationStore] {
-    // A later change is told of by itself.
-    guard contains(store), change.version == store.useMark.version else { return [] }
+    // A later change is reported as well.
+    guard change.version == store.store.use.latest.version,
+      self.store(store.id, at: store.path) != nil
+    else { return [] }
     if change.isUsed {
-      unused.remove(ObjectIdentifier(store.base))
+      unused.remove(store)
       return []
     }
-    if store.retention.endsWithUse { return remove([store]) }
-    return noteUnused(store, limit: limit)
+    return store.store.use.retention.isWhileUsed ? remove([store]) : addUnused(store, limit: limit)
   }
 
-  /// Puts a store among the unused ones; gives those that are too many.
-  mutating func noteUnused(_ store: OpaqueOperationStore, limit: Int?) -> [OpaqueOperationStore] {
-    guard let limit, !store.retention.isEndless else { return [] }
-    let version = store.useMark.version
-    unused.append(ObjectIdentifier(store.base), at: store.path, version: version)
-    var leaving: [OpaqueOperationStore] = []
-    while unused.count > limit, let (id, path, version) = unused.popFirst() {
-      guard let store = self.store(id, at: path) else { continue }
-      if store.useMark.version == version { leaving.append(store) }
+  /// Adds a store to the unused ones, and evicts the least recently used ones above the limit.
+  mutating func addUnused(_ store: OpaqueOperationStore, limit: Int?) -> [OpaqueOperationStore] {
+    guard let limit, !store.store.use.retention.isForever else { return [] }
+    unused.append(store, version: store.store.use.latest.version)
+    var evicted: [OpaqueOperationStore] = []
+    while unused.count > limit, let (store, version) = unused.popFirst() {
+      // Otherwise a new use of the store is about to be reported.
+      if store.store.use.latest.version == version { evicted.append(store) }
     }
-    return remove(leaving)
-  }
-}
-
-/// The stores that nobody uses, the least recently used one first.
-struct UnusedStores: Sendable {
-  private var order = FIFO<(id: ObjectIdentifier, place: Int)>()
-  private var places: [ObjectIdentifier: (place: Int, path: OperationPath, version: Int)] = [:]
-  private var nextPlace = 0
-
-  var count: Int { places.count }
-
-  mutating func append(_ id: ObjectIdentifier, at path: OperationPath, version: Int) {
-    nextPlace += 1
-    places[id] = (nextPlace, path, version)
-    order.append((id, nextPlace))
-    if order.count > 2 * places.count + 32 { prune() }
-  }
-
-  /// Makes one of them the most recently used one.
-  mutating func touch(_ id: ObjectIdentifier) {
-    if let (_, path, version) = places[id] { append(id, at: path, version: version) }
-  }
-
-  mutating func remove(_ id: ObjectIdentifier) {
-    places[id] = nil
-  }
-
-  mutating func popFirst() -> (ObjectIdentifier, OperationPath, version: Int)? {
-    while let (id, place) = order.popFirst() {
-      guard let found = places[id], found.place == place else { continue }
-      places[id] = nil
-      return (id, found.path, found.version)
-    }
-    return nil
-  }
-
-  private mutating func prune() {
-    var kept = FIFO<(id: ObjectIdentifier, place: Int)>()
-    while let next = order.popFirst() {
-      if places[next.id]?.place == next.place { kept.append(next) }
-    }
-    order = kept
+    return remove(evicted)
   }
 }

@@ -1,162 +1,145 @@
 import FoundationEssentials
 import ReactiveStreams
 
-/// The machine of a client: which store stands on which path, and who is told of a change.
+/// The machine of a client: its stores by path, their retention, and the subscribers that are
+/// notified of added and removed stores.
 ///
-/// The first request type on a path has the path's store. Another type on the same path clashes
-/// with it, and gets a store of its own beside it.
+/// The first type of request on a path has the path's store. A request of another type on the same
+/// path clashes with it, and gets a store of its own there.
 struct StoreIndex: DeliveryMachine {
-  /// The stores of one path. What else the client notes of a store lies in its ``StoreUse``, beside
-  /// what a look-up touches anyway.
-  struct Place: Sendable {
+  /// What identifies the store of a request.
+  struct Lookup: Sendable {
+    let path: OperationPath
+    let type: RequestType
+    let retention: OperationRetention
+
+    /// - Parameter retention: The retention of the client, for a request without its own.
+    init<Request: StatefulOperationRequest>(
+      of request: Request, default retention: OperationRetention
+    ) {
+      path = request.path
+      type = RequestType(of: request)
+      self.retention = request.retention ?? retention
+    }
+  }
+
+  /// The stores on one path.
+  struct Entry: Sendable {
     var first: OpaqueOperationStore
-    /// Those of types that came second.
+    /// The stores for other types of requests, in the order in which they were inserted.
     var others: [OpaqueOperationStore] = []
 
     var stores: [OpaqueOperationStore] { [first] + others }
 
-    /// The store that `isWanted`, in the order in which they came.
-    func store(_ isWanted: (OpaqueOperationStore) -> Bool) -> OpaqueOperationStore? {
-      isWanted(first) ? first : others.first(where: isWanted)
+    func store(where matches: (OpaqueOperationStore) -> Bool) -> OpaqueOperationStore? {
+      matches(first) ? first : others.first(where: matches)
     }
 
-    /// The place without a store; `nil` if there is no other.
-    func without(_ id: ObjectIdentifier) -> Place? {
-      let rest = stores.filter { !$0.isStore(id) }
-      return rest.first.map { Place(first: $0, others: Array(rest.dropFirst())) }
+    /// Returns the entry without a store; `nil` if no store is left.
+    func removing(_ id: ObjectIdentifier) -> Entry? {
+      let rest = stores.filter { $0.id != id }
+      return rest.first.map { Entry(first: $0, others: Array(rest.dropFirst())) }
     }
   }
 
   enum Insertion: Sendable {
-    /// The new store is in the index; others may have left for it.
-    case inserted(left: [OpaqueOperationStore])
-    /// The new store is in the index, beside the one of another type.
+    /// The store was inserted, and others were evicted for it.
+    case inserted(evicted: [OpaqueOperationStore])
+    /// The store was inserted beside the first one, which is for a request of another type.
     case clashed(with: any Any.Type)
-    /// Somebody else was faster; his store stays.
+    /// Another thread has inserted a store for the same request.
     case present(OpaqueOperationStore)
   }
 
   var deliveries = DeliveryQueue<OperationStoreChange>()
-  private var places = PathIndex<Place, OpaqueOperationStore> {
-    ($0.first, $0.others)
-  }
-  /// When stores are asked whether they may leave.
+  var entries = PathIndex<Entry, OpaqueOperationStore> { ($0.first, $0.others) }
   var deadlines = Heap<Deadline>()
-  /// The timer that is set.
-  var wake: Wake?
+  /// The timer that is set; `nil` if it has fired.
+  var timer: Timer?
   var lastGeneration = 0
-  /// What the clock showed when a timer was thought of last.
+  /// The latest time at which the timer was considered.
   var lastSeen = Date.distantPast
-  /// The stores that nobody uses, if their number is limited.
+  /// The stores that are not in use, if their number is limited.
   var unused = UnusedStores()
-  /// How many unused stores there may be.
+  /// The greatest number of unused stores.
   let limit: Int?
 
-  init(limit: Int? = nil) {
-    self.limit = limit
-  }
+  init(limit: Int? = nil) { self.limit = limit }
 
-  var count: Int { places.count }
-
-  /// How many nodes the tree of paths has.
-  var nodeCount: Int { places.nodeCount }
-
-  /// The store that stands on a path for whoever does not name a request.
-  func store(at path: OperationPath) -> OpaqueOperationStore? { places[path]?.first }
-  func stores(at path: OperationPath) -> [OpaqueOperationStore] { places[path]?.stores ?? [] }
-  func hasStore(at path: OperationPath) -> Bool { places.contains(path) }
+  /// Returns the first store on a path.
+  func store(at path: OperationPath) -> OpaqueOperationStore? { entries[path]?.first }
+  func stores(at path: OperationPath) -> [OpaqueOperationStore] { entries[path]?.stores ?? [] }
+  func hasStore(at path: OperationPath) -> Bool { entries.contains(path) }
 
   func store(at path: OperationPath, for type: RequestType) -> OpaqueOperationStore? {
-    places[path]?.store { $0.requestType == type }
+    entries[path]?.store { $0.store.erasedRequestType == type }
   }
 
-  /// A store, if it is there.
   func store(_ id: ObjectIdentifier, at path: OperationPath) -> OpaqueOperationStore? {
-    places[path]?.store { $0.isStore(id) }
+    entries[path]?.store { $0.id == id }
   }
 
-  /// What has fallen out of the index and may be the user's, to be released without the lock.
-  mutating func takeDropped() -> PathIndex<Place, OpaqueOperationStore>.Dropped {
-    places.takeDropped()
+  /// The stores whose paths begin with a prefix.
+  func stores(matching prefix: OperationPath) -> [OpaqueOperationStore] {
+    entries.members(matching: prefix)
   }
 
-  /// Keeps the path of a deadline that is given up: the store may have gone, and its path with it.
-  mutating func drop(_ deadline: Deadline) { places.drop(deadline.path) }
-
-  func contains(_ store: OpaqueOperationStore) -> Bool {
-    self.store(ObjectIdentifier(store.base), at: store.path) != nil
-  }
-
-  /// Somebody asks for a store: the longest retention wins, and it has been used now.
-  mutating func ask(
-    for type: RequestType, at path: OperationPath, retention: OperationRetention?,
-    at moment: StoreUse.Moment
-  ) -> OpaqueOperationStore? {
+  /// Returns the store of a request, which is used now. The longest retention applies.
+  mutating func use(_ lookup: Lookup, at date: Date) -> OpaqueOperationStore? {
     var found: OpaqueOperationStore?
-    // In its place: a copy would take references.
-    places.update(path) { found = $0.store { $0.ask(for: type, retention, at: moment) } }
-    if limit != nil, let found {
-      let id = ObjectIdentifier(found.base)
-      if found.retention.isEndless { unused.remove(id) } else { unused.touch(id) }
+    // In place, because a copy would retain every store on the path.
+    entries.update(lookup.path) { entry in
+      found = entry.store { $0.store.erasedRequestType == lookup.type }
+    }
+    guard let found else { return nil }
+    found.store.use.lastUse = date
+    if lookup.retention.isLonger(than: found.store.use.retention) {
+      found.store.use.retention = lookup.retention
+    }
+    if limit != nil {
+      if found.store.use.retention.isForever { unused.remove(found) } else { unused.touch(found) }
     }
     return found
   }
 
-  /// The stores below a path.
-  func stores(matching prefix: OperationPath) -> [OpaqueOperationStore] {
-    places.members(matching: prefix)
-  }
-
-  /// Puts in a new store, which is asked whether it may leave at `deadline`, or never.
+  /// Inserts a new store, unless the request has one.
   mutating func insert(
-    _ store: OpaqueOperationStore, retention: OperationRetention, deadline: Date?
+    _ store: OpaqueOperationStore, for lookup: Lookup, at date: Date
   ) -> Insertion {
-    guard var place = places.insert(Place(first: store), at: store.path) else {
-      noteAdded(store, retention, deadline)
-      // The new one does not leave before anybody could use it.
-      return .inserted(left: noteUnused(store, limit: limit.map { max($0, 1) }))
-    }
-    let type = store.requestType
-    if let present = ask(for: type, at: store.path, retention: retention, at: store.lastUse) {
-      return .present(present)
-    }
-    place.others.append(store)
-    places[store.path] = place
-    noteAdded(store, retention, deadline)
-    return .clashed(with: place.first.requestType.request)
-  }
-
-  private mutating func noteAdded(
-    _ store: OpaqueOperationStore, _ retention: OperationRetention, _ deadline: Date?
-  ) {
-    store.retention = retention
-    setDeadline(deadline, of: store)
+    let clashing = entries.insert(Entry(first: store), at: store.path)
+    if clashing != nil, let present = use(lookup, at: date) { return .present(present) }
+    store.store.use.lastUse = date
+    store.store.use.retention = lookup.retention
+    if limit != nil || lookup.retention.isWhileUsed { store.store.use.isWatched = true }
+    setDeadline(lookup.retention.evictionDelay.map(date.advanced), of: store)
     deliveries.append(OperationStoreChange(storesAdded: [store]))
+    guard var entry = clashing else {
+      // The limit is at least one, or the store would be evicted before the caller can use it.
+      return .inserted(evicted: addUnused(store, limit: limit.map { max($0, 1) }))
+    }
+    entry.others.append(store)
+    entries[store.path] = entry
+    return .clashed(with: entry.first.store.erasedRequestType.request)
   }
 
-  /// Takes out every store below a path, or on it alone.
-  mutating func remove(at path: OperationPath, isPrefix: Bool) -> [OpaqueOperationStore] {
-    remove(isPrefix ? stores(matching: path) : stores(at: path))
-  }
-
-  /// Takes out stores; gives those that were there.
+  /// Removes stores. Returns those that were in the index.
   mutating func remove(_ stores: [OpaqueOperationStore]) -> [OpaqueOperationStore] {
     var removed: [OpaqueOperationStore] = []
     for store in stores {
-      let id = ObjectIdentifier(store.base)
-      guard let place = places[store.path], place.store({ $0.isStore(id) }) != nil else { continue }
-      places[store.path] = place.without(id)
-      unused.remove(id)
+      guard let entry = entries[store.path], entry.store(where: { $0.id == store.id }) != nil
+      else { continue }
+      entries[store.path] = entry.removing(store.id)
+      unused.remove(store)
       removed.append(store)
     }
     if !removed.isEmpty {
       deliveries.append(OperationStoreChange(storesRemoved: removed))
-      prune()
+      pruneDeadlines()
     }
     return removed
   }
 }
 
 extension OpaqueOperationStore {
-  fileprivate func isStore(_ id: ObjectIdentifier) -> Bool { ObjectIdentifier(base) == id }
+  var id: ObjectIdentifier { ObjectIdentifier(base) }
 }

@@ -1,13 +1,14 @@
-/// Compares values whose type is known to be `Equatable` only when the program runs.
+/// Compares values whose type is known to be `Equatable` at run time only.
 package enum Equality<Value: Sendable> {
-  /// A comparison of two values, or `nil` where the type has none.
+  /// A comparison of two values; `nil` if their type is not `Equatable`.
   package static var comparison: (@Sendable (Value, Value) -> Bool)? {
     guard Value.self is any Equatable.Type else { return nil }
     return { areEqual($0, $1) }
   }
 }
 
-/// Tells whether both have one type and are equal; values that cannot be compared never are.
+/// Returns a Boolean value that indicates whether both have the same type and are equal. Values that
+/// are not `Equatable` never are.
 func areEqual(_ lhs: any Sendable, _ rhs: any Sendable) -> Bool {
   func compare<Concrete: Equatable>(_ lhs: Concrete) -> Bool {
     guard let rhs = rhs as? Concrete else { return false }
@@ -17,12 +18,13 @@ func areEqual(_ lhs: any Sendable, _ rhs: any Sendable) -> Bool {
   return compare(lhs)
 }
 
-/// Tells whether both are equal, or one object.
+/// Returns a Boolean value that indicates whether both are equal, or the same object.
 func areSame(_ lhs: any Sendable, _ rhs: any Sendable) -> Bool {
   areEqual(lhs, rhs) || areSameObject(lhs, rhs)
 }
 
-/// Tells whether both are one object, or optionals of one type with one object or none.
+/// Returns a Boolean value that indicates whether both are the same object, or optionals of the same
+/// type with the same object or none.
 private func areSameObject(_ lhs: Any, _ rhs: Any) -> Bool {
   guard type(of: lhs) == type(of: rhs) else { return false }
   if let lhs = lhs as? any OptionalValue, let rhs = rhs as? any OptionalValue {

@@ -1,13 +1,13 @@
-/// A collection that gives its least element first; a binary heap.
+/// A priority queue that returns the least element first: a binary heap.
 struct Heap<Element: Comparable & Sendable>: Sendable {
+  /// Element `i` is not greater than its children, elements `2 * i + 1` and `2 * i + 2`.
   private(set) var elements: [Element] = []
 
   var count: Int { elements.count }
+  /// The least element.
   var first: Element? { elements.first }
 
-  init(_ elements: [Element] = []) {
-    for element in elements { insert(element) }
-  }
+  init(_ elements: [Element] = []) { for element in elements { insert(element) } }
 
   mutating func insert(_ element: Element) {
     elements.append(element)
@@ -18,6 +18,7 @@ struct Heap<Element: Comparable & Sendable>: Sendable {
     }
   }
 
+  /// Removes the least element, and returns it.
   mutating func popFirst() -> Element? {
     guard let first = elements.first else { return nil }
     let last = elements.removeLast()

@@ -1,32 +1,61 @@
 extension StatefulOperationRequest {
-  /// Runs the request when a condition becomes true, if its store is stale and somebody observes it.
+  /// Runs the request when a condition becomes satisfied, if its store is stale and has subscribers.
   ///
-  /// Several conditions on one request stand beside each other.
+  /// Several such modifiers on one request apply independently.
+  ///
+  /// - Parameter condition: The condition. The store subscribes to it while it has subscribers itself.
   public func rerunOnChange(
     of condition: some OperationRunSpecification
   ) -> ModifiedOperation<Self, SettingsModifier<Self>> {
-    settings { $0.rerunTriggers.append(condition.trigger) }
+    settings { $0.automatic.triggers.append(condition.trigger) }
   }
 
-  /// Runs the request by itself, as a query does by default, but only when a condition holds: for
-  /// the first subscriber of a stale store, after an invalidation, by polling, when a controller
-  /// asks for it, and, if the store is stale and observed, when the condition becomes true.
+  /// Runs the request automatically, but only while a condition is satisfied.
   ///
-  /// Runs that a caller asks for do not depend on it. A mutation is called again with its latest
-  /// arguments, and not before it was called.
+  /// Automatic runs are those for the first subscriber of a stale store, after an invalidation, by
+  /// polling, and by a controller. A stale store with subscribers also runs when the condition becomes
+  /// satisfied. Calls such as `run()` and `fetch()` do not depend on the condition. An automatic run of
+  /// a mutation repeats the call with the latest arguments, and does nothing before the first call.
+  ///
+  /// - Parameter condition: The condition; ``OperationRunSpecification/always`` by default.
   public func enableAutomaticRunning(
     onlyWhen condition: some OperationRunSpecification = .always
   ) -> ModifiedOperation<Self, SettingsModifier<Self>> {
     settings {
-      $0.runsAutomatically = true
-      $0.automaticCondition = condition.isSatisfied
-      $0.rerunTriggers.append(condition.trigger)
+      $0.automatic.isEnabled = true
+      $0.automatic.condition = condition.isSatisfied
+      $0.automatic.triggers.append(condition.trigger)
+    }
+  }
+
+  /// Lets a source outside the store set its values; see ``OperationController``.
+  ///
+  /// Several controllers on one request apply independently, and are called in the order of the
+  /// modifiers.
+  public func controlled(
+    by controller: some OperationController<State>
+  ) -> ModifiedOperation<Self, SettingsModifier<Self>> {
+    settings {
+      $0.controllers.append { store in
+        guard let store = store as? OperationStore<State> else {
+          store.reportStateMismatch(of: "A controller", so: "it does not get the store")
+          return nil
+        }
+        let controls = OperationControls(store)
+        return AttachedController(controller.control(with: controls)) { isObserved in
+          if isObserved {
+            controller.observationBegan(with: controls)
+          } else {
+            controller.observationEnded(with: controls)
+          }
+        }
+      }
     }
   }
 }
 
 extension OperationRunSpecification {
-  /// Asks for a run whenever the condition may have become true, and is.
+  /// Starts a run of a stale store whenever the condition may have changed and is satisfied.
   fileprivate var trigger: RerunTrigger {
     { context, store in
       subscribe(in: context) { [weak store] in

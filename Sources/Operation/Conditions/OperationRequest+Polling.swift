@@ -1,17 +1,19 @@
 import ReactiveStreams
 
 extension StatefulOperationRequest {
-  /// Runs the request again and again while somebody observes its store.
+  /// Runs the request at an interval while its store has subscribers.
   ///
-  /// The first run comes one `interval` after the first subscriber, and each further one when
-  /// `interval` has passed since the end of the one before. Time is that of the context's clock.
-  /// When the process is in the background, or the condition does not hold, a run that is due waits
-  /// until that is over. Several polls of one request go on beside each other.
+  /// The first run starts one interval after the first subscription, and each later run one interval
+  /// after the end of the run before it. A poll joins a run in flight. A run that is due while the
+  /// condition is not satisfied, or while the program is in the background, starts when that is over.
+  /// Several polls of one request are independent.
   ///
   /// - Parameters:
-  ///   - interval: How long to wait; one that is not above zero is reported and taken as a second.
-  ///   - condition: What has to hold for a run.
-  ///   - inBackground: Whether to go on while the process is in the background.
+  ///   - interval: The wait before each run, by the context's clock. An interval that is not above zero
+  ///     is reported and taken as one second.
+  ///   - condition: The condition for each run; ``OperationRunSpecification/always`` by default.
+  ///   - inBackground: Whether the request also runs while the program is in the background; `false`
+  ///     by default.
   public func rerun(
     every interval: Duration, while condition: some OperationRunSpecification = .always,
     inBackground: Bool = false
@@ -19,17 +21,19 @@ extension StatefulOperationRequest {
     poll(every: interval, while: condition, inBackground: inBackground, isUnfinished: nil)
   }
 
-  /// Runs the request again and again while somebody observes its store and its state says that it
-  /// is not there yet, such as a job that goes on.
+  /// Runs the request at an interval while its store has subscribers and its state is unfinished, such
+  /// as that of a job on a server.
   ///
-  /// It goes behind the modifiers that change the state; before one of them, the poll ends with a
+  /// The state is checked before each run; polling continues to check it while it is finished. Apply
+  /// this modifier after the modifiers that change the state: before one of them, the poll ends with a
   /// report.
   ///
   /// - Parameters:
-  ///   - isUnfinished: Asked before each run; called on any thread, with no lock held.
-  ///   - interval: How long to wait between the end of a run and the next one; one that is not above
-  ///     zero is reported and taken as a second.
-  ///   - inBackground: Whether to go on while the process is in the background.
+  ///   - isUnfinished: Returns whether to run the request. Called on any thread, with no lock held.
+  ///   - interval: The wait before each run, by the context's clock; one second by default. An interval
+  ///     that is not above zero is reported and taken as one second.
+  ///   - inBackground: Whether the request also runs while the program is in the background; `false`
+  ///     by default.
   public func rerun(
     while isUnfinished: @escaping @Sendable (State) -> Bool, every interval: Duration = .seconds(1),
     inBackground: Bool = false
@@ -46,35 +50,53 @@ extension StatefulOperationRequest {
       $0.allSatisfy { $0 }
     }
     return settings {
-      $0.rerunTriggers.append { context, store in
-        // As long as the poll, for a condition that changes only while somebody subscribes.
-        let watch = condition.subscribe(in: context) {}
-        let task = Task { [weak store] in
-          while await context.operationClock.hasSlept(for: interval) {
-            repeat {
-              let isReady = await wait {
-                ready.isSatisfied(in: context)
-              } changes: {
-                ready.subscribe(in: context, onChange: $0)
-              }
-              guard isReady else { return }
-              // It may have changed until the task went on.
-            } while !ready.isSatisfied(in: context)
-            guard let store else { return }
-            if let isUnfinished {
-              guard let state = store.presentState as? State else {
-                return store.reportStateMismatch(of: "A poll", so: "it never runs")
-              }
-              if !isUnfinished(state) { continue }
-            }
-            await store.poll()
-          }
-        }
+      $0.automatic.triggers.append { context, store in
+        // Held as long as the poll, for a condition that changes only while it has subscribers.
+        let subscription = condition.subscribe(in: context) {}
+        let poll = Poll<State>(
+          interval: interval, condition: ready, isUnfinished: isUnfinished, context: context,
+          store: store)
+        let task = Task { await poll.run() }
         return OperationSubscription {
-          watch.cancel()
+          subscription.cancel()
           task.cancel()
         }
       }
     }
+  }
+}
+
+/// The polling of a store, until its task is cancelled or the store is deallocated.
+private struct Poll<State: OperationState>: Sendable {
+  let interval: Duration
+  let condition: CombinedRunSpecification
+  let isUnfinished: (@Sendable (State) -> Bool)?
+  let context: OperationContext
+  weak let store: (any Rerunnable)?
+
+  func run() async {
+    while await context.operationClock.hasSlept(for: interval), await isReady(), let store {
+      if let isUnfinished {
+        guard let state = store.presentState as? State else {
+          return store.reportStateMismatch(of: "A poll", so: "it never runs")
+        }
+        guard isUnfinished(state) else { continue }
+      }
+      await store.poll()
+    }
+  }
+
+  /// Waits until the condition is satisfied. Returns `false` if the task is cancelled.
+  private func isReady() async -> Bool {
+    // A loop, because the condition may change before the task resumes.
+    while !condition.isSatisfied(in: context) {
+      let isSatisfied = await wait {
+        condition.isSatisfied(in: context)
+      } changes: {
+        condition.subscribe(in: context, onChange: $0)
+      }
+      guard isSatisfied else { return false }
+    }
+    return !Task.isCancelled
   }
 }

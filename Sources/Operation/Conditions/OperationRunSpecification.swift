@@ -1,6 +1,6 @@
 public import ReactiveStreams
 
-/// A condition that runs depend on: whether it holds, and when that may have changed.
+/// A condition for automatic runs: whether it is satisfied, and when that may have changed.
 ///
 /// ```swift
 /// struct LoggedIn: OperationRunSpecification {
@@ -19,11 +19,22 @@ public import ReactiveStreams
 ///
 /// let query = AccountQuery().rerunOnChange(of: .loggedIn)
 /// ```
+///
+/// Conditions are combined with `&&`, `||` and `!`. Both methods are called on any thread, with no lock
+/// held, and several threads may call them at the same time.
 public protocol OperationRunSpecification: Sendable {
-  /// Tells whether the condition holds; called with no lock held.
+  /// Returns a Boolean value that indicates whether the condition is satisfied now. It must not block.
+  ///
+  /// - Parameter context: The context of the store whose runs depend on the condition.
   func isSatisfied(in context: OperationContext) -> Bool
 
-  /// Calls `onChange`, on any thread, whenever the condition may hold or not hold anew.
+  /// Calls a handler whenever the result of ``isSatisfied(in:)`` may have changed.
+  ///
+  /// - Parameters:
+  ///   - context: The context of the store whose runs depend on the condition.
+  ///   - onChange: May be called on any thread, with no lock held, and more often than the result
+  ///     changes.
+  /// - Returns: The subscription, which ends the calls when it is cancelled.
   func subscribe(
     in context: OperationContext, onChange: @escaping @Sendable () -> Void
   ) -> OperationSubscription

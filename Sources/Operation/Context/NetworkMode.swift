@@ -1,44 +1,12 @@
-/// Whether the runs of a request wait for a connection.
+/// The rule by which the runs of a request wait for a connection.
+///
+/// The connection is that of the context's ``OperationContext/networkObserver``. The default is
+/// ``always``.
 public enum NetworkMode: String, Sendable, Hashable, Codable {
-  /// Runs do not care: the request talks to this machine, or finds out by itself.
+  /// Runs do not wait: the request needs no network, or detects by itself that there is none.
   case always
-  /// A run that starts, or tries again, without a connection is paused until there is one.
+  /// The first attempt and each retry wait: without a connection the run is paused.
   case online
-  /// A run starts at once, and is paused when it tries again without a connection.
+  /// The first attempt does not wait. Without a connection, a retry is paused.
   case offlineFirst
-}
-
-/// Who is told by a run that is under way.
-final class RunHooks: Sendable {
-  let setPaused: @Sendable (Bool) -> Void
-  let attemptBegan: @Sendable (Int) -> Void
-
-  init(
-    setPaused: @escaping @Sendable (Bool) -> Void,
-    attemptBegan: @escaping @Sendable (Int) -> Void
-  ) {
-    self.setPaused = setPaused
-    self.attemptBegan = attemptBegan
-  }
-}
-
-extension OperationContext {
-  /// Waits for a connection before an attempt, if the request wants that; tells whether the run may
-  /// go on, which it may not when it was cancelled.
-  nonisolated(nonsending) func mayAttempt(isRetry: Bool) async -> Bool {
-    switch settings.values.networkMode {
-    case .always: return true
-    case .offlineFirst where !isRetry: return true
-    case .online, .offlineFirst: break
-    }
-    let network = networkObserver
-    if network.currentStatus == .connected { return true }
-    hooks?.setPaused(true)
-    defer { hooks?.setPaused(false) }
-    return await wait {
-      network.currentStatus == .connected
-    } changes: { onChange in
-      network.subscribe { _ in onChange() }
-    }
-  }
 }

@@ -1,4 +1,4 @@
-/// Where a client keeps the state of a request: a list of hashable elements, like a folder's path.
+/// The place of a request's state in a client: a list of hashable elements, like the path of a folder.
 ///
 /// ```swift
 /// let path: OperationPath = ["user-projects", userID]
@@ -6,10 +6,10 @@
 /// ```
 ///
 /// Elements are equal when their types and values are, so `["a", 1]` and `["a", 1.0]` differ. A
-/// path keeps its hash. The idea is TanStack Query's query key.
+/// path stores its hash. The idea is TanStack Query's query key.
 ///
 /// A path with an element that is not equal to itself, such as `Double.nan`, is equal to no other
-/// that is made of the same values: a client reports it and keeps no store for it.
+/// path. A client reports it, and keeps no store for it.
 public struct OperationPath: Sendable, Hashable {
   /// The elements, outermost first.
   public private(set) var elements: [Element]
@@ -20,59 +20,42 @@ public struct OperationPath: Sendable, Hashable {
     self.init(elements: elements.map(Element.init))
   }
 
-  /// Creates a path of one element. A list is that of the elements, unless it is an element by its
-  /// type: `OperationPath([1] as any Hashable & Sendable)`.
+  /// Creates a path of one element.
+  ///
+  /// An array literal creates a path of its elements instead. To make an array one element, write
+  /// `OperationPath([1] as any Hashable & Sendable)`.
   @_disfavoredOverload
-  public init(_ element: any Hashable & Sendable) {
-    self.init(elements: [Element(element)])
-  }
+  public init(_ element: any Hashable & Sendable) { self.init(elements: [Element(element)]) }
 
   private init(elements: [Element]) {
     self.elements = elements
     hash = elements.reduce(into: Hasher()) { $0.combine($1) }.finalize()
   }
 
-  /// Tells whether both have equal elements in the same order.
+  /// Returns a Boolean value that indicates whether both have equal elements in the same order.
   public static func == (lhs: OperationPath, rhs: OperationPath) -> Bool {
     lhs.hash == rhs.hash && lhs.elements == rhs.elements
   }
 
-  /// Feeds the hash that the path keeps.
-  public func hash(into hasher: inout Hasher) {
-    hasher.combine(hash)
-  }
-
-  /// A path as the key of a table that is looked at with each use of a store.
-  struct Key: Sendable, Hashable {
-    let path: OperationPath
-
-    init(_ path: OperationPath) {
-      self.path = path
-    }
-
-    /// The hash that the path keeps, made another one for each table in the way in which the standard
-    /// library does that for an integer. A hasher would take three times as long for it.
-    func _rawHashValue(seed: Int) -> Int { path.hash._rawHashValue(seed: seed) }
-  }
+  /// Hashes the stored hash of the elements.
+  public func hash(into hasher: inout Hasher) { hasher.combine(hash) }
 }
 
 extension OperationPath {
   /// One element of a path.
   public struct Element: Sendable, Hashable {
-    /// What paths are mostly made of is compared without a look at its type.
+    /// The most frequent types have cases of their own.
     private enum Content: Sendable {
       case int(Int)
       case string(String)
       case other(Other)
     }
 
-    /// In a box, so that an element is as small as a string.
+    /// A class, so that an element is as small as a string.
     private final class Other: Sendable {
       let value: any Hashable & Sendable
 
-      init(_ value: any Hashable & Sendable) {
-        self.value = value
-      }
+      init(_ value: any Hashable & Sendable) { self.value = value }
     }
 
     private let content: Content
@@ -88,7 +71,7 @@ extension OperationPath {
       }
     }
 
-    /// The value that the path was made of.
+    /// The value of the element.
     public var value: any Hashable & Sendable {
       switch content {
       case .int(let int): int
@@ -97,7 +80,7 @@ extension OperationPath {
       }
     }
 
-    /// Tells whether both have the same type and equal values.
+    /// Returns a Boolean value that indicates whether both have the same type and equal values.
     public static func == (lhs: Element, rhs: Element) -> Bool {
       switch (lhs.content, rhs.content) {
       case (.int(let lhs), .int(let rhs)): lhs == rhs
@@ -113,7 +96,7 @@ extension OperationPath {
       return isEqualToItself(other.value)
     }
 
-    /// Feeds the type and the value.
+    /// Hashes the type and the value.
     public func hash(into hasher: inout Hasher) {
       switch content {
       case .int(let int):
@@ -129,42 +112,39 @@ extension OperationPath {
     }
   }
 
-  /// The position of the first element that is not equal to itself.
+  /// The position of the first element that is not equal to itself; `nil` if there is none.
   var unequalPosition: Int? { elements.firstIndex { !$0.isEqualToItself } }
 
-  /// Tells whether `other` begins with the elements of this path; every path begins with itself and
-  /// with the empty one.
+  /// Returns a Boolean value that indicates whether `other` begins with the elements of this path.
+  ///
+  /// Every path begins with itself and with the empty path.
   public func isPrefix(of other: OperationPath) -> Bool {
     elements.count <= other.elements.count && other.elements.starts(with: elements)
   }
 
-  /// Adds an element at the end.
-  public mutating func append(_ element: any Hashable & Sendable) {
-    self = appending(element)
-  }
+  /// Appends an element.
+  public mutating func append(_ element: any Hashable & Sendable) { self = appending(element) }
 
-  /// Adds the elements of another path at the end.
-  public mutating func append(_ path: OperationPath) {
-    self = appending(path)
-  }
+  /// Appends the elements of another path.
+  public mutating func append(_ path: OperationPath) { self = appending(path) }
 
-  /// The elements behind so many.
+  /// Returns the path without its first elements.
   func rest(behind depth: Int) -> OperationPath {
     OperationPath(elements: Array(elements.dropFirst(depth)))
   }
 
-  /// The path with one element in the place of all those behind so many.
+  /// Returns the path with all elements after the first ones combined into one.
   func folded(behind depth: Int) -> OperationPath {
     guard count > depth else { return self }
     return OperationPath(elements: elements.prefix(depth) + [Element(rest(behind: depth))])
   }
 
-  /// The path with one more element at the end.
+  /// Returns the path with one more element.
   public func appending(_ element: any Hashable & Sendable) -> OperationPath {
     OperationPath(elements: elements + [Element(element)])
   }
 
-  /// The path with the elements of another one at the end.
+  /// Returns the path followed by the elements of another one.
   public func appending(_ path: OperationPath) -> OperationPath {
     OperationPath(elements: elements + path.elements)
   }
@@ -172,9 +152,7 @@ extension OperationPath {
 
 extension OperationPath: ExpressibleByArrayLiteral {
   /// Creates a path of elements of any hashable types.
-  public init(arrayLiteral elements: any Hashable & Sendable...) {
-    self.init(elements)
-  }
+  public init(arrayLiteral elements: any Hashable & Sendable...) { self.init(elements) }
 }
 
 extension OperationPath: RandomAccessCollection {
@@ -188,7 +166,7 @@ extension OperationPath: RandomAccessCollection {
 }
 
 extension OperationPath: CustomStringConvertible {
-  /// The elements in brackets, as an array literal shows them.
+  /// The elements in brackets, like an array literal.
   public var description: String {
     "[" + elements.map { String(reflecting: $0.value) }.joined(separator: ", ") + "]"
   }

@@ -1,50 +1,47 @@
-/// How long a client keeps a store that nobody uses.
+/// How long a client retains a store that is not in use.
 ///
-/// A store is used while somebody observes it, while a run of it is scheduled or under way, and
-/// while it shows an optimistic edit. `client.store(for:)` is a use of a moment; looking a store up
-/// by its path is none. A store that leaves the client goes on serving those who hold it; the next
-/// who asks for its path gets a new one.
+/// A store is in use while it has subscribers, while a run of it is scheduled or in flight, and while
+/// it displays a pending optimistic edit. A call of `client.store(for:)` is a use of that instant; a
+/// look-up by path is not a use. A store that is evicted continues to work for its owners, and the
+/// next `client.store(for:)` for its path creates a new store.
+///
+/// If several requests share a store, the longest of their retentions applies.
 public struct OperationRetention: Sendable, Hashable {
-  /// How long after its last use a store stays; infinite without an end. Each store keeps that, and
-  /// it takes a third of what a `Duration?` does.
+  /// How many seconds after its last use a store is evicted: zero with its last use, infinity never.
   let seconds: Double
-  private var most = Int.max
+  /// The greatest number of unused stores that the client retains; `nil` without a limit.
+  private(set) var limit: Int?
 
-  /// How many unused stores stay at most.
-  var limit: Int? { most == .max ? nil : most }
+  init(seconds: Double) { self.seconds = seconds }
 
-  /// A store stays until nobody has used it for `duration`.
+  /// Evicts a store when it has not been used for `duration`.
   ///
-  /// The time begins anew when the system's clock is set back.
+  /// The time is that of the client's clock. It starts again when that clock is set back.
   ///
-  /// - Parameter duration: A negative one is reported and taken as zero, which is ``whileUsed``, one
-  ///   of more than a hundred years as these.
+  /// - Parameter duration: The time since the last use. Zero is ``whileUsed``. A negative duration is
+  ///   reported and taken as zero; the longest one is a hundred years.
   public static func unusedFor(_ duration: Duration) -> OperationRetention {
     OperationRetention(seconds: duration.checked(for: "The time of retention").inSeconds)
   }
 
-  /// A store leaves with its last use; one that was made and never used stays a minute.
+  /// Evicts a store when its last use ends, or one minute after its creation if it is never used.
   public static let whileUsed = OperationRetention(seconds: 0)
-  /// A store stays until it is cleared.
+  /// Retains a store until it is cleared.
   public static let forever = OperationRetention(seconds: .infinity)
 
-  init(seconds: Double) {
-    self.seconds = seconds
-  }
-
-  /// The same, with at most `count` unused stores in the client; the least recently used ones leave
-  /// first. Stores that are retained for ever do not count.
+  /// Returns this retention with at most `count` unused stores in the client.
   ///
-  /// It is a rule for a whole client; on one request it has no effect.
+  /// When there are more, the client evicts the least recently used ones. Stores that are retained
+  /// ``forever`` do not count. The limit applies to a whole client, and has no effect on a request.
   ///
-  /// - Parameter count: How many; a negative number is reported and taken as zero.
+  /// - Parameter count: The number of unused stores. A negative number is reported and taken as zero.
   public func limited(to count: Int) -> OperationRetention {
     var limited = self
-    limited.most = count.checkedCount(for: "The number of unused stores")
+    limited.limit = count.checkedCount(for: "The number of unused stores")
     return limited
   }
 
-  /// The longer one of both.
+  /// Returns the longer retention of two.
   static func longest(
     _ one: OperationRetention?, _ other: OperationRetention?
   ) -> OperationRetention? {
@@ -54,15 +51,13 @@ public struct OperationRetention: Sendable, Hashable {
 
   func isLonger(than other: OperationRetention) -> Bool { seconds > other.seconds }
 
-  /// How many seconds after its last use a store stays that nobody tells to go; `nil` without an end.
-  var patience: Double? {
-    if isEndless { return nil }
-    return endsWithUse ? 60 : seconds
+  var isForever: Bool { seconds == .infinity }
+  var isWhileUsed: Bool { seconds == 0 }
+
+  /// How many seconds after its last use the client checks whether it evicts the store; `nil` if it
+  /// never does. With ``whileUsed`` this is for stores that are never used.
+  var evictionDelay: Double? {
+    if isForever { return nil }
+    return isWhileUsed ? 60 : seconds
   }
-
-  /// Whether a store leaves as soon as it is not used.
-  var endsWithUse: Bool { seconds == 0 }
-
-  /// Whether a store stays until it is cleared.
-  var isEndless: Bool { seconds == .infinity }
 }

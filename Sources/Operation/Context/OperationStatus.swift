@@ -1,30 +1,30 @@
-/// What a state looks like from outside: not begun, under way, waiting, or ended with a result.
+/// The status of a state: idle, loading, paused, or ended with a result.
 public enum OperationStatus<Value, Failure: Error> {
-  /// Nothing has happened yet.
+  /// No run has begun.
   case idle
-  /// A run is under way.
+  /// A run is scheduled or in flight.
   case loading
-  /// A run waits for a condition before it goes on.
+  /// Every run waits for a connection.
   case paused
-  /// The last thing that happened.
+  /// No run is in flight; this is the latest result.
   case result(Result<Value, Failure>)
 }
 
 extension OperationStatus {
-  /// Whether nothing has happened yet.
+  /// Whether no run has begun.
   public var isIdle: Bool { if case .idle = self { true } else { false } }
-  /// Whether a run is under way.
+  /// Whether a run is scheduled or in flight.
   public var isLoading: Bool { if case .loading = self { true } else { false } }
-  /// Whether a run waits for a condition.
+  /// Whether every run waits for a connection.
   public var isPaused: Bool { if case .paused = self { true } else { false } }
-  /// Whether the last thing that happened was a value.
+  /// Whether the latest result is a value, and no run is in flight.
   public var isSuccess: Bool { if case .result(.success) = self { true } else { false } }
-  /// Whether the last thing that happened was a failure.
+  /// Whether the latest result is a failure, and no run is in flight.
   public var isFailure: Bool { if case .result(.failure) = self { true } else { false } }
-  /// Whether there is a result and nothing is under way.
+  /// Whether there is a result, and no run is in flight.
   public var isFinished: Bool { if case .result = self { true } else { false } }
 
-  /// The result, if there is one and nothing is under way.
+  /// The latest result; `nil` if there is none or a run is in flight.
   public var result: Result<Value, Failure>? {
     if case .result(let result) = self { result } else { nil }
   }

@@ -1,116 +1,124 @@
 import ReactiveStreams
 
-/// What the modifiers of a request and the defaults of its client say about its runs.
+/// What the modifiers of a request and the defaults of its client set for its runs.
 ///
-/// The last modifier of a kind wins over the ones before it, and any of them over the default.
-/// Copies share one box until they are written.
+/// The last modifier of a kind overrides the ones before it, and each of them the default. Copies
+/// share one box until they are written.
 struct RunSettings: Sendable {
   struct Values: Sendable {
-    var retryLimit = 0
-    /// Whether a modifier of the request does the retries, so that nobody else must.
-    var isRetryPlaced = false
-    var backoff = OperationBackoffFunction.standard
+    var retry = RetrySettings()
     var deduplication = Deduplication.never
     var staleness = Staleness.always
-    /// `nil` where nobody has said anything: then only an invalidation runs an observed store.
-    var runsAutomatically: Bool?
-    /// What has to hold for a run that nobody asked for.
-    var automaticCondition: (@Sendable (OperationContext) -> Bool)?
-    /// What runs the request by itself while it is observed.
-    var rerunTriggers: [RerunTrigger] = []
-    /// What controls the store from outside, in the order of the modifiers.
+    var automatic = AutomaticRunning()
+    /// The controllers of the store, in the order of the modifiers.
     var controllers: [ControllerAttachment] = []
-    /// How many pages are kept at most.
-    var maxPages = Int.max
-    /// Which pages are fetched again with the whole; a rule of the request's own types.
-    var refetch: (any Sendable)?
-    /// Finds the edges of pages that somebody wrote; of the request's own types.
-    var pageEdges: (any Sendable)?
-    /// How many attempts a mutation remembers.
+    var pages = PageSettings()
+    /// The number of attempts in the history of a mutation.
     var maxHistory = 100
-    /// Within which scope runs wait for each other.
+    /// The scope in which runs are queued; `nil` if they are not.
     var serialScope: SerialScope?
-    /// Whether runs wait for a connection.
     var networkMode = NetworkMode.always
-    /// Whether a store runs the request, and shares its runs.
+    /// Whether a store runs the request, and deduplicates its runs.
     var isStored = false
   }
 
-  final class Box: Sendable {
+  private final class Box: Sendable {
     let values: Values
 
-    init(_ values: Values) {
-      self.values = values
-    }
+    init(_ values: Values) { self.values = values }
   }
 
   private static let initial = Box(Values())
+  private var box = RunSettings.initial
 
-  var box = RunSettings.initial
-
-  init() {}
-
-  /// Whether a store does the retries, because the defaults of its client ask for some.
-  var isRetriedByStore: Bool { !values.isRetryPlaced && values.retryLimit > 0 }
-
-  /// Read in place: a copy of all of them is dear.
   var values: Values {
     _read { yield box.values }
     set { box = Box(newValue) }
   }
+
+  /// Whether a store does the retries, because the defaults of its client set some.
+  var isRetriedByStore: Bool { !values.retry.isPlaced && values.retry.limit > 0 }
+
+  func isIdentical(to other: RunSettings) -> Bool { box === other.box }
+}
+
+struct RetrySettings: Sendable {
+  /// The number of retries.
+  var limit = 0
+  /// Whether a modifier of the request does the retries, so that the store does not.
+  var isPlaced = false
+  var backoff = OperationBackoffFunction.standard
+}
+
+/// When a store runs its request without a caller.
+struct AutomaticRunning: Sendable {
+  /// Whether a stale store runs for its first subscriber; `nil` if neither a modifier nor a default
+  /// set it: then only an invalidation runs an observed store.
+  var isEnabled: Bool?
+  /// The condition of these runs; `nil` is always.
+  var condition: (@Sendable (OperationContext) -> Bool)?
+  /// What runs the request while it is observed, such as polling.
+  var triggers: [RerunTrigger] = []
+}
+
+/// Rules of a paginated request. Closures and values are of types that only the request knows.
+struct PageSettings: Sendable {
+  /// The number of pages that are kept.
+  var limit = Int.max
+  /// The `PaginatedRefetch` of the request.
+  var refetch: (any Sendable)?
+  /// The `PageEdgeFinder` of the request.
+  var edges: (any Sendable)?
 }
 
 extension OperationBackoffFunction {
-  /// Waits 1 s, 2 s, 4 s … up to 30 s: what a retry does without a backoff of its own.
+  /// Waits 1 s, 2 s, 4 s … up to 30 s: the backoff of a retry without one of its own.
   static let standard = exponential(.seconds(1)).capped(at: .seconds(30))
 }
 
-/// Subscribes to something that may want runs, for a context, and asks a store for them, which it
-/// must not keep alive.
-typealias RerunTrigger =
-  @Sendable (OperationContext, any Rerunnable) -> OperationSubscription
+/// A function that subscribes a store to what may start runs of it. It must not retain the store.
+typealias RerunTrigger = @Sendable (OperationContext, any Rerunnable) -> OperationSubscription
 
-/// A store, for what wants runs of it while it is observed.
+/// A store, for what starts runs of it while it is observed.
 protocol Rerunnable: AnyObject, Sendable {
   var presentState: any Sendable { get }
 
   /// Runs the request if it is stale.
   func rerunIfStale()
-  /// Runs the request, and waits until that run has ended, or the task is cancelled.
+  /// Runs the request, and waits until the run has ended or the calling task is cancelled.
   nonisolated(nonsending) func poll() async
   /// Reports a rule for a state of another type.
   func reportStateMismatch(of what: String, so consequence: String)
 }
 
-/// Gives a store to a controller; gives `nil` to a store with a state of another type.
+/// A function that attaches a controller to a store. It returns `nil` for a state of another type.
 typealias ControllerAttachment = @Sendable (any Rerunnable) -> AttachedController?
 
-/// A controller that a store has been given to, until the store lets go of this.
+/// A controller that is attached to a store until this object is released.
 final class AttachedController: Sendable {
-  /// Tells the controller whether somebody observes the store.
-  let tell: @Sendable (_ isObserved: Bool) -> Void
+  /// Notifies the controller whether the store is observed.
+  let notify: @Sendable (_ isObserved: Bool) -> Void
   private let subscription: OperationSubscription
 
-  init(_ subscription: OperationSubscription, tell: @escaping @Sendable (Bool) -> Void) {
+  init(_ subscription: OperationSubscription, notify: @escaping @Sendable (Bool) -> Void) {
     self.subscription = subscription
-    self.tell = tell
+    self.notify = notify
   }
 
   deinit {
-    // Not left to its last copy, which the controller may have.
+    // Not left to its last copy, which the controller may hold.
     subscription.cancel()
   }
 }
 
-/// Something that runs one after the other have in common.
+/// A scope in which at most one run is in flight.
 struct SerialScope: Sendable, Hashable {
   private let element: OperationPath.Element
 
-  init(_ scope: any Hashable & Sendable) {
-    element = OperationPath.Element(scope)
-  }
+  init(_ scope: any Hashable & Sendable) { element = OperationPath.Element(scope) }
 
-  /// The scope, or, where it is not equal to itself, which is reported, one of its type.
+  /// Creates a scope. One that is not equal to itself is reported, and is one scope with all such
+  /// values of its type.
   init(checking scope: some Hashable & Sendable, for purpose: () -> String) {
     self.init(scope)
     if element.isEqualToItself { return }
@@ -125,20 +133,20 @@ struct SerialScope: Sendable, Hashable {
   }
 }
 
-/// Which runs of one store are one.
+/// The rule that decides which runs of one store are one run.
 enum Deduplication: Sendable {
   case never
-  /// Runs in contexts that say the same to the request.
+  /// Runs in equivalent contexts.
   case equivalentContexts
-  /// Runs in contexts that satisfy a predicate.
+  /// Runs in contexts for which a predicate returns `true`.
   case by(@Sendable (OperationContext, OperationContext) -> Bool)
 }
 
-/// When a value that is there is not good enough any more.
+/// The rule that decides when a value is stale.
 enum Staleness: Sendable {
   case always
   case never
   case after(Duration)
-  /// When a predicate of the state says so; it gives nil for a state of another type.
+  /// When a predicate of the state returns `true`. It returns `nil` for a state of another type.
   case when(@Sendable (any Sendable, OperationContext) -> Bool?)
 }

@@ -1,11 +1,11 @@
-/// The machine of a netlink socket: it asks for all links and then all routes, and finds out from
-/// the notifications when to ask anew.
+/// The machine of a netlink socket: it requests all links, then all routes, and then determines from
+/// the notifications of the kernel when to request both again.
 ///
-/// A notification is only a hint. The kernel drops and replaces routes without a word, such as those
-/// of IPv4 through an interface that goes down or loses its address, so that a copy that follows the
-/// notifications goes wrong.
+/// A notification is only a hint. The kernel removes and replaces some routes without one, such as
+/// the IPv4 routes through an interface that goes down or loses its address. So a copy that applies
+/// the notifications becomes wrong.
 struct NetlinkMachine: Sendable {
-  /// What to do after a datagram.
+  /// What the socket does after a datagram.
   struct Output: Equatable {
     var request: [UInt8]?
     var status: NetworkConnectionStatus?
@@ -13,31 +13,30 @@ struct NetlinkMachine: Sendable {
   }
 
   private enum Phase: Sendable {
-    /// The answer with the links is under way, or the one with the routes.
+    /// The answer that is in progress.
     case links, routes
-    /// What is known is complete.
+    /// The links and the routes are complete.
     case listening
   }
 
-  private static let up: UInt32 = 0x1
-  private static let loopback: UInt32 = 0x8
-  private static let running: UInt32 = 0x40
-  /// How often the kernel is asked where its answers are disturbed.
+  /// The number of requests for links and routes after which a disturbed answer is accepted, and an
+  /// error is a failure.
   private static let roundLimit = 3
 
   private var phase = Phase.listening
   private var sequence: UInt32 = 0
   private var round = 0
-  /// Something changed while the kernel answered.
+  /// The kernel has marked the answer in progress as inconsistent.
   private var isInterrupted = false
-  /// A notification came while the kernel answered.
+  /// A notification arrived during the answer in progress.
   private var isOutdated = false
-  /// Notifications were lost since there was nothing to read.
+  /// Notifications were lost since the socket was last empty.
   private var isOverrun = false
-  private var links: [Int32: UInt32] = [:]
+  /// Whether each interface is usable.
+  private var links: [Int32: Bool] = [:]
   private var routes: [NetlinkMessage.DefaultRoute] = []
 
-  /// The first request, to which all else follows.
+  /// Returns the first request.
   mutating func begin() -> [UInt8] {
     round = 0
     return beginRound()
@@ -47,44 +46,44 @@ struct NetlinkMachine: Sendable {
     var output = Output()
     for message in NetlinkMessage.all(in: datagram) {
       if message.isAnswer {
-        if phase != .listening, message.sequence == sequence { take(message, &output) }
-      } else if matters(message) {
-        notice(&output)
+        if phase != .listening, message.sequence == sequence { add(message, &output) }
+      } else if canChangeStatus(message) {
+        noteChange(&output)
       }
     }
     return output
   }
 
-  /// Notifications were lost. The kernel goes on dropping them, without another word, until all that it
-  /// has put up has been read: only what is asked for then is complete.
-  mutating func overrun() {
-    isOverrun = true
-  }
+  /// Notes that notifications were lost.
+  ///
+  /// The kernel drops notifications, without another error, until everything in the socket has been
+  /// read. So only an answer that is requested after that is complete.
+  mutating func overrun() { isOverrun = true }
 
-  /// Nothing is left to read.
+  /// Called when everything in the socket has been read.
   mutating func drained() -> Output {
     var output = Output()
-    if isOverrun { notice(&output) }
+    if isOverrun { noteChange(&output) }
     isOverrun = false
     return output
   }
 
-  private mutating func take(_ message: NetlinkMessage, _ output: inout Output) {
+  /// Adds a message to the answer in progress.
+  private mutating func add(_ message: NetlinkMessage, _ output: inout Output) {
     if message.isInterrupted { isInterrupted = true }
     switch message.kind {
     case .newLink:
-      if let link = message.link { links[link.index] = Self.relevant(link.flags) }
+      if let link = message.link { links[link.index] = link.isUsable }
     case .newRoute:
       if let route = message.defaultRoute, route.isUnicast { routes.append(route) }
-    case .done where message.errorCode == 0: finish(&output)
+    case .done where message.errorCode == 0: finishAnswer(&output)
     case .done, .error:
       if round < Self.roundLimit { output.request = beginRound() } else { output.hasFailed = true }
     default: break
     }
   }
 
-  /// One answer is complete.
-  private mutating func finish(_ output: inout Output) {
+  private mutating func finishAnswer(_ output: inout Output) {
     if phase == .links {
       phase = .routes
       output.request = request(.getRoute)
@@ -97,28 +96,27 @@ struct NetlinkMachine: Sendable {
     }
   }
 
-  private mutating func notice(_ output: inout Output) {
+  private mutating func noteChange(_ output: inout Output) {
     if phase == .listening { output.request = begin() } else { isOutdated = true }
   }
 
-  /// Whether a notification can be about the way out.
-  private func matters(_ message: NetlinkMessage) -> Bool {
+  /// Returns a Boolean value that indicates whether the status may differ after a notification.
+  private func canChangeStatus(_ message: NetlinkMessage) -> Bool {
     switch message.kind {
-    case .newLink: message.link.map { links[$0.index] != Self.relevant($0.flags) } ?? false
+    case .newLink: message.link.map { links[$0.index] != $0.isUsable } ?? false
     case .newRoute, .deletedRoute: message.defaultRoute != nil
-    // An address that comes brings no default route without saying so.
+    // A new address is not among them: a default route that follows it has its own notification.
     case .deletedLink, .deletedAddress, .overrun: true
     default: false
     }
   }
 
   private var status: NetworkConnectionStatus {
-    let usable = links.filter { $0.value == Self.up | Self.running }
-    let hasWay = routes.contains { route in
+    let isConnected = routes.contains { route in
       route.interfaces.isEmpty
-        ? !usable.isEmpty : route.interfaces.contains { usable[$0] != nil }
+        ? links.values.contains(true) : route.interfaces.contains { links[$0] == true }
     }
-    return hasWay ? .connected : .disconnected
+    return isConnected ? .connected : .disconnected
   }
 
   private mutating func beginRound() -> [UInt8] {
@@ -133,6 +131,4 @@ struct NetlinkMachine: Sendable {
     sequence &+= 1
     return NetlinkMessage.request(kind, sequence: sequence)
   }
-
-  private static func relevant(_ flags: UInt32) -> UInt32 { flags & (up | loopback | running) }
 }

@@ -1,36 +1,5 @@
-/// Bytes from the kernel; where there are none, there is nothing to read.
-struct NetlinkBytes: Sendable {
-  let bytes: ArraySlice<UInt8>
-
-  /// The number at an offset, in the byte order of the machine, if all of it is there.
-  func number<Number: FixedWidthInteger>(
-    at offset: Int, as type: Number.Type = Number.self
-  ) -> Number? {
-    guard offset + MemoryLayout<Number>.size <= bytes.count else { return nil }
-    return bytes.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: offset, as: type) }
-  }
-
-  /// The pieces from an offset on that each begin with their length, up to the first broken one.
-  ///
-  /// - Parameter header: How many bytes a piece has at least.
-  func pieces<Length: FixedWidthInteger>(
-    from offset: Int, lengthAs type: Length.Type, header: Int
-  ) -> [NetlinkBytes] {
-    var pieces: [NetlinkBytes] = []
-    var rest = NetlinkBytes(bytes: bytes.dropFirst(offset))
-    while let length = rest.number(at: 0, as: type).map({ Int(clamping: $0) }),
-      length >= header, length <= rest.bytes.count
-    {
-      pieces.append(NetlinkBytes(bytes: rest.bytes.prefix(length)))
-      // Each begins at a multiple of four.
-      rest = NetlinkBytes(bytes: rest.bytes.dropFirst((length + 3) & ~3))
-    }
-    return pieces
-  }
-}
-
-/// One message of the kernel about its network; `linux/netlink.h` and `linux/rtnetlink.h` say what
-/// lies where.
+/// One message of the kernel about its network, in the layout of `linux/netlink.h` and
+/// `linux/rtnetlink.h`.
 struct NetlinkMessage: Sendable {
   enum Kind: UInt16 {
     case error = 2
@@ -45,11 +14,11 @@ struct NetlinkMessage: Sendable {
     case getRoute = 26
   }
 
-  /// A route to everywhere.
+  /// A route to all addresses.
   struct DefaultRoute: Equatable {
-    /// Whether it leads anywhere; there are routes that refuse.
+    /// Whether the route forwards packets; some kinds of route reject them.
     let isUnicast: Bool
-    /// The interfaces that it leads through; empty where the kernel does not say.
+    /// The interfaces of the route; empty if the kernel does not name them.
     let interfaces: [Int32]
   }
 
@@ -58,10 +27,13 @@ struct NetlinkMessage: Sendable {
   private static let interrupted: UInt16 = 0x10
   private static let dumpRequest: UInt16 = 0x301
   private static let mainTable: UInt32 = 254
+  private static let up: UInt32 = 0x1
+  private static let loopback: UInt32 = 0x8
+  private static let running: UInt32 = 0x40
 
   private let content: NetlinkBytes
   private let flags: UInt16
-  /// Nothing where it is a kind that does not matter.
+  /// The kind; `nil` for one that the library does not use.
   let kind: Kind?
   let sequence: UInt32
 
@@ -75,14 +47,14 @@ struct NetlinkMessage: Sendable {
     self.sequence = sequence
   }
 
-  /// The messages in one datagram.
+  /// Returns the messages in one datagram.
   static func all(in datagram: [UInt8]) -> [NetlinkMessage] {
     NetlinkBytes(bytes: datagram[...])
       .pieces(from: 0, lengthAs: UInt32.self, header: headerLength)
       .compactMap(NetlinkMessage.init)
   }
 
-  /// Asks for all links, or all routes.
+  /// Returns a request for all links or all routes.
   static func request(_ kind: Kind, sequence: UInt32) -> [UInt8] {
     let payload = [UInt8](repeating: 0, count: kind == .getLink ? 16 : 12)
     func bytes(of number: some FixedWidthInteger) -> [UInt8] {
@@ -92,26 +64,28 @@ struct NetlinkMessage: Sendable {
       + bytes(of: dumpRequest) + bytes(of: sequence) + bytes(of: 0 as UInt32) + payload
   }
 
-  /// Whether it is part of an answer, and not a notification, whose sequence is that of whoever
-  /// made the change.
+  /// Whether the message is part of an answer. The others are notifications, which have the sequence
+  /// of the request that made the change.
   var isAnswer: Bool { flags & Self.answer != 0 || kind == .done || kind == .error }
 
-  /// Whether something changed while the answer was made.
+  /// Whether something changed while the kernel made the answer.
   var isInterrupted: Bool { isAnswer && flags & Self.interrupted != 0 }
 
-  /// What went wrong, at the end of an answer; zero is nothing.
+  /// The error at the end of an answer; zero for none.
   var errorCode: Int32 { content.number(at: Self.headerLength) ?? 0 }
 
-  /// The interface that it is about, and what is said of it.
-  var link: (index: Int32, flags: UInt32)? {
+  /// The interface of the message, and whether it is up, has a carrier, and is not the loopback
+  /// interface.
+  var link: (index: Int32, isUsable: Bool)? {
     guard kind == .newLink, let index: Int32 = content.number(at: 20),
       let flags: UInt32 = content.number(at: 24)
     else { return nil }
-    return (index, flags)
+    return (index, flags & (Self.up | Self.loopback | Self.running) == Self.up | Self.running)
   }
 
-  /// The default route of the main table that it is about.
+  /// The route of the message, if that is a default route of the main table.
   var defaultRoute: DefaultRoute? {
+    // Family AF_INET or AF_INET6, and a destination of no bits.
     guard kind == .newRoute || kind == .deletedRoute,
       let family: UInt8 = content.number(at: 16), [2, 10].contains(family),
       content.number(at: 17, as: UInt8.self) == 0,
@@ -122,15 +96,18 @@ struct NetlinkMessage: Sendable {
     var interfaces: [Int32] = []
     for attribute in content.pieces(from: 28, lengthAs: UInt16.self, header: 4) {
       switch attribute.number(at: 2, as: UInt16.self) {
-      case 4: interfaces += [attribute.number(at: 4, as: Int32.self)].compactMap(\.self)
-      case 9:
+      case 4:  // RTA_OIF
+        if let interface: Int32 = attribute.number(at: 4) { interfaces.append(interface) }
+      case 9:  // RTA_MULTIPATH
         interfaces += attribute.pieces(from: 4, lengthAs: UInt16.self, header: 8)
           .compactMap { $0.number(at: 4, as: Int32.self) }
-      case 15: tableNumber = attribute.number(at: 4) ?? tableNumber
+      case 15:  // RTA_TABLE
+        tableNumber = attribute.number(at: 4) ?? tableNumber
       default: break
       }
     }
     guard tableNumber == Self.mainTable else { return nil }
+    // RTN_UNICAST is 1.
     return DefaultRoute(isUnicast: type == 1, interfaces: interfaces)
   }
 }

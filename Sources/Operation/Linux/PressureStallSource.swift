@@ -1,32 +1,34 @@
 public import ReactiveStreams
 
-/// Tells when memory runs short, from the pressure stall information of the Linux kernel.
+/// A source of memory pressure that reads the pressure stall information of the Linux kernel.
 ///
-/// It is a ``MemoryPressure/warning`` when within two seconds some task has waited for memory for
-/// 200 ms, and ``MemoryPressure/critical`` when for 200 ms all that could run have; each is told
-/// once in two seconds at most. Where the kernel has no such information, or does not let this
-/// process ask for it, the first subscription makes a report and nothing is told.
+/// It notifies of a ``MemoryPressure/warning`` when some task has waited for memory for 200 ms of
+/// two seconds, and of a ``MemoryPressure/critical`` pressure when all tasks that could run have.
+/// The kernel reports each at most once in two seconds. If it has no such information, or refuses it
+/// to this process, the first subscription makes a report, an `OperationIssue` of the kind
+/// `unavailableSource`, and no handler is called.
 ///
-/// What the kernel says is at <https://docs.kernel.org/accounting/psi.html>.
+/// One thread waits for the kernel while there are subscribers. The interface is described in
+/// [PSI – Pressure Stall Information](https://docs.kernel.org/accounting/psi.html).
 public final class PressureStallSource: MemoryPressureSource {
-  /// The source for the control group of this process, or for the machine if the group has none.
+  /// The source for the control group of this process, or for the machine if there is none.
   public static let shared = PressureStallSource()
 
-  private let pressures: ObservedValue<MemoryPressure?>
+  private let pressures: ObservedValue<MemoryPressure>
 
   /// Creates a source.
   ///
-  /// - Parameter file: The file with the information; the control group's `memory.pressure`, or
-  ///   else `/proc/pressure/memory`, unless given.
+  /// - Parameter file: The path of a pressure file. By default it is the `memory.pressure` of the
+  ///   control group of this process, or `/proc/pressure/memory` if that cannot be used.
   public init(file: String? = nil) {
     let feed = PressureFeed(file: file)
-    pressures = ObservedValue(nil, tellsRepeats: true, feed: { feed.begin($0) })
+    // The first value is never read: repeats are notified of, too.
+    pressures = ObservedValue(.warning, notifiesRepeats: true, feed: { feed.begin($0) })
   }
 
-  /// Calls `handler` whenever memory is short, on a thread of the library.
+  /// Calls `handler` whenever memory is scarce, on a queue of the library, until the subscription
+  /// ends.
   public func subscribe(
     _ handler: @escaping @Sendable (MemoryPressure) -> Void
-  ) -> OperationSubscription {
-    pressures.subscribe { $0.map(handler) }
-  }
+  ) -> OperationSubscription { pressures.subscribe(handler) }
 }

@@ -1,48 +1,53 @@
 import Glibc
 public import ReactiveStreams
 
-/// Follows a program of a terminal into the background and back, by `SIGTSTP` and `SIGCONT`.
+/// An observer that follows a program of a terminal into the background and back, by the signals
+/// `SIGTSTP` and `SIGCONT`.
 ///
-/// A program that runs is in the foreground, unless its terminal is in the hands of another one.
-/// When the user stops it, those who subscribed are told before it stops; a slow handler delays
-/// that by a tenth of a second at most. A stop that cannot be caught, or that the program handles
-/// itself, is told when it is over, right before what follows it. In the background the observer
-/// looks at the terminal once a second, as a shell may bring a running program to the front without
+/// A running program is in the foreground, unless another process group owns its terminal. When the
+/// user stops the program, handlers are called before it stops; a slow handler delays the stop by at
+/// most 100 ms. A stop that cannot be caught, or that the program handles itself, is notified of
+/// when it is over, right before the change that follows it. In the background the observer checks
+/// the terminal once a second, because a shell can bring a running program to the foreground without
 /// a signal.
 ///
 /// The program keeps its signals:
-/// - Nothing is installed before the first subscription, and what was there is put back after the
-///   last one, unless the program has installed something of its own meanwhile, which stays.
-/// - `SIGTSTP` is caught only where nobody handles or ignores it, and stops the program as ever.
-/// - A handler of `SIGCONT` that was there is called as before. An ignored signal stays ignored.
-/// - A handler that is installed later takes the signal, and can pass it on to the one it replaced.
-/// - System calls go on after a signal where `SA_RESTART` sees to that; others, as `poll`, end with
-///   `EINTR` in the thread that took it.
+/// - The handlers are installed for the first subscription. After the last one, the earlier actions
+///   are restored, unless the program has installed a handler meanwhile, which is kept.
+/// - `SIGTSTP` is caught only where the program neither handles nor ignores it, and still stops the
+///   program.
+/// - An earlier handler of `SIGCONT` is called as before. An ignored signal stays ignored.
+/// - A handler that the program installs later receives the signal, and can call the one that it
+///   replaced.
+/// - System calls continue after a signal where `SA_RESTART` provides for it. Others, such as
+///   `poll`, end with `EINTR` on the thread that received the signal. See
+///   [signal(7)](https://man7.org/linux/man-pages/man7/signal.7.html).
 ///
-/// `SIGCONT` for a program that was not stopped cannot be told from the end of a stop.
+/// A `SIGCONT` for a program that was not stopped cannot be distinguished from the end of a stop.
 public final class TerminalActivityObserver: ApplicationActivityObserver {
   /// The observer of this process.
   public static let shared = TerminalActivityObserver()
 
   private let activity = ObservedValue(
-    ApplicationActivity.foreground, measure: { measured() }, feed: TerminalWatch.begin)
+    measure: { TerminalActivityObserver.measured() }, feed: TerminalFeed.begin)
 
   private init() {}
 
-  /// Where the program is now; asks the terminal while nobody has subscribed.
+  /// The present activity.
+  ///
+  /// With subscribers, this is the activity that they were notified of last. Without a subscriber,
+  /// each read asks for the process group that owns the terminal.
   public var currentActivity: ApplicationActivity { activity.value }
 
-  /// Calls `handler` with every change from now on, on a thread of the library, or on one
-  /// that subscribes.
+  /// Calls `handler` with each later change, on a queue of the library, or on a thread that
+  /// subscribes.
   public func subscribe(
     _ handler: @escaping @Sendable (ApplicationActivity) -> Void
-  ) -> OperationSubscription {
-    activity.subscribe(handler)
-  }
+  ) -> OperationSubscription { activity.subscribe(handler) }
 
-  /// Where the program is, when the signals have left this note.
-  static func measured(_ note: TerminalNote = TerminalSignals.note) -> ApplicationActivity {
-    guard note.isRunning else { return .background }
+  /// Returns the present activity, where the signal handlers have made this record.
+  static func measured(_ record: StopRecord = TerminalSignals.record) -> ApplicationActivity {
+    guard record.isRunning else { return .background }
     let terminal = open("/dev/tty", O_RDONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC)
     guard terminal >= 0 else { return .foreground }
     defer { close(terminal) }

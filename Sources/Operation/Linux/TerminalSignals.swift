@@ -1,115 +1,112 @@
 import Glibc
 import Synchronization
 
-/// The signals of the terminal, their handlers, and what these leave for the ``TerminalWatch``.
+/// The handlers of the terminal's signals, and the record that the ``TerminalFeed`` reads.
 ///
-/// A handler interrupts any thread anywhere, so it takes no lock and no memory, not even that of a
-/// witness table which is made when it is first needed: it changes a number and rings a bell. A
-/// semaphore is that bell, as it has no descriptor that could be closed, and belong to somebody
-/// else, while a handler uses it.
+/// A handler interrupts any thread at any place. So it takes no lock and allocates nothing, not even
+/// a witness table that is made at its first use: it changes a number and posts a semaphore. A
+/// semaphore has no descriptor that another thread could close, and reuse, during the handler.
 enum TerminalSignals {
   fileprivate typealias Handler =
     @convention(c) (Int32, UnsafeMutablePointer<siginfo_t>?, UnsafeMutableRawPointer?) -> Void
 
-  /// A signal, and what handled it before.
-  private struct Taken {
+  /// A signal, its handler, and the action before it.
+  private struct Signal {
     let number: Int32
     let handler: Handler
     var previous = sigaction()
-    /// Whether the handler was installed and not removed; it may lie under a later one.
+    /// Whether the handler was installed and not removed. A later handler may have replaced it, and
+    /// may call it.
     var isInstalled = false
   }
 
-  private struct Memory {
-    let bell = UnsafeMutablePointer<sem_t>.allocate(capacity: 1)
-    let stop = UnsafeMutablePointer<Taken>.allocate(capacity: 1)
-    let resume = UnsafeMutablePointer<Taken>.allocate(capacity: 1)
+  /// What the handlers share with the other code.
+  private struct Shared: ~Copyable {
+    let record = Atomic(StopRecord().rawValue)
+    let acknowledgedStops = Atomic(UInt64(0))
+    let areInstalled = Atomic(false)
+    let semaphore = UnsafeMutablePointer<sem_t>.allocate(capacity: 1)
+    let stop = UnsafeMutablePointer<Signal>.allocate(capacity: 1)
+    let resume = UnsafeMutablePointer<Signal>.allocate(capacity: 1)
 
     init() {
-      sem_init(bell, 0, 0)
-      stop.initialize(to: Taken(number: SIGTSTP, handler: handleStop))
-      resume.initialize(to: Taken(number: SIGCONT, handler: handleContinue))
+      sem_init(semaphore, 0, 0)
+      stop.initialize(to: Signal(number: SIGTSTP, handler: handleStop))
+      resume.initialize(to: Signal(number: SIGCONT, handler: handleContinue))
     }
   }
 
-  private struct Shared: ~Copyable, Sendable {
-    let note = Atomic(TerminalNote().rawValue)
-    let toldStops = Atomic(UInt64(0))
-    let isWatched = Atomic(false)
+  // Its pointers are unsafe: no checked type can be shared with a signal handler, which can take no
+  // lock. One thread at a time writes to the signals, before it installs the handler that reads them.
+  nonisolated(unsafe) private static let shared = Shared()
+
+  static var record: StopRecord { StopRecord(rawValue: shared.record.load(ordering: .acquiring)) }
+
+  /// Whether ``install()`` was called, and ``restore()`` was not.
+  static var areInstalled: Bool { shared.areInstalled.load(ordering: .sequentiallyConsistent) }
+
+  /// Installs the handlers, where the program permits it. Called by one thread at a time.
+  static func install() {
+    shared.areInstalled.store(true, ordering: .sequentiallyConsistent)
+    install(shared.resume)
+    install(shared.stop)
   }
 
-  private static let shared = Shared()
-  // Pointers, which no checked type can share with a signal handler: that can take no lock. What they
-  // point to is written by one thread at a time, and before the handler that reads it is installed.
-  nonisolated(unsafe) private static let memory = Memory()
-
-  static var note: TerminalNote { TerminalNote(rawValue: shared.note.load(ordering: .acquiring)) }
-
-  /// Installs the handlers, where the program lets it; called by one thread at a time.
-  static func take() {
-    shared.isWatched.store(true, ordering: .sequentiallyConsistent)
-    install(memory.resume)
-    install(memory.stop)
+  /// Restores the earlier actions, where the handlers were not replaced.
+  static func restore() {
+    shared.areInstalled.store(false, ordering: .sequentiallyConsistent)
+    restore(shared.stop)
+    restore(shared.resume)
   }
 
-  /// Removes the handlers that are still in their places.
-  static func putBack() {
-    shared.isWatched.store(false, ordering: .sequentiallyConsistent)
-    remove(memory.stop)
-    remove(memory.resume)
-  }
+  /// Ends one ``wait(forASecond:)``.
+  static func wake() { sem_post(shared.semaphore) }
 
-  static func ring() {
-    sem_post(memory.bell)
-  }
-
-  /// Waits for the bell, or for a second only.
+  /// Waits for ``wake()``, for one second at most if `isTimed`.
   static func wait(forASecond isTimed: Bool) {
     var end = timespec()
     clock_gettime(CLOCK_REALTIME, &end)
     end.tv_sec += 1
-    _ = isTimed ? sem_timedwait(memory.bell, &end) : sem_wait(memory.bell)
+    _ = isTimed ? sem_timedwait(shared.semaphore, &end) : sem_wait(shared.semaphore)
   }
 
-  /// Lets the program stop: everybody has been told.
-  static func acknowledge(_ note: TerminalNote) {
-    shared.toldStops.store(note.stopCount, ordering: .releasing)
+  /// Lets the program stop: all subscribers were notified of the stops in the record.
+  static func acknowledge(_ record: StopRecord) {
+    shared.acknowledgedStops.store(record.stopCount, ordering: .releasing)
   }
 }
 
 extension TerminalSignals {
-  private static func install(_ taken: UnsafeMutablePointer<Taken>) {
-    let number = taken.pointee.number
-    var present = sigaction()
-    sigaction(number, nil, &present)
-    let isDefault = present.isDefault
-    // Over a handler that may call this one, this one would call itself.
-    guard isDefault || (number == SIGCONT && !taken.pointee.isInstalled && !present.isIgnored)
+  private static func install(_ signal: UnsafeMutablePointer<Signal>) {
+    let number = signal.pointee.number
+    var action = sigaction.present(for: number)
+    let isDefault = action.isDefault
+    // A handler that may call this one must not be replaced: this one would call itself.
+    guard isDefault || (number == SIGCONT && !signal.pointee.isInstalled && !action.isIgnored)
     else { return }
-    taken.pointee.previous = present
-    taken.pointee.isInstalled = true
-    if isDefault { present.sa_flags = SA_RESTART | SA_ONSTACK }
-    present.sa_flags |= SA_SIGINFO
-    present.__sigaction_handler.sa_sigaction = taken.pointee.handler
-    sigaction(number, &present, nil)
+    signal.pointee.previous = action
+    signal.pointee.isInstalled = true
+    if isDefault { action.sa_flags = SA_RESTART | SA_ONSTACK }
+    action.sa_flags |= SA_SIGINFO
+    action.__sigaction_handler.sa_sigaction = signal.pointee.handler
+    sigaction(number, &action, nil)
   }
 
-  private static func remove(_ taken: UnsafeMutablePointer<Taken>) {
-    var present = sigaction()
-    sigaction(taken.pointee.number, nil, &present)
-    guard present.isHandled(by: taken.pointee.handler) else { return }
-    sigaction(taken.pointee.number, &taken.pointee.previous, nil)
-    taken.pointee.isInstalled = false
+  private static func restore(_ signal: UnsafeMutablePointer<Signal>) {
+    let action = sigaction.present(for: signal.pointee.number)
+    guard action.isHandled(by: signal.pointee.handler) else { return }
+    sigaction(signal.pointee.number, &signal.pointee.previous, nil)
+    signal.pointee.isInstalled = false
   }
 
-  private static func change(_ change: (inout TerminalNote) -> Void) -> TerminalNote {
-    var old = shared.note.load(ordering: .relaxed)
+  private static func change(_ change: (inout StopRecord) -> Void) -> StopRecord {
+    var old = shared.record.load(ordering: .relaxed)
     while true {
-      var note = TerminalNote(rawValue: old)
-      change(&note)
-      let (exchanged, original) = shared.note.weakCompareExchange(
-        expected: old, desired: note.rawValue, ordering: .acquiringAndReleasing)
-      if exchanged { return note }
+      var record = StopRecord(rawValue: old)
+      change(&record)
+      let (exchanged, original) = shared.record.weakCompareExchange(
+        expected: old, desired: record.rawValue, ordering: .acquiringAndReleasing)
+      if exchanged { return record }
       old = original
     }
   }
@@ -117,8 +114,8 @@ extension TerminalSignals {
   private static let handleContinue: Handler = { number, info, context in
     let error = errno
     _ = change { $0.continued() }
-    ring()
-    let previous = memory.resume.pointee.previous
+    wake()
+    let previous = shared.resume.pointee.previous
     if previous.sa_flags & SA_SIGINFO != 0 {
       previous.__sigaction_handler.sa_sigaction?(number, info, context)
     } else if !previous.isDefault {
@@ -129,52 +126,55 @@ extension TerminalSignals {
 
   private static let handleStop: Handler = { _, _, _ in
     let error = errno
-    if shared.isWatched.load(ordering: .sequentiallyConsistent) {
+    if areInstalled {
       let stop = change { $0.stop() }
-      ring()
-      waitUntilTold(stop)
-      // Not after a SIGCONT: it was meant to undo the stop.
-      if note.rawValue == stop.rawValue { stopByDefault() }
-      // Not that of another thread, which has come meanwhile.
+      wake()
+      waitForAcknowledgement(of: stop)
+      // Not after a SIGCONT, which was meant to end this stop.
+      if record.rawValue == stop.rawValue { stopByDefault() }
+      // Another thread may have recorded a later stop.
       _ = change { if $0.stopCount == stop.stopCount { $0.stopReturned() } }
-      ring()
+      wake()
     } else {
       stopByDefault()
     }
     errno = error
   }
 
-  /// Waits, at most for a tenth of a second: what it interrupted may be what is needed to tell.
-  private static func waitUntilTold(_ stop: TerminalNote) {
+  /// Waits for 100 ms at most: a subscriber may need the thread that was interrupted.
+  private static func waitForAcknowledgement(of stop: StopRecord) {
     var milliseconds = 0
-    while milliseconds < 100, note.rawValue == stop.rawValue,
-      shared.toldStops.load(ordering: .acquiring) < stop.stopCount
+    while milliseconds < 100, record.rawValue == stop.rawValue,
+      shared.acknowledgedStops.load(ordering: .acquiring) < stop.stopCount
     {
       poll(nil, 0, 1)
       milliseconds += 1
     }
   }
 
-  /// Does what the signal does where nobody handles it: the kernel stops the program, unless there
-  /// is no shell that could continue it.
+  /// Performs the default action: the kernel stops the program, unless no shell could continue it.
   private static func stopByDefault() {
-    var (present, plain, later) = (sigaction(), sigaction(), sigaction())
+    var (handled, byDefault) = (sigaction(), sigaction())
     var (signal, mask) = (sigset_t(), sigset_t())
     sigemptyset(&signal)
     sigaddset(&signal, SIGTSTP)
-    sigaction(SIGTSTP, &plain, &present)
+    sigaction(SIGTSTP, &byDefault, &handled)
     raise(SIGTSTP)
-    // It has been blocked until here, and stops the program here.
+    // The signal is blocked during its handler, so the program stops here.
     pthread_sigmask(SIG_UNBLOCK, &signal, &mask)
     pthread_sigmask(SIG_SETMASK, &mask, nil)
-    sigaction(SIGTSTP, nil, &later)
-    let isOver =
-      present.isHandled(by: handleStop) && !shared.isWatched.load(ordering: .sequentiallyConsistent)
-    if later.isDefault, !isOver { sigaction(SIGTSTP, &present, nil) }
+    let wasRestored = handled.isHandled(by: handleStop) && !areInstalled
+    if sigaction.present(for: SIGTSTP).isDefault, !wasRestored { sigaction(SIGTSTP, &handled, nil) }
   }
 }
 
 extension sigaction {
+  fileprivate static func present(for number: Int32) -> sigaction {
+    var action = sigaction()
+    sigaction(number, nil, &action)
+    return action
+  }
+
   private var address: Int { unsafeBitCast(__sigaction_handler.sa_sigaction, to: Int.self) }
 
   fileprivate var isDefault: Bool { address == unsafeBitCast(SIG_DFL, to: Int.self) }

@@ -1,38 +1,37 @@
 import Synchronization
 
-/// Makes runs one that are asked for at the same time.
+/// A modifier that shares one run among callers that request the same run at the same time.
+///
+/// In a store it is the store's runs that are shared. Without a store it is those of all copies of
+/// the modified request.
 public struct DeduplicationModifier<Base: OperationRequest>: OperationModifier {
   let rule: Deduplication
   private let runs = SharedRuns<Base.Value, Base.Failure>()
 
-  init(rule: Deduplication) {
-    self.rule = rule
-  }
+  init(rule: Deduplication) { self.rule = rule }
 
-  /// Writes the rule into the context, for a store to follow.
+  /// Writes the rule into the context, where a store reads it.
   public func setup(context: inout OperationContext, using base: Base) {
     context.settings.values.deduplication = rule
   }
 
-  /// Runs the request; without a store, copies of the modified request share the run.
+  /// Runs the request. Without a store, joins the run in flight that is the same, if there is one.
   public func run(
-    isolation: isolated (any Actor)?,
-    in context: OperationContext,
-    using base: Base,
+    isolation: isolated (any Actor)?, in context: OperationContext, using base: Base,
     with continuation: OperationContinuation<Base.Value, Base.Failure>
   ) async throws(Base.Failure) -> Base.Value {
     if context.settings.values.isStored {
       return try await base.run(isolation: isolation, in: context, with: continuation)
     }
-    let attendance = Attendance()
-    defer { attendance.end() }
-    let attended = OperationContinuation<Base.Value, Base.Failure> { result in
-      if !attendance.isOver { continuation.yield(with: result) }
+    // The shared run can outlast this call, which then must not yield any more.
+    let hasReturned = Atomic(false)
+    defer { hasReturned.store(true, ordering: .releasing) }
+    let ownContinuation = OperationContinuation<Base.Value, Base.Failure> { result in
+      if !hasReturned.load(ordering: .acquiring) { continuation.yield(with: result) }
     }
-    let task = runs.join(context, rule: rule, continuation: attended) { continuation in
+    let task = runs.join(context, rule: rule, continuation: ownContinuation) { continuation in
       do throws(Base.Failure) {
-        return .success(
-          try await base.run(isolation: isolation, in: context, with: continuation))
+        return .success(try await base.run(isolation: isolation, in: context, with: continuation))
       } catch {
         return .failure(error)
       }
@@ -41,11 +40,23 @@ public struct DeduplicationModifier<Base: OperationRequest>: OperationModifier {
   }
 }
 
-/// Whether one caller of a shared run still waits for it; what is yielded later is not for him.
-private final class Attendance: Sendable {
-  private let hasEnded = Atomic(false)
+extension OperationRequest {
+  /// Joins the run in flight, if there is one in an equivalent context.
+  ///
+  /// Contexts are equivalent if equal values were written into them under the same keys. Values
+  /// that are not `Equatable` count as equal if they are one object, or were written once and
+  /// copied.
+  public func deduplicated() -> ModifiedOperation<Self, DeduplicationModifier<Self>> {
+    modifier(DeduplicationModifier(rule: .equivalentContexts))
+  }
 
-  var isOver: Bool { hasEnded.load(ordering: .acquiring) }
-
-  func end() { hasEnded.store(true, ordering: .releasing) }
+  /// Joins a run in flight that a predicate selects.
+  ///
+  /// - Parameter areSame: Called with the context of a run in flight and that of the new run, on
+  ///   any thread, with no lock held. It returns `true` if the new run has to join.
+  public func deduplicated(
+    by areSame: @escaping @Sendable (OperationContext, OperationContext) -> Bool
+  ) -> ModifiedOperation<Self, DeduplicationModifier<Self>> {
+    modifier(DeduplicationModifier(rule: .by(areSame)))
+  }
 }

@@ -1,12 +1,10 @@
-/// Waits before each run of a request.
+/// A modifier that waits before each run of a request.
 public struct DelayModifier<Base: OperationRequest>: OperationModifier {
   let duration: Duration
 
   /// Waits, and runs the request.
   public func run(
-    isolation: isolated (any Actor)?,
-    in context: OperationContext,
-    using base: Base,
+    isolation: isolated (any Actor)?, in context: OperationContext, using base: Base,
     with continuation: OperationContinuation<Base.Value, Base.Failure>
   ) async throws(Base.Failure) -> Base.Value {
     let hasSlept = await context.operationClock.hasSlept(for: duration)
@@ -20,14 +18,12 @@ public struct DelayModifier<Base: OperationRequest>: OperationModifier {
 extension OperationRequest {
   /// Waits by the clock of the context before the request runs; below a retry, before each attempt.
   ///
-  /// A cancelled wait throws `CancellationError` where the failure can be that; a request with
-  /// another failure runs at once, in a cancelled task.
+  /// A wait that is cancelled throws `CancellationError` where `Failure` can be that. With another
+  /// failure the request runs at once, in a cancelled task.
   ///
-  /// - Parameter duration: A negative one is reported and taken as zero, one of more than a hundred
-  ///   years as these.
-  public func delay(
-    for duration: Duration
-  ) -> ModifiedOperation<Self, DelayModifier<Self>> {
+  /// - Parameter duration: The time to wait. A negative duration is reported, and zero is used; of
+  ///   more than a hundred years, a hundred years are used.
+  public func delay(for duration: Duration) -> ModifiedOperation<Self, DelayModifier<Self>> {
     modifier(DelayModifier(duration: duration.checked(for: "The delay of \(Self.self)")))
   }
 }

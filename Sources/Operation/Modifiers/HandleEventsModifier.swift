@@ -1,24 +1,21 @@
-/// Tells a handler of the runs that pass it.
+/// A modifier that calls a handler with the events of a request's runs.
 public struct HandleEventsModifier<Base: OperationRequest, State: OperationState>: OperationModifier
 where State.OperationValue == Base.Value, State.Failure == Base.Failure {
   let handler: @Sendable (OperationEvent<State>) -> Void
 
-  /// Runs the request, and tells the handler.
+  /// Runs the request, and calls the handler.
   public func run(
-    isolation: isolated (any Actor)?,
-    in context: OperationContext,
-    using base: Base,
+    isolation: isolated (any Actor)?, in context: OperationContext, using base: Base,
     with continuation: OperationContinuation<Base.Value, Base.Failure>
   ) async throws(Base.Failure) -> Base.Value {
-    let run =
-      context.operationRun ?? OperationRun(id: .next(), cause: .fetch, context: context)
+    let run = context.operationRun ?? OperationRun(id: .next(), cause: .fetch, context: context)
     handler(.runStarted(run))
-    let told = OperationContinuation<Base.Value, Base.Failure> { [handler] result in
+    let handledContinuation = OperationContinuation<Base.Value, Base.Failure> { [handler] result in
       handler(.yielded(result, run))
       continuation.yield(with: result)
     }
     do throws(Base.Failure) {
-      let value = try await base.run(isolation: isolation, in: context, with: told)
+      let value = try await base.run(isolation: isolation, in: context, with: handledContinuation)
       handler(.runEnded(.success(value), run))
       return value
     } catch {
@@ -29,10 +26,10 @@ where State.OperationValue == Base.Value, State.Failure == Base.Failure {
 }
 
 extension StatefulOperationRequest {
-  /// Tells `handler` when the request starts, yields and ends; below a retry, for each attempt.
+  /// Calls `handler` when the request starts, yields and ends; below a retry, for each attempt.
   ///
-  /// The handler is called in the run, before the store takes the result in, and hears of no
-  /// change of the state: subscribe to the store for these.
+  /// The handler is called on any thread, with no lock held, before the result is in the state. It
+  /// receives no `stateChanged` events: subscribe to the store for these.
   public func handleEvents(
     _ handler: @escaping @Sendable (OperationEvent<State>) -> Void
   ) -> ModifiedOperation<Self, HandleEventsModifier<Self, State>> {
@@ -41,7 +38,9 @@ extension StatefulOperationRequest {
 }
 
 extension OperationRequest {
-  /// Tells `handler` when the request starts, yields and ends; below a retry, for each attempt.
+  /// Calls `handler` when the request starts, yields and ends; below a retry, for each attempt.
+  ///
+  /// The handler is called on any thread, with no lock held.
   public func handleEvents(
     _ handler: @escaping @Sendable (OperationEvent<QueryState<Value, Failure>>) -> Void
   ) -> ModifiedOperation<Self, HandleEventsModifier<Self, QueryState<Value, Failure>>> {

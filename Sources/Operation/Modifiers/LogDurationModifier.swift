@@ -1,16 +1,14 @@
 import FoundationEssentials
 import Glibc
 
-/// Tells how long each run of a request takes.
+/// A modifier that logs how long each run of a request takes.
 public struct LogDurationModifier<Base: OperationRequest>: OperationModifier {
   let name: String
   let log: @Sendable (String) -> Void
 
   /// Runs the request, and logs how long it took.
   public func run(
-    isolation: isolated (any Actor)?,
-    in context: OperationContext,
-    using base: Base,
+    isolation: isolated (any Actor)?, in context: OperationContext, using base: Base,
     with continuation: OperationContinuation<Base.Value, Base.Failure>
   ) async throws(Base.Failure) -> Base.Value {
     let clock = context.operationClock
@@ -30,8 +28,9 @@ extension OperationRequest {
   /// Logs how long each run takes by the clock of the context; below a retry, each attempt.
   ///
   /// - Parameters:
-  ///   - name: What the line begins with; the type of the request unless given.
-  ///   - log: Takes the line; standard error unless given.
+  ///   - name: The beginning of the line. The default is the type of the request.
+  ///   - log: Called with the line, which contains the time in seconds, on any thread, with no lock
+  ///     held. The default writes to standard error.
   public func logDuration(
     _ name: String? = nil, to log: (@Sendable (String) -> Void)? = nil
   ) -> ModifiedOperation<Self, LogDurationModifier<Self>> {

@@ -1,19 +1,21 @@
-/// A request with a modifier around it; of the same kind as the request, as long as the modifier
-/// leaves value and failure as they are.
+/// A request with a modifier.
+///
+/// It is of the same kind as the request if the modifier does not change the types of the value and
+/// the failure. Otherwise it is a request without a state.
 public struct ModifiedOperation<Base: OperationRequest, Modifier: OperationModifier<Base>>:
   OperationRequest
 {
-  /// What a run gives.
+  /// The type of the value that a run returns.
   public typealias Value = Modifier.Value
-  /// What a run fails with.
+  /// The type of the error that a run throws.
   public typealias Failure = Modifier.Failure
 
   /// The request that is modified.
   public let base: Base
-  /// The modifier around it.
+  /// The modifier that is applied to the request.
   public let modifier: Modifier
 
-  /// Writes into the context what the request needs, and then what the modifier says.
+  /// Performs the setup of the request, and then that of the modifier.
   public func setup(context: inout OperationContext) {
     base.setup(context: &context)
     modifier.setup(context: &context, using: base)
@@ -21,8 +23,7 @@ public struct ModifiedOperation<Base: OperationRequest, Modifier: OperationModif
 
   /// Runs the modified request.
   public func run(
-    isolation: isolated (any Actor)?,
-    in context: OperationContext,
+    isolation: isolated (any Actor)?, in context: OperationContext,
     with continuation: OperationContinuation<Value, Failure>
   ) async throws(Failure) -> Value {
     try await modifier.run(isolation: isolation, in: context, using: base, with: continuation)
@@ -38,29 +39,25 @@ where
   /// The state of the store.
   public typealias State = Base.State
 
-  /// The path of the request that is modified.
+  /// The path of the request.
   public var path: OperationPath { base.path }
-  /// The type under the modifiers.
+  /// The request type of the request.
   public var requestType: any Any.Type { base.requestType }
-  /// The longest retention that the request and its modifiers ask for.
+  /// The longer one of the retentions of the request and of the modifier.
   public var retention: OperationRetention? { .longest(base.retention, modifier.retention) }
 
-  /// Writes what the state of the request needs.
+  /// Performs the setup of the request's state.
   public func setupState(context: inout OperationContext) { base.setupState(context: &context) }
 }
 
 extension ModifiedOperation: QueryRequest
-where
-  Base: QueryRequest,
-  Modifier.Value == Base.Value,
-  Modifier.Failure == Base.Failure
-{
-  /// What a fetch gives.
+where Base: QueryRequest, Modifier.Value == Base.Value, Modifier.Failure == Base.Failure {
+  /// The type of the fetched value.
   public typealias FetchValue = Base.FetchValue
-  /// What a fetch fails with.
+  /// The type of the error that a fetch throws.
   public typealias FetchFailure = Base.FetchFailure
 
-  /// Fetches the value as modified.
+  /// Fetches the value with the modifier.
   nonisolated(nonsending) public func fetch(
     in context: OperationContext,
     with continuation: OperationContinuation<FetchValue, FetchFailure>
@@ -70,38 +67,30 @@ where
 }
 
 extension ModifiedOperation: PaginatedRequest
-where
-  Base: PaginatedRequest,
-  Modifier.Value == Base.Value,
-  Modifier.Failure == Base.Failure
-{
-  /// What tells pages apart.
+where Base: PaginatedRequest, Modifier.Value == Base.Value, Modifier.Failure == Base.Failure {
+  /// The type of the identifier of a page.
   public typealias PageID = Base.PageID
-  /// What a page holds.
+  /// The type of the value of a page.
   public typealias PageValue = Base.PageValue
-  /// What a fetch of a page fails with.
+  /// The type of the error that a fetch of a page throws.
   public typealias PageFailure = Base.PageFailure
 
-  /// The identifier of the first page that is fetched.
+  /// The identifier of the page that is fetched while the state has no page.
   public var initialPageId: PageID { base.initialPageId }
 
-  /// The identifier of the page after another one.
+  /// Returns the identifier of the page after another one.
   public func pageId(
     after page: PaginatedPage<PageID, PageValue>,
     using paging: PaginatedPaging<PageID, PageValue>, in context: OperationContext
-  ) -> PageID? {
-    base.pageId(after: page, using: paging, in: context)
-  }
+  ) -> PageID? { base.pageId(after: page, using: paging, in: context) }
 
-  /// The identifier of the page before another one.
+  /// Returns the identifier of the page before another one.
   public func pageId(
     before page: PaginatedPage<PageID, PageValue>,
     using paging: PaginatedPaging<PageID, PageValue>, in context: OperationContext
-  ) -> PageID? {
-    base.pageId(before: page, using: paging, in: context)
-  }
+  ) -> PageID? { base.pageId(before: page, using: paging, in: context) }
 
-  /// Fetches one page of the request that is modified; the modifier is about whole runs.
+  /// Fetches one page without the modifier, which applies to whole runs.
   nonisolated(nonsending) public func fetchPage(
     using paging: PaginatedPaging<PageID, PageValue>, in context: OperationContext,
     with continuation: OperationContinuation<PageValue, PageFailure>
@@ -111,19 +100,15 @@ where
 }
 
 extension ModifiedOperation: MutationRequest
-where
-  Base: MutationRequest,
-  Modifier.Value == Base.Value,
-  Modifier.Failure == Base.Failure
-{
-  /// What a mutation is called with.
+where Base: MutationRequest, Modifier.Value == Base.Value, Modifier.Failure == Base.Failure {
+  /// The type of the arguments of a call.
   public typealias Arguments = Base.Arguments
-  /// What a mutation gives.
+  /// The type of the value that a call returns.
   public typealias MutateValue = Base.MutateValue
-  /// What a mutation fails with.
+  /// The type of the error that a call throws.
   public typealias MutateFailure = Base.MutateFailure
 
-  /// Calls the mutation that is modified; the modifier is about whole runs.
+  /// Calls the mutation without the modifier, which applies to whole runs.
   nonisolated(nonsending) public func mutate(
     with arguments: Arguments, in context: OperationContext,
     with continuation: OperationContinuation<MutateValue, MutateFailure>

@@ -1,4 +1,4 @@
-/// Something that can be put around any request.
+/// A change of how a request runs, which can be applied to any request.
 ///
 /// ```swift
 /// struct Announced<Base: OperationRequest>: OperationModifier {
@@ -14,43 +14,50 @@
 /// let request = query.modifier(Announced())
 /// ```
 public protocol OperationModifier<Base>: Sendable {
-  /// The request that is modified.
+  /// The type of the request that is modified.
   associatedtype Base: OperationRequest
-  /// What a modified run gives.
+  /// The type of the value that a modified run returns.
   associatedtype Value: Sendable = Base.Value
-  /// What a modified run fails with.
+  /// The type of the error that a modified run throws.
   associatedtype Failure: Error = Base.Failure
 
-  /// How long a client keeps the store of the request; the default says nothing about it.
+  /// The time that a client retains the unused store of the request; `nil`, the default, stands for
+  /// the rule of the request or the client.
   var retention: OperationRetention? { get }
 
-  /// Writes into the context, after the request and the modifiers closer to it have. The default
+  /// Writes into the context of the request's runs.
+  ///
+  /// It is called once for a store, and once for a run without a store, with no lock held, after
+  /// the setup of the request and of the modifiers that were applied before this one. The default
   /// does nothing.
   func setup(context: inout OperationContext, using base: Base)
 
   /// Runs the modified request.
+  ///
+  /// - Parameters:
+  ///   - isolation: The actor that the run is isolated to. A store passes `nil`.
+  ///   - context: The context of the run.
+  ///   - base: The request.
+  ///   - continuation: Receives values and failures before the final result.
   func run(
-    isolation: isolated (any Actor)?,
-    in context: OperationContext,
-    using base: Base,
+    isolation: isolated (any Actor)?, in context: OperationContext, using base: Base,
     with continuation: OperationContinuation<Value, Failure>
   ) async throws(Failure) -> Value
 }
 
 extension OperationModifier {
-  /// Says nothing about it.
+  /// No retention of its own.
   public var retention: OperationRetention? { nil }
 
-  /// Writes nothing.
+  /// Does nothing.
   public func setup(context: inout OperationContext, using base: Base) {}
 }
 
 extension OperationModifier where Value == Base.Value, Failure == Base.Failure {
-  /// Runs the request as it is: the default for a modifier that only writes into the context.
+  /// Runs the request without a change: the default of a modifier that only writes into the
+  /// context.
   public func run(
-    isolation: isolated (any Actor)?,
-    in context: OperationContext,
-    using base: Base,
+    isolation: isolated (any Actor)?, in context: OperationContext, using base: Base,
     with continuation: OperationContinuation<Value, Failure>
   ) async throws(Failure) -> Value {
     try await base.run(isolation: isolation, in: context, with: continuation)
@@ -58,10 +65,8 @@ extension OperationModifier where Value == Base.Value, Failure == Base.Failure {
 }
 
 extension OperationRequest {
-  /// Puts a modifier around the request.
+  /// Applies a modifier to the request.
   public func modifier<Modifier: OperationModifier<Self>>(
     _ modifier: Modifier
-  ) -> ModifiedOperation<Self, Modifier> {
-    ModifiedOperation(base: self, modifier: modifier)
-  }
+  ) -> ModifiedOperation<Self, Modifier> { ModifiedOperation(base: self, modifier: modifier) }
 }

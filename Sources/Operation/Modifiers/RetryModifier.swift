@@ -1,37 +1,45 @@
-/// Runs a request again when it fails.
+/// A modifier that runs a request again when it fails.
 public struct RetryModifier<Base: OperationRequest>: OperationModifier {
   let limit: Int
   let shouldRetry: @Sendable (Base.Failure) -> Bool
 
   /// Writes the limit into the context.
   public func setup(context: inout OperationContext, using base: Base) {
-    context.settings.values.retryLimit = limit
-    context.settings.values.isRetryPlaced = true
+    context.settings.values.retry.limit = limit
+    context.settings.values.retry.isPlaced = true
   }
 
-  /// Runs the request until it succeeds or the retries are used up.
+  /// Runs the request until it succeeds or there are no retries left.
+  ///
+  /// If a retry modifier that was applied later repeats the run already, this runs the request
+  /// once.
   public func run(
-    isolation: isolated (any Actor)?,
-    in context: OperationContext,
-    using base: Base,
+    isolation: isolated (any Actor)?, in context: OperationContext, using base: Base,
     with continuation: OperationContinuation<Base.Value, Base.Failure>
   ) async throws(Base.Failure) -> Base.Value {
-    try await base.runRetrying(
+    if context.attempt.isRetried {
+      return try await base.run(isolation: isolation, in: context, with: continuation)
+    }
+    var context = context
+    context.attempt.isRetried = true
+    context.attempt.retryLimit = context.settings.values.retry.limit
+    return try await base.runAgain(
       isolation: isolation, in: context, with: continuation, when: shouldRetry)
   }
 }
 
 extension OperationRequest {
-  /// Runs the request again when it fails: `limit` retries, so `limit + 1` attempts.
+  /// Runs the request again when it fails: `limit` retries, so at most `limit + 1` attempts.
   ///
-  /// A cancellation is never retried, nor is a circle of dependencies. Without a ``backoff(_:)`` of
-  /// the request, or of its client's defaults, it waits 1 s, 2 s, 4 s … up to 30 s before a retry. Of
-  /// several retries on one request the last one counts, for all that lies below it; it also takes
-  /// the place of the client's default.
+  /// A cancellation and a dependency cycle are never retried. The waits before the retries are those
+  /// of ``backoff(_:)`` or of the client's defaults, and otherwise 1 s, 2 s, 4 s … up to 30 s. Of
+  /// several retries on one request the last one counts, and repeats everything that was applied
+  /// before it. It also replaces the client's default.
   ///
   /// - Parameters:
-  ///   - limit: How many retries; a negative number is reported and taken as zero.
-  ///   - shouldRetry: Asked before each retry with what the attempt failed with.
+  ///   - limit: The number of retries. A negative number is reported, and zero is used.
+  ///   - shouldRetry: Called before each retry with the failure of the attempt, on any thread, with
+  ///     no lock held. It returns `false` to make the failure final.
   public func retry(
     limit: Int, when shouldRetry: @escaping @Sendable (Failure) -> Bool = { _ in true }
   ) -> ModifiedOperation<Self, RetryModifier<Self>> {
@@ -39,29 +47,10 @@ extension OperationRequest {
     return modifier(RetryModifier(limit: limit, shouldRetry: shouldRetry))
   }
 
-  /// Runs the request, and again as the settings say, unless a retry further out does that.
-  func runRetrying(
-    isolation: isolated (any Actor)?,
-    in context: OperationContext,
-    with continuation: OperationContinuation<Value, Failure>,
-    when shouldRetry: @Sendable (Failure) -> Bool
-  ) async throws(Failure) -> Value {
-    if context.attempt.isRetried {
-      return try await run(isolation: isolation, in: context, with: continuation)
-    }
-    var context = context
-    var attempt = context.attempt
-    attempt.isRetried = true
-    attempt.retryLimit = context.settings.values.retryLimit
-    context.attempt = attempt
-    return try await runAgain(
-      isolation: isolation, in: context, with: continuation, when: shouldRetry)
-  }
-
-  /// Runs the request, and again as the settings say, in a context that says that this is done.
+  /// Runs the request, and repeats it after failures as the attempt and the settings of the context
+  /// allow.
   func runAgain(
-    isolation: isolated (any Actor)?,
-    in context: OperationContext,
+    isolation: isolated (any Actor)?, in context: OperationContext,
     with continuation: OperationContinuation<Value, Failure>,
     when shouldRetry: @Sendable (Failure) -> Bool
   ) async throws(Failure) -> Value {
@@ -70,10 +59,10 @@ extension OperationRequest {
       do throws(Failure) {
         return try await run(isolation: isolation, in: context, with: continuation)
       } catch {
-        guard !context.isLastRetryAttempt, error.isWorthRetrying, !Task.isCancelled,
+        guard !context.isLastRetryAttempt, error.canBeRetried, !Task.isCancelled,
           shouldRetry(error)
         else { throw error }
-        let backoff = context.settings.values.backoff(context.attempt.index)
+        let backoff = context.settings.values.retry.backoff(context.attempt.index)
         guard await context.operationClock.hasSlept(for: backoff),
           await context.mayAttempt(isRetry: true)
         else { throw cancellationFailure(as: Failure.self) ?? error }
@@ -85,8 +74,8 @@ extension OperationRequest {
 }
 
 extension Error {
-  /// Whether another attempt may end otherwise: not after a cancellation, and not in a circle.
-  var isWorthRetrying: Bool {
+  /// A Boolean value that indicates whether another attempt can end differently.
+  fileprivate var canBeRetried: Bool {
     !(self is CancellationError) && !(self is OperationDependencyError)
   }
 }

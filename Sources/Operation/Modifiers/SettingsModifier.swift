@@ -1,11 +1,12 @@
-/// A modifier that changes the settings of the runs, and not the runs themselves.
+/// A modifier that changes the settings of a request's runs, and not the runs themselves.
+///
+/// A setting of the request replaces the default of the client. If a request has several modifiers
+/// for one setting, the last one counts.
 public struct SettingsModifier<Base: OperationRequest>: OperationModifier {
   let change: @Sendable (inout OperationContext) -> Void
 
-  /// Writes into the context.
-  public func setup(context: inout OperationContext, using base: Base) {
-    change(&context)
-  }
+  /// Writes the settings into the context.
+  public func setup(context: inout OperationContext, using base: Base) { change(&context) }
 }
 
 extension OperationRequest {
@@ -13,5 +14,118 @@ extension OperationRequest {
     _ change: @escaping @Sendable (inout RunSettings.Values) -> Void
   ) -> ModifiedOperation<Self, SettingsModifier<Self>> {
     modifier(SettingsModifier { change(&$0.settings.values) })
+  }
+
+  /// Sets the time to wait before each retry.
+  public func backoff(
+    _ function: OperationBackoffFunction
+  ) -> ModifiedOperation<Self, SettingsModifier<Self>> { settings { $0.retry.backoff = function } }
+
+  /// Sets the clock that the dates and the waits of the request come from.
+  public func clock(
+    _ clock: any OperationClock
+  ) -> ModifiedOperation<Self, SettingsModifier<Self>> {
+    modifier(SettingsModifier { $0.operationClock = clock })
+  }
+
+  /// Sets whether runs wait for a connection.
+  ///
+  /// A run that waits has the status `paused`, and continues when there is a connection again. Like
+  /// any run it is cancelled when its last lease is released. Paused calls of a serialized mutation
+  /// continue in the order in which they were made.
+  public func networkMode(_ mode: NetworkMode) -> ModifiedOperation<Self, SettingsModifier<Self>> {
+    settings { $0.networkMode = mode }
+  }
+
+  /// Runs the request after all earlier runs with the same scope have ended.
+  ///
+  /// A scope spans the stores of a client; a store without a client has scopes of its own. Runs
+  /// with different scopes run side by side. A run that fails or is cancelled does not stop the
+  /// next one. A run that awaits another one of its own scope waits until it is cancelled.
+  ///
+  /// - Parameter scope: Any hashable value. Scopes are the same when their types and values are. A
+  ///   scope that is not equal to itself is reported, and counts as the same as all such scopes of
+  ///   its type.
+  public func serialized(
+    in scope: some Hashable & Sendable
+  ) -> ModifiedOperation<Self, SettingsModifier<Self>> {
+    let scope = SerialScope(checking: scope) { "The scope of \(Self.self)" }
+    return settings { $0.serialScope = scope }
+  }
+
+  /// Makes the value stale when it is older than `duration` by the clock of the context.
+  ///
+  /// A store is also stale without a value, after an invalidation, and if the date of its value is
+  /// in the future because the clock was set back. Of several staleness modifiers the last one
+  /// counts.
+  ///
+  /// - Parameter duration: The age. A negative duration is reported, and zero is used.
+  public func stale(after duration: Duration) -> ModifiedOperation<Self, SettingsModifier<Self>> {
+    let duration = duration.checked(for: "The stale time of \(Self.self)")
+    return settings { $0.staleness = .after(duration) }
+  }
+
+  /// Keeps a value fresh until it is invalidated.
+  public func neverStale() -> ModifiedOperation<Self, SettingsModifier<Self>> {
+    settings { $0.staleness = .never }
+  }
+}
+
+extension StatefulOperationRequest {
+  /// Makes the value stale when a predicate returns `true`.
+  ///
+  /// - Parameter isStale: Called with the state and the context of the store, on any thread, with
+  ///   no lock held.
+  public func staleWhen(
+    _ isStale: @escaping @Sendable (State, OperationContext) -> Bool
+  ) -> ModifiedOperation<Self, SettingsModifier<Self>> {
+    settings {
+      $0.staleness = .when { state, context in (state as? State).map { isStale($0, context) } }
+    }
+  }
+}
+
+extension MutationRequest {
+  /// Limits the history of the mutation. The default is 100 attempts.
+  ///
+  /// - Parameter length: The number of attempts. A negative number is reported, and zero is used.
+  public func maxHistory(length: Int) -> ModifiedOperation<Self, SettingsModifier<Self>> {
+    let length = length.checkedCount(for: "The history length of \(Self.self)")
+    return settings { $0.maxHistory = length }
+  }
+}
+
+extension PaginatedRequest {
+  /// Limits the pages of the state: a next page removes the first ones, and a previous page removes
+  /// the last ones. By default there is no limit.
+  ///
+  /// - Parameter limit: The number of pages. A number below one is reported, and one is used.
+  public func maxPages(_ limit: Int) -> ModifiedOperation<Self, SettingsModifier<Self>> {
+    let limit = limit.checkedLimit(for: "The number of pages of \(Self.self)")
+    return settings { $0.pages.limit = limit }
+  }
+
+  /// Sets the pages that a plain `fetch`, and a run that starts automatically, fetch again. The
+  /// default is all pages.
+  public func refetching(
+    _ pages: PaginatedRefetch<PageID, PageValue>
+  ) -> ModifiedOperation<Self, SettingsModifier<Self>> { settings { $0.pages.refetch = pages } }
+}
+
+/// A modifier that sets how long a client retains the store of a request.
+public struct RetentionModifier<Base: OperationRequest>: OperationModifier {
+  /// The time that the store is retained while it is unused.
+  public let retention: OperationRetention?
+}
+
+extension StatefulOperationRequest {
+  /// Sets how long a client retains the store of this request while it is unused.
+  ///
+  /// It replaces the rule of the client. If several requests share the store, the longest retention
+  /// counts; that of a request without this modifier is the client's.
+  public func retained(
+    _ retention: OperationRetention
+  ) -> ModifiedOperation<Self, RetentionModifier<Self>> {
+    modifier(RetentionModifier(retention: retention))
   }
 }

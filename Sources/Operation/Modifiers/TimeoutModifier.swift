@@ -1,41 +1,43 @@
 import Synchronization
 
-/// What a request fails with that took longer than its timeout.
+/// The error of a request that took longer than its timeout.
 public struct OperationTimeoutError: Error, Sendable, Hashable, CustomStringConvertible {
   /// The time that the request had.
   public let duration: Duration
 
-  /// A line that names the time.
+  /// A sentence that contains the time.
   public var description: String { "The operation took longer than \(duration)." }
 }
 
-/// Ends a run that takes too long.
+/// A modifier that ends a run that takes too long.
+///
+/// A run that takes longer than its time by the clock of the context fails with
+/// ``OperationTimeoutError``. It is cancelled, and its caller does not wait for it any longer, even
+/// if the request ignores the cancellation; what the request yields later is dropped. Below a
+/// retry, each attempt has the full time. The failure of a modified request is `any Error`.
 public struct TimeoutModifier<Base: OperationRequest>: OperationModifier {
-  /// A timeout is not a failure of the request's own type.
+  /// Any error: a timeout is no failure of the request's own type.
   public typealias Failure = any Error
 
   let duration: Duration
 
-  /// Runs the request against the clock.
+  /// Runs the request until it ends or its time is over.
   public func run(
-    isolation: isolated (any Actor)?,
-    in context: OperationContext,
-    using base: Base,
+    isolation: isolated (any Actor)?, in context: OperationContext, using base: Base,
     with continuation: OperationContinuation<Base.Value, any Error>
   ) async throws -> Base.Value {
     let race = TimeoutRace<Base.Value>()
     let node = context.runNode
-    let runner = TaskNode.currentTask
     let work = Task {
-      // What was given up before it began must not begin beside the next attempt.
+      // An attempt that was cancelled before it began must not run beside the next one.
       guard race.isOpen else { return }
-      // It is this one that would wait for itself.
-      node?.runner.store(TaskNode.currentTask, ordering: .relaxed)
-      let gated = OperationContinuation<Base.Value, Base.Failure> { result in
+      // A wait for this run from within this task is a wait for itself, and is reported as a cycle.
+      node?.noteRunner()
+      let openContinuation = OperationContinuation<Base.Value, Base.Failure> { result in
         if race.isOpen { continuation.yield(with: result.mapError { $0 }) }
       }
       do throws(Base.Failure) {
-        let value = try await base.run(isolation: isolation, in: context, with: gated)
+        let value = try await base.run(isolation: isolation, in: context, with: openContinuation)
         race.finish(with: .success(value))
       } catch {
         race.finish(with: .failure(error))
@@ -48,73 +50,75 @@ public struct TimeoutModifier<Base: OperationRequest>: OperationModifier {
     defer {
       work.cancel()
       timer.cancel()
-      node?.runner.store(runner, ordering: .relaxed)
+      node?.noteRunner()
     }
-    return try await race.result().get()
+    return try await race.value()
   }
 }
 
-/// Whichever comes first: the end of the work, of the time, or of the caller's patience.
+/// The first of these: the end of the work, the end of its time, the cancellation of the caller.
 ///
-/// The lock guards the machine; continuations are resumed without it.
+/// The lock guards the first result. It is set before `end` finishes, and never changes.
 private final class TimeoutRace<Value: Sendable>: Sendable {
-  private typealias Output = Result<Value, any Error>
-  private typealias Continuation = UnsafeContinuation<Result<Value, any Error>?, Never>
+  private let firstResult = Mutex<Result<Value, any Error>?>(nil)
+  private let end = OneShot()
 
-  private let machine = Mutex(TaskMachine<Output, Continuation>())
+  var isOpen: Bool { firstResult.withLock { $0 == nil } }
 
-  var isOpen: Bool { machine.withLock { !$0.isEnded } }
-
-  func finish(with output: Result<Value, any Error>) {
-    machine.withLock { $0.end(with: output) }.each { $0.resume(returning: output) }
+  func finish(with result: Result<Value, any Error>) {
+    firstResult.withLock { $0 = $0 ?? result }
+    end.finish(true)
   }
 
-  nonisolated(nonsending) func result() async -> Result<Value, any Error> {
-    let output = await withTaskCancellationHandler {
-      await withUnsafeContinuation { continuation in
-        switch machine.withLock({ $0.wait(.next(), waiter: continuation) }) {
-        case .suspend: break
-        case .resume(let output): continuation.resume(returning: output)
-        }
-      }
+  nonisolated(nonsending) func value() async throws -> Value {
+    _ = await withTaskCancellationHandler {
+      await end.wait()
     } onCancel: {
       finish(with: .failure(CancellationError()))
     }
-    return output ?? .failure(CancellationError())
+    return try firstResult.withLock { $0 ?? .failure(CancellationError()) }.get()
   }
 }
 
 extension OperationRequest where Failure == any Error {
-  /// Fails with ``OperationTimeoutError`` when a run takes longer than `duration` by the clock of
-  /// the context; below a retry, when an attempt does.
+  /// Fails with ``OperationTimeoutError`` when a run takes longer than `duration`.
   ///
-  /// The run is cancelled and left at once, whether it listens or not.
+  /// ``TimeoutModifier`` describes what happens to the run.
   ///
-  /// - Parameter duration: A negative one is reported and taken as zero, one of more than a hundred
-  ///   years as these.
-  public func timeout(
-    after duration: Duration
-  ) -> ModifiedOperation<Self, TimeoutModifier<Self>> {
+  /// - Parameter duration: The time by the clock of the context. A negative duration is reported,
+  ///   and zero is used; of more than a hundred years, a hundred years are used.
+  public func timeout(after duration: Duration) -> ModifiedOperation<Self, TimeoutModifier<Self>> {
     modifier(TimeoutModifier(duration: duration.checked(for: "The timeout of \(Self.self)")))
   }
 }
 
 extension OperationRequest {
-  /// Fails with ``OperationTimeoutError`` when a run takes longer than `duration` by the clock of
-  /// the context; below a retry, when an attempt does.
-  ///
-  /// The failure becomes `any Error`. The run is cancelled and left at once, whether it listens or
-  /// not.
-  ///
-  /// - Parameter duration: A negative one is reported and taken as zero, one of more than a hundred
-  ///   years as these.
+  /// Fails with ``OperationTimeoutError`` when a run takes longer than `duration`, and turns the
+  /// failure into `any Error`. See ``TimeoutModifier``.
+  @_disfavoredOverload
+  public func timeout(after duration: Duration) -> ModifiedOperation<
+    TransformedOperation<Self, Value, any Error>,
+    TimeoutModifier<TransformedOperation<Self, Value, any Error>>
+  > { TransformedOperation(base: self, value: { $0 }, failure: { $0 }).timeout(after: duration) }
+}
+
+extension MutationRequest {
+  /// Fails with ``OperationTimeoutError`` when a run takes longer than `duration`, and turns the
+  /// failure into `any Error`. See ``TimeoutModifier``.
+  @_disfavoredOverload
+  public func timeout(after duration: Duration) -> ModifiedOperation<
+    TransformedMutation<Self, MutateValue, any Error>,
+    TimeoutModifier<TransformedMutation<Self, MutateValue, any Error>>
+  > { TransformedMutation(base: self, value: { $0 }, failure: { $0 }).timeout(after: duration) }
+}
+
+extension PaginatedRequest {
+  /// Fails with ``OperationTimeoutError`` when a run takes longer than `duration`, and turns the
+  /// failure into `any Error`. See ``TimeoutModifier``.
   @_disfavoredOverload
   public func timeout(
     after duration: Duration
-  ) -> ModifiedOperation<
-    TransformedOperation<Self, Value, any Error>,
-    TimeoutModifier<TransformedOperation<Self, Value, any Error>>
-  > {
-    erasingFailure().timeout(after: duration)
+  ) -> ModifiedOperation<TransformedPages<Self>, TimeoutModifier<TransformedPages<Self>>> {
+    TransformedPages(base: self).timeout(after: duration)
   }
 }

@@ -1,4 +1,4 @@
-/// A request with its value and its failure changed.
+/// A request whose value and failure are transformed.
 public struct TransformedOperation<Base: OperationRequest, Value: Sendable, Failure: Error>:
   OperationRequest
 {
@@ -6,51 +6,41 @@ public struct TransformedOperation<Base: OperationRequest, Value: Sendable, Fail
   let value: @Sendable (Base.Value) -> Value
   let failure: @Sendable (Base.Failure) -> Failure
 
-  /// Writes what the request needs into the context.
-  public func setup(context: inout OperationContext) {
-    base.setup(context: &context)
-  }
+  /// Performs the setup of the request.
+  public func setup(context: inout OperationContext) { base.setup(context: &context) }
 
-  /// Runs the request, and changes what comes of it.
+  /// Runs the request, and transforms its result.
   public func run(
-    isolation: isolated (any Actor)?,
-    in context: OperationContext,
+    isolation: isolated (any Actor)?, in context: OperationContext,
     with continuation: OperationContinuation<Value, Failure>
   ) async throws(Failure) -> Value {
     do throws(Base.Failure) {
       return value(
-        try await base.run(isolation: isolation, in: context, with: inner(of: continuation)))
+        try await base.run(
+          isolation: isolation, in: context,
+          with: continuation.transforming(value: value, failure: failure)))
     } catch {
       throw failure(error)
-    }
-  }
-
-  /// What the request tells its values to, before they are changed.
-  func inner(
-    of continuation: OperationContinuation<Value, Failure>
-  ) -> OperationContinuation<Base.Value, Base.Failure> {
-    OperationContinuation { [value, failure] result in
-      continuation.yield(with: result.map(value).mapError(failure))
     }
   }
 }
 
 extension TransformedOperation: StatefulOperationRequest, QueryRequest where Base: QueryRequest {
-  /// What a fetch gives.
+  /// The type of the transformed value.
   public typealias FetchValue = Value
-  /// What a fetch fails with.
+  /// The type of the transformed failure.
   public typealias FetchFailure = Failure
   /// The state of the store.
   public typealias State = QueryState<Value, Failure>
 
-  /// The path of the request that is changed.
+  /// The path of the request.
   public var path: OperationPath { base.path }
-  /// Tells the request from the one that it changes.
+  /// A type that differs from that of the request, whose state is another one.
   public var requestType: any Any.Type { base.transformedRequestType }
-  /// The retention that the request asks for.
+  /// The retention of the request.
   public var retention: OperationRetention? { base.retention }
 
-  /// Fetches the value, and changes it.
+  /// Fetches the value, and transforms it.
   nonisolated(nonsending) public func fetch(
     in context: OperationContext,
     with continuation: OperationContinuation<Value, Failure>
@@ -59,20 +49,28 @@ extension TransformedOperation: StatefulOperationRequest, QueryRequest where Bas
   }
 }
 
+extension OperationContinuation {
+  /// Returns a continuation that transforms each value and failure, and passes it to this one.
+  func transforming<BaseValue, BaseFailure>(
+    value: @escaping @Sendable (BaseValue) -> Value,
+    failure: @escaping @Sendable (BaseFailure) -> Failure
+  ) -> OperationContinuation<BaseValue, BaseFailure> {
+    OperationContinuation<BaseValue, BaseFailure> { result in
+      yield(with: result.map(value).mapError(failure))
+    }
+  }
+}
+
 extension OperationRequest {
-  /// Changes the value of the request. A mapped query is a query, and a mapped mutation a mutation;
-  /// of pages, and of a kind of one's own, it makes a request without a state.
+  /// Transforms the value of the request.
   ///
-  /// A mapped query is a query with a state of its own: give it to a client under one path with
-  /// the query that it maps, and the two clash. A ``StatefulOperationRequest/staleWhen(_:)`` belongs
-  /// behind the map, where the state is.
+  /// A mapped query is a query, and a mapped mutation is a mutation. Each has a state of its own,
+  /// so it clashes with the request that it maps if a client uses both under one path. A mapped
+  /// request of another kind has no state. Apply a ``StatefulOperationRequest/staleWhen(_:)`` after
+  /// the map, whose state it reads.
   public func map<NewValue: Sendable>(
     _ transform: @escaping @Sendable (Value) -> NewValue
   ) -> TransformedOperation<Self, NewValue, Failure> {
     TransformedOperation(base: self, value: transform, failure: { $0 })
-  }
-
-  func erasingFailure() -> TransformedOperation<Self, Value, any Error> {
-    TransformedOperation(base: self, value: { $0 }, failure: { $0 })
   }
 }

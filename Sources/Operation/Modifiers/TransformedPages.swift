@@ -1,82 +1,58 @@
-/// A paginated request whose failure has become `any Error`.
+/// A paginated request whose failure is turned into `any Error`.
 public struct TransformedPages<Base: PaginatedRequest>: PaginatedRequest {
-  /// What tells pages apart.
+  /// The type of the identifier of a page.
   public typealias PageID = Base.PageID
-  /// What a page holds.
+  /// The type of the value of a page.
   public typealias PageValue = Base.PageValue
-  /// What a fetch of a page fails with.
+  /// Any error.
   public typealias PageFailure = any Error
 
-  let whole: TransformedOperation<Base, Base.Value, any Error>
+  let base: Base
 
-  /// The path of the request that is changed.
-  public var path: OperationPath { whole.base.path }
-  /// Tells the request from the one that it changes.
-  public var requestType: any Any.Type { whole.base.transformedRequestType }
-  /// The retention that the request asks for.
-  public var retention: OperationRetention? { whole.base.retention }
-  /// The identifier of the first page that is fetched.
-  public var initialPageId: PageID { whole.base.initialPageId }
+  /// The path of the request.
+  public var path: OperationPath { base.path }
+  /// A type that differs from that of the request, whose state is another one.
+  public var requestType: any Any.Type { base.transformedRequestType }
+  /// The retention of the request.
+  public var retention: OperationRetention? { base.retention }
+  /// The identifier of the page that is fetched while the state has no page.
+  public var initialPageId: PageID { base.initialPageId }
 
-  /// Writes what the request needs into the context.
-  public func setup(context: inout OperationContext) { whole.setup(context: &context) }
+  /// Performs the setup of the request.
+  public func setup(context: inout OperationContext) { base.setup(context: &context) }
 
-  /// Writes what the state of the request needs.
-  public func setupState(context: inout OperationContext) {
-    whole.base.setupState(context: &context)
-  }
+  /// Performs the setup of the request's state.
+  public func setupState(context: inout OperationContext) { base.setupState(context: &context) }
 
-  /// The identifier of the page after another one.
+  /// Returns the identifier of the page after another one.
   public func pageId(
     after page: PaginatedPage<PageID, PageValue>,
     using paging: PaginatedPaging<PageID, PageValue>, in context: OperationContext
-  ) -> PageID? {
-    whole.base.pageId(after: page, using: paging, in: context)
-  }
+  ) -> PageID? { base.pageId(after: page, using: paging, in: context) }
 
-  /// The identifier of the page before another one.
+  /// Returns the identifier of the page before another one.
   public func pageId(
     before page: PaginatedPage<PageID, PageValue>,
     using paging: PaginatedPaging<PageID, PageValue>, in context: OperationContext
-  ) -> PageID? {
-    whole.base.pageId(before: page, using: paging, in: context)
-  }
+  ) -> PageID? { base.pageId(before: page, using: paging, in: context) }
 
-  /// Fetches the pages that the run is for.
+  /// Fetches the pages of the run.
   public func run(
-    isolation: isolated (any Actor)?,
-    in context: OperationContext,
+    isolation: isolated (any Actor)?, in context: OperationContext,
     with continuation: OperationContinuation<Base.Value, any Error>
   ) async throws -> Base.Value {
-    try await whole.run(isolation: isolation, in: context, with: continuation)
+    try await base.run(
+      isolation: isolation, in: context,
+      with: continuation.transforming(value: { $0 }, failure: { $0 }))
   }
 
-  /// Fetches one page of the request that is changed, without its modifiers, which are about whole
-  /// runs.
+  /// Fetches one page without the modifiers of the request, which apply to whole runs.
   nonisolated(nonsending) public func fetchPage(
     using paging: PaginatedPaging<PageID, PageValue>, in context: OperationContext,
     with continuation: OperationContinuation<PageValue, any Error>
   ) async throws -> PageValue {
-    let inner = OperationContinuation<PageValue, Base.PageFailure> { result in
-      continuation.yield(with: result.mapError { $0 })
-    }
-    return try await whole.base.fetchPage(using: paging, in: context, with: inner)
-  }
-}
-
-extension PaginatedRequest {
-  /// Fails with ``OperationTimeoutError`` when a run takes longer than `duration` by the clock of
-  /// the context; below a retry, when an attempt does.
-  ///
-  /// The failure becomes `any Error`. The run is cancelled and left at once, whether it listens or
-  /// not.
-  ///
-  /// - Parameter duration: A negative one is reported and taken as zero, one of more than a hundred
-  ///   years as these.
-  @_disfavoredOverload
-  public func timeout(
-    after duration: Duration
-  ) -> ModifiedOperation<TransformedPages<Self>, TimeoutModifier<TransformedPages<Self>>> {
-    TransformedPages(whole: erasingFailure()).timeout(after: duration)
+    try await base.fetchPage(
+      using: paging, in: context,
+      with: continuation.transforming(value: { $0 }, failure: { $0 }))
   }
 }

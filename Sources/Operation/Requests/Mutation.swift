@@ -1,4 +1,4 @@
-/// A mutation that is not worth a type.
+/// A mutation that is made of a closure, without a type of its own.
 ///
 /// ```swift
 /// let create = Mutation(path: ["create-post"]) { (title: String, context) in
@@ -6,20 +6,20 @@
 /// }
 /// ```
 ///
-/// Two mutations with the same types on one path are the same mutation: a client keeps the closure
-/// that it saw first.
+/// Two mutations with the same types on one path are the same mutation: a client uses the closure
+/// with which the store was created.
 public struct Mutation<Arguments: Sendable, MutateValue: Sendable>: MutationRequest {
-  /// What a mutation fails with.
+  /// The type of the error that a call throws.
   public typealias MutateFailure = any Error
 
-  /// Where a client keeps the store of the mutation.
+  /// The path under which a client holds the store of the mutation.
   public let path: OperationPath
   private let body:
     nonisolated(nonsending) @Sendable (
       Arguments, OperationContext, OperationContinuation<MutateValue, any Error>
     ) async throws -> MutateValue
 
-  /// Creates a mutation from a closure that tells several values.
+  /// Creates a mutation from a closure that can yield values before it returns one.
   @_disfavoredOverload
   public init(
     path: OperationPath,
@@ -39,15 +39,11 @@ public struct Mutation<Arguments: Sendable, MutateValue: Sendable>: MutationRequ
       nonisolated(nonsending) @escaping @Sendable (
         Arguments, OperationContext
       ) async throws -> MutateValue
-  ) {
-    self.init(path: path) { arguments, context, _ in try await mutate(arguments, context) }
-  }
+  ) { self.init(path: path) { arguments, context, _ in try await mutate(arguments, context) } }
 
   /// Makes the change.
   nonisolated(nonsending) public func mutate(
     with arguments: Arguments, in context: OperationContext,
     with continuation: OperationContinuation<MutateValue, any Error>
-  ) async throws -> MutateValue {
-    try await body(arguments, context, continuation)
-  }
+  ) async throws -> MutateValue { try await body(arguments, context, continuation) }
 }

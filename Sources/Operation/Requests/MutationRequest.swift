@@ -1,4 +1,4 @@
-/// A request that changes something.
+/// A request that changes data, and that is called with arguments.
 ///
 /// ```swift
 /// struct CreatePost: MutationRequest, Hashable {
@@ -20,40 +20,39 @@ where
   Failure == MutateFailure,
   State == MutationState<Arguments, MutateValue, MutateFailure>
 {
-  /// What a mutation is called with.
+  /// The type of the arguments of a call.
   associatedtype Arguments: Sendable
-  /// What a mutation gives.
+  /// The type of the value that a call returns.
   associatedtype MutateValue: Sendable
-  /// What a mutation fails with.
+  /// The type of the error that a call throws.
   associatedtype MutateFailure: Error
-  /// What a run gives.
+  /// The type of the value that a run returns.
   associatedtype Value = MutateValue
-  /// What a run fails with.
+  /// The type of the error that a run throws.
   associatedtype Failure = MutateFailure
   /// The state of the store.
   associatedtype State = MutationState<Arguments, MutateValue, MutateFailure>
 
   /// Makes the change.
   ///
-  /// A store calls this on no actor; a run without a store, on the caller's.
+  /// A store calls this on no actor, and a run without a store on the caller's. No lock is held.
   ///
   /// - Parameters:
-  ///   - arguments: What the mutation is called with.
+  ///   - arguments: The arguments of the call.
   ///   - context: The context of the run.
-  ///   - continuation: Takes values before the last one.
+  ///   - continuation: Receives values and failures before the final result.
   nonisolated(nonsending) func mutate(
-    with arguments: Arguments,
-    in context: OperationContext,
+    with arguments: Arguments, in context: OperationContext,
     with continuation: OperationContinuation<MutateValue, MutateFailure>
   ) async throws(MutateFailure) -> MutateValue
 }
 
-/// What a mutation throws of its own.
+/// An error that the library throws for a mutation.
 public enum MutationError: Error, Sendable, Hashable, CustomStringConvertible {
-  /// A mutation was to be run again that has never been called with arguments.
+  /// A mutation was to be run again, and it has never been called with arguments.
   case noArguments
 
-  /// A line that says what is missing.
+  /// A sentence that describes the error.
   public var description: String {
     switch self {
     case .noArguments: "The mutation was never called, so there are no arguments to run it with."
@@ -64,11 +63,10 @@ public enum MutationError: Error, Sendable, Hashable, CustomStringConvertible {
 extension MutationRequest {
   /// Makes the change with the arguments of the run.
   ///
-  /// Without arguments it throws ``MutationError/noArguments``. A failure type of the request's own
-  /// cannot say that: then the program ends, with the path of the request.
+  /// Throws ``MutationError/noArguments`` if the run has no arguments. Where `Failure` cannot be
+  /// that error, the program ends with a message that contains the path of the request.
   public func run(
-    isolation: isolated (any Actor)?,
-    in context: OperationContext,
+    isolation: isolated (any Actor)?, in context: OperationContext,
     with continuation: OperationContinuation<Value, Failure>
   ) async throws(Failure) -> Value {
     try await mutate(with: arguments(in: context), in: context, with: continuation)
@@ -84,10 +82,14 @@ extension MutationRequest {
 
   /// Makes the change without a store, with the modifiers of the request, on the caller's actor.
   ///
+  /// Throws what the request throws.
+  ///
   /// - Parameters:
-  ///   - arguments: What the mutation is called with.
-  ///   - context: What the request finds in its context; its own modifiers have the last word.
-  ///   - continuation: Takes values before the last one, which are dropped without it.
+  ///   - arguments: The arguments of the call.
+  ///   - context: The values that the request finds in its context. The modifiers of the request
+  ///     replace values under the same keys, and settings are those of this request only.
+  ///   - continuation: Receives values and failures before the final result. Without it they are
+  ///     dropped.
   @discardableResult
   nonisolated(nonsending) public func run(
     with arguments: Arguments, in context: OperationContext = OperationContext(),

@@ -1,50 +1,54 @@
-/// How one piece of asynchronous data is made.
+/// A description of how one piece of asynchronous data is fetched or changed.
 ///
-/// Conform to ``QueryRequest`` and its relatives for data that is kept in a store. Conform to this
-/// protocol alone for work that is only run, and that modifiers apply to all the same:
+/// Conform to ``QueryRequest``, ``PaginatedRequest`` or ``MutationRequest`` for data that a store
+/// holds. Conform to this protocol alone for work that has no state. Modifiers apply to both:
 ///
 /// ```swift
 /// let value = try await request.retry(limit: 2).timeout(after: .seconds(5)).run()
 /// ```
 public protocol OperationRequest<Value, Failure>: Sendable {
-  /// What a run gives.
+  /// The type of the value that a run returns.
   associatedtype Value: Sendable
-  /// What a run fails with.
+  /// The type of the error that a run throws.
   associatedtype Failure: Error
 
-  /// Writes what the request needs into the context of its store; called once for a store, and
-  /// once for each run without one. The default does nothing.
+  /// Writes the settings and values that the request needs into the context of its runs.
+  ///
+  /// A store calls this once, when it is created; a run without a store calls it once for itself.
+  /// No lock is held. The default does nothing.
   func setup(context: inout OperationContext)
 
-  /// Makes the data.
+  /// Runs the request.
   ///
   /// - Parameters:
-  ///   - isolation: The actor that the run stays on; a store runs without one.
+  ///   - isolation: The actor that the run is isolated to. A store passes `nil`.
   ///   - context: The context of the run.
-  ///   - continuation: Takes values before the last one.
+  ///   - continuation: Receives values and failures before the final result.
   func run(
-    isolation: isolated (any Actor)?,
-    in context: OperationContext,
+    isolation: isolated (any Actor)?, in context: OperationContext,
     with continuation: OperationContinuation<Value, Failure>
   ) async throws(Failure) -> Value
 }
 
 extension OperationRequest {
-  /// Writes nothing.
+  /// Does nothing.
   public func setup(context: inout OperationContext) {}
 
   /// Runs the request without a store, on the caller's actor.
   ///
+  /// Throws what the request throws. A caller that is cancelled while the run waits for a
+  /// connection gets `CancellationError` where `Failure` can be that.
+  ///
   /// - Parameters:
-  ///   - context: What the request finds in its context; its own modifiers have the last word.
-  ///   - continuation: Takes values before the last one, which are dropped without it.
+  ///   - context: The values that the request finds in its context. The modifiers of the request
+  ///     replace values under the same keys, and settings are those of this request only.
+  ///   - continuation: Receives values and failures before the final result. Without it they are
+  ///     dropped.
   @discardableResult
   nonisolated(nonsending) public func run(
     in context: OperationContext = OperationContext(),
     with continuation: OperationContinuation<Value, Failure>? = nil
-  ) async throws(Failure) -> Value {
-    try await run(input: nil, in: context, with: continuation)
-  }
+  ) async throws(Failure) -> Value { try await run(input: nil, in: context, with: continuation) }
 
   nonisolated(nonsending) func run(
     input: (any RunInput)?, in context: OperationContext,
@@ -53,17 +57,16 @@ extension OperationRequest {
     var context = context
     context.settings = RunSettings()
     setup(context: &context)
-    // Where it waits for a connection, the run in which it is does not.
-    var own = context
-    if own.hooks != nil { own.hooks = nil }
-    if await !own.mayAttempt(isRetry: false),
-      let failure = cancellationFailure(as: Failure.self)
+    // If the context is that of another run, that run is not paused while this one waits.
+    var ownContext = context
+    ownContext.hooks = nil
+    if await !ownContext.mayAttempt(isRetry: false),
+      let cancellation = cancellationFailure(as: Failure.self)
     {
-      throw failure
+      throw cancellation
     }
-    let node = TaskNode()
     return try await run(
-      isolation: #isolation, in: context.beginning(node, input: input, over: context),
+      isolation: #isolation, in: context.beginning(TaskNode(), input: input, over: context),
       with: continuation ?? OperationContinuation { _ in })
   }
 }

@@ -1,4 +1,4 @@
-/// A paginated request that is not worth a type.
+/// A paginated request that is made of closures, without a type of its own.
 ///
 /// ```swift
 /// let feed = Paginated(
@@ -7,19 +7,19 @@
 /// ) { paging, context in try await api.posts(page: paging.pageId) }
 /// ```
 ///
-/// Two of them with the same types on one path are the same request: a client keeps the closures
-/// that it saw first.
+/// Two of them with the same types on one path are the same request: a client uses the closures
+/// with which the store was created.
 public struct Paginated<PageID: Hashable & Sendable, PageValue: Sendable>: PaginatedRequest {
-  /// What a fetch of a page fails with.
+  /// The type of the error that a fetch of a page throws.
   public typealias PageFailure = any Error
   /// A page.
   public typealias Page = PaginatedPage<PageID, PageValue>
-  /// What a fetch of a page has to know.
+  /// The input of a fetch of a page.
   public typealias Paging = PaginatedPaging<PageID, PageValue>
 
-  /// Where a client keeps the store of the request.
+  /// The path under which a client holds the store of the request.
   public let path: OperationPath
-  /// The identifier of the page that is fetched when there is none.
+  /// The identifier of the page that is fetched while the state has no page.
   public let initialPageId: PageID
   private let nextPageId: @Sendable (Page, Paging) -> PageID?
   private let previousPageId: @Sendable (Page, Paging) -> PageID?
@@ -28,7 +28,8 @@ public struct Paginated<PageID: Hashable & Sendable, PageValue: Sendable>: Pagin
       Paging, OperationContext, OperationContinuation<PageValue, any Error>
     ) async throws -> PageValue
 
-  /// Creates a request from closures, the last of which tells several values of a page.
+  /// Creates a request from closures, the last of which can yield values of a page before it
+  /// returns the final one.
   @_disfavoredOverload
   public init(
     path: OperationPath, initialPageId: PageID,
@@ -62,25 +63,19 @@ public struct Paginated<PageID: Hashable & Sendable, PageValue: Sendable>: Pagin
     ) { paging, context, _ in try await fetchPage(paging, context) }
   }
 
-  /// The identifier of the page after another one.
+  /// Returns the identifier of the page after another one.
   public func pageId(
     after page: Page, using paging: Paging, in context: OperationContext
-  ) -> PageID? {
-    nextPageId(page, paging)
-  }
+  ) -> PageID? { nextPageId(page, paging) }
 
-  /// The identifier of the page before another one.
+  /// Returns the identifier of the page before another one.
   public func pageId(
     before page: Page, using paging: Paging, in context: OperationContext
-  ) -> PageID? {
-    previousPageId(page, paging)
-  }
+  ) -> PageID? { previousPageId(page, paging) }
 
   /// Fetches one page.
   nonisolated(nonsending) public func fetchPage(
     using paging: Paging, in context: OperationContext,
     with continuation: OperationContinuation<PageValue, any Error>
-  ) async throws -> PageValue {
-    try await body(paging, context, continuation)
-  }
+  ) async throws -> PageValue { try await body(paging, context, continuation) }
 }

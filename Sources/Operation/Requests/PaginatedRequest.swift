@@ -25,69 +25,65 @@ where
   Failure == PageFailure,
   State == PaginatedState<PageID, PageValue, PageFailure>
 {
-  /// What tells pages apart.
+  /// The type of the identifier of a page.
   associatedtype PageID: Hashable & Sendable
-  /// What a page holds.
+  /// The type of the value of a page.
   associatedtype PageValue: Sendable
-  /// What a fetch of a page fails with.
+  /// The type of the error that a fetch of a page throws.
   associatedtype PageFailure: Error
-  /// What a run gives.
+  /// The type of the value that a run returns.
   associatedtype Value = PaginatedResult<PageID, PageValue>
-  /// What a run fails with.
+  /// The type of the error that a run throws.
   associatedtype Failure = PageFailure
   /// The state of the store.
   associatedtype State = PaginatedState<PageID, PageValue, PageFailure>
 
-  /// The identifier of the page that is fetched when there is none.
+  /// The identifier of the page that is fetched while the state has no page.
   var initialPageId: PageID { get }
 
-  /// The identifier of the page after `page`; `nil` where there is none.
+  /// Returns the identifier of the page after `page`, or `nil` if `page` is the last one.
   ///
-  /// Called with no lock held, and on no actor.
+  /// A store calls this on any thread, with no lock held, after each fetched page and for pages
+  /// that are written.
   func pageId(
     after page: PaginatedPage<PageID, PageValue>,
-    using paging: PaginatedPaging<PageID, PageValue>,
-    in context: OperationContext
+    using paging: PaginatedPaging<PageID, PageValue>, in context: OperationContext
   ) -> PageID?
 
-  /// The identifier of the page before `page`; `nil`, the default, where there is none.
+  /// Returns the identifier of the page before `page`, or `nil`, the default, if `page` is the
+  /// first one.
   ///
-  /// Called with no lock held, and on no actor.
+  /// A store calls this on any thread, with no lock held, after each fetched page and for pages
+  /// that are written.
   func pageId(
     before page: PaginatedPage<PageID, PageValue>,
-    using paging: PaginatedPaging<PageID, PageValue>,
-    in context: OperationContext
+    using paging: PaginatedPaging<PageID, PageValue>, in context: OperationContext
   ) -> PageID?
 
   /// Fetches one page.
   ///
-  /// A store calls this on no actor; a run without a store, on the caller's.
+  /// A store calls this on no actor, and a run without a store on the caller's. No lock is held.
   ///
   /// - Parameters:
-  ///   - paging: The page that is asked for, and those that are there.
+  ///   - paging: The identifier of the page, and the pages of the state.
   ///   - context: The context of the run.
-  ///   - continuation: Takes values of the page before the last one.
+  ///   - continuation: Receives values and failures of the page before its final result.
   nonisolated(nonsending) func fetchPage(
-    using paging: PaginatedPaging<PageID, PageValue>,
-    in context: OperationContext,
+    using paging: PaginatedPaging<PageID, PageValue>, in context: OperationContext,
     with continuation: OperationContinuation<PageValue, PageFailure>
   ) async throws(PageFailure) -> PageValue
 }
 
 extension PaginatedRequest {
-  /// No page is before another one.
+  /// Returns `nil`: no page has a page before it.
   public func pageId(
     before page: PaginatedPage<PageID, PageValue>,
-    using paging: PaginatedPaging<PageID, PageValue>,
-    in context: OperationContext
-  ) -> PageID? {
-    nil
-  }
+    using paging: PaginatedPaging<PageID, PageValue>, in context: OperationContext
+  ) -> PageID? { nil }
 
-  /// Fetches the pages that the run is for, one after the other; without a store, the initial one.
+  /// Fetches the pages of the run one after the other; without a store, the initial page.
   public func run(
-    isolation: isolated (any Actor)?,
-    in context: OperationContext,
+    isolation: isolated (any Actor)?, in context: OperationContext,
     with continuation: OperationContinuation<Value, Failure>
   ) async throws(Failure) -> Value {
     let start = context.work as? PageStart<PageID, PageValue> ?? PageStart()
@@ -103,7 +99,7 @@ extension PaginatedRequest {
       }
       let page = try await fetchPage(id, on: walk, in: context, with: continuation)
       walk.take(page)
-      // What was given up must not add to what a retry begins with.
+      // A cancelled attempt adds no page to those that a retry begins with.
       if let progress = start.progress, !Task.isCancelled {
         guard progress.add(page, attempt: attempt) else { break }
       }
@@ -111,23 +107,26 @@ extension PaginatedRequest {
     return walk.result()
   }
 
-  /// Fetches one page of a walk; a function of its own, so that nothing of it shares the walk's
-  /// pages when the walk takes the page in.
-  nonisolated(nonsending) func fetchPage(
+  /// Fetches one page of a walk.
+  ///
+  /// The copy of the walk that the continuation holds is released when this returns. So the
+  /// caller's walk is the only owner of its pages when it appends the new one.
+  nonisolated(nonsending) private func fetchPage(
     _ id: PageID, on walk: PageWalk<Self>, in context: OperationContext,
     with continuation: OperationContinuation<Value, Failure>
   ) async throws(Failure) -> PaginatedPage<PageID, PageValue> {
-    let told = OperationContinuation<PageValue, PageFailure> { result in
+    let pageContinuation = OperationContinuation<PageValue, PageFailure> { result in
       continuation.yield(
         with: result.map { walk.result(with: walk.page(id, $0, of: self, in: context)) })
     }
-    let value = try await fetchPage(using: walk.paging(for: id), in: context, with: told)
+    let value = try await fetchPage(
+      using: walk.paging(for: id), in: context, with: pageContinuation)
     return walk.page(id, value, of: self, in: context)
   }
 
-  /// Tells the state how to find the pages beside one that somebody wrote.
+  /// Writes a function that finds the pages before and after a written page into the context.
   public func setupState(context: inout OperationContext) {
-    context.settings.values.pageEdges = PageEdgeFinder<PageID, PageValue> {
+    context.settings.values.pages.edges = PageEdgeFinder<PageID, PageValue> {
       [self] page, pages, context in
       let paging = PaginatedPaging(pageId: page.id, pages: pages, kind: .refetch)
       return edges(of: page, using: paging, in: context)
@@ -138,22 +137,22 @@ extension PaginatedRequest {
     of page: PaginatedPage<PageID, PageValue>, using paging: PaginatedPaging<PageID, PageValue>,
     in context: OperationContext
   ) -> PageEdges<PageID> {
-    PageEdges(
-      before: pageId(before: page, using: paging, in: context)
-        .flatMap { checked($0, beside: page) },
-      after: pageId(after: page, using: paging, in: context)
-        .flatMap { checked($0, beside: page) })
+    let before = pageId(before: page, using: paging, in: context)
+    let after = pageId(after: page, using: paging, in: context)
+    return PageEdges(
+      before: before.flatMap { checked($0, beside: page) },
+      after: after.flatMap { checked($0, beside: page) })
   }
 
-  /// The identifier of a page beside another one; nil, which is reported, where one of both is not
-  /// equal to itself: nobody would find the place of the page.
+  /// Returns the identifier of a page before or after another one. If one of both is not equal to
+  /// itself, it could not be found in the state again: that is reported, and the result is `nil`.
   func checked(_ id: PageID, beside page: PaginatedPage<PageID, PageValue>) -> PageID? {
     if id == id, page.id == page.id { return id }
     OperationIssue(
       kind: .unequalIdentity,
       message: """
-        Page \(id) of \(path) cannot stand beside page \(page.id): an identifier of a page has to be \
-        equal to itself; there is no such page.
+        Page \(id) of \(path) cannot stand beside page \(page.id): an identifier of a page has to \
+        be equal to itself; there is no such page.
         """
     ).report()
     return nil

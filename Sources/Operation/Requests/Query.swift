@@ -1,25 +1,26 @@
-/// A query that is not worth a type.
+/// A query that is made of a closure, without a type of its own.
 ///
 /// ```swift
 /// let post = Query(path: ["post", id]) { context in try await api.post(id) }
 /// ```
 ///
-/// Two queries with one type of value on one path are the same query: a client keeps the closure
-/// that it saw first. Name in the path what the closure captures.
+/// Two queries with the same types on one path are the same query: a client uses the closure with
+/// which the store was created. So the path has to contain every value that the closure captures.
 public struct Query<Value: Sendable, Failure: Error>: QueryRequest {
-  /// What a fetch gives.
+  /// The type of the fetched value.
   public typealias FetchValue = Value
-  /// What a fetch fails with.
+  /// The type of the error that a fetch throws.
   public typealias FetchFailure = Failure
 
-  /// Where a client keeps the store of the query.
+  /// The path under which a client holds the store of the query.
   public let path: OperationPath
   private let body:
     nonisolated(nonsending) @Sendable (
       OperationContext, OperationContinuation<Value, Failure>
     ) async throws(Failure) -> Value
 
-  /// Creates a query from a closure with a failure of its own that tells several values.
+  /// Creates a query from a closure with a typed failure that can yield values before it returns
+  /// one.
   @_disfavoredOverload
   public init(
     path: OperationPath,
@@ -33,14 +34,12 @@ public struct Query<Value: Sendable, Failure: Error>: QueryRequest {
     body = fetch
   }
 
-  /// Creates a query from a closure with a failure of its own.
+  /// Creates a query from a closure with a typed failure.
   public init(
     path: OperationPath,
     failure: Failure.Type,
     _ fetch:
-      nonisolated(nonsending) @escaping @Sendable (
-        OperationContext
-      ) async throws(Failure) -> Value
+      nonisolated(nonsending) @escaping @Sendable (OperationContext) async throws(Failure) -> Value
   ) {
     self.init(path: path, failure: failure) { context, _ throws(Failure) in
       try await fetch(context)
@@ -51,9 +50,7 @@ public struct Query<Value: Sendable, Failure: Error>: QueryRequest {
   nonisolated(nonsending) public func fetch(
     in context: OperationContext,
     with continuation: OperationContinuation<Value, Failure>
-  ) async throws(Failure) -> Value {
-    try await body(context, continuation)
-  }
+  ) async throws(Failure) -> Value { try await body(context, continuation) }
 }
 
 extension Query where Failure == any Error {
@@ -61,11 +58,9 @@ extension Query where Failure == any Error {
   public init(
     path: OperationPath,
     _ fetch: nonisolated(nonsending) @escaping @Sendable (OperationContext) async throws -> Value
-  ) {
-    self.init(path: path, failure: (any Error).self, fetch)
-  }
+  ) { self.init(path: path, failure: (any Error).self, fetch) }
 
-  /// Creates a query from a closure that tells several values.
+  /// Creates a query from a closure that can yield values before it returns one.
   @_disfavoredOverload
   public init(
     path: OperationPath,
@@ -73,7 +68,5 @@ extension Query where Failure == any Error {
       nonisolated(nonsending) @escaping @Sendable (
         OperationContext, OperationContinuation<Value, any Error>
       ) async throws -> Value
-  ) {
-    self.init(path: path, failure: (any Error).self, fetch)
-  }
+  ) { self.init(path: path, failure: (any Error).self, fetch) }
 }

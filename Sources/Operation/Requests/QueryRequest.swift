@@ -14,20 +14,20 @@
 /// ```
 public protocol QueryRequest<FetchValue, State>: StatefulOperationRequest
 where Value == FetchValue, Failure == FetchFailure {
-  /// What a fetch gives.
+  /// The type of the fetched value.
   associatedtype FetchValue: Sendable
-  /// What a fetch fails with.
+  /// The type of the error that a fetch throws.
   associatedtype FetchFailure: Error
   /// The state of the store.
   associatedtype State = QueryState<FetchValue, FetchFailure>
 
   /// Fetches the value.
   ///
-  /// A store calls this on no actor; a run without a store, on the caller's.
+  /// A store calls this on no actor, and a run without a store on the caller's. No lock is held.
   ///
   /// - Parameters:
   ///   - context: The context of the run.
-  ///   - continuation: Takes values before the last one.
+  ///   - continuation: Receives values and failures before the final result.
   nonisolated(nonsending) func fetch(
     in context: OperationContext,
     with continuation: OperationContinuation<FetchValue, FetchFailure>
@@ -37,10 +37,7 @@ where Value == FetchValue, Failure == FetchFailure {
 extension QueryRequest {
   /// Fetches the value.
   public func run(
-    isolation: isolated (any Actor)?,
-    in context: OperationContext,
+    isolation: isolated (any Actor)?, in context: OperationContext,
     with continuation: OperationContinuation<Value, Failure>
-  ) async throws(Failure) -> Value {
-    try await fetch(in: context, with: continuation)
-  }
+  ) async throws(Failure) -> Value { try await fetch(in: context, with: continuation) }
 }

@@ -1,25 +1,31 @@
-/// A request whose data is kept in a store, under a path.
+/// A request whose data is held by a store, under a path.
 public protocol StatefulOperationRequest<Value, State>: OperationRequest {
   /// The state of the store.
   associatedtype State: OperationState
   where State.OperationValue == Value, State.Failure == Failure
 
-  /// Where a client keeps the store of the request.
+  /// The path under which a client holds the store of the request.
   ///
   /// Requests of one type on one path share a store. The default is the request itself where it is
   /// `Hashable`, and its `id` where it is only `Identifiable`.
   var path: OperationPath { get }
 
-  /// The type that tells whether two requests on one path are the same request; the default is the
-  /// request's own type, and modifiers give the type that they modify.
+  /// The type by which a client decides whether two requests on one path are the same.
+  ///
+  /// The default is the request's own type. Modifiers return the type of the request that they
+  /// modify.
   var requestType: any Any.Type { get }
 
-  /// How long a client keeps the store when nobody uses it; `nil`, the default, leaves that to the
-  /// client.
+  /// The time that a client retains the store while it is unused; `nil`, the default, stands for
+  /// the client's own rule.
   var retention: OperationRetention? { get }
 
-  /// Writes what the state of this kind of request needs into the context of the store; the
-  /// protocol of the kind does it, and not the request. The default does nothing.
+  /// Writes the settings that the state of this kind of request needs into the context of the
+  /// store.
+  ///
+  /// A protocol such as ``PaginatedRequest`` implements this for its requests. A store calls it
+  /// once, before ``OperationRequest/setup(context:)``, with no lock held. The default does
+  /// nothing.
   func setupState(context: inout OperationContext)
 }
 
@@ -27,10 +33,10 @@ extension StatefulOperationRequest {
   /// The request's own type.
   public var requestType: any Any.Type { Self.self }
 
-  /// Leaves it to the client.
+  /// No retention of its own: the client's rule applies.
   public var retention: OperationRetention? { nil }
 
-  /// Writes nothing.
+  /// Does nothing.
   public func setupState(context: inout OperationContext) {}
 }
 

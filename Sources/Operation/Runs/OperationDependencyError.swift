@@ -1,15 +1,15 @@
-/// What a run fails with whose requests read each other in a circle.
+/// The failure of a run whose requests read each other in a cycle.
 public enum OperationDependencyError: Error, Sendable, Hashable, CustomStringConvertible {
-  /// The requests on these paths read each other, each the next one, and the last one the first.
+  /// Each of the requests on these paths reads the next one, and the last one reads the first.
   case cycle([OperationPath])
 
   /// A line that names the paths.
   public var description: String {
     switch self {
     case .cycle(let paths):
-      let circle = paths + paths.prefix(1)
+      let cycle = paths + paths.prefix(1)
       return "Requests read each other in a circle: "
-        + circle.map(\.description).joined(separator: " → ")
+        + cycle.map(\.description).joined(separator: " → ")
     }
   }
 }

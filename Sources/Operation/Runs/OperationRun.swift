@@ -1,33 +1,33 @@
-/// One run of a request: which it is, why it was started, and in which context it runs.
+/// One run of a request: its identifier, its cause, and its context.
 public struct OperationRun: Sendable, Identifiable {
-  /// Tells runs of one process apart; later runs have greater identifiers.
+  /// An identifier that is unique within the process. Later runs have greater identifiers.
   public typealias ID = OperationTaskID
 
-  /// Why a run was started.
+  /// The cause of a run.
   public enum Cause: String, Sendable, Hashable, Codable {
-    /// The store was stale when somebody subscribed.
+    /// The store was stale when its first subscriber came.
     case subscriber
-    /// Somebody asked for it.
+    /// A caller requested the run.
     case fetch
-    /// A condition that the request names became true.
+    /// A condition of the request became true.
     case rerun
-    /// The value was invalidated while it was observed.
+    /// The value was invalidated while the store was observed.
     case invalidation
     /// A request that this one reads was invalidated.
     case dependency
-    /// It was time to ask again.
+    /// The polling interval was over.
     case poll
   }
 
-  /// Where a run is: on which path, and among which stores.
-  struct Place: Sendable {
+  /// The store of a run: its path, and the hub of its client.
+  struct Origin: Sendable {
     let path: OperationPath
     let hub: ObjectIdentifier
   }
 
   /// The identifier of the run, which is that of its task.
   public let id: ID
-  /// Why the run was started.
+  /// The cause of the run.
   public let cause: Cause
   /// The context of the run.
   public let context: OperationContext

@@ -1,21 +1,35 @@
-/// A run that a store has scheduled: it can be started, awaited, cancelled, and made to wait for
-/// others.
+/// A run that a store has scheduled, to be started, awaited, cancelled, or scheduled after others.
 ///
-/// Copies are the same task. It is in the store's state from the moment it is made; when the last
-/// copy that a caller has goes away before the task was started, it leaves the state as if it had
-/// never been.
+/// Copies are the same task. The task is in the store's state from the moment it is made. If the last
+/// copy that a caller holds is released before the task was started, the task is removed from the
+/// state without a trace.
 public struct OperationTask<Value: Sendable, Failure: Error>: Sendable, Identifiable {
   let node: TaskNode
   /// What most tasks do not have.
-  let rest: Rest?
+  private let extras: Extras?
   /// Whether the run waits for a connection, in the copy that a state holds.
   var isPaused = false
 
-  /// Shared by copies, of which a run makes many.
+  /// Shared by copies.
   var box: OperationTaskConfiguration.Box
 
-  /// How the task runs. A change counts for this copy and for the state that holds it, until the
-  /// task is started. A context that is set lies over the one that was there.
+  private final class Extras: Sendable {
+    /// Returns the result of a task that transforms the output of its node.
+    let transform: (@Sendable (any TaskOutput) -> Result<Value, Failure>?)?
+    let lifetime: TaskLifetime?
+
+    init(
+      transform: (@Sendable (any TaskOutput) -> Result<Value, Failure>?)?, lifetime: TaskLifetime?
+    ) {
+      self.transform = transform
+      self.lifetime = lifetime
+    }
+  }
+
+  /// The name, the priority and the context of the task.
+  ///
+  /// A change applies to this copy, and to the copy in the state, until the task is started. A context
+  /// that is set overrides the one that was there.
   public var configuration: OperationTaskConfiguration {
     get { box.configuration }
     set {
@@ -25,74 +39,56 @@ public struct OperationTask<Value: Sendable, Failure: Error>: Sendable, Identifi
     }
   }
 
-  init(
-    _ core: TaskCore<Value, Failure>, box: OperationTaskConfiguration.Box, rest: Rest? = nil
-  ) {
-    node = core.node
+  init(_ core: TaskCore<Value, Failure>, box: OperationTaskConfiguration.Box) {
+    self.init(core.node, box, nil)
+  }
+
+  private init(_ node: TaskNode, _ box: OperationTaskConfiguration.Box, _ extras: Extras?) {
+    self.node = node
     self.box = box
-    self.rest = rest
-  }
-
-  init(handle: any TaskHandle<Value, Failure>, configuration: OperationTaskConfiguration) {
-    self.init(TaskCore(handle.node), box: .init(configuration), rest: Rest(handle: handle))
-  }
-
-  final class Rest: Sendable {
-    /// What the task is a handle on, if that is not the run of its node as it is.
-    let handle: (any TaskHandle<Value, Failure>)?
-    let lifetime: TaskLifetime?
-
-    init(handle: (any TaskHandle<Value, Failure>)? = nil, lifetime: TaskLifetime? = nil) {
-      self.handle = handle
-      self.lifetime = lifetime
-    }
+    self.extras = extras
   }
 
   /// The identifier of the task, which is that of its run.
   public var id: OperationTaskID { node.id }
 
-  /// The context that the task runs in.
+  /// The context of the task.
   public var context: OperationContext {
     get { box.configuration.context }
     set { configuration.context = newValue }
   }
 
-  /// Puts another context in the place of this one, from which it was made.
+  /// Replaces the context by another one that was made from it.
   mutating func setContext(_ context: OperationContext) {
     if context.isIdentical(to: box.configuration.context) { return }
     box = .init(box.configuration.with(context))
   }
 
-  /// The same task, whose scheduled run is given up when the last copy of this value goes away.
+  /// Returns the same task, whose scheduled run is dropped with the last copy of the returned value.
   func keeping(_ lifetime: TaskLifetime) -> OperationTask {
-    OperationTask(core, box: box, rest: Rest(handle: rest?.handle, lifetime: lifetime))
+    OperationTask(node, box, Extras(transform: extras?.transform, lifetime: lifetime))
   }
 }
 
 extension OperationTask {
-  /// Starts the run, if it has not been started, and waits for its result.
+  /// Starts the run if it has not been started, and waits for its result.
   ///
-  /// The waiting holds a lease. A cancelled caller gives it back, and leaves at once with
-  /// `CancellationError` where `Failure` is `any Error`; with another failure it gets what the run
+  /// The caller holds a lease while it waits. A cancelled caller releases it, and returns at once with
+  /// `CancellationError` if `Failure` is `any Error`. With another failure it receives what the run
   /// ends with.
   @discardableResult
   nonisolated(nonsending) public func runIfNeeded() async throws(Failure) -> Value {
-    try await result(startingWith: configuration).get()
-  }
-
-  nonisolated(nonsending) func result(
-    startingWith configuration: OperationTaskConfiguration
-  ) async -> Result<Value, Failure> {
-    if let handle = rest?.handle { return await handle.result(startingWith: configuration) }
-    return await core.result(startingWith: configuration)
+    try await node.result(startingWith: configuration, as: result).get()
   }
 
   var core: TaskCore<Value, Failure> { TaskCore(node) }
 
-  /// Cancels the run for everyone who waits for it.
-  public func cancel() {
-    if let handle = rest?.handle { handle.cancel() } else { node.cancel() }
+  @Sendable private func result(of output: any TaskOutput) -> Result<Value, Failure>? {
+    if let transform = extras?.transform { transform(output) } else { Result(output) }
   }
+
+  /// Cancels the run for all of its awaiters.
+  public func cancel() { node.cancel() }
 
   /// Whether the run was cancelled.
   public var isCancelled: Bool { node.progress.isCancelled }
@@ -102,27 +98,28 @@ extension OperationTask {
   public var isRunning: Bool { hasStarted && !isFinished }
   /// Whether the run has ended.
   public var isFinished: Bool { finishedResult != nil }
-  /// What the run ended with; `nil` before.
-  public var finishedResult: Result<Value, Failure>? {
-    if let handle = rest?.handle { handle.finishedResult } else { core.finishedResult }
-  }
+  /// The result of the run; `nil` until it has ended.
+  public var finishedResult: Result<Value, Failure>? { node.output.flatMap(result) }
 
-  /// A task that is this one, with its value changed.
+  /// Returns this task with its value transformed.
+  ///
+  /// - Parameter transform: Called with the value for each caller that reads the result.
   public func map<NewValue: Sendable>(
     _ transform: @escaping @Sendable (Value) -> NewValue
   ) -> OperationTask<NewValue, Failure> {
-    OperationTask<NewValue, Failure>(
-      handle: MappedTask(base: self, transform: transform), configuration: configuration)
+    let extras = OperationTask<NewValue, Failure>.Extras(
+      transform: { result(of: $0)?.map(transform) }, lifetime: extras?.lifetime)
+    return OperationTask<NewValue, Failure>(node, box, extras)
   }
 }
 
 extension OperationTask {
-  /// Makes the run wait until another task has ended, however it ends.
+  /// Makes the run wait until another task has ended, with whatever result.
   ///
-  /// The other task is started if nobody has started it when this one starts, and stays scheduled
-  /// until then, also when the last copy that a caller has of it goes away. A schedule by which
-  /// tasks would wait for each other is not made, and a report names it. It has no effect on a
-  /// task that has been started.
+  /// The other task is started when this one starts, if it has not been started then. It stays
+  /// scheduled until then, also when the last copy that a caller holds of it is released. A schedule
+  /// that would form a cycle is not made, and is reported. The call has no effect on a task that has
+  /// been started.
   public func schedule<OtherValue, OtherFailure>(
     after task: OperationTask<OtherValue, OtherFailure>
   ) {
@@ -130,27 +127,21 @@ extension OperationTask {
     node.wait(for: [task.dependency])
   }
 
-  /// Makes the run wait until several other tasks have ended, however they end.
+  /// Makes the run wait until several other tasks have ended, with whatever results.
   public func schedule<OtherValue, OtherFailure>(
     after tasks: some Sequence<OperationTask<OtherValue, OtherFailure>>
-  ) {
-    for task in tasks { schedule(after: task) }
-  }
+  ) { for task in tasks { schedule(after: task) } }
 
   var dependency: TaskDependency {
-    TaskDependency(node: node) { [self] in await node.end(startingWith: configuration) }
+    TaskDependency(node: node) { [self] in await node.waitForEnd(startingWith: configuration) }
   }
 }
 
-/// Gives up a scheduled run when nobody can start it any more.
+/// Drops a scheduled run when no copy is left that could start it.
 final class TaskLifetime: Sendable {
-  let onEnd: @Sendable () -> Void
+  private let onEnd: @Sendable () -> Void
 
-  init(onEnd: @escaping @Sendable () -> Void) {
-    self.onEnd = onEnd
-  }
+  init(onEnd: @escaping @Sendable () -> Void) { self.onEnd = onEnd }
 
-  deinit {
-    onEnd()
-  }
+  deinit { onEnd() }
 }

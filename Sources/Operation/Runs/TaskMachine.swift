@@ -1,12 +1,13 @@
-/// The machine of one task: how far it is, and who waits for its end.
+import ReactiveStreams
+
+/// The machine of one task: its phase, and the callers that wait for its end.
 ///
-/// Its phases:
-/// - *scheduled*: nobody has started it.
-/// - *running*: it has been started. Its Swift task may not have been handed in yet.
-/// - *ended*: it has a result, and nobody waits any more.
+/// - *scheduled*: the task has not been started.
+/// - *running*: it has been started. Its Swift task may not have been attached yet.
+/// - *ended*: it has an output, and no caller waits.
 ///
-/// A task whose failure cannot say "cancelled" stays in its phase when it is cancelled, and ends
-/// with what its request ends with.
+/// A task whose failure cannot be a `CancellationError` keeps its phase when it is cancelled, and
+/// ends with the result of its request.
 struct TaskMachine<Output: Sendable, Waiter: Sendable>: Sendable {
   enum Phase: Sendable {
     case scheduled
@@ -19,55 +20,23 @@ struct TaskMachine<Output: Sendable, Waiter: Sendable>: Sendable {
     case resume(with: Output?)
   }
 
-  /// Who goes on, and the Swift task that is cancelled.
+  /// The waiters to resume, and the Swift task to cancel.
   struct Actions: Sendable {
-    var resumed = Waiters()
+    var resumed: [Waiter] = []
     var cancelled: Task<Void, Never>?
-
-    init() {}
   }
 
-  /// Those who go on: mostly one, for whom no array is made.
-  struct Waiters: Sendable {
-    var first: Waiter? = nil
-    var others: [Waiter] = []
-
-    func each(_ body: (Waiter) -> Void) {
-      if let first { body(first) }
-      for waiter in others { body(waiter) }
-    }
-  }
-
-  /// Those who wait beside the first, and those who gave up before they waited: rarely anybody.
-  struct Others: Sendable {
-    var waiters: SlotList<OperationTaskID, Waiter>
-    var tombstones: Set<OperationTaskID>
-
-    init() {
-      waiters = SlotList()
-      tombstones = []
-    }
-  }
-
-  var phase: Phase
-  var progress: TaskProgress
-  /// The one who waits first, and most often alone.
-  var firstWaiter: Waiter?
-  var firstWait: OperationTaskID?
-  var others: Boxed<Others>
-
-  // Not with the properties, where they would be made by code that asks for their types.
-  init() {
-    phase = .scheduled
-    progress = []
-    others = .none
-  }
+  private var phase = Phase.scheduled
+  private(set) var progress: TaskProgress = []
+  private var waiters = SlotList<OperationTaskID, Waiter>()
+  /// Waits that were cancelled before they began.
+  private var tombstones: Set<OperationTaskID> = []
 
   var isEnded: Bool { progress.isEnded }
   var output: Output? { if case .ended(let output) = phase { output } else { nil } }
-  var waiterCount: Int { (others.value?.waiters.count ?? 0) + (firstWaiter == nil ? 0 : 1) }
+  var waiterCount: Int { waiters.count }
 
-  /// Somebody starts the task; tells whether it is the first.
+  /// Starts the task. Returns whether it was scheduled until now.
   mutating func start() -> Bool {
     guard case .scheduled = phase else { return false }
     phase = .running(nil)
@@ -75,15 +44,16 @@ struct TaskMachine<Output: Sendable, Waiter: Sendable>: Sendable {
     return true
   }
 
-  /// The Swift task was made; tells whether it is to be cancelled at once.
+  /// Attaches the Swift task. Returns whether it has to be cancelled at once.
   mutating func attach(_ task: Task<Void, Never>) -> Bool {
     guard case .running = phase else { return progress.isCancelled }
     phase = .running(task)
     return progress.isCancelled
   }
 
-  /// The task was cancelled; `output` is what its waiters get now, or nil if they have to wait for
-  /// the end.
+  /// Cancels the task.
+  ///
+  /// - Parameter output: The output that waiters receive now; `nil` if they wait for the end.
   mutating func cancel(with output: Output?) -> Actions {
     guard !isEnded else { return Actions() }
     progress.insert(.cancelled)
@@ -93,45 +63,44 @@ struct TaskMachine<Output: Sendable, Waiter: Sendable>: Sendable {
     return actions
   }
 
-  /// The task ended; returns those who waited, in the order in which they came: a group forgets a
-  /// child in constant time if its children end in the order in which it has them.
-  mutating func end(with output: Output) -> Waiters {
-    guard !isEnded else { return Waiters() }
+  /// Ends the task. Returns the waiters in the order in which they began to wait: a task group removes
+  /// a child in constant time if its children end in the order in which they were added.
+  mutating func end(with output: Output) -> [Waiter] {
+    guard !isEnded else { return [] }
     phase = .ended(output)
     progress.insert(.ended)
-    let first = firstWaiter.take()
-    if others.isNone { return Waiters(first: first) }
-    var waiters = others.content.waiters
-    others = .none
-    if let first, let firstWait { waiters.insert(first, for: firstWait) }
-    return Waiters(others: waiters.elements)
+    defer {
+      waiters = SlotList()
+      tombstones = []
+    }
+    return waiters.elements
   }
 
-  /// Somebody waits for the end.
+  /// Begins a wait for the end.
   mutating func wait(_ id: OperationTaskID, waiter: Waiter) -> Wait {
     if case .ended(let output) = phase { return .resume(with: output) }
-    if others.isNone {
-      if firstWaiter == nil {
-        (firstWait, firstWaiter) = (id, waiter)
-        return .suspend
-      }
-      others = .some(Others())
-    } else if others.content.tombstones.remove(id) != nil {
-      return .resume(with: nil)
-    }
-    others.content.waiters.insert(waiter, for: id)
+    if tombstones.remove(id) != nil { return .resume(with: nil) }
+    waiters.insert(waiter, for: id)
     return .suspend
   }
 
-  /// Somebody does not want to wait any more; returns him if he waits.
+  /// Cancels a wait. Returns its waiter, if it has begun.
   mutating func cancelWait(_ id: OperationTaskID) -> Waiter? {
-    if firstWait == id, let first = firstWaiter.take() { return first }
-    if others.isNone {
-      if isEnded { return nil }
-      others = .some(Others())
-    }
-    if let waiter = others.content.waiters.remove(id) { return waiter }
-    if !isEnded { others.content.tombstones.insert(id) }
+    if let waiter = waiters.remove(id) { return waiter }
+    if !isEnded { tombstones.insert(id) }
     return nil
   }
+}
+
+/// A set of events that a task has passed.
+struct TaskProgress: OptionSet, Sendable {
+  static let started = Self(rawValue: 1)
+  static let cancelled = Self(rawValue: 2)
+  static let ended = Self(rawValue: 4)
+
+  let rawValue: UInt8
+
+  var hasStarted: Bool { contains(.started) }
+  var isCancelled: Bool { contains(.cancelled) }
+  var isEnded: Bool { contains(.ended) }
 }

@@ -2,68 +2,145 @@ import Glibc
 import ReactiveStreams
 import Synchronization
 
-/// What a task waits for: another one, and how to wait for it.
-struct TaskDependency: Sendable {
-  let node: TaskNode
-  /// Gives the one that is waited for now, if it may be one that follows the first.
-  let successor: (@Sendable () -> TaskNode?)?
-  let wait: nonisolated(nonsending) @Sendable () async -> Void
-
-  init(
-    node: TaskNode, successor: (@Sendable () -> TaskNode?)? = nil,
-    wait: nonisolated(nonsending) @escaping @Sendable () async -> Void
-  ) {
-    self.node = node
-    self.successor = successor
-    self.wait = wait
-  }
-
-  /// Whether the current Swift task runs the request of the task that is waited for.
-  var isRunByCurrentTask: Bool {
-    node.isRunByCurrentTask || successor?()?.isRunByCurrentTask == true
-  }
+/// The object that runs tasks: a store, or a table of shared runs.
+protocol TaskDriver: AnyObject, Sendable {
+  /// Starts a task or joins it. Returns whether the caller holds a lease from now on.
+  ///
+  /// A caller that waits only for the end takes no lease on a task that was started before.
+  func start(_ task: TaskNode, configuration: OperationTaskConfiguration, joins: Bool) -> Bool
+  /// Releases the lease of a caller that waited.
+  func releaseLease(on id: OperationTaskID)
+  /// Cancels the task for all callers.
+  func cancel(_ id: OperationTaskID)
+  /// Reports an issue of a task when no lock of the driver is held.
+  func report(_ issue: OperationIssue)
 }
 
-/// What one task is for others, whatever it gives: the run that it is, how far it is, who waits for
-/// it, and its place in the schedule of all tasks of the process.
+extension TaskDriver {
+  func report(_ issue: OperationIssue) { issue.report() }
+}
+
+/// One task, without the types of its value and failure: its run, its phase, its waiters, and its
+/// place in the schedule of all tasks of the process.
 ///
-/// One lock guards the edges of all nodes, because two edges that are made at the same time on two
-/// threads may form a cycle together. It is taken only by tasks that wait for others. Another one
-/// guards the machine of the task and its driver; continuations are resumed and Swift tasks are
-/// cancelled without it. The driver is held until the task has ended, so that a task that lies in a
-/// history does not keep its store alive. How far the task is can be read without a lock.
+/// `guarded` guards the machine and the driver. Continuations are resumed and Swift tasks are
+/// cancelled without it. The driver is retained until the task has ended, so that a task in a history
+/// does not retain its store. The progress is also stored in `flags`, to be read without a lock.
+/// ``TaskSchedule`` guards the dependencies of all tasks.
 final class TaskNode: Sendable {
-  private static let graph = Mutex(TaskGraph())
+  typealias Continuation = UnsafeContinuation<(any TaskOutput)?, Never>
+
+  private struct Guarded: Sendable {
+    var machine = TaskMachine<any TaskOutput, Continuation>()
+    var driver: (any TaskDriver)?
+  }
 
   let id: OperationTaskID
-  /// Why the run was started.
+  /// The cause of the run.
   let cause: OperationRun.Cause
-  /// Where the store of the run is; `nil` without one.
-  let place: OperationRun.Place?
-  let isRunning = Atomic(false)
-  /// Whether the task may have edges; what asks for them begins with a look at this.
-  let isScheduled = Atomic(false)
-  /// The Swift task that ran the request last.
-  let runner = Atomic(0)
-  let guarded: Mutex<TaskState>
-  let flags = Atomic<UInt8>(0)
+  /// The store of the run; `nil` without a store.
+  let origin: OperationRun.Origin?
+  private let guarded: Mutex<Guarded>
+  private let flags = Atomic<UInt8>(0)
+  private let isRunning = Atomic(false)
+  /// The Swift task that called the request last.
+  private let runner = Atomic(0)
+  /// Whether the task may have dependencies. What needs them reads this first.
+  fileprivate let isScheduled = Atomic(false)
 
   init(
     id: OperationTaskID = .next(), cause: OperationRun.Cause = .fetch,
-    place: OperationRun.Place? = nil, driver: (any TaskDriver)? = nil
+    origin: OperationRun.Origin? = nil, driver: (any TaskDriver)? = nil
   ) {
     self.id = id
     self.cause = cause
-    self.place = place
-    guarded = Mutex(TaskState(driver: driver))
+    self.origin = origin
+    guarded = Mutex(Guarded(driver: driver))
   }
 
-  deinit {
-    remove()
+  deinit { removeDependencies() }
+
+  var progress: TaskProgress { TaskProgress(rawValue: flags.load(ordering: .acquiring)) }
+  var driver: (any TaskDriver)? { guarded.withLock { $0.driver } }
+  var output: (any TaskOutput)? { progress.isEnded ? guarded.withLock { $0.machine.output } : nil }
+
+  /// Performs a transition, and stores the progress after it.
+  private func commit<Output: Sendable>(_ transition: (inout Guarded) -> Output) -> Output {
+    guarded.withLock { guarded in
+      defer { flags.store(guarded.machine.progress.rawValue, ordering: .releasing) }
+      return transition(&guarded)
+    }
   }
 
-  /// Whether the request of the task is being run.
-  var isUnderWay: Bool {
+  /// Starts the task. Returns whether it was scheduled until now.
+  func start() -> Bool { commit { $0.machine.start() } }
+
+  func attach(_ task: Task<Void, Never>) {
+    if guarded.withLock({ $0.machine.attach(task) }) { task.cancel() }
+  }
+
+  /// Ends the task.
+  func end(with output: any TaskOutput) {
+    let (waiters, driver) = commit { ($0.machine.end(with: output), $0.driver.take()) }
+    removeDependencies()
+    withExtendedLifetime(driver) {}
+    for waiter in waiters { waiter.resume(returning: output) }
+  }
+
+  /// Cancels the task after its driver has removed it.
+  ///
+  /// - Parameter output: The output that waiters receive now; `nil` if they wait for the end.
+  func cancelRun(with output: (any TaskOutput)?) {
+    let (actions, driver) = commit { guarded in
+      (guarded.machine.cancel(with: output), output == nil ? nil : guarded.driver.take())
+    }
+    actions.cancelled?.cancel()
+    removeDependencies()
+    withExtendedLifetime(driver) {}
+    for waiter in actions.resumed { waiter.resume(returning: output) }
+  }
+
+  func cancel() { driver?.cancel(id) }
+
+  @Sendable func releaseLease() { driver?.releaseLease(on: id) }
+
+  /// Waits for the end. Returns `nil` if the wait is cancellable and the calling task is cancelled.
+  ///
+  /// - Parameter onCancel: Called when the calling task is cancelled.
+  nonisolated(nonsending) func wait(
+    isCancellable: Bool, onCancel: @Sendable () -> Void
+  ) async -> (any TaskOutput)? {
+    let wait = OperationTaskID.next()
+    return await withTaskCancellationHandler {
+      await withUnsafeContinuation { continuation in
+        let step = commit { $0.machine.wait(wait, waiter: continuation) }
+        if case .resume(let output) = step { continuation.resume(returning: output) }
+      }
+    } onCancel: {
+      onCancel()
+      guard isCancellable else { return }
+      guarded.withLock { $0.machine.cancelWait(wait) }?.resume(returning: nil)
+    }
+  }
+
+  /// Starts the task if needed, and waits until it has ended. Holds a lease only if it started the
+  /// task.
+  nonisolated(nonsending) func waitForEnd(
+    startingWith configuration: OperationTaskConfiguration
+  ) async {
+    let progress = progress
+    // A task that was cancelled before its start is never started.
+    if progress.isCancelled, !progress.hasStarted { return }
+    let isHeld =
+      !progress.hasStarted
+      && driver?.start(self, configuration: configuration, joins: false) ?? false
+    _ = await wait(isCancellable: true) { if isHeld { releaseLease() } }
+  }
+}
+
+extension TaskNode {
+  /// Whether the request of the task is being called.
+  var isInRequest: Bool {
     get { isRunning.load(ordering: .sequentiallyConsistent) }
     set {
       if newValue {
@@ -75,155 +152,74 @@ final class TaskNode: Sendable {
     }
   }
 
-  /// Whether the current Swift task runs the request of the task, or of one that it waits for: then
-  /// it would wait for itself. A request that is under way waits for none of them any more.
-  var isWaitedForByItself: Bool {
+  /// Lets the calling Swift task count as the one that calls the request while `body` runs in it.
+  func noteRunner() { runner.store(Self.currentTask, ordering: .relaxed) }
+
+  /// Whether the calling Swift task would wait for itself: it calls the request of this task, or of
+  /// one that this task waits for. A request that is being called waits for none of them any more.
+  var isAwaitedByItself: Bool {
     isRunByCurrentTask
-      || mayHaveDependencies && !isUnderWay && edges.contains { $0.isRunByCurrentTask }
+      || mayHaveDependencies && !isInRequest && dependencies.contains { $0.isRunByCurrentTask }
   }
 
   var isRunByCurrentTask: Bool {
-    isUnderWay && runner.load(ordering: .relaxed) == Self.currentTask
+    isInRequest && runner.load(ordering: .relaxed) == Self.currentTask
   }
 
-  /// The Swift task that calls: its reference, as a number that holds nothing. Its hash would do, and
-  /// costs five times as much.
-  static var currentTask: Int {
-    withUnsafeCurrentTask { withUnsafeBytes(of: $0) { $0.load(as: Int.self) } }
-  }
+  /// The identity of the calling Swift task, as a number that retains nothing.
+  private static var currentTask: Int { withUnsafeCurrentTask { $0.hashValue } }
+}
 
-  /// Whether there may be tasks to wait for.
+// MARK: - Schedule
+
+/// A task to wait for, and how to wait for it.
+struct TaskDependency: Sendable {
+  let node: TaskNode
+  /// Returns the task that is waited for now, if another one may follow the first.
+  var successor: (@Sendable () -> TaskNode?)?
+  let wait: nonisolated(nonsending) @Sendable () async -> Void
+
+  /// Whether the calling Swift task calls the request of the task that is waited for.
+  var isRunByCurrentTask: Bool {
+    node.isRunByCurrentTask || successor?()?.isRunByCurrentTask == true
+  }
+}
+
+extension TaskNode {
+  /// Guards the dependencies of all tasks: two that are added at the same time by two threads may
+  /// form a cycle together. It is locked only for tasks that wait for others.
+  private static let schedule = Mutex(TaskSchedule())
+
   var mayHaveDependencies: Bool { isScheduled.load(ordering: .acquiring) }
 
-  /// The tasks to wait for; the edges stay until the task has ended.
-  func dependencies() -> [TaskDependency] { mayHaveDependencies ? edges : [] }
-
-  var edges: [TaskDependency] { Self.graph.withLock { $0.dependencies(of: id) } }
-
-  /// The task has ended: nobody waits for anything through it.
-  func remove() {
-    if mayHaveDependencies { removeEdges() }
+  /// The tasks to wait for. They are kept until the task has ended.
+  var dependencies: [TaskDependency] {
+    mayHaveDependencies ? Self.schedule.withLock { $0.dependencies(of: id) } : []
   }
 
-  /// Adds edges, but none that would close a cycle: that is reported.
+  /// Adds dependencies, except those that would close a cycle, which are reported.
   func wait(for dependencies: [TaskDependency]) {
     if dependencies.isEmpty { return }
-    let refused = Self.graph.withLock { $0.add(dependencies, to: id) }
-    // Behind the edges: a removal that comes between the two leaves the flag for the deinit.
+    let refused = Self.schedule.withLock { $0.add(dependencies, to: id) }
+    // After the dependencies: a removal in between leaves the flag for the deinitialiser.
     isScheduled.store(true, ordering: .releasing)
     for other in refused {
-      let issue = TaskGraph.cycleIssue(id, of: place?.path, after: other.node.id)
+      let issue = TaskSchedule.cycleIssue(id, of: origin?.path, after: other.node.id)
       if let driver { driver.report(issue) } else { issue.report() }
     }
   }
 
-  func removeEdges() {
-    guard isScheduled.exchange(false, ordering: .acquiringAndReleasing) else { return }
+  private func removeDependencies() {
+    guard mayHaveDependencies, isScheduled.exchange(false, ordering: .acquiringAndReleasing) else {
+      return
+    }
     let thread = UInt(pthread_self())
-    // Never the last to hold an edge under the lock: what goes away with it is the user's.
-    let (edges, mustRelease) = Self.graph.withLock { $0.remove(id, toReleaseOn: thread) }
-    _ = consume edges
+    // Dependencies are released without the lock, because closures of users may go with them.
+    let (removed, mustRelease) = Self.schedule.withLock { $0.remove(id, toReleaseOn: thread) }
+    withExtendedLifetime(removed) {}
     guard mustRelease else { return }
-    while let removed = Self.graph.withLock({ $0.nextToRelease(on: thread) }) {
+    while let removed = Self.schedule.withLock({ $0.nextToRelease(on: thread) }) {
       withExtendedLifetime(removed) {}
     }
-  }
-}
-
-/// The machine of the schedule: which task waits for which, without a cycle.
-struct TaskGraph: Sendable {
-  private struct Node: Sendable {
-    var edges: [TaskDependency] = []
-    /// By how many edges the task is waited for.
-    var waitCount = 0
-  }
-
-  private var nodes: [OperationTaskID: Node] = [:]
-  /// Edges that were removed, by the thread that releases them without the lock.
-  private var toRelease: [UInt: [[TaskDependency]]] = [:]
-
-  var isEmpty: Bool { nodes.isEmpty && toRelease.isEmpty }
-
-  func dependencies(of id: OperationTaskID) -> [TaskDependency] {
-    nodes[id]?.edges ?? []
-  }
-
-  /// Adds edges; gives those that would close a cycle, which are not made.
-  mutating func add(
-    _ dependencies: [TaskDependency], to id: OperationTaskID
-  ) -> [TaskDependency] {
-    // A task that nobody waits for closes no cycle, so that a new one needs no look at the others.
-    let isAwaited = nodes[id].map { $0.waitCount > 0 } ?? false
-    let refused = dependencies.filter {
-      $0.node.id == id || isAwaited && reaches(id, from: $0.node.id)
-    }
-    if refused.count == dependencies.count { return refused }
-    let made =
-      refused.isEmpty
-      ? dependencies
-      : dependencies.filter { edge in !refused.contains { $0.node === edge.node } }
-    if nodes[id, default: Node()].edges.isEmpty {
-      nodes[id, default: Node()].edges = made
-    } else {
-      nodes[id, default: Node()].edges += made
-    }
-    for other in made { nodes[other.node.id, default: Node()].waitCount += 1 }
-    return refused
-  }
-
-  /// Takes a task's edges out.
-  private mutating func take(_ id: OperationTaskID) -> [TaskDependency] {
-    guard let index = nodes.index(forKey: id) else { return [] }
-    let edges = nodes.values[index].edges
-    nodes.values[index].edges = []
-    if nodes.values[index].waitCount == 0 { nodes[id] = nil }
-    for other in edges {
-      let id = other.node.id
-      guard let index = nodes.index(forKey: id) else { continue }
-      nodes.values[index].waitCount -= 1
-      if nodes.values[index].waitCount == 0, nodes.values[index].edges.isEmpty { nodes[id] = nil }
-    }
-    return edges
-  }
-
-  /// Removes a task's edges. Gives them back where nothing else goes with them. Otherwise they are to
-  /// be released on a thread; tells whether it has to begin with that, because it does not release
-  /// others already. So the end of a long chain is no deep recursion.
-  mutating func remove(
-    _ id: OperationTaskID, toReleaseOn thread: UInt
-  ) -> (edges: [TaskDependency], mustRelease: Bool) {
-    let edges = take(id)
-    // What has ended waits for nothing, so that it takes nothing else along.
-    if edges.allSatisfy({ $0.node.progress.isEnded }) { return (edges, false) }
-    defer { toRelease[thread, default: []].append(edges) }
-    return ([], toRelease[thread] == nil)
-  }
-
-  mutating func nextToRelease(on thread: UInt) -> [TaskDependency]? {
-    let next = toRelease[thread]?.popLast()
-    if next == nil { toRelease[thread] = nil }
-    return next
-  }
-
-  private func reaches(_ target: OperationTaskID, from start: OperationTaskID) -> Bool {
-    var visited: Set<OperationTaskID> = []
-    var open = [start]
-    while let id = open.popLast() {
-      if id == target { return true }
-      guard visited.insert(id).inserted else { continue }
-      open.append(contentsOf: dependencies(of: id).map(\.node.id))
-    }
-    return false
-  }
-
-  static func cycleIssue(
-    _ id: OperationTaskID, of path: OperationPath?, after other: OperationTaskID
-  ) -> OperationIssue {
-    OperationIssue(
-      kind: .scheduleCycle,
-      message: """
-        Task \(id) of \(path ?? []) cannot be scheduled after task \(other), which waits for it \
-        already; both run without this wait.
-        """)
   }
 }

@@ -1,98 +1,94 @@
 public import FoundationEssentials
 
-/// A state whose value can be missing, so that a default can stand in for it.
+/// A state whose value can be missing, so that a default can replace it.
 public protocol DefaultableState: ValueInitializedState {
-  /// The value with the default in the place of a missing one.
+  /// The type of the value with a default.
   associatedtype DefaultedValue: Sendable
-  /// The value, or `fallback` where it is missing.
+  /// Returns the value, or `fallback` if it is missing.
   static func value(_ value: StateValue, default fallback: DefaultedValue) -> DefaultedValue
-  /// The value of a state that shows `value` and not its default.
+  /// Returns the value of a state that displays `value` and not the default.
   static func stateValue(_ value: DefaultedValue) -> StateValue
 }
 
 extension QueryState: DefaultableState {
-  /// The value, or `fallback` where there is none.
+  /// Returns the value, or `fallback` if it is `nil`.
   public static func value(_ value: Value?, default fallback: Value) -> Value { value ?? fallback }
-  /// The value itself.
+  /// Returns the value itself.
   public static func stateValue(_ value: Value) -> Value? { value }
 }
 
-/// A look at another state in which a default stands in for a missing value.
+/// A projection of another state in which a default replaces a missing value.
 ///
-/// It is a projection, and nothing of its own: the store behind it keeps the other state.
+/// The store holds the other state, with and without the default.
 public struct DefaultState<Base: DefaultableState>: OperationState {
-  /// The value with the default in the place of a missing one.
+  /// The value with the default.
   public typealias StateValue = Base.DefaultedValue
-  /// The value that one run gives.
+  /// The type of the value that one run returns.
   public typealias OperationValue = Base.OperationValue
-  /// The value in the status.
+  /// The type of the value in the status.
   public typealias StatusValue = Base.StatusValue
-  /// What a run fails with.
+  /// The type of the error that a run throws.
   public typealias Failure = Base.Failure
   /// The state of the store.
   public typealias StoredState = Base
 
-  /// The state that is looked at.
+  /// The projected state.
   public private(set) var base: Base
-  /// What stands in for a missing value.
+  /// The value that replaces a missing one.
   public let defaultValue: StateValue
 
-  /// Creates a look at a state.
+  /// Creates a projection of a state.
   public init(_ base: Base, default defaultValue: StateValue) {
     self.base = base
     self.defaultValue = defaultValue
   }
 
-  /// The value that is shown, or the default.
+  /// The displayed value, or the default.
   public var currentValue: StateValue { Base.value(base.currentValue, default: defaultValue) }
   /// The value that the state began with, or the default.
   public var initialValue: StateValue { Base.value(base.initialValue, default: defaultValue) }
-  /// How often a value came since the beginning or the last reset.
+  /// The number of values since the creation or the last reset.
   public var valueUpdateCount: Int { base.valueUpdateCount }
-  /// When the last value came.
+  /// The date of the current value.
   public var valueLastUpdatedAt: Date? { base.valueLastUpdatedAt }
-  /// Whether a run is scheduled or under way.
+  /// A Boolean value that indicates whether a run is scheduled or running.
   public var isLoading: Bool { base.isLoading }
-  /// What went wrong last; `nil` once a value has come.
+  /// The last failure; `nil` once a value has followed it.
   public var error: Failure? { base.error }
-  /// How often something went wrong since the beginning or the last reset.
+  /// The number of failures since the creation or the last reset.
   public var errorUpdateCount: Int { base.errorUpdateCount }
-  /// When something went wrong last.
+  /// The date of the last failure.
   public var errorLastUpdatedAt: Date? { base.errorLastUpdatedAt }
-  /// Whether every run that is under way waits for a connection.
+  /// A Boolean value that indicates whether there are active runs and all wait for a connection.
   public var isPaused: Bool { base.isPaused }
-  /// Where the state is.
+  /// The status of the projected state, without the default.
   public var status: OperationStatus<StatusValue, Failure> { base.status }
-  /// What kind of request the state belongs to.
+  /// The kind of request that the state belongs to.
   public static var kind: OperationKind { Base.kind }
-  /// Values stay as they are set.
+  /// `false`: a value is stored as it is set.
   public static var preparesValues: Bool { false }
 
-  /// Takes in a scheduled task.
+  /// Adds a scheduled task.
   public mutating func scheduleFetchTask(_ task: inout OperationTask<OperationValue, Failure>) {
     base.scheduleFetchTask(&task)
   }
 
-  /// Takes in a result that somebody set.
+  /// Stores a result that was set.
   public mutating func update(
     with result: Result<StateValue, Failure>, using context: OperationContext
-  ) {
-    base.update(with: result.map(Base.stateValue), using: context)
-  }
+  ) { base.update(with: result.map(Base.stateValue), using: context) }
 
-  /// Takes in a result that a run gave.
+  /// Stores a result of a run.
   public mutating func update(
     with result: Result<OperationValue, Failure>, for task: OperationTask<OperationValue, Failure>
-  ) {
-    base.update(with: result, for: task)
-  }
+  ) { base.update(with: result, for: task) }
 
-  /// Takes out a task that is over.
+  /// Removes a task that has ended.
   public mutating func finishFetchTask(_ task: OperationTask<OperationValue, Failure>) {
     base.finishFetchTask(task)
   }
 
-  /// Goes back to the initial value.
+  /// Restores the initial value, and returns an effect that cancels the active tasks.
   public mutating func reset(using context: OperationContext) -> ResetEffect {
     base.reset(using: context)
   }

@@ -1,76 +1,75 @@
 public import FoundationEssentials
 
-/// The state of a mutation: what it gave last, and the attempts that were made.
+/// The state of a mutation: the value of the last call, and the history of calls.
 public struct MutationState<Arguments: Sendable, Value: Sendable, Failure: Error>:
   ValueInitializedState
 {
-  /// What the mutation gave last, once it has.
+  /// The value of the last call; `nil` until there is one.
   public typealias StateValue = Value?
-  /// What one run gives.
+  /// The type of the value that one run returns.
   public typealias OperationValue = Value
-  /// The value in the status.
+  /// The type of the value in the status.
   public typealias StatusValue = Value
 
   var facts: StateFacts<Value?, Failure>
-  /// The attempts that the history shows, behind those that come back into it where calls that are
-  /// under way are given up.
-  var attempts = IdentifiedArrayOf<Attempt>()
-  /// How many of the attempts are under way.
-  var activeAttemptCount = 0
-  /// How many attempts the history shows.
-  var maxHistory = 0
-  /// In no order.
-  var activeTasks = IdentifiedArrayOf<OperationTask<Value, Failure>>()
-  /// The latest call that has ended, which the history may have forgotten.
-  var latestEnded: (id: OperationTaskID, arguments: Arguments)?
-  /// What the last changes have driven out.
-  var released: [any Sendable] = []
-  /// The value that the state began with.
-  public var initialValue: Value? { facts.initial ?? nil }
+  /// The attempts that ``history`` shows, after older ones that it can show again: an active call
+  /// that is given up leaves the history, and an older attempt takes its place.
+  private(set) var attempts = IdentifiedArrayOf<Attempt>()
+  /// The number of active attempts among ``attempts``.
+  private var activeAttemptCount = 0
+  /// The number of attempts that ``history`` shows at most.
+  private var maxHistory = 0
+  /// The scheduled and running tasks, in no order.
+  private var activeTasks = IdentifiedArrayOf<OperationTask<Value, Failure>>()
+  /// The latest call that has ended, which may have left ``attempts``.
+  private(set) var latestEnded: (id: OperationTaskID, arguments: Arguments)?
+  /// The values that were replaced or removed since the last ``takeReleased()``.
+  private var replacedValues: [any Sendable] = []
 
-  /// Creates a state that begins with a value, or without one.
+  /// Creates a state with an initial value, or without one.
   public init(initialValue: Value? = nil) {
     facts = StateFacts(initialValue, isEmpty: initialValue == nil)
   }
 
-  /// What the mutation gave last, or somebody set.
+  /// No value.
+  public static var emptyValue: Value? { nil }
+  /// `false`: a value is stored as it is set.
+  public static var preparesValues: Bool { false }
+  /// A mutation.
+  public static var kind: OperationKind { .mutation }
+
+  /// The value that the mutation returned or a user set last.
   public var currentValue: Value? { facts.value }
-  /// How often a value came since the beginning or the last reset.
+  /// The value that the state began with.
+  public var initialValue: Value? { facts.initial ?? nil }
+  /// The number of values that were returned or set since the creation or the last reset.
   public var valueUpdateCount: Int { facts.valueCount }
-  /// When the last value came; `nil` where there is none.
+  /// The date of the current value; `nil` if nothing was returned or set, or `nil` was set.
   public var valueLastUpdatedAt: Date? { facts.valueDate }
-  /// What went wrong last; `nil` once a value has come.
+  /// The last failure; `nil` once a value has followed it.
   public var error: Failure? { facts.error }
-  /// How often something went wrong since the beginning or the last reset.
+  /// The number of failures since the creation or the last reset.
   public var errorUpdateCount: Int { facts.errorCount }
-  /// When something went wrong last.
+  /// The date of the last failure.
   public var errorLastUpdatedAt: Date? { facts.errorDate }
-  /// The attempts, oldest first; the oldest go when there are more than the request remembers.
+  /// The latest attempts, oldest first, at most as many as ``MutationRequest/maxHistory(length:)``
+  /// allows.
   ///
-  /// A mutation that waits for its turn has its attempt here. One that is cancelled, or given up
-  /// before it was started, leaves no attempt.
+  /// A call has its attempt here from the moment it is scheduled, also while it is queued. A call
+  /// that is cancelled, or given up before it was started, leaves no attempt.
   public var history: IdentifiedArrayOf<Attempt> {
     attempts.count <= maxHistory ? attempts : IdentifiedArray(attempts.suffix(maxHistory))
   }
 
-  /// No value.
-  public static var emptyValue: Value? { nil }
-
-  /// Values stay as they are set.
-  public static var preparesValues: Bool { false }
-  /// A request that changes something.
-  public static var kind: OperationKind { .mutation }
-  /// Whether a run is scheduled or under way.
+  /// A Boolean value that indicates whether a run is scheduled or running.
   public var isLoading: Bool { !activeTasks.isEmpty }
-  /// Whether every run that is under way waits for a connection.
-  public var isPaused: Bool {
-    isLoading && activeTasks.allSatisfyInPlace { $0.isPaused }
-  }
+  /// A Boolean value that indicates whether there are active runs and all wait for a connection.
+  public var isPaused: Bool { isLoading && activeTasks.allSatisfy(\.isPaused) }
 
-  /// Takes in that a run begins to wait for a connection, or goes on.
+  /// Records whether a run waits for a connection.
   public mutating func setPaused(_ isPaused: Bool, _ id: OperationTaskID) {
-    activeTasks.update(id: id) { $0.isPaused = isPaused }
-    attempts.update(id: id) { $0.isPaused = isPaused }
+    activeTasks[id: id]?.isPaused = isPaused
+    attempts[id: id]?.isPaused = isPaused
   }
 }
 
@@ -79,115 +78,102 @@ extension MutationState {
   public struct Attempt: Sendable, Identifiable {
     /// The task of the call.
     public let task: OperationTask<Value, Failure>
-    /// What the mutation was called with.
+    /// The arguments of the call.
     public let arguments: Arguments
-    /// When the mutation was called.
+    /// The date of the call.
     public let startDate: Date
-    var resultDate: Date?
-    var result: Result<Value, Failure>?
-    var isActive = true
-    var isPaused = false
-
-    init(
-      task: OperationTask<Value, Failure>, arguments: Arguments, startDate: Date
-    ) {
-      self.task = task
-      self.arguments = arguments
-      self.startDate = startDate
-    }
-
-    /// When the last result came.
-    public var lastUpdatedAt: Date? { resultDate }
-    /// The last result, which is not the final one while the call is under way.
-    public var currentResult: Result<Value, Failure>? { result }
+    /// The date of the last result; `nil` if there is none.
+    public fileprivate(set) var lastUpdatedAt: Date?
+    /// The last result, which is not the final one while the call is active.
+    public fileprivate(set) var currentResult: Result<Value, Failure>?
+    fileprivate var isActive = true
+    fileprivate var isPaused = false
 
     /// The identifier of the task.
     public var id: OperationTaskID { task.id }
 
-    /// Where the call is.
+    /// The status of the call: loading or paused while it is active, and then its result.
     public var status: OperationStatus<Value, Failure> {
       guard !isActive, let currentResult else { return isPaused ? .paused : .loading }
       return .result(currentResult)
     }
   }
 
-  /// Runs a call without arguments with those of the latest one.
+  /// Writes the arguments of the latest call into the context of a run without arguments.
   public func taskToJoin(in context: inout OperationContext) -> OperationTaskID? {
     if context.input == nil { context.input = latestArguments.map { RunArguments($0) } }
     return nil
   }
 
-  /// Takes in a scheduled task, and remembers the attempt.
+  /// Adds a scheduled task, and its attempt to the history.
   public mutating func scheduleFetchTask(_ task: inout OperationTask<Value, Failure>) {
     activeTasks.append(task)
     guard let arguments = Self.arguments(of: task) else { return }
-    let now = task.box.now()
-    attempts.append(Attempt(task: task, arguments: arguments, startDate: now))
+    attempts.append(Attempt(task: task, arguments: arguments, startDate: task.box.now()))
     activeAttemptCount += 1
     maxHistory = task.context.settings.values.maxHistory
-    forgetAttempts()
+    removeOldAttempts()
   }
 
-  /// Forgets the attempts that no longer come into the history, whatever is given up.
-  mutating func forgetAttempts() {
-    var endedCount = attempts.count - activeAttemptCount
-    while !attempts.isEmpty {
-      let isActive = attempts.read(at: 0) { $0.isActive }
-      if !isActive { endedCount -= 1 }
-      // Those behind it that have ended stay.
-      if endedCount < maxHistory { return }
-      if isActive { activeAttemptCount -= 1 }
-      let attempt = attempts.remove(at: 0)
-      released.append(consume attempt)
+  /// Removes the oldest attempts that ``history`` can never show again, because `maxHistory` later
+  /// attempts have ended. Active attempts do not count, as they may be given up.
+  private mutating func removeOldAttempts() {
+    var laterEndedCount = attempts.count - activeAttemptCount
+    while let oldest = attempts.first {
+      if !oldest.isActive { laterEndedCount -= 1 }
+      if laterEndedCount < maxHistory { return }
+      if oldest.isActive { activeAttemptCount -= 1 }
+      replacedValues.append(oldest)
+      attempts.remove(at: 0)
     }
   }
 
-  /// Takes in a result that somebody set.
+  /// Stores a result that was set.
   public mutating func update(
     with result: Result<Value?, Failure>, using context: OperationContext
-  ) {
-    facts.take(result, at: context.now())
-  }
+  ) { facts.take(result, at: context.now()) }
 
-  /// Takes in a result that a run gave.
+  /// Stores a result of a run, also in its attempt.
   public mutating func update(
     with result: Result<Value, Failure>, for task: OperationTask<Value, Failure>
   ) {
     let date = task.box.now()
     facts.take(result.map(Optional.some), at: date)
-    var earlier: Result<Value, Failure>?
-    attempts.update(id: task.id) { attempt in
-      earlier = attempt.result
-      attempt.result = result
-      attempt.resultDate = date
-    }
-    if let earlier { released.append(earlier) }
+    guard var attempt = attempts[id: task.id] else { return }
+    if let old = attempt.currentResult { replacedValues.append(old) }
+    attempt.currentResult = result
+    attempt.lastUpdatedAt = date
+    attempts[id: task.id] = attempt
   }
 
-  /// Takes out a task that is over.
+  /// Removes a task that has ended. Its attempt stays in the history.
   public mutating func finishFetchTask(_ task: OperationTask<Value, Failure>) {
     guard activeTasks.removeUnordered(id: task.id) != nil else { return }
-    attempts.update(id: task.id) { attempt in
+    if var attempt = attempts[id: task.id] {
       attempt.isActive = false
       attempt.isPaused = false
+      attempts[id: task.id] = attempt
       activeAttemptCount -= 1
     }
-    forgetAttempts()
+    removeOldAttempts()
     guard let arguments = Self.arguments(of: task) else { return }
-    if let latestEnded, latestEnded.id > task.id { return }
-    if let latestEnded { released.append(latestEnded.arguments) }
+    if let latestEnded {
+      if latestEnded.id > task.id { return }
+      replacedValues.append(latestEnded.arguments)
+    }
     latestEnded = (task.id, arguments)
   }
 
-  /// Takes out a task that came to nothing, and its attempt.
+  /// Removes a task that was cancelled or never started, and its attempt.
   public mutating func giveUpFetchTask(_ task: OperationTask<Value, Failure>) {
     guard activeTasks.removeUnordered(id: task.id) != nil else { return }
     guard let attempt = attempts.remove(id: task.id) else { return }
-    released.append(attempt)
+    replacedValues.append(attempt)
     activeAttemptCount -= 1
   }
 
-  /// The arguments of the latest call that has ended, is under way, or is scheduled.
+  /// The arguments of the latest call, whether it is scheduled, active, or has ended. A call that
+  /// was given up does not count.
   var latestArguments: Arguments? {
     let calls = activeTasks.filter { Self.arguments(of: $0) != nil }
     guard let latest = calls.max(by: { $0.id < $1.id }) else { return latestEnded?.arguments }
@@ -195,32 +181,32 @@ extension MutationState {
     return Self.arguments(of: latest)
   }
 
-  static func arguments(of task: OperationTask<Value, Failure>) -> Arguments? {
+  private static func arguments(of task: OperationTask<Value, Failure>) -> Arguments? {
     (task.context.input as? RunArguments<Arguments>)?.arguments
   }
 
-  /// Goes back to the initial value, and forgets the attempts.
+  /// Restores the initial value, removes all attempts, and returns an effect that cancels the
+  /// active tasks.
   public mutating func reset(using context: OperationContext) -> ResetEffect {
     defer { self = MutationState(initialValue: initialValue) }
     return ResetEffect(tasksToCancel: activeTasks)
   }
 
-  /// Gives the attempts that have gone.
+  /// Returns the attempts, results and arguments that were replaced or removed.
   public mutating func takeReleased() -> [any Sendable] {
-    if released.isEmpty { return [] }
-    defer { released = [] }
-    return released
+    defer { replacedValues = [] }
+    return replacedValues
   }
 }
 
-/// A state of calls, none of which can be made without arguments.
+/// A state whose runs need arguments, so that none can start automatically before the first call.
 protocol CallState {}
 
 extension MutationState: CallState {}
 
 extension MutationState: DefaultableState {
-  /// The value, or `fallback` where there is none.
+  /// Returns the value, or `fallback` if it is `nil`.
   public static func value(_ value: Value?, default fallback: Value) -> Value { value ?? fallback }
-  /// The value itself.
+  /// Returns the value itself.
   public static func stateValue(_ value: Value) -> Value? { value }
 }

@@ -1,24 +1,25 @@
-/// What a store tells its subscribers, a run its handler, and a request its `handleEvents`.
+/// An event of a store or of a run.
+///
+/// Subscribers of a store, the handler of a run, and the closure of `handleEvents` receive these.
 public enum OperationEvent<State: OperationState>: Sendable {
-  /// The state changed; a new subscriber gets the present state at once.
+  /// The state changed. A new subscriber receives the current state at once.
   case stateChanged(State)
-  /// A run was started.
+  /// A run started.
   case runStarted(OperationRun)
-  /// A run told a result before its end.
+  /// A run yielded a value or a failure before its final result.
   case yielded(Result<State.OperationValue, State.Failure>, OperationRun)
-  /// A run ended; its result is in the state already. A cancelled run ends with
-  /// `CancellationError`, where the failure can be that, and otherwise with what its request ends
-  /// with; that is not in the state.
+  /// A run ended. In a store its result is in the state already.
+  ///
+  /// A cancelled run ends with `CancellationError` where `Failure` can be that, and otherwise with
+  /// the result of its request. Neither is in the state.
   case runEnded(Result<State.OperationValue, State.Failure>, OperationRun)
 }
 
 extension OperationEvent {
-  /// The state of a ``stateChanged(_:)``.
-  public var state: State? {
-    if case .stateChanged(let state) = self { state } else { nil }
-  }
+  /// The state of a ``stateChanged(_:)`` event; `nil` for an event of a run.
+  public var state: State? { if case .stateChanged(let state) = self { state } else { nil } }
 
-  /// The run that the event belongs to; `nil` for a change of the state.
+  /// The run that the event belongs to; `nil` for a ``stateChanged(_:)`` event.
   public var run: OperationRun? {
     switch self {
     case .stateChanged: nil

@@ -1,116 +1,152 @@
 public import FoundationEssentials
 
-/// The state of a request: plain data that a store changes and everyone else reads.
+/// The state of a request: plain data that a store changes and that everyone else reads.
 ///
-/// A state holds no lock, calls nobody and starts nothing. Its mutating members are called while
-/// other writers of the store wait, so they must not block. Every date comes from the clock of the
-/// context or the task that they are given.
+/// ``QueryState``, ``PaginatedState`` and ``MutationState`` are the states of the library. A kind
+/// of request with rules of its own can have another one. These are the rules for a state:
+///
+/// - It has value semantics, holds no lock and starts nothing. A store copies its state: for
+///   readers, and to restore what a cancelled run has replaced.
+/// - A store calls the members below while it holds its lock, unless their documentation states
+///   otherwise. They must return quickly and must not block, because all other readers and writers
+///   of the store wait. They must not use a store or a client: the call would never return.
+/// - Of a task that it is given, a state can read and change the configuration, and it can call
+///   `schedule(after:)` and `cancel()`. The store performs a cancellation after it has unlocked.
+/// - Every date comes from the ``OperationContext/operationClock`` of the context, or of the task's
+///   context, that a member is given.
+///
+/// A run goes through a state in this order: ``scheduleFetchTask(_:)``, ``update(with:for:)`` for
+/// each yield and for the final result, and ``finishFetchTask(_:)``. A run that is cancelled ends
+/// with ``giveUpFetchTask(_:)`` instead of the last two.
 public protocol OperationState<StateValue, OperationValue, Failure>: Sendable {
-  /// The value that the state shows.
+  /// The type of the value that the state displays.
   associatedtype StateValue: Sendable
-  /// The value that one run of the request gives.
+  /// The type of the value that one run of the request returns.
   associatedtype OperationValue: Sendable
-  /// The value in the ``OperationStatus`` of the state.
+  /// The type of the value in the ``OperationStatus`` of the state.
   associatedtype StatusValue: Sendable
-  /// What a run fails with.
+  /// The type of the error that a run throws.
   associatedtype Failure: Error = any Error
-  /// The state that a store keeps; another one only for a projection such as ``DefaultState``.
+  /// The state that a store holds: this type, except for a projection such as ``DefaultState``.
   associatedtype StoredState: OperationState = Self
 
-  /// The value that the state shows.
+  /// The displayed value.
   var currentValue: StateValue { get }
-  /// The value that the state began with and that a reset goes back to.
+  /// The value that the state began with, and that ``reset(using:)`` restores.
   var initialValue: StateValue { get }
-  /// How often a value came since the beginning or the last reset.
+  /// The number of values that were stored since the creation or the last reset.
   var valueUpdateCount: Int { get }
-  /// When the last value came; `nil` where there is none.
+  /// The date of the current value; `nil` before the first one.
+  ///
+  /// The age of the value, and so its staleness, is measured from this date.
   var valueLastUpdatedAt: Date? { get }
-  /// Whether a run is scheduled or under way.
+  /// A Boolean value that indicates whether a run is scheduled or running.
   var isLoading: Bool { get }
-  /// What went wrong last; `nil` once a value has come.
+  /// The last failure; `nil` once a value has followed it.
   var error: Failure? { get }
-  /// How often something went wrong since the beginning or the last reset.
+  /// The number of failures that were stored since the creation or the last reset.
   var errorUpdateCount: Int { get }
-  /// When something went wrong last.
+  /// The date of the last failure; `nil` before the first one.
   var errorLastUpdatedAt: Date? { get }
-  /// What kind of request the state belongs to; a query unless said otherwise.
+  /// The kind of request that the state belongs to. The default is a query.
   static var kind: OperationKind { get }
-  /// Where the state is. The default derives it from the other members.
+  /// The status. The default derives it from the other members.
   var status: OperationStatus<StatusValue, Failure> { get }
 
-  /// Gives the run that one in `context` is the same as, whatever the deduplication says, and may
-  /// say in the context what a run means for this state. The default gives none.
+  /// Returns the identifier of the active run that a run in `context` has to join, or `nil` to
+  /// leave that to the deduplication of the request.
+  ///
+  /// A store calls this for each run that is requested, before it looks for a run to join. The
+  /// state may write into the context what the run means for it. The default returns `nil`.
   func taskToJoin(in context: inout OperationContext) -> OperationTaskID?
-  /// Writes what a run that begins now needs of the state into its context. The default writes
-  /// nothing.
+  /// Writes what a run needs of the state into its context.
+  ///
+  /// A store calls this directly before each run calls the request. The default does nothing.
   func willRun(in context: inout OperationContext)
-  /// Whether ``prepare(_:in:)`` does anything; `true` unless said otherwise. Where it is `false`, a
-  /// value is set with one lock less.
+  /// A Boolean value that indicates whether ``prepare(_:in:)`` does anything. The default is
+  /// `true`.
+  ///
+  /// With `false` a store writes a value without reading its context first.
   static var preparesValues: Bool { get }
-  /// Completes a value that somebody sets, before the store is locked. The default leaves it.
+  /// Completes a value that a user sets.
+  ///
+  /// A store calls this on the thread of the writer, with no lock held, before
+  /// ``update(with:using:)``. The default leaves the value unchanged.
   static func prepare(_ value: inout StateValue, in context: OperationContext)
-  /// Completes the value that the state begins with, when its store is made. The default leaves it.
+  /// Completes the initial value.
+  ///
+  /// A store calls this once, when it is created, with no lock held. The default leaves the value
+  /// unchanged.
   mutating func prepareInitialValue(in context: OperationContext)
-  /// Takes in a task that is scheduled; may change it, and make it wait for others.
+  /// Adds a task that was scheduled.
+  ///
+  /// The state may change the task's configuration, and make it wait for other tasks.
   mutating func scheduleFetchTask(_ task: inout OperationTask<OperationValue, Failure>)
-  /// Takes in a result that somebody set.
+  /// Stores a result that a user set, with the date of the context's clock.
   mutating func update(with result: Result<StateValue, Failure>, using context: OperationContext)
-  /// Takes in a result that a run yielded or ended with.
+  /// Stores a result that a run yielded or ended with, with the date of the task's clock.
+  ///
+  /// A store calls this only for tasks that it has scheduled and that have not ended, and never
+  /// with a cancellation.
   mutating func update(
     with result: Result<OperationValue, Failure>,
     for task: OperationTask<OperationValue, Failure>
   )
-  /// Takes out a task that has ended, was cancelled, or was given up.
+  /// Removes a task that has ended. After a reset it is called for tasks that are removed already.
   mutating func finishFetchTask(_ task: OperationTask<OperationValue, Failure>)
-  /// Takes out a task that was cancelled, or given up before it was started, with what the state
-  /// remembers of it. The default is ``finishFetchTask(_:)``.
+  /// Removes a task that was cancelled, or given up before it was started, and what the state has
+  /// recorded of it. The default calls ``finishFetchTask(_:)``.
   mutating func giveUpFetchTask(_ task: OperationTask<OperationValue, Failure>)
-  /// Gives what the last changes have driven out, so that the store releases it without its lock;
-  /// a value's deinitialiser is the user's. The store keeps ``currentValue`` and ``error``, except
-  /// for pages, so the default gives nothing.
-  mutating func takeReleased() -> [any Sendable]
-  /// Gives the state for those who are told of a change, which has just been written. The default
-  /// gives it as it is. One that is copied field by field need not wait until the cache has what was
-  /// written: a copy at one go reads several fields at once.
-  func copied() -> Self
-  /// Whether every run that is under way waits for a connection. The default says no.
-  var isPaused: Bool { get }
-  /// Takes in that a run begins to wait for a connection, or goes on. The default takes no notice.
-  mutating func setPaused(_ isPaused: Bool, _ id: OperationTaskID)
-  /// Goes back to the beginning, and says which tasks are to be cancelled.
+  /// Returns, and no longer holds, the values that earlier changes have replaced or removed.
   ///
-  /// The store cancels these and all other runs; their results are dropped.
+  /// A store calls this after each change, and releases the result after it has unlocked: the
+  /// deinitialiser of a value can use the store. The store does the same for ``currentValue`` and
+  /// ``error``, except for the current value of a state whose ``kind`` is `pages`. So only a state
+  /// that holds other values has to return them. The default returns an empty array.
+  mutating func takeReleased() -> [any Sendable]
+  /// Returns the state for the subscribers of a change. The default returns it as it is.
+  func copied() -> Self
+  /// A Boolean value that indicates whether there are active runs and all wait for a connection.
+  /// The default is `false`.
+  var isPaused: Bool { get }
+  /// Records whether a run waits for a connection. The default does nothing.
+  mutating func setPaused(_ isPaused: Bool, _ id: OperationTaskID)
+  /// Restores the initial value, and returns an effect that cancels the active tasks.
+  ///
+  /// The store performs the effect after it has unlocked. It also cancels every run of its own, and
+  /// drops their results.
   mutating func reset(using context: OperationContext) -> ResetEffect
 }
 
 extension OperationState {
-  /// A request that reads.
+  /// A query.
   public static var kind: OperationKind { .query }
 
-  /// Says no.
+  /// `false`.
   public var isPaused: Bool { false }
-  /// Takes no notice.
+  /// Does nothing.
   public mutating func setPaused(_ isPaused: Bool, _ id: OperationTaskID) {}
-  /// Gives none.
+  /// Returns `nil`.
   public func taskToJoin(in context: inout OperationContext) -> OperationTaskID? { nil }
-  /// Writes nothing.
+  /// Does nothing.
   public func willRun(in context: inout OperationContext) {}
-  /// Values may be completed.
+  /// `true`.
   public static var preparesValues: Bool { true }
-  /// Leaves the value as it is.
+  /// Leaves the value unchanged.
   public static func prepare(_ value: inout StateValue, in context: OperationContext) {}
-  /// Leaves the value as it is.
+  /// Leaves the value unchanged.
   public mutating func prepareInitialValue(in context: OperationContext) {}
-  /// Gives nothing.
+  /// Returns an empty array.
   public mutating func takeReleased() -> [any Sendable] { [] }
-  /// Gives the state as it is.
+  /// Returns the state itself.
   public func copied() -> Self { self }
-  /// Takes out the task.
+  /// Calls ``finishFetchTask(_:)``.
   public mutating func giveUpFetchTask(_ task: OperationTask<OperationValue, Failure>) {
     finishFetchTask(task)
   }
 
-  /// The status that the other members imply.
+  /// The status that the other members imply: paused or loading while runs are active, and
+  /// otherwise the last result.
   public var status: OperationStatus<StatusValue, Failure> {
     if isLoading { return isPaused ? .paused : .loading }
     if let error { return .result(.failure(error)) }
@@ -119,21 +155,34 @@ extension OperationState {
   }
 }
 
-/// A state that can be made from a value, and whose value has an empty form.
+/// A state that can be created from a value, and whose value has an empty form.
 ///
-/// What is made without a state of its own, by `client.store(for:)` or a wrapper with nothing
-/// behind it, begins with the empty value.
+/// A store that is created without an initial state, by `client.store(for:)` or by a wrapper,
+/// begins with the empty value.
 public protocol ValueInitializedState: OperationState where StoredState == Self {
-  /// The value of a state that nothing has come into.
+  /// The value of a state that has received none.
   static var emptyValue: StateValue { get }
-  /// Creates a state that begins with a value.
+  /// Creates a state with an initial value.
   init(initialValue: StateValue)
 }
 
 /// A state whose value can be edited before the server has confirmed the edit, as
 /// `OperationStore.optimistically(_:while:)` does.
 public protocol EditableState: OperationState {
-  /// Shows another value, and counts it as so many updates, which may be negative; dates and
-  /// everything else stay.
+  /// Replaces the displayed value, and adds `updates`, which can be negative, to
+  /// ``OperationState/valueUpdateCount``. Dates and everything else stay unchanged.
   mutating func show(_ value: StateValue, updates: Int)
+}
+
+/// The cancellations that a store performs after its state has been reset.
+public struct ResetEffect: Sendable {
+  let cancellations: [@Sendable () -> Void]
+
+  /// Creates an effect that cancels tasks.
+  public init<Value, Failure>(tasksToCancel: some Sequence<OperationTask<Value, Failure>>) {
+    cancellations = tasksToCancel.map { task in { task.cancel() } }
+  }
+
+  /// Creates an effect that cancels nothing.
+  public init() { cancellations = [] }
 }

@@ -1,12 +1,13 @@
 import Synchronization
 
-/// What a page run begins with; an object, as the context of the run, its walk and what it tells
-/// share it.
+/// The input of a run of a paginated request. Copies of the run's context share it.
 final class PageStart<PageID: Hashable & Sendable, PageValue: Sendable>: Sendable {
   let kind: PaginatedRunKind
+  /// The pages that the state has when the run begins.
   let pages: PaginatedPages<PageID, PageValue>
   let refetch: PaginatedRefetch<PageID, PageValue>
-  /// What its attempts have fetched; `nil` for a run of one page, which has nothing to go on with.
+  /// The pages that the attempts of the run have fetched; `nil` for a run of one page, of which a
+  /// retry has nothing to reuse.
   let progress: PageProgress<PageID, PageValue>?
 
   init(
@@ -16,52 +17,47 @@ final class PageStart<PageID: Hashable & Sendable, PageValue: Sendable>: Sendabl
     self.kind = kind
     self.pages = pages
     self.refetch = refetch
-    let isOfMany = !pages.isEmpty && (kind == .allPages || kind == .refetch)
-    progress = isOfMany ? PageProgress() : nil
+    let fetchesSeveral = !pages.isEmpty && (kind == .allPages || kind == .refetch)
+    progress = fetchesSeveral ? PageProgress() : nil
   }
 }
 
-/// The pages that the attempts of one run have fetched, so that a retry goes on where one failed.
+/// The pages that the attempts of one run have fetched, so that a retry resumes at the page that
+/// failed.
 ///
-/// An attempt that was given up must not add to what a later one fetches.
+/// The lock guards the number of the current attempt and the pages. Invariant: only the current
+/// attempt adds pages, so one that a timeout has abandoned cannot interleave its own.
 final class PageProgress<PageID: Hashable & Sendable, PageValue: Sendable>: Sendable {
-  typealias Page = PaginatedPage<PageID, PageValue>
-
-  struct Progress: Sendable {
+  private struct State {
     var attempt = 0
     var retry = 0
-    var pages: [Page]
-
-    init() { pages = [] }
+    var pages: [PaginatedPage<PageID, PageValue>] = []
   }
 
-  let progress: Mutex<Progress>
+  private let state = Mutex(State())
 
-  init() { progress = Mutex(Progress()) }
-
-  /// Begins an attempt, with the pages that are there already. One that was given up before it began,
-  /// or that a later retry has overtaken, does not take the place of the present one.
+  /// Begins an attempt, and returns its number and the pages that earlier attempts have fetched.
+  ///
+  /// An attempt that is cancelled already, or that belongs to an earlier retry than the current
+  /// one, does not become the current attempt: its number is -1.
   func begin(
     _ retry: Int = 0, isGivenUp: Bool = false
-  ) -> (attempt: Int, pages: [Page]) {
-    progress.withLock {
-      if isGivenUp || retry < $0.retry { return (-1, $0.pages) }
-      $0.retry = retry
-      $0.attempt += 1
-      return ($0.attempt, $0.pages)
+  ) -> (attempt: Int, pages: [PaginatedPage<PageID, PageValue>]) {
+    state.withLock { state in
+      if isGivenUp || retry < state.retry { return (-1, state.pages) }
+      state.retry = retry
+      state.attempt += 1
+      return (state.attempt, state.pages)
     }
   }
 
-  /// Adds a page; tells whether the attempt is still the present one.
-  func add(_ page: Page, attempt: Int) -> Bool {
-    progress.withLock {
-      guard $0.attempt == attempt else { return false }
-      $0.pages.append(page)
+  /// Adds a page, and returns a Boolean value that indicates whether the attempt is the current
+  /// one. If it is not, the page is dropped.
+  func add(_ page: PaginatedPage<PageID, PageValue>, attempt: Int) -> Bool {
+    state.withLock { state in
+      guard state.attempt == attempt else { return false }
+      state.pages.append(page)
       return true
     }
   }
-}
-
-extension PaginatedRefetch {
-  var isAllPages: Bool { if case .allPages = self { true } else { false } }
 }

@@ -1,11 +1,14 @@
 /// One page of a paginated request.
 public struct PaginatedPage<ID: Hashable & Sendable, Value: Sendable>: Identifiable, Sendable {
-  /// What tells the page from the others. No page stands beside one whose identifier is not equal to
-  /// itself, such as `Double.nan`.
+  /// The identifier of the page, which is unique among the pages of a state.
+  ///
+  /// An identifier that is not equal to itself, such as `Double.nan`, is reported, and no further
+  /// page is fetched before or after its page.
   public let id: ID
-  /// What the page holds.
+  /// The content of the page.
   public var value: Value
-  /// The pages beside this one; nil for a page that no run has fetched.
+  /// The identifiers of the pages before and after this one; `nil` until the request has found
+  /// them.
   var edges: PageEdges<ID>?
 
   /// Creates a page.
@@ -15,21 +18,16 @@ public struct PaginatedPage<ID: Hashable & Sendable, Value: Sendable>: Identifia
   }
 }
 
-/// The identifiers of the pages beside one, as the request told them of this page.
-struct PageEdges<ID: Hashable & Sendable>: Sendable {
-  let before: ID?
-  let after: ID?
-}
-
 extension PaginatedPage: Equatable where Value: Equatable {
-  /// Tells whether both have the same identifier and hold equal values.
+  /// Returns a Boolean value that indicates whether both pages have the same identifier and equal
+  /// values.
   public static func == (lhs: PaginatedPage, rhs: PaginatedPage) -> Bool {
     lhs.id == rhs.id && lhs.value == rhs.value
   }
 }
 
 extension PaginatedPage: Hashable where Value: Hashable {
-  /// Feeds the identifier and the value.
+  /// Hashes the identifier and the value.
   public func hash(into hasher: inout Hasher) {
     hasher.combine(id)
     hasher.combine(value)
@@ -40,79 +38,35 @@ extension PaginatedPage: Hashable where Value: Hashable {
 public typealias PaginatedPages<PageID: Hashable & Sendable, PageValue: Sendable> =
   IdentifiedArrayOf<PaginatedPage<PageID, PageValue>>
 
-/// What a fetch of one page has to know.
+/// The input of a fetch of one page.
 public struct PaginatedPaging<PageID: Hashable & Sendable, PageValue: Sendable>: Sendable {
-  /// The page that is asked for.
+  /// The identifier of the page to fetch.
   public let pageId: PageID
-  /// The pages that were there when the run began, with those that it has fetched since.
+  /// The pages that the state had when the run began, with those that the run has fetched since.
   public let pages: PaginatedPages<PageID, PageValue>
-  /// What the run is for.
+  /// The kind of the run.
   public let kind: PaginatedRunKind
 }
 
-/// What a run of a paginated request is for.
-public enum PaginatedRunKind: String, Sendable, Hashable {
-  /// The first page of all; what every run means while there is no page.
-  case initialPage
-  /// The page after the last one that is there.
-  case nextPage
-  /// The page before the first one that is there.
-  case previousPage
-  /// As many pages as are there, from the first one on.
-  case allPages
-  /// What the request's ``PaginatedRefetch`` says, again.
-  case refetch
+/// The identifiers of the pages before and after a page, as the request returned them for it.
+struct PageEdges<ID: Hashable & Sendable>: Sendable {
+  let before: ID?
+  let after: ID?
 }
 
-/// Which pages a plain `fetch` of a paginated store, and a run by itself, fetch again.
-public enum PaginatedRefetch<PageID: Hashable & Sendable, PageValue: Sendable>: Sendable {
-  /// All that are there, one after the other, from the first one on.
-  case allPages
-  /// The first one that is there.
-  case firstPage
-  /// Those that a closure picks from what is there.
-  case pages(@Sendable (PaginatedPages<PageID, PageValue>) -> [PageID])
-}
+/// Finds the pages before and after the pages that a user writes. It is called with no lock held.
+struct PageEdgeFinder<PageID: Hashable & Sendable, PageValue: Sendable>: Sendable {
+  typealias Pages = PaginatedPages<PageID, PageValue>
 
-/// What one run of a paginated request gives.
-public struct PaginatedResult<PageID: Hashable & Sendable, PageValue: Sendable>: Sendable {
-  /// What the run was for.
-  public let kind: PaginatedRunKind
-  /// The pages that it fetched; none where there was no further page.
-  public let pages: PaginatedPages<PageID, PageValue>
-  /// Where the pages go.
-  let place: PagePlace<PageID>
-}
+  let edges:
+    @Sendable (PaginatedPage<PageID, PageValue>, Pages, OperationContext) -> PageEdges<PageID>
 
-/// What a run gives where that may be a part of the value only.
-protocol PartialResult {
-  var isPart: Bool { get }
-  /// Whether it has a place in a value.
-  func fits(in value: any Sendable) -> Bool
-}
-
-extension PaginatedResult: PartialResult {
-  var isPart: Bool { place != .whole && place != .initial }
-
-  func fits(in value: any Sendable) -> Bool {
-    guard let pages = value as? PaginatedPages<PageID, PageValue> else { return true }
-    return switch place {
-    case .after(let neighbour), .before(let neighbour): pages.index(id: neighbour) != nil
-    case .whole, .initial, .present: true
+  /// Sets the edges of the first and the last page, even if they have some: their values may have
+  /// changed. With a limit, pages in between can become the first or last one, so all are set.
+  func complete(_ pages: inout Pages, in context: OperationContext) {
+    let isLimited = context.settings.values.pages.limit < .max
+    for index in pages.indices where isLimited || index == 0 || index == pages.count - 1 {
+      pages[index].edges = edges(pages[index], pages, context)
     }
   }
-}
-
-/// Where pages that a run has fetched go among those that are there.
-enum PagePlace<PageID: Hashable & Sendable>: Sendable, Equatable {
-  /// They take the place of all.
-  case whole
-  /// They are the first of all: they take the place of all, unless they are there.
-  case initial
-  /// They replace the pages with their identifiers.
-  case present
-  /// Behind the page that they were found from, as long as that is there.
-  case after(PageID)
-  /// Before the page that they were found from, as long as that is there.
-  case before(PageID)
 }

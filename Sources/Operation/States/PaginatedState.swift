@@ -1,90 +1,88 @@
 public import FoundationEssentials
 
-/// The state of a paginated request: the pages that are there, and what is under way.
+/// The state of a paginated request: its pages, and the active runs.
 ///
-/// Next and previous pages are fetched side by side. A run for all pages waits for both, and they
-/// wait for it; two runs for the next page, or for the previous one, come one after the other.
-/// While there is no page, every run means the initial page, and joins the one for it that is
-/// under way.
+/// A run for the next page and one for the previous page run side by side. All other runs wait for
+/// the active runs before them. While the state has no page, every run fetches the initial page,
+/// and joins the active run that does.
 public struct PaginatedState<PageID: Hashable & Sendable, PageValue: Sendable, Failure: Error>:
   ValueInitializedState
 {
   /// The pages.
   public typealias StateValue = PaginatedPages<PageID, PageValue>
-  /// What one run gives.
+  /// The type of the value that one run returns.
   public typealias OperationValue = PaginatedResult<PageID, PageValue>
   /// The pages in the status.
   public typealias StatusValue = PaginatedPages<PageID, PageValue>
 
-  var facts: StateFacts<StateValue, Failure>
-  var tasks = IdentifiedArrayOf<OperationTask<OperationValue, Failure>>()
-  /// What the last changes have driven out.
-  var released: [any Sendable] = []
+  private typealias Page = PaginatedPage<PageID, PageValue>
 
-  /// Creates a state that begins with some pages, or with none.
+  var facts: StateFacts<StateValue, Failure>
+  /// The scheduled and running tasks, in the order in which they were created.
+  public private(set) var activeTasks = IdentifiedArrayOf<OperationTask<OperationValue, Failure>>()
+  /// The pages that were replaced or removed since the last ``takeReleased()``.
+  private var replacedValues: [any Sendable] = []
+
+  /// Creates a state with initial pages, or without pages.
   public init(initialValue: StateValue = []) {
     facts = StateFacts(initialValue, isEmpty: initialValue.isEmpty)
   }
 
-  /// The pages that are there.
-  public var currentValue: StateValue { facts.value }
-  /// How often pages came since the beginning or the last reset.
-  public var valueUpdateCount: Int { facts.valueCount }
-  /// When the last page came.
-  public var valueLastUpdatedAt: Date? { facts.valueDate }
-  /// What went wrong last; `nil` once a page has come.
-  public var error: Failure? { facts.error }
-  /// How often something went wrong since the beginning or the last reset.
-  public var errorUpdateCount: Int { facts.errorCount }
-  /// When something went wrong last.
-  public var errorLastUpdatedAt: Date? { facts.errorDate }
-  /// The pages that the state began with.
-  public var initialValue: StateValue { facts.initial ?? [] }
-  /// The tasks that are scheduled or under way, in the order in which they were made.
-  public var activeTasks: IdentifiedArrayOf<OperationTask<OperationValue, Failure>> {
-    tasks
-  }
-
   /// No pages.
   public static var emptyValue: StateValue { [] }
-  /// A request that reads page by page.
+  /// A paginated request.
   public static var kind: OperationKind { .pages }
+
+  /// The current pages.
+  public var currentValue: StateValue { facts.value }
+  /// The pages that the state began with.
+  public var initialValue: StateValue { facts.initial ?? [] }
+  /// The number of results with pages since the creation or the last reset.
+  public var valueUpdateCount: Int { facts.valueCount }
+  /// The date of the last result with pages.
+  public var valueLastUpdatedAt: Date? { facts.valueDate }
+  /// The last failure; `nil` once a result with pages has followed it.
+  public var error: Failure? { facts.error }
+  /// The number of failures since the creation or the last reset.
+  public var errorUpdateCount: Int { facts.errorCount }
+  /// The date of the last failure.
+  public var errorLastUpdatedAt: Date? { facts.errorDate }
 }
 
 extension PaginatedState {
-  /// The identifier of the page after the last one that is there.
+  /// The identifier of the page after the last one; `nil` if there is none.
   public var nextPageId: PageID? { currentValue.last?.edges?.after }
-  /// The identifier of the page before the first one that is there.
+  /// The identifier of the page before the first one; `nil` if there is none.
   public var previousPageId: PageID? { currentValue.first?.edges?.before }
-  /// Whether there is a page after the last one that is there.
+  /// A Boolean value that indicates whether there is a page after the last one.
   public var hasNextPage: Bool { nextPageId != nil }
-  /// Whether there is a page before the first one that is there.
+  /// A Boolean value that indicates whether there is a page before the first one.
   public var hasPreviousPage: Bool { previousPageId != nil }
 
-  /// Whether a run is scheduled or under way.
-  public var isLoading: Bool { !tasks.isEmpty }
-  /// Whether a run for the next page is scheduled or under way.
+  /// A Boolean value that indicates whether a run is scheduled or running.
+  public var isLoading: Bool { !activeTasks.isEmpty }
+  /// A Boolean value that indicates whether a run for the next page is scheduled or running.
   public var isLoadingNextPage: Bool { isLoading(.nextPage) }
-  /// Whether a run for the previous page is scheduled or under way.
+  /// A Boolean value that indicates whether a run for the previous page is scheduled or running.
   public var isLoadingPreviousPage: Bool { isLoading(.previousPage) }
-  /// Whether a run for all pages is scheduled or under way.
+  /// A Boolean value that indicates whether a run for all pages is scheduled or running.
   public var isLoadingAllPages: Bool { isLoading(.allPages) || isLoading(.refetch) }
-  /// Whether a run for the initial page is scheduled or under way.
+  /// A Boolean value that indicates whether a run for the initial page is scheduled or running.
   public var isLoadingInitialPage: Bool { isLoading(.initialPage) }
 
-  func isLoading(_ kind: PaginatedRunKind) -> Bool {
-    tasks.contains { $0.context.pageRunKind == kind }
+  private func isLoading(_ kind: PaginatedRunKind) -> Bool {
+    activeTasks.contains { $0.context.pageRunKind == kind }
   }
 
-  /// Whether every run that is under way waits for a connection.
-  public var isPaused: Bool { isLoading && tasks.allSatisfyInPlace { $0.isPaused } }
+  /// A Boolean value that indicates whether there are active runs and all wait for a connection.
+  public var isPaused: Bool { isLoading && activeTasks.allSatisfy(\.isPaused) }
 
-  /// Takes in that a run begins to wait for a connection, or goes on.
+  /// Records whether a run waits for a connection.
   public mutating func setPaused(_ isPaused: Bool, _ id: OperationTaskID) {
-    tasks[id: id]?.isPaused = isPaused
+    activeTasks[id: id]?.isPaused = isPaused
   }
 
-  /// Where the state is.
+  /// The status: paused or loading while runs are active, and otherwise the last result.
   public var status: OperationStatus<StatusValue, Failure> {
     if isLoading { return isPaused ? .paused : .loading }
     if let error { return .result(.failure(error)) }
@@ -93,164 +91,161 @@ extension PaginatedState {
 }
 
 extension PaginatedState {
-  /// Gives the run for the initial page that is under way, if there is no page.
+  /// Returns the active run for the initial page if the state has no page; otherwise `nil`.
   public func taskToJoin(in context: inout OperationContext) -> OperationTaskID? {
     guard currentValue.isEmpty else { return nil }
     context.pageRunKind = .initialPage
-    return tasks.first { $0.context.pageRunKind == .initialPage }?.id
+    return activeTasks.first { $0.context.pageRunKind == .initialPage }?.id
   }
 
-  /// Tells the run which pages are there.
+  /// Writes the current pages into the context of the run.
   public func willRun(in context: inout OperationContext) {
-    let refetch = context.settings.values.refetch as? PaginatedRefetch<PageID, PageValue>
+    let refetch = context.settings.values.pages.refetch as? PaginatedRefetch<PageID, PageValue>
     context.work = PageStart(
       kind: context.pageRunKind, pages: currentValue, refetch: refetch ?? .allPages)
   }
 
-  /// Completes what somebody sets by the pages that are beside it.
+  /// Finds the pages before and after those that are set.
   public static func prepare(_ value: inout StateValue, in context: OperationContext) {
-    let finder = context.settings.values.pageEdges as? PageEdgeFinder<PageID, PageValue>
+    let finder = context.settings.values.pages.edges as? PageEdgeFinder<PageID, PageValue>
     finder?.complete(&value, in: context)
   }
 
-  /// Completes the pages that the state begins with by those that are beside them.
+  /// Finds the pages before and after the initial ones.
   public mutating func prepareInitialValue(in context: OperationContext) {
     if var pages = facts.initial {
       Self.prepare(&pages, in: context)
-      facts.rest.content.initial = pages
+      facts.initial = pages
     }
     Self.prepare(&facts.value, in: context)
   }
 
-  /// Takes in a scheduled task, and makes it wait for those that must not run beside it.
-  public mutating func scheduleFetchTask(
-    _ task: inout OperationTask<OperationValue, Failure>
-  ) {
+  /// Adds a scheduled task, and makes it wait for the active tasks that cannot run beside it.
+  public mutating func scheduleFetchTask(_ task: inout OperationTask<OperationValue, Failure>) {
     let kind = task.context.pageRunKind
-    for other in tasks where !kind.runsBeside(other.context.pageRunKind) {
+    for other in activeTasks where !kind.runsBeside(other.context.pageRunKind) {
       task.schedule(after: other)
     }
-    tasks.append(task)
+    activeTasks.append(task)
   }
 
-  /// Takes in pages that somebody set.
+  /// Stores a result that was set.
   public mutating func update(
     with result: Result<StateValue, Failure>, using context: OperationContext
   ) {
+    let date = context.now()
     switch result {
     case .success(let pages):
-      released.append(facts.value)
-      facts.succeed(with: pages, at: context.now())
-    case .failure(let failure):
-      facts.fail(with: failure, at: context.now())
+      replaceAll(with: pages)
+      facts.succeed(at: date)
+    case .failure(let failure): facts.fail(with: failure, at: date)
     }
   }
 
-  /// Takes in the pages that a run gave.
+  /// Stores a result of a run.
   public mutating func update(
     with result: Result<OperationValue, Failure>,
     for task: OperationTask<OperationValue, Failure>
   ) {
-    let now = task.box.now()
+    let date = task.box.now()
     switch result {
     case .success(let result):
-      merge(result, limit: task.context.settings.values.maxPages)
-      facts.succeed(at: now)
-    case .failure(let failure):
-      facts.fail(with: failure, at: now)
+      merge(result, limit: task.context.settings.values.pages.limit)
+      facts.succeed(at: date)
+    case .failure(let failure): facts.fail(with: failure, at: date)
     }
   }
 
-  /// Puts pages where they belong. A page whose neighbour has gone meanwhile, because of the limit
-  /// or because somebody wrote, is left out: it would leave a hole before or behind it.
-  mutating func merge(_ result: OperationValue, limit: Int) {
+  /// Puts fetched pages into their place, and removes pages beyond the limit at the other end.
+  ///
+  /// The pages of the state follow each other without a gap. So a page is dropped if the one that
+  /// it was fetched from has been removed, by the limit or by a write.
+  private mutating func merge(_ result: OperationValue, limit: Int) {
     switch result.place {
-    case .initial where result.pages.contains { isPresent($0) }, .present:
-      for page in result.pages where isPresent(page) { replace(with: page) }
-    case .whole, .initial:
-      released.append(facts.value)
-      facts.value = result.pages
+    case .whole: replaceAll(with: result.pages)
+    case .initial:
+      let isKnown = result.pages.contains { facts.value.index(id: $0.id) != nil }
+      if !isKnown { return replaceAll(with: result.pages) }
+      for page in result.pages { replace(with: page) }
+    case .present:
+      for page in result.pages { replace(with: page) }
     case .after(let neighbour):
-      for page in result.pages { insert(page, beside: neighbour, offset: 1) }
-      for page in facts.value.prefix(max(facts.value.count - limit, 0)) { released.append(page) }
-      facts.value.removeFirst(facts.value.count - limit)
+      for page in result.pages { put(page, beside: neighbour, offset: 1) }
+      while facts.value.count > limit { removePage(at: 0) }
     case .before(let neighbour):
-      for page in result.pages { insert(page, beside: neighbour, offset: 0) }
-      for page in facts.value.dropFirst(limit) { released.append(page) }
-      facts.value.removeLast(facts.value.count - limit)
+      for page in result.pages { put(page, beside: neighbour, offset: 0) }
+      while facts.value.count > limit { removePage(at: facts.value.count - 1) }
     }
   }
 
-  func isPresent(_ page: PaginatedPage<PageID, PageValue>) -> Bool {
-    facts.value.index(id: page.id) != nil
+  private mutating func replaceAll(with pages: StateValue) {
+    replacedValues.append(facts.value)
+    facts.value = pages
   }
 
-  /// Puts a page in the place of the one with its identifier, or behind all.
-  mutating func replace(with page: PaginatedPage<PageID, PageValue>) {
-    if let old = facts.value.appendOrReplace(page) { released.append(old) }
+  /// Replaces the page with the same identifier, and returns a Boolean value that indicates whether
+  /// there is one.
+  @discardableResult
+  private mutating func replace(with page: Page) -> Bool {
+    guard let old = facts.value[id: page.id] else { return false }
+    replacedValues.append(old)
+    facts.value[id: page.id] = page
+    return true
   }
 
-  mutating func insert(
-    _ page: PaginatedPage<PageID, PageValue>, beside neighbour: PageID, offset: Int
-  ) {
-    let index = facts.value.index(id: neighbour).map { $0 + offset }
-    if index == facts.value.count || isPresent(page) {
-      replace(with: page)
-    } else if let index {
-      facts.value.insertNew(page, at: index)
-    }
+  private mutating func removePage(at index: Int) {
+    replacedValues.append(facts.value.remove(at: index))
   }
 
-  /// Takes out a task that is over.
+  /// Replaces the page with the same identifier, or inserts the page at an offset from another one
+  /// if that is in the state.
+  private mutating func put(_ page: Page, beside neighbour: PageID, offset: Int) {
+    if replace(with: page) { return }
+    guard let index = facts.value.index(id: neighbour) else { return }
+    facts.value.insert(page, at: index + offset)
+  }
+
+  /// Removes a task that has ended.
   public mutating func finishFetchTask(_ task: OperationTask<OperationValue, Failure>) {
-    tasks.remove(id: task.id)
+    activeTasks.remove(id: task.id)
   }
 
-  /// Goes back to the initial pages.
+  /// Restores the initial pages, and returns an effect that cancels the active tasks.
   public mutating func reset(using context: OperationContext) -> ResetEffect {
     defer { self = PaginatedState(initialValue: initialValue) }
-    return ResetEffect(tasksToCancel: tasks)
+    return ResetEffect(tasksToCancel: activeTasks)
   }
 
-  /// Gives the pages that have gone.
+  /// Returns the pages that were replaced or removed.
   public mutating func takeReleased() -> [any Sendable] {
-    if released.isEmpty { return [] }
-    defer { released = [] }
-    return released
+    defer { replacedValues = [] }
+    return replacedValues
   }
 }
 
 extension PaginatedState: EditableState {
-  /// Shows other pages.
+  /// Replaces the displayed pages, and adds to the number of updates.
   public mutating func show(_ value: StateValue, updates: Int) {
     facts.show(value, updates: updates)
   }
 }
 
 extension PaginatedState: DefaultableState {
-  /// The pages, or `fallback` where there are none.
+  /// Returns the pages, or `fallback` if there are none.
   public static func value(_ value: StateValue, default fallback: StateValue) -> StateValue {
     value.isEmpty ? fallback : value
   }
 
-  /// The pages themselves.
+  /// Returns the pages themselves.
   public static func stateValue(_ value: StateValue) -> StateValue { value }
 }
 
 extension PaginatedRunKind {
-  /// Whether a run may go on beside another one.
-  func runsBeside(_ other: PaginatedRunKind) -> Bool {
+  /// Returns a Boolean value that indicates whether two runs of these kinds can run side by side.
+  fileprivate func runsBeside(_ other: PaginatedRunKind) -> Bool {
     switch (self, other) {
     case (.nextPage, .previousPage), (.previousPage, .nextPage): true
     default: false
     }
-  }
-}
-
-extension OperationContext {
-  /// What the run is for.
-  var pageRunKind: PaginatedRunKind {
-    get { run?.pageKind ?? .refetch }
-    set { input = PageRunInput.of(newValue) }
   }
 }

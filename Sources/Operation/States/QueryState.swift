@@ -1,69 +1,57 @@
 public import FoundationEssentials
 
-/// The state of a query: the value that was fetched last, and what is under way.
+/// The state of a query: the value that was fetched or set last, and the active runs.
 public struct QueryState<Value: Sendable, Failure: Error>: ValueInitializedState {
-  /// The value, once there is one.
+  /// The fetched value; `nil` until there is one.
   public typealias StateValue = Value?
-  /// The value that one run gives.
+  /// The type of the value that one run returns.
   public typealias OperationValue = Value
-  /// The value in the status.
+  /// The type of the value in the status.
   public typealias StatusValue = Value
 
   var facts: StateFacts<Value?, Failure>
-  /// In no order.
-  var tasks = IdentifiedArrayOf<OperationTask<Value, Failure>>()
-  /// The value that the state began with.
-  public var initialValue: Value? { facts.initial ?? nil }
+  /// The scheduled and running tasks, in no order.
+  private var tasks = IdentifiedArrayOf<OperationTask<Value, Failure>>()
 
-  /// Creates a state that begins with a value, or without one.
+  /// Creates a state with an initial value, or without one.
   public init(initialValue: Value? = nil) {
     facts = StateFacts(initialValue, isEmpty: initialValue == nil)
   }
 
-  init(
-    copying facts: borrowing StateFacts<Value?, Failure>,
-    tasks: IdentifiedArrayOf<OperationTask<Value, Failure>>
-  ) {
-    self.facts = StateFacts(copying: facts)
-    self.tasks = tasks
-  }
-
-  /// Gives a copy, made field by field.
-  public func copied() -> Self { QueryState(copying: facts, tasks: tasks) }
+  /// Returns the state itself.
+  public func copied() -> Self { self }
 
   /// No value.
   public static var emptyValue: Value? { nil }
-
-  /// Values stay as they are set.
+  /// `false`: a value is stored as it is set.
   public static var preparesValues: Bool { false }
 
   /// The value that was fetched or set last.
   public var currentValue: Value? { facts.value }
-  /// How often a value came since the beginning or the last reset.
+  /// The value that the state began with.
+  public var initialValue: Value? { facts.initial ?? nil }
+  /// The number of values that were fetched or set since the creation or the last reset.
   public var valueUpdateCount: Int { facts.valueCount }
-  /// When the last value came; `nil` where there is none.
+  /// The date of the current value; `nil` if nothing was fetched or set, or `nil` was set.
   public var valueLastUpdatedAt: Date? { facts.valueDate }
-  /// What went wrong last; `nil` once a value has come.
+  /// The last failure; `nil` once a value has followed it.
   public var error: Failure? { facts.error }
-  /// How often something went wrong since the beginning or the last reset.
+  /// The number of failures since the creation or the last reset.
   public var errorUpdateCount: Int { facts.errorCount }
-  /// When something went wrong last.
+  /// The date of the last failure.
   public var errorLastUpdatedAt: Date? { facts.errorDate }
-  /// The tasks that are scheduled or under way, in the order in which they were made.
+  /// The scheduled and running tasks, in the order in which they were created.
   public var activeTasks: IdentifiedArrayOf<OperationTask<Value, Failure>> {
     let isOrdered = zip(tasks, tasks.dropFirst()).allSatisfy { $0.id < $1.id }
     return isOrdered ? tasks : IdentifiedArray(tasks.sorted { $0.id < $1.id })
   }
 
-  /// Whether a run is scheduled or under way.
+  /// A Boolean value that indicates whether a run is scheduled or running.
   public var isLoading: Bool { !tasks.isEmpty }
+  /// A Boolean value that indicates whether there are active runs and all wait for a connection.
+  public var isPaused: Bool { isLoading && tasks.allSatisfy(\.isPaused) }
 
-  /// Whether every run that is under way waits for a connection.
-  public var isPaused: Bool {
-    isLoading && tasks.allSatisfyInPlace { $0.isPaused }
-  }
-
-  /// Where the state is.
+  /// The status: paused or loading while runs are active, and otherwise the last result.
   public var status: OperationStatus<Value, Failure> {
     if isLoading { return isPaused ? .paused : .loading }
     if let error = facts.error { return .result(.failure(error)) }
@@ -71,36 +59,32 @@ public struct QueryState<Value: Sendable, Failure: Error>: ValueInitializedState
     return .result(.success(value))
   }
 
-  /// Takes in that a run begins to wait for a connection, or goes on.
+  /// Records whether a run waits for a connection.
   public mutating func setPaused(_ isPaused: Bool, _ id: OperationTaskID) {
-    tasks.update(id: id) { $0.isPaused = isPaused }
+    tasks[id: id]?.isPaused = isPaused
   }
 
-  /// Takes in a scheduled task.
+  /// Adds a scheduled task.
   public mutating func scheduleFetchTask(_ task: inout OperationTask<Value, Failure>) {
     tasks.append(task)
   }
 
-  /// Takes in a result that somebody set.
+  /// Stores a result that was set.
   public mutating func update(
     with result: Result<Value?, Failure>, using context: OperationContext
-  ) {
-    facts.take(result, at: context.now())
-  }
+  ) { facts.take(result, at: context.now()) }
 
-  /// Takes in a result that a run gave.
+  /// Stores a result of a run.
   public mutating func update(
     with result: Result<Value, Failure>, for task: OperationTask<Value, Failure>
-  ) {
-    facts.take(result.map(Optional.some), at: task.box.now())
-  }
+  ) { facts.take(result.map(Optional.some), at: task.box.now()) }
 
-  /// Takes out a task that is over.
+  /// Removes a task that has ended.
   public mutating func finishFetchTask(_ task: OperationTask<Value, Failure>) {
     _ = tasks.removeUnordered(id: task.id)
   }
 
-  /// Goes back to the initial value.
+  /// Restores the initial value, and returns an effect that cancels the active tasks.
   public mutating func reset(using context: OperationContext) -> ResetEffect {
     defer { self = QueryState(initialValue: initialValue) }
     return ResetEffect(tasksToCancel: activeTasks)
@@ -108,8 +92,6 @@ public struct QueryState<Value: Sendable, Failure: Error>: ValueInitializedState
 }
 
 extension QueryState: EditableState {
-  /// Shows another value.
-  public mutating func show(_ value: Value?, updates: Int) {
-    facts.show(value, updates: updates)
-  }
+  /// Replaces the displayed value, and adds to the number of updates.
+  public mutating func show(_ value: Value?, updates: Int) { facts.show(value, updates: updates) }
 }

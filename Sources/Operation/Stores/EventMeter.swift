@@ -2,50 +2,49 @@ import FoundationEssentials
 import ReactiveStreams
 import Synchronization
 
-/// Tells those who listen what happens in a client; while nobody does, an event costs one look at a
-/// number.
+/// Sends the events of a client to their subscribers.
+///
+/// Every run checks whether there are subscribers, so their number is an atomic, and an event without
+/// a subscriber costs one load.
 final class EventMeter: Sendable {
   private let broadcast = Broadcast<OperationClientEvent>()
-  let listenerCount = Atomic(0)
+  private let subscriberCount = Atomic(0)
 
-  var isHeard: Bool { listenerCount.load(ordering: .relaxed) > 0 }
+  var isObserved: Bool { subscriberCount.load(ordering: .relaxed) > 0 }
 
   func send(_ event: OperationClientEvent) { broadcast.send(event) }
 
   func subscribe(
     _ handler: @escaping @Sendable (OperationClientEvent) -> Void
   ) -> OperationSubscription {
-    listenerCount.wrappingAdd(1, ordering: .relaxed)
+    subscriberCount.wrappingAdd(1, ordering: .relaxed)
     let subscription = broadcast.subscribe(handler)
     return OperationSubscription { [self] in
       subscription.cancel()
-      listenerCount.wrappingSubtract(1, ordering: .relaxed)
+      subscriberCount.wrappingSubtract(1, ordering: .relaxed)
     }
   }
 }
 
 extension OperationStore {
-  /// Tells of a run, if anybody listens.
-  func tell(
+  /// Sends an event of a run, if there is a subscriber.
+  func send(
     _ occurrence: @autoclosure () -> OperationClientEvent.Occurrence, in context: OperationContext
   ) {
-    if hub.events.isHeard { send(occurrence(), in: context) }
-  }
-
-  func send(
-    _ occurrence: OperationClientEvent.Occurrence, in context: OperationContext
-  ) {
+    guard hub.events.isObserved else { return }
     hub.events.send(
       OperationClientEvent(
-        date: context.now(), path: path, kind: State.kind, occurrence: occurrence))
+        date: context.now(), path: path, kind: State.kind, occurrence: occurrence()))
   }
 
-  /// Tells of the end of a run; its duration is known if somebody listened when it began.
-  func tellEnd(
+  /// Sends the event of the end of a run, if there is a subscriber.
+  ///
+  /// - Parameter began: When the run began; `nil` if there was no subscriber then.
+  func sendEnd(
     _ outcome: @autoclosure () -> OperationClientEvent.Outcome, in context: OperationContext,
     began: Date?
   ) {
-    tell(
+    send(
       .runEnded(
         context.eventRun, outcome(), duration: began.map { context.now().duration(since: $0) }),
       in: context)
@@ -53,9 +52,8 @@ extension OperationStore {
 }
 
 extension OperationContext {
-  /// The run that this context belongs to, as the events of a client tell of it.
+  /// The run that this context belongs to.
   var eventRun: OperationClientEvent.Run {
-    OperationClientEvent.Run(
-      id: runNode?.id ?? .next(), cause: runNode?.cause ?? .fetch)
+    OperationClientEvent.Run(id: runNode?.id ?? .next(), cause: runNode?.cause ?? .fetch)
   }
 }

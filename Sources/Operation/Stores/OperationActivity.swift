@@ -1,15 +1,15 @@
-/// How much of what a client holds is under way, waits for a connection, or has failed.
+/// How many stores of a client are running, paused, or have failed.
 public struct OperationActivity: Sendable, Hashable, Codable {
-  /// The stores of one kind of request, by where they are.
+  /// The numbers of stores for one kind of request. A store counts in one of them at most.
   public struct Counts: Sendable, Hashable, Codable {
-    /// How many have a run that is scheduled or under way, and not paused.
+    /// The number of stores with a run that is scheduled or in flight, and not paused.
     public var running = 0
-    /// How many have runs that all wait for a connection.
+    /// The number of stores all of whose runs wait for a connection.
     public var paused = 0
-    /// How many have failed, and have not been run again.
+    /// The number of stores that have failed, and have not been run, written or reset since.
     public var failed = 0
 
-    /// Creates counts.
+    /// Creates counts; each is zero unless passed.
     public init(running: Int = 0, paused: Int = 0, failed: Int = 0) {
       self.running = running
       self.paused = paused
@@ -17,31 +17,35 @@ public struct OperationActivity: Sendable, Hashable, Codable {
     }
   }
 
-  /// The queries.
+  /// The counts of queries.
   public var queries = Counts()
-  /// The requests that read page by page.
+  /// The counts of paginated requests.
   public var pages = Counts()
-  /// The mutations.
+  /// The counts of mutations.
   public var mutations = Counts()
 
-  /// Creates an activity in which there is nothing.
+  /// Creates an activity with zero counts.
   public init() {}
 
   /// The counts of a kind of request.
   public subscript(kind: OperationKind) -> Counts {
-    _read {
+    get {
       switch kind {
-      case .query: yield queries
-      case .pages: yield pages
-      case .mutation: yield mutations
+      case .query: queries
+      case .pages: pages
+      case .mutation: mutations
       }
     }
-    _modify {
+    set {
       switch kind {
-      case .query: yield &queries
-      case .pages: yield &pages
-      case .mutation: yield &mutations
+      case .query: queries = newValue
+      case .pages: pages = newValue
+      case .mutation: mutations = newValue
       }
     }
   }
+}
+
+extension OperationKind {
+  static var all: [OperationKind] { [.query, .pages, .mutation] }
 }

@@ -1,24 +1,24 @@
 public import FoundationEssentials
 
-/// Something that happened in a client.
+/// Something that happened in a client: a store was added or removed, or a run made progress.
 public struct OperationClientEvent: Sendable, CustomStringConvertible {
   /// What happened.
   public enum Occurrence: Sendable {
-    /// A store was made.
+    /// A store was added to the client.
     case storeAdded
-    /// A store left the client.
+    /// A store was removed from the client.
     case storeRemoved
     /// A run was started.
     case runStarted(Run)
-    /// An attempt of a run began: 0 is the first one.
+    /// An attempt of a run began. The index of the first one is 0.
     case attemptBegan(Run, index: Int)
-    /// A run gave a value, or an error, before its end.
+    /// A run yielded a value or a failure before its end.
     case yielded(Run)
-    /// A run ended; the duration is missing if nobody listened when it was started.
+    /// A run ended. The duration is `nil` if the events had no subscriber when the run was started.
     case runEnded(Run, Outcome, duration: Duration?)
   }
 
-  /// A run, as events tell of it.
+  /// The run of an event.
   public struct Run: Sendable, Hashable {
     /// The identifier of the run.
     public let id: OperationRun.ID
@@ -28,29 +28,29 @@ public struct OperationClientEvent: Sendable, CustomStringConvertible {
 
   /// How a run ended.
   public enum Outcome: Sendable {
-    /// It gave its value.
+    /// The run returned a value.
     case success
-    /// It failed.
+    /// The run failed.
     case failure(any Error)
-    /// It was cancelled, so that its result counts for nothing.
+    /// The run was cancelled, so its result was dropped.
     case cancelled
   }
 
-  /// When it happened.
+  /// When it happened, by the clock of the client or of the request.
   public let date: Date
-  /// Where the store is.
+  /// The path of the store.
   public let path: OperationPath
-  /// What kind of request the store is for.
+  /// The kind of request that the store is for.
   public let kind: OperationKind
   /// What happened.
   public let occurrence: Occurrence
 
-  /// One line, without the date.
+  /// One line with the kind, the path and the occurrence, without the date.
   public var description: String { "\(kind.rawValue) \(path): \(occurrence)" }
 }
 
 extension OperationClientEvent.Occurrence: CustomStringConvertible {
-  /// A few words.
+  /// A few words that describe the occurrence.
   public var description: String {
     switch self {
     case .storeAdded: "store added"
@@ -65,7 +65,7 @@ extension OperationClientEvent.Occurrence: CustomStringConvertible {
 }
 
 extension OperationClientEvent.Outcome: CustomStringConvertible {
-  /// One word, and the error where there is one.
+  /// One word, followed by the error of a failure.
   public var description: String {
     switch self {
     case .success: "success"

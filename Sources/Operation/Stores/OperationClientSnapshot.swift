@@ -1,54 +1,55 @@
 public import FoundationEssentials
 
-/// What a client holds at one moment, as plain data: to print, to send, or to compare.
+/// The contents of a client as plain data: to print, to send, or to compare.
 public struct OperationClientSnapshot: Sendable, Hashable, Codable {
-  /// One store.
+  /// A store of the client.
   public struct Store: Sendable, Hashable, Codable {
-    /// The elements of the path, as text.
+    /// The elements of the path as text.
     public var path: [String]
-    /// What kind of request the store is for.
+    /// The kind of request that the store is for.
     public var kind: OperationKind
-    /// Where the state is: idle, loading, paused, success or failure.
+    /// The status of the state.
     public var status: Status
-    /// How many seconds ago the last value came; `nil` without one.
+    /// The age of the value in seconds; `nil` without a value. It is negative if the clock was set
+    /// back since.
     public var age: Double?
-    /// Whether the value is missing or out of date.
+    /// A Boolean value that indicates whether the value is missing or out of date.
     public var isStale: Bool
-    /// How many handlers and stream iterators listen.
+    /// The number of subscribed handlers and stream iterators.
     public var subscribers: Int
-    /// How many callers and subscribers hold a run.
+    /// The number of leases that callers and subscribers hold on runs.
     public var leases: Int
-    /// What went wrong last, as text; `nil` once a value has come.
+    /// The last error as text; `nil` if there was none since the last value.
     public var lastError: String?
-    /// The runs that are scheduled or under way, oldest first.
+    /// The runs that are scheduled or in flight, oldest first.
     public var runs: [Run]
   }
 
-  /// Where the state of a store is.
+  /// The status of a store's state.
   public enum Status: String, Sendable, Hashable, Codable {
-    /// Nothing has come yet.
+    /// There is no result yet.
     case idle
-    /// A run is scheduled or under way.
+    /// A run is scheduled or in flight.
     case loading
     /// Every run waits for a connection.
     case paused
-    /// A value came last.
+    /// The last result is a value.
     case success
-    /// A failure came last.
+    /// The last result is a failure.
     case failure
   }
 
   /// A run of a store.
   public struct Run: Sendable, Hashable, Codable {
-    /// The number of the run.
+    /// The number of the run, which is unique in the process.
     public var id: UInt64
-    /// Why the run was made.
+    /// Why the run was created.
     public var cause: OperationRun.Cause
-    /// Whether it has been started.
+    /// A Boolean value that indicates whether the run has been started.
     public var isStarted: Bool
   }
 
-  /// When the snapshot was taken.
+  /// When the snapshot was taken, by the client's clock.
   public var date: Date
   /// The stores, in the order of their paths as text.
   public var stores: [Store]

@@ -1,6 +1,6 @@
 public import ReactiveStreams
 
-/// Something outside of a store that feeds it, such as a socket or a file that is watched.
+/// A source outside a store that sets its values, such as a socket or a watched file.
 ///
 /// ```swift
 /// struct Scores: OperationController {
@@ -16,26 +16,32 @@ public import ReactiveStreams
 /// let query = ScoreQuery().controlled(by: Scores(socket: socket))
 /// ```
 ///
-/// The store keeps its controllers, and the controls know the store only weakly: a controller may
-/// keep them. Its methods are called on any thread with no lock held, by one thread at a time for
-/// one store, and may use the store as they like. Each store of a request has the same controllers.
+/// A store retains its controllers. Its controls refer to the store weakly, so a controller may keep
+/// them. Each store of a request has the same controllers.
+///
+/// The methods of a controller are called on any thread with no lock held, for one store by one thread
+/// at a time. They may call the store.
 public protocol OperationController<State>: Sendable {
-  /// The state of the store that is controlled.
+  /// The state of the stores that the controller controls.
   associatedtype State: OperationState
 
-  /// Takes control of a store; called once for each store, when others can find it.
+  /// Starts to control a store. Called once for each store, when the client has added it.
   ///
-  /// - Returns: What is cancelled when the store goes away; then the controls do nothing any more.
+  /// - Parameter controls: What the controller may do to the store.
+  /// - Returns: A subscription that is cancelled when the store is deallocated. The controls have no
+  ///   effect after that.
   func control(with controls: OperationControls<State>) -> OperationSubscription
 
-  /// Somebody observes the store whom nobody observed; called before the run that may come of it.
+  /// Handles that the store got its first subscriber. The default does nothing.
   ///
-  /// Unless another thread tells the controllers something at that moment: then that thread
-  /// goes on with this call. Begin and end take turns, and what is over before it could be told is
-  /// not.
+  /// It is called before the run that the subscriber may start. If another thread is calling the
+  /// controllers of the store, that thread makes this call when it is done. Calls for the first and
+  /// the last subscriber alternate. An observation that ends before its first call is not reported.
   func observationBegan(with controls: OperationControls<State>)
 
-  /// Nobody observes the store any more; called before the store goes away.
+  /// Handles that the store lost its last subscriber. The default does nothing.
+  ///
+  /// It is called before the store is deallocated, in the same order as `observationBegan(with:)`.
   func observationEnded(with controls: OperationControls<State>)
 }
 
@@ -46,11 +52,14 @@ extension OperationController {
   public func observationEnded(with controls: OperationControls<State>) {}
 }
 
-/// What a controller does to its store; nothing, when the store has gone away.
+/// What a controller may do to its store.
+///
+/// The controls can be used from any thread. They do not retain the store, and have no effect when it
+/// was deallocated.
 public struct OperationControls<State: OperationState>: Sendable {
   private weak let store: OperationStore<State>?
 
-  /// Where a client keeps the store.
+  /// The path of the store.
   public let path: OperationPath
 
   init(_ store: OperationStore<State>) {
@@ -58,66 +67,54 @@ public struct OperationControls<State: OperationState>: Sendable {
     path = store.path
   }
 
-  /// The context of the store; an empty one when the store has gone away.
+  /// The context of the store; an empty one when the store was deallocated.
   public var context: OperationContext { store?.context ?? OperationContext() }
 
-  /// Whether anybody observes the store.
+  /// A Boolean value that indicates whether the store has subscribers.
   public var isObserved: Bool { (store?.subscriberCount ?? 0) > 0 }
 
   /// Sets a value, as ``OperationStore/setResult(to:using:)`` does.
-  public func yield(_ value: State.StateValue) {
-    yield(with: .success(value))
-  }
+  public func yield(_ value: State.StateValue) { yield(with: .success(value)) }
 
-  /// Sets what went wrong; the value stays.
-  public func yield(error: State.Failure) {
-    yield(with: .failure(error))
-  }
+  /// Sets an error, as ``OperationStore/setResult(to:using:)`` does. The value is kept.
+  public func yield(error: State.Failure) { yield(with: .failure(error)) }
 
   /// Sets a result, as ``OperationStore/setResult(to:using:)`` does.
   public func yield(with result: Result<State.StateValue, State.Failure>) {
     store?.setResult(to: result)
   }
 
-  /// Runs the request for those who observe the store, unless they wait for a run already; does
-  /// nothing if nobody observes it, or the condition of automatic running does not hold.
-  public func rerun() {
-    store?.runForObservers(cause: .rerun)
-  }
+  /// Starts a run for the subscribers of the store.
+  ///
+  /// It does nothing if the store has no subscribers, if they hold a lease on a run already, or if the
+  /// condition of automatic running is not satisfied.
+  public func rerun() { store?.runForObservers(cause: .rerun) }
 
-  /// Marks the value as out of date, as ``OperationStore/invalidate()`` does: what is under way may
-  /// have missed a change, and so one run follows it.
-  public func invalidate() {
-    store?.invalidate()
-  }
+  /// Marks the value as out of date, as ``OperationStore/invalidate()`` does.
+  ///
+  /// The result of a run in flight stays out of date, because the run may have missed the change. One
+  /// run follows it if the store has subscribers.
+  public func invalidate() { store?.invalidate() }
 
-  /// Goes back to the initial state, and cancels all runs; starts none.
-  public func resetState() {
-    store?.resetState()
-  }
+  /// Resets the store to its initial state, and cancels all runs. It starts no run.
+  public func resetState() { store?.resetState() }
 }
 
 extension OperationStore {
-  /// Gives the store to its controllers; called once, when others can find it.
+  /// Attaches the controllers. Called once, when the client has added the store.
   func attachControllers() {
-    guard isControlled else { return }
-    let controllers = context.settings.values.controllers.compactMap { attach in
-      let controller = attach(self)
-      if controller == nil {
-        reportStateMismatch(of: "A controller", so: "it does not get the store")
-      }
-      return controller
-    }
-    commit { $0.told(controllers, isObserved: false) }
-    tellControllers()
+    if settings.values.controllers.isEmpty { return }
+    let controllers = settings.values.controllers.compactMap { $0(self) }
+    commit { $0.observation.didNotify(controllers, isObserved: false) }
+    notifyControllers()
   }
 
-  /// Tells the controllers whether somebody observes, until they know how it is.
-  func tellControllers() {
-    guard isControlled else { return }
-    while let (controllers, isObserved) = commit({ $0.nextTelling() }) {
-      for controller in controllers { controller.tell(isObserved) }
-      commit { $0.told(controllers, isObserved: isObserved) }
+  /// Notifies the controllers whether the store is observed, until they have the current answer.
+  func notifyControllers() {
+    if settings.values.controllers.isEmpty { return }
+    while let (controllers, isObserved) = commit({ $0.controllersToNotify() }) {
+      for controller in controllers { controller.notify(isObserved) }
+      commit { $0.observation.didNotify(controllers, isObserved: isObserved) }
     }
   }
 }

@@ -1,42 +1,41 @@
-import Synchronization
-
 extension OperationStore {
-  /// Whether the value that is there will do for somebody who does not ask for a new one.
-  var isGoodEnough: Bool {
+  /// Whether the current value serves a caller that does not request a new one.
+  private var hasUsableValue: Bool {
     guard read({ $0.visibleDate != nil && !$0.isVisiblyInvalidated }) else { return false }
-    if case .always = context.settings.values.staleness { return true }
+    if case .always = settings.values.staleness { return true }
     return !isStale
   }
 
-  /// Gives the value that is there, if it will do, and otherwise that of a run.
+  /// Returns the current value if it is usable, and otherwise that of a run.
   ///
-  /// The run may be one that is under way, whatever its request says of deduplication. If that one
-  /// had begun before an invalidation, one more is waited for.
+  /// The run may be one in flight, whatever the request's deduplication. If that one was started before
+  /// an invalidation, one more is awaited.
   nonisolated(nonsending) func ensure<Output>(
     present: (State.StateValue) -> Output?, fetched: (State.OperationValue) -> Output
   ) async throws -> Output {
     var hasWaited = false
     while true {
-      let (updates, asked) = read { ($0.visibleLandingCount, $0.freshness.generation) }
-      if isGoodEnough, let value = present(currentValue) { return value }
-      guard let (value, generation) = try await run(unlessUpdatedSince: updates) else { continue }
-      // An older run, which others had begun.
-      if generation < asked { continue }
+      let (results, requested) = read { ($0.visibleResultCount, $0.freshness.invalidationCount) }
+      if hasUsableValue, let value = present(currentValue) { return value }
+      guard let (value, invalidationCount) = try await run(unlessNewerThan: results) else {
+        continue
+      }
+      // A run that others had started before.
+      if invalidationCount < requested { continue }
       if hasWaited || !isInvalidated { return fetched(value) }
       hasWaited = true
     }
   }
 
-  /// Sees to it that there is a value that will do.
+  /// Waits until there is a usable value.
   nonisolated(nonsending) func ensure() async throws {
-    try await ensure(present: { Self.isNone($0) ? nil : () }, fetched: { _ in () })
+    try await ensure(present: { Self.isEmptyList($0) ? nil : () }, fetched: { _ in () })
   }
 
   /// The value, for a run of another request.
-  var valueForRun: State.StateValue { machine.withLock { $0.readForRun() } }
+  var valueForRun: State.StateValue { commit(as: .note) { $0.readForRun() } }
 
-  /// Whether a value is that of a list without pages.
-  static func isNone(_ value: State.StateValue) -> Bool {
+  private static func isEmptyList(_ value: State.StateValue) -> Bool {
     State.kind == .pages && (value as? any Collection)?.isEmpty == true
   }
 }

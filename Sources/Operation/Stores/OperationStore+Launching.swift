@@ -1,223 +1,193 @@
 import FoundationEssentials
 import ReactiveStreams
 
+/// The way of a run from its start to its end.
 extension OperationStore {
-  /// Starts a run that nobody waits for yet.
-  func start(_ place: Place) { launch(place, isFirst: place.core.node.start()) }
+  typealias AdmittedRun = Machine.AdmittedRun
 
   /// Makes the Swift task of a run that was started.
-  func launch(_ place: Place, isFirst: Bool) {
-    let (core, box) = (place.core, place.box)
-    // Read one by one, as all of them are much to copy.
-    let scope = box.configuration.context.settings.values.serialScope
-    guard isFirst else {
-      // It was cancelled since it was granted, and must not keep its place in the line.
-      if place.isInLine, let scope { hub.turns.leave(scope, core.id) }
+  func launch(_ run: AdmittedRun) {
+    let context = run.box.configuration.context
+    let scope = settings.values.serialScope
+    guard run.core.node.start() else {
+      // It was cancelled since, and must not keep its place in the queue.
+      if run.isQueued, let scope { hub.queues.remove(run.core.id, from: scope) }
       return
     }
-    let isAlone =
-      scope == nil && box.configuration.context.settings.values.networkMode == .always
-      && !core.node.mayHaveDependencies && !hub.events.isHeard
-    core.node.attach(makeTask(self, core, box, isAlone ? nil : announce(place)))
+    let began = hub.events.isObserved ? context.now() : nil
+    send(.runStarted(context.eventRun), in: context)
+    let dependencies = run.core.node.dependencies
+    if let scope { queue(run, in: scope, mustWait: !dependencies.isEmpty) }
+    let configuration = run.box.configuration
+    run.core.node.attach(
+      Task(name: configuration.name, priority: configuration.priority) { [self] in
+        await Self.wait(for: dependencies)
+        let hooks = hooks(of: run.core, in: context, isObserved: began != nil)
+        if let scope {
+          if !dependencies.isEmpty { hub.queues.append(run.core.id, to: scope) }
+          await waitForTurn(of: run.core, in: scope, context, hooks)
+        }
+        await execute(run, hooks, began: began)
+        if let scope { hub.queues.end(run.core.id, in: scope) }
+      })
   }
 
-  /// What a run does before its request, if it waits for something or if somebody is told of it.
-  final class Prelude: Sendable {
-    let began: Date?
-    let dependencies: [TaskDependency]
-
-    init(began: Date?, dependencies: [TaskDependency]) {
-      self.began = began
-      self.dependencies = dependencies
-    }
+  /// Puts a run into the queue of its scope, unless it waits for others first: one of them may need its
+  /// turn before.
+  private func queue(_ run: AdmittedRun, in scope: SerialScope, mustWait: Bool) {
+    if run.isQueued, mustWait { hub.queues.remove(run.core.id, from: scope) }
+    if !run.isQueued, !mustWait { hub.queues.append(run.core.id, to: scope) }
   }
 
-  /// Tells that a run begins that waits for something, or that somebody is told of.
-  func announce(_ place: Place) -> Prelude {
-    let (core, context) = (place.core, place.box.configuration.context)
-    let began = hub.events.isHeard ? context.now() : nil
-    tell(.runStarted(context.eventRun), in: context)
-    let dependencies = core.node.dependencies()
-    // A run that waits for others takes its place after them: one of them may need the turn.
-    if let scope = context.settings.values.serialScope, place.isInLine != dependencies.isEmpty {
-      if place.isInLine { hub.turns.leave(scope, core.id) } else { hub.turns.enter(scope, core.id) }
-    }
-    return Prelude(began: began, dependencies: dependencies)
+  /// Waits until a run is the first of its queue.
+  private func waitForTurn(
+    of core: Machine.Core, in scope: SerialScope, _ context: OperationContext, _ hooks: RunHooks?
+  ) async {
+    // Runs behind a paused one wait for the connection as much as that one.
+    var context = context
+    context.hooks = hooks
+    _ = await context.mayAttempt(isRetry: false)
+    await hub.queues.wait(for: core.id, in: scope)
   }
 
-  /// A request as one reference: a task that has it copies nothing.
-  final class RequestBox<Request: StatefulOperationRequest>: Sendable {
-    let request: Request
-
-    init(_ request: Request) {
-      self.request = request
-    }
-  }
-
-  /// Makes the Swift task of a run, of which the request is a part: it is called without a frame
-  /// for who does not know it.
-  func makeTask<Request: StatefulOperationRequest>(
-    running requests: RequestBox<Request>, _ core: Machine.Core, _ box: Machine.Box,
-    _ prelude: Prelude?
-  ) -> Task<Void, Never> where Request.State == State {
-    Task(name: box.configuration.name, priority: box.configuration.priority) { [self] in
-      guard let prelude else { return await perform(requests.request, core, box) }
-      let hooks = await wait(for: prelude, core, box)
-      await perform(requests.request, core, box, hooks, began: prelude.began)
-      let scope = box.configuration.context.settings.values.serialScope
-      if let scope { hub.turns.end(scope, core.id) }
-    }
-  }
-
-  /// Waits until a run may begin; gives what tells the store of it, if anybody is told.
-  func wait(
-    for prelude: Prelude, _ core: Machine.Core, _ box: Machine.Box
-  ) async -> RunHooks? {
-    var context = box.configuration.context
-    let scope = context.settings.values.serialScope
-    if !prelude.dependencies.isEmpty {
-      await OperationStore.wait(for: prelude.dependencies)
-      if let scope { hub.turns.enter(scope, core.id) }
-    }
-    let isTold = prelude.began != nil || context.settings.values.networkMode != .always
-    let hooks = isTold ? hooks(of: core, in: context) : nil
-    if let scope {
-      // Whoever is behind a paused run in the line waits for the connection as much as that one.
-      context.hooks = hooks
-      _ = await context.mayAttempt(isRetry: false)
-      await hub.turns.wait(for: scope, core.id)
-    }
-    return hooks
-  }
-
-  /// What the Swift task of a run does when its time has come.
-  func perform<Request: StatefulOperationRequest>(
-    _ request: Request, _ core: Machine.Core, _ box: Machine.Box, _ hooks: RunHooks? = nil,
-    began: Date? = nil
-  ) async where Request.State == State {
-    // A run that was cancelled while it waited must not reach the request any more; one that
-    // has to, because its failure cannot say so, finds itself cancelled there.
-    let progress = core.progress
-    if progress.isCancelled { withUnsafeCurrentTask { $0?.cancel() } }
-    if !progress.isEnded {
-      let output = await output(of: request, core, box, hooks)
-      finish(core, with: output, in: box.configuration.context, began: began)
-    } else {
-      tellEnd(.cancelled, in: box.configuration.context, began: began)
-    }
-  }
-
-  func output<Request: StatefulOperationRequest>(
-    of request: Request, _ core: Machine.Core, _ box: Machine.Box, _ hooks: RunHooks?
-  ) async -> Machine.Output where Request.State == State {
-    // Only here, as pages are changed in their place later, if nobody else holds them.
-    var prepared = box.configuration.context
-    if let hooks { prepared.hooks = hooks }
-    // A failure that cannot say "cancelled" has to come from the request.
-    if prepared.settings.values.networkMode != .always, await !prepared.mayAttempt(isRetry: false),
-      let failure = cancellationFailure(as: Failure.self)
-    {
-      return .failure(failure)
-    }
-    let sight = read { $0.exclusive.isNone ? $0.willRun(core.id, in: &prepared) : nil }
-    // While somebody has the store to himself, what he has made of it is nothing to begin with.
-    let (isThere, hasEdits) = sight ?? commit { $0.willRun(core.id, in: &prepared) }
-    // A run that has waited finds the edits that have been confirmed meanwhile.
-    if hasEdits { commit { $0.begin(core.id) } }
-    // One that a reset ends with others goes on when they end, maybe before it is told itself.
-    if !isThere, let failure = cancellationFailure(as: Failure.self) { return .failure(failure) }
-    core.node.isUnderWay = true
-    let continuation = OperationContinuation<Value, Failure> { OperationStore.take($0, of: core) }
-    tell(
-      .attemptBegan(box.configuration.context.eventRun, index: 0), in: box.configuration.context)
-    do throws(Failure) {
-      return .success(try await request.runInStore(in: prepared, with: continuation))
-    } catch {
-      return .failure(error)
-    }
-  }
-
-  /// What tells the store of a run.
-  func hooks(
-    of core: Machine.Core, in context: OperationContext
-  ) -> RunHooks {
-    RunHooks { [weak self] isPaused in
-      self?.commit { $0.setPaused(isPaused, core.id) }
-    } attemptBegan: { [weak self] index in
-      self?.tell(.attemptBegan(context.eventRun, index: index), in: context)
-    }
-  }
-
-  static func wait(for dependencies: [TaskDependency]) async {
+  private static func wait(for dependencies: [TaskDependency]) async {
+    if dependencies.isEmpty { return }
     if dependencies.count == 1 { return await dependencies[0].wait() }
     await withTaskGroup(of: Void.self) { group in
       for dependency in dependencies { group.addTask { await dependency.wait() } }
     }
   }
 
-  func finish(
-    _ core: Machine.Core, with output: Machine.Output, in context: OperationContext, began: Date?
-  ) {
-    core.node.isUnderWay = false
-    let output = hub.hasReaders ? circle(closedBy: core, output) ?? output : output
-    let isCancelled = output.isCancellation || core.progress.isCancelled
-    let (isCounted, mustFollow, mustTellReaders) = commit { $0.end(core.id, output) }
-    // What the store has dropped nobody gets, though it may not have been cancelled yet.
-    if !isCounted { core.cancelRun() }
-    tellEnd(isCancelled || !isCounted ? .cancelled : output.outcome, in: context, began: began)
-    // Before anybody goes on who waits for it.
-    if mustTellReaders { hub.invalidateOutdatedReaders(of: path, isWritten: false) }
-    if mustFollow { follow() }
-    core.end(with: output)
+  /// Returns what notifies the store of a run, if the run can be paused or is observed.
+  private func hooks(
+    of core: Machine.Core, in context: OperationContext, isObserved: Bool
+  ) -> RunHooks? {
+    guard isObserved || settings.values.networkMode != .always else { return nil }
+    return RunHooks { [weak self] isPaused in
+      self?.commit { $0.setPaused(isPaused, core.id) }
+    } attemptBegan: { [weak self] index in
+      self?.send(.attemptBegan(context.eventRun, index: index), in: context)
+    }
   }
 
-  /// Ends the run in the graph of dependencies, and in a failure if it has closed a circle there.
-  func circle(closedBy core: Machine.Core, _ output: Machine.Output) -> Machine.Output? {
+  /// Calls the request, and commits its result.
+  private func execute(_ run: AdmittedRun, _ hooks: RunHooks?, began: Date?) async {
+    let (core, context) = (run.core, run.box.configuration.context)
+    // A run that was cancelled while it waited must not call its request any more. One that has to,
+    // because its failure cannot be a cancellation, is cancelled there.
+    let progress = core.progress
+    if progress.isCancelled { withUnsafeCurrentTask { $0?.cancel() } }
+    if progress.isEnded {
+      sendEnd(.cancelled, in: context, began: began)
+    } else {
+      finish(core, with: await output(of: core, in: context, hooks), in: context, began: began)
+    }
+  }
+
+  private func output(
+    of core: Machine.Core, in context: OperationContext, _ hooks: RunHooks?
+  ) async -> Machine.Output {
+    var context = context
+    if let hooks { context.hooks = hooks }
+    // A failure that cannot be a cancellation has to come from the request.
+    if await !context.mayAttempt(isRetry: false),
+      let failure = cancellationFailure(as: Failure.self)
+    {
+      return .failure(failure)
+    }
+    // A run does not begin with what exclusive access has made of the state: it waits for the end.
+    let snapshot = read { $0.isOpen ? $0.willRun(core.id, in: &context) : nil }
+    let (isPresent, hasEdits) = snapshot ?? commit { $0.willRun(core.id, in: &context) }
+    // A run that has waited finds the edits that were settled meanwhile.
+    if hasEdits { commit { $0.begin(core.id) } }
+    // A run that a reset has ended may continue before it is cancelled itself.
+    if !isPresent, let failure = cancellationFailure(as: Failure.self) { return .failure(failure) }
+    core.node.isInRequest = true
+    defer { core.node.isInRequest = false }
+    send(.attemptBegan(context.eventRun, index: 0), in: context)
+    return await request(context, Continuation { Self.yield($0, from: core) })
+  }
+
+  private func finish(
+    _ core: Machine.Core, with output: Machine.Output, in context: OperationContext, began: Date?
+  ) {
+    let output = hub.hasReaders ? cycle(closedBy: core, output) ?? output : output
+    let isCancelled = output.isCancellation || core.progress.isCancelled
+    // The record is released here, without the lock.
+    let (isCounted, mustFollow, mustNotifyReaders, record) = commit { $0.end(core.id, output) }
+    // The result was dropped, though the task may not have been cancelled yet.
+    if !isCounted { core.cancelRun() }
+    sendEnd(isCancelled || !isCounted ? .cancelled : output.outcome, in: context, began: began)
+    // Before awaiters continue.
+    if mustNotifyReaders { hub.invalidateOutdatedReaders(of: path, isWritten: false) }
+    if mustFollow { follow() }
+    core.end(with: output)
+    withExtendedLifetime(record) {}
+  }
+
+  /// Ends the run in the graph of dependencies. Returns a failure if it has closed a cycle there.
+  private func cycle(closedBy core: Machine.Core, _ output: Machine.Output) -> Machine.Output? {
     let isOver =
       output.isCancellation || core.progress.isCancelled || !read { $0.runs.contains(core.id) }
-    // The value stays, or a part of it, that other runs have made of what they have read.
+    // The value, or a part of it, remains that other runs have made of what they read.
     let isPart =
       switch output {
       case .success(let value):
         State.kind == .pages && (value as? any PartialResult)?.isPart == true
       case .failure: true
       }
-    guard
-      let circle = hub.end(core.id, of: self, at: path, isCancelled: isOver, isPart: isPart)
-    else { return nil }
-    return failure(of: circle).map(Machine.Output.failure)
+    let cycle = hub.end(core.id, of: self, at: path, isCancelled: isOver, isPart: isPart)
+    return cycle.flatMap { Machine.Core.failure(of: $0, at: path) }.map(Machine.Output.failure)
   }
 
-  /// The circle as a failure; nil, and a report, where the failure cannot say so.
-  func failure(of circle: OperationDependencyError) -> Failure? {
-    Machine.Core.failure(of: circle, at: path)
-  }
-
-  /// A run yielded. The task holds the store until it has ended; who keeps the continuation longer
-  /// does not.
-  static func take(_ result: Machine.Output, of core: Machine.Core) {
+  /// Takes what a run yields. The task retains the store until it has ended; a continuation that is
+  /// kept longer does not.
+  private static func yield(_ result: Machine.Output, from core: Machine.Core) {
     let store = core.node.driver as? OperationStore
     if let store, let box = store.commit({ $0.yield(core.id, result) }) {
-      store.tell(.yielded(box.configuration.context.eventRun), in: box.configuration.context)
+      let context = box.configuration.context
+      store.send(.yielded(context.eventRun), in: context)
     } else {
       reportLateYield(of: core)
     }
   }
 
-  static func reportLateYield(of core: Machine.Core) {
+  private static func reportLateYield(of core: Machine.Core) {
     guard core.finishedResult != nil, !core.progress.isCancelled else { return }
     OperationIssue(
       kind: .lateYield,
       message: """
-        A run of \(core.node.place?.path ?? []), which gives \(State.OperationValue.self), yielded after it had ended; \
+        A run of \(core.node.origin?.path ?? []), which gives \(State.OperationValue.self), yielded after it had ended; \
         the value is dropped.
         """
     ).report()
   }
 }
 
+extension OperationStore: TaskDriver {
+  func start(_ task: TaskNode, configuration: OperationTaskConfiguration, joins: Bool) -> Bool {
+    let core = Machine.Core(task)
+    switch commit({ $0.start(core, configuration, joins: joins) }) {
+    case .launch(let box): launch(AdmittedRun(core: core, box: box, mustLaunch: true))
+    case .joined: break
+    case .running: return false
+    case .removed:
+      // A cancelled run whose failure cannot be a cancellation has to run to have a result at all. For
+      // any other run this changes nothing.
+      launch(AdmittedRun(core: core, box: .init(configuration), mustLaunch: true))
+    }
+    return true
+  }
+
+  func releaseLease(on id: OperationTaskID) {
+    let (core, mustFollow) = commit { $0.releaseLease(on: id) }
+    if mustFollow { follow() }
+    core?.cancelRun()
+  }
+}
+
 extension Result {
-  var outcome: OperationClientEvent.Outcome {
+  fileprivate var outcome: OperationClientEvent.Outcome {
     switch self {
     case .success: .success
     case .failure(let error): .failure(error)

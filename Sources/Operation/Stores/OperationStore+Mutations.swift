@@ -1,12 +1,13 @@
 extension OperationStore {
-  /// Calls the mutation, and waits for the result.
+  /// Calls the mutation, and returns its value.
   ///
   /// Calls are not deduplicated: each is an attempt of its own in the state's history.
   ///
   /// - Parameters:
-  ///   - arguments: What the mutation is called with.
-  ///   - context: Lies over the context of the store for this run.
-  ///   - handler: Hears of this run only.
+  ///   - arguments: The arguments of the call.
+  ///   - context: Overrides the context of the store for this run.
+  ///   - handler: Called with the events of this run only.
+  /// - Throws: The failure of the mutation.
   @discardableResult
   nonisolated(nonsending) public func mutate<Arguments, MutateValue, MutateFailure>(
     with arguments: Arguments, using context: OperationContext? = nil,
@@ -26,8 +27,7 @@ extension OperationStore {
 
   /// Calls the mutation again with the arguments of the latest call.
   ///
-  /// - Throws: What the mutation fails with, or ``MutationError/noArguments`` if it was never
-  ///   called.
+  /// - Throws: The failure of the mutation, or ``MutationError/noArguments`` if it was never called.
   @discardableResult
   nonisolated(nonsending) public func retryLatest<Arguments, MutateValue, MutateFailure>(
     using context: OperationContext? = nil, handler: EventHandler? = nil

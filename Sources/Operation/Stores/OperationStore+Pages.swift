@@ -1,7 +1,8 @@
 extension OperationStore {
-  /// Fetches the page after the last one that is there, or the initial page if there is none.
+  /// Fetches the page after the last page of the state, or the initial page if there is none.
   ///
-  /// - Returns: The page; `nil` if there is no further one.
+  /// - Returns: The page; `nil` if there is no further page.
+  /// - Throws: The failure of the run.
   @discardableResult
   nonisolated(nonsending) public func fetchNextPage<PageID, PageValue, PageFailure>(
     using context: OperationContext? = nil, handler: EventHandler? = nil
@@ -10,9 +11,10 @@ extension OperationStore {
     try await run(.nextPage, using: context, handler: handler).pages.last
   }
 
-  /// Fetches the page before the first one that is there, or the initial page if there is none.
+  /// Fetches the page before the first page of the state, or the initial page if there is none.
   ///
-  /// - Returns: The page; `nil` if there is none before.
+  /// - Returns: The page; `nil` if there is no page before.
+  /// - Throws: The failure of the run.
   @discardableResult
   nonisolated(nonsending) public func fetchPreviousPage<PageID, PageValue, PageFailure>(
     using context: OperationContext? = nil, handler: EventHandler? = nil
@@ -21,13 +23,14 @@ extension OperationStore {
     try await run(.previousPage, using: context, handler: handler).pages.first
   }
 
-  /// Fetches as many pages as are there again, one after the other from the first one on, or the
-  /// initial page if there is none.
+  /// Fetches as many pages as the state has, beginning with its first one, or the initial page if
+  /// there is none.
   ///
-  /// It ends earlier where there is no next page, or where one comes again. All are shown at once,
-  /// at the end. A retry goes on at the page that failed.
+  /// It ends earlier where there is no next page, or where an identifier repeats. All pages are
+  /// displayed at once, at the end. A retry continues with the page that failed.
   ///
   /// - Returns: The pages.
+  /// - Throws: The failure of the run.
   @discardableResult
   nonisolated(nonsending) public func fetchAllPages<PageID, PageValue, PageFailure>(
     using context: OperationContext? = nil, handler: EventHandler? = nil
@@ -72,12 +75,12 @@ extension OperationStore {
   nonisolated(nonsending) func run(
     _ kind: PaginatedRunKind, using context: OperationContext?, handler: EventHandler?
   ) async throws(State.Failure) -> State.OperationValue {
-    try await run(box(context), input: PageRunInput.of(kind), handler: handler)
+    try await run(box(context), input: PageRunInput(kind), handler: handler)
   }
 
   private func task(
     _ kind: PaginatedRunKind, using context: OperationContext?
   ) -> OperationTask<State.OperationValue, State.Failure> {
-    runTask(box(context), input: PageRunInput.of(kind))
+    runTask(box(context), input: PageRunInput(kind))
   }
 }

@@ -1,68 +1,61 @@
 import FoundationEssentials
 import ReactiveStreams
-import Synchronization
 
 extension OperationStore {
   /// The state of the store.
-  public var state: State {
-    machine.withLock { $0.isPlain ? $0.state : $0.visibleState }
-  }
+  public var state: State { readState { copy $0 } }
 
-  /// The value that the state shows. Setting it is ``setResult(to:using:)`` with a success.
+  /// The value that the state displays. Setting it is ``setResult(to:using:)`` with a success.
   public var currentValue: State.StateValue {
-    get {
-      machine.withLock { $0.isPlain ? $0.state.currentValue : $0.visibleState.currentValue }
-    }
+    get { readState { $0.currentValue } }
     set { setResult(to: .success(newValue)) }
   }
 
-  /// Where the state is.
-  public var status: OperationStatus<State.StatusValue, State.Failure> {
-    machine.withLock { $0.isPlain ? $0.state.status : $0.visibleState.status }
-  }
+  /// The status of the state.
+  public var status: OperationStatus<State.StatusValue, State.Failure> { readState { $0.status } }
 
-  /// Whether a run is scheduled or under way.
-  public var isLoading: Bool {
-    machine.withLock { $0.isPlain ? $0.state.isLoading : $0.visibleState.isLoading }
-  }
+  /// Whether a run is scheduled or in flight.
+  public var isLoading: Bool { readState { $0.isLoading } }
 
-  /// What went wrong last; `nil` once a value has come.
-  public var error: State.Failure? {
-    machine.withLock { $0.isPlain ? $0.state.error : $0.visibleState.error }
-  }
+  /// The latest failure; `nil` once a value has come.
+  public var error: State.Failure? { readState { $0.error } }
 
   /// A member of the state.
   public subscript<Member>(dynamicMember keyPath: KeyPath<State, Member>) -> Member {
     state[keyPath: keyPath]
   }
 
-  /// The context that runs begin with, and that contexts passed to a run lie over.
+  private func readState<Output: Sendable>(_ body: (borrowing State) -> Output) -> Output {
+    read { $0.read(body) }
+  }
+
+  /// The context that runs begin with. A context that is passed to a run overrides it.
   public var context: OperationContext {
-    get { machine.withLock { $0.context } }
+    get { read { $0.context } }
     set {
       let new = newValue.leavingRun()
       commit { $0.replaceContext(with: new) }
     }
   }
 
-  /// Whether there is no value yet, or the one that is there was invalidated or is out of date by
-  /// the request's rule.
+  /// Whether the value is missing, invalidated, or out of date by the request's rule.
   public var isStale: Bool { read { $0.isStale } ?? isStaleByRule }
 
-  /// What a rule says that asks the clock or the user.
-  var isStaleByRule: Bool {
+  /// Whether the value is out of date by a rule that reads the clock or calls the user's predicate.
+  private var isStaleByRule: Bool {
     let (date, context) = read { ($0.visibleDate, $0.context) }
-    if case .when(let isStale) = context.settings.values.staleness {
+    switch settings.values.staleness {
+    case .when(let isStale):
       if let isStale = isStale(state, context) { return isStale }
       reportStateMismatch(of: "The staleness rule", so: "the value counts as stale")
       return true
+    case .after(let duration):
+      guard let date else { return true }
+      // A date in the future says nothing about the age: the clock was set back.
+      let age = context.now().duration(since: date)
+      return age >= duration || age < .zero
+    case .always, .never: return true
     }
-    guard case .after(let duration) = context.settings.values.staleness, let date else {
-      return true
-    }
-    // A date that lies ahead says nothing of the age: the clock was set back.
-    let age = context.now().duration(since: date)
-    return age >= duration || age < .zero
   }
 
   /// Whether the value was invalidated and has not been fetched since.
@@ -80,11 +73,11 @@ extension OperationStore {
 }
 
 extension OperationStore {
-  /// Takes in a result as if a run had given it; a push from a server, for example.
+  /// Sets a result, as if a run had returned it; for example, what a server has pushed.
   ///
   /// - Parameters:
-  ///   - result: The value, or what went wrong.
-  ///   - context: Where the date comes from; it lies over the context of the store.
+  ///   - result: A value or a failure. A `CancellationError` changes nothing.
+  ///   - context: Overrides the context of the store; the date comes from its clock.
   public func setResult(
     to result: Result<State.StateValue, State.Failure>, using context: OperationContext? = nil
   ) {
@@ -98,9 +91,9 @@ extension OperationStore {
     commit { $0.write(prepared, context) }
   }
 
-  /// Goes back to the initial state, and cancels all runs; starts none.
+  /// Resets the state to its initial value, and cancels all runs. It starts no run.
   ///
-  /// - Parameter context: What the state is given; it lies over the context of the store.
+  /// - Parameter context: Passed to the state; it overrides the context of the store.
   public func resetState(using context: OperationContext? = nil) {
     commitCancelling { machine in
       let (effect, cores) = machine.reset(context?.over(machine.context) ?? machine.context)
@@ -108,35 +101,29 @@ extension OperationStore {
     }
   }
 
-  /// Goes back to the initial state, as ``resetState(using:)`` does.
-  public func reset(using context: OperationContext? = nil) {
-    resetState(using: context)
-  }
+  /// Resets the state, as ``resetState(using:)`` does.
+  public func reset(using context: OperationContext? = nil) { resetState(using: context) }
 
-  /// Has the store to oneself: other threads' writes wait until `body` returns, and their reads
-  /// see what was there before; subscribers are told once, at the end.
+  /// Calls `body` with exclusive access to the store, as one transaction.
   ///
-  /// `body` must not block, and must not write another store that somebody else may have to himself
-  /// while he writes this one: both would wait for ever. `OperationClient.withStores` takes several in
-  /// one order. What it has written stays if it throws.
-  public func withExclusiveAccess<Output>(_ body: () throws -> Output) rethrows -> Output
-  {
+  /// Writes of other threads wait until `body` returns, and their reads return what was there before.
+  /// Subscribers are notified once, at the end. What `body` has written remains if it throws.
+  ///
+  /// `body` must not block. It must not write to another store to which a thread may have exclusive
+  /// access that writes to this one: both would wait forever. `OperationClient.withStores` takes several
+  /// stores in one order.
+  ///
+  /// - Returns: What `body` returns.
+  /// - Throws: What `body` throws.
+  public func withExclusiveAccess<Output>(_ body: () throws -> Output) rethrows -> Output {
     beginExclusiveAccess()
     defer { endExclusiveAccess() }
     return try body()
   }
 
-  func beginExclusiveAccess() { commit { $0.beginExclusiveAccess(.current) } }
-
-  /// Has the store to oneself: other threads' writes wait until `body` returns, and their reads
-  /// see what was there before; subscribers are told once, at the end.
-  ///
-  /// `body` must not block, and must not write another store that somebody else may have to himself
-  /// while he writes this one: both would wait for ever. `OperationClient.withStores` takes several in
-  /// one order. What it has written stays if it throws.
+  /// Calls `body` with the store and exclusive access to it, as `withExclusiveAccess(_:)` without a
+  /// parameter does.
   public func withExclusiveAccess<Output>(
     _ body: (OperationStore<State>) throws -> Output
-  ) rethrows -> Output {
-    try withExclusiveAccess { try body(self) }
-  }
+  ) rethrows -> Output { try withExclusiveAccess { try body(self) } }
 }

@@ -1,73 +1,62 @@
-public import ReactiveStreams
+import ReactiveStreams
 
 extension OperationStore {
-  /// Calls `handler` with the present state, and from then on with everything that happens, in its
-  /// order.
+  /// Calls `handler` with the current state, and from then on with all events in their order.
   ///
-  /// The handler has been called with the present state when this returns, unless a delivery of
-  /// this store is under way; then the call comes right behind it. In exclusive access that is the
-  /// state before it, as for everybody else, and what has changed comes at the end. Handlers are
-  /// called in the order in which they subscribed, by a thread that changes something, with no lock
-  /// held. A store that is stale and runs automatically starts a run for its first subscriber, which
-  /// holds a lease on it.
+  /// When this returns, the handler has been called with the current state, unless a delivery of this
+  /// store is in progress; then the call follows it. During exclusive access that is the state before
+  /// it, and the changes follow at its end. Handlers are called in the order in which they subscribed,
+  /// on a thread that changes the store, with no lock held. A stale store that runs automatically starts
+  /// a run for its first subscriber. The subscribers hold a lease on it.
   ///
-  /// - Returns: The subscription, which keeps the store alive.
+  /// - Returns: The subscription, which retains the store.
   public func subscribe(
     _ handler: @escaping @Sendable (OperationEvent<State>) -> Void
   ) -> OperationSubscription {
     let subscriber = Subscriber(handler)
     let (id, first) = commit { $0.subscribe(subscriber) }
-    if let first { begin(first) }
+    if let first { observationBegan(first) }
     return OperationSubscription { [self] in
+      // First: a call that has not begun does not begin, also while another thread has exclusive access.
       subscriber.deactivate()
-      removeSubscriber(id)
+      let removal = commit { $0.unsubscribe(id) }
+      removal.triggers?.cancel()
+      for core in removal.cores { core.cancelRun() }
+      notifyControllers()
+      withExtendedLifetime(removal) {}
     }
   }
 
-  /// Does what the first subscriber brings about.
-  func begin(_ first: Machine.FirstSight) {
-    if isControlled { tellControllers() }
-    if first.sight.hasTriggers { setTriggers(first.observation) }
-    guard first.sight.isAutomatic else { return }
-    // What was good when he came is good still, whatever he did when he was told of it: an invalidation
-    // starts a run by itself, and a reset starts none. Triggers and controllers may change anything.
-    if first.sight.isStale == false, !first.sight.hasTriggers, !isControlled { return }
-    runIfStale(cause: .subscriber, by: read { $0.sight })
-  }
-
-  func setTriggers(_ observation: Int) {
-    let context = context
-    let triggers = context.settings.values.rerunTriggers.map { $0(context, self) }
-    commit { $0.setTriggers(.combined(triggers), observation: observation) }?.cancel()
-  }
-
-  /// How many handlers and stream iterators listen.
+  /// The number of subscribed handlers and stream iterators.
   public var subscriberCount: Int { read { $0.deliveries.subscriberCount } }
 
-  func removeSubscriber(_ id: UInt64) {
-    let departure = commit { $0.unsubscribe(id) }
-    departure.triggers?.cancel()
-    for core in departure.cores { core.cancelRun() }
-    withExtendedLifetime(departure) {}
-    if isControlled { tellControllers() }
-  }
-}
-
-extension OperationStore {
-  /// Starts a run for the observers if what is there is stale, and nothing has come since that look.
-  func runIfStale(cause: OperationRun.Cause, by sight: Machine.Sight) {
-    if sight.isStale ?? isStaleByRule {
-      runForObservers(cause: cause, unlessUpdatedSince: sight.updates)
+  /// Does what the first subscriber brings about.
+  private func observationBegan(_ first: Machine.FirstObservation) {
+    notifyControllers()
+    let triggers = settings.values.automatic.triggers
+    if !triggers.isEmpty {
+      let context = context
+      let subscriptions = triggers.map { $0(context, self) }
+      commit { $0.observation.setTriggers(.combined(subscriptions), epoch: first.epoch) }?.cancel()
     }
+    guard settings.values.automatic.isEnabled == true else { return }
+    // A fresh value remains fresh whatever the handler did when it was called: an invalidation starts a
+    // run by itself, and a reset starts none. Triggers and controllers may have changed anything.
+    let isUntouched = triggers.isEmpty && settings.values.controllers.isEmpty
+    if first.isStale != false || !isUntouched { runIfStale(cause: .subscriber) }
+  }
+
+  /// Starts a run for the observers if the value is stale, unless a result comes meanwhile.
+  private func runIfStale(cause: OperationRun.Cause) {
+    let results = read { $0.visibleResultCount }
+    if isStale { runForObservers(cause: cause, unlessNewerThan: results) }
   }
 }
 
 extension OperationStore: Rerunnable {
   var presentState: any Sendable { state }
 
-  func rerunIfStale() {
-    runIfStale(cause: .rerun, by: read { $0.sight })
-  }
+  func rerunIfStale() { runIfStale(cause: .rerun) }
 
   nonisolated(nonsending) func poll() async {
     let task = runForObservers(cause: .poll) ?? read { $0.taskOfObservers }
@@ -76,25 +65,25 @@ extension OperationStore: Rerunnable {
 }
 
 extension OperationStore {
-  var stateSource: StreamSource<State> {
+  private var stateSource: StreamSource<State> {
     StreamSource { [self] handler in
-      subscribe { event in
-        if case .stateChanged(let state) = event { handler(.element(state)) }
-      }
+      subscribe { event in if case .stateChanged(let state) = event { handler(.element(state)) } }
     }
   }
 
   /// The states of the store; the newest one wins.
   public var states: StateStream<State> { StateStream(stateSource) }
 
-  /// The states of the store, kept as `buffering` says.
+  /// Returns a stream of the states of the store.
+  ///
+  /// - Parameter buffering: The policy for states that arrive faster than the reader takes them.
   public func states(buffering: StreamBuffering) -> EventStream<State> {
     EventStream(stateSource, buffering: buffering)
   }
 
-  /// The values that the state shows, without repeats where they can be compared.
+  /// The values that the state displays, without repeats if they are `Equatable`.
   ///
-  /// A value that cannot be compared comes each time one was fetched or set.
+  /// A value that cannot be compared is delivered each time one was fetched or set.
   public var values: StateStream<State.StateValue> {
     if let areEqual = Equality<State.StateValue>.comparison {
       return StateStream(stateSource.map { $0.currentValue }, areEqual: areEqual)
@@ -105,20 +94,19 @@ extension OperationStore {
     return StateStream(changed.map { $0.currentValue })
   }
 
-  /// Where the state is, without repeats where values and failures can be compared.
+  /// The statuses of the state, without repeats if values and failures are `Equatable`.
   public var statuses: StateStream<OperationStatus<State.StatusValue, State.Failure>> {
     changes(of: \.status)
   }
 
-  /// A member of the state, without repeats where it can be compared.
+  /// Returns a stream of a member of the state, without repeats if it is `Equatable`.
   public func changes<Member: Sendable>(
     of keyPath: any KeyPath<State, Member> & Sendable
   ) -> StateStream<Member> {
-    StateStream(
-      stateSource.map { $0[keyPath: keyPath] }, areEqual: Equality<Member>.comparison)
+    StateStream(stateSource.map { $0[keyPath: keyPath] }, areEqual: Equality<Member>.comparison)
   }
 
-  /// Everything that happens, beginning with the present state; nothing is dropped.
+  /// All events of the store, beginning with the current state; nothing is dropped.
   public var events: EventStream<OperationEvent<State>> {
     EventStream(
       StreamSource { [self] handler in subscribe { handler(.element($0)) } }, buffering: .all)

@@ -1,7 +1,7 @@
 import ReactiveStreams
 import Synchronization
 
-/// Runs a request, holds its state, and tells everyone who watches.
+/// Runs a request, holds its state, and notifies its subscribers.
 ///
 /// ```swift
 /// let store = client.store(for: PlayerQuery(id: 7))
@@ -10,38 +10,34 @@ import Synchronization
 /// ```
 ///
 /// A store can be used from any thread. The members of its state are members of the store, too.
-/// Reads never wait for a handler, a run, or somebody's exclusive access.
+/// Reads never wait for a handler, a run, or exclusive access.
 @dynamicMemberLookup
 public final class OperationStore<State: OperationState>: Sendable {
   typealias Machine = StoreMachine<State>
   typealias Value = State.OperationValue
   typealias Failure = State.Failure
+  fileprivate typealias Effects = StoreEffects<OperationEvent<State>>
+  typealias Continuation = OperationContinuation<Value, Failure>
 
-  // Both beside the head of the object, as that is what a look-up touches.
   /// The type of the request that the store was made for.
   let requestType: any Any.Type
-  let use = StoreUse()
-  /// Where a client keeps the store.
+  /// The path of the store in its client.
   public let path: OperationPath
-
-  /// The lock guards the machine. Requests, handlers, continuations and cancellations are outside
-  /// of it; the state's own members are inside.
-  ///
-  /// It would be private, like most of what a read, a write or a run goes through, were all that not
-  /// to be inlined: generic code that stays in its module asks the runtime for its types at each step,
-  /// and copies values through their witnesses. What is rare is not inlinable.
-  let machine: Mutex<Machine>
-  /// The thread that is inside the machine, so that what a state does to tasks is not waited for.
-  let threadInside = Atomic<UInt>(0)
-  let deferred: Mutex<[Deferred]>
-  let hasDeferred = Atomic(false)
-  /// What the store has in common with the others of its client, whatever context is passed to a
-  /// run; without a client it has a hub of its own.
+  let use = StoreUse()
+  /// What the store shares with the others of its client, whatever context is passed to a run. A store
+  /// without a client has a hub of its own.
   let hub: StoreHub
-  let isControlled: Bool
-  /// Makes the Swift task of a run.
-  let makeTask:
-    @Sendable (OperationStore, Machine.Core, Machine.Box, Prelude?) -> Task<Void, Never>
+  /// What modifiers and defaults set. A context that is set later does not change them.
+  let settings: RunSettings
+  /// Calls the request, with the retries of the client's defaults.
+  let request: @Sendable (OperationContext, Continuation) async -> Machine.Output
+  /// Performs a step of an invalidation. A closure, because callers do not know the type of the state:
+  /// without it the benchmarks of invalidation along a chain and along a fan are over their limits.
+  let invalidationStep: @Sendable (OperationStore, InvalidationStep) -> TaskDependency?
+  /// The lock guards the machine. Requests, handlers, continuations and cancellations are outside of
+  /// it. The state's own members are inside.
+  private let machine: Mutex<Machine>
+  private let deferredActions = DeferredActions()
 
   init<Request: StatefulOperationRequest>(
     _ request: Request, state: State, context: OperationContext, hub: StoreHub? = nil,
@@ -50,39 +46,41 @@ public final class OperationStore<State: OperationState>: Sendable {
     var context = context
     request.setupState(context: &context)
     request.setup(context: &context)
-    // The stores of a client share their settings where their requests change none.
+    // Stores of a client share their settings if their requests change none.
     if !context.settings.values.isStored { context.settings.values.isStored = true }
     var state = state
     state.prepareInitialValue(in: context)
+    let hub = hub ?? StoreHub()
     requestType = request.requestType
     path = request.path
-    self.hub = hub ?? StoreHub()
-    isControlled = !context.settings.values.controllers.isEmpty
-    // The one that was here before may have been read while it was out of date. In one step, as a
-    // machine that has a name is copied.
+    settings = context.settings
+    self.hub = hub
+    self.request = { context, continuation in
+      do throws(Failure) {
+        return .success(try await request.runInStore(in: context, with: continuation))
+      } catch {
+        return .failure(error)
+      }
+    }
+    invalidationStep = { $0.perform($1) }
+    // A store that was here before may have been read while it was stale.
     machine = Mutex(
-      Machine(
-        state: state, context: context, isCounted: isCounted, isReadOutdated: self.hub.hasReaders))
-    // Here, as an initial value of the property would ask the runtime for its type.
-    deferred = Mutex([])
-    let requests = RequestBox(request)
-    makeTask = { $0.makeTask(running: requests, $1, $2, $3) }
+      Machine(state: state, context: context, isCounted: isCounted, wasReadStale: hub.hasReaders))
   }
 
-  /// Creates a store without a client: no defaults apply to it, and nobody else finds it.
+  /// Creates a store without a client. No defaults apply to it, and it is found by no path.
   public static func detached<Request: StatefulOperationRequest>(
     operation: Request, initialState: State, initialContext: OperationContext = OperationContext()
   ) -> OperationStore<State> where Request.State == State {
     var context = initialContext.leavingRun()
-    // They are those of whatever run or store the context comes from.
+    // The settings are those of the run or store that the context comes from.
     context.settings = RunSettings()
     let store = OperationStore(operation, state: initialState, context: context)
     store.attachControllers()
     return store
   }
 
-  /// Creates a store for a query without a client: no defaults apply to it, and nobody else finds
-  /// it.
+  /// Creates a store for a query without a client. No defaults apply to it, and it is found by no path.
   public static func detached<Request: QueryRequest>(
     query: Request, initialValue: State.StateValue = State.emptyValue,
     initialContext: OperationContext = OperationContext()
@@ -92,8 +90,8 @@ public final class OperationStore<State: OperationState>: Sendable {
       initialContext: initialContext)
   }
 
-  /// Creates a store for a mutation without a client: no defaults apply to it, and nobody else finds
-  /// it.
+  /// Creates a store for a mutation without a client. No defaults apply to it, and it is found by no
+  /// path.
   public static func detached<Request: StatefulOperationRequest>(
     mutation: Request, initialValue: State.StateValue = State.emptyValue,
     initialContext: OperationContext = OperationContext()
@@ -102,185 +100,205 @@ public final class OperationStore<State: OperationState>: Sendable {
       operation: mutation, initialState: State(initialValue: initialValue),
       initialContext: initialContext)
   }
+}
 
-  /// Performs a transition when no other thread has the store to itself, and the deliveries that it
-  /// left.
+// MARK: - The lock
+
+extension OperationStore {
+  /// Performs a transition when no other thread has exclusive access, and then what it leaves to do.
   ///
-  /// What gives way is kept until the lock is open, because its deinitialiser is the user's. Pages,
-  /// which are changed in place and would be copied, say themselves what that is.
+  /// This is the only way to change the machine: it marks the thread that holds the lock, delivers, does
+  /// what else is left, and releases what was replaced.
+  @discardableResult
   func commit<Output: Sendable>(
-    isEdit: Bool = false, _ transition: (inout Machine) -> Output
+    as kind: Machine.TransitionKind = .change, _ transition: (inout Machine) -> Output
   ) -> Output {
+    var replaced = ReplacedValues<State>()
+    let (output, effects) = perform(kind, replacing: &replaced, transition)
+    finish(effects)
+    // Not before: deinitialisers of values are the user's code.
+    withExtendedLifetime(replaced) {}
+    return output
+  }
+
+  /// Performs a transition. The caller has to finish the effects, and to release what was replaced.
+  private func perform<Output: Sendable>(
+    _ kind: Machine.TransitionKind, replacing replaced: inout ReplacedValues<State>,
+    _ transition: (inout Machine) -> Output
+  ) -> (Output, Effects) {
     let thread = ThreadID.current
     while true {
       var gate: Gate?
-      var value: State.StateValue?
-      var error: State.Failure?
-      var delivery: Delivery<OperationEvent<State>>?
-      var aftermath = Machine.Aftermath()
-      let output = machine.withLock { machine -> Output? in
-        if !machine.exclusive.isNone {
-          gate = machine.gate(for: thread)
-          if gate != nil { return nil }
-        }
-        if State.kind != .pages { value = machine.state.currentValue }
-        error = machine.state.error
-        threadInside.store(thread.rawValue, ordering: .relaxed)
-        let output: Output
-        (output, delivery, aftermath) = machine.perform(transition, thread, use, isEdit: isEdit)
-        threadInside.store(0, ordering: .relaxed)
-        return output
+      let result = machine.withLock { machine -> (Output, Effects)? in
+        if kind != .note { gate = machine.gate(for: thread) }
+        if gate != nil { return nil }
+        deferredActions.begin(on: thread)
+        defer { deferredActions.end() }
+        let result = machine.perform(kind, on: thread, use: use, transition)
+        machine.committed.moveReplaced(into: &replaced)
+        return result
       }
-      if let output {
-        // Before anybody is told: who takes his time must not make the last use an old one.
-        if let change = aftermath.use, !change.isUsed { hub.noteEnd(change, of: use) }
-        if let delivery { self.machine.drain(from: delivery) }
-        if !aftermath.isEmpty || aftermath.use != nil && use.isWatched { settle(aftermath) }
-        // Released without the lock, because their deinitialisers are the user's.
-        withExtendedLifetime((value, error)) {}
-        if hasDeferred.load(ordering: .relaxed) { performDeferred() }
-        return output
-      }
+      if let result { return result }
       gate?.wait()
     }
   }
 
   /// Does what a transition has left to do.
-  func settle(_ aftermath: Machine.Aftermath) {
-    if aftermath.mustRender { render() }
-    if aftermath.mustRenderInside { renderInside() }
-    if aftermath.mustTellReaders { hub.invalidateOutdatedReaders(of: path, isWritten: true) }
-    if let change = aftermath.use, use.isWatched {
+  private func finish(_ effects: Effects, afterDelivery actions: [@Sendable () -> Void] = []) {
+    // First: a slow handler must not delay the end of a use.
+    if let change = effects.use, !change.isUsed { hub.noteEnd(change, of: use) }
+    if let delivery = effects.delivery { machine.drain(from: delivery) }
+    for action in actions { action() }
+    if effects.mustCompute { computeDisplayedValue().finish() }
+    if effects.mustComputeInside { computeConfirmedValue() }
+    if effects.mustNotifyReaders { hub.invalidateOutdatedReaders(of: path, isWritten: true) }
+    if let change = effects.use, use.isWatched {
       hub.useChanged(of: OpaqueOperationStore(self), change)
     }
-    if let (old, new) = aftermath.phases { hub.activity.move(State.kind, from: old, to: new) }
-    withExtendedLifetime(aftermath.released) {}
+    if let (old, new) = effects.activity { hub.activity.move(State.kind, from: old, to: new) }
+    for action in deferredActions.take() { perform(action) }
   }
 
-  /// Computes what the optimistic layers show, while this thread has the store to itself, and tells
-  /// it.
-  func render() { finish(rendered()) }
-
-  /// Computes what is confirmed, for the thread that has the store to itself and goes on with it.
-  func renderInside() {
-    guard var rendering = machine.withLock({ $0.beginComputing() }) else { return }
-    rendering.perform()
-    let released = machine.withLock { machine in
-      machine.exclusive.content.isComputing = false
-      _ = machine.takeIn(&rendering)
-      machine.notePlain()
-      return machine.released.take()
-    }
-    withExtendedLifetime((rendering, released)) {}
-  }
-
-  /// Ends the time in which the thread has the store to itself, and tells what was changed.
-  func endExclusiveAccess() { finish(opened()) }
-
-  /// What is left to do when the other writers have been let in.
-  struct Left: Sendable {
-    let delivery: Delivery<OperationEvent<State>>?
-    let access: Boxed<ExclusiveAccess<State>>
-    let overlay: Boxed<Machine.Overlay>
-    let released: [any Sendable]?
-    let mustTellReaders: Bool
-  }
-
-  /// Tells what was changed, and releases what gave way.
-  func finish(_ left: Left) {
-    if let delivery = left.delivery { machine.drain(from: delivery) }
-    if !left.access.isNone, !left.access.content.kept.isNone {
-      for act in left.access.content.kept.content.actions { act() }
-    }
-    if left.mustTellReaders { hub.invalidateOutdatedReaders(of: path, isWritten: true) }
-    withExtendedLifetime(left) {}
-  }
-
-  /// Lets the other writers in, who are told of nothing yet.
-  func opened() -> Left { leave { $0.endExclusiveAccess() } ?? rendered() }
-
-  /// Computes what the optimistic layers show, and lets the other writers in.
-  func rendered() -> Left {
-    var round = 0
-    while true {
-      // A handler may have reset the store.
-      guard var rendering = machine.withLock({ $0.beginComputing() }) else { return opened() }
-      rendering.perform()
-      round += 1
-      // Edits that change their own store have it computed anew, but not for ever.
-      if let left = leave({ $0.finishRendering(&rendering, isLast: round == 8) }) { return left }
-    }
-  }
-
-  /// Ends the time in which the thread has the store to itself, unless something is to be computed
-  /// before, and lets the other writers in.
-  func leave(_ transition: (inout Machine) -> Machine.End) -> Left? {
-    let (end, delivery, released, mustTellReaders) = machine.withLock { machine in
-      let end = transition(&machine)
-      machine.notePlain()
-      var delivery: Delivery<OperationEvent<State>>?
-      if case .open = end { delivery = machine.deliveries.beginDraining() }
-      return (end, delivery, machine.released.take(), machine.takeReadOutdated())
-    }
-    guard case .open(let access, let overlay) = end else { return nil }
-    if !access.isNone { for gate in access.content.gates { gate.open() } }
-    return Left(
-      delivery: delivery, access: access, overlay: overlay, released: released,
-      mustTellReaders: mustTellReaders)
-  }
-
+  /// Reads the machine.
   func read<Output: Sendable>(_ body: (borrowing Machine) -> Output) -> Output {
     machine.withLock { body($0) }
   }
+}
 
-  /// What a state does to a task while its store is locked, and is done behind the lock.
-  enum Deferred: Sendable {
-    case cancellation(OperationTaskID)
+// MARK: - Exclusive access
+
+extension OperationStore {
+  /// What is left to do when exclusive access has ended, and other writers have continued.
+  struct EndedAccess {
+    fileprivate let store: OperationStore
+    fileprivate let effects: Effects
+    fileprivate let access: ExclusiveAccess<State>?
+    fileprivate let replaced: ReplacedValues<State>
+
+    /// Notifies what was changed, and does what was postponed.
+    func finish() {
+      store.finish(effects, afterDelivery: access?.actions ?? [])
+      withExtendedLifetime(self) {}
+    }
+  }
+
+  func beginExclusiveAccess() { commit { $0.beginExclusiveAccess(.current) } }
+
+  func endExclusiveAccess() { openAccess().finish() }
+
+  /// Ends exclusive access, and lets other writers continue. Nothing is notified yet.
+  func openAccess() -> EndedAccess { open { $0.endExclusiveAccess() } ?? computeDisplayedValue() }
+
+  /// Computes the value that the optimistic edits display, and ends exclusive access.
+  private func computeDisplayedValue() -> EndedAccess {
+    var round = 0
+    while true {
+      // A handler may have reset the store.
+      guard var computation = commit(as: .access, { $0.beginComputation() }) else {
+        return openAccess()
+      }
+      computation.perform()
+      round += 1
+      // Edits that change their own store make it compute again, but not forever.
+      let ended = open { machine in
+        if !machine.finishComputation(&computation), round == 8 { machine.giveUpComputation() }
+        return machine.endExclusiveAccess()
+      }
+      if let ended { return ended }
+    }
+  }
+
+  /// Computes the confirmed value for the thread that has exclusive access and continues with it.
+  private func computeConfirmedValue() {
+    guard var computation = commit(as: .access, { $0.beginComputation() }) else { return }
+    computation.perform()
+    commit(as: .access) { machine in
+      machine.endComputation()
+      machine.finishComputation(&computation)
+    }
+  }
+
+  /// Ends exclusive access, unless the displayed value has to be computed first.
+  private func open(_ transition: (inout Machine) -> Machine.AccessEnd) -> EndedAccess? {
+    var replaced = ReplacedValues<State>()
+    let (end, effects) = perform(.access, replacing: &replaced, transition)
+    switch end {
+    case .mustCompute:
+      finish(effects)
+      return nil
+    case .nested: return EndedAccess(store: self, effects: effects, access: nil, replaced: replaced)
+    case .ended(let access):
+      for gate in access.gates { gate.open() }
+      return EndedAccess(store: self, effects: effects, access: access, replaced: replaced)
+    }
+  }
+}
+
+// MARK: - Deferred actions
+
+/// What a state does to tasks while its store is locked. It is done after the lock.
+struct DeferredActions: ~Copyable, Sendable {
+  enum Action: Sendable {
+    case cancel(OperationTaskID)
     case report(OperationIssue)
   }
 
-  func cancel(_ id: OperationTaskID) { perform(.cancellation(id)) }
+  /// The thread that holds the lock of the store; zero if there is none.
+  private let thread = Atomic<UInt>(0)
+  private let actions = Mutex<[Action]>([])
+  private let isEmpty = Atomic(true)
 
-  func report(_ issue: OperationIssue) { perform(.report(issue)) }
+  func begin(on thread: ThreadID) { self.thread.store(thread.rawValue, ordering: .relaxed) }
+  func end() { thread.store(0, ordering: .relaxed) }
 
-  /// Does it, or leaves it to the thread that is inside the machine, if that is this one.
-  private func perform(_ step: Deferred) {
-    guard threadInside.load(ordering: .relaxed) != ThreadID.current.rawValue else {
-      deferred.withLock { $0.append(step) }
-      return hasDeferred.store(true, ordering: .relaxed)
+  /// Defers an action of the thread that holds the lock. Returns whether it was deferred.
+  func append(_ action: Action) -> Bool {
+    guard thread.load(ordering: .relaxed) == ThreadID.current.rawValue else { return false }
+    actions.withLock { $0.append(action) }
+    isEmpty.store(false, ordering: .relaxed)
+    return true
+  }
+
+  func take() -> [Action] {
+    if isEmpty.load(ordering: .relaxed) { return [] }
+    return actions.withLock { actions in
+      isEmpty.store(true, ordering: .relaxed)
+      defer { actions = [] }
+      return actions
     }
-    switch step {
-    case .cancellation(let id):
+  }
+}
+
+extension OperationStore {
+  func cancel(_ id: OperationTaskID) {
+    if !deferredActions.append(.cancel(id)) { perform(.cancel(id)) }
+  }
+
+  func report(_ issue: OperationIssue) {
+    if !deferredActions.append(.report(issue)) { issue.report() }
+  }
+
+  private func perform(_ action: DeferredActions.Action) {
+    switch action {
+    case .cancel(let id):
       commitCancelling { $0.cancel(id).map { core in [{ core.cancelRun() }] } ?? [] }
     case .report(let issue): issue.report()
     }
   }
 
-  /// Performs a transition and what it cancels, which in exclusive access is done at its end.
-  func commitCancelling(
-    _ transition: (inout Machine) -> [@Sendable () -> Void]
-  ) {
+  /// Performs a transition, and then its cancellations; in exclusive access they follow at its end.
+  func commitCancelling(_ transition: (inout Machine) -> [@Sendable () -> Void]) {
     let cancellations = commit { machine in
       let cancellations = transition(&machine)
-      return machine.behindAccess(cancellations)
+      return machine.afterAccess(cancellations)
     }
     for cancel in cancellations { cancel() }
-  }
-
-  func performDeferred() {
-    let steps = deferred.withLock { steps -> [Deferred] in
-      hasDeferred.store(false, ordering: .relaxed)
-      if steps.isEmpty { return [] }
-      defer { steps = [] }
-      return steps
-    }
-    for step in steps { perform(step) }
   }
 }
 
 extension StatefulOperationRequest {
   /// Runs the request with the retries of the client's defaults, unless a modifier makes its own.
-  func runInStore(
+  fileprivate func runInStore(
     in context: OperationContext, with continuation: OperationContinuation<Value, Failure>
   ) async throws(Failure) -> Value {
     guard context.settings.isRetriedByStore else {

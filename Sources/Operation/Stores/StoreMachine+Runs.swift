@@ -1,144 +1,80 @@
 import ReactiveStreams
 
-/// The runs of a store, from what they begin with to their end.
+/// The transitions of runs in flight, from the call of the request to the end.
 extension StoreMachine {
-  /// A run goes to its request: the state puts what it begins with into its context. Tells whether
-  /// the run still counts, and whether there are optimistic edits.
+  /// A run calls its request: the state writes what the run begins with into its context. Returns
+  /// whether the run is still in the store, and whether there are optimistic edits.
   func willRun(
     _ id: OperationTaskID, in context: inout OperationContext
-  ) -> (isThere: Bool, hasEdits: Bool) {
+  ) -> (isPresent: Bool, hasEdits: Bool) {
     state.willRun(in: &context)
-    return (runs.contains(id), !overlay.isNone)
+    return (runs.contains(id), !edits.isPlain)
   }
 
-  /// A run yielded; gives what it runs with, if the yield counts.
+  /// A run yielded. Returns the configuration of the run, if the run is still in the store.
   mutating func yield(_ id: OperationTaskID, _ output: Output) -> Box? {
     guard let record = runs[id] else { return nil }
     let handlers = record.payload.handlers
     guard !output.isCancellation else {
-      tell(.yielded(output, record.run), also: handlers)
+      notify(.yielded(output, record.run), also: handlers)
       return record.task.box
     }
-    noteYield(of: id)
-    takeIn(output, record)
-    tell(.yielded(output, record.run), also: handlers)
-    commit(for: handlers)
+    committed.beginYield(
+      of: id, base: edits.withBaseValue(state), idsInBase: edits.layers?.idsInBase ?? [])
+    take(output, of: record)
+    notify(.yielded(output, record.run), also: handlers)
+    notifyChange(also: handlers)
     return record.task.box
   }
 
-  /// Keeps what there is before a run yields, unless what there is comes from it already.
-  mutating func noteYield(of id: OperationTaskID) {
-    if yields.last?.id == id { return }
-    takeYield(of: id)
-    let idsInFloor = overlay.isNone ? [] : overlay.content.layers.idsInFloor
-    yields.append(Yield(of: id, before: base, idsInFloor: idsInFloor))
-  }
-
-  /// Takes out what a run yielded; gives it if the state shows it. What came behind it goes back to
-  /// what was there before both.
-  @discardableResult
-  private mutating func takeYield(of id: OperationTaskID) -> Yield? {
-    guard let index = yields.firstIndex(where: { $0.id == id }) else { return nil }
-    let taken = yields.remove(at: index)
-    guard index < yields.count else { return taken }
-    release(yields[index].before)
-    yields[index].before = taken.before
-    yields[index].idsInFloor = taken.idsInFloor
-    return nil
-  }
-
-  /// A result came that stays, so that what was there before it does not come back.
-  mutating func keepYields() {
-    if yields.isEmpty { return }
-    release(yields)
-    yields = []
-  }
-
-  /// A run ended. A value stays, and so does what a run has given that failed then; what others have
-  /// yielded since can still be taken back, and the failure is there then.
-  mutating func keepYields(behind output: Output, of record: Runs.Record) {
-    if yields.isEmpty { return }
-    guard case .failure = output else { return keepYields() }
-    if let index = yields.firstIndex(where: { $0.id == record.id }) {
-      release(Array(yields[...index]))
-      yields.removeFirst(index + 1)
-    }
-    changeBeforeYields { $0.update(with: output, for: record.task) }
-  }
-
-  /// Changes what there was before the yields, too, when the tasks of the state change.
-  mutating func changeBeforeYields(_ change: (inout State) -> Void) {
-    for index in yields.indices {
-      change(&yields[index].before)
-      let driven = yields[index].before.takeReleased()
-      if !driven.isEmpty { release(all: driven) }
-    }
-  }
-
-  /// A run begins to wait for a connection, or goes on.
-  mutating func setPaused(_ isPaused: Bool, _ id: OperationTaskID) {
-    guard let payload = runs[id]?.payload else { return }
-    state.setPaused(isPaused, id)
-    changeBeforeYields { $0.setPaused(isPaused, id) }
-    commit(for: payload.handlers)
-  }
-
-  mutating func finishTask(of record: Runs.Record) {
-    state.finishFetchTask(record.task)
-    if yields.isEmpty { return }
-    changeBeforeYields { $0.finishFetchTask(record.task) }
-  }
-
-  private mutating func giveUpTask(of record: Runs.Record) {
-    state.giveUpFetchTask(record.task)
-    changeBeforeYields { $0.giveUpFetchTask(record.task) }
-  }
-
-  /// A run ended; tells whether it still counted, whether one has to follow, and whether those that
-  /// have read an outdated value are to be told of a new one.
+  /// A run ended. Returns whether it was still in the store, whether another run has to follow, whether
+  /// requests that read a stale value are notified of the new one, and the record to release.
   mutating func end(
     _ id: OperationTaskID, _ output: Output
-  ) -> (isCounted: Bool, mustFollow: Bool, mustTellReaders: Bool) {
+  ) -> (isCounted: Bool, mustFollow: Bool, mustNotifyReaders: Bool, record: Runs.Record?) {
     guard let record = remove(id) else {
-      tellLateEnd(id, output)
-      return (false, false, false)
+      notifyLateEnd(id, output)
+      return (false, false, false, nil)
     }
     if output.isCancellation {
       giveUp(record)
     } else {
-      if holdsMore(record) { release(record) }
-      keepYields(behind: output, of: record)
-      takeIn(output, record)
-      finishTask(of: record)
-      if case .success = output { landingCount += 1 }
-      if case .success = output, Self.isAboutWhole(record) {
-        freshness.refresh(since: record.payload.generation)
+      confirmYields(output, of: record)
+      take(output, of: record)
+      committed.changeAll { $0.finishFetchTask(record.task) }
+      if case .success = output {
+        committed.noteResult()
+        if Self.isAboutWhole(record) { freshness.refresh(since: record.payload.invalidationCount) }
       }
-      commit(for: record.payload.handlers)
-      tell(.runEnded(output, record.run), also: record.payload.handlers)
+      notifyChange(also: record.payload.handlers)
+      notify(.runEnded(output, record.run), also: record.payload.handlers)
     }
-    dropFollowsAfter()
-    return (true, mustFollow, takeReadOutdated())
+    dropFollowUp()
+    return (true, mustFollow, takeReadStale(), record)
   }
 
-  /// Whether the record of a run that ends may be the last to hold something of the user's. The run
-  /// itself holds its task, and so the context, unless the task was given another one.
-  func holdsMore(_ record: Runs.Record) -> Bool {
-    // Not of its payload, which would be copied for the two.
-    !record.payload.handlers.isEmpty || record.payload.given != nil
-  }
-
-  mutating func takeIn(_ output: Output, _ record: Runs.Record) {
+  private mutating func take(_ output: Output, of record: Runs.Record) {
     guard case .success(let value) = output else {
-      return state.update(with: output, for: record.task)
+      return committed.change { $0.update(with: output, for: record.task) }
     }
-    land(after: record.payload.settlements, part: value as? any PartialResult) { state, _ in
+    let part = State.kind == .pages ? value as? any PartialResult : nil
+    land(after: record.payload.settlements, part: part) { state, _ in
       state.update(with: output, for: record.task)
     }
-    if !overlay.isNone { lacksEdits = true }
+    edits.noteMissingEdits()
   }
 
-  /// Whether a run fetches what an invalidation is about, and not only a page more.
+  /// A final value confirms all yields. A failure confirms those of its run and of earlier ones.
+  private mutating func confirmYields(_ output: Output, of record: Runs.Record) {
+    if committed.yields.isEmpty { return }
+    switch output {
+    case .success: committed.confirmYields()
+    case .failure:
+      committed.confirmYields(upTo: record.id) { $0.update(with: output, for: record.task) }
+    }
+  }
+
+  /// Returns whether a run fetches the whole value, and not only a further page.
   static func isAboutWhole(_ record: Runs.Record) -> Bool {
     guard State.kind == .pages else { return true }
     switch record.task.context.pageRunKind {
@@ -147,124 +83,122 @@ extension StoreMachine {
     }
   }
 
-  /// Takes out a run that is over; its record has to be released without the lock.
-  mutating func remove(_ id: OperationTaskID) -> Runs.Record? {
-    guard let record = runs.remove(id) else { return nil }
-    retire(id)
-    return record
+  /// A run begins to wait for a connection, or continues.
+  mutating func setPaused(_ isPaused: Bool, _ id: OperationTaskID) {
+    guard let payload = runs[id]?.payload else { return }
+    committed.changeAll { $0.setPaused(isPaused, id) }
+    notifyChange(also: payload.handlers)
   }
+}
 
-  mutating func retire(_ id: OperationTaskID) {
-    if !overlay.isNone { overlay.content.layers.runEnded() }
-    dropFollowsAfter()
-  }
+// MARK: - Leases and cancellation
 
-  /// Whether a run has to follow one that is over: none of the whole has begun since the last
-  /// invalidation.
-  var mustFollow: Bool {
-    needsRerun && freshness.answered < freshness.generation
-  }
-
-  /// Somebody who waited goes; returns the run if nobody holds it any more, and whether one has to
-  /// follow.
-  mutating func leave(_ id: OperationTaskID) -> (core: Core?, mustFollow: Bool) {
+extension StoreMachine {
+  /// Releases the lease of an awaiter. Returns the run if it is not held any more, and whether another
+  /// one has to follow.
+  mutating func releaseLease(on id: OperationTaskID) -> (core: Core?, mustFollow: Bool) {
     runs.update(id) { $0.awaiters -= 1 }
-    guard let core = giveBack(id) else { return (nil, false) }
+    guard let core = removeIfFree(id) else { return (nil, false) }
     return (core, mustFollow)
   }
 
-  /// Takes out a run that nobody holds any more; observers, or the next ones, still wait for what it
-  /// was to bring.
-  mutating func giveBack(_ id: OperationTaskID) -> Core? {
-    guard let payload = runs[id]?.payload, let core = releaseIfFree(id) else { return nil }
-    if payload.isAnswer, payload.generation == freshness.generation { freshness.answered -= 1 }
-    return core
-  }
-
-  /// A handle went away.
+  /// Releases a handle. Returns the run if it was not started and is not held any more.
   mutating func dropHandle(_ id: OperationTaskID) -> Core? {
     runs.update(id) { $0.handles -= 1 }
     guard runs[id]?.isStarted == false else { return nil }
-    return releaseIfFree(id)
+    return removeIfFree(id)
   }
 
-  mutating func releaseIfFree(_ id: OperationTaskID) -> Core? {
-    guard let record = runs.removeIfFree(id, observerCount: deliveries.subscriberCount) else {
-      return nil
+  /// Releases the lease of the observers on all runs. Returns the runs that are not held any more.
+  mutating func releaseObserverLeases() -> [Core] {
+    if runs.isEmpty { return [] }
+    let held = runs.ids.filter { runs[$0]?.isHeldByObservers == true }
+    return held.compactMap { id in
+      runs.update(id) { $0.isHeldByObservers = false }
+      return removeIfFree(id)
     }
-    retire(id)
-    giveUp(record)
-    return record.core
   }
 
-  /// The run is over for everybody.
+  /// Cancels a run for all callers.
   mutating func cancel(_ id: OperationTaskID) -> Core? {
     guard let record = remove(id) else { return nil }
     giveUp(record)
-    // None follows what was cancelled.
-    if needsRerun { releaseFollowsAfter() }
+    // No run follows one that was cancelled.
+    if needsRerun { releaseFollowUp() }
     return record.core
   }
 
-  mutating func cancelAll() -> [Core] {
-    runs.ids.compactMap { cancel($0) }
-  }
+  mutating func cancelAll() -> [Core] { runs.ids.compactMap { cancel($0) } }
 
-  mutating func takeAllRuns() -> [Runs.Record] {
-    runs.ids.compactMap { remove($0) }
-  }
-
-  /// Puts back what was there before a run that is over.
-  mutating func giveUp(_ record: Runs.Record) {
-    if let yield = takeYield(of: record.id) {
-      replaceState(with: yield.before)
-      if !overlay.isNone {
-        release(overlay.content.layers.floor)
-        overlay.content.layers.restore(state.currentValue, idsInFloor: yield.idsInFloor)
-        lacksEdits = true
-      }
-    }
-    giveUpTask(of: record)
-    commit(for: record.payload.handlers)
-    tellCancelled(record)
-    release(record)
-  }
-
-  /// Tells that a cancelled run is over: now, or when its request has ended, if its failure cannot
-  /// say that it was cancelled.
-  mutating func tellCancelled(_ record: Runs.Record) {
-    guard record.isStarted else { return }
-    if let failure = cancellationFailure(as: State.Failure.self) {
-      tell(.runEnded(.failure(failure), record.run), also: record.payload.handlers)
-    } else {
-      unended[record.id] = record
-    }
-  }
-
-  mutating func tellLateEnd(_ id: OperationTaskID, _ output: Output) {
-    guard let record = unended.removeValue(forKey: id) else { return }
-    release(record)
-    tell(.runEnded(output, record.run), also: record.payload.handlers)
-  }
-
-  /// The runs of this store, as a snapshot tells of them.
-  var snapshotRuns: [OperationClientSnapshot.Run] {
-    runs.records.sorted { $0.id < $1.id }.map {
-      OperationClientSnapshot.Run(
-        id: $0.id.rawValue, cause: $0.core.node.cause, isStarted: $0.isStarted)
-    }
-  }
-
-  /// How many hold a run of this store.
+  /// The number of leases on runs of this store.
   var leaseCount: Int {
     runs.records.reduce(0) { count, record in
       count + record.awaiters + (record.isHeldByObservers ? deliveries.subscriberCount : 0)
     }
   }
-}
 
-extension Result {
-  var isCancellation: Bool {
-    if case .failure(let error) = self { error is CancellationError } else { false }
+  /// Removes a run that is not held. If it was to answer an invalidation, another one may.
+  private mutating func removeIfFree(_ id: OperationTaskID) -> Core? {
+    guard let record = runs.removeIfFree(id, observerCount: deliveries.subscriberCount) else {
+      return nil
+    }
+    noteRemoval()
+    giveUp(record)
+    let payload = record.payload
+    if payload.isAnswer, payload.invalidationCount == freshness.invalidationCount {
+      freshness.withdrawAnswer()
+    }
+    return record.core
+  }
+
+  /// Removes a run that has ended. Its record is released without the lock.
+  mutating func remove(_ id: OperationTaskID) -> Runs.Record? {
+    guard let record = runs.remove(id) else { return nil }
+    noteRemoval()
+    return record
+  }
+
+  private mutating func noteRemoval() {
+    _ = edits.change { $0.runEnded() }
+    dropFollowUp()
+  }
+
+  /// Restores what a run had replaced, and removes its task from the state.
+  private mutating func giveUp(_ record: Runs.Record) {
+    if let entry = committed.undoYield(of: record.id) {
+      release(edits.layers?.base)
+      let value = state.currentValue
+      _ = edits.change { $0.restore(value, idsInBase: entry.idsInBase) }
+      edits.noteMissingEdits()
+    }
+    committed.changeAll { $0.giveUpFetchTask(record.task) }
+    notifyChange(also: record.payload.handlers)
+    notifyCancelled(record)
+    release(record)
+  }
+
+  /// Notifies the end of a cancelled run: now, or when its request returns, if its failure cannot be a
+  /// cancellation.
+  mutating func notifyCancelled(_ record: Runs.Record) {
+    guard record.isStarted else { return }
+    if let failure = cancellationFailure(as: State.Failure.self) {
+      notify(.runEnded(.failure(failure), record.run), also: record.payload.handlers)
+    } else {
+      cancelledRuns[record.id] = record
+    }
+  }
+
+  private mutating func notifyLateEnd(_ id: OperationTaskID, _ output: Output) {
+    guard let record = cancelledRuns.removeValue(forKey: id) else { return }
+    release(record)
+    notify(.runEnded(output, record.run), also: record.payload.handlers)
+  }
+
+  /// The runs of this store, for a snapshot of the client.
+  var snapshotRuns: [OperationClientSnapshot.Run] {
+    runs.records.sorted { $0.id < $1.id }.map {
+      OperationClientSnapshot.Run(
+        id: $0.id.rawValue, cause: $0.core.node.cause, isStarted: $0.isStarted)
+    }
   }
 }

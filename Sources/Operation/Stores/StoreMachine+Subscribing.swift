@@ -1,10 +1,88 @@
 import FoundationEssentials
 import ReactiveStreams
 
-/// Who listens to a store, and what observers make it do.
+/// What a store does because it is observed.
+struct StoreObservation: Sendable {
+  /// The subscriptions that start runs while the store is observed.
+  private var triggers: OperationSubscription?
+  /// Increases when the store begins to be observed, and when it ends.
+  private(set) var epoch = 0
+  private var control = Control.notifying
+
+  /// The notification of the controllers.
+  private enum Control: Sendable {
+    /// A thread attaches or notifies the controllers, and checks again when it has.
+    case notifying
+    case notified([AttachedController], isObserved: Bool)
+  }
+
+  /// Begins to be observed, or ends. Returns the triggers to cancel.
+  mutating func change() -> OperationSubscription? {
+    epoch += 1
+    return triggers.take()
+  }
+
+  /// Stores the triggers of an epoch. Returns them if that epoch is over.
+  mutating func setTriggers(_ new: OperationSubscription, epoch: Int) -> OperationSubscription? {
+    guard epoch == self.epoch else { return new }
+    triggers = new
+    return nil
+  }
+
+  /// The controllers were attached, or notified.
+  mutating func didNotify(_ controllers: [AttachedController], isObserved: Bool) {
+    control = .notified(controllers, isObserved: isObserved)
+  }
+
+  /// Returns the controllers that the calling thread has to notify, if no other thread does.
+  mutating func controllersToNotify(isObserved: Bool) -> [AttachedController]? {
+    guard case .notified(let controllers, isObserved: !isObserved) = control else { return nil }
+    control = .notifying
+    return controllers
+  }
+}
+
 extension StoreMachine {
-  /// Whether there is no value, or one that was invalidated or is out of date by the request's rule;
-  /// `nil` if that rule asks the clock or the user, which is done without the lock.
+  /// The store at the time of its first subscriber.
+  struct FirstObservation: Sendable {
+    let epoch: Int
+    let isStale: Bool?
+  }
+
+  /// Adds a subscriber, and notifies it of the current state.
+  mutating func subscribe(
+    _ subscriber: Subscriber<Event>
+  ) -> (id: UInt64, first: FirstObservation?) {
+    let id = deliveries.subscribe(subscriber, initially: .stateChanged(notifiedState))
+    guard deliveries.subscriberCount == 1 else { return (id, nil) }
+    _ = observation.change()
+    return (id, FirstObservation(epoch: observation.epoch, isStale: isStale))
+  }
+
+  /// What remains to be cancelled and released without the lock after an unsubscription.
+  struct Unsubscription: Sendable {
+    let subscriber: Subscriber<Event>?
+    var triggers: OperationSubscription?
+    var cores: [Core] = []
+  }
+
+  /// Removes a subscriber. With the last one, the leases of the observers are released.
+  mutating func unsubscribe(_ id: UInt64) -> Unsubscription {
+    var removal = Unsubscription(subscriber: deliveries.unsubscribe(id))
+    guard removal.subscriber != nil, deliveries.subscriberCount == 0 else { return removal }
+    removal.triggers = observation.change()
+    removal.cores = releaseObserverLeases()
+    return removal
+  }
+
+  /// Returns the controllers to notify, and of what.
+  mutating func controllersToNotify() -> (controllers: [AttachedController], isObserved: Bool)? {
+    let isObserved = deliveries.subscriberCount > 0
+    return observation.controllersToNotify(isObserved: isObserved).map { ($0, isObserved) }
+  }
+
+  /// Whether the value is missing, invalidated, or out of date; `nil` if that depends on the clock or
+  /// the user's predicate, which are called without the lock.
   var isStale: Bool? {
     guard !isVisiblyInvalidated, visibleDate != nil else { return true }
     switch context.settings.values.staleness {
@@ -13,92 +91,32 @@ extension StoreMachine {
     case .after, .when: return nil
     }
   }
-
-  /// What somebody looks at who would have the store run by itself.
-  struct Sight: Sendable {
-    let hasTriggers: Bool
-    let isAutomatic: Bool
-    let isStale: Bool?
-    let updates: Int
-  }
-
-  /// What the first subscriber sees when he comes.
-  struct FirstSight: Sendable {
-    let sight: Sight
-    let observation: Int
-  }
-
-  // With what it goes through a call would be one with a copy of the machine.
-  var sight: Sight {
-    Sight(
-      hasTriggers: !context.settings.values.rerunTriggers.isEmpty,
-      isAutomatic: context.settings.values.runsAutomatically == true, isStale: isStale,
-      updates: visibleLandingCount)
-  }
-
-  /// Somebody subscribes, and is told the present state first.
-  mutating func subscribe(
-    _ subscriber: Subscriber<Event>
-  ) -> (id: UInt64, first: FirstSight?) {
-    let id = deliveries.subscribe(subscriber, initially: .stateChanged(present))
-    guard deliveries.subscriberCount == 1 else { return (id, nil) }
-    observation += 1
-    return (id, FirstSight(sight: sight, observation: observation))
-  }
-
-  /// What wants runs was subscribed to; it is given back if that observation is over.
-  mutating func setTriggers(
-    _ new: OperationSubscription, observation: Int
-  ) -> OperationSubscription? {
-    guard observation == self.observation else { return new }
-    triggers = new
-    return nil
-  }
-
-  struct Departure: Sendable {
-    var subscriber: Subscriber<Event>?
-    var triggers: OperationSubscription?
-    var cores: [Core] = []
-
-    init(subscriber: Subscriber<Event>?) {
-      self.subscriber = subscriber
-    }
-  }
-
-  /// A subscriber goes; the last one takes the leases of the observers with him.
-  mutating func unsubscribe(_ id: UInt64) -> Departure {
-    let count = deliveries.subscriberCount
-    var departure = Departure(subscriber: deliveries.unsubscribe(id))
-    guard count > 0, deliveries.subscriberCount == 0 else { return departure }
-    observation += 1
-    departure.triggers = triggers.take()
-    if runs.isEmpty { return departure }
-    for id in runs.ids where runs[id]?.isHeldByObservers == true {
-      runs.update(id) { $0.isHeldByObservers = false }
-      if let core = giveBack(id) { departure.cores.append(core) }
-    }
-    return departure
-  }
 }
 
-/// What the controllers of a store know of its subscribers.
-enum Control: Sendable {
-  /// A thread gives them the store, or tells them something, and looks again when it has.
-  case changing
-  case told([AttachedController], isObserved: Bool)
-}
+/// The part of a store in the client's counts of running, paused and failed stores.
+struct CountedActivity: Sendable {
+  typealias Change = (from: ActivityPhase, to: ActivityPhase)
 
-extension StoreMachine {
-  /// The controllers have the store, or have been told.
-  mutating func told(_ controllers: [AttachedController], isObserved: Bool) {
-    control = .told(controllers, isObserved: isObserved)
-  }
+  private var phase = ActivityPhase.idle
+  private var isCounted: Bool
 
-  /// Gives what the thread that asks has to tell the controllers, if no other is at it.
-  mutating func nextTelling() -> (controllers: [AttachedController], isObserved: Bool)? {
-    let isObserved = deliveries.subscriberCount > 0
-    guard case .told(let controllers, isObserved: !isObserved) = control else { return nil }
-    control = .changing
-    return (controllers, isObserved)
+  init(isCounted: Bool) { self.isCounted = isCounted }
+
+  /// The store is removed from the client, and counts as idle from now on.
+  mutating func stopCounting() { isCounted = false }
+
+  /// Returns the change of the phase after a transition to `state`, if there is one.
+  mutating func change(to state: some OperationState) -> Change? {
+    let new: ActivityPhase =
+      if !isCounted {
+        .idle
+      } else if state.isLoading {
+        state.isPaused ? .paused : .running
+      } else {
+        state.error == nil ? .idle : .failed
+      }
+    guard new != phase else { return nil }
+    defer { phase = new }
+    return (phase, new)
   }
 }

@@ -1,209 +1,63 @@
 import FoundationEssentials
 import ReactiveStreams
 
-/// The machine of a store: its state, its runs, its freshness, who listens, and who has it to
-/// himself.
+/// The machine of a store: its state, its runs, its freshness, its subscribers, and exclusive access.
 ///
-/// The one place where the state of a store changes. Every transition changes the state, appends
-/// what there is to tell to the delivery queue, or leaves it to its thread to tell, and returns what
-/// the shell has to do. What it returns is performed without the lock.
+/// This is the only place where the state of a store changes. Every transition changes the state,
+/// queues notifications, and returns what the shell has to do without the lock.
 struct StoreMachine<State: OperationState>: DeliveryMachine {
   typealias Event = OperationEvent<State>
+  typealias Handlers = [Subscriber<Event>]
   typealias Output = Result<State.OperationValue, State.Failure>
   typealias Task = OperationTask<State.OperationValue, State.Failure>
   typealias Box = OperationTaskConfiguration.Box
   typealias Core = TaskCore<State.OperationValue, State.Failure>
   typealias Runs = RunTable<State.OperationValue, State.Failure, RunPayload>
 
-  /// What a store knows of a run, beyond who holds it.
+  /// What a store knows about a run, beyond its leases.
   struct RunPayload: Sendable {
-    var handlers: [Subscriber<Event>]
-    /// What the task in the state was made with, if the run was started with something else.
-    var given: Box?
-    /// The number of invalidations that there had been when the run was started.
-    var generation = 0
-    /// Whether the run was the first of the whole since the last invalidation.
+    var handlers: Handlers
+    /// The configuration that the task in the state was made with, if the run was started with another
+    /// one. It is released with the run, and not under the lock.
+    var scheduledBox: Box?
+    /// The number of invalidations before the run was started.
+    var invalidationCount = 0
+    /// Whether the run was the first of the whole value since the last invalidation.
     var isAnswer = false
-    /// How many optimistic edits had been confirmed when the run was started.
+    /// The number of optimistic edits that were settled before the request was called.
     var settlements = 0
-
-    init(handlers: [Subscriber<Event>]) {
-      self.handlers = handlers
-    }
-  }
-
-  /// What a run has yielded last, and how to undo it.
-  struct Yield: Sendable {
-    let id: OperationTaskID
-    /// What the server had given before.
-    var before: State
-    /// The optimistic edits that were part of it already.
-    var idsInFloor: Set<OperationTaskID>
-
-    init(of id: OperationTaskID, before: State, idsInFloor: Set<OperationTaskID>) {
-      self.id = id
-      self.before = before
-      self.idsInFloor = idsInFloor
-    }
   }
 
   var deliveries = DeliveryQueue<Event>()
-  var context: OperationContext
-  var state: State
+  private(set) var context: OperationContext
+  var committed: CommittedState<State>
   var runs = Runs()
+  /// Cancelled runs whose end is notified when their requests return, because their failure cannot be
+  /// a cancellation.
+  var cancelledRuns: [OperationTaskID: Runs.Record] = [:]
   var freshness = Freshness()
-  var exclusive = Boxed<ExclusiveAccess<State>>.none
-  /// What wants runs while somebody observes.
-  var triggers: OperationSubscription?
-  /// Goes up whenever somebody begins to observe, or nobody does any more.
-  var observation = 0
-  /// What runs that are under way have yielded since the last result that stays, in its order; one
-  /// for each run.
-  var yields: [Yield] = []
-  /// How often a value came that stays, or the state went back to its beginning.
-  var landingCount = 0
-  /// Cancelled runs whose end is still to be told, because their failure cannot say "cancelled".
-  var unended: [OperationTaskID: Runs.Record] = [:]
-  /// What has given way, to be released without the lock, as its deinitialisers are the user's.
-  var released: [any Sendable]?
-  /// The optimistic edits that lie over the state, if there are any.
-  var overlay = Boxed<Overlay>.none
-  /// What is told when the values of the layers have been computed.
-  var withheld = Boxed<Withheld>.none
-  /// Whether a transition has left the state without the confirmed edits.
-  var lacksEdits = false
-  /// How many optimistic edits have been confirmed.
-  var settlementCount = 0
-
-  /// Whether the state is what everybody sees, and no copy of it has to be made to read it.
-  private(set) var isPlain = true
-
-  /// How many transitions there have been: what is computed of the state without the lock is good as
-  /// long as there was no other.
-  var transitionCount = 0
-
-  /// What the run comes after that follows one that is under way.
-  var followsAfter: [TaskDependency] = []
-
-  /// What the controllers of the store have been told.
-  var control = Control.changing
+  var edits = OptimisticView<State>()
+  /// `nil` while no thread has exclusive access.
+  @Indirect var access: ExclusiveAccess<State>?
+  /// `nil` while notifications are delivered at once.
+  @Indirect var withheld: WithheldNotifications<State>?
+  var observation = StoreObservation()
+  var activity: CountedActivity
 
   init(
-    state: State, context: OperationContext, isCounted: Bool = false, isReadOutdated: Bool = false
+    state: State, context: OperationContext, isCounted: Bool = false, wasReadStale: Bool = false
   ) {
-    self.state = state
+    committed = CommittedState(state)
     self.context = context
-    self.isCounted = isCounted
-    freshness.isReadOutdated = isReadOutdated
+    activity = CountedActivity(isCounted: isCounted)
+    freshness.wasReadStale = wasReadStale
   }
 
-  /// The state as a thread may see it: nobody but the owner sees into exclusive access, and the
-  /// owner sees no optimistic edits, as what he writes lies under them.
-  func visibleState(to thread: ThreadID) -> State {
-    !exclusive.isNone && exclusive.content.owner == thread ? state : told
-  }
+  /// The confirmed state.
+  var state: State { _read { yield committed.state } }
 
-  /// The state as everybody has been told it.
-  var told: State {
-    exclusive.isNone ? shown : exclusive.content.before.value?.shown ?? shown
-  }
-
-  /// What a new subscriber is told.
-  var present: State { isPlain ? state : told }
-
-  /// The state as the calling thread may see it.
-  var visibleState: State { visibleState(to: .current) }
-
-  /// When the value came that the calling thread may see; edits leave that as it is.
-  var visibleDate: Date? {
-    isPlain
-      ? state.valueLastUpdatedAt
-      : (exclusive.stateBefore()?.shown ?? state).valueLastUpdatedAt
-  }
-
-  /// Whether the value that the calling thread may see was invalidated.
-  var isVisiblyInvalidated: Bool {
-    isPlain
-      ? freshness.isInvalidated : exclusive.stateBefore()?.isInvalidated ?? freshness.isInvalidated
-  }
-
-  /// How many values have landed that the calling thread may see.
-  var visibleLandingCount: Int {
-    isPlain ? landingCount : exclusive.stateBefore()?.landingCount ?? landingCount
-  }
-
-  /// Ends whatever was done under the lock.
-  mutating func notePlain() { isPlain = exclusive.isNone && overlay.isNone }
-
-  /// Whether a change of the state is told as it is: nobody has the store to himself, and no edit
-  /// lies over it.
-  var isDirect: Bool { exclusive.isNone && withheld.isNone && overlay.isNone }
-
-  /// Tells a change of the state.
-  mutating func commit(for handlers: [Subscriber<Event>] = []) {
-    releaseDriven()
-    if hasNoAudience, handlers.isEmpty { return }
-    tellChange(for: handlers)
-  }
-
-  /// Whether nobody has to hear of what happens, now or at the end of something.
-  var hasNoAudience: Bool {
-    deliveries.subscriberCount == 0 && isDirect
-  }
-
-  mutating func tellChange(for handlers: [Subscriber<Event>]) {
-    if !isDirect { return commitIndirectly(for: handlers) }
-    deliveries.append(.stateChanged(state), also: handlers)
-  }
-
-  /// Keeps what the state has driven out until the lock is open.
-  mutating func releaseDriven() {
-    let driven = state.takeReleased()
-    if !driven.isEmpty { release(all: driven) }
-  }
-
-  /// Tells a change of the state with the edits, and for exclusive access once at its end.
-  mutating func commitIndirectly(for handlers: [Subscriber<Event>]) {
-    if !withheld.isNone {
-      guard deliveries.subscriberCount > 0 || !handlers.isEmpty else { return }
-      withheld.content.entries.append(.state(state, also: handlers))
-    } else if !exclusive.isNone {
-      exclusive.content.noteChange(for: handlers)
-    } else {
-      tellState(state, also: handlers)
-    }
-  }
-
-  /// Where the store is; changes are counted by the client as long as it is in the client.
-  var phase = ActivityPhase.idle
-  var isCounted: Bool
-
-  /// Notes where a transition has brought the store; gives where it was, if that is elsewhere.
-  mutating func phaseChange()
-    -> (from: ActivityPhase, to: ActivityPhase)?
-  {
-    let new: ActivityPhase =
-      if !isCounted {
-        .idle
-      } else if state.isLoading {
-        state.isPaused ? .paused : .running
-      } else {
-        state.error == nil ? .idle : .failed
-      }
-    guard new != phase else { return nil }
-    defer { phase = new }
-    return (phase, new)
-  }
-
-  /// Whether the client has to keep the store.
-  var isUsed: Bool {
-    deliveries.subscriberCount > 0 || !runs.isEmpty || isOptimistic
-  }
-
-  mutating func replaceState(with new: State) {
-    release(state)
-    state = new
-  }
+  /// Whether the client has to retain the store.
+  var isUsed: Bool { deliveries.subscriberCount > 0 || !runs.isEmpty || isOptimistic }
 
   mutating func replaceContext(with new: OperationContext) {
     let settings = context.settings
@@ -211,162 +65,258 @@ struct StoreMachine<State: OperationState>: DeliveryMachine {
     context = new
     context.settings = settings
   }
+
+  /// Whether no thread has exclusive access.
+  var isOpen: Bool { _access.isNil }
+
+  /// Whether every thread reads the confirmed state: there are neither edits nor exclusive access.
+  var isPlain: Bool { _access.isNil && edits.isPlain }
+
+  /// Keeps a value until the lock is released, because its deinitialiser may be the user's code.
+  mutating func release(_ value: some Sendable) { committed.release(value) }
 }
 
+// MARK: - Entry and exit
+
 extension StoreMachine {
-  /// What a transition leaves to do without the lock.
-  struct Aftermath: Sendable {
-    var use: StoreUse.Change?
-    var phases: (from: ActivityPhase, to: ActivityPhase)?
-    /// Whether the values of the layers have to be computed before the change is told.
-    var mustRender = false
-    /// Whether who has the store to himself has to compute them at once, to go on with them.
-    var mustRenderInside = false
-    /// Whether requests that have read the value while it was out of date are to be told of the new
-    /// one.
-    var mustTellReaders = false
-    var released: [any Sendable]?
-
-    init() {}
-
-    /// Whether there is anything to do beside noting the use.
-    var isEmpty: Bool {
-      phases == nil && !mustRender && !mustRenderInside && !mustTellReaders && released == nil
-    }
+  /// The kinds of transitions.
+  enum TransitionKind {
+    /// Changes the state, the runs or the subscribers.
+    case change
+    /// Changes an optimistic edit, and not the state itself.
+    case edit
+    /// Computes the displayed value for the owner of exclusive access, or ends the access.
+    case access
+    /// Notes something that no reader sees. It does not wait for exclusive access.
+    case note
   }
 
-  /// Performs a transition for a thread that may; gives what it leaves.
-  ///
-  /// - Parameter isEdit: Whether it is about an optimistic edit, and does not change the state.
+  /// Performs a transition for a thread that need not wait for exclusive access. Returns what it leaves
+  /// to do without the lock.
   mutating func perform<Output: Sendable>(
-    _ transition: (inout StoreMachine) -> Output, _ thread: ThreadID, _ use: borrowing StoreUse,
-    isEdit: Bool = false
-  ) -> (Output, Delivery<Event>?, Aftermath) {
-    if !overlay.isNone, !isEdit { withhold() }
+    _ kind: TransitionKind, on thread: ThreadID, use: StoreUse,
+    _ transition: (inout StoreMachine) -> Output
+  ) -> (Output, StoreEffects<Event>) {
+    if kind == .change, !edits.isPlain { withhold() }
     let wasUsed = isUsed
     let output = transition(&self)
-    transitionCount &+= 1
-    var aftermath = Aftermath()
-    if lacksEdits {
-      lacksEdits = false
-      aftermath.mustRenderInside =
-        !exclusive.isNone && !exclusive.content.isComputing && needsRendering
+    edits.noteTransition()
+    var effects = StoreEffects<Event>()
+    if kind == .change || kind == .edit {
+      let lacksEdits = edits.takeMissingEdits()
+      effects.mustComputeInside = lacksEdits && access?.phase == .changing && edits.needsComputation
+      if kind == .edit || !_withheld.isNil { effects.mustCompute = beginComputing(on: thread) }
     }
-    if isEdit || !withheld.isNone { aftermath.mustRender = beginRendering(thread) }
-    if isUsed != wasUsed { aftermath.use = use.change(isUsed: !wasUsed) }
-    aftermath.phases = phaseChange()
-    let delivery = deliveries.beginDraining()
-    notePlain()
-    aftermath.mustTellReaders = takeReadOutdated()
-    aftermath.released = released.take()
-    return (output, delivery, aftermath)
+    if isUsed != wasUsed { effects.use = use.change(isUsed: !wasUsed) }
+    effects.activity = activity.change(to: committed.state)
+    effects.mustNotifyReaders = takeReadStale()
+    effects.delivery = deliveries.beginDraining()
+    return (output, effects)
   }
-
-  mutating func release(all values: [any Sendable]) {
-    if released == nil { released = values } else { released! += values }
-  }
-
-  mutating func release(_ value: some Sendable) { release(all: [value]) }
 }
 
+/// What a transition leaves to do without the lock.
+struct StoreEffects<Event: Sendable>: Sendable {
+  /// The first delivery of the thread, if it drains the queue.
+  var delivery: Delivery<Event>?
+  /// Whether the displayed value has to be computed before the change is notified.
+  var mustCompute = false
+  /// Whether the owner of exclusive access has to compute the value at once, to continue with it.
+  var mustComputeInside = false
+  /// Whether requests that read a stale value are notified of the new one.
+  var mustNotifyReaders = false
+  var use: StoreUse.Change?
+  var activity: CountedActivity.Change?
+}
+
+// MARK: - Reading
+
 extension StoreMachine {
-  /// Somebody sets a result, in a context over that of the store; a cancellation is none.
+  /// Reads the state that the calling thread may read.
+  func read<Output>(_ body: (borrowing State) -> Output) -> Output {
+    isPlain ? body(committed.state) : body(visibleState(to: .current))
+  }
+
+  /// The state that a thread may read: the owner of exclusive access reads its changes, without
+  /// optimistic edits, because those are on top of what it writes.
+  func visibleState(to thread: ThreadID) -> State {
+    access?.owner == thread ? state : notifiedState
+  }
+
+  /// The state as of the last notification.
+  var notifiedState: State { isPlain ? state : access?.snapshot?.displayed ?? displayed }
+
+  /// What is displayed now, for other threads to read.
+  var snapshot: StateSnapshot<State> {
+    StateSnapshot(
+      displayed: displayed, confirmedValue: state.currentValue,
+      isInvalidated: freshness.isInvalidated, resultCount: committed.resultCount)
+  }
+
+  /// What the calling thread reads, if another one has exclusive access.
+  private var snapshotForCaller: StateSnapshot<State>? {
+    guard !isPlain, let access, access.owner != .current else { return nil }
+    return access.snapshot
+  }
+
+  /// The date of the value that the calling thread may read. Edits leave it as it is.
+  var visibleDate: Date? { (snapshotForCaller?.displayed ?? state).valueLastUpdatedAt }
+
+  var isVisiblyInvalidated: Bool { snapshotForCaller?.isInvalidated ?? freshness.isInvalidated }
+
+  var visibleResultCount: Int { snapshotForCaller?.resultCount ?? committed.resultCount }
+
+  /// The value without pending edits.
+  var confirmedValue: State.StateValue { snapshotForCaller?.confirmedValue ?? state.currentValue }
+}
+
+// MARK: - Notifying
+
+extension StoreMachine {
+  /// Notifies a change of the state. In exclusive access it is notified once, at the end.
+  mutating func notifyChange(also handlers: Handlers = []) {
+    if !_withheld.isNil {
+      guard deliveries.subscriberCount > 0 || !handlers.isEmpty else { return }
+      let state = state
+      withheld?.append(.state(state, also: handlers))
+    } else if !_access.isNil {
+      access?.noteChange(for: handlers)
+    } else {
+      notify(state, also: handlers)
+    }
+  }
+
+  /// Notifies an event that is no change of the state. In exclusive access it follows the change.
+  mutating func notify(_ event: @autoclosure () -> Event, also handlers: Handlers) {
+    if !_withheld.isNil {
+      withheld?.append(.event(event(), also: handlers))
+    } else if !_access.isNil {
+      access?.withhold(event(), also: handlers)
+    } else {
+      deliveries.append(event(), also: handlers)
+    }
+  }
+
+  /// Notifies what was withheld. Its states lack some settled edits.
+  mutating func notify(_ notifications: [WithheldNotification<State>], settled: Int = 0) {
+    for notification in notifications {
+      switch notification {
+      case .state(let state, let handlers): notify(state, settled: settled, also: handlers)
+      case .event(let event, let handlers): deliveries.append(event, also: handlers)
+      }
+    }
+  }
+
+  private mutating func notify(_ confirmed: State, settled: Int = 0, also handlers: Handlers) {
+    guard deliveries.subscriberCount > 0 || !handlers.isEmpty else { return }
+    deliveries.append(.stateChanged(edits.displaying(confirmed, settled: settled)), also: handlers)
+  }
+}
+
+// MARK: - Exclusive access
+
+extension StoreMachine {
+  /// Returns a gate to wait at, if another thread has exclusive access.
+  mutating func gate(for thread: ThreadID) -> Gate? {
+    guard !_access.isNil, let access, access.owner != thread else { return nil }
+    return self.access?.makeGate()
+  }
+
+  mutating func beginExclusiveAccess(_ thread: ThreadID) {
+    if access == nil {
+      access = ExclusiveAccess(owner: thread, snapshot: withheld?.snapshot ?? snapshot)
+      withheld = nil
+    } else {
+      access?.depth += 1
+    }
+  }
+
+  /// Returns the cancellations to perform now: none in exclusive access, at whose end they follow.
+  mutating func afterAccess(_ cancellations: [@Sendable () -> Void]) -> [@Sendable () -> Void] {
+    guard access != nil else { return cancellations }
+    access?.atEnd(cancellations)
+    return []
+  }
+
+  /// Has an action performed at the end of exclusive access. Returns `false` if the thread has none.
+  mutating func atEndOfAccess(
+    of thread: ThreadID, _ action: @escaping @Sendable () -> Void
+  ) -> Bool {
+    guard access?.owner == thread else { return false }
+    access?.atEnd([action])
+    return true
+  }
+
+  enum AccessEnd: Sendable {
+    /// The displayed value has to be computed first.
+    case mustCompute
+    /// The access continues; this was the end of an inner one.
+    case nested
+    /// The access has ended. Its gates are opened, and its actions performed, without the lock.
+    case ended(ExclusiveAccess<State>)
+  }
+
+  mutating func endExclusiveAccess() -> AccessEnd {
+    guard let access else { preconditionFailure("exclusive access was ended twice") }
+    guard access.depth == 1 else {
+      self.access?.depth -= 1
+      return .nested
+    }
+    if edits.needsComputation { return .mustCompute }
+    self.access = nil
+    notifyWithheld()
+    notify(access.notifications(with: state))
+    if edits.layers?.isEmpty == true { dropEdits() }
+    return .ended(access)
+  }
+}
+
+// MARK: - Writing
+
+extension StoreMachine {
+  /// Sets a result, in a context over that of the store. A cancellation is no result.
   mutating func write(
     _ result: Result<State.StateValue, State.Failure>, _ context: OperationContext?
   ) {
-    guard case .success = result else { return writeFailure(result, context) }
-    keepYields()
-    landingCount += 1
-    // Two calls: one context for both would be a copy of the store's.
-    if let context {
-      land(after: settlementCount) { $0.update(with: result, using: context.over($1)) }
-    } else {
-      land(after: settlementCount) { $0.update(with: result, using: $1) }
-    }
-    freshness.refresh(since: freshness.generation)
-    commit()
-  }
-
-  mutating func writeFailure(
-    _ result: Result<State.StateValue, State.Failure>, _ context: OperationContext?
-  ) {
     if result.isCancellation { return }
-    let context = context?.over(self.context) ?? self.context
-    state.update(with: result, using: context)
-    // What runs have yielded can still be taken back, and the failure is there then.
-    changeBeforeYields { $0.update(with: result, using: context) }
-    commit()
+    let context = context?.over(self.context)
+    switch result {
+    case .success:
+      committed.confirmYields()
+      committed.noteResult()
+      land(after: edits.settlementCount) { $0.update(with: result, using: context ?? $1) }
+      freshness.refresh(since: freshness.invalidationCount)
+    case .failure:
+      // What runs have yielded can still be undone, and then the failure is in the state.
+      let context = context ?? self.context
+      committed.changeAll { $0.update(with: result, using: context) }
+    }
+    notifyChange()
   }
 
-  /// The state goes back to its beginning; every run is over.
+  /// Resets the state, and ends every run.
   mutating func reset(_ context: OperationContext) -> (effect: ResetEffect, cores: [Core]) {
-    let ended = takeAllRuns()
-    keepYields()
-    landingCount += 1
-    dropLayers()
+    let ended = runs.ids.compactMap { remove($0) }
+    committed.confirmYields()
+    committed.noteResult()
+    dropEdits()
     release(state)
-    let effect = state.reset(using: context)
-    for record in ended { state.finishFetchTask(record.task) }
+    let effect = committed.change { state in
+      let effect = state.reset(using: context)
+      for record in ended { state.finishFetchTask(record.task) }
+      return effect
+    }
     freshness.reset()
-    dropFollowsAfter()
-    commit(for: ended.flatMap { $0.payload.handlers })
-    for record in ended { tellCancelled(record) }
-    release(all: ended)
+    dropFollowUp()
+    notifyChange(also: ended.flatMap { $0.payload.handlers })
+    for record in ended { notifyCancelled(record) }
+    release(ended)
     return (effect, ended.map { $0.core })
   }
+}
 
-  /// Marks the value as out of date; tells whether a run has to start now.
-  @discardableResult
-  mutating func invalidate() -> Bool {
-    freshness.invalidate()
-    return needsRerun
-  }
-
-  /// An invalidation finds a run under way: notes what the one comes after that follows it. Gives the
-  /// run that is waited for, and the invalidation that is to be answered.
-  mutating func follow(
-    after others: [TaskDependency]
-  ) -> (task: Task, generation: Int)? {
-    guard deliveries.subscriberCount > 0, let task = taskToAnswer(freshness.generation) else {
-      return nil
-    }
-    if freshness.answered < freshness.generation { followsAfter += others }
-    return (task, freshness.generation)
-  }
-
-  /// The run that is to end for an invalidation to be answered: the answer, or what it follows; the
-  /// oldest of several.
-  func taskToAnswer(_ generation: Int) -> Task? {
-    guard freshness.isInvalidated else { return nil }
-    let isBegun = freshness.answered >= generation
-    return runs.records.filter { record in
-      record.isStarted && (!isBegun || record.payload.generation >= generation)
-    }.min { $0.id < $1.id }?.task
-  }
-
-  /// Gives what the run that follows comes after.
-  mutating func takeFollowsAfter() -> [TaskDependency] {
-    defer { followsAfter = [] }
-    return followsAfter
-  }
-
-  /// Lets go of what a run would have come after, if none follows any more.
-  mutating func dropFollowsAfter() {
-    if followsAfter.isEmpty || mustFollow { return }
-    if runs.records.contains(where: { $0.isStarted }) { return }
-    releaseFollowsAfter()
-  }
-
-  mutating func releaseFollowsAfter() {
-    if followsAfter.isEmpty { return }
-    release(followsAfter)
-    followsAfter = []
-  }
-
-  /// Whether somebody observes, what is there is out of date, and nobody is at it. A run that is
-  /// only scheduled is nobody: its handle may go away without having started it.
-  var needsRerun: Bool {
-    freshness.isInvalidated && deliveries.subscriberCount > 0
-      && !runs.records.contains { $0.isStarted }
+extension Result {
+  var isCancellation: Bool {
+    if case .failure(let error) = self { error is CancellationError } else { false }
   }
 }

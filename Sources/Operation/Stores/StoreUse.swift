@@ -2,109 +2,93 @@ import FoundationEssentials
 import Glibc
 import Synchronization
 
-/// What a client notes of a store: when it was used last, whether it is told of that, and how long the
-/// store stays.
+/// When a store was used last, whether it is in use, and how long its client retains it.
 ///
-/// It is read while the client is locked, and therefore has no lock. How long the store stays is
-/// written then, too.
-struct StoreUse: ~Copyable, Sendable {
-  /// A moment as a clock shows it.
-  struct Moment: Sendable, Equatable {
-    fileprivate let bits: UInt64
-
-    init(_ date: Date) {
-      bits = date.timeIntervalSinceReferenceDate.bitPattern
-    }
-
-    fileprivate init(bits: UInt64) {
-      self.bits = bits
-    }
-
-    /// The present moment of the machine's clock, a tick of the kernel too late rather than too early:
-    /// the clock is looked at with each use, and the time of its last tick costs a fifth of the exact.
-    static var soon: Moment {
-      var tick = timespec()
-      clock_gettime(CLOCK_REALTIME_COARSE, &tick)
-      return Moment(
-        Date(timeIntervalSince1970: Double(tick.tv_sec) + Double(tick.tv_nsec) * 1e-9 + tickLength))
-    }
-
-    private static let tickLength: Double = {
-      var length = timespec()
-      clock_getres(CLOCK_REALTIME_COARSE, &length)
-      return Double(length.tv_sec) + Double(length.tv_nsec) * 1e-9
-    }()
-
-    var date: Date { Date(timeIntervalSinceReferenceDate: Double(bitPattern: bits)) }
-  }
-
-  /// A store began to be used, or ended; later changes have greater versions.
+/// A store is in use while it has subscribers, runs or pending edits. A look-up by request is a use
+/// of an instant.
+///
+/// The values are atomics because the client reads them under its own lock, under which it must not
+/// lock the store. The store increments ``version`` under its lock. ``retention`` and ``deadline``
+/// belong to the client, and are accessed under the client's lock only.
+final class StoreUse: Sendable {
+  /// The beginning or the end of a use. A later change has a greater version.
   struct Change: Sendable {
     let isUsed: Bool
     let version: Int
   }
 
-  /// What a use has been at; it has gone on if another one comes later.
-  struct Mark: Sendable, Equatable {
-    let lastUse: Moment
+  /// The use of a store at one instant.
+  struct Snapshot: Sendable {
     let version: Int
-    /// Whether it is known when the last use ended, if one has.
-    let isNoted: Bool
+    /// Whether the store is in use, or its last use has ended and the date is not recorded yet.
+    let isInUse: Bool
+    let lastUse: Date
   }
 
-  init() {}
-
-  // The first two are what each look-up touches.
-  private let moment = Atomic<UInt64>(0)
-  private let retentionTime = Atomic<UInt64>(0)
-  private let deadlineBits = Atomic<UInt64>(0)
+  /// The number of uses that began or ended.
   private let version = Atomic(0)
-  private let notedVersion = Atomic(0)
-  private let isReported = Atomic(false)
+  /// The version of the last end whose date is recorded.
+  private let recordedVersion = Atomic(0)
+  // The dates are seconds since the reference date.
+  private let lastUseDate = Atomic(0.0)
+  private let deadlineDate = Atomic(0.0)
+  private let retentionSeconds = Atomic(0.0)
+  private let reportsChanges = Atomic(false)
 
-  var lastUse: Moment {
-    get { Moment(bits: moment.load(ordering: .acquiring)) }
-    nonmutating set { moment.store(newValue.bits, ordering: .releasing) }
+  var lastUse: Date {
+    get { Date(timeIntervalSinceReferenceDate: lastUseDate.load(ordering: .acquiring)) }
+    set { lastUseDate.store(newValue.timeIntervalSinceReferenceDate, ordering: .releasing) }
   }
 
-  /// How long the client keeps the store; a limit is the client's own.
+  /// How long the client retains the store. The limit is not part of it.
   var retention: OperationRetention {
-    get {
-      OperationRetention(seconds: Double(bitPattern: retentionTime.load(ordering: .relaxed)))
-    }
-    nonmutating set { retentionTime.store(newValue.seconds.bitPattern, ordering: .relaxed) }
+    get { OperationRetention(seconds: retentionSeconds.load(ordering: .relaxed)) }
+    set { retentionSeconds.store(newValue.seconds, ordering: .relaxed) }
   }
 
-  /// When the client asks the store whether it may leave; in the distant future, if never.
+  /// When the client checks whether it evicts the store; in the distant future if never.
   var deadline: Date {
-    get { Moment(bits: deadlineBits.load(ordering: .relaxed)).date }
-    nonmutating set { deadlineBits.store(Moment(newValue).bits, ordering: .relaxed) }
+    get { Date(timeIntervalSinceReferenceDate: deadlineDate.load(ordering: .relaxed)) }
+    set { deadlineDate.store(newValue.timeIntervalSinceReferenceDate, ordering: .relaxed) }
   }
 
-  var latest: Mark {
+  /// Whether the store reports each change to its client.
+  var isWatched: Bool {
+    get { reportsChanges.load(ordering: .relaxed) }
+    set { reportsChanges.store(newValue, ordering: .relaxed) }
+  }
+
+  var latest: Snapshot {
     let version = version.load(ordering: .acquiring)
-    let isNoted = notedVersion.load(ordering: .acquiring) >= version
-    return Mark(lastUse: lastUse, version: version, isNoted: isNoted)
+    let isInUse = recordedVersion.load(ordering: .acquiring) < version
+    return Snapshot(version: version, isInUse: isInUse, lastUse: lastUse)
   }
 
-  /// Notes when the use ended that a change tells of; the store is open by then, and may have been
-  /// looked at.
-  func noteEnd(_ change: Change, at moment: Moment) {
-    lastUse = moment
-    notedVersion.max(change.version, ordering: .acquiringAndReleasing)
-  }
-
-  /// Notes that a use begins or ends; called while the store is locked, so that no use is missed, and
-  /// nobody else changes the version.
+  /// Begins or ends a use.
+  ///
+  /// The store calls this under its lock, so no change is missed and no other thread changes the
+  /// version.
   func change(isUsed: Bool) -> Change {
     let new = version.load(ordering: .relaxed) + 1
     version.store(new, ordering: .releasing)
     return Change(isUsed: isUsed, version: new)
   }
 
-  /// Whether the client wants to hear of each change.
-  var isWatched: Bool {
-    get { isReported.load(ordering: .relaxed) }
-    nonmutating set { isReported.store(newValue, ordering: .relaxed) }
+  /// Records the date of the end of a use. Called without the store's lock, because it is the date
+  /// of a clock, which is user code.
+  func noteEnd(_ change: Change, at date: Date) {
+    lastUse = date
+    recordedVersion.max(change.version, ordering: .acquiringAndReleasing)
+  }
+}
+
+extension Date {
+  /// The date of the system clock at the last tick of the kernel, plus 10 ms, which is the longest
+  /// tick: never too early. Reading it costs a fifth of reading the exact date, and each look-up reads
+  /// it.
+  static var soon: Date {
+    var tick = timespec()
+    clock_gettime(CLOCK_REALTIME_COARSE, &tick)
+    return Date(timeIntervalSince1970: Double(tick.tv_sec) + Double(tick.tv_nsec) * 1e-9 + 0.01)
   }
 }

@@ -2,7 +2,7 @@ import FoundationEssentials
 import ReactiveStreams
 
 extension Duration {
-  /// As far as any wait of the library goes: a hundred years of 365 days.
+  /// The longest wait of the library: a hundred years of 365 days.
   static let longest = Duration.seconds(secondsOfLongest)
   fileprivate static var secondsOfLongest: Double { 100 * 365 * 86_400 }
 
@@ -12,17 +12,10 @@ extension Duration {
     return Double(seconds) + Double(attoseconds) * 1e-18
   }
 
-  /// The duration, or zero for a negative one, which is reported.
-  func checked(for purpose: @autoclosure () -> String) -> Duration {
-    if self >= .zero { return min(self, .longest) }
-    OperationIssue(
-      kind: .invalidValue, message: "\(purpose()) cannot be \(self); it is taken as zero."
-    ).report()
-    return .zero
-  }
-
-  /// The product, no longer than ``longest``; exact for a whole factor, so that a clock which is
-  /// advanced by a multiple of a duration wakes whoever waits for that multiple.
+  /// Returns the product, limited to ``longest``, and zero for a negative one.
+  ///
+  /// A whole factor is applied exactly, so that a manual clock that is advanced by a multiple of a
+  /// duration ends a sleep of that multiple.
   func scaled(by factor: Double) -> Duration {
     let seconds = inSeconds * factor
     guard seconds < Duration.secondsOfLongest else { return self == .zero ? .zero : .longest }
@@ -31,25 +24,15 @@ extension Duration {
   }
 }
 
-extension Duration {
-  /// A time to wait between two things, which is above zero.
-  func checkedInterval(for purpose: @autoclosure () -> String) -> Duration {
-    if self > .zero { return min(self, .longest) }
-    OperationIssue(
-      kind: .invalidValue, message: "\(purpose()) cannot be \(self); it is taken as one second."
-    ).report()
-    return .seconds(1)
-  }
-}
-
 extension Date {
-  func advanced(by duration: Duration) -> Date {
-    addingTimeInterval(duration.inSeconds)
-  }
+  func advanced(by duration: Duration) -> Date { addingTimeInterval(duration.inSeconds) }
 
-  /// The time from `earlier` to this date, negative if the clock was set back, in whole
-  /// microseconds: a date of today is no finer than that, and its last bits would make a span of
-  /// 100 ms a little less. Of two dates that have none, as endless ones, it is the longest.
+  /// Returns the time from an earlier date to this one, in whole microseconds; negative if the clock
+  /// was set back.
+  ///
+  /// A date of today has no more than that precision: its last bits would make a span of 100 ms a
+  /// little shorter. The span of dates that have none, such as two infinite ones, is
+  /// `Duration.longest`.
   func duration(since earlier: Date) -> Duration {
     let longest = Duration.secondsOfLongest
     let exact = timeIntervalSince(earlier)
@@ -58,22 +41,38 @@ extension Date {
   }
 }
 
-extension Int {
-  /// The number, or one for a smaller one, which is reported.
-  func checkedLimit(for purpose: @autoclosure () -> String) -> Int {
-    if self >= 1 { return self }
-    OperationIssue(
-      kind: .invalidValue, message: "\(purpose()) cannot be \(self); it is taken as one."
-    ).report()
-    return 1
+// Arguments of public calls: an invalid one is reported, and replaced.
+extension Duration {
+  /// Returns the duration, limited to ``longest``, or zero for a negative one.
+  func checked(for purpose: @autoclosure () -> String) -> Duration {
+    if self >= .zero { return min(self, .longest) }
+    return replace(self, by: .zero, "zero", purpose())
   }
 
-  /// The number, or zero for a negative one, which is reported.
-  func checkedCount(for purpose: @autoclosure () -> String) -> Int {
-    if self >= 0 { return self }
-    OperationIssue(
-      kind: .invalidValue, message: "\(purpose()) cannot be \(self); it is taken as zero."
-    ).report()
-    return 0
+  /// Returns the duration, limited to ``longest``, or one second for one that is not positive.
+  func checkedInterval(for purpose: @autoclosure () -> String) -> Duration {
+    if self > .zero { return min(self, .longest) }
+    return replace(self, by: .seconds(1), "one second", purpose())
   }
+}
+
+extension Int {
+  /// Returns the number, or one for a lower one.
+  func checkedLimit(for purpose: @autoclosure () -> String) -> Int {
+    self >= 1 ? self : replace(self, by: 1, "one", purpose())
+  }
+
+  /// Returns the number, or zero for a negative one.
+  func checkedCount(for purpose: @autoclosure () -> String) -> Int {
+    self >= 0 ? self : replace(self, by: 0, "zero", purpose())
+  }
+}
+
+private func replace<Value>(
+  _ value: Value, by replacement: Value, _ name: String, _ purpose: String
+) -> Value {
+  OperationIssue(
+    kind: .invalidValue, message: "\(purpose) cannot be \(value); it is taken as \(name)."
+  ).report()
+  return replacement
 }

@@ -2,7 +2,7 @@ public import FoundationEssentials
 public import ReactiveStreams
 import Synchronization
 
-/// A clock that stands still until it is told to go on, for tests and simulations.
+/// A clock that moves only when it is advanced, for tests and simulations.
 ///
 /// ```swift
 /// let clock = ManualClock(now: Date(timeIntervalSince1970: 0))
@@ -12,116 +12,95 @@ import Synchronization
 /// await clock.advance(by: .seconds(2))
 /// ```
 public final class ManualClock: OperationClock {
-  /// The lock guards the machine; continuations are resumed without it.
-  private let machine: Mutex<ManualClockMachine<Continuation>>
+  /// The lock guards the machine. Tasks are resumed, and actions are called, without it.
+  private let machine: Mutex<ManualClockMachine<OneShot>>
 
-  private typealias Continuation = UnsafeContinuation<Bool, Never>
-
-  /// Creates a clock that shows `now`. By one that is no date, as `Double.nan` gives it, every value
-  /// that has a time to become stale is so.
+  /// Creates a clock.
+  ///
+  /// - Parameter now: The first moment; the start of 1970 (UTC) by default. With a date that is not a
+  ///   number, as of `Double.nan`, every value with a stale time is stale.
   public init(now: Date = Date(timeIntervalSince1970: 0)) {
     machine = Mutex(ManualClockMachine(start: now))
   }
 
-  /// The moment that the clock shows.
-  public func now() -> Date {
-    machine.withLock { $0.now }
-  }
+  /// The present moment of the clock.
+  public func now() -> Date { machine.withLock { $0.now } }
 
-  /// How many sleeps wait for the clock.
-  public var sleeperCount: Int {
-    machine.withLock { $0.sleeperCount }
-  }
+  /// The number of sleeps that wait for the clock. Scheduled actions do not count.
+  public var sleeperCount: Int { machine.withLock { $0.sleeperCount } }
 
-  /// Whether nobody waits, no timer is set, and nothing is left of those who did.
-  var hasNoTraces: Bool {
-    machine.withLock { $0.hasNoTraces }
-  }
+  /// Whether nothing waits for the clock, and no record of an earlier wait is left.
+  var hasNoTraces: Bool { machine.withLock { $0.isEmpty } }
 
-  /// Waits until the clock has been advanced by `duration`, not at all where that is not above zero
-  /// and a hundred years at most, and throws `CancellationError` as soon
-  /// as the task is cancelled.
+  /// Waits until the clock has been advanced by a duration.
+  ///
+  /// - Parameter duration: The time to wait, a hundred years at most. The call returns at once if it
+  ///   is zero or negative.
+  /// - Throws: `CancellationError`, as soon as the task is cancelled.
   nonisolated(nonsending) public func sleep(for duration: Duration) async throws {
-    let id = machine.withLock { $0.makeID() }
-    let hasWoken = await wait(id) { $0.sleep(id, for: duration, waiter: $1) }
-    machine.withLock { $0.acknowledge(id) }?.resume(returning: true)
+    try Task.checkCancellation()
+    guard duration > .zero else { return }
+    let wakeUp = OneShot()
+    let (id, observers) = machine.withLock { $0.sleep(for: duration, waiter: wakeUp) }
+    for observer in observers { observer.finish(true) }
+    let hasWoken = await wakeUp.wait {
+      // At once, so that a cancelled sleep does not count.
+      _ = machine.withLock { $0.remove(id) }
+    }
+    machine.withLock { $0.sleepReturned(id) }?.finish(true)
     if !hasWoken { throw CancellationError() }
   }
 
-  /// Waits until at least `count` sleeps wait for the clock, or the task is cancelled; not at all
-  /// for a number that is not above zero.
+  /// Waits until a number of sleeps wait for the clock, or the task is cancelled.
+  ///
+  /// - Parameter count: The least number. The call returns at once if it is zero or negative.
   nonisolated(nonsending) public func sleepers(atLeast count: Int) async {
-    let id = machine.withLock { $0.makeID() }
-    _ = await wait(id) { $0.observe(id, atLeast: count, waiter: $1) }
+    let observer = OneShot()
+    let id = machine.withLock { $0.observe(atLeast: count, waiter: observer) }
+    guard let id else { return }
+    _ = await observer.wait()
+    machine.withLock { $0.removeObserver(id) }
   }
 
-  /// Moves the clock on, and wakes what is due.
+  /// Advances the clock, and wakes what is due then.
   ///
-  /// Sleeps end in the order of their times, and of two with one time the earlier one first; each
-  /// has returned in its task before the next one is woken. A woken task sees the clock at its new
-  /// time, and a sleep that it begins counts from there.
+  /// Sleeps end, and scheduled actions are called, in the order of their times; those with equal
+  /// times in the order in which they began. Each sleep has returned in its task before the next one
+  /// is woken. A woken task reads the new time, and a sleep that it begins starts from there. What the
+  /// task does after its sleep continues by itself.
   ///
-  /// - Parameter duration: How far, a hundred years at most; a negative duration sets the clock back
-  ///   and wakes nobody.
+  /// - Parameter duration: The time to advance by, a hundred years at most. A negative duration sets
+  ///   the clock back, and wakes nothing.
   nonisolated(nonsending) public func advance(by duration: Duration) async {
     machine.withLock { $0.advance(by: duration) }
-    while let wake = machine.withLock({ $0.wakeNext() }) {
-      switch wake {
+    while true {
+      let returned = OneShot()
+      guard let due = machine.withLock({ $0.takeDue(advance: returned) }) else { return }
+      switch due {
       case .timer(let action): action()
-      case .sleeper(let id, let sleeper, let acknowledgement):
-        _ = await wait(acknowledgement) { machine, waiter in
-          machine.awaitAcknowledgement(acknowledgement, of: id, waiter: waiter)
-        } started: {
-          sleeper.resume(returning: true)
-        }
+      case .sleep(let wakeUp):
+        wakeUp.finish(true)
+        // If the task of this call is cancelled, the next sleep is woken without waiting.
+        _ = await returned.wait()
       }
     }
   }
 
-  /// Calls `action` in the ``advance(by:)`` that reaches its time; it counts as no sleeper.
+  /// Calls `action` once, in the ``advance(by:)`` that reaches its time, with no lock held.
+  ///
+  /// An action that is due at once is called in the next ``advance(by:)``. It does not count as a
+  /// sleep, and is not called if the subscription ends before.
+  ///
+  /// - Parameter duration: The time until the call, a hundred years at most; a negative one is zero.
+  /// - Parameter action: Called once, on the thread that advances the clock.
   public func schedule(
     after duration: Duration, _ action: @escaping @Sendable () -> Void
   ) -> OperationSubscription {
-    let id = machine.withLock { machine in
-      let id = machine.makeID()
-      machine.schedule(id, after: duration, action)
-      return id
-    }
+    let id = machine.withLock { $0.schedule(after: duration, action) }
     return OperationSubscription { [self] in
-      let removed = machine.withLock { $0.unschedule(id) }
-      withExtendedLifetime(removed) {}
+      // The action is released without the lock.
+      let timer = machine.withLock { $0.remove(id) }
+      withExtendedLifetime(timer) {}
     }
-  }
-
-  /// Suspends under an identifier; gives false when the task is cancelled.
-  nonisolated(nonsending) private func wait(
-    _ id: UInt64,
-    _ suspend: @Sendable (inout ManualClockMachine<Continuation>, Continuation) -> Wakes,
-    started: @Sendable () -> Void = {}
-  ) async -> Bool {
-    defer { machine.withLock { $0.forget(id) } }
-    return await withTaskCancellationHandler {
-      await withUnsafeContinuation { continuation in
-        machine.withLock { suspend(&$0, continuation) }.perform()
-        started()
-      }
-    } onCancel: {
-      machine.withLock { $0.cancel(id) }?.resume(returning: false)
-    }
-  }
-
-  private typealias Wakes = ManualClockWakes<Continuation>
-}
-
-/// Who goes on after a transition of the clock's machine.
-struct ManualClockWakes<Waiter: Sendable>: Sendable {
-  var woken: [Waiter] = []
-  var cancelled: [Waiter] = []
-}
-
-extension ManualClockWakes where Waiter == UnsafeContinuation<Bool, Never> {
-  func perform() {
-    for waiter in woken { waiter.resume(returning: true) }
-    for waiter in cancelled { waiter.resume(returning: false) }
   }
 }

@@ -2,159 +2,102 @@ import FoundationEssentials
 
 /// The machine of the manual clock.
 ///
-/// A *sleeper* waits for a time, and a *timer* is an action that does; an *observer* waits for a number of sleepers; an *advance* waits
-/// until the sleeper that it woke has returned (its acknowledgement). Every wait has an
-/// identifier; a cancellation that comes before its wait leaves a tombstone.
+/// - A *sleep* and a *timer* wait for a time. A timer is an action, and is not counted.
+/// - An *observer* waits for a number of sleeps.
+/// - An *advance* that has woken a sleep waits until that sleep has returned in its task.
 struct ManualClockMachine<Waiter: Sendable>: Sendable {
   typealias Action = @Sendable () -> Void
 
-  private struct Sleeper: Sendable {
+  /// What waits for a time.
+  enum Event: Sendable {
+    case sleep(Waiter)
+    case timer(Action)
+  }
+
+  private struct Pending: Sendable {
     let id: UInt64
     let deadline: Duration
-    let kind: Kind
-
-    var waiter: Waiter? { if case .waiter(let waiter) = kind { waiter } else { nil } }
-  }
-
-  private enum Kind: Sendable {
-    case waiter(Waiter)
-    case action(Action)
-  }
-
-  private struct Observer: Sendable {
-    let id: UInt64
-    let count: Int
-    let waiter: Waiter
-  }
-
-  enum Wake: Sendable {
-    case sleeper(UInt64, Waiter, acknowledgement: UInt64)
-    case timer(Action)
+    let event: Event
   }
 
   private let start: Date
   private var elapsed = Duration.zero
-  private var nextID: UInt64 = 0
-  /// Sleepers and timers, in the order in which they are due.
-  private var sleepers: [Sleeper] = []
-  private var observers: [Observer] = []
-  /// Sleepers that were woken and have not returned, with the advance that waits for them.
-  private var returning: [UInt64: (advance: UInt64, waiter: Waiter?)] = [:]
-  private var tombstones: Set<UInt64> = []
+  private var lastID: UInt64 = 0
+  /// Sleeps and timers in the order of their deadlines, and of their beginnings where these are equal.
+  private var pending: [Pending] = []
+  private(set) var sleeperCount = 0
+  private var observers: [(id: UInt64, count: Int, waiter: Waiter)] = []
+  /// The advance for each sleep that was woken and has not returned.
+  private var returning: [UInt64: Waiter] = [:]
 
-  init(start: Date) {
-    self.start = start
-  }
+  init(start: Date) { self.start = start }
 
   var now: Date { start.advanced(by: elapsed) }
-  private(set) var sleeperCount = 0
 
-  mutating func makeID() -> UInt64 {
-    defer { nextID += 1 }
-    return nextID
-  }
+  var isEmpty: Bool { pending.isEmpty && observers.isEmpty && returning.isEmpty }
 
-  mutating func sleep(
-    _ id: UInt64, for duration: Duration, waiter: Waiter
-  ) -> ManualClockWakes<Waiter> {
-    if tombstones.remove(id) != nil { return ManualClockWakes(cancelled: [waiter]) }
-    guard duration > .zero else { return ManualClockWakes(woken: [waiter]) }
-    insert(id, after: duration, .waiter(waiter))
+  /// Begins a sleep of a positive duration, and returns the observers whose number it completes.
+  mutating func sleep(for duration: Duration, waiter: Waiter) -> (id: UInt64, observers: [Waiter]) {
+    let id = insert(.sleep(waiter), after: duration)
     sleeperCount += 1
-    return ManualClockWakes(woken: takeSatisfiedObservers())
+    let satisfied = observers.filter { $0.count <= sleeperCount }
+    observers.removeAll { $0.count <= sleeperCount }
+    return (id, satisfied.map(\.waiter))
   }
 
-  /// Sets a timer, which is no sleeper: nobody waits for it. One that is due now goes off with the
-  /// next advance.
-  mutating func schedule(_ id: UInt64, after duration: Duration, _ action: @escaping Action) {
-    insert(id, after: max(duration, .zero), .action(action))
+  /// Sets a timer. One that is due at once waits for the next advance.
+  mutating func schedule(after duration: Duration, _ action: @escaping Action) -> UInt64 {
+    insert(.timer(action), after: max(duration, .zero))
   }
 
-  /// Takes back a timer, and gives what is to be released.
-  mutating func unschedule(_ id: UInt64) -> (any Sendable)? {
-    sleepers.firstIndex { $0.id == id }.map { sleepers.remove(at: $0) }
+  /// Removes a sleep or a timer that is not due yet.
+  mutating func remove(_ id: UInt64) -> Event? {
+    guard let index = pending.firstIndex(where: { $0.id == id }) else { return nil }
+    return takePending(at: index).event
   }
 
-  private mutating func insert(_ id: UInt64, after duration: Duration, _ kind: Kind) {
-    let deadline = elapsed + min(duration, .longest)
-    let index = sleepers.lastIndex { $0.deadline <= deadline }.map { $0 + 1 } ?? 0
-    sleepers.insert(Sleeper(id: id, deadline: deadline, kind: kind), at: index)
+  /// Adds an observer; returns `nil` if there are enough sleeps already.
+  mutating func observe(atLeast count: Int, waiter: Waiter) -> UInt64? {
+    guard sleeperCount < count else { return nil }
+    let id = makeID()
+    observers.append((id, count, waiter))
+    return id
   }
 
-  mutating func observe(
-    _ id: UInt64, atLeast count: Int, waiter: Waiter
-  ) -> ManualClockWakes<Waiter> {
-    if tombstones.remove(id) != nil { return ManualClockWakes(cancelled: [waiter]) }
-    guard sleeperCount < count else { return ManualClockWakes(woken: [waiter]) }
-    observers.append(Observer(id: id, count: count, waiter: waiter))
-    return ManualClockWakes()
-  }
+  mutating func removeObserver(_ id: UInt64) { observers.removeAll { $0.id == id } }
 
   mutating func advance(by duration: Duration) {
     elapsed += min(max(duration, .zero - .longest), .longest)
   }
 
-  /// Takes the first sleeper or timer that is due; for a sleeper the advance then waits for the
-  /// acknowledgement.
-  mutating func wakeNext() -> Wake? {
-    guard let first = sleepers.first, first.deadline <= elapsed else { return nil }
-    sleepers.removeFirst()
-    switch first.kind {
-    case .action(let action): return .timer(action)
-    case .waiter(let waiter):
-      sleeperCount -= 1
-      let acknowledgement = makeID()
-      returning[first.id] = (acknowledgement, nil)
-      return .sleeper(first.id, waiter, acknowledgement: acknowledgement)
-    }
+  /// Removes and returns the first sleep or timer that is due.
+  ///
+  /// - Parameter advance: Waits until the sleep has returned.
+  mutating func takeDue(advance: Waiter) -> Event? {
+    guard let first = pending.first, first.deadline <= elapsed else { return nil }
+    if case .sleep = first.event { returning[first.id] = advance }
+    return takePending(at: 0).event
   }
 
-  mutating func awaitAcknowledgement(
-    _ id: UInt64, of sleeper: UInt64, waiter: Waiter
-  ) -> ManualClockWakes<Waiter> {
-    if tombstones.remove(id) != nil { return ManualClockWakes(cancelled: [waiter]) }
-    guard returning[sleeper] != nil else { return ManualClockWakes(woken: [waiter]) }
-    returning[sleeper] = (id, waiter)
-    return ManualClockWakes()
+  /// Notes that a sleep has returned in its task, and returns the advance that waits for it.
+  mutating func sleepReturned(_ id: UInt64) -> Waiter? { returning.removeValue(forKey: id) }
+
+  private mutating func insert(_ event: Event, after duration: Duration) -> UInt64 {
+    let id = makeID()
+    let deadline = elapsed + min(duration, .longest)
+    let index = pending.lastIndex { $0.deadline <= deadline }.map { $0 + 1 } ?? 0
+    pending.insert(Pending(id: id, deadline: deadline, event: event), at: index)
+    return id
   }
 
-  /// A sleep has returned in its task.
-  mutating func acknowledge(_ sleeper: UInt64) -> Waiter? {
-    returning.removeValue(forKey: sleeper)?.waiter
+  private mutating func takePending(at index: Int) -> Pending {
+    let taken = pending.remove(at: index)
+    if case .sleep = taken.event { sleeperCount -= 1 }
+    return taken
   }
 
-  /// The task of a wait was cancelled.
-  mutating func cancel(_ id: UInt64) -> Waiter? {
-    if let index = sleepers.firstIndex(where: { $0.id == id }) {
-      sleeperCount -= 1
-      return sleepers.remove(at: index).waiter
-    }
-    if let index = observers.firstIndex(where: { $0.id == id }) {
-      return observers.remove(at: index).waiter
-    }
-    if let entry = returning.first(where: { $0.value.advance == id }),
-      let waiter = entry.value.waiter
-    {
-      returning[entry.key] = (id, nil)
-      return waiter
-    }
-    if returning[id] == nil { tombstones.insert(id) }
-    return nil
-  }
-
-  /// A wait is over; a cancellation that came too late for it leaves nothing behind.
-  mutating func forget(_ id: UInt64) {
-    tombstones.remove(id)
-  }
-
-  /// Whether nobody waits, and nothing is left of those who did.
-  var hasNoTraces: Bool {
-    sleepers.isEmpty && observers.isEmpty && returning.isEmpty && tombstones.isEmpty
-  }
-
-  private mutating func takeSatisfiedObservers() -> [Waiter] {
-    let satisfied = observers.filter { $0.count <= sleeperCount }
-    observers.removeAll { $0.count <= sleeperCount }
-    return satisfied.map(\.waiter)
+  private mutating func makeID() -> UInt64 {
+    lastID += 1
+    return lastID
   }
 }

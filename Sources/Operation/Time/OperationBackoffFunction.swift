@@ -1,24 +1,24 @@
-import FoundationEssentials
-
-/// How long to wait before each retry: a hundred years at most.
-///
-/// A negative duration, where one is given, is reported and taken as zero.
+/// A function from the number of a retry to the wait before it.
 ///
 /// ```swift
 /// let backoff = OperationBackoffFunction.exponential(.seconds(1)).jittered().capped(at: .seconds(30))
 /// ```
+///
+/// The first retry has the number 0. No wait is longer than a hundred years. The duration that a
+/// static function takes must not be negative: such a duration is reported as an `OperationIssue` and
+/// taken as zero.
 public struct OperationBackoffFunction: Sendable {
   private let duration: @Sendable (Int) -> Duration
 
-  /// Creates a function of one's own.
+  /// Creates a custom function.
   ///
-  /// - Parameter duration: Gives the wait before a retry; 0 stands for the first retry. A negative
-  ///   wait is taken as none.
-  public init(_ duration: @escaping @Sendable (Int) -> Duration) {
-    self.duration = duration
-  }
+  /// - Parameter duration: Returns the wait before a retry, whose number is never negative. A negative
+  ///   result is taken as zero. It is called in the task of the run, with no lock held.
+  public init(_ duration: @escaping @Sendable (Int) -> Duration) { self.duration = duration }
 
-  /// The wait before a retry; 0, and any negative number, stands for the first one.
+  /// Returns the wait before a retry.
+  ///
+  /// - Parameter retry: The number of the retry; a negative number is taken as 0.
   public func callAsFunction(_ retry: Int) -> Duration {
     min(max(duration(max(retry, 0)), .zero), .longest)
   }
@@ -28,38 +28,36 @@ extension OperationBackoffFunction {
   /// Retries at once.
   public static let noBackoff = OperationBackoffFunction { _ in .zero }
 
-  /// Waits the same time before each retry.
+  /// Waits the same duration before each retry.
   public static func constant(_ duration: Duration) -> Self {
     let duration = duration.checked(for: "A backoff")
     return Self { _ in duration }
   }
 
-  /// Waits one, two, three … times the duration.
-  public static func linear(_ base: Duration) -> Self {
-    let base = base.checked(for: "A backoff")
-    return Self { base.scaled(by: Double($0) + 1) }
-  }
+  /// Waits 1, 2, 3 … times the duration.
+  public static func linear(_ base: Duration) -> Self { multiples(of: base) { Double($0) + 1 } }
 
-  /// Waits one, two, four … times the duration.
+  /// Waits 1, 2, 4 … times the duration.
   public static func exponential(_ base: Duration) -> Self {
-    let base = base.checked(for: "A backoff")
-    return Self { base.scaled(by: power(of: 2, $0)) }
+    multiples(of: base) { retry in (0..<min(retry, 1_000)).reduce(1) { product, _ in product * 2 } }
   }
 
-  /// Waits one, one, two, three, five … times the duration.
+  /// Waits 1, 1, 2, 3, 5 … times the duration.
   public static func fibonacci(_ base: Duration) -> Self {
-    let base = base.checked(for: "A backoff")
-    return Self { base.scaled(by: fibonacciNumber($0)) }
+    multiples(of: base) { retry in
+      (0..<min(retry, 1_000)).reduce((1.0, 1.0)) { pair, _ in (pair.1, pair.0 + pair.1) }.0
+    }
   }
 
-  /// Takes a random share, between a half and the whole, of each wait, so that clients that failed
-  /// together do not come back together.
+  /// Returns a function that waits a random part, between a half and the whole, of each wait.
   ///
-  /// This is "equal jitter" of M. Brooker, *Exponential Backoff And Jitter*, AWS Architecture Blog,
-  /// 2015.
+  /// So clients that failed together do not retry together. This is the "equal jitter" of
+  /// M. Brooker, [Exponential Backoff And
+  /// Jitter](https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/), AWS
+  /// Architecture Blog, 2015.
   ///
-  /// - Parameter random: Gives a number from 0 up to 1. What is beyond is taken as the nearer of
-  ///   both, and what is no number as 1.
+  /// - Parameter random: Returns a number from 0 to 1, which selects the part. A number outside of
+  ///   this range is taken as the nearer bound, and a NaN as 1. By default it is a random number.
   public func jittered(
     using random: @escaping @Sendable () -> Double = { Double.random(in: 0..<1) }
   ) -> Self {
@@ -69,17 +67,18 @@ extension OperationBackoffFunction {
     }
   }
 
-  /// Waits no longer than `limit`.
+  /// Returns a function whose waits are no longer than `limit`.
+  ///
+  /// - Parameter limit: The longest wait; a negative limit is reported and taken as zero.
   public func capped(at limit: Duration) -> Self {
     let limit = limit.checked(for: "The cap of a backoff")
     return Self { min(self($0), limit) }
   }
 
-  private static func power(of base: Double, _ exponent: Int) -> Double {
-    (0..<min(exponent, 1_000)).reduce(1) { product, _ in product * base }
-  }
-
-  private static func fibonacciNumber(_ index: Int) -> Double {
-    (0..<min(index, 1_000)).reduce((1.0, 1.0)) { pair, _ in (pair.1, pair.0 + pair.1) }.0
+  private static func multiples(
+    of base: Duration, _ factor: @escaping @Sendable (Int) -> Double
+  ) -> Self {
+    let base = base.checked(for: "A backoff")
+    return Self { base.scaled(by: factor($0)) }
   }
 }

@@ -1,57 +1,63 @@
 public import FoundationEssentials
 public import ReactiveStreams
 
-/// The one source of time of the library: what time it is, and how to wait.
+/// The source of all dates and waits of the library.
+///
+/// ``SystemClock`` is the clock of the machine, ``ManualClock`` is one for tests. The library uses
+/// the clock of the context, ``OperationContext/operationClock``. Its methods are called on any
+/// thread, with no lock held.
 public protocol OperationClock: Sendable {
-  /// The present moment. It may go back, as that of a machine does when its clock is set.
+  /// Returns the present moment. It may go back, as that of a machine does when its clock is set.
   func now() -> Date
 
-  /// Waits for `duration`, not at all where that is not above zero, and throws `CancellationError` as
-  /// soon as the task is cancelled.
+  /// Waits, in the isolation of the caller.
+  ///
+  /// - Parameter duration: The time to wait. The call returns at once if it is zero or negative.
+  /// - Throws: `CancellationError`, as soon as the task is cancelled.
   nonisolated(nonsending) func sleep(for duration: Duration) async throws
 
-  /// Calls `action` once, on any thread, when `duration` is over, unless the subscription has been
-  /// cancelled or has gone before. The default is a task that sleeps.
+  /// Calls `action` once after a duration, on any thread and with no lock held, unless the
+  /// subscription ends before.
+  ///
+  /// By default, a detached task sleeps and then calls the action.
   func schedule(
     after duration: Duration, _ action: @escaping @Sendable () -> Void
   ) -> OperationSubscription
 }
 
 extension OperationClock {
-  /// Lets a task sleep.
+  /// Calls `action` once after a duration, from a detached task that sleeps, unless the subscription
+  /// ends before.
   public func schedule(
     after duration: Duration, _ action: @escaping @Sendable () -> Void
   ) -> OperationSubscription {
-    // Detached, or it would keep the task-local values of its caller, as a client, while it sleeps.
-    let task = Task.detached {
-      if await hasSlept(for: duration) { action() }
-    }
+    // Detached: another task would retain the task-local values of the caller, such as a client.
+    let task = Task.detached { if await hasSlept(for: duration) { action() } }
     return OperationSubscription { task.cancel() }
   }
 
-  /// Waits, and tells whether the task may go on.
+  /// Waits, and returns `false` if the sleep has failed or the task is cancelled.
   nonisolated(nonsending) func hasSlept(for duration: Duration) async -> Bool {
-    guard duration > .zero else { return !Task.isCancelled }
-    do {
-      try await sleep(for: duration)
-      return !Task.isCancelled
-    } catch {
-      return false
-    }
+    if duration > .zero, (try? await sleep(for: duration)) == nil { return false }
+    return !Task.isCancelled
   }
 }
 
-/// The clock of the machine: `Date` and `Task.sleep`.
+/// The clock of the machine: `Date()` and `Task.sleep(for:)`.
 public struct SystemClock: OperationClock {
-  /// Creates the clock of the machine.
+  /// Creates the clock.
   public init() {}
 
-  /// The present moment.
+  /// Returns the present moment.
   public func now() -> Date { Date() }
 
-  /// Waits for `duration`, a hundred years at most.
+  /// Waits, in time that a change of the machine's date does not affect.
+  ///
+  /// - Parameter duration: The time to wait, a hundred years at most. The call returns at once if it
+  ///   is zero or negative.
+  /// - Throws: `CancellationError`, as soon as the task is cancelled.
   nonisolated(nonsending) public func sleep(for duration: Duration) async throws {
-    // Far below zero it ends the program.
+    // `Task.sleep` traps on some negative durations.
     guard duration > .zero else { return try Task.checkCancellation() }
     try await Task.sleep(for: min(duration, .longest))
   }

@@ -2,7 +2,7 @@ import FoundationEssentials
 import Operation
 import Synchronization
 
-/// A query that gives a constant, on a path that was made before.
+/// A query that returns a constant, with a path that was created before.
 struct Item: QueryRequest {
   let path: OperationPath
 
@@ -13,8 +13,8 @@ struct Item: QueryRequest {
   }
 }
 
-/// What a store is at the least: a value and a date behind a lock.
-final class Box: Sendable {
+/// The least that a store can be: a value and a date behind a lock.
+final class LockedValue: Sendable {
   let state = Mutex<(value: Int?, date: Date?)>((nil, nil))
 
   func write(_ value: Int) {
@@ -22,22 +22,24 @@ final class Box: Sendable {
   }
 }
 
-/// Keeps the optimiser from leaving out what nobody looks at.
-enum Sink {
-  private static let last = Atomic<Int>(0)
+private let lastResult = Atomic<Int>(0)
 
-  static func take(_ value: Int) { last.store(value, ordering: .relaxed) }
-  static func take(_ object: AnyObject?) { take(object == nil ? 0 : 1) }
-  static func take(_ value: Int?) { take(value ?? 0) }
-}
+/// Uses a result, so that the optimiser does not remove the code that computes it.
+func blackHole(_ value: Int) { lastResult.store(value, ordering: .relaxed) }
+func blackHole(_ object: AnyObject?) { blackHole(object == nil ? 0 : 1) }
+func blackHole(_ value: Int?) { blackHole(value ?? 0) }
 
-/// Waits until something has happened so many times.
+/// A number that threads count down, and a task that waits for zero.
 final class Countdown: Sendable {
-  private let state = Mutex<(left: Int, waiter: UnsafeContinuation<Void, Never>?)>((0, nil))
+  private let state: Mutex<(left: Int, waiter: UnsafeContinuation<Void, Never>?)>
+
+  init(_ count: Int = 0) {
+    state = Mutex((count, nil))
+  }
 
   func set(_ count: Int) { state.withLock { $0.left = count } }
 
-  func hit() {
+  func countDown() {
     let waiter = state.withLock { state -> UnsafeContinuation<Void, Never>? in
       state.left -= 1
       return state.left == 0 ? state.waiter.take() : nil
@@ -47,17 +49,17 @@ final class Countdown: Sendable {
 
   func wait() async {
     await withUnsafeContinuation { continuation in
-      let isOver = state.withLock { state in
+      let isZero = state.withLock { state in
         if state.left > 0 { state.waiter = continuation }
         return state.left <= 0
       }
-      if isOver { continuation.resume() }
+      if isZero { continuation.resume() }
     }
   }
 }
 
 enum Fixtures {
-  /// So many paths, ten in a group, made anew with each call.
+  /// Creates a number of new paths, which share the prefix of their group.
   static func paths(_ count: Int, group: Int = 10) -> [OperationPath] {
     (0..<count).map { ["items", $0 / group, $0] }
   }
@@ -66,14 +68,14 @@ enum Fixtures {
     paths(count, group: group).map(Item.init)
   }
 
-  /// A client with standard defaults and a store on each path.
+  /// Creates a client with standard defaults and a store for each item.
   static func client(_ items: [Item]) -> OperationClient {
     let client = OperationClient()
     for item in items { _ = client.store(for: item) }
     return client
   }
 
-  /// A store with standard defaults and a value, which does not run by itself.
+  /// Creates a store with standard defaults and a value, which does not run automatically.
   static func store() -> (OperationClient, OperationStore<QueryState<Int, any Error>>) {
     let client = OperationClient()
     let store = client.store(for: Item(path: ["item"]).neverStale())
@@ -81,10 +83,10 @@ enum Fixtures {
     return (client, store)
   }
 
-  /// The run of a query with standard defaults: the floor of what runs more than that.
+  /// Returns runs of a query with standard defaults, the floor of mutations and pages.
   static func fetch() -> Work {
     let client = OperationClient()
     let store = client.store(for: Item(path: ["floor"]))
-    return .loop(keeping: client) { _ in Sink.take(try await store.fetch()) }
+    return .loop(keeping: client) { _ in blackHole(try await store.fetch()) }
   }
 }

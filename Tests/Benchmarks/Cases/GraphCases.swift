@@ -3,27 +3,28 @@ import Operation
 extension Catalogue {
   static let graphs: [Benchmark] = [
     Benchmark(
-      name: "invalidation along a chain", floor: "the same runs, in a row",
+      name: "invalidation along a chain", floor: "the same runs, in sequence",
       sizes: [10, 100, 1_000],
-      unit: "dependents", limit: 1.5, growth: .linear
+      unit: "dependents", limit: 1.6, growth: .linear
     ) { size in
       let chain = try await Graph(size) { $0 > 0 ? $0 - 1 : nil }
       return Pair(
         subject: .each { await chain.invalidateRoot() },
-        floor: .each { try await chain.runInARow() })
+        floor: .each { try await chain.runInSequence() })
     },
     Benchmark(
-      name: "invalidation along a fan", floor: "the same runs, at once",
+      name: "invalidation along a fan", floor: "the same runs, in parallel",
       sizes: [10, 100, 1_000],
-      unit: "dependents", limit: 1.5, growth: .linear
+      unit: "dependents", limit: 1.6, growth: .linear
     ) { size in
       let fan = try await Graph(size) { $0 > 0 ? 0 : nil }
       return Pair(
-        subject: .each { await fan.invalidateRoot() }, floor: .each { try await fan.runAtOnce() })
+        subject: .each { await fan.invalidateRoot() },
+        floor: .each { try await fan.runInParallel() })
     },
     Benchmark(
-      name: "invalidation of what one reads", floor: "of what nobody reads",
-      sizes: [10, 1_000, 10_000], unit: "others that it reads", growth: .flat
+      name: "invalidation of one dependency", floor: "the same without dependents",
+      sizes: [10, 1_000, 10_000], unit: "dependencies", growth: .flat
     ) { size in
       let client = OperationClient()
       let read = (0..<size).map { Node(index: $0, path: ["read", $0], source: nil) }
@@ -33,7 +34,7 @@ extension Catalogue {
         for: Query(path: ["sum"]) { context in
           read.reduce(0) { $0 + (context.value(of: $1) ?? 0) }
         })
-      Sink.take(try await sum.fetch())
+      blackHole(try await sum.fetch())
       let one = client.store(for: read[0])
       return Pair(
         subject: .loop(keeping: (client, sum)) { _ in one.invalidate() },
@@ -42,7 +43,7 @@ extension Catalogue {
   ]
 }
 
-/// A query that may read another one.
+/// A query that may depend on another one.
 private struct Node: QueryRequest {
   let index: Int
   let path: OperationPath
@@ -56,7 +57,7 @@ private struct Node: QueryRequest {
   }
 }
 
-/// Observed stores of queries that read each other.
+/// Observed stores of queries that depend on each other.
 private final class Graph: Sendable {
   private let client = OperationClient()
   private let root: OperationPath
@@ -64,7 +65,8 @@ private final class Graph: Sendable {
   private let subscriptions: [OperationSubscription]
   private let ends = Countdown()
 
-  /// Makes a root and so many others; `source` gives the index of the one that one of them reads.
+  /// Creates a root and `count` other nodes. `source` returns the index of the node that a node
+  /// depends on.
   init(_ count: Int, source: (Int) -> Int?) async throws {
     let paths = (0...count).map { ["node", $0] as OperationPath }
     root = paths[0]
@@ -76,11 +78,11 @@ private final class Graph: Sendable {
     }
     self.stores = stores
     subscriptions = stores.map { [ends] store in
-      store.subscribe { if case .runEnded = $0 { ends.hit() } }
+      store.subscribe { if case .runEnded = $0 { ends.countDown() } }
     }
   }
 
-  /// Invalidates the root, and waits until everything has run again.
+  /// Invalidates the root, and waits until all nodes have run again.
   func invalidateRoot() async -> Double {
     ends.set(stores.count)
     return await timed {
@@ -89,20 +91,20 @@ private final class Graph: Sendable {
     }
   }
 
-  func runInARow() async throws -> Double {
+  func runInSequence() async throws -> Double {
     ends.set(stores.count)
     return try await timed {
-      for store in stores { Sink.take(try await store.fetch()) }
+      for store in stores { blackHole(try await store.fetch()) }
       await ends.wait()
     }
   }
 
-  func runAtOnce() async throws -> Double {
+  func runInParallel() async throws -> Double {
     ends.set(stores.count)
     return try await timed {
       try await withThrowingTaskGroup(of: Int.self) { group in
         for store in stores { group.addTask { try await store.fetch() } }
-        for try await value in group { Sink.take(value) }
+        for try await value in group { blackHole(value) }
       }
       await ends.wait()
     }

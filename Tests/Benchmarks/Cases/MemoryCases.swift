@@ -18,9 +18,9 @@ extension Catalogue {
         },
         floor: Work(count: size) { count in
           try Memory.growth {
-            var boxes: [OperationPath: Box] = [:]
-            for index in 0..<count { boxes[item(index).path] = Box() }
-            return boxes
+            var values: [OperationPath: LockedValue] = [:]
+            for index in 0..<count { values[item(index).path] = LockedValue() }
+            return values
           }
         })
     },
@@ -33,7 +33,7 @@ extension Catalogue {
       return Pair(
         subject: Work(count: size) { count in
           try Memory.growth {
-            for index in 0..<count { store.subscribe { _ in Sink.take(index) }.cancel() }
+            for index in 0..<count { store.subscribe { _ in blackHole(index) }.cancel() }
             return (client, other)
           }
         })
@@ -74,7 +74,7 @@ extension Catalogue {
 
 /// The memory of this process.
 enum Memory {
-  /// By how many bytes the process has grown while what `body` gives is there.
+  /// Returns how many bytes the output of a call occupies.
   static func growth<Output>(_ body: () throws -> Output) throws -> Double {
     let before = try residentBytes()
     let output = try body()
@@ -83,7 +83,7 @@ enum Memory {
     return Double(after - before)
   }
 
-  /// What is resident when the allocator has given back what it does not need.
+  /// Returns the resident bytes, after the allocator has returned free memory to the system.
   private static func residentBytes() throws -> Int {
     trim()
     let text = try String(contentsOfFile: "/proc/self/statm", encoding: .utf8)
@@ -94,7 +94,7 @@ enum Memory {
     return pages * sysconf(Int32(_SC_PAGESIZE))
   }
 
-  /// `malloc_trim` of the C library, which its module does not show.
+  /// Calls `malloc_trim` of the C library, which the module `Glibc` does not export.
   private static func trim() {
     guard let symbol = dlsym(nil, "malloc_trim") else { return }
     _ = unsafeBitCast(symbol, to: (@convention(c) (Int) -> Int32).self)(0)

@@ -5,7 +5,7 @@ extension Catalogue {
   static let pages: [Benchmark] = [
     Benchmark(
       name: "fetchNextPage", floor: "the fetch case", sizes: [10, 1_000, 10_000], unit: "pages",
-      limit: 2, growth: .flat
+      limit: 2.5, growth: .flat
     ) { size in
       Pair(subject: nextPages(after: size), floor: Fixtures.fetch())
     },
@@ -16,26 +16,27 @@ extension Catalogue {
       Pair(subject: previousPages(before: size), floor: Fixtures.fetch())
     },
     Benchmark(
-      name: "fetchNextPage, kept by a reader", floor: "the fetch case",
+      name: "fetchNextPage, state retained", floor: "the fetch case",
       sizes: [10, 1_000, 10_000], unit: "pages", growth: .flat
     ) { size in
-      Pair(subject: nextPages(after: size, isKept: true), floor: Fixtures.fetch())
+      Pair(subject: nextPages(after: size, isRetained: true), floor: Fixtures.fetch())
     },
   ]
 
   private typealias Store = OperationStore<PaginatedState<Int, Int, any Error>>
 
-  private static func nextPages(after size: Int, isKept: Bool = false) -> Work {
-    pages(size, isKept: isKept) { try await $0.fetchNextPage() }
+  private static func nextPages(after size: Int, isRetained: Bool = false) -> Work {
+    pages(size, isRetained: isRetained) { try await $0.fetchNextPage() }
   }
 
   private static func previousPages(before size: Int) -> Work {
     pages(size) { try await $0.fetchPreviousPage() }
   }
 
-  /// Fetches pages beside so many that are there; a subscriber may keep each state until the next.
+  /// Fetches pages of a store that has `size` pages. A subscriber may retain each state until the
+  /// next one.
   private static func pages(
-    _ size: Int, isKept: Bool = false,
+    _ size: Int, isRetained: Bool = false,
     _ fetch: @escaping @Sendable (Store) async throws -> PaginatedPage<Int, Int>?
   ) -> Work {
     Work { count in
@@ -45,23 +46,23 @@ extension Catalogue {
           path: ["feed"], initialPageId: 0, nextPageId: { page, _ in page.id + 1 },
           previousPageId: { page, _ in page.id - 1 }
         ) { paging, _ in paging.pageId })
-      let kept = Kept<PaginatedState<Int, Int, any Error>>()
+      let retained = LastState<PaginatedState<Int, Int, any Error>>()
       let subscription =
-        !isKept
+        !isRetained
         ? nil
         : store.subscribe { event in
-          if case .stateChanged(let state) = event { kept.take(state) }
+          if case .stateChanged(let state) = event { retained.set(state) }
         }
       defer { subscription?.cancel() }
       var rest = count
       var cost = 0.0
       while rest > 0 {
         store.currentValue = PaginatedPages((0..<size).map { PaginatedPage(id: $0, value: $0) })
-        // Lets arrays and tables grow.
+        // Arrays and tables grow with the first page.
         _ = try await fetch(store)
         let fetches = min(rest, max(20, size / 10))
         cost += try await timed {
-          for _ in 0..<fetches { Sink.take(try await fetch(store)?.id) }
+          for _ in 0..<fetches { blackHole(try await fetch(store)?.id) }
         }
         rest -= fetches
       }
@@ -71,9 +72,9 @@ extension Catalogue {
   }
 }
 
-/// Keeps the last state of a store.
-private final class Kept<State: OperationState>: Sendable {
+/// The last state of a store.
+private final class LastState<State: OperationState>: Sendable {
   private let last = Mutex<State?>(nil)
 
-  func take(_ state: State) { last.withLock { $0 = state } }
+  func set(_ state: State) { last.withLock { $0 = state } }
 }

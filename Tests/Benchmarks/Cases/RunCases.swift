@@ -4,9 +4,9 @@ import Synchronization
 
 extension Catalogue {
   static let runs: [Benchmark] = [
-    Benchmark(name: "fetch, no modifiers", floor: "await Task { 1 }.value", limit: 2.5) { _ in
+    Benchmark(name: "fetch, no modifiers", floor: "await Task { 1 }.value", limit: 3) { _ in
       let store = OperationStore.detached(query: Item(path: ["item"]))
-      return Pair(subject: .loop { _ in Sink.take(try await store.fetch()) }, floor: bareTask)
+      return Pair(subject: .loop { _ in blackHole(try await store.fetch()) }, floor: bareTask)
     },
     Benchmark(
       name: "fetch, standard defaults", floor: "await Task { 1 }.value", limit: 3.5
@@ -14,50 +14,50 @@ extension Catalogue {
       Pair(subject: Fixtures.fetch(), floor: bareTask)
     },
     Benchmark(
-      name: "awaiters of one run", floor: "tasks that await one Task",
-      sizes: [1_000, 10_000, 50_000], unit: "awaiters", limit: 0.5, growth: .linear
+      name: "awaiters of a shared run", floor: "list of continuations behind a task",
+      sizes: [1_000, 10_000, 50_000], unit: "awaiters", limit: 1.5, growth: .linear
     ) { size in
       Pair(
-        subject: .each { try await awaitRun(size) }, floor: .each { try await awaitTask(size) })
+        subject: .each { try await awaitRun(size) }, floor: .each { await awaitList(size) })
     },
     Benchmark(
-      name: "runs side by side", floor: "as many tasks", sizes: [100, 1_000, 10_000], unit: "runs",
+      name: "parallel runs", floor: "as many tasks", sizes: [100, 1_000, 10_000], unit: "runs",
       growth: .flat
     ) { size in
-      let doors = Doors()
+      let gate = Gate()
       let store = OperationStore.detached(
-        query: Query(path: ["doors"]) { _ in
-          await doors.wait()
+        query: Query(path: ["gate"]) { _ in
+          await gate.wait()
           return 1
         })
       return Pair(
-        subject: sideBySide(size, doors) { Sink.take(try await store.fetch()) },
-        floor: sideBySide(size, doors) { await doors.wait() })
+        subject: parallel(size, gate) { blackHole(try await store.fetch()) },
+        floor: parallel(size, gate) { await gate.wait() })
     },
     Benchmark(
-      name: "calls side by side", floor: "as many tasks", sizes: [100, 1_000, 10_000],
+      name: "parallel calls", floor: "as many tasks", sizes: [100, 1_000, 10_000],
       unit: "calls", growth: .flat
     ) { size in
-      let doors = Doors()
+      let gate = Gate()
       let store = OperationStore.detached(
-        mutation: Mutation<Int, Int>(path: ["doors"]) { arguments, _ in
-          await doors.wait()
+        mutation: Mutation<Int, Int>(path: ["gate"]) { arguments, _ in
+          await gate.wait()
           return arguments
         })
       return Pair(
-        subject: sideBySide(size, doors) { Sink.take(try await store.mutate(with: 1)) },
-        floor: sideBySide(size, doors) { await doors.wait() })
+        subject: parallel(size, gate) { blackHole(try await store.mutate(with: 1)) },
+        floor: parallel(size, gate) { await gate.wait() })
     },
     Benchmark(
       name: "mutate", floor: "the fetch case", sizes: [10, 1_000, 10_000], unit: "calls",
-      limit: 2, growth: .flat
+      limit: 2.5, growth: .flat
     ) { size in
       let call = Mutation<Int, Int>(path: ["mutation"]) { arguments, _ in arguments }
       return Pair(subject: mutate(after: size, call), floor: Fixtures.fetch())
     },
     Benchmark(
-      name: "mutate, remembering all", floor: "the fetch case", sizes: [10, 1_000, 10_000],
-      unit: "calls", limit: 2, growth: .flat
+      name: "mutate, long history", floor: "the fetch case", sizes: [10, 1_000, 10_000],
+      unit: "calls", limit: 2.5, growth: .flat
     ) { size in
       let call = Mutation<Int, Int>(path: ["mutation"]) { arguments, _ in arguments }
       return Pair(
@@ -66,10 +66,10 @@ extension Catalogue {
   ]
 
   private static var bareTask: Work {
-    .loop { _ in Sink.take(await Task { 1 }.value) }
+    .loop { _ in blackHole(await Task { 1 }.value) }
   }
 
-  /// Calls of a mutation after so many others.
+  /// Returns calls of a mutation after `size` others.
   private static func mutate<Request: MutationRequest<Int, Int>>(
     after size: Int, _ request: Request
   ) -> Work where Request.MutateFailure == any Error {
@@ -91,17 +91,17 @@ extension Catalogue {
     }
   }
 
-  /// So many tasks at a time, which wait at doors that open in no order; one operation is one of them.
-  private static func sideBySide(
-    _ size: Int, _ doors: Doors, _ body: @escaping @Sendable () async throws -> Void
+  /// Starts `size` tasks at a time, which wait at a gate. An operation is one of the tasks.
+  private static func parallel(
+    _ size: Int, _ gate: Gate, _ body: @escaping @Sendable () async throws -> Void
   ) -> Work {
     Work { count in
       let rounds = max(1, count / size)
       let cost = try await timed {
         for _ in 0..<rounds {
           let tasks = (0..<size).map { _ in Task { try await body() } }
-          await doors.wait(for: size)
-          doors.open()
+          await gate.waiters(atLeast: size)
+          gate.open()
           for task in tasks { try await task.value }
         }
       }
@@ -109,13 +109,13 @@ extension Catalogue {
     }
   }
 
-  /// Many who await one run, which ends when all of them are there.
+  /// Awaits one run in many tasks. The run ends when all of them have arrived.
   private static func awaitRun(_ count: Int) async throws -> Double {
-    let arrivals = Arrivals(count)
+    let arrivals = Countdown(count)
     let runCount = Atomic(0)
     let client = OperationClient()
     let query = Query(path: ["shared"]) { _ in
-      await arrivals.all()
+      await arrivals.wait()
       return 1
     }
     let store = client.store(
@@ -126,14 +126,14 @@ extension Catalogue {
       try await withThrowingTaskGroup(of: Int.self) { group in
         for _ in 0..<count {
           group.addTask {
-            arrivals.note()
+            arrivals.countDown()
             return try await store.fetch()
           }
         }
-        for try await value in group { Sink.take(value) }
+        for try await value in group { blackHole(value) }
       }
     }
-    // Of the last ones, each on a core of its own, some may come when the others have gone.
+    // The last task on each core may fetch after the run has ended.
     let cores = ProcessInfo.processInfo.activeProcessorCount
     precondition(
       runCount.load(ordering: .relaxed) <= 1 + cores, "The awaiters did not share a run.")
@@ -141,36 +141,63 @@ extension Catalogue {
     return cost
   }
 
-  /// Many who await one task, which ends when all of them are there.
-  private static func awaitTask(_ count: Int) async throws -> Double {
-    let arrivals = Arrivals(count)
+  /// Awaits one task in many tasks, by a list of continuations. The task ends when all of the others
+  /// have arrived.
+  private static func awaitList(_ count: Int) async -> Double {
+    let arrivals = Countdown(count)
+    let list = ContinuationList()
     let task = Task {
-      await arrivals.all()
-      return 1
+      await arrivals.wait()
+      list.resumeAll(returning: 1)
     }
     return await timed {
       await withTaskGroup(of: Int.self) { group in
         for _ in 0..<count {
           group.addTask {
-            arrivals.note()
-            return await task.value
+            arrivals.countDown()
+            return await list.value()
           }
         }
-        for await value in group { Sink.take(value) }
+        for await value in group { blackHole(value) }
       }
+      await task.value
     }
   }
 }
 
-/// Lets many wait, and then go in no order, but always the same one.
-private final class Doors: Sendable {
+/// Continuations that are resumed together.
+private final class ContinuationList: Sendable {
+  private let state = Mutex<(value: Int?, waiters: [UnsafeContinuation<Int, Never>])>((nil, []))
+
+  /// Waits for the value.
+  func value() async -> Int {
+    await withUnsafeContinuation { waiter in
+      let value = state.withLock { state in
+        if state.value == nil { state.waiters.append(waiter) }
+        return state.value
+      }
+      if let value { waiter.resume(returning: value) }
+    }
+  }
+
+  func resumeAll(returning value: Int) {
+    let waiters = state.withLock { state in
+      state.value = value
+      return state.waiters
+    }
+    for waiter in waiters { waiter.resume(returning: value) }
+  }
+}
+
+/// Lets tasks wait, and resumes them in an order that is mixed and always the same.
+private final class Gate: Sendable {
   private let waiters = Mutex<[UnsafeContinuation<Void, Never>]>([])
 
   func wait() async {
     await withUnsafeContinuation { waiter in waiters.withLock { $0.append(waiter) } }
   }
 
-  func wait(for count: Int) async {
+  func waiters(atLeast count: Int) async {
     while waiters.withLock({ $0.count < count }) { await Task.yield() }
   }
 
@@ -179,19 +206,7 @@ private final class Doors: Sendable {
       defer { waiters = [] }
       return waiters
     }
-    // A prime that divides no size, so that each comes once.
+    // A prime that divides no size, so that each index occurs once.
     for index in waiters.indices { waiters[index * 7_919 % waiters.count].resume() }
   }
-}
-
-/// Lets one wait until so many others have come.
-private final class Arrivals: Sendable {
-  private let countdown = Countdown()
-
-  init(_ count: Int) {
-    countdown.set(count)
-  }
-
-  func note() { countdown.hit() }
-  func all() async { await countdown.wait() }
 }

@@ -8,20 +8,20 @@ extension Catalogue {
       unit: "stores", limit: 3, growth: .flat
     ) { size in
       let (items, client) = filled(size)
-      let asked = Fixtures.paths(size).shuffled()
+      let keys = Fixtures.paths(size).shuffled()
       return Pair(
-        subject: .loop { Sink.take(client.store(with: asked[$0 % size])?.base) },
-        floor: dictionary(of: items, asked: asked))
+        subject: .loop { blackHole(client.store(with: keys[$0 % size])?.base) },
+        floor: dictionary(of: items, keys: keys))
     },
     Benchmark(
       name: "lookup by request", floor: "Dictionary, same paths", sizes: [1_000, 10_000, 100_000],
       unit: "stores", limit: 3, growth: .flat
     ) { size in
       let (items, client) = filled(size)
-      let asked = Fixtures.items(size).shuffled()
+      let keys = Fixtures.items(size).shuffled()
       return Pair(
-        subject: .loop { Sink.take(client.store(for: asked[$0 % size])) },
-        floor: dictionary(of: items, asked: asked.map(\.path)))
+        subject: .loop { blackHole(client.store(for: keys[$0 % size])) },
+        floor: dictionary(of: items, keys: keys.map(\.path)))
     },
     Benchmark(
       name: "creation", floor: "Mutex in a class, Dictionary", sizes: [1_000, 10_000, 100_000],
@@ -31,35 +31,35 @@ extension Catalogue {
       return Pair(
         subject: Work(count: size) { _ in
           let client = OperationClient()
-          let cost = timed { for item in items { Sink.take(client.store(for: item)) } }
+          let cost = timed { for item in items { blackHole(client.store(for: item)) } }
           withExtendedLifetime(client) {}
           return cost
         },
         floor: Work(count: size) { _ in
-          var boxes: [OperationPath: Box] = [:]
-          let cost = timed { for item in items { boxes[item.path] = Box() } }
-          Sink.take(boxes.count)
+          var values: [OperationPath: LockedValue] = [:]
+          let cost = timed { for item in items { values[item.path] = LockedValue() } }
+          blackHole(values.count)
           return cost
         })
     },
     Benchmark(
-      name: "stores(matching:), 100 members", floor: "array of 100, copied and walked",
+      name: "stores(matching:), 100 members", floor: "copy and iterate an array of 100",
       sizes: [1_000, 10_000, 100_000], unit: "stores", limit: 6, growth: .flat
     ) { size in
       let client = Fixtures.client(Fixtures.items(size, group: 100))
       let prefixes = (0..<size / 100).map { ["items", $0] as OperationPath }
-      // Of each prefix, so that both look at stores that have not been looked at for as long.
+      // All groups, so that both read stores that the processor has not cached.
       let groups = prefixes.map { client.stores(matching: $0).map(\.base) }
       return Pair(
         subject: .loop { index in
           for store in client.stores(matching: prefixes[index % prefixes.count]) {
-            Sink.take(store.base)
+            blackHole(store.base)
           }
         },
         floor: .loop { index in
           var copy: [any Sendable & AnyObject] = []
           copy.append(contentsOf: groups[index % groups.count])
-          for member in copy { Sink.take(member) }
+          for member in copy { blackHole(member) }
         })
     },
   ]
@@ -69,8 +69,8 @@ extension Catalogue {
     return (items, Fixtures.client(items))
   }
 
-  private static func dictionary(of items: [Item], asked: [OperationPath]) -> Work {
-    let boxes = Dictionary(uniqueKeysWithValues: items.map { ($0.path, Box()) })
-    return .loop { Sink.take(boxes[asked[$0 % asked.count]]) }
+  private static func dictionary(of items: [Item], keys: [OperationPath]) -> Work {
+    let values = Dictionary(uniqueKeysWithValues: items.map { ($0.path, LockedValue()) })
+    return .loop { blackHole(values[keys[$0 % keys.count]]) }
   }
 }

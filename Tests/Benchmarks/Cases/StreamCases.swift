@@ -12,7 +12,7 @@ extension Catalogue {
     }
   ]
 
-  /// Writes to a store whose states somebody reads, until the last one has been read.
+  /// Writes to a store whose states a task reads, until the last one has been read.
   private static func readStates(writes: Int) async -> Double {
     let (client, store) = Fixtures.store()
     let states = store.states
@@ -31,7 +31,7 @@ extension Catalogue {
   private static func readAsyncStream(writes: Int) async -> Double {
     let (stream, continuation) = AsyncStream.makeStream(
       of: Int.self, bufferingPolicy: .bufferingNewest(1))
-    let box = Box()
+    let locked = LockedValue()
     let reader = Task {
       for await value in stream where value == -writes { break }
     }
@@ -39,7 +39,7 @@ extension Catalogue {
     await Task.yield()
     return await timed {
       for index in 1...writes {
-        box.write(-index)
+        locked.write(-index)
         continuation.yield(-index)
       }
       await reader.value

@@ -4,15 +4,15 @@ import SharingOperation
 
 extension Catalogue {
   static let wrappers: [Benchmark] = [
-    Benchmark(name: "read through @SharedQuery", floor: "@Observable property", limit: 2) { _ in
+    Benchmark(name: "read through @SharedQuery", floor: "@Observable property", limit: 2.5) { _ in
       Pair(
         subject: Work { count in
           let model = SharedModel()
-          return timed { for _ in 0..<count { Sink.take(model.value) } }
+          return timed { for _ in 0..<count { blackHole(model.value) } }
         },
         floor: Work { count in
           let model = PlainModel()
-          return timed { for _ in 0..<count { Sink.take(model.value) } }
+          return timed { for _ in 0..<count { blackHole(model.value) } }
         })
     },
     Benchmark(
@@ -21,20 +21,20 @@ extension Catalogue {
       Pair(
         subject: Work { count in
           let model = SharedModel()
-          return tracked(count) { Sink.take(model.value) }
+          return tracked(count) { blackHole(model.value) }
         },
         floor: Work { count in
           let model = PlainModel()
-          return tracked(count) { Sink.take(model.value) }
+          return tracked(count) { blackHole(model.value) }
         })
     },
     Benchmark(
       name: "write, per @SharedQuery", floor: "as many @Observable properties",
-      sizes: [1, 100, 10_000], unit: "wrappers", growth: .flat
+      sizes: [1, 100, 10_000], unit: "wrappers", limitsBySize: [1: 10], growth: .flat
     ) { size in
       let (client, store) = Fixtures.store()
       let wrappers = (0..<size).map { _ in SharedQuery(store) }
-      for wrapper in wrappers { Sink.take(wrapper.wrappedValue) }
+      for wrapper in wrappers { blackHole(wrapper.wrappedValue) }
       let subject = Work { count in
         let writes = max(1, count / size)
         let cost = timed { for index in 0..<writes { store.currentValue = index } }
@@ -53,7 +53,7 @@ extension Catalogue {
     },
   ]
 
-  /// Reads within trackings of a thousand reads each.
+  /// Reads in groups of a thousand, each of which is tracked.
   private static func tracked(_ count: Int, _ read: () -> Void) -> Double {
     timed {
       for start in stride(from: 0, to: count, by: 1_000) {

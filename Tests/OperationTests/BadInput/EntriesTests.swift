@@ -15,7 +15,6 @@ import Testing
     "init(path:failure:_:)": "store(for:) in BadPathTests",
     "init(path:initialPageId:nextPageId:previousPageId:_:)": "BadIdentityTests.pages",
     "init(arrayLiteral:)": "init(_:) in BadPathTests",
-    "_rawHashValue(seed:)": "any number is a seed",
     "init(retryLimit:backoff:isDeduplicated:runsAutomatically:mutationRetryLimit:networkMode:"
       + "networkObserver:applicationActivityObserver:memoryPressureSource:setup:)":
       "OperationDefaults.retryLimit in BadNumberTests",

@@ -14,7 +14,7 @@ import Testing
     #expect(client.activity == OperationActivity())
   }
 
-  @Test("A store counts while it is in the client, and not when it has left in its run")
+  @Test("A store counts while it is in the client, and not after it was removed during a run")
   func left() async throws {
     let remote = Remote<Int>()
     let store = client.store(for: remote.query())

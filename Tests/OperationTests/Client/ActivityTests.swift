@@ -26,7 +26,7 @@ import Testing
     return activity
   }
 
-  @Test("It counts stores by where they are, each kind for itself, and is zero at the end")
+  @Test("It counts stores by phase and kind, and is zero at the end")
   func counts() async throws {
     let (remote, server, desk) = (Remote<Int>(), PageServer(), MutationDesk())
     let query = client.store(for: remote.query())
@@ -53,7 +53,9 @@ import Testing
     #expect(client.activity == OperationActivity())
   }
 
-  @Test("What waits for a connection is paused, and not running") func paused() async throws {
+  @Test("A store whose runs wait for a connection is paused, and not running") func paused()
+    async throws
+  {
     let query = client.store(for: OpenQuery(script: Script()).networkMode(.online))
     let call = client.store(for: Call(desk: MutationDesk()).networkMode(.online))
     let reading = Task { try await query.run() }
@@ -70,7 +72,7 @@ import Testing
     #expect(client.activity == OperationActivity())
   }
 
-  @Test("What has failed counts until it is run again, gets a value, or is reset")
+  @Test("A failed store counts until it is run again, gets a value, or is reset")
   func failed() async throws {
     let remote = Remote<Int>()
     let store = client.store(for: remote.query())
@@ -89,7 +91,7 @@ import Testing
     #expect(client.activity.queries == Counts(failed: 1))
   }
 
-  @Test("A scheduled run counts until its handle goes, and a run that is cancelled no longer")
+  @Test("A scheduled run counts until its task is released, and a cancelled run no longer counts")
   func scheduled() async {
     let remote = Remote<Int>()
     let store = client.store(for: remote.query())
@@ -105,7 +107,7 @@ import Testing
     await #expect(throws: CancellationError.self) { try await run.value }
   }
 
-  @Test("A store that was cleared or has left by itself counts no more, whatever it does then")
+  @Test("A store that was cleared or evicted no longer counts, whatever it does then")
   func gone() async throws {
     let remote = Remote<Int>()
     let (cleared, left) = (client.store(for: remote.query()), client.store(for: failing("left")))
@@ -134,8 +136,7 @@ import Testing
     Query(path: [path]) { _ in throw Failed() }
   }
 
-  @Test("A store without a client, or of another one, is none of its business") func others() async
-  {
+  @Test("A store without a client, or of another one, does not count") func others() async {
     let remote = Remote<Int>()
     let stores = [
       OperationStore.detached(query: remote.query()),
@@ -150,7 +151,7 @@ import Testing
 }
 
 extension ActivityTests {
-  @Test("A read is tracked, and a change is told") func tracked() async throws {
+  @Test("A read is tracked, and a change notifies the observer") func tracked() async throws {
     let remote = Remote<Int>()
     let store = client.store(for: remote.query())
     for expected in [1, 0] {
@@ -173,7 +174,9 @@ extension ActivityTests {
     }
   }
 
-  @Test("It is streamed as it is and as it changes, to each reader") func streamed() async throws {
+  @Test("Each reader of the stream gets the current activity and each change") func streamed()
+    async throws
+  {
     let remote = Remote<Int>()
     let store = client.store(for: remote.query())
     var readers = (0..<2).map { _ in client.activities.makeAsyncIterator() }
@@ -188,7 +191,7 @@ extension ActivityTests {
     for index in readers.indices { #expect(await readers[index].next() == OperationActivity()) }
   }
 
-  @Test("However many threads change stores, it is never below zero, and zero in the end")
+  @Test("However many threads change stores, it is never below zero, and zero at the end")
   func hammered() async throws {
     let belowZero = Counter()
     let stream = client.activities

@@ -18,7 +18,7 @@ import Testing
     Query(path: ["tasks", projects]) { _ in projects.joined() }
   }
 
-  @Test("A chain gives the values of its last request, and turns with its first")
+  @Test("The elements of a chain are the values of its last request, and follow its first")
   func turns() async {
     let store = client.store(for: user(1))
     var tasks = store.chain(Self.projects).chain(Self.tasks).makeAsyncIterator()
@@ -30,7 +30,7 @@ import Testing
     #expect(client.store(with: ["projects", 1])?.subscriberCount == 0)
   }
 
-  @Test("Closures that say no types are given the value where there is one")
+  @Test("Closures without types get the value where there is one")
   func plainClosures() async {
     let store = client.store(for: user(1))
     var texts =
@@ -43,7 +43,7 @@ import Testing
     #expect(client.store(with: ["tasks", ["a1", "b1"]]) != nil)
   }
 
-  @Test("A request is made anew when the value before it changes, and only then")
+  @Test("A request is made again when the value before it changes, and only then")
   func madeOnlyOnChange() async {
     let made = Mutex<[Int]>([])
     let store = client.store(for: user(1))
@@ -81,7 +81,7 @@ import Testing
     #expect(calls.value == 1)
   }
 
-  @Test("A chain that is kept follows the store that its client has when it is read")
+  @Test("A stored chain follows the store that its client has when it is read")
   func lookedUpWhenRead() async {
     let chain = client.chain(user(1), Self.projects)
     _ = client.store(for: user(1))
@@ -94,7 +94,7 @@ import Testing
     #expect(store.subscriberCount == 1)
   }
 
-  @Test("A chain leaves its stores when its iterator goes") func leaves() async {
+  @Test("A chain ends its subscriptions with its iterator") func leaves() async {
     let store = client.store(for: user(1))
     do {
       var tasks = store.chain(Self.projects).chain(Self.tasks).makeAsyncIterator()

@@ -22,7 +22,7 @@ import Testing
     events.all.map { $0.description.replacing(#/#\d+/#, with: "#") }
   }
 
-  @Test("The life of a store is told: its runs, attempts, yields and ends, with causes and times")
+  @Test("The events of a store are its runs, attempts, yields and ends, with causes and times")
   func life() async throws {
     let logging = client.log(to: Logger(events: events))
     let query = Query<Int, any Error>(path: ["number"]) { context, continuation in
@@ -53,7 +53,7 @@ import Testing
     #expect(events.count == 7)
   }
 
-  @Test("The cause of each run is told: subscriber, invalidation, dependency, poll, rerun")
+  @Test("The event of a run has its cause: subscriber, invalidation, dependency, poll, rerun")
   func causes() async throws {
     let logging = client.log(to: Logger(events: events))
     let source = Query<Int, any Error>(path: ["source"]) { _ in 1 }.stale(after: .seconds(100))
@@ -80,7 +80,7 @@ import Testing
     withExtendedLifetime(logging) {}
   }
 
-  @Test("A run that is cancelled, and one that fails, end as that")
+  @Test("The outcomes of a cancelled run and of a failed run are cancelled and failure")
   func outcomes() async throws {
     let logging = client.log(to: Logger(events: events))
     let remote = Remote<Int>()
@@ -125,7 +125,7 @@ import Testing
     )
   }
 
-  @Test("A snapshot tells of every store, and goes through JSON")
+  @Test("A snapshot has every store, and can be encoded as JSON")
   func snapshot() async throws {
     let remote = Remote<Int>()
     let running = client.store(for: remote.query(["b", 1]))
@@ -155,7 +155,7 @@ import Testing
     subscription.cancel()
   }
 
-  @Test("When memory is short unused stores leave, the least recently used one first")
+  @Test("When memory is short, unused stores are evicted, the least recently used one first")
   func pressure() async throws {
     let source = ManualMemoryPressureSource()
     let client = OperationClient(

@@ -18,7 +18,7 @@ import Testing
     }
   }
 
-  @Test("ensure takes what is there, unless it was invalidated or its stale time is over")
+  @Test("ensure returns the cached value, unless it was invalidated or its stale time has passed")
   func ensure() async throws {
     let request = number(1).stale(after: .seconds(10))
     #expect(try await client.ensure(request) == 1)
@@ -38,7 +38,7 @@ import Testing
     #expect(calls.value == 5)
   }
 
-  @Test("prefetch fetches once what is not there, and leaves a failure in the state")
+  @Test("prefetch fetches a missing value once, and a failure is in the state")
   func prefetch() async {
     struct Failed: Error {}
     await client.prefetch(number(1))
@@ -49,7 +49,7 @@ import Testing
     #expect(client.store(for: failing).error is Failed)
   }
 
-  @Test("A value that was taken away is missing to all that ask for one")
+  @Test("A value that was removed is missing for every call that needs one")
   func takenAway() async throws {
     let request = number(1).neverStale()
     let store = client.store(for: request)
@@ -68,7 +68,7 @@ import Testing
     }
   }
 
-  @Test("What is below a path is fetched side by side, or only what will not do")
+  @Test("The stores below a path are fetched concurrently, or only those that are out of date")
   func runMatching() async throws {
     for id in 1...3 { _ = client.store(for: number(id)) }
     let mutation = client.store(
@@ -91,7 +91,7 @@ import Testing
     #expect(client.store(for: failing).errorUpdateCount == 2)
   }
 
-  @Test("What is below a path is invalidated, cancelled and reset, and nothing else")
+  @Test("The stores below a path are invalidated, cancelled and reset, and no others")
   func matching() async throws {
     let stores = [number(1), number(2)].map { client.store(for: $0.neverStale()) }
     let other = client.store(for: Query(path: ["other"]) { _ in 0 }.neverStale())
@@ -113,7 +113,7 @@ import Testing
     #expect(other.currentValue == nil)
   }
 
-  @Test("The stream of store changes gives each that comes or goes below its path")
+  @Test("The stream of store changes has each store that is added or removed below its path")
   func storeChanges() async {
     var changes = client.storeChanges(matching: ["numbers"]).makeAsyncIterator()
     _ = client.store(for: Query(path: ["other"]) { _ in 0 })

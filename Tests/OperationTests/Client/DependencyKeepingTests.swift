@@ -3,7 +3,7 @@ import Testing
 @testable import Operation
 
 /// What a value depends on is what it was made of.
-@Suite("What a value depends on", .timeLimit(.minutes(1))) struct DependencyKeepingTests {
+@Suite("The dependencies of a value", .timeLimit(.minutes(1))) struct DependencyKeepingTests {
   private let client = OperationClient(defaults: .testing, clock: ManualClock())
   private let region = Query<Int, any Error>(path: ["region"]) { _ in 1 }
 
@@ -17,7 +17,7 @@ import Testing
   }
 
   @Test(
-    "A list depends on what its pages have read, also when a further one did not, or is not there",
+    "A list depends on what its pages have read, also when a further page reads nothing or is missing",
     arguments: 0...1)
   func furtherPage(lastPage: Int) async throws {
     let store = client.store(for: list(lastPage: lastPage).neverStale())
@@ -27,7 +27,7 @@ import Testing
     #expect(store.isStale)
   }
 
-  @Test("A refetch of some pages keeps what the others have read")
+  @Test("A refetch of some pages keeps the dependencies of the others")
   func refetchOfFirstPage() async throws {
     let list = Paginated<Int, Int>(
       path: ["list"], initialPageId: 0, nextPageId: { page, _ in page.id < 1 ? page.id + 1 : nil }
@@ -43,7 +43,7 @@ import Testing
     #expect(store.isStale)
   }
 
-  @Test("A value depends on what it was made of when a later run fails before it reads that")
+  @Test("A value keeps its dependencies when a later run fails before it reads them")
   func failedRun() async throws {
     enum Phase { case reads, fails, readsNothing }
     let phase = Monitor(Phase.reads)
@@ -68,7 +68,7 @@ import Testing
     #expect(store.currentValue == 2 && !store.isStale)
   }
 
-  @Test("What a cancelled run has read closes no circle with what runs now")
+  @Test("What a cancelled run has read closes no cycle")
   func cancelledRun() async throws {
     let queries = Monitor<[Query<Int, any Error>]>([])
     defer { queries.update { $0 = [] } }

@@ -11,7 +11,7 @@ import Testing
       defaults: .testing, clock: clock, retention: .unusedFor(.seconds(300)))
   }
 
-  @Test("What reads through the context of a run that has ended depends on nothing")
+  @Test("A read through the context of a run that has ended adds no dependency")
   func lateRead() async throws {
     let contexts = Recorder<OperationContext>()
     let source = Query<Int, any Error>(path: ["source"]) { _ in 1 }
@@ -27,7 +27,7 @@ import Testing
     #expect(client.hub.hasNoDependencies)
   }
 
-  @Test("A run of a store that was cleared takes nothing from the store that stands in its place")
+  @Test("A run of a cleared store does not affect the new store on its path")
   func clearedReader() async throws {
     let gate = AsyncGate()
     let number = Monitor(1)
@@ -52,7 +52,7 @@ import Testing
     #expect(new.isStale)
   }
 
-  @Test("What is read without waiting for it is run before those that read it")
+  @Test("A request that is read without an await runs before its readers")
   func order() async throws {
     let number = Monitor(1)
     let gate = Monitor<AsyncGate?>(nil)
@@ -106,13 +106,13 @@ import Testing
     func useChanged(of store: OpaqueOperationStore, _ change: StoreUse.Change) {}
   }
 
-  @Test("A reader that comes while readers are marked is marked, too")
+  @Test("A reader that is added while readers are marked is marked as well")
   func latecomer() {
     let hub = StoreHub()
     @Sendable func note(_ path: OperationPath, reads other: OperationPath) {
-      let place = OperationRun.Place(path: path, hub: ObjectIdentifier(hub))
-      let run = TaskNode(id: .next(), place: place)
-      run.isUnderWay = true
+      let origin = OperationRun.Origin(path: path, hub: ObjectIdentifier(hub))
+      let run = TaskNode(id: .next(), origin: origin)
+      run.isInRequest = true
       #expect(hub.note(run, reads: other) == nil)
     }
     note(["reader"], reads: ["source"])
@@ -126,7 +126,7 @@ import Testing
     #expect(host.asked.all == [["reader"], ["late"], ["later"]])
   }
 
-  @Test("A scheduled run that an invalidation starts waits for what it reads, too")
+  @Test("A scheduled run that an invalidation starts also waits for its dependencies")
   func scheduledReader() async throws {
     let gate = Monitor<AsyncGate?>(nil)
     let order = Recorder<String>()
@@ -157,7 +157,7 @@ import Testing
     withExtendedLifetime((subscriptions, handle)) {}
   }
 
-  @Test("A path that the graph knows no more goes away without its lock, and at once")
+  @Test("A path that the graph removes is released at once, without its lock")
   func droppedPath() {
     let hub = StoreHub()
     let query = Query<Int, any Error>(path: ["reader"]) { _ in 1 }
@@ -166,15 +166,15 @@ import Testing
     hub.connect(to: host)
     let ends = Recorder<Bool>()
     func run(reading others: [OperationPath]) {
-      let place = OperationRun.Place(path: ["reader"], hub: ObjectIdentifier(hub))
-      let run = TaskNode(place: place)
-      run.isUnderWay = true
+      let origin = OperationRun.Origin(path: ["reader"], hub: ObjectIdentifier(hub))
+      let run = TaskNode(origin: origin)
+      run.isInRequest = true
       for other in others { #expect(hub.note(run, reads: other) == nil) }
       #expect(hub.end(run.id, of: reader.base, at: reader.path, isCancelled: false) == nil)
     }
     let kept = TaskNode(
-      place: OperationRun.Place(path: ["other reader"], hub: ObjectIdentifier(hub)))
-    kept.isUnderWay = true
+      origin: OperationRun.Origin(path: ["other reader"], hub: ObjectIdentifier(hub)))
+    kept.isInRequest = true
     #expect(hub.note(kept, reads: ["kept"]) == nil)
     run(reading: [
       [
@@ -189,7 +189,7 @@ import Testing
     #expect(ends.all == [false])
   }
 
-  @Test("An invalidation of a store that left reaches those that read it, also through others")
+  @Test("An invalidation of an evicted store reaches its readers, also indirect ones")
   func sourceLeft() async throws {
     let calls = EventLog<Int>()
     let number = Monitor(1)

@@ -50,7 +50,7 @@ private final class World: Sendable, Hashable {
     }
   }
 
-  @Test("An invalidation goes through a diamond: each once, and what is read first")
+  @Test("An invalidation of a diamond runs each request once, dependencies first")
   func diamond() async throws {
     world.edges.update { $0 = [1: [0], 2: [0], 3: [1, 2]] }
     let subscriptions = await observe([0, 1, 2, 3])
@@ -67,7 +67,7 @@ private final class World: Sendable, Hashable {
     withExtendedLifetime(subscriptions) {}
   }
 
-  @Test("What nobody observes is marked, and runs when somebody asks for it")
+  @Test("A store without subscribers is marked, and runs when it is fetched")
   func unobserved() async throws {
     world.edges.update { $0 = [1: [0], 2: [1]] }
     let subscriptions = await observe([2])
@@ -105,7 +105,7 @@ private final class World: Sendable, Hashable {
     withExtendedLifetime(subscriptions) {}
   }
 
-  @Test("Two invalidations during a run make one further run of it and of its reader")
+  @Test("Two invalidations during a run start one further run of it and of its reader")
   func twice() async throws {
     world.edges.update { $0 = [1: [0]] }
     let subscriptions = await observe([0, 1])
@@ -124,7 +124,7 @@ private final class World: Sendable, Hashable {
     withExtendedLifetime(subscriptions) {}
   }
 
-  @Test("A circle ends every run in it with an error that names its paths", arguments: 1...4)
+  @Test("A cycle ends every run in it with an error that names its paths", arguments: 1...4)
   func circle(length: Int) async throws {
     world.edges.update { edges in
       for id in 0..<length { edges[id] = [(id + 1) % length] }
@@ -141,7 +141,7 @@ private final class World: Sendable, Hashable {
     #expect(world.began.count == length, "a circle is not retried")
   }
 
-  @Test("A run that swallows the error of its circle ends with it all the same")
+  @Test("A run that catches the error of its cycle fails with it")
   func swallowed() async throws {
     let query = Query<Int, any Error>(path: ["self"]) { context in
       let itself = Query<Int, any Error>(path: ["self"]) { _ in 0 }
@@ -153,7 +153,7 @@ private final class World: Sendable, Hashable {
     #expect(client.hub.hasNoDependencies)
   }
 
-  @Test("value(of:) reads without a fetch, and depends; of itself it gives what was there")
+  @Test("value(of:) reads without a fetch, and adds a dependency; a request may read its own value")
   func valueOf() async throws {
     let source = Query<Int, any Error>(path: ["source"]) { _ in 1 }
     let query = Query<Int, any Error>(path: ["sum"]) { context in
@@ -169,7 +169,7 @@ private final class World: Sendable, Hashable {
     #expect(try await client.ensure(query) == 110)
   }
 
-  @Test("A circle that value(of:) closes ends the run that closed it")
+  @Test("A cycle that value(of:) closes ends the run that closed it")
   func circleOfValues() async throws {
     let box = Monitor<Query<Int, any Error>?>(nil)
     defer { box.update { $0 = nil } }
@@ -183,7 +183,7 @@ private final class World: Sendable, Hashable {
     await #expect(throws: OperationDependencyError.self) { try await client.fetch(first) }
   }
 
-  @Test("A request with a failure of its own reports the circle that it closes")
+  @Test("A request with a failure of its own reports the cycle that it closes")
   func typedFailure() async throws {
     struct Typed: QueryRequest, Hashable {
       func fetch(
@@ -207,7 +207,7 @@ private final class World: Sendable, Hashable {
     #expect(try await OperationStore.detached(query: query).run() == 14)
   }
 
-  @Test("ensure waits for a run that is under way, also of a request that shares none")
+  @Test("ensure waits for a run in flight, also of a request without deduplication")
   func ensureJoins() async throws {
     let gate = AsyncGate()
     let began = EventLog<Void>()
@@ -233,7 +233,7 @@ private final class World: Sendable, Hashable {
   }
 
   @Test(
-    "When all stores are gone nothing is left of their dependencies, also by runs that end later")
+    "When all stores are removed no dependency is left, also by runs that end later")
   func cleared() async throws {
     world.edges.update { $0 = [1: [0], 2: [1, 0]] }
     try await client.fetch(reader(2))

@@ -3,7 +3,7 @@ import Testing
 @testable import Operation
 
 /// Runs that come after an invalidation, and who waits for them.
-@Suite("Runs that follow", .timeLimit(.minutes(1))) struct FollowingRunTests {
+@Suite("Runs that follow others", .timeLimit(.minutes(1))) struct FollowingRunTests {
   private typealias Number = Query<Int, any Error>
   private typealias Store = OperationStore<QueryState<Int, any Error>>
 
@@ -52,7 +52,7 @@ import Testing
     return (source, reader)
   }
 
-  @Test("Who asks for a value behind an invalidation gets no older one, however late he goes on")
+  @Test("A call after an invalidation returns no older value, however late it resumes")
   func lateCaller() async throws {
     let remote = Remote<Int>()
     let query = remote.query(["source"]).neverStale()
@@ -85,7 +85,7 @@ import Testing
     subscription.cancel()
   }
 
-  @Test("Nor where a value is set behind the run that was older")
+  @Test("Nor if a value is set after the older run")
   func valueSetBehindOldRun() async throws {
     let remote = Remote<Int>()
     let (source, reader) = try await stores(of: remote, in: client)
@@ -106,7 +106,7 @@ import Testing
     _ = try await old.value
   }
 
-  @Test("Nor where several older runs end one after the other")
+  @Test("Nor if several older runs end one after the other")
   func severalOldRuns() async throws {
     let client = OperationClient(
       defaults: OperationDefaults(retryLimit: 0, isDeduplicated: false, runsAutomatically: true))
@@ -131,7 +131,7 @@ import Testing
     #expect(reader.currentValue == 12 && !reader.isStale && !source.isStale)
   }
 
-  @Test("A reader under way comes after what its last run has read and it has not read yet")
+  @Test("A reader in flight runs after what its last run has read and it has not read yet")
   func partlyReadSources() async throws {
     let home = Number(path: ["home"]) { _ in 1 }.neverStale()
     let greeting = Number(path: ["greeting"]) { [source, readerGate, readerRuns] context in
@@ -161,7 +161,7 @@ import Testing
     for subscription in subscriptions { subscription.cancel() }
   }
 
-  @Test("A run in another context does not stand for the one that comes after what is read")
+  @Test("A run in another context does not replace the one that follows the dependencies")
   func runInAnotherContext() async throws {
     let query = Number(path: ["reader"]) { [source, readerGate, readerRuns] context in
       let value = context.value(of: source) ?? 0
@@ -191,7 +191,7 @@ import Testing
     for subscription in subscriptions { subscription.cancel() }
   }
 
-  @Test("What awaits a reader that waits for it, as the edges have turned round, gets an error")
+  @Test("A run that awaits a reader which waits for it gets an error")
   func turnedEdges() async throws {
     let turned = Monitor(false)
     let errors = EventLog<any Error>()
@@ -240,7 +240,7 @@ import Testing
     for subscription in subscriptions { subscription.cancel() }
   }
 
-  @Test("A reader that waits no more is awaited by what it came after")
+  @Test("A reader that no longer waits can be awaited by its former dependency")
   func turnedEdgesUnderWay() async throws {
     let phase = Monitor(0)
     let (sourceGate, readerGate) = (AsyncGate(), AsyncGate())
@@ -293,7 +293,7 @@ import Testing
     case cancelAll, cancelRun, reset
   }
 
-  @Test("What a run was to come after is let go of where none follows", arguments: Way.allCases)
+  @Test("The dependencies of a run are released if none follows", arguments: Way.allCases)
   func letGo(way: Way) async throws {
     // What reads the source must not hold its store.
     let query = Number(path: ["reader"]) { [source, readerGate, readerRuns] context in
@@ -318,7 +318,7 @@ import Testing
       await sourceRuns.wait(for: begunSources + 1)
       await readerRuns.wait(for: begunReaders + 1)
       sourceStore.invalidate()
-      #expect(!reader.read { $0.followsAfter.isEmpty })
+      #expect(!reader.read { $0.freshness.followUpDependencies.isEmpty })
       switch way {
       case .cancelAll: reader.cancel()
       case .cancelRun: for task in reader.activeTasks { task.cancel() }
@@ -332,7 +332,7 @@ import Testing
     }
     client.clearStore(with: ["source"])
     #expect(await eventually { weakSource == nil })
-    #expect(reader.read { $0.followsAfter.isEmpty })
+    #expect(reader.read { $0.freshness.followUpDependencies.isEmpty })
     readerSubscription.cancel()
   }
 }

@@ -47,7 +47,7 @@ import Testing
     try await task.runIfNeeded()
   }
 
-  @Test("One is told of the stores that come and go below a path, in order, each once")
+  @Test("A subscriber is notified of stores that are added or removed below a path, in order, once")
   func changes() {
     let log = Mutex<[String]>([])
     let subscription = client.subscribe(matching: ["lists"]) { change in
@@ -69,7 +69,7 @@ import Testing
       ])
   }
 
-  @Test("A store that was taken out works on, and its path gets a new one")
+  @Test("A store that was removed continues to work, and its path gets a new one")
   func cleared() async throws {
     let store = list(1)
     try await store.run()
@@ -81,7 +81,7 @@ import Testing
     #expect(store.currentValue == [1])
   }
 
-  @Test("Changes of several stores under withStores are told once for each store")
+  @Test("withStores notifies the subscribers of each store once")
   func exclusive() {
     let stores = [list(1), list(2)]
     let told = Mutex(0)
@@ -100,7 +100,7 @@ import Testing
     for subscription in subscriptions { subscription.cancel() }
   }
 
-  @Test("Those who are told of stores that one had to oneself find all of them free")
+  @Test("Subscribers are notified when the exclusive access to all stores has ended")
   func toldWhenFree() async {
     let stores = [list(1), list(2)]
     let (began, gate) = (Monitor(false), DispatchSemaphore(value: 0))
@@ -127,7 +127,7 @@ import Testing
     for subscription in subscriptions { subscription.cancel() }
   }
 
-  @Test("One has as many stores to oneself as there are")
+  @Test("withStores has exclusive access to any number of stores")
   func manyToOneself() {
     let stores = (0..<20_000).map { list($0) }
     client.withStores(matching: ["lists"], of: QueryState<[Int], any Error>.self) { stores in

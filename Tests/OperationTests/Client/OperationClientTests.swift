@@ -34,7 +34,7 @@ import Testing
     #expect(client.store(with: []) == nil)
   }
 
-  @Test("A store that is there keeps its state; the initial value is for a new one")
+  @Test("A store that exists keeps its state; the initial value is for a new one")
   func initialValue() {
     let client = OperationClient()
     let query = Query(path: ["a"]) { _ in 1 }
@@ -45,7 +45,7 @@ import Testing
     #expect(client.store(for: Query(path: ["c"]) { _ in 1 }).currentValue == nil)
   }
 
-  @Test("A store that is cleared lives on for those who hold it, and the path gets a new one")
+  @Test("A cleared store continues to work for its owners, and the path gets a new one")
   func clear() {
     let client = OperationClient()
     let query = Query(path: ["a"]) { _ in 1 }
@@ -61,7 +61,7 @@ import Testing
     #expect(old.currentValue == 4)
   }
 
-  @Test("Many threads that ask for one store get one", arguments: 0..<200)
+  @Test("Many threads that look up one request get one store", arguments: 0..<200)
   func threads(_: Int) async {
     let client = OperationClient()
     let stores = Recorder<OperationStore<QueryState<Int, any Error>>>()
@@ -69,7 +69,7 @@ import Testing
     #expect(Set(stores.all.map(ObjectIdentifier.init)).count == 1)
   }
 
-  @Test("The setup of a request may ask its client for another store, and is called once")
+  @Test("The setup of a request may look up another store of its client, and is called once")
   func setup() {
     struct Outer: QueryRequest {
       let calls: Counter
@@ -90,7 +90,7 @@ import Testing
     #expect(client.store(with: [Fetch(id: 9)]) != nil)
   }
 
-  @Test("Clock and context of the client are those of its stores, which know it weakly")
+  @Test("The stores of a client have its clock and its context, and refer to it weakly")
   func context() {
     let clock = ManualClock(now: Date(timeIntervalSince1970: 77))
     var context = OperationContext()
@@ -103,7 +103,7 @@ import Testing
     #expect(OperationContext().operationClient == nil)
   }
 
-  @Test("The shared client is the one of the scope, for its child tasks and its tasks, too")
+  @Test("The shared client is that of the scope, also for its child tasks and its tasks")
   func shared() async {
     let outer = OperationClient.shared
     let client = OperationClient()

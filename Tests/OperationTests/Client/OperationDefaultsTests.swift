@@ -5,7 +5,7 @@ import Testing
   private let remote = Remote<Int>()
   private let clock = ManualClock()
 
-  @Test("The standard ones retry three times, after one, two and four seconds at most")
+  @Test("The standard defaults retry three times, after one, two and four seconds at most")
   func standard() async throws {
     let store = OperationClient(clock: clock).store(for: remote.query())
     let task = Task { try await store.run() }
@@ -24,7 +24,7 @@ import Testing
     #expect(store.errorUpdateCount == 1)
   }
 
-  @Test("Those for tests do not retry, and are otherwise the same")
+  @Test("The defaults for tests do not retry, and are otherwise the same")
   func testing() async throws {
     #expect(OperationDefaults.testing.retryLimit == 0)
     #expect(OperationDefaults.testing.isDeduplicated)
@@ -37,7 +37,7 @@ import Testing
     #expect(remote.callCount == 1)
   }
 
-  @Test("A modifier of the request takes the place of the default, and does not multiply it")
+  @Test("A modifier of the request replaces the default, and does not multiply it")
   func modifier() async throws {
     let store = OperationClient(clock: clock)
       .store(for: remote.query().backoff(.noBackoff).retry(limit: 1))
@@ -50,7 +50,7 @@ import Testing
     #expect(remote.callCount == 2)
   }
 
-  @Test("One's own say how often, whether runs are shared, and whether they begin by themselves")
+  @Test("Custom defaults set the retries, the deduplication and the automatic runs")
   func own() async {
     let defaults = OperationDefaults(
       retryLimit: 0, isDeduplicated: false, runsAutomatically: false,

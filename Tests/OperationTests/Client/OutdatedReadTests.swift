@@ -3,7 +3,7 @@ import Testing
 @testable import Operation
 
 /// What a run reads by `value(of:)` while that is out of date.
-@Suite("Reads of what is out of date", .timeLimit(.minutes(1))) struct OutdatedReadTests {
+@Suite("Reads of a value that is out of date", .timeLimit(.minutes(1))) struct OutdatedReadTests {
   private typealias Number = Query<Int, any Error>
   private typealias Store = OperationStore<QueryState<Int, any Error>>
 
@@ -45,7 +45,7 @@ import Testing
       subscription: subscription)
   }
 
-  @Test("An observed reader runs again when the new value has come")
+  @Test("An observed reader runs again when the new value is committed")
   func observed() async throws {
     let stores = await makeStores()
     let (source, reader) = (stores.source, stores.reader)
@@ -59,7 +59,7 @@ import Testing
     readerSubscription.cancel()
   }
 
-  @Test("A reader that nobody observes is out of date when the new value has come, once")
+  @Test("A reader without subscribers is out of date when the new value is committed, once")
   func unobserved() async throws {
     let stores = await makeStores()
     let (source, reader) = (stores.source, stores.reader)
@@ -71,11 +71,11 @@ import Testing
     #expect(!reader.isStale)
     source.currentValue = 3
     #expect(!reader.isStale && runCount.values == [1, 2])
-    #expect(!source.read { $0.freshness.isReadOutdated })
+    #expect(!source.read { $0.freshness.wasReadStale })
     stores.subscription.cancel()
   }
 
-  @Test("What reads the reader is out of date, too")
+  @Test("A reader of the reader is out of date as well")
   func chain() async throws {
     let stores = await makeStores()
     let source = stores.source
@@ -91,7 +91,7 @@ import Testing
     secondSubscription.cancel()
   }
 
-  @Test("What reads a reader by its value follows each new one, and nothing runs in vain")
+  @Test("A reader of a reader's value runs for each new one, and no run is wasted")
   func chainOfValues() async throws {
     let stores = await makeStores()
     let reader = stores.reader
@@ -119,7 +119,7 @@ import Testing
     subscription.cancel()
   }
 
-  @Test("A run that is under way when the new value comes is shown, and one follows")
+  @Test("A run in flight when the new value is committed is displayed, and a run follows")
   func underWay() async throws {
     let gate = AsyncGate()
     let stores = await makeStores()
@@ -144,7 +144,7 @@ import Testing
     slowSubscription.cancel()
   }
 
-  @Test("A value that is written counts as a new one, at the end of exclusive access")
+  @Test("A write is a new value, at the end of exclusive access")
   func written() async throws {
     let stores = await makeStores()
     let (source, reader) = (stores.source, stores.reader)
@@ -160,7 +160,7 @@ import Testing
     stores.subscription.cancel()
   }
 
-  @Test("A failure is no new value, and neither is a reset")
+  @Test("Neither a failure nor a reset is a new value")
   func noNewValue() async throws {
     let stores = await makeStores()
     let (source, reader) = (stores.source, stores.reader)
@@ -175,7 +175,7 @@ import Testing
     stores.subscription.cancel()
   }
 
-  @Test("A reader that reads something else since is not told")
+  @Test("A reader that has read something else since is not invalidated")
   func gone() async throws {
     let stores = await makeStores()
     let source = stores.source
@@ -194,7 +194,7 @@ import Testing
     stores.subscription.cancel()
   }
 
-  @Test("What reads a reader that has left is out of date, too")
+  @Test("A reader of an evicted reader is out of date as well")
   func leftReader() async throws {
     let stores = await makeStores()
     let second = Number(path: ["second"]) { [reader] in try await $0.ensure(reader) * 10 }
@@ -208,7 +208,7 @@ import Testing
     stores.subscription.cancel()
   }
 
-  @Test("A source that has left, and stands there again, tells of its value")
+  @Test("A source that was evicted and created again invalidates its readers")
   func leftSource() async throws {
     client.store(for: source).currentValue = 1
     client.invalidate(source)
@@ -222,7 +222,7 @@ import Testing
     #expect(store.isStale)
   }
 
-  @Test("A reader whose run was cancelled is not told")
+  @Test("A reader whose run was cancelled is not invalidated")
   func cancelledReader() async throws {
     let gate = AsyncGate()
     let stores = await makeStores()
@@ -248,7 +248,7 @@ import Testing
     subscription.cancel()
   }
 
-  @Test("Who writes the source does not wait for who has the reader to himself")
+  @Test("A write of the source does not wait for exclusive access to the reader")
   func heldReader() async throws {
     let sourceStore = client.store(for: source)
     sourceStore.currentValue = 1

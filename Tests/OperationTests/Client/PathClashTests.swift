@@ -1,3 +1,4 @@
+import FoundationEssentials
 @testable import Operation
 import Testing
 
@@ -39,7 +40,7 @@ import Testing
     #expect(message.contains("Second"))
   }
 
-  @Test("Mapped requests are the same under whatever modifiers, and another one than what they map")
+  @Test("Mapped requests are the same under any modifiers, and differ from what they map")
   func mapped() {
     let client = OperationClient()
     let reported = issues {
@@ -56,7 +57,7 @@ import Testing
     #expect(clashing.map(\.kind) == [.pathClash])
   }
 
-  @Test("Both types keep a store and a state of their own; the path finds the first")
+  @Test("Both types have a store and a state of their own; the path finds the first")
   func ownStates() async throws {
     let client = OperationClient(defaults: .testing)
     try await OperationIssue.withHandler({ _ in }) { () async throws -> Void in
@@ -98,7 +99,7 @@ import Testing
     #expect(try await client.store(for: query).run() == 1)
   }
 
-  @Test("The index keeps the first of a path and those that clash with it, and loses all at once")
+  @Test("The index keeps the first store of a path and those that clash, and removes all of them")
   func index() {
     var index = StoreIndex()
     func insert<Request: StatefulOperationRequest>(
@@ -106,7 +107,8 @@ import Testing
     ) -> (store: OpaqueOperationStore, StoreIndex.Insertion) {
       let store = OperationStore.detached(operation: request, initialState: state)
       let opaque = OpaqueOperationStore(store)
-      return (opaque, index.insert(opaque, retention: .forever, deadline: nil))
+      let lookup = StoreIndex.Lookup(of: request, default: .forever)
+      return (opaque, index.insert(opaque, for: lookup, at: .distantPast))
     }
     let first = insert(First(), QueryState())
     guard case .inserted = first.1,
@@ -120,10 +122,10 @@ import Testing
     }
     #expect(ObjectIdentifier(present.base) == ObjectIdentifier(first.store.base))
     #expect(index.stores(matching: []).count == 2)
-    let removed = index.remove(at: ["shared", 1], isPrefix: false)
+    let removed = index.remove(index.stores(at: ["shared", 1]))
     #expect(removed.count == 2)
     #expect(removed.first.map { ObjectIdentifier($0.base) } == ObjectIdentifier(first.store.base))
-    let again = index.remove(at: ["shared", 1], isPrefix: false)
+    let again = index.remove(index.stores(at: ["shared", 1]))
     #expect(again.isEmpty)
     #expect(index.stores(matching: []).count == 0)
     #expect(index.store(at: ["shared", 1]) == nil)

@@ -10,9 +10,9 @@ import Testing
     var generator = SplitMix(seed: seed)
     var index = PathIndex<Int, Int> { ($0, []) }
     var list: [(path: OperationPath, value: Int)] = []
-    // About where the tree folds what is deeper.
+    // Near the greatest depth of the tree.
     let trunk = [0, 61, 62, 63, 64, 90][Int(seed % 6)]
-    // So many that a node hashes them, or few.
+    // Many children of a node, or few.
     let width = seed.isMultiple(of: 5) ? 40 : 2
     for step in 0..<300 {
       let path = randomPath(&generator, trunk: trunk, width: width)
@@ -35,7 +35,7 @@ import Testing
     #expect(index.nodeCount == 0)
   }
 
-  @Test("A match costs what it finds, whatever the index holds")
+  @Test("A match costs as much as its results, whatever else is in the index")
   func matchCost() {
     let small = Self.index(of: 1_000)
     let large = Self.index(of: 100_000)

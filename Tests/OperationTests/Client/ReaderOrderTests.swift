@@ -40,7 +40,7 @@ import Testing
   }
 
   @Test(
-    "A reader runs after the run that answers an invalidation, where another one is under way",
+    "A reader runs after the run that follows an invalidation, where another one is in flight",
     arguments: [false, true])
   func behindRunUnderWay(isItselfAnAnswer: Bool) async throws {
     let (server, calls, gates) = (Monitor(1), EventLog<Int>(), [AsyncGate(), AsyncGate()])
@@ -64,7 +64,7 @@ import Testing
     withExtendedLifetime(subscriptions) {}
   }
 
-  @Test("A reader waits no longer for a run that is cancelled, or that nobody observes any more")
+  @Test("A reader does not wait for a run that is cancelled, or whose store lost its subscribers")
   func withoutAnswer() async throws {
     let (server, calls, gates) = (Monitor(1), EventLog<Int>(), [AsyncGate(), AsyncGate()])
     let (store, readerStore, subscriptions) = try await observed(
@@ -81,7 +81,7 @@ import Testing
     subscriptions[1].cancel()
   }
 
-  @Test("What a run was to come after is let go where none follows")
+  @Test("The dependencies of a run are released if no run follows")
   func nothingFollows() async throws {
     let root = Number(path: ["root"]) { _ in 1 }
     let (calls, gate) = (EventLog<Int>(), AsyncGate())
@@ -96,15 +96,15 @@ import Testing
     store.invalidate()
     await calls.wait(for: 2)
     client.invalidate(root)
-    #expect(!store.read { $0.followsAfter.isEmpty })
+    #expect(!store.read { $0.freshness.followUpDependencies.isEmpty })
     subscriptions[0].cancel()
     gate.open()
     await store.settles { !$0.isLoading }
-    #expect(store.read { $0.followsAfter.isEmpty })
+    #expect(store.read { $0.freshness.followUpDependencies.isEmpty })
     withExtendedLifetime((rootSubscription, subscriptions)) {}
   }
 
-  @Test("Readers of readers come last, however many threads invalidate", arguments: 0..<20)
+  @Test("Readers of readers run last, however many threads invalidate", arguments: 0..<20)
   func chain(_ round: Int) async throws {
     let server = Monitor(0)
     let first = Number(path: ["source"]) { _ in

@@ -4,19 +4,19 @@ import Testing
 
 @testable import Operation
 
-/// A manual clock whose next look at the time takes long, as it may for any thread.
+/// A manual clock whose next reading takes long, as it may on any thread.
 private final class SlowClock: OperationClock {
   let base = ManualClock()
-  let (isHeld, mayGoOn) = (Latch(), ThreadLatch())
+  let (isHeld, mayContinue) = (Latch(), ThreadLatch())
   private let isSlow = Atomic(false)
 
-  func holdNextLook() { isSlow.store(true, ordering: .releasing) }
+  func holdNextReading() { isSlow.store(true, ordering: .releasing) }
 
   func now() -> Date {
     let now = base.now()
     if isSlow.exchange(false, ordering: .acquiringAndReleasing) {
       isHeld.open()
-      mayGoOn.wait()
+      mayContinue.wait()
     }
     return now
   }
@@ -31,7 +31,7 @@ private final class SlowClock: OperationClock {
 }
 
 @Suite("The end of a use", .timeLimit(.minutes(1))) struct RetentionNoteTests {
-  @Test("A store whose use has just ended does not leave before that has been noted")
+  @Test("A store whose use has just ended is not evicted before the end is recorded")
   func notNotedYet() async {
     let clock = SlowClock()
     let client = OperationClient(
@@ -40,15 +40,15 @@ private final class SlowClock: OperationClock {
     store.currentValue = 1
     let subscription = store.subscribe { _ in }
     await clock.base.advance(by: .seconds(299))
-    clock.holdNextLook()
+    clock.holdNextReading()
     async let end: Void = onThreads(1) { _ in subscription.cancel() }
     await clock.isHeld.wait()
     #expect(store.subscriberCount == 0)
     await clock.base.advance(by: .seconds(1))
     #expect(client.store(with: ["number"]) != nil)
-    clock.mayGoOn.open()
+    clock.mayContinue.open()
     await end
-    // It leaves when that use is five minutes past, and not later than five after the look at it.
+    // It is evicted five minutes after the recorded end, and at most five after the check.
     await clock.base.advance(by: .seconds(600))
     #expect(client.store(with: ["number"]) == nil)
   }

@@ -2,7 +2,7 @@ import FoundationEssentials
 @testable import Operation
 import Testing
 
-/// What comes between the sweep of a client and the use of a store.
+/// Uses of a store that begin and end while the client checks whether it evicts the store.
 @Suite(.timeLimit(.minutes(1))) struct RetentionRaceTests {
   private let clock = ManualClock()
 
@@ -11,6 +11,7 @@ import Testing
     let query: Query<Int, any Error>
     let store: OperationStore<QueryState<Int, any Error>>
     let opaque: OpaqueOperationStore
+    let lookup: StoreIndex.Lookup
   }
 
   private func indexed(
@@ -18,88 +19,128 @@ import Testing
   ) -> Indexed {
     let query = Query<Int, any Error>(path: ["number"]) { _ in 1 }
     let store = OperationStore.detached(query: query)
-    store.lastUse = StoreUse.Moment(clock.now())
     var indexed = Indexed(
       index: StoreIndex(limit: limit), query: query, store: store,
-      opaque: OpaqueOperationStore(store))
-    _ = indexed.index.insert(
-      indexed.opaque, retention: retention, deadline: clock.now().advanced(by: 10))
+      opaque: OpaqueOperationStore(store),
+      lookup: StoreIndex.Lookup(of: query, default: retention))
+    _ = indexed.index.insert(indexed.opaque, for: indexed.lookup, at: clock.now())
     return indexed
   }
 
-  /// Takes what is due ten seconds later, with the verdict that it leaves.
-  private func verdict(of indexed: inout Indexed) -> StoreIndex.Verdict {
-    let generation = indexed.index.nextWake(at: clock.now())?.generation ?? 0
-    let due = indexed.index.takeDue(at: clock.now().advanced(by: 10), generation: generation)
-    #expect(due.count == 1)
-    return .leave(indexed.opaque, indexed.store.useMark)
+  /// Fires the timer so many seconds after the insertion.
+  private func fire(_ index: inout StoreIndex, after seconds: Double) -> [OpaqueOperationStore] {
+    let generation = index.nextTimer(at: clock.now())?.generation ?? index.lastGeneration
+    return index.evictDue(at: clock.now().advanced(by: seconds), generation: generation)
   }
 
-  @Test("A store that is asked for while the client looks at it stays, and gets another deadline")
-  func askedMeanwhile() {
+  @Test("A store that is not used again is evicted when the timer fires, and not before")
+  func notUsed() {
     var indexed = indexed()
-    let verdict = verdict(of: &indexed)
+    #expect(fire(&indexed.index, after: 9).isEmpty)
+    #expect(fire(&indexed.index, after: 10).map(\.id) == [indexed.opaque.id])
+    #expect(indexed.index.entries.count == 0)
+  }
+
+  @Test("A timer that was replaced evicts nothing")
+  func replacedTimer() {
+    var indexed = indexed()
+    let old = indexed.index.nextTimer(at: clock.now())?.generation ?? 0
+    let query = Query<Int, any Error>(path: ["other"]) { _ in 1 }
+    _ = indexed.index.insert(
+      OpaqueOperationStore(OperationStore.detached(query: query)),
+      for: StoreIndex.Lookup(of: query, default: .unusedFor(.seconds(5))), at: clock.now())
+    let new = indexed.index.nextTimer(at: clock.now())
+    #expect(new?.generation == old + 1)
+    let end = clock.now().advanced(by: 10)
+    #expect(indexed.index.evictDue(at: end, generation: old).isEmpty)
+    #expect(indexed.index.evictDue(at: end, generation: old + 1).count == 2)
+  }
+
+  @Test("A store that is looked up before the timer fires is retained, and gets a later deadline")
+  func lookedUp() {
+    var indexed = indexed()
     let now = clock.now().advanced(by: 10)
-    let type = RequestType(of: indexed.query)
-    let found = indexed.index.ask(
-      for: type, at: indexed.opaque.path, retention: nil, at: StoreUse.Moment(now))
-    #expect(found != nil)
-    #expect(indexed.index.settle([verdict]).isEmpty)
-    #expect(indexed.index.count == 1)
-    #expect(indexed.index.nextWake(at: now)?.date == now.advanced(by: 10))
+    #expect(indexed.index.use(indexed.lookup, at: now)?.id == indexed.opaque.id)
+    #expect(fire(&indexed.index, after: 10).isEmpty)
+    #expect(indexed.index.entries.count == 1)
+    #expect(indexed.index.nextTimer(at: now)?.date == now.advanced(by: 10))
   }
 
-  @Test("A store that is observed while the client looks at it stays, and gets another deadline")
-  func observedMeanwhile() {
+  @Test("A store that is observed when the timer fires is retained, and gets a later deadline")
+  func observed() {
     var indexed = indexed()
-    let verdict = verdict(of: &indexed)
     let subscription = indexed.store.subscribe { _ in }
-    #expect(indexed.index.settle([verdict]).isEmpty)
-    #expect(indexed.index.count == 1)
-    #expect(indexed.index.nextWake(at: clock.now()) != nil)
+    #expect(fire(&indexed.index, after: 10).isEmpty)
+    #expect(indexed.index.entries.count == 1)
+    #expect(indexed.index.nextTimer(at: clock.now()) != nil)
     withExtendedLifetime(subscription) {}
   }
 
-  @Test("A last use that is reported when a new one has begun takes no store away")
+  @Test("A store is in use until the end of the use is recorded, and its time starts then")
+  func recordedLater() {
+    var indexed = indexed()
+    _ = indexed.store.use.change(isUsed: true)
+    let end = indexed.store.use.change(isUsed: false)
+    #expect(indexed.store.use.latest.isInUse)
+    #expect(fire(&indexed.index, after: 10).isEmpty)
+    #expect(indexed.index.evictUnused().isEmpty)
+    indexed.store.use.noteEnd(end, at: clock.now().advanced(by: 11))
+    #expect(!indexed.store.use.latest.isInUse)
+    #expect(fire(&indexed.index, after: 20).isEmpty)
+    #expect(fire(&indexed.index, after: 21).count == 1)
+  }
+
+  @Test("The recorded end of an earlier use does not end a later one")
+  func laterUse() {
+    let indexed = indexed()
+    _ = indexed.store.use.change(isUsed: true)
+    let end = indexed.store.use.change(isUsed: false)
+    _ = indexed.store.use.change(isUsed: true)
+    indexed.store.use.noteEnd(end, at: clock.now())
+    #expect(indexed.store.use.latest.isInUse)
+  }
+
+  @Test("A store is not evicted when the end of a use is reported after a new use has begun")
   func lateReport() {
     var indexed = indexed(.whileUsed)
     let subscription = indexed.store.subscribe { _ in }
-    let ended = StoreUse.Change(isUsed: false, version: indexed.store.useMark.version - 1)
+    let ended = StoreUse.Change(isUsed: false, version: indexed.store.use.latest.version - 1)
     #expect(indexed.index.useChanged(of: indexed.opaque, ended).isEmpty)
-    #expect(indexed.index.count == 1)
+    #expect(indexed.index.entries.count == 1)
     subscription.cancel()
-    let last = StoreUse.Change(isUsed: false, version: indexed.store.useMark.version)
+    let last = StoreUse.Change(isUsed: false, version: indexed.store.use.latest.version)
     #expect(indexed.index.useChanged(of: indexed.opaque, last).count == 1)
   }
 
-  @Test("A store whose use has begun does not leave for a new one, before that is told, either")
+  @Test("A store whose use has begun is not evicted for a new one, even before that is reported")
   func limited() {
     var indexed = indexed(limit: 1)
     let subscription = indexed.store.subscribe { _ in }
     let query = Query<Int, any Error>(path: ["other"]) { _ in 1 }
     let other = OperationStore.detached(query: query)
     let insertion = indexed.index.insert(
-      OpaqueOperationStore(other), retention: .unusedFor(.seconds(10)), deadline: nil)
-    guard case .inserted(let left) = insertion else { preconditionFailure() }
-    #expect(left.isEmpty)
+      OpaqueOperationStore(other),
+      for: StoreIndex.Lookup(of: query, default: .unusedFor(.seconds(10))), at: clock.now())
+    guard case .inserted(let evicted) = insertion else { preconditionFailure() }
+    #expect(evicted.isEmpty)
     withExtendedLifetime(subscription) {}
   }
 
-  @Test("Who comes too late to make a store asks for it, so that the longest retention wins")
-  func presentIsAsked() {
+  @Test("An insertion that comes too late uses the present store, with the longest retention")
+  func presentIsUsed() {
     var indexed = indexed()
     let other = OperationStore.detached(query: indexed.query)
     let now = clock.now().advanced(by: 5)
-    other.lastUse = StoreUse.Moment(now)
     let insertion = indexed.index.insert(
-      OpaqueOperationStore(other), retention: .forever, deadline: nil)
+      OpaqueOperationStore(other),
+      for: StoreIndex.Lookup(of: indexed.query, default: .forever), at: now)
     guard case .present(let present) = insertion else { preconditionFailure() }
     #expect(present.isOpaque(of: indexed.store))
-    #expect(indexed.opaque.retention.isEndless)
-    #expect(indexed.store.lastUse.date == now)
+    #expect(indexed.store.use.retention.isForever)
+    #expect(indexed.store.use.lastUse == now)
   }
 
-  @Test("A store that is used is not asked again and again, however short its retention is")
+  @Test("A store in use is not checked again and again, however short its retention is")
   func shortRetention() async {
     let counting = CountingClock(base: clock)
     let client = OperationClient(defaults: .testing, clock: counting)
@@ -113,15 +154,16 @@ import Testing
     #expect(client.store(with: ["number"]) == nil)
   }
 
-  @Test("The last use has been noted when its end is told") func notedBefore() async throws {
+  @Test("The end of a use is recorded before the subscribers are notified")
+  func recordedBefore() async throws {
     let client = OperationClient(defaults: .testing, clock: clock)
     let store = client.store(for: Query<Int, any Error>(path: ["number"]) { _ in 1 })
     await clock.advance(by: .seconds(100))
     let seen = Recorder<Date>()
     try await store.run { [clock] event in
       guard case .runEnded = event else { return }
-      seen.append(store.lastUse.date)
-      #expect(store.lastUse.date == clock.now())
+      seen.append(store.use.lastUse)
+      #expect(store.use.lastUse == clock.now())
     }
     #expect(seen.count == 1)
   }
@@ -141,7 +183,7 @@ import Testing
     }
   }
 
-  @Test("Only a store that may leave earlier than the others sets the timer anew")
+  @Test("Only a store that may be evicted before the others sets a new timer")
   func timers() async {
     let counting = CountingClock(base: clock)
     let client = OperationClient(
@@ -155,7 +197,7 @@ import Testing
     #expect(client.stores(matching: ["long"]).count == 10)
   }
 
-  @Test("Stores that are made and cleared again and again leave no heap of deadlines")
+  @Test("Stores that are created and cleared repeatedly leave few deadlines")
   func deadlines() {
     let client = OperationClient(defaults: .testing, clock: clock)
     let kept = client.store(for: Query(path: ["kept"]) { _ in 1 })
@@ -167,7 +209,7 @@ import Testing
     withExtendedLifetime(kept) {}
   }
 
-  @Test("Retention goes by the clock of the client, whatever clock a request has")
+  @Test("Retention uses the clock of the client, whatever clock a request has")
   func clockOfRequest() async throws {
     let client = OperationClient(
       defaults: .testing, clock: clock, retention: .unusedFor(.seconds(300)))

@@ -20,7 +20,7 @@ import Testing
     (0..<20).filter { client.store(with: ["number", $0]) != nil }
   }
 
-  @Test("A store leaves five minutes after its last use, and not before")
+  @Test("A store is evicted five minutes after its last use, and not before")
   func unused() async throws {
     let client = OperationClient(defaults: .testing, clock: clock)
     let changes = Recorder<OperationStoreChange>()
@@ -29,7 +29,7 @@ import Testing
     await clock.advance(by: .seconds(100))
     let subscription = store.subscribe { _ in }
     await clock.advance(by: .seconds(400))
-    #expect(client.store(with: ["number", 0]) != nil, "somebody observes it")
+    #expect(client.store(with: ["number", 0]) != nil, "it is observed")
     await store.settles { !$0.isLoading }
     subscription.cancel()
     await clock.advance(by: .seconds(299.5))
@@ -42,8 +42,8 @@ import Testing
     withExtendedLifetime(watch) {}
   }
 
-  @Test("A store that is asked to stay for ever counts no more among the unused")
-  func staysForEver() {
+  @Test("A store that a later request retains forever no longer counts as unused")
+  func becomesForever() {
     let client = client(.unusedFor(.seconds(300)).limited(to: 1))
     _ = client.store(for: query(0))
     _ = client.store(for: query(0).retained(.forever))
@@ -51,7 +51,7 @@ import Testing
     #expect(ids(in: client) == [0, 3])
   }
 
-  @Test("The timer of the machine's clock does not keep the client that is current when it is set")
+  @Test("The timer of the system clock does not retain the client that is current when it is set")
   func timerOfCurrent() {
     weak var gone: OperationClient?
     do {
@@ -62,8 +62,8 @@ import Testing
     #expect(gone == nil)
   }
 
-  @Test("Asking for a store is a use, looking it up is none")
-  func asking() async {
+  @Test("A look-up by request is a use, a look-up by path is not")
+  func lookUps() async {
     let client = client()
     _ = client.store(for: query(1))
     _ = client.store(for: query(2))
@@ -79,7 +79,7 @@ import Testing
     #expect(ids(in: client) == [])
   }
 
-  @Test("A run that is under way, or only scheduled, keeps its store")
+  @Test("A run that is in flight, or only scheduled, keeps its store in the client")
   func running() async throws {
     let client = client()
     let remote = Remote<Int>()
@@ -101,7 +101,7 @@ import Testing
     #expect(ids(in: client) == [])
   }
 
-  @Test("An optimistic edit whose work is under way keeps its store")
+  @Test("A pending optimistic edit keeps its store in the client")
   func optimistic() async {
     let client = client(.unusedFor(.seconds(10)))
     let store = client.store(for: query())
@@ -115,7 +115,7 @@ import Testing
     #expect(ids(in: client) == [])
   }
 
-  @Test("A store that left and is asked for again begins anew, and who holds the old one goes on")
+  @Test("An evicted store continues to work for its owners, and its path gets a new store")
   func anew() async throws {
     let client = client()
     let old = client.store(for: query(3))
@@ -129,7 +129,7 @@ import Testing
     #expect(ids(in: client) == [3])
   }
 
-  @Test("With whileUsed a store leaves with its last use; one that was never used stays a minute")
+  @Test("With whileUsed a store is evicted when its last use ends, or a minute after its creation")
   func whileUsed() async throws {
     let client = client(.whileUsed)
     try await client.fetch(query(1))
@@ -148,7 +148,7 @@ import Testing
     #expect(ids(in: client) == [])
   }
 
-  @Test("With forever a store stays until it is cleared")
+  @Test("With forever a store is retained until it is cleared")
   func forever() async {
     let client = client(.forever)
     _ = client.store(for: query(1))
@@ -158,7 +158,7 @@ import Testing
     #expect(ids(in: client) == [])
   }
 
-  @Test("The retention of a request replaces that of the client, and the longest one wins")
+  @Test("The retention of a request replaces that of the client, and the longest one applies")
   func longest() async {
     let client = client(.unusedFor(.seconds(50)))
     _ = client.store(for: query(1).retained(.unusedFor(.seconds(10))))
@@ -176,29 +176,29 @@ import Testing
     #expect(ids(in: client) == [4])
   }
 
-  @Test("Of more unused stores than the limit the least recently used ones leave")
+  @Test("Of more unused stores than the limit the least recently used ones are evicted")
   func limit() async throws {
     let bounded = OperationClient(
       defaults: .testing, clock: clock, retention: .unusedFor(.seconds(300)).limited(to: 3))
     for id in 1...3 { try await bounded.fetch(query(id)) }
     let store = bounded.store(for: query(1))
     try await bounded.fetch(query(4))
-    #expect(ids(in: bounded) == [1, 3, 4], "asking for 1 was a use of it")
+    #expect(ids(in: bounded) == [1, 3, 4], "the look-up of 1 is a use")
     let subscription = store.subscribe { _ in }
     await store.settles { !$0.isLoading }
     for id in 5...9 { try await bounded.fetch(query(id)) }
-    #expect(ids(in: bounded) == [1, 7, 8, 9], "a used one does not count")
+    #expect(ids(in: bounded) == [1, 7, 8, 9], "a store in use does not count")
     subscription.cancel()
     #expect(ids(in: bounded) == [1, 8, 9])
     _ = bounded.store(for: query(10).retained(.forever))
     try await bounded.fetch(query(11))
     try await bounded.fetch(query(12))
-    #expect(ids(in: bounded) == [1, 10, 11, 12], "one that is retained for ever does not count")
+    #expect(ids(in: bounded) == [1, 10, 11, 12], "a store that is retained forever does not count")
     await clock.advance(by: .seconds(300))
     #expect(ids(in: bounded) == [10])
   }
 
-  @Test("Of two requests that clash on a path each leaves by itself")
+  @Test("Of two requests that clash on a path each store is evicted by itself")
   func clash() async throws {
     let client = client()
     let mutation = Mutation<Int, Int>(path: ["number", 0]) { number, _ in number }
@@ -216,7 +216,7 @@ import Testing
     #expect(client.stores(matching: []).isEmpty)
   }
 
-  @Test("When all have left, nothing of them is left: no node, no deadline, no store")
+  @Test("When all stores are evicted, no node, no deadline and no store is left")
   func nothingLeft() async throws {
     let live = LiveCount()
     let client = client()
@@ -229,12 +229,12 @@ import Testing
     }
     #expect(live.value == 100)
     await clock.advance(by: .seconds(300))
-    // The task of a run may still be on its way out.
+    // The task of a run may not have ended yet.
     #expect(await eventually { live.value == 0 })
-    #expect(client.read { ($0.nodeCount, $0.deadlines.count) } == (0, 0))
+    #expect(client.read { ($0.entries.nodeCount, $0.deadlines.count) } == (0, 0))
   }
 
-  @Test("A client that is gone leaves no timer behind")
+  @Test("A client that is deallocated leaves no timer")
   func timerGoes() async {
     do {
       let client = client()
@@ -244,9 +244,9 @@ import Testing
     #expect(clock.hasNoTraces)
   }
 
-  @Test("A use is noted with the time of the machine, as near as its clock ticks")
+  @Test("The date of a use is that of the system clock, to a tick")
   func tick() {
-    let distance = StoreUse.Moment.soon.date.timeIntervalSinceNow
+    let distance = Date.soon.timeIntervalSinceNow
     #expect(abs(distance) < 10)
   }
 

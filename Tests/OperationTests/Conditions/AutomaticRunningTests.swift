@@ -25,7 +25,7 @@ struct AutomaticRunningTests {
     return (causes, subscription)
   }
 
-  @Test("Without the condition nothing runs by itself, and what is asked for does") func gates()
+  @Test("Without the condition nothing runs automatically, and calls do") func gates()
     async throws
   {
     let store = client.store(
@@ -46,7 +46,7 @@ struct AutomaticRunningTests {
     #expect(network.subscriberCount == 0)
   }
 
-  @Test("With the condition, it runs for the first subscriber, an invalidation and a poll")
+  @Test("With the condition, it runs for a first subscriber, an invalidation and a poll")
   func runs() async {
     network.set(.connected)
     let store = client.store(
@@ -63,7 +63,8 @@ struct AutomaticRunningTests {
     subscription.cancel()
   }
 
-  @Test("When it becomes true, a store that is stale and observed runs once") func becomesTrue()
+  @Test("When it becomes satisfied, a store that is stale and observed runs once")
+  func becomesTrue()
     async
   {
     let remote = Remote<Int>()
@@ -95,7 +96,7 @@ struct AutomaticRunningTests {
     #expect(network.subscriberCount == 0)
   }
 
-  @Test("Without a condition it always runs by itself, and with one that never holds, never")
+  @Test("Without a condition it always runs automatically, and with .never it never does")
   func withoutCondition() async {
     let store = client.store(for: OpenQuery(script: script).enableAutomaticRunning())
     let (causes, subscription) = causes(of: store)

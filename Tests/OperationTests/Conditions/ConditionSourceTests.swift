@@ -40,7 +40,7 @@ private struct Sequence: AsyncSequence, Sendable {
     #expect(observer.subscriberCount == 0)
   }
 
-  @Test("A stale query that is observed runs when the program comes to the foreground")
+  @Test("A stale query that is observed runs when the program enters the foreground")
   func rerun() async {
     let observer = ManualApplicationActivityObserver(activity: .background)
     let client = OperationClient(
@@ -55,7 +55,7 @@ private struct Sequence: AsyncSequence, Sendable {
     #expect(observer.subscriberCount == 0)
   }
 
-  @Test("Defaults of a client give every store their observers, and without them the system's")
+  @Test("The stores of a client have the observers of its defaults, or else those of the system")
   func defaults() {
     let (observer, source) = (ManualApplicationActivityObserver(), ManualMemoryPressureSource())
     let client = OperationClient(
@@ -69,7 +69,7 @@ private struct Sequence: AsyncSequence, Sendable {
     #expect(plain.memoryPressureSource as AnyObject === PressureStallSource.shared)
   }
 
-  @Test("One task follows a sequence for all who subscribe, and ends with the last")
+  @Test("One task iterates over a sequence for all subscribers, and ends with the last")
   func followed() async {
     let condition: some OperationRunSpecification = .following(sequence)
     #expect(!condition.isSatisfied(in: context) && sequence.iterations.value == 0)
@@ -92,7 +92,7 @@ private struct Sequence: AsyncSequence, Sendable {
     again.cancel()
   }
 
-  @Test("A sequence that fails leaves the condition as it was") func failure() async {
+  @Test("A sequence that fails does not change the condition") func failure() async {
     let condition: some OperationRunSpecification = .following(sequence, initially: true)
     #expect(condition.isSatisfied(in: context))
     let log = Recorder<Bool>()
@@ -106,7 +106,7 @@ private struct Sequence: AsyncSequence, Sendable {
     subscription.cancel()
   }
 
-  @Test("A follower keeps nothing alive, and goes even if its condition went first")
+  @Test("A subscription retains nothing, and ends even if its condition was released before")
   func followerLifetime() async {
     let live = LiveCount()
     do {
@@ -120,7 +120,7 @@ private struct Sequence: AsyncSequence, Sendable {
     #expect(live.value == 0)
   }
 
-  @Test("What a broadcast sent last is a condition, whether or not somebody has subscribed")
+  @Test("The last element of a broadcast is a condition, with or without subscribers")
   func latest() {
     let (broadcast, changes) = (Broadcast<Bool>(), Counter())
     do {
@@ -139,7 +139,7 @@ private struct Sequence: AsyncSequence, Sendable {
     #expect(broadcast.subscriberCount == 0)
   }
 
-  @Test("A subscription goes on hearing the broadcast when its condition is gone")
+  @Test("A subscription still receives the broadcast when its condition was released")
   func latestOutlived() {
     let (broadcast, changes) = (Broadcast<Bool>(), Counter())
     let subscription = BroadcastRunSpecification.latest(of: broadcast)

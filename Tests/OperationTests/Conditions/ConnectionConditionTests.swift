@@ -4,7 +4,8 @@ import Testing
 @Suite("The condition that there is a connection") struct ConnectionConditionTests {
   private let network = ManualNetworkObserver(.disconnected)
 
-  @Test("It holds as the context's observer says, and tells of each change") func holds() {
+  @Test("It is satisfied as the context's observer states, and notifies of each change")
+  func holds() {
     var context = OperationContext()
     context.networkObserver = network
     let condition = ConnectionRunSpecification.connected
@@ -20,7 +21,7 @@ import Testing
     #expect(network.subscriberCount == 0)
   }
 
-  @Test("A client's observer is in the context of each store, and a request may name another one")
+  @Test("A client's observer is in the context of each store, and a request may set another one")
   func defaults() {
     let other = ManualNetworkObserver()
     let client = OperationClient(
@@ -35,7 +36,7 @@ import Testing
     #expect(mutation.context.networkObserver as? ManualNetworkObserver === other)
   }
 
-  @Test("Without one, the client's context says it, and without that, the system does")
+  @Test("The default observer is that of the client's context, or else that of the system")
   func system() {
     var context = OperationContext()
     #expect(context.networkObserver as? NetlinkNetworkObserver === NetlinkNetworkObserver.shared)
@@ -45,7 +46,7 @@ import Testing
     #expect(store.context.networkObserver as? ManualNetworkObserver === network)
   }
 
-  @Test("A store that is observed runs anew when the connection comes back") func reruns() async {
+  @Test("A store that is observed runs again when the connection is restored") func reruns() async {
     let client = OperationClient(
       defaults: OperationDefaults(
         retryLimit: 0, runsAutomatically: false, networkObserver: network))

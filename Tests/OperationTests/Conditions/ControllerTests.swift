@@ -51,7 +51,7 @@ final class Knob: OperationController {
     Query(path: ["number", id]) { _ in id }
   }
 
-  @Test("What a controller yields is what the store shows, from the first moment on")
+  @Test("The store displays what a controller yields, from the start")
   func yields() {
     for isDetached in [false, true] {
       let knob = Knob(log) { what, controls in
@@ -72,7 +72,7 @@ final class Knob: OperationController {
     }
   }
 
-  @Test("A controller gets each store once, and the paths and contexts of its own")
+  @Test("A controller is called once for each store, with its path and context")
   func stores() {
     let knob = Knob(log)
     let client = client()
@@ -87,7 +87,7 @@ final class Knob: OperationController {
     #expect(log.count == 2)
   }
 
-  @Test("A rerun is for those who observe, and joins what they wait for already")
+  @Test("A rerun is for subscribers, and joins a run on which they hold a lease")
   func reruns() async {
     let (knob, remote) = (Knob(log), Remote<Int>())
     let store = client().store(for: remote.query().neverStale().controlled(by: knob))
@@ -113,7 +113,7 @@ final class Knob: OperationController {
     #expect(store.leaseCount == 0 && remote.callCount == 2)
   }
 
-  @Test("An invalidation from outside is followed by a run, though one is under way")
+  @Test("An invalidation by a controller is followed by a run, though one is in flight")
   func invalidates() async {
     let (knob, remote) = (Knob(log), Remote<Int>())
     let store = client(isAutomatic: true).store(
@@ -132,7 +132,7 @@ final class Knob: OperationController {
     #expect(store.isStale && store.leaseCount == 0)
   }
 
-  @Test("The first subscriber and the last one's going are told, before the first one's run")
+  @Test("A controller is notified of the first and the last subscriber, before the first one's run")
   func observation() async {
     let knob = Knob(log) { what, controls in
       if what == "began" { controls.yield(7) }
@@ -161,7 +161,7 @@ final class Knob: OperationController {
     #expect(log.all.dropFirst(6).sorted() == ["a cancel", "b cancel"])
   }
 
-  @Test("A controller of the state under a map is reported, and the others get the store")
+  @Test("A controller for the state under a map is reported, and the others get the store")
   func mismatch() async {
     let request = query().controlled(by: Knob(log, name: "a ")).map { $0 + 1 }
       .map { String($0) }.controlled(by: Texts(log: log))
@@ -210,7 +210,7 @@ final class Knob: OperationController {
 @Suite(.timeLimit(.minutes(2))) struct ControllerLifetimeTests {
   private let log = Recorder<String>()
 
-  @Test("Controller and store go with their users, though the controller keeps its controls")
+  @Test("Controller and store are released, though the controller keeps its controls")
   func lifetime() {
     weak var knob: Knob?
     weak var store: OperationStore<Knob.Number>?
@@ -236,7 +236,7 @@ final class Knob: OperationController {
     #expect(controls.context.writtenKeyCount == 0)
   }
 
-  @Test("A subscription that is the last to hold the store ends its observation first")
+  @Test("A subscription that is the last owner of a store ends its observation first")
   func lastSubscription() {
     let knob = Knob(log)
     var subscription = OperationSubscription.empty
@@ -252,7 +252,7 @@ final class Knob: OperationController {
     withExtendedLifetime(knob) {}
   }
 
-  @Test("A store that has left the client is controlled until its last user goes")
+  @Test("A store that was removed from the client is controlled until its last owner releases it")
   func eviction() async {
     let clock = ManualClock()
     let client = OperationClient(defaults: .testing, clock: clock)

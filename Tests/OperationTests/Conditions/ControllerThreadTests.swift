@@ -48,7 +48,7 @@ private final class Rendezvous: Sendable {
     #expect(log.all == ["control"])
   }
 
-  @Test("Who subscribes before the controllers have the store is told to them after that")
+  @Test("A subscriber that is earlier than the controllers is reported to them")
   func early() {
     let client = OperationClient(defaults: .testing)
     let subscriptions = Recorder<OperationSubscription>()
@@ -63,7 +63,7 @@ private final class Rendezvous: Sendable {
     withExtendedLifetime((watch, store)) {}
   }
 
-  @Test("A thread that tells of an end tells of the beginning that came meanwhile")
+  @Test("A thread that reports an end also reports the beginning that happened meanwhile")
   func slowEnd() async {
     let (isAtIt, mayGo) = (Latch(), ThreadLatch())
     let log = log
@@ -89,7 +89,7 @@ private final class Rendezvous: Sendable {
     #expect(log.all.last == "ended")
   }
 
-  @Test("Beginnings and ends take turns, one at a time, in a storm of threads")
+  @Test("Beginnings and ends alternate, one at a time, with many threads")
   func storm() async {
     let (inside, overlaps) = (Counters(), Counter())
     let knob = Knob(log) { _, controls in
@@ -164,22 +164,22 @@ private final class Rendezvous: Sendable {
     #expect(store.subscriberCount == 0 && store.leaseCount == 0)
   }
 
-  @Test("The machine gives out one telling at a time, and only what is not known")
+  @Test("The machine returns one notification at a time, and only of a change")
   func machine() {
     var machine = StoreMachine(state: Number(initialValue: nil), context: OperationContext())
-    let (first, _) = machine.greet(Subscriber { _ in })
-    #expect(machine.nextTelling() == nil, "nobody has told yet what controllers there are")
-    machine.told([], isObserved: false)
-    #expect(machine.nextTelling()?.isObserved == true)
-    #expect(machine.nextTelling() == nil, "a thread is at it")
+    let (first, _) = machine.subscribe(Subscriber { _ in })
+    #expect(machine.controllersToNotify() == nil, "nobody has told yet what controllers there are")
+    machine.observation.didNotify([], isObserved: false)
+    #expect(machine.controllersToNotify()?.isObserved == true)
+    #expect(machine.controllersToNotify() == nil, "a thread is at it")
     _ = machine.unsubscribe(first)
-    #expect(machine.nextTelling() == nil)
-    machine.told([], isObserved: true)
-    #expect(machine.nextTelling()?.isObserved == false)
-    machine.told([], isObserved: false)
-    #expect(machine.nextTelling() == nil, "they know")
-    let (second, _) = machine.greet(Subscriber { _ in })
+    #expect(machine.controllersToNotify() == nil)
+    machine.observation.didNotify([], isObserved: true)
+    #expect(machine.controllersToNotify()?.isObserved == false)
+    machine.observation.didNotify([], isObserved: false)
+    #expect(machine.controllersToNotify() == nil, "they know")
+    let (second, _) = machine.subscribe(Subscriber { _ in })
     _ = machine.unsubscribe(second)
-    #expect(machine.nextTelling() == nil, "what is over is not told")
+    #expect(machine.controllersToNotify() == nil, "what is over is not told")
   }
 }

@@ -22,7 +22,7 @@ import Testing
     }
   }
 
-  @Test("A request that runs another one, which waits for a connection, is not paused itself")
+  @Test("A request is not paused while it runs another one that waits for a connection")
   func inner() async throws {
     let (network, script) = (network, Script())
     let request = OpenQuery(script: script, path: ["inner"]).networkMode(.online)
@@ -38,7 +38,7 @@ import Testing
     #expect(await events.next() != nil)
   }
 
-  @Test("A start without a connection waits for it, and everybody is told of each step once")
+  @Test("A start without a connection waits for it, and subscribers are notified of each step once")
   func start() async throws {
     let script = Script()
     let store = client.store(for: OpenQuery(script: script).networkMode(.online))
@@ -77,14 +77,14 @@ import Testing
     #expect(network.subscriberCount == 0)
   }
 
-  @Test("offlineFirst makes its first attempt whether there is a connection or not")
+  @Test("offlineFirst makes its first attempt with or without a connection")
   func offlineFirst() async throws {
     let store = client.store(for: OpenQuery(script: Script()).networkMode(.offlineFirst))
     #expect(try await store.run() == 1)
     #expect(network.subscriberCount == 0)
   }
 
-  @Test("always asks nobody, and is the default") func always() async throws {
+  @Test("always does not read the observer, and is the default") func always() async throws {
     let observer = CuriousObserver()
     var defaults = OperationDefaults.testing
     defaults.networkObserver = observer
@@ -105,7 +105,7 @@ import Testing
     #expect(observer.questions.value == 1)
   }
 
-  @Test("The mode of the defaults holds for a request that says nothing") func defaults()
+  @Test("The mode of the defaults applies to a request without its own") func defaults()
     async throws
   {
     var defaults = OperationDefaults.testing
@@ -121,7 +121,7 @@ import Testing
     #expect(try await run.value == 1)
   }
 
-  @Test("A paused run is cancelled with its last lease, and leaves the observer")
+  @Test("A paused run is cancelled with its last lease, and unsubscribes from the observer")
   func lastLease() async {
     let script = Script()
     let store = client.store(for: OpenQuery(script: script).networkMode(.online))
@@ -141,7 +141,7 @@ import Testing
     #expect(script.attempts == 0)
   }
 
-  @Test("The last subscriber takes the paused run that it began with it") func observers() async {
+  @Test("The last subscriber cancels the paused run that it started") func observers() async {
     let script = Script()
     let query = OpenQuery(script: script).enableAutomaticRunning().networkMode(.online)
     let store = client.store(for: query)
@@ -153,7 +153,7 @@ import Testing
     #expect(script.attempts == 0)
   }
 
-  @Test("cancel and reset end what is paused for everybody", arguments: [false, true])
+  @Test("cancel and reset end paused runs for every caller", arguments: [false, true])
   func cancelAndReset(isReset: Bool) async {
     let script = Script()
     let store = client.store(for: OpenQuery(script: script).networkMode(.online))
@@ -170,7 +170,7 @@ import Testing
     #expect(script.attempts == 0 && !store.isLoading)
   }
 
-  @Test("What a run yielded before it was paused goes when it is cancelled, and the pause, too")
+  @Test("What a run yielded before it was paused is removed when it is cancelled, like the pause")
   func yields() async {
     network.set(.connected)
     let script = Script { [network] attempt, _, yield in
@@ -242,7 +242,8 @@ extension NetworkModeTests {
     #expect(network.subscriberCount == 0)
   }
 
-  @Test("Pages wait, each for itself, and are asked for as the state then is") func pages()
+  @Test("Pages wait independently, and are fetched for the state at the end of the wait")
+  func pages()
     async throws
   {
     let store = client.store(for: Numbers(server: PageServer()).networkMode(.online))
@@ -263,8 +264,7 @@ extension NetworkModeTests {
     await store.settles { _ in network.subscriberCount == 0 }
   }
 
-  @Test("A run without a store waits, too, and so do its retries") func withoutStore() async throws
-  {
+  @Test("A run without a store and its retries wait as well") func withoutStore() async throws {
     var context = OperationContext()
     context.networkObserver = network
     let script = cutOff()
@@ -303,7 +303,7 @@ extension NetworkModeTests {
     return task
   }
 
-  @Test("Paused calls of one scope go on in the order in which they were made, across stores")
+  @Test("Paused calls of one scope resume in the order in which they were made, across stores")
   func serialized() async throws {
     for _ in 0..<50 {
       let desk = MutationDesk()
@@ -324,7 +324,7 @@ extension NetworkModeTests {
     #expect(network.subscriberCount == 0)
   }
 
-  @Test("A paused call that is given up leaves the line to those behind it, and the history")
+  @Test("A paused call that is cancelled is removed from the queue and the history")
   func serializedCancellation() async throws {
     let desk = MutationDesk()
     let stores = ["a", "b"].map { store($0, desk, in: client) }
@@ -338,7 +338,7 @@ extension NetworkModeTests {
     #expect(desk.begun == ["1"])
   }
 
-  @Test("A call whose turn comes when the connection has gone again waits again")
+  @Test("A call that is dequeued after the connection was lost again waits again")
   func serializedAgain() async throws {
     let desk = MutationDesk()
     desk.close()

@@ -19,7 +19,7 @@ import Testing
     await clock.advance(by: .seconds(seconds))
   }
 
-  @Test("It goes on while somebody observes, and leaves no sleeper when nobody does")
+  @Test("It continues while the store is observed, and leaves no sleeper after that")
   func observed() async {
     let script = Script()
     let store = client.store(for: OpenQuery(script: script).rerun(every: .seconds(10)))
@@ -46,7 +46,7 @@ import Testing
     #expect(causes.all == Array(repeating: .poll, count: 6))
   }
 
-  @Test("The next wait counts from the end of the run, however it ends") func fromTheEnd() async {
+  @Test("The next interval starts at the end of the run, however it ends") func fromTheEnd() async {
     let remote = Remote<Int>()
     let store = client.store(for: remote.query().rerun(every: .seconds(10)))
     let subscription = store.subscribe { _ in }
@@ -70,7 +70,7 @@ import Testing
     await store.settles { _ in clock.sleeperCount == 0 }
   }
 
-  @Test("A poll joins the run that somebody asked for, and waits for its end") func joins()
+  @Test("A poll joins a run in flight, and waits for its end") func joins()
     async throws
   {
     let remote = Remote<Int>()
@@ -90,7 +90,7 @@ import Testing
     subscription.cancel()
   }
 
-  @Test("A poll waits for the end of the run that the first subscriber began") func subscriber()
+  @Test("A poll waits for the end of the run that the first subscriber started") func subscriber()
     async
   {
     let remote = Remote<Int>()
@@ -132,7 +132,7 @@ import Testing
     #expect(script.attempts == 1 && clock.sleeperCount == 0)
   }
 
-  @Test("When its condition holds in the background, it waits for the foreground as well")
+  @Test("When its condition is satisfied in the background, it waits for the foreground as well")
   func conditionInBackground() async {
     let script = Script()
     let network = ManualNetworkObserver(.disconnected)
@@ -152,7 +152,7 @@ import Testing
     subscription.cancel()
   }
 
-  @Test("It goes on in the background where it was asked to") func inBackground() async {
+  @Test("With inBackground it continues in the background") func inBackground() async {
     activity.set(.background)
     let script = Script()
     let query = OpenQuery(script: script)
@@ -192,7 +192,7 @@ import Testing
     #expect(script.attempts == 2)
   }
 
-  @Test("A condition that is known only while somebody subscribes is followed by the poll")
+  @Test("The poll subscribes to a condition that changes only while it has subscribers")
   func following() async {
     let (values, feed) = AsyncStream.makeStream(of: Bool.self)
     let isLoggedIn: SequenceRunSpecification = .following(values, initially: true)
@@ -212,7 +212,41 @@ import Testing
     subscription.cancel()
   }
 
-  @Test("A rule that is before a modifier of the state is reported, and ends the poll")
+  /// A condition that is satisfied when it is read the second time, and otherwise while another one
+  /// is.
+  private struct Flickering: OperationRunSpecification {
+    let readings = Counter()
+    let base: BroadcastRunSpecification
+
+    func isSatisfied(in context: OperationContext) -> Bool {
+      readings.increment()
+      return readings.value == 2 || base.isSatisfied(in: context)
+    }
+
+    func subscribe(
+      in context: OperationContext, onChange: @escaping @Sendable () -> Void
+    ) -> OperationSubscription {
+      base.subscribe(in: context, onChange: onChange)
+    }
+  }
+
+  @Test("A condition that is satisfied only until the poll resumes starts no run")
+  func flickering() async {
+    let broadcast = Broadcast<Bool>()
+    let condition = Flickering(base: .latest(of: broadcast))
+    let script = Script()
+    let store = client.store(
+      for: OpenQuery(script: script).rerun(every: .seconds(10), while: condition))
+    let subscription = store.subscribe { _ in }
+    await pass(10)
+    #expect(await eventually { condition.readings.value >= 5 || script.attempts > 0 })
+    #expect(script.attempts == 0)
+    broadcast.send(true)
+    await script.contexts.wait(for: 1)
+    subscription.cancel()
+  }
+
+  @Test("A poll before a modifier that changes the state is reported, and ends")
   func mismatch() async {
     let script = Script()
     let reported = EventLog<OperationIssue>()
@@ -229,8 +263,7 @@ import Testing
     #expect(reported.values.map(\.kind) == [.stateMismatch])
   }
 
-  @Test("rerun(while:) polls as long as the state says that it is not there yet") func state() async
-  {
+  @Test("rerun(while:) polls while the state is unfinished") func state() async {
     let script = Script()
     let store = client.store(
       for: OpenQuery(script: script).rerun(while: { ($0.currentValue ?? 0) < 3 }))
@@ -249,7 +282,7 @@ import Testing
     await store.settles { _ in clock.sleeperCount == 0 }
   }
 
-  @Test("Somebody who observes anew begins a poll of its own, and the one before makes no run")
+  @Test("A new observation starts a new poll, and the poll before it starts no run")
   func newObservation() async {
     activity.set(.background)
     for round in 0..<100 {
@@ -269,7 +302,7 @@ import Testing
     }
   }
 
-  @Test("A poll keeps its store no longer than those who observe it") func lifetime() async {
+  @Test("A poll retains its store no longer than its subscribers do") func lifetime() async {
     weak var store: OperationStore<QueryState<Int, any Error>>?
     do {
       let query = OpenQuery(script: Script()).rerun(every: .seconds(10)).clock(clock)

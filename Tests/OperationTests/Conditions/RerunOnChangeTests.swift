@@ -40,7 +40,7 @@ private final class Switch: OperationRunSpecification {
     }.makeAsyncIterator()
   }
 
-  @Test("An observed store runs when its condition becomes true, in either vocabulary")
+  @Test("An observed store runs when its condition becomes satisfied, in either vocabulary")
   func runs() async {
     let query = Query(path: ["a"]) { _ in 1 }
     for store in [
@@ -56,7 +56,9 @@ private final class Switch: OperationRunSpecification {
     }
   }
 
-  @Test("What is fresh does not run, nor what nobody observes") func doesNotRun() async throws {
+  @Test("A fresh store does not run, nor a store without subscribers") func doesNotRun()
+    async throws
+  {
     let store = client.store(
       for: Query(path: ["a"]) { _ in 1 }.neverStale().rerunOnChange(of: condition))
     condition.set(true)
@@ -68,7 +70,7 @@ private final class Switch: OperationRunSpecification {
     subscription.cancel()
   }
 
-  @Test("A store listens to its conditions while it is observed, once however many observe")
+  @Test("A store subscribes to its conditions once while it has subscribers")
   func listens() {
     let store = client.store(for: Query(path: ["a"]) { _ in 1 }.rerunOnChange(of: condition))
     #expect(condition.subscriberCount == 0)

@@ -138,7 +138,7 @@ import Testing
     }
 
     private mutating func check() throws {
-      try mustHold(graph.left == Self.set(left), "\(left) are read still")
+      try mustHold(graph.removedPaths == Self.set(left), "\(left) are read still")
       var isEmpty = left.rawValue == 0
       for path in 0..<3 {
         isEmpty = isEmpty && settled[path].rawValue == 0

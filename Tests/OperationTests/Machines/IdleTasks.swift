@@ -4,23 +4,30 @@ import TestSupport
 
 @testable import Operation
 
-/// A task that nobody runs: the tests tell a state themselves what becomes of it.
-final class IdleTask<Value: Sendable, Failure: Error>: TaskHandle {
-  let node = TaskNode()
-  /// Where it is noted that the task was cancelled.
+/// A driver of tasks that are never run: the tests call a state themselves.
+final class NotingDriver: TaskDriver {
+  /// The tasks that were cancelled.
   let cancellations: Tape<OperationTaskID>
 
   init(cancellations: Tape<OperationTaskID>) {
     self.cancellations = cancellations
   }
 
-  var finishedResult: Result<Value, Failure>? { nil }
+  func start(_ task: TaskNode, configuration: OperationTaskConfiguration, joins: Bool) -> Bool {
+    false
+  }
+  func releaseLease(on id: OperationTaskID) {}
+  func cancel(_ id: OperationTaskID) { cancellations.note(id) }
+}
 
-  func cancel() { cancellations.note(node.id) }
-
-  nonisolated(nonsending) func result(
-    startingWith configuration: OperationTaskConfiguration
-  ) async -> Result<Value, Failure> { fatalError("nobody runs an idle task") }
+extension OperationTask {
+  /// A task that is never run.
+  static func idle(
+    noting cancellations: Tape<OperationTaskID>, in context: OperationContext
+  ) -> OperationTask {
+    OperationTask(
+      TaskCore(driver: NotingDriver(cancellations: cancellations)), box: .init(context))
+  }
 }
 
 /// A clock that shows at which step a walk is. The walks of one test share it, so each step sets it

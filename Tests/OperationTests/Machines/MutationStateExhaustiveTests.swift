@@ -102,9 +102,7 @@ import Testing
       let expected = arguments ?? calls.last { $0.arguments != nil }?.arguments
       let meant = context.input?.value as? Int
       try mustHold(meant == expected, "it is called with \(expected ?? -1)")
-      var task = Task(
-        handle: IdleTask(cancellations: cancellations),
-        configuration: OperationTaskConfiguration(context: context))
+      var task = Task.idle(noting: cancellations, in: context)
       state.scheduleFetchTask(&task)
       calls.append(Call(task: task, arguments: expected, start: moment))
     }

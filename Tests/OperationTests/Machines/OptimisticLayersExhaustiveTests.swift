@@ -32,11 +32,11 @@ import Testing
     private struct Before {
       let value: [Int]
       let askedAt: Int
-      let floor: [Int]
-      let idsInFloor: Set<OperationTaskID>
+      let base: [Int]
+      let idsInBase: Set<OperationTaskID>
     }
 
-    private var layers = OptimisticLayers<[Int]>(floor: [])
+    private var layers = OptimisticLayers<[Int]>(base: [])
     private var value: [Int] = []
     /// How many edits had been settled when the value was asked for.
     private var askedAt = 0
@@ -63,12 +63,12 @@ import Testing
         if step == .yieldOldest { yieldOldest() } else { cancelOldest() }
       case .push: give([next], askedAt: settlements)
       case .staleRendering:
-        guard layers.needsRendering || !layers.isEmpty else { return false }
-        var rendering = layers.rendering(oldest: oldest)
-        rendering.perform()
+        guard layers.needsComputation || !layers.isEmpty else { return false }
+        var computation = layers.computation(oldest: oldest)
+        computation.perform()
         edits.append(Edit(number: next))
         layers.append(edits[edits.count - 1].id) { [next] in $0.append(next) }
-        try mustHold(layers.finish(&rendering) == nil, "a rendering that is out of date counts")
+        try mustHold(layers.finish(&computation) == nil, "a rendering that is out of date counts")
       }
       try render()
       return true
@@ -102,7 +102,7 @@ import Testing
 
     private var present: Before {
       Before(
-        value: value, askedAt: askedAt, floor: layers.floor, idsInFloor: layers.idsInFloor)
+        value: value, askedAt: askedAt, base: layers.base, idsInBase: layers.idsInBase)
     }
 
     private mutating func cancelOldest() {
@@ -111,7 +111,7 @@ import Testing
       guard let before = run.before else { return }
       for index in runs.indices { runs[index].before = nil }
       (value, askedAt) = (before.value, before.askedAt)
-      layers.restore(before.floor, idsInFloor: before.idsInFloor)
+      layers.restore(before.base, idsInBase: before.idsInBase)
     }
 
     private mutating func give(_ new: [Int], askedAt moment: Int) {
@@ -126,18 +126,19 @@ import Testing
     }
 
     private mutating func render() throws {
-      guard layers.needsRendering else { return try check(confirmed: nil) }
-      var rendering = layers.rendering(oldest: oldest)
-      rendering.perform()
-      try mustHold(layers.finish(&rendering) != nil, "a rendering of the present counts")
-      try mustHold(!layers.needsRendering, "it is done")
-      try check(confirmed: rendering.confirmed)
+      guard layers.needsComputation else { return try check(confirmed: nil) }
+      var computation = layers.computation(oldest: oldest)
+      computation.perform()
+      try mustHold(layers.finish(&computation) != nil, "a rendering of the present counts")
+      try mustHold(!layers.needsComputation, "it is done")
+      try check(confirmed: computation.confirmed)
     }
 
     private func check(confirmed: [Int]?) throws {
       let missing = edits.filter { $0.settlement.map { $0 > askedAt } ?? true }
       let expected = value + missing.map(\.number)
-      try mustHold(layers.shown == expected, "\(expected) is shown, and not \(layers.shown)")
+      try mustHold(
+        layers.displayed == expected, "\(expected) is shown, and not \(layers.displayed)")
       let settled = value + missing.filter { $0.settlement != nil }.map(\.number)
       if let confirmed { try mustHold(confirmed == settled, "\(settled) is confirmed") }
       let pending = edits.count { $0.settlement == nil }

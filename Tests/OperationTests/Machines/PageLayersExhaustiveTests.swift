@@ -27,7 +27,7 @@ import Testing
   }
 
   private struct Walk {
-    private static let nobody = Nobody()
+    private static let driver = IdleDriver()
     private var layered: LayeredMachine<State>
     private var works: [(number: Int, id: OperationTaskID)] = []
     /// The edits of which the server knows.
@@ -51,7 +51,7 @@ import Testing
         guard !works.isEmpty else { return false }
         let (number, id) = works.remove(at: step == .succeedLast ? works.count - 1 : 0)
         if step != .failWork { known.append(number) }
-        layered.perform(isEdit: true) { _ = $0.endEdit(id, isSuccess: step != .failWork) }
+        layered.perform(.edit) { $0.endEdit(id, isSuccess: step != .failWork) }
       case .begin:
         guard run == nil else { return false }
         begin()
@@ -75,7 +75,7 @@ import Testing
     private mutating func edit() {
       let id = OperationTaskID.next()
       works.append((next, id))
-      layered.perform(isEdit: true) { [next] machine in
+      layered.perform(.edit) { [next] machine in
         machine.beginEdit(id) { pages in
           for index in pages.indices { pages[index].value.append(next) }
         } show: { state, value, updates in
@@ -85,25 +85,25 @@ import Testing
     }
 
     private mutating func begin() {
-      run = Run(core: grant(.nextPage))
+      run = Run(core: admit(.nextPage))
       if first == nil { call() }
     }
 
     private mutating func beginFirst() {
       let page = PaginatedPage(id: 0, value: known)
       first = Run(
-        core: grant(.refetch),
+        core: admit(.refetch),
         result: PaginatedResult(
           kind: .refetch, pages: PaginatedPages([page]), place: .present))
     }
 
-    private mutating func grant(_ kind: PaginatedRunKind) -> Machine.Core {
-      let core = Machine.Core(driver: Self.nobody)
+    private mutating func admit(_ kind: PaginatedRunKind) -> Machine.Core {
+      let core = Machine.Core(driver: Self.driver)
       layered.perform { machine in
         var context = machine.context
         context.pageRunKind = kind
-        let wish = Machine.Wish(core: core, box: .init(context), lease: .awaiter)
-        _ = machine.grant(wish, verdict: nil)
+        let new = Machine.NewRun(task: Machine.Task(core, box: .init(context)), lease: .awaiter)
+        _ = machine.admit(new, verdict: nil)
       }
       return core
     }
@@ -111,7 +111,7 @@ import Testing
     /// The request of the run for the next page is called, and gives what the server knows then.
     private mutating func call() {
       guard let core = run?.core else { return }
-      if !layered.machine.overlay.isNone { layered.perform { $0.begin(core.id) } }
+      if !layered.machine.edits.isPlain { layered.perform { $0.begin(core.id) } }
       let last = layered.machine.state.currentValue.last?.id ?? 0
       run?.result = PaginatedResult(
         kind: .nextPage, pages: PaginatedPages([PaginatedPage(id: last + 1, value: known)]),
@@ -141,7 +141,7 @@ import Testing
           page.value.sorted() == known.sorted(), "\(page.id) has \(page.value), not \(known)")
       }
       if works.isEmpty, run == nil, first == nil {
-        try mustHold(machine.overlay.isNone, "layers are left")
+        try mustHold(machine.edits.isPlain, "layers are left")
       }
     }
   }

@@ -51,9 +51,9 @@ import Testing
       list = initial.map { Page(id: $0, value: -$0) }
       state = State(initialValue: PaginatedPages(list))
       context = .timed(by: clock)
-      context.settings.values.maxPages = limit
-      context.settings.values.refetch = PaginatedRefetch<Int, Int>.firstPage
-      context.settings.values.pageEdges = PageEdgeFinder<Int, Int> { page, _, _ in
+      context.settings.values.pages.limit = limit
+      context.settings.values.pages.refetch = PaginatedRefetch<Int, Int>.firstPage
+      context.settings.values.pages.edges = PageEdgeFinder<Int, Int> { page, _, _ in
         Self.edges(of: page.id)
       }
       state.prepareInitialValue(in: context)
@@ -122,12 +122,10 @@ extension PaginatedStateExhaustiveTests.Walk {
     try mustHold(joined == shared?.task.id, "what is the initial page's, joins its run")
     try mustHold(context.pageRunKind == kind, "the run is for the \(kind)")
     guard joined == nil else { return }
-    let handle = IdleTask<State.OperationValue, Failed>(cancellations: cancellations)
-    var task = Task(
-      handle: handle, configuration: OperationTaskConfiguration(context: context))
+    var task = Task.idle(noting: cancellations, in: context)
     state.scheduleFetchTask(&task)
     let others = runs.filter { !Self.areBeside(kind, $0.kind) }.map(\.task.id)
-    try mustHold(handle.node.dependencies().map(\.node.id) == others, "it waits for \(others)")
+    try mustHold(task.node.dependencies.map(\.node.id) == others, "it waits for \(others)")
     runs.append(Run(task: task, kind: kind))
   }
 

@@ -28,7 +28,7 @@ import Testing
   }
 
   private struct Walk {
-    private static let nobody = Nobody()
+    private static let driver = IdleDriver()
     private var table = Table()
     private var runs: [Run] = []
     private var observers = 1
@@ -70,7 +70,7 @@ import Testing
       return true
     }
 
-    private func core() -> TaskCore<Int, any Error> { TaskCore(driver: Self.nobody) }
+    private func core() -> TaskCore<Int, any Error> { TaskCore(driver: Self.driver) }
 
     private mutating func insert(_ run: Run) {
       runs.append(run)
@@ -111,15 +111,15 @@ import Testing
 
     private func checkPredicate(_ number: Int) throws {
       let rule = Deduplication.by { $0.fixtureNumber == $1.fixtureNumber }
-      guard case .ask(let candidates) = table.admit(.number(number), rule: rule, verdict: nil)
+      guard case .compare(let candidates) = table.admit(.number(number), rule: rule, verdict: nil)
       else { return try mustHold(runs.isEmpty, "the predicate is asked if there is a run") }
       try mustHold(candidates.map(\.id) == runs.map(\.core.id), "it is asked about all of them")
       let verdict: Table.Verdict = rule.verdict(on: .number(number), among: candidates)
       let admission = table.admit(.number(number), rule: rule, verdict: verdict)
       let expected = runs.first { $0.number == number }?.core.id
       try mustHold(joined(admission) == expected, "what it says counts")
-      let partial = Table.Verdict(asked: Set(verdict.asked.dropFirst()), match: verdict.match)
-      guard case .ask = table.admit(.number(number), rule: rule, verdict: partial) else {
+      let partial = Table.Verdict(compared: Set(verdict.compared.dropFirst()), match: verdict.match)
+      guard case .compare = table.admit(.number(number), rule: rule, verdict: partial) else {
         return try mustHold(false, "it is asked again about one that it does not know")
       }
     }

@@ -24,9 +24,9 @@ import Testing
     func take(_ step: Step) throws -> Bool {
       switch step {
       case .subscribe:
-        let (id, first) = driver.on { $0.greet(Subscriber { _ in }) }
+        let (id, first) = driver.on { $0.subscribe(Subscriber { _ in }) }
         try mustHold((first != nil) == ids.isEmpty, "the first one begins an observation")
-        if let observation = first?.observation {
+        if let observation = first?.epoch {
           try mustHold(!observations.contains(observation), "observations are told apart")
           observations.append(observation)
         }
@@ -34,15 +34,15 @@ import Testing
       case .unsubscribe:
         guard !ids.isEmpty else { return false }
         let id = ids.removeFirst()
-        let departure = driver.on { $0.unsubscribe(id) }
-        try mustHold(departure.subscriber != nil, "who is there can go")
-        try mustHold(departure.triggers == (ids.isEmpty ? held : nil), "the last one takes them")
+        let removal = driver.on { $0.unsubscribe(id) }
+        try mustHold(removal.subscriber != nil, "who is there can go")
+        try mustHold(removal.triggers == (ids.isEmpty ? held : nil), "the last one takes them")
         if ids.isEmpty { held = nil }
       case .setTriggers, .setLateTriggers: return try setTriggers(step == .setLateTriggers)
       case .nextTelling: try nextTelling()
       case .told:
         guard let telling = isTelling else { return false }
-        driver.machine.told([], isObserved: telling)
+        driver.machine.observation.didNotify([], isObserved: telling)
         (isTelling, known) = (nil, telling)
       }
       return true
@@ -54,7 +54,7 @@ import Testing
       let observation = observations[index]
       guard hasTriggers.insert(observation).inserted else { return false }
       let triggers = OperationSubscription {}
-      let back = driver.on { $0.setTriggers(triggers, observation: observation) }
+      let back = driver.on { $0.observation.setTriggers(triggers, epoch: observation) }
       let isOver = isLate || ids.isEmpty
       try mustHold(back == (isOver ? triggers : nil), "those of a past observation are given back")
       if !isOver { held = triggers }
@@ -62,7 +62,7 @@ import Testing
     }
 
     private func nextTelling() throws {
-      let telling = driver.on { $0.nextTelling() }
+      let telling = driver.on { $0.controllersToNotify() }
       let isDue = isTelling == nil && known == ids.isEmpty
       try mustHold((telling != nil) == isDue, "they are told by one thread, and only of a change")
       guard let telling else { return }

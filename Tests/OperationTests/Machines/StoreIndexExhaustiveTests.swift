@@ -4,12 +4,13 @@ import Testing
 
 @testable import Operation
 
-/// A store leaves when nobody has used it for its time, or when there are too many unused ones and it
-/// is the one that was used least recently; never while it is used. As long as one may leave there is
-/// a timer for it that is not too late. What is found is what was inserted and has not left.
+/// A store is evicted when it has not been used for its time, or when there are too many unused stores
+/// and it is the least recently used one; never while it is in use. As long as a store may be evicted,
+/// there is a timer that is not too late. The stores that are found are those that were inserted and
+/// not removed.
 @Suite("StoreIndex, every sequence") struct StoreIndexExhaustiveTests {
   private enum Step {
-    case insert(Int), ask(Int), use(Int), tellUse, clear(Int), advance, sweep, settle
+    case insert(Int), lookUp(Int), use(Int), record, report, clear(Int), advance, fire
   }
 
   private enum Rule: String { case time, whileUsed, limit }
@@ -17,33 +18,41 @@ import Testing
   private final class Walk {
     private struct Item {
       let store: OpaqueOperationStore
-      let type: RequestType
-      /// Notes that a use begins or ends.
+      let lookup: StoreIndex.Lookup
+      /// Begins or ends a use.
       let change: (_ isUsed: Bool) -> StoreUse.Change
+      /// Records the end of a use.
+      let record: (StoreUse.Change, Date) -> Void
       var isUsed = false
+      /// An end of a use that is not recorded yet.
+      var end: StoreUse.Change?
       var lastUse: Int
 
-      init<State>(_ store: OperationStore<State>, type: RequestType, lastUse: Int) {
+      var isInUse: Bool { isUsed || end != nil }
+
+      init<State>(_ store: OperationStore<State>, lookup: StoreIndex.Lookup, lastUse: Int) {
         self.store = OpaqueOperationStore(store)
-        self.type = type
+        self.lookup = lookup
         self.lastUse = lastUse
         change = { store.use.change(isUsed: $0) }
+        record = { store.use.noteEnd($0, at: $1) }
       }
     }
 
     private let rule: Rule
+    private let recordsAtOnce: Bool
     private var index: StoreIndex
     private let retention: OperationRetention
     private var now = 0
     private var items: [Int: Item] = [:]
-    /// Everything that was ever used, the least recently used one first.
+    /// The items in the order of their last use, the least recently used one first.
     private var order: [Int] = []
-    private var untold: [(item: Int, change: StoreUse.Change)] = []
-    private var timer: StoreIndex.Wake?
-    private var verdicts: [StoreIndex.Verdict]?
+    private var unreported: [(item: Int, change: StoreUse.Change)] = []
+    private var timer: StoreIndex.Timer?
 
-    init(_ rule: Rule) {
+    init(_ rule: Rule, recordsAtOnce: Bool) {
       self.rule = rule
+      self.recordsAtOnce = recordsAtOnce
       index = StoreIndex(limit: rule == .limit ? 1 : nil)
       retention = rule == .whileUsed ? .whileUsed : .unusedFor(.seconds(60))
     }
@@ -59,71 +68,75 @@ import Testing
     func perform(_ step: Step) throws -> Bool {
       switch step {
       case .insert(let item): try insert(item)
-      case .ask(let item):
-        guard let asked = items[item] else { return false }
-        let found = index.ask(
-          for: asked.type, at: Self.path(item), retention: nil, at: .init(date(now)))
-        try mustHold(found?.base === asked.store.base, "the store of the request is found")
+      case .lookUp(let item):
+        guard let expected = items[item] else { return false }
+        let found = index.use(expected.lookup, at: date(now))
+        try mustHold(found?.id == expected.store.id, "the store of the request is found")
         noteUse(of: item)
       case .use(let item):
         guard items[item] != nil else { return false }
         use(item)
-      case .tellUse:
-        guard !untold.isEmpty else { return false }
-        let (item, change) = untold.removeFirst()
+      case .record:
+        guard let item = items.keys.sorted().first(where: { items[$0]?.end != nil }) else {
+          return false
+        }
+        record(item)
+      case .report:
+        guard !unreported.isEmpty else { return false }
+        let (item, change) = unreported.removeFirst()
         guard let store = items[item]?.store else { break }
-        try leave(index.useChanged(of: store, change), isTimeUp: rule == .whileUsed)
+        try evicted(index.useChanged(of: store, change), isTimeOver: rule == .whileUsed)
       case .clear(let item):
         guard items[item] != nil else { return false }
-        let removed = index.remove(at: Self.path(item), isPrefix: false)
-        let there = items.keys.filter { Self.path($0) == Self.path(item) }
-        try mustHold(removed.count == there.count, "all of a path are cleared")
-        for item in there { items[item] = nil }
+        let removed = index.remove(index.stores(at: Self.path(item)))
+        let cleared = items.keys.filter { Self.path($0) == Self.path(item) }
+        try mustHold(removed.count == cleared.count, "all stores of a path are cleared")
+        for item in cleared { items[item] = nil }
       case .advance: now += 30
-      case .sweep: return sweep()
-      case .settle:
-        guard let verdicts = verdicts.take() else { return false }
-        try leave(index.settle(verdicts), isTimeUp: true)
+      case .fire:
+        guard let fired = timer, fired.date <= date(now) else { return false }
+        timer = nil
+        try evicted(
+          index.evictDue(at: date(now), generation: fired.generation), isTimeOver: true)
       }
-      if let wake = index.nextWake(at: date(now)) { timer = wake }
+      if let next = index.nextTimer(at: date(now)) { timer = next }
       return true
     }
 
-    /// The first two stand on one path, with requests of different types.
+    /// The first two are on one path, with requests of different types.
     static func path(_ item: Int) -> OperationPath { item < 2 ? ["a"] : ["b", item] }
 
     private func make(_ item: Int) -> Item {
       if item == 1 {
         let request = Mutation<Int, Int>(path: Self.path(item)) { number, _ in number }
         let store = OperationStore.detached(mutation: request)
-        return Item(store, type: .init(of: request), lastUse: now)
+        return Item(store, lookup: .init(of: request, default: retention), lastUse: now)
       }
       let request = Query<Int, any Error>(path: Self.path(item)) { _ in item }
       let store = OperationStore.detached(query: request)
-      return Item(store, type: .init(of: request), lastUse: now)
+      return Item(store, lookup: .init(of: request, default: retention), lastUse: now)
     }
 
     private func insert(_ item: Int) throws {
       let new = make(item)
-      new.store.lastUse = .init(date(now))
       let isPathTaken = items.keys.contains { $0 != item && Self.path($0) == Self.path(item) }
-      switch index.insert(new.store, retention: retention, deadline: date(now + 60)) {
+      switch index.insert(new.store, for: new.lookup, at: date(now)) {
       case .present(let present):
-        try mustHold(items[item]?.store.base === present.base, "the one that is there stays")
+        try mustHold(items[item]?.store.id == present.id, "the present store is kept")
         noteUse(of: item)
       case .clashed:
-        try mustHold(isPathTaken && items[item] == nil, "another type is there")
+        try mustHold(isPathTaken && items[item] == nil, "a store of another type is present")
         add(item, new)
-      case .inserted(let left):
-        try mustHold(!isPathTaken && items[item] == nil, "nothing is there")
+      case .inserted(let stores):
+        try mustHold(!isPathTaken && items[item] == nil, "no store is present")
         add(item, new)
-        try leave(left, isTimeUp: false)
+        try evicted(stores, isTimeOver: false)
       }
     }
 
     private func add(_ item: Int, _ new: Item) {
       items[item] = new
-      untold.removeAll { $0.item == item }
+      unreported.removeAll { $0.item == item }
       noteUse(of: item)
     }
 
@@ -133,47 +146,44 @@ import Testing
       order.append(item)
     }
 
-    /// A use begins or ends; the index hears of it later.
+    /// Begins or ends a use, which is reported later.
     private func use(_ item: Int) {
-      guard let store = items[item]?.store, let wasUsed = items[item]?.isUsed else { return }
+      guard let wasUsed = items[item]?.isUsed, let change = items[item]?.change(!wasUsed) else {
+        return
+      }
       items[item]?.isUsed = !wasUsed
-      guard let change = items[item]?.change(!wasUsed) else { return }
+      unreported.append((item, change))
       if wasUsed {
-        store.lastUse = .init(date(now))
-        noteUse(of: item)
+        items[item]?.end = change
+        if recordsAtOnce { record(item) }
       }
-      untold.append((item, change))
     }
 
-    /// The timer goes off: looks at what is due, as the client does.
-    private func sweep() -> Bool {
-      guard let wake = timer, verdicts == nil, wake.date <= date(now) else { return false }
-      timer = nil
-      verdicts = index.takeDue(at: date(now), generation: wake.generation).map { candidate in
-        let mark = candidate.store.useMark
-        let isUsed = items.values.contains { $0.store.base === candidate.store.base && $0.isUsed }
-        if isUsed { return .stay(candidate.store, until: date(now + 60)) }
-        let end = mark.lastUse.date.advanced(by: 60)
-        return end <= date(now) ? .leave(candidate.store, mark) : .stay(candidate.store, until: end)
-      }
-      return true
+    private func record(_ item: Int) {
+      guard let end = items[item]?.end.take() else { return }
+      items[item]?.record(end, date(now))
+      noteUse(of: item)
     }
 
-    private func leave(_ left: [OpaqueOperationStore], isTimeUp: Bool) throws {
-      for store in left {
-        guard let (item, entry) = items.first(where: { $0.value.store.base === store.base }) else {
-          try mustHold(false, "it leaves only if it is there")
+    /// Checks and removes stores that the index has evicted.
+    private func evicted(_ stores: [OpaqueOperationStore], isTimeOver: Bool) throws {
+      for store in stores {
+        guard let (item, entry) = items.first(where: { $0.value.store.id == store.id }) else {
+          try mustHold(false, "only a present store is evicted")
           continue
         }
-        try mustHold(!entry.isUsed, "\(item) leaves while it is used")
-        if isTimeUp {
-          try mustHold(rule != .time || now - entry.lastUse >= 60, "\(item) leaves too early")
+        try mustHold(!entry.isUsed, "\(item) is evicted while it is in use")
+        if isTimeOver {
+          try mustHold(
+            rule != .time || !entry.isInUse && now - entry.lastUse >= 60,
+            "\(item) is evicted too early")
         } else {
-          try mustHold(rule == .limit, "\(item) leaves for no reason")
+          try mustHold(rule == .limit, "\(item) is evicted for no reason")
           let earlier = order.prefix { $0 != item }.filter { items[$0]?.isUsed == false }
           try mustHold(
-            earlier.allSatisfy { other in untold.contains { $0.item == other } || other == 1 },
-            "\(item) leaves before \(earlier)")
+            earlier.allSatisfy { other in
+              unreported.contains { $0.item == other } || other == 1
+            }, "\(item) is evicted before \(earlier)")
         }
         items[item] = nil
       }
@@ -182,58 +192,62 @@ import Testing
     private func check() throws {
       let isOnOnePath = items[0] != nil && items[1] != nil
       try mustHold(
-        index.count == items.count - (isOnOnePath ? 1 : 0), "\(items.keys) are there")
-      let found = index.stores(matching: []).map { ObjectIdentifier($0.base) }
-      let there = items.values.map { ObjectIdentifier($0.store.base) }
-      try mustHold(Set(found) == Set(there) && found.count == there.count, "what is there is found")
+        index.entries.count == items.count - (isOnOnePath ? 1 : 0), "\(items.keys) are present")
+      let found = index.stores(matching: []).map(\.id)
+      let present = items.values.map(\.store.id)
+      try mustHold(
+        Set(found) == Set(present) && found.count == present.count, "all present stores are found")
       for item in items.values {
-        let store = index.store(at: item.store.path, for: item.type)
-        try mustHold(store?.base === item.store.base, "what is there is found by its type")
+        let store = index.store(at: item.store.path, for: item.lookup.type)
+        try mustHold(store?.id == item.store.id, "a present store is found by its type")
         try mustHold(
-          verdicts != nil || item.isUsed
-            || timer.map { $0.date <= date(item.lastUse + 60) } == true,
-          "there is a timer for what may leave")
+          item.isInUse || timer.map { $0.date <= date(item.lastUse + 60) } == true,
+          "there is a timer for a store that may be evicted")
       }
       if items.isEmpty {
-        try mustHold(index.nodeCount == 0 && index.deadlines.count == 0, "nothing is left")
+        try mustHold(index.entries.nodeCount == 0 && index.deadlines.count == 0, "nothing is left")
       }
       let unused = items.filter { !$0.value.isUsed && $0.key != 1 }
-      if rule == .limit, untold.isEmpty {
+      if rule == .limit, unreported.isEmpty {
         try mustHold(unused.count <= 1, "\(unused.keys) are too many")
       }
     }
   }
 
-  private static func events(_ items: [Int]) -> [Step] {
-    items.flatMap { [Step.insert($0), .ask($0), .use($0)] }
-      + [.tellUse, .clear(items[0]), .advance, .sweep, .settle]
-  }
-
-  private func everySequence(_ name: String, _ rule: Rule, of items: [Int], length: Int) {
+  private func everySequence(
+    _ name: String, _ rule: Rule, of items: [Int], length: Int, recordsAtOnce: Bool = true
+  ) {
+    var events = items.flatMap { [Step.insert($0), .lookUp($0), .use($0)] }
+    events += [.report, .clear(items[0]), .advance, .fire]
+    if !recordsAtOnce { events.append(.record) }
     exhaust(
-      "StoreIndex, \(name)", events: Self.events(items), length: length, making: { Walk(rule) },
+      "StoreIndex, \(name)", events: events, length: length,
+      making: { Walk(rule, recordsAtOnce: recordsAtOnce) },
       again: { walk, step in _ = try walk.perform(step) },
       step: { walk, step in try walk.take(step) })
   }
 
-  @Test("Stores leave in their time, and never while they are used") func time() {
+  @Test("A store is evicted when its time is over, and never while it is in use") func time() {
     everySequence("time", .time, of: [0], length: 6)
+    everySequence("late records", .time, of: [0], length: 6, recordsAtOnce: false)
     everySequence("clash", .time, of: [0, 1], length: 5)
   }
 
-  @Test("Stores that go with their use leave when it has ended") func whileUsed() {
+  @Test("A store that is retained while it is used is evicted when its use ends")
+  func whileUsed() {
     everySequence("while used", .whileUsed, of: [0], length: 6)
   }
 
-  @Test("Of too many unused stores the least recently used one leaves") func limit() {
+  @Test("Of too many unused stores the least recently used one is evicted") func limit() {
     everySequence("limit", .limit, of: [2, 3], length: 5)
   }
 
   private enum UnusedStep { case append(Int), touch(Int), remove(Int), popFirst }
 
   private struct Unused {
-    final class Key {}
-    let keys = (0..<3).map { _ in Key() }
+    let stores = (0..<3).map { item in
+      OpaqueOperationStore(OperationStore.detached(query: Query(path: [item]) { _ in item }))
+    }
     private var unused = UnusedStores()
     private var list: [(item: Int, version: Int)] = []
     private var version = 0
@@ -242,30 +256,30 @@ import Testing
       switch step {
       case .append(let item):
         version += 1
-        unused.append(ObjectIdentifier(keys[item]), at: [item], version: version)
+        unused.append(stores[item], version: version)
         list.removeAll { $0.item == item }
         list.append((item, version))
       case .touch(let item):
-        unused.touch(ObjectIdentifier(keys[item]))
+        unused.touch(stores[item])
         guard let index = list.firstIndex(where: { $0.item == item }) else { break }
         list.append(list.remove(at: index))
       case .remove(let item):
-        unused.remove(ObjectIdentifier(keys[item]))
+        unused.remove(stores[item])
         list.removeAll { $0.item == item }
       case .popFirst:
         let expected = list.isEmpty ? nil : list.removeFirst()
         let first = unused.popFirst()
         try mustHold(
-          first?.0 == expected.map { ObjectIdentifier(keys[$0.item]) }
-            && first?.1 == expected.map { [$0.item] } && first?.version == expected?.version,
-          "the least recently used one is \(expected.map { "\($0.item)" } ?? "nobody")")
+          first?.store.id == expected.map { stores[$0.item].id }
+            && first?.version == expected?.version,
+          "the least recently used one is \(expected.map { "\($0.item)" } ?? "none")")
       }
-      try mustHold(unused.count == list.count, "it counts")
+      try mustHold(unused.count == list.count, "the count is right")
       return true
     }
   }
 
-  @Test("The least recently used store comes first, whatever was touched or removed")
+  @Test("The least recently used store is first, whatever was touched or removed")
   func unusedStores() {
     let events = (0..<3).flatMap { [UnusedStep.append($0), .touch($0), .remove($0)] }
     exhaust("UnusedStores", events: events + [.popFirst], length: 5, from: Unused()) {

@@ -20,7 +20,7 @@ import Testing
   }
 
   private struct Walk {
-    private static let nobody = Nobody()
+    private static let driver = IdleDriver()
     private var layered: LayeredMachine<State>
     private var model = OptimisticModel()
     private let told = Tape<[Int]?>()
@@ -40,7 +40,7 @@ import Testing
       let subscriber = Subscriber<Machine.Event> { [told] event in
         if case .stateChanged(let state) = event { told.note(state.currentValue) }
       }
-      layered.perform { _ = $0.greet(subscriber) }
+      layered.perform { _ = $0.subscribe(subscriber) }
       lastTold = told.take().last ?? nil
     }
 
@@ -49,7 +49,7 @@ import Testing
       switch step {
       case .beginAccess:
         guard depth < 2 else { return false }
-        if depth == 0 { before = layered.seenByOthers.currentValue }
+        if depth == 0 { before = layered.readByOthers.currentValue }
         depth += 1
         layered.perform { $0.beginExclusiveAccess(.current) }
       case .endAccess:
@@ -70,7 +70,7 @@ import Testing
         // The first one succeeds, and the last one fails: they pass each other.
         let (number, id) = works.remove(at: step == .succeed ? 0 : works.count - 1)
         model.perform(step == .succeed ? .succeed(number) : .fail(number))
-        layered.perform(isEdit: true) { _ = $0.endEdit(id, isSuccess: step == .succeed) }
+        layered.perform(.edit) { $0.endEdit(id, isSuccess: step == .succeed) }
       case .push:
         model.perform(.push(next))
         layered.perform { [next] in $0.write(.success([next]), $0.context) }
@@ -89,7 +89,7 @@ import Testing
       let id = OperationTaskID.next()
       works.append((next, id))
       model.perform(.edit(next))
-      layered.perform(isEdit: true) { [next] machine in
+      layered.perform(.edit) { [next] machine in
         machine.beginEdit(id) { value in
           value?.append(next)
         } show: { state, value, updates in
@@ -100,12 +100,13 @@ import Testing
 
     private mutating func run(_ step: Step) -> Bool {
       if step == .fetch {
-        let core = Machine.Core(driver: Self.nobody)
+        let core = Machine.Core(driver: Self.driver)
         runs.append((next, core))
         model.perform(.fetch(next))
         layered.perform { machine in
-          let wish = Machine.Wish(core: core, box: .init(machine.context), lease: .awaiter)
-          _ = machine.grant(wish, verdict: nil)
+          let new = Machine.NewRun(
+            task: Machine.Task(core, box: .init(machine.context)), lease: .awaiter)
+          _ = machine.admit(new, verdict: nil)
         }
         return true
       }
@@ -136,7 +137,7 @@ import Testing
       if let last = news.last { lastTold = last }
       if depth > 0 {
         try mustHold(news.isEmpty, "something is told in exclusive access")
-        let seen = layered.seenByOthers.currentValue
+        let seen = layered.readByOthers.currentValue
         try mustHold(seen == before, "the others see \(seen ?? []), and not \(before ?? [])")
         return try mustHold(layered.gateOfOthers != nil, "the others wait")
       }
@@ -149,11 +150,11 @@ import Testing
       try mustHold(
         machine.state.currentValue == model.confirmed, "\(model.confirmed) is confirmed")
       try mustHold(lastTold == model.shown, "\(model.shown) is told, and not \(lastTold ?? [])")
-      let seen = layered.seenByOthers.currentValue
+      let seen = layered.readByOthers.currentValue
       try mustHold(seen == value && layered.gateOfOthers == nil, "everybody may go on")
-      let pending = machine.overlay.value?.layers.pendingCount ?? 0
+      let pending = machine.edits.layers?.pendingCount ?? 0
       try mustHold(pending == works.count, "\(works.count) are under way, and not \(pending)")
-      if works.isEmpty, runs.isEmpty { try mustHold(machine.overlay.isNone, "layers are left") }
+      if works.isEmpty, runs.isEmpty { try mustHold(machine.edits.isPlain, "layers are left") }
     }
   }
 

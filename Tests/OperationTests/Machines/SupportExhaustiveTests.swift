@@ -19,14 +19,14 @@ import Testing
         list.sort()
       case .popFirst:
         let expected = list.isEmpty ? nil : list.removeFirst()
-        try mustHold(heap.popFirst() == expected, "the least one comes first")
+        try mustHold(heap.popFirst() == expected, "the least element is returned")
       }
-      try mustHold(heap.first == list.first, "the least one is the first one")
-      try mustHold(heap.elements.sorted() == list, "nothing is lost")
+      try mustHold(heap.first == list.first, "the least element is the first one")
+      try mustHold(heap.elements.sorted() == list, "no element is lost")
     }
   }
 
-  @Test("A heap gives the least element first, whatever came before") func heap() {
+  @Test("A heap returns the least element first, whatever the order of insertion was") func heap() {
     let events = (0..<4).map(HeapStep.insert) + [.popFirst]
     exhaust("Heap", events: events, length: 7, from: Pair()) { pair, step in
       try pair.take(step)
@@ -73,7 +73,7 @@ import Testing
     }
   }
 
-  @Test("An index of paths finds what is set and nothing else, and keeps no empty branch")
+  @Test("An index of paths returns what is set and nothing else, and keeps no empty branch")
   func pathIndex() {
     let paths = Index.paths.indices
     exhaust(

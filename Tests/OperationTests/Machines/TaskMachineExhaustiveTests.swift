@@ -49,8 +49,8 @@ import Testing
       return true
     }
 
-    private mutating func end(with new: Int, _ waiters: TaskMachine<Int, Int>.Waiters) throws {
-      let resumed = waiters.all
+    private mutating func end(with new: Int, _ waiters: [Int]) throws {
+      let resumed = waiters
       try mustHold(resumed == (output == nil ? waiting.sorted() : []), "who waits goes on")
       guard output == nil else { return }
       (output, waiting) = (new, [])
@@ -66,7 +66,7 @@ import Testing
       if let new {
         try end(with: new, actions.resumed)
       } else {
-        try mustHold(actions.resumed.all.isEmpty, "without an output everybody waits on")
+        try mustHold(actions.resumed.isEmpty, "without an output everybody waits on")
       }
     }
 
@@ -106,7 +106,7 @@ import Testing
   /// that has ended.
   private struct Schedule {
     let nodes = (0..<4).map { _ in TaskNode() }
-    private var graph = TaskGraph()
+    private var graph = TaskSchedule()
     private var edges: [[Int]] = Array(repeating: [], count: 4)
 
     private func reaches(_ target: Int, from start: Int) -> Bool {
@@ -142,7 +142,7 @@ import Testing
   func schedule() {
     let edges = (0..<4).flatMap { one in (0..<4).map { GraphStep.wait(one, $0) } }
     exhaust(
-      "TaskGraph", events: edges + (0..<4).map(GraphStep.end), length: 4, from: Schedule()
+      "TaskSchedule", events: edges + (0..<4).map(GraphStep.end), length: 4, from: Schedule()
     ) { schedule, step in try schedule.take(step) }
   }
 }

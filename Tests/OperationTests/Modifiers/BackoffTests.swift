@@ -24,7 +24,7 @@ import Testing
     #expect(try await run.value == 8)
   }
 
-  @Test("A backoff counts wherever it stands, and of several the last one")
+  @Test("A backoff applies before and after a retry, and the last of several counts")
   func position() async throws {
     let script = Script(failures: 2)
     let context = OperationContext.timed(by: clock)
@@ -43,7 +43,7 @@ import Testing
     #expect(try await above.value == 3)
   }
 
-  @Test("A backoff takes the place of the client's default, for the client's retries as well")
+  @Test("A backoff replaces the client's default, also for the client's retries")
   func store() async throws {
     let script = Script(failures: 3)
     let client = OperationClient(clock: clock)
@@ -65,7 +65,7 @@ import Testing
     #expect(try await run.value == 3)
   }
 
-  @Test("Without retries a backoff waits for nothing")
+  @Test("Without retries a backoff does not wait")
   func noRetry() async {
     let script = Script(failures: 1)
     await #expect(throws: Refused(attempt: 1)) {

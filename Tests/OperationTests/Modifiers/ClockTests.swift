@@ -29,7 +29,7 @@ import Testing
     #expect(store.valueLastUpdatedAt == Date(timeIntervalSince1970: 505))
   }
 
-  @Test("Waits come from the clock, on whichever side of it they stand, and the last one counts")
+  @Test("Waits before and after the clock modifier use the clock, and the last clock counts")
   func waits() async throws {
     let other = ManualClock()
     let run = Task {
@@ -44,7 +44,7 @@ import Testing
     #expect(other.sleeperCount == 0)
   }
 
-  @Test("A context that is passed to a run of a store has the last word on the clock")
+  @Test("The clock of a context that is passed to a run replaces that of the store")
   func passedContext() async throws {
     let other = ManualClock(now: Date(timeIntervalSince1970: 9))
     let store = OperationClient(defaults: .testing)

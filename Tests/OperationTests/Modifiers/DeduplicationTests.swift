@@ -2,7 +2,7 @@ import Operation
 import Testing
 
 @Suite("deduplicated", .timeLimit(.minutes(1))) struct DeduplicationTests {
-  /// A key whose values tell when they are compared, which is when a second caller comes.
+  /// A key whose values log that they are compared, which happens for a second caller.
   private struct Compared: Equatable, Sendable {
     let log: EventLog<Void>
     var number = 1
@@ -27,7 +27,7 @@ import Testing
     return context
   }
 
-  /// A script that waits for the gate, and tells of its cancellation.
+  /// A script that waits for the gate, and logs its cancellation.
   private func gated() -> Script {
     Script { [gate, cancellations] attempt, _, yield in
       await withTaskCancellationHandler {
@@ -42,7 +42,7 @@ import Testing
     }
   }
 
-  @Test("A task is the same run as others in the context with which it was started")
+  @Test("A task joins runs in the context that it was started with")
   func startedContext() async throws {
     enum Region: OperationContext.Key { static var defaultValue: String { "eu" } }
     let remote = Remote<Int>()
@@ -62,7 +62,7 @@ import Testing
     #expect(try await [first.value, same.value, other.value] == [1, 1, 2])
   }
 
-  @Test("One context that was passed twice is the same to both runs, whatever is in it")
+  @Test("Runs with copies of one context are equivalent, whatever it contains")
   func passedTwice() async throws {
     enum Action: OperationContext.Key {
       static var defaultValue: @Sendable () -> Void { {} }
@@ -105,7 +105,7 @@ import Testing
     #expect(try await request.run(in: context()) == 2)
   }
 
-  @Test("Contexts that say something else have runs of their own")
+  @Test("Runs in contexts that are not equivalent are not shared")
   func otherContexts() async throws {
     let script = gated()
     let request = PlainRequest(script: script).deduplicated()
@@ -117,7 +117,7 @@ import Testing
     #expect(try await Set([first.value, second.value]) == [1, 2])
   }
 
-  @Test("Two deduplicated requests that were made apart share nothing")
+  @Test("Two deduplicated requests that are not copies share no run")
   func apart() async throws {
     let script = gated()
     let requests = [
@@ -129,7 +129,7 @@ import Testing
     for run in runs { _ = try await run.value }
   }
 
-  @Test("A clock of the request's own keeps no two runs apart")
+  @Test("Runs with the clock of the request are equivalent")
   func clock() async throws {
     let script = gated()
     let request = OpenQuery(script: script).clock(ManualClock()).deduplicated()
@@ -141,7 +141,7 @@ import Testing
     #expect(try await [first.value, second.value] == [1, 1])
   }
 
-  @Test("A predicate decides which runs are one, and is asked with the older context first")
+  @Test("A predicate decides which runs are shared, and its first argument is the older context")
   func predicate() async throws {
     let script = gated()
     let asked = EventLog<[Int]>()
@@ -162,7 +162,7 @@ import Testing
     #expect(script.attempts == 2)
   }
 
-  @Test("Everybody who waits hears every yield, until he leaves")
+  @Test("Every caller receives every yield until it returns")
   func yields() async throws {
     let script = gated()
     let request = OpenQuery(script: script).deduplicated()
@@ -185,7 +185,7 @@ import Testing
     #expect(other.values == [-2])
   }
 
-  @Test("A caller that is cancelled leaves at once, and the others have the value")
+  @Test("A cancelled caller returns at once, and the others get the value")
   func lease() async throws {
     let script = gated()
     let request = OpenQuery(script: script).deduplicated()
@@ -200,7 +200,7 @@ import Testing
     #expect(try await second.value == 1)
   }
 
-  @Test("The run is cancelled when the last caller has left, and a new one begins anew")
+  @Test("The run is cancelled with its last caller, and a new call starts a new run")
   func lastLease() async throws {
     let script = gated()
     let request = OpenQuery(script: script).deduplicated()
@@ -215,7 +215,7 @@ import Testing
     #expect(try await request.run(in: context()) == 2)
   }
 
-  @Test("A typed caller that is cancelled gets what the run ends with")
+  @Test("A cancelled caller with a typed failure gets the result of the run")
   func typedLease() async throws {
     let script = gated()
     let request = TypedQuery(script: script).deduplicated()
@@ -226,7 +226,7 @@ import Testing
     #expect(cancellations.count == 1)
   }
 
-  @Test("Hundreds of callers, half of them cancelled, make one run", arguments: 0..<20)
+  @Test("Hundreds of callers, half of them cancelled, share one run", arguments: 0..<20)
   func many(round: Int) async throws {
     let (gate, executor) = (AsyncGate(), RestingExecutor())
     let script = Script { attempt, _, _ in
@@ -247,7 +247,7 @@ import Testing
     #expect(script.attempts == 1)
   }
 
-  @Test("In a store a rule of the request takes the place of the client's")
+  @Test("In a store the rule of the request replaces the client's")
   func store() async throws {
     var defaults = OperationDefaults.testing
     defaults.isDeduplicated = false

@@ -5,7 +5,7 @@ import Testing
   private let clock = ManualClock()
   private var context: OperationContext { .timed(by: clock) }
 
-  @Test("A run begins when its delay is over, with a store and without, typed or not")
+  @Test("A run begins after its delay, with and without a store, with and without a typed failure")
   func everyKind() async throws {
     let script = Script()
     let client = OperationClient(defaults: .testing, clock: clock)
@@ -49,7 +49,7 @@ import Testing
     #expect(try await other.value == 2)
   }
 
-  @Test("A cancelled delay throws, and the request is not run")
+  @Test("A cancelled delay throws, and the request does not run")
   func cancelled() async {
     let script = Script()
     let run = Task { try await OpenQuery(script: script).delay(for: .seconds(1)).run(in: context) }
@@ -59,7 +59,7 @@ import Testing
     #expect(script.attempts == 0 && clock.sleeperCount == 0)
   }
 
-  @Test("A request with a failure of its own runs at once when its delay is cancelled")
+  @Test("A request with a typed failure runs at once when its delay is cancelled")
   func cancelledTyped() async throws {
     let script = Script { _, _, _ in Task.isCancelled ? .failure(Refused()) : .success(1) }
     let run = Task { try await TypedQuery(script: script).delay(for: .seconds(1)).run(in: context) }
@@ -68,7 +68,7 @@ import Testing
     await #expect(throws: Refused()) { try await run.value }
   }
 
-  @Test("A negative delay is reported, and taken as none")
+  @Test("A negative delay is reported, and there is no delay")
   func negative() async throws {
     let reported = await issues { PlainRequest(script: Script()).delay(for: .seconds(-1)) }
     #expect(reported.issues.map(\.kind) == [.invalidValue])

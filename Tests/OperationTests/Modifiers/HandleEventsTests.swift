@@ -22,7 +22,7 @@ import Testing
     }
   }
 
-  @Test("A handler hears the start, the yields and the end, without a store", arguments: 0..<3)
+  @Test("A handler receives the start, the yields and the end, without a store", arguments: 0..<3)
   func withoutStore(kind: Int) async throws {
     let log = EventLog<String>()
     switch kind {
@@ -34,7 +34,7 @@ import Testing
     #expect(log.values == ["started 0", "yielded 10", "ended 1"])
   }
 
-  @Test("A handler hears of a failure, and the failure goes on")
+  @Test("A handler receives a failure, and the run throws it")
   func failure() async {
     let log = EventLog<String>()
     let errors = EventLog<Refused>()
@@ -47,7 +47,7 @@ import Testing
     #expect(errors.values == [Refused(attempt: 1)])
   }
 
-  @Test("Below a retry a handler hears of each attempt, above it of all as one")
+  @Test("Below a retry a handler receives each attempt, and above it the whole run")
   func retry() async throws {
     let (below, above) = (EventLog<String>(), EventLog<String>())
     _ = try await OpenQuery(script: script(failures: 1))
@@ -62,7 +62,7 @@ import Testing
     #expect(above.values == ["started 0", "yielded 10", "yielded 20", "ended 2"])
   }
 
-  @Test("All events of one run name that run")
+  @Test("All events of one run contain that run")
   func run() async throws {
     let runs = EventLog<OperationTaskID?>()
     let request = OpenQuery(script: script()).handleEvents { runs.append($0.run?.id) }
@@ -93,7 +93,7 @@ import Testing
     #expect(store.context.fixtureNumber == 3)
   }
 
-  @Test("The continuation of a run without a store hears what is yielded")
+  @Test("The continuation of a run without a store receives what is yielded")
   func continuation() async throws {
     let log = EventLog<Int>()
     let continuation = OperationContinuation<Int, Refused> { log.append((try? $0.get()) ?? -1) }

@@ -27,7 +27,7 @@ import Testing
     #expect(log.values.filter { $0.contains("OpenQuery") && $0.contains("2.0 s") }.count == 2)
   }
 
-  @Test("A failure is logged with what it is, and goes on with its type")
+  @Test("A failure is logged with its description, and the run throws it with its type")
   func failure() async {
     func run() async throws(Refused) -> Int {
       try await TypedQuery(script: Script(failures: 9)).logDuration("q") { log.append($0) }
@@ -37,7 +37,7 @@ import Testing
     #expect(log.values == ["q failed after 0.0 s: Refused(attempt: 1)"])
   }
 
-  @Test("Below a retry each attempt is logged, above it the whole")
+  @Test("Below a retry each attempt is logged, and above it the whole run")
   func retry() async throws {
     _ = try await OpenQuery(script: Script(failures: 1)).logDuration("one") { log.append($0) }
       .retry(limit: 1).backoff(.noBackoff).logDuration("all") { log.append($0) }

@@ -2,7 +2,7 @@ import Operation
 import Testing
 
 @Suite("map") struct MapTests {
-  @Test("The value and every yield are changed, and the failure is not", arguments: 0..<3)
+  @Test("The value and every yielded value are transformed, and failures are not", arguments: 0..<3)
   func withoutStore(kind: Int) async throws {
     let script = Script { attempt, _, yield in
       yield(.success(7))
@@ -32,7 +32,7 @@ import Testing
     #expect(log.values == ["<7>", "Refused(attempt: 3)"])
   }
 
-  @Test("A mapped query is a query with a state of its own value and the old failure")
+  @Test("A mapped query is a query whose state has the new value and the old failure")
   func store() async throws {
     let client = OperationClient(defaults: .testing)
     let store: OperationStore<QueryState<String, Refused>> = client.store(
@@ -45,7 +45,7 @@ import Testing
     #expect(store.path == ["typed"])
   }
 
-  @Test("Modifiers on both sides of a map count")
+  @Test("Modifiers before and after a map apply")
   func modifiers() async throws {
     func request() -> some QueryRequest<String, QueryState<String, any Error>> {
       OpenQuery(script: Script(failures: 1)).retry(limit: 1).map { $0 + 1 }

@@ -1,7 +1,7 @@
 import Operation
 import Testing
 
-/// A modifier as a user writes it: it runs the request, and adds to what comes of it.
+/// A modifier as a user writes it: it runs the request, and logs the attempt.
 private struct Announced<Base: OperationRequest>: OperationModifier {
   let log: EventLog<String>
 
@@ -43,7 +43,7 @@ private struct Described<Base: OperationRequest>: OperationModifier {
 @Suite("OperationModifier") struct OperationModifierTests {
   private let log = EventLog<String>()
 
-  @Test("A modifier of one's own goes around a query, a typed query, and a plain request")
+  @Test("A user's modifier can be applied to a query, a typed query, and a plain request")
   func everyKind() async throws {
     let script = Script()
     func typed() async throws(Refused) -> [Int] {
@@ -59,14 +59,14 @@ private struct Described<Base: OperationRequest>: OperationModifier {
     #expect(log.values == Array(repeating: "attempt 0", count: 4))
   }
 
-  @Test("Below a retry a modifier is run for each attempt, above it once")
+  @Test("Below a retry a modifier runs for each attempt, and above it once")
   func retry() async throws {
     _ = try await OpenQuery(script: Script(failures: 1)).modifier(Announced(log: log))
       .retry(limit: 1).backoff(.noBackoff).modifier(Announced(log: log)).run()
     #expect(log.values == ["attempt 0", "attempt 0", "attempt 1"])
   }
 
-  @Test("A modifier with a setup only needs no run, and the outermost has the last word")
+  @Test("A modifier with only a setup needs no run method, and the last modifier counts")
   func setupOnly() async throws {
     let script = Script()
     let request = TypedQuery(script: script).modifier(Numbered(number: 1))
@@ -95,7 +95,7 @@ private struct Described<Base: OperationRequest>: OperationModifier {
     #expect(await Own().modifier(Numbered(number: 2)).run() == 2)
   }
 
-  @Test("A modifier may change the value and the failure")
+  @Test("A modifier can change the types of the value and the failure")
   func otherTypes() async {
     let script = Script { attempt, _, yield in
       yield(.success(8))

@@ -13,7 +13,7 @@ import Testing
     }
   }
 
-  @Test("A limit of n makes n retries, and each attempt knows which it is and how many there are")
+  @Test("A limit of n makes n retries, and the context contains the index and the limit")
   func limit() async throws {
     let script = Script(failures: 9)
     await #expect(throws: Refused(attempt: 3)) {
@@ -65,7 +65,7 @@ import Testing
     #expect(attempts(script) == [[0, 2, 0], [1, 2, 0], [2, 2, 1]])
   }
 
-  @Test("The predicate is asked with the failure, and its no is final")
+  @Test("The predicate is called with the failure, and its `false` is final")
   func predicate() async throws {
     let script = Script(failures: 9)
     let asked = EventLog<Refused>()
@@ -81,7 +81,7 @@ import Testing
     #expect(script.attempts == 2)
   }
 
-  @Test("The predicate is not asked when no retry is left")
+  @Test("The predicate is not called when no retry is left")
   func predicateAtTheEnd() async {
     let asked = EventLog<Refused>()
     _ = try? await TypedQuery(script: Script(failures: 9))
@@ -89,7 +89,7 @@ import Testing
     #expect(asked.values == [Refused(attempt: 1)])
   }
 
-  @Test("A cancellation is never retried, whoever throws it")
+  @Test("A cancellation is never retried, also if the request throws it")
   func cancellation() async {
     let attempts = EventLog<Int>()
     let query = Query<Int, any Error>(path: ["cancelled"]) { context in
@@ -102,7 +102,7 @@ import Testing
     #expect(attempts.values == [0])
   }
 
-  @Test("A cancelled task makes no further attempt, typed or not")
+  @Test("A cancelled task makes no further attempt, with and without a typed failure")
   func cancelledTask() async {
     let gate = AsyncGate()
     let script = Script { attempt, _, _ in
@@ -135,7 +135,7 @@ import Testing
     #expect(clock.sleeperCount == 0)
   }
 
-  @Test("Of several retries the last one counts, with its predicate, and they never multiply")
+  @Test("Of several retries the last one counts, with its predicate and its limit only")
   func lastOneWins() async {
     let script = Script(failures: 99)
     let asked = EventLog<String>()
@@ -148,7 +148,7 @@ import Testing
     #expect(asked.values == ["outer", "outer"])
   }
 
-  @Test("A retry takes the place of the client's default, also with fewer retries")
+  @Test("A retry replaces the client's default, also with fewer retries")
   func replacesDefault() async {
     var defaults = OperationDefaults.standard
     defaults.retryLimit = 5
@@ -170,7 +170,7 @@ import Testing
     #expect(byDefault.contexts.values.last?.operationMaxRetries == 5)
   }
 
-  @Test("A run inside of a run begins with attempts of its own")
+  @Test("A run inside another run counts its own attempts")
   func nested() async throws {
     let outer = Script(failures: 1)
     let inner = Script(failures: 9)
@@ -182,7 +182,7 @@ import Testing
     #expect(attempts(inner) == [[0, 0, 1], [0, 0, 1]])
   }
 
-  @Test("A negative limit is reported, and taken as zero")
+  @Test("A negative limit is reported, and zero is used")
   func negativeLimit() async {
     let script = Script(failures: 9)
     let reported = await issues { OpenQuery(script: script).retry(limit: -2) }

@@ -7,7 +7,7 @@ import Testing
   private let script = Script()
   private var client: OperationClient { OperationClient(defaults: .testing, clock: clock) }
 
-  @Test("Without a rule a value is stale as soon as it is there")
+  @Test("Without a rule a value is stale as soon as it is stored")
   func byDefault() async throws {
     let store = client.store(for: OpenQuery(script: script))
     #expect(store.isStale)
@@ -29,7 +29,7 @@ import Testing
     }
   }
 
-  @Test("A value of no time, and one of an age, can be asked for")
+  @Test("The stale time can be zero, and can be huge")
   func extremes() async throws {
     let client = client
     let none = client.store(for: OpenQuery(script: script, path: ["none"]).stale(after: .zero))
@@ -41,7 +41,7 @@ import Testing
     #expect(!age.isStale)
   }
 
-  @Test("A clock that shows no number makes no trap", arguments: [TimeInterval.infinity, .nan])
+  @Test("An infinite or undefined time does not trap", arguments: [TimeInterval.infinity, .nan])
   func brokenClock(interval: TimeInterval) {
     struct Broken: OperationClock {
       let interval: TimeInterval
@@ -54,7 +54,7 @@ import Testing
     _ = store.isStale
   }
 
-  @Test("A predicate is asked with the state and the context, and no lock is held")
+  @Test("A predicate is called with the state and the context, with no lock held")
   func when() async throws {
     let stores = EventLog<OperationStore<QueryState<Int, Refused>>>()
     let request = TypedQuery(script: script).staleWhen { state, context in
@@ -70,7 +70,7 @@ import Testing
     #expect(store.isStale)
   }
 
-  @Test("A value that comes while a subscriber looks whether it is stale spares him the run")
+  @Test("A value that is stored while the staleness is checked prevents the run")
   func freshMeanwhile() {
     let stores = EventLog<OperationStore<QueryState<Int, Refused>>>()
     let request = TypedQuery(script: script).staleWhen { _, _ in
@@ -87,7 +87,7 @@ import Testing
     subscription.cancel()
   }
 
-  @Test("A value that is never stale becomes so by an invalidation only")
+  @Test("A value that is never stale becomes stale only by an invalidation")
   func never() async throws {
     let store = client.store(for: OpenQuery(script: script).neverStale())
     #expect(store.isStale)
@@ -134,14 +134,14 @@ import Testing
     #expect(reported.issues.first?.message.contains("\"open\"") == true)
   }
 
-  @Test("A store-less run takes the rules, and runs each time")
+  @Test("A run without a store ignores the rules, and calls the request each time")
   func plain() async throws {
     let request = PlainRequest(script: script).neverStale()
     #expect(try await [request.run(), request.stale(after: .seconds(9)).run()] == [1, 2])
     #expect(try await OpenQuery(script: script).staleWhen { _, _ in false }.run() == 3)
   }
 
-  @Test("A negative stale time is reported, and taken as zero")
+  @Test("A negative stale time is reported, and zero is used")
   func negative() async {
     let reported = await issues { OpenQuery(script: script).stale(after: .seconds(-1)) }
     #expect(reported.issues.map(\.kind) == [.invalidValue])

@@ -5,8 +5,8 @@ import Testing
   private let clock = ManualClock()
   private var context: OperationContext { .timed(by: clock) }
 
-  /// A script that hears of no cancellation, and ends when the gate is opened.
-  private func deaf(_ gate: AsyncGate) -> Script {
+  /// A script that ignores cancellation, and ends when the gate is opened.
+  private func ignoringCancellation(_ gate: AsyncGate) -> Script {
     Script { attempt, _, yield in
       await gate.wait()
       yield(.success(-attempt))
@@ -14,7 +14,7 @@ import Testing
     }
   }
 
-  @Test("A run that is in time gives what it gives, and leaves nobody waiting")
+  @Test("A run that ends in time returns or throws its result, and leaves no sleeper behind")
   func inTime() async throws {
     let script = Script()
     #expect(
@@ -28,8 +28,8 @@ import Testing
     #expect(clock.sleeperCount == 0)
   }
 
-  @Test("A deaf request is left at once when its time is over, and told that it is cancelled")
-  func deafRequest() async throws {
+  @Test("A run that ignores cancellation is cancelled and abandoned when its time is over")
+  func ignoredCancellation() async throws {
     let gate = AsyncGate()
     let cancellations = EventLog<Bool>()
     let script = Script { attempt, _, _ in
@@ -51,7 +51,7 @@ import Testing
     #expect(cancellations.values == [true])
   }
 
-  @Test("What a request yields after its time is dropped")
+  @Test("A yield after the time is over is dropped")
   func lateYields() async throws {
     let gate = AsyncGate()
     let yields = EventLog<Int>()
@@ -79,10 +79,10 @@ import Testing
     #expect(yields.values == [10])
   }
 
-  @Test("A caller that is cancelled leaves a deaf request at once")
+  @Test("A cancelled caller returns at once from a run that ignores cancellation")
   func cancelledCaller() async {
     let gate = AsyncGate()
-    let script = deaf(gate)
+    let script = ignoringCancellation(gate)
     let run = Task {
       try await OpenPlainRequest(script: script).timeout(after: .seconds(1)).run(in: context)
     }
@@ -94,10 +94,10 @@ import Testing
     gate.open()
   }
 
-  @Test("Below a retry, each attempt has the time for itself")
+  @Test("Below a retry, each attempt has the full time")
   func belowRetry() async {
     let gate = AsyncGate()
-    let script = deaf(gate)
+    let script = ignoringCancellation(gate)
     let run = Task {
       try await OpenQuery(script: script).timeout(after: .seconds(2)).retry(limit: 2)
         .backoff(.noBackoff).run(in: context)
@@ -133,7 +133,7 @@ import Testing
   @Test("In a store a timeout is a failure of the run, and a typed failure becomes any error")
   func store() async throws {
     let gate = AsyncGate()
-    let script = deaf(gate)
+    let script = ignoringCancellation(gate)
     let client = OperationClient(defaults: .testing, clock: clock)
     let store: OperationStore<QueryState<Int, any Error>> = client.store(
       for: TypedQuery(script: script).timeout(after: .seconds(1)))
@@ -160,10 +160,10 @@ import Testing
     #expect(state(of: typed) == QueryState<Int, any Error>.self)
   }
 
-  @Test("A negative timeout is reported, and leaves no time")
+  @Test("A negative timeout is reported, and zero is used")
   func negative() async {
     let gate = AsyncGate()
-    let script = deaf(gate)
+    let script = ignoringCancellation(gate)
     let reported = await issues { OpenQuery(script: script).timeout(after: .seconds(-1)) }
     #expect(reported.issues.map(\.kind) == [.invalidValue])
     await #expect(throws: OperationTimeoutError.self) {
@@ -172,7 +172,7 @@ import Testing
     gate.open()
   }
 
-  @Test("A race between the work and its time ends once, whoever wins", arguments: 0..<200)
+  @Test("A race between the work and its time has one of both results", arguments: 0..<200)
   func race(round: Int) async throws {
     let script = Script { attempt, context, _ in
       try? await context.operationClock.sleep(for: .seconds(1))

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import Operation
@@ -26,7 +27,7 @@ import Testing
         }
       }
     }
-    // Both beyond the size from which on positions are kept.
+    // Both are long arrays.
     let few = await cost(20)
     let many = await cost(10_000)
     #expect(many < few * 5, "\(few) with 20 pages, \(many) with 10,000")
@@ -66,47 +67,27 @@ import Testing
     #expect(many < few * 5, "\(few) with 10 pages, \(many) with 100,000")
   }
 
-  @Test("A next page is put behind those that are there, which stay where they are")
-  func nextPageInPlace() async throws {
-    let store = try await numbers(PageServer(0...1_000), there: 0...40)
-    var moves = 0
-    var place: UnsafeRawPointer?
-    // Of the last chunk, as those before it do not change.
-    for _ in 0..<100 {
-      try await store.fetchNextPage()
-      let next = store.currentValue.tail.withUnsafeBytes { $0.baseAddress }
-      if next != place { moves += 1 }
-      place = next
+  @Test("A state takes in a next page without moving the others in memory")
+  func nextPageInPlace() {
+    var state = PaginatedState<Int, String, any Error>(initialValue: .written(0...40))
+    let task = OperationTask<PaginatedResult<Int, String>, any Error>.idle(
+      noting: Tape(), in: OperationContext())
+    func address(_ state: inout PaginatedState<Int, String, any Error>) -> UnsafeRawPointer? {
+      var address: UnsafeRawPointer?
+      state.facts.value.update(at: 40) { page in
+        withUnsafePointer(to: &page) { address = UnsafeRawPointer($0) }
+      }
+      return address
     }
-    // A chunk that grows moves each time that its place has become too small: by far not each time.
-    #expect(moves < 10)
-  }
-
-  @Test("A list that has been long keeps no table for it, and chunks stay as large as they were")
-  func givenBack() {
-    var pages = PaginatedPages<Int, String>.written(0..<10_000)
-    let full = pages
-    for id in 0..<200 { pages.insert(PaginatedPage(id: -1 - id, value: "new"), at: 3_000) }
-    let size = PaginatedPages<Int, String>.chunkSize
-    #expect(pages.rest.content.chunks.allSatisfy { $0.count == size && $0.capacity < 2 * size })
-    pages.removeFirst(9_000)
-    pages.removeLast(1_190)
-    #expect(pages.count == 10 && pages.rest.content.positions.buckets.count == 1)
-    #expect(pages.rest.content.chunks.isEmpty)
-    pages.removeFirst(10)
-    #expect(pages.rest.isNone && full.count == 10_000 && full.index(id: 9_999) == 9_999)
-  }
-
-  @Test("A table of positions grows by one bucket at a time, and loses nothing")
-  func growingTable() {
-    var table = ChunkedDictionary<Int, Int>(minimumCapacity: 0)
-    for key in 0..<20_000 {
-      let old = table.buckets.count
-      table[key] = -key
-      #expect(table.buckets.count - old <= 1 && table.buckets.count <= key / 128 + 1)
+    let first = address(&state)
+    for id in 41...140 {
+      let page = PaginatedPage(id: id, value: "new")
+      state.update(
+        with: .success(
+          PaginatedResult(kind: .nextPage, pages: [page], place: .after(id - 1))), for: task)
     }
-    #expect(table.count == 20_000 && (0..<20_000).allSatisfy { table[$0] == -$0 })
-    #expect(table.buckets.count > 100 && table.buckets.allSatisfy { $0.count < 1_000 })
+    #expect(state.currentValue.ids == Array(0...140))
+    #expect(address(&state) == first)
   }
 
   @Test("All pages cost the same for each page, however many there are")

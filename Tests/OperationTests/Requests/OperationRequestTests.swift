@@ -35,7 +35,7 @@ import Testing
     #expect(await !Task.detached { await Located().run() }.value)
   }
 
-  @Test("The context of a run keeps what it says, and brings no settings of elsewhere")
+  @Test("The context of a run keeps its values, and contains no settings of another request")
   func context() async throws {
     let script = Script()
     _ = try await PlainRequest(script: script).retry(limit: 4).run(in: .number(6))
@@ -57,7 +57,7 @@ import Testing
     #expect(try await request.run() == "2")
   }
 
-  @Test("A hashable request is its own path, and one with an identifier has that")
+  @Test("The default path is the hashable request, or its identifier")
   func paths() {
     struct ByHash: QueryRequest, Hashable {
       let number: Int
@@ -85,7 +85,7 @@ import Testing
   }
 }
 
-/// Whether the caller's actor is the main one.
+/// Returns a Boolean value that indicates whether the caller's actor is the main actor.
 nonisolated(nonsending) private func isOnMainActor() async -> Bool {
   #isolation === MainActor.shared
 }

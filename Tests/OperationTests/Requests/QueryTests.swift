@@ -2,7 +2,7 @@ import Operation
 import Testing
 
 @Suite("Query") struct QueryTests {
-  @Test("A closure is a query: with a context, with a continuation, and with a failure of its own")
+  @Test("A query is made of a closure with a context, a continuation, or a typed failure")
   func forms() async throws {
     let plain = Query(path: ["plain"]) { context in context.fixtureNumber }
     let telling = Query(path: ["telling"]) { _, continuation in
@@ -34,7 +34,7 @@ import Testing
     #expect(store.status == .result(.success(3)))
   }
 
-  @Test("Two queries on one path with one type of value are one query")
+  @Test("Two queries on one path with the same value type share a store")
   func samePath() {
     let client = OperationClient(defaults: .testing)
     let store = client.store(for: Query(path: ["a", 1]) { _ in 1 })
@@ -42,7 +42,7 @@ import Testing
     #expect(client.store(for: Query(path: ["a", 2]) { _ in 1 }) !== store)
   }
 
-  @Test("A store shows what a query yields until its end")
+  @Test("A store displays what a query yields until its end")
   func yields() async throws {
     let gate = AsyncGate()
     let yielded = EventLog<Void>()

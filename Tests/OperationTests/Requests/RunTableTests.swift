@@ -9,7 +9,7 @@ import Testing
     _ number: Int, into table: inout Table, awaiters: Int = 1, handles: Int = 0,
     isObserved: Bool = false, isStarted: Bool = true
   ) -> OperationTaskID {
-    let core = TaskCore<Int, any Error>(driver: Nobody())
+    let core = TaskCore<Int, any Error>(driver: IdleDriver())
     table.insert(
       Table.Record(
         task: OperationTask(core, box: .init(.number(number))), awaiters: awaiters,
@@ -26,7 +26,7 @@ import Testing
   }
 
   private func asked(_ admission: Table.Admission) -> [OperationTaskID]? {
-    if case .ask(let candidates) = admission { candidates.map(\.id) } else { nil }
+    if case .compare(let candidates) = admission { candidates.map(\.id) } else { nil }
   }
 
   private let rules: [Deduplication] = [.never, .equivalentContexts, .by { _, _ in true }]
@@ -54,7 +54,7 @@ import Testing
     let rule = Deduplication.by { $0.fixtureNumber == $1.fixtureNumber }
     let admission = table.admit(.number(2), rule: rule, verdict: nil)
     #expect(asked(admission) == [first])
-    guard case .ask(let candidates) = admission else { return }
+    guard case .compare(let candidates) = admission else { return }
     let verdict = rule.verdict(on: .number(2), among: candidates) as Table.Verdict
     #expect(verdict.match == nil)
     #expect(isNew(table.admit(.number(2), rule: rule, verdict: verdict)))
@@ -67,7 +67,7 @@ import Testing
     var table = Table()
     let first = insert(1, into: &table)
     let second = insert(2, into: &table)
-    let verdict = Table.Verdict(asked: [first, second], match: first)
+    let verdict = Table.Verdict(compared: [first, second], match: first)
     let rule = Deduplication.by { _, _ in true }
     #expect(joined(table.admit(.number(1), rule: rule, verdict: verdict)) == first)
     _ = table.remove(first)

@@ -1,7 +1,7 @@
 import Operation
 import Testing
 
-/// What compiles here is the test: no failure is cast from the request to whoever reads it.
+/// That this compiles is the test: no failure is cast between the request and its reader.
 @Suite("Typed errors") struct TypedErrorsTests {
   private func withoutStore(_ script: Script) async -> Refused? {
     do throws(Refused) {
@@ -54,7 +54,7 @@ import Testing
 }
 
 extension QueryRequest {
-  /// Takes a rule that asks the state only.
+  /// Applies a rule that reads only the state.
   fileprivate func staleWhen(
     _ isStale: @escaping @Sendable (State) -> Bool
   ) -> ModifiedOperation<Self, SettingsModifier<Self>> {

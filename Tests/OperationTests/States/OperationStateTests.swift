@@ -61,7 +61,7 @@ private struct CounterQuery: QueryRequest, Hashable {
 }
 
 @Suite("OperationState") struct OperationStateTests {
-  @Test("A state of one's own derives its status from its members")
+  @Test("A user's state derives its status from its members")
   func status() {
     var state = CounterState()
     #expect(state.status.isIdle)
@@ -72,7 +72,7 @@ private struct CounterQuery: QueryRequest, Hashable {
     #expect(CounterState.kind == .query)
   }
 
-  @Test("A query keeps a state of its own, which may change the task that it takes in")
+  @Test("A store holds a user's state, which can change a scheduled task")
   func ownState() async throws {
     let store = OperationClient(defaults: .testing)
       .store(for: CounterQuery(), initialState: CounterState())
@@ -84,7 +84,7 @@ private struct CounterQuery: QueryRequest, Hashable {
     #expect(store.currentValue == 0 && store.status.isIdle)
   }
 
-  @Test("The events of a store tell the state, or the run that they belong to")
+  @Test("An event of a store contains the state, or the run that it belongs to")
   func events() async throws {
     let script = Script { _, _, yield in
       yield(.success(9))

@@ -8,7 +8,7 @@ import Testing
   private let clock = ManualClock(now: Date(timeIntervalSince1970: 100))
   private var context: OperationContext { .timed(by: clock) }
 
-  /// A task of a store that keeps no trace in the state under test.
+  /// A task of a store, which is not in the state under test.
   private func task() -> OperationTask<Int, Refused> {
     OperationStore<State>.detached(query: TypedQuery(script: Script())).runTask(using: context)
   }
@@ -26,7 +26,7 @@ import Testing
     #expect(State.emptyValue == nil && State.kind == .query)
   }
 
-  @Test("A value counts, takes its date from the clock, and takes the error away")
+  @Test("A value is counted, has its date from the clock, and removes the error")
   func value() {
     var state = State()
     state.update(with: .failure(Refused()), using: context)
@@ -37,7 +37,7 @@ import Testing
     #expect(state.status == .result(.success(1)))
   }
 
-  @Test("A failure keeps the value that is there")
+  @Test("A failure keeps the current value")
   func failure() async {
     var state = State(initialValue: 4)
     await clock.advance(by: .seconds(1))
@@ -48,7 +48,7 @@ import Testing
     #expect(state.status == .result(.failure(Refused(attempt: 2))))
   }
 
-  @Test("Taking the value away is a change, after which the state is idle")
+  @Test("Removing the value is an update, after which the state is idle")
   func noValue() {
     var state = State(initialValue: 4)
     state.update(with: .success(nil), using: context)
@@ -64,7 +64,7 @@ import Testing
     #expect(state.status == .result(.success(nil)))
   }
 
-  @Test("A state loads while it has tasks, which it holds in their order, each once")
+  @Test("A state is loading while it has tasks, and holds each once, in their order")
   func tasks() {
     var state = State()
     var (first, second) = (task(), task())
@@ -83,7 +83,7 @@ import Testing
     #expect(state.status == .result(.success(3)))
   }
 
-  @Test("A reset goes back to the beginning, and names the tasks that are to be cancelled")
+  @Test("A reset restores the initial value, and returns the tasks to cancel")
   func reset() {
     var state = State(initialValue: 4)
     var task = task()

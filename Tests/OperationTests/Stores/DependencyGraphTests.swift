@@ -5,7 +5,7 @@ import Testing
 @Suite struct DependencyGraphTests {
   private static func path(_ number: Int) -> OperationPath { ["node", number] }
 
-  /// Lets one run of `path` read the others, and end.
+  /// A run of `path` reads the others and ends.
   private static func run(_ path: Int, reads others: [Int], in graph: inout DependencyGraph) {
     let id = OperationTaskID.next()
     for other in others {
@@ -14,7 +14,7 @@ import Testing
     graph.end(id, of: Self.path(path), isCancelled: false)
   }
 
-  @Test("Through a diamond each reader comes once, after all that it reads") func diamond() {
+  @Test("The readers in a diamond are returned once, each after all that it reads") func diamond() {
     var graph = DependencyGraph()
     Self.run(2, reads: [1], in: &graph)
     Self.run(3, reads: [1], in: &graph)
@@ -40,7 +40,8 @@ import Testing
     #expect(graph.isEmpty)
   }
 
-  @Test("A circle is named and not made", arguments: 1...5) func circle(length: Int) {
+  @Test("An edge that closes a cycle is not added, and the cycle is returned", arguments: 1...5)
+  func cycle(length: Int) {
     var graph = DependencyGraph()
     let runs = (0..<length).map { _ in OperationTaskID.next() }
     for node in 0..<(length - 1) {
@@ -53,7 +54,7 @@ import Testing
     #expect(graph.isEmpty)
   }
 
-  @Test("An edge that a cancelled run gave back closes no circle unseen") func returnedEdge() {
+  @Test("An edge that is current again after a cancelled run is checked") func returnedEdge() {
     var graph = DependencyGraph()
     Self.run(1, reads: [2], in: &graph)
     let cancelled = OperationTaskID.next()
@@ -65,7 +66,7 @@ import Testing
     #expect(graph.note(next, of: Self.path(1), reads: Self.path(2)) != nil)
   }
 
-  @Test("An edge of the last run is checked again when another has come since the run began")
+  @Test("A settled edge is checked again when another one was added since the run began")
   func edgeBetween() {
     var graph = DependencyGraph()
     Self.run(1, reads: [2, 3], in: &graph)
@@ -76,8 +77,15 @@ import Testing
     #expect(graph.note(run, of: Self.path(1), reads: Self.path(3)) != nil)
   }
 
+  @Test("Readers that do not read each other are in the order in which they were added")
+  func stableOrder() {
+    var graph = DependencyGraph()
+    for reader in 1...20 { Self.run(reader, reads: [0], in: &graph) }
+    #expect(graph.steps(from: [Self.path(0)]).map(\.path) == (0...20).map(Self.path))
+  }
+
   @Test(
-    "In random graphs the order has every reader once and after what it reads", arguments: 0..<200)
+    "In random graphs every reader is returned once and after what it reads", arguments: 0..<200)
   func randomGraphs(seed: UInt64) {
     var generator = SplitMix(seed: seed)
     var graph = DependencyGraph()

@@ -23,7 +23,7 @@ import Testing
         store.currentValue = []
         remote.answer(1)
         // Until the run has begun, or waits for the end of the access.
-        while server.pending.isEmpty, store.read({ $0.exclusive.content.gates.isEmpty }) {
+        while server.pending.isEmpty, store.read({ $0.access?.gates.isEmpty ?? true }) {
           sched_yield()
         }
         store.currentValue = .written(5...7)
@@ -118,7 +118,7 @@ import Testing
         baseStore.invalidate()
         // If its run has begun, until the reader has read, or waits for the end of the access.
         while readerStore.isLoading, read.count < 2,
-          baseStore.read({ $0.exclusive.content.gates.isEmpty })
+          baseStore.read({ $0.access?.gates.isEmpty ?? true })
         {
           sched_yield()
         }

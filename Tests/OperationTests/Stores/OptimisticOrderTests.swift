@@ -70,7 +70,7 @@ import Testing
         lock.signal()
         written.open()
       }
-      while store.read({ $0.exclusive.value?.gates.isEmpty ?? true }) { sched_yield() }
+      while store.read({ $0.access?.gates.isEmpty ?? true }) { sched_yield() }
     } while: {
       store.setResult(to: .success(Box {}))
       await written.wait()

@@ -15,7 +15,7 @@ import Testing
 
   private func record(_ number: Int) -> Table.Record {
     Table.Record(
-      task: OperationTask(Core(driver: Nobody()), box: .init(context(number))),
+      task: OperationTask(Core(driver: IdleDriver()), box: .init(context(number))),
       payload: "\(number)")
   }
 
@@ -65,7 +65,7 @@ import Testing
   func predicate() {
     var (table, ids) = makeTable(1, 2)
     let rule = Deduplication.by { $0[Number.self] == $1[Number.self] }
-    guard case .ask(let candidates) = table.admit(context(2), rule: rule, verdict: nil) else {
+    guard case .compare(let candidates) = table.admit(context(2), rule: rule, verdict: nil) else {
       Issue.record("not asked")
       return
     }
@@ -78,13 +78,13 @@ import Testing
     }
     #expect(core.id == ids[1])
     _ = table.remove(ids[1])
-    guard case .ask = table.admit(context(2), rule: rule, verdict: verdict) else {
+    guard case .compare = table.admit(context(2), rule: rule, verdict: verdict) else {
       Issue.record("the run that the predicate chose is gone, and it was not asked again")
       return
     }
     table.insert(record(3))
-    let none = Table.Verdict(asked: [ids[0]], match: nil)
-    guard case .ask = table.admit(context(2), rule: rule, verdict: none) else {
+    let none = Table.Verdict(compared: [ids[0]], match: nil)
+    guard case .compare = table.admit(context(2), rule: rule, verdict: none) else {
       Issue.record("a run has come, and the predicate was not asked about it")
       return
     }

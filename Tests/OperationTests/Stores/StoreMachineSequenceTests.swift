@@ -96,7 +96,7 @@ import Testing
       let subscriber = Subscriber<MachineDriver.Machine.Event> { event in
         heard.note((number, event.state.map(Told.init)))
       }
-      let id = driver.machine.greet(subscriber).id
+      let id = driver.machine.subscribe(subscriber).id
       subscriptions.append(Subscription(number: number, subscriber: subscriber, id: id))
     }
 
@@ -125,7 +125,7 @@ import Testing
     }
 
     private mutating func enter(_ core: MachineDriver.Machine.Core) {
-      if case .gone = driver.machine.enter(core, OperationTaskConfiguration()) { return }
+      if case .removed = driver.machine.start(core, OperationTaskConfiguration()) { return }
       awaiters[core.id, default: 0] += 1
     }
 
@@ -134,7 +134,7 @@ import Testing
       case .leave:
         guard let core = cores.last(where: { awaiters[$0.id, default: 0] > 0 }) else { return }
         awaiters[core.id, default: 0] -= 1
-        _ = driver.machine.leave(core.id)
+        _ = driver.machine.releaseLease(on: core.id)
       case .dropHandle:
         guard let core = cores.last(where: { handles[$0.id, default: 0] > 0 }) else { return }
         handles[core.id, default: 0] -= 1
@@ -187,8 +187,9 @@ import Testing
       try mustHold(
         subscriptions.allSatisfy { $0.last == expected }, "the last state is not told")
       let isIdle = !machine.runs.records.contains(where: \.isStarted)
-      if isIdle, machine.unended.isEmpty {
-        try mustHold(machine.yields.isEmpty, "a run that is over has left its yields")
+      if isIdle, machine.cancelledRuns.isEmpty {
+        try mustHold(
+          machine.committed.yields.entries.isEmpty, "a run that is over has left its yields")
       }
     }
   }

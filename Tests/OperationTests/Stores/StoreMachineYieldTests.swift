@@ -12,8 +12,8 @@ import Testing
     _ = driver.machine.yield(run.core.id, .success(2))
     let other = try #require(driver.run(.awaiter))
     _ = driver.machine.yield(run.core.id, .failure(Failed()))
-    _ = driver.machine.leave(other.core.id)
-    _ = driver.machine.leave(run.core.id)
+    _ = driver.machine.releaseLease(on: other.core.id)
+    _ = driver.machine.releaseLease(on: run.core.id)
     #expect(driver.machine.state.currentValue == 1)
     #expect(driver.machine.state.error == nil)
     #expect(driver.machine.state.valueUpdateCount == 1)
@@ -31,10 +31,10 @@ import Testing
     var yields = [(0, 10), (1, 11), (0, 20), (2, 12), (1, 21)]
     for (run, value) in yields { _ = driver.machine.yield(runs[run].core.id, .success(value)) }
     for run in order {
-      _ = driver.machine.leave(runs[run].core.id)
+      _ = driver.machine.releaseLease(on: runs[run].core.id)
       yields.removeAll { $0.0 == run }
       #expect(driver.machine.state.currentValue == yields.last?.1 ?? -1)
-      #expect(driver.machine.yields.count == Set(yields.map(\.0)).count)
+      #expect(driver.machine.committed.yields.entries.count == Set(yields.map(\.0)).count)
     }
     #expect(!driver.machine.state.isLoading)
   }
@@ -44,14 +44,14 @@ import Testing
     let driver = MachineDriver()
     let run = try #require(driver.run(.awaiter))
     _ = driver.subscribe()
-    let seen = driver.machine.landingCount
+    let seen = driver.machine.committed.resultCount
     _ = driver.machine.yield(run.core.id, .success(2))
-    guard case .granted(_, let joined, _, _) = driver.grant(.observers, seenUpdates: seen) else {
+    guard case .admitted(let joined) = driver.admit(.observers, seenResults: seen) else {
       return #expect(Bool(false), "refused")
     }
-    #expect(joined == run.core)
+    #expect(joined.core == run.core)
     _ = driver.machine.end(run.core.id, .success(3))
-    guard case .refused = driver.grant(.observers, seenUpdates: seen) else {
+    guard case .refused = driver.admit(.observers, seenResults: seen) else {
       return #expect(Bool(false), "a value has landed")
     }
   }
@@ -62,15 +62,15 @@ import Testing
     _ = driver.subscribe()
     driver.machine.write(.success(1), driver.machine.context)
     #expect(driver.on { $0.invalidate() })
-    guard case .granted(_, let core, _, _) = driver.grant(.observers, cause: .invalidation) else {
+    guard case .admitted(let answer) = driver.admit(.observers, cause: .invalidation) else {
       return #expect(Bool(false), "refused")
     }
-    _ = driver.machine.end(core.id, .failure(Failed()))
-    guard case .refused = driver.grant(.observers, cause: .invalidation) else {
+    _ = driver.machine.end(answer.core.id, .failure(Failed()))
+    guard case .refused = driver.admit(.observers, cause: .invalidation) else {
       return #expect(Bool(false), "a second run follows")
     }
     driver.machine.invalidate()
-    guard case .granted = driver.grant(.observers, cause: .invalidation) else {
+    guard case .admitted = driver.admit(.observers, cause: .invalidation) else {
       return #expect(Bool(false), "the next invalidation is another one")
     }
   }
@@ -80,12 +80,12 @@ import Testing
     let driver = MachineDriver()
     let (_, first) = driver.subscribe()
     #expect(driver.on { $0.invalidate() })
-    guard case .granted = driver.grant(.observers, cause: .invalidation) else {
+    guard case .admitted = driver.admit(.observers, cause: .invalidation) else {
       return #expect(Bool(false), "refused")
     }
     #expect(driver.on { $0.unsubscribe(first).cores.count } == 1)
     _ = driver.subscribe()
-    guard case .granted = driver.grant(.observers, cause: .invalidation) else {
+    guard case .admitted = driver.admit(.observers, cause: .invalidation) else {
       return #expect(Bool(false), "nobody answers")
     }
   }
@@ -99,7 +99,7 @@ import Testing
     _ = driver.machine.unsubscribe(first)
     _ = driver.subscribe()
     #expect(driver.machine.leaseCount == 1)
-    #expect(driver.on { $0.leave(run.core.id).core } == run.core)
+    #expect(driver.on { $0.releaseLease(on: run.core.id).core } == run.core)
   }
 
   @Test("A task that began after a yield is still in the state when the yield is undone")
@@ -108,7 +108,7 @@ import Testing
     let run = try #require(driver.run(.awaiter))
     _ = driver.machine.yield(run.core.id, .success(2))
     let other = try #require(driver.run(.awaiter))
-    _ = driver.machine.leave(run.core.id)
+    _ = driver.machine.releaseLease(on: run.core.id)
     #expect(driver.machine.state.currentValue == nil)
     #expect(driver.machine.state.activeTasks.ids == [other.core.id])
   }

@@ -136,13 +136,13 @@ extension OperationContext {
   func overKeepsSettings() {
     var base = OperationContext().beginning(
       TaskNode(id: .next(), cause: .poll), input: nil, over: OperationContext())
-    base.settings.values.retryLimit = 3
+    base.settings.values.retry.limit = 3
     base.attempt.index = 1
     var top = OperationContext()
-    top.settings.values.retryLimit = 9
+    top.settings.values.retry.limit = 9
     top.settings.values.isStored = true
     let merged = top.over(base)
-    #expect(merged.settings.values.retryLimit == 3)
+    #expect(merged.settings.values.retry.limit == 3)
     #expect(!merged.settings.values.isStored)
     #expect(merged.operationRetryIndex == 1)
     #expect(merged.operationRun?.cause == .poll)

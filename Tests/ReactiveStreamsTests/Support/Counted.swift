@@ -1,6 +1,6 @@
 import Synchronization
 
-/// An object that counts itself: what is left over was leaked.
+/// An object that is counted while it exists, to find leaks.
 final class Counted: Sendable {
   let number: Int
   private let live: LiveCount
@@ -16,7 +16,7 @@ final class Counted: Sendable {
   }
 }
 
-/// How many objects live, and how many ever did at once.
+/// The number of objects that exist, and the highest number so far.
 final class LiveCount: Sendable {
   private let counts = Mutex((now: 0, most: 0))
 
@@ -31,8 +31,8 @@ final class LiveCount: Sendable {
   }
 }
 
-/// Calls a closure when it goes away, as a user's element may.
-final class Farewell: Sendable {
+/// Calls a closure in its deinitialiser, as an element of a user may.
+final class DeinitAction: Sendable {
   private let onDeinit: @Sendable () -> Void
 
   init(_ onDeinit: @escaping @Sendable () -> Void) {

@@ -1,13 +1,13 @@
 import Dispatch
 import Foundation
 
-/// How many seconds without an end are a deadlock: a minute, and more under a sanitizer.
+/// The number of seconds after which a wait counts as a deadlock: a minute, more under a sanitizer.
 private let deadlock: TimeInterval = {
   let patience = ProcessInfo.processInfo.environment["OPERATION_TEST_PATIENCE"]
   return 60 * (patience.flatMap(TimeInterval.init) ?? 1)
 }()
 
-/// A door that threads wait at until another opens it; it stays open.
+/// A gate that blocks threads until another thread opens it. It stays open.
 ///
 /// For handlers, which are called on threads and cannot suspend.
 final class Gate: Sendable {
@@ -17,7 +17,7 @@ final class Gate: Sendable {
     semaphore.signal()
   }
 
-  /// Waits until the gate is open. A minute without it is a deadlock: then the wait ends in false.
+  /// Waits until the gate is open. Returns false after a minute, which counts as a deadlock.
   @discardableResult
   func wait() -> Bool {
     guard semaphore.wait(timeout: .now() + deadlock) == .success else { return false }
@@ -26,10 +26,10 @@ final class Gate: Sendable {
   }
 }
 
-/// Runs `work` on `count` threads of their own, and waits for all. They start at the same moment.
+/// Runs `work` on `count` new threads that start together, and waits for all of them.
 ///
-/// Threads of their own, so that a blocked one never keeps another from its start.
-func storm(_ count: Int, _ work: @escaping @Sendable (Int) -> Void) -> Bool {
+/// The threads are new, so that a blocked one never delays the start of another.
+func onThreads(_ count: Int, _ work: @escaping @Sendable (Int) -> Void) -> Bool {
   let group = DispatchGroup()
   let start = Gate()
   for index in 0..<count {
@@ -42,7 +42,7 @@ func storm(_ count: Int, _ work: @escaping @Sendable (Int) -> Void) -> Bool {
   return group.wait(timeout: .now() + deadlock) == .success
 }
 
-/// Runs `work` on a thread of its own, and gives the gate that opens at its end.
+/// Runs `work` on a new thread, and returns a gate that opens at its end.
 @discardableResult
 func onThread(in group: DispatchGroup? = nil, _ work: @escaping @Sendable () -> Void) -> Gate {
   let done = Gate()

@@ -1,9 +1,8 @@
 import Synchronization
 
-/// Runs the jobs of its tasks on the thread that says so, and at no other time.
+/// Runs the jobs of its tasks only during ``run()``, on the calling thread.
 ///
-/// After ``run()`` every task of the executor has ended or waits for something, so a test can tell
-/// that a reader waits without asking it.
+/// After ``run()``, every task of the executor has ended or is suspended.
 final class ManualExecutor: TaskExecutor {
   private let jobs = Mutex<[UnownedJob]>([])
 
@@ -27,7 +26,7 @@ final class ManualExecutor: TaskExecutor {
     Task(executorPreference: self, operation: body)
   }
 
-  /// Reads a sequence to its end, records what comes, and opens up when told to run.
+  /// Starts a task that reads a sequence to its end and records the elements.
   func read<Elements: AsyncSequence & Sendable>(
     _ elements: Elements, into recorder: Recorder<Elements.Element>
   ) -> Task<Void, Never> where Elements.Element: Sendable, Elements.Failure == Never {

@@ -1,7 +1,7 @@
 import ReactiveStreams
 import Synchronization
 
-/// Keeps what was told to it, in the order in which it was told.
+/// Records elements in the order of the calls.
 final class Recorder<Element: Sendable>: Sendable {
   private let storage = Mutex<[Element]>([])
 
@@ -13,7 +13,7 @@ final class Recorder<Element: Sendable>: Sendable {
   }
 }
 
-/// Holds one value that several threads put in and take out.
+/// Stores one value that several threads exchange.
 final class Box<Value: Sendable>: Sendable {
   fileprivate let storage: Mutex<Value>
 
@@ -23,7 +23,7 @@ final class Box<Value: Sendable>: Sendable {
 
   var value: Value { storage.withLock { $0 } }
 
-  /// Puts a value in and gives the one before, so that it is released without the lock.
+  /// Stores a value and returns the one before, to be released without the lock.
   @discardableResult
   func exchange(_ new: Value) -> Value {
     storage.withLock { value in
@@ -35,7 +35,7 @@ final class Box<Value: Sendable>: Sendable {
 }
 
 extension Box where Value == OperationSubscription? {
-  /// Cancels what is in the box, if something is.
+  /// Cancels and removes the stored subscription.
   func cancel() {
     exchange(nil)?.cancel()
   }

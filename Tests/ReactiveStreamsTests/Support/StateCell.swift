@@ -1,7 +1,6 @@
 import ReactiveStreams
-import Synchronization
 
-/// The smallest thing that has a state stream: a value, those who follow it, and an end.
+/// A value with a state stream: the smallest source of states.
 final class StateCell<Element: Sendable>: Sendable {
   private struct Machine: DeliveryMachine {
     var deliveries = DeliveryQueue<StreamSignal<Element>>()
@@ -13,7 +12,7 @@ final class StateCell<Element: Sendable>: Sendable {
       return deliveries.subscribe(subscriber, initially: value.map { .element($0) })
     }
 
-    /// Returns the value that gave way, so that it is released without the lock.
+    /// Returns the replaced value, to be released without the lock.
     mutating func set(_ element: Element) -> Element? {
       let old = value.take()
       value = element
@@ -22,36 +21,33 @@ final class StateCell<Element: Sendable>: Sendable {
     }
   }
 
-  private let machine: Mutex<Machine>
+  private let shell: DeliveryShell<Machine>
 
   init(_ value: Element? = nil) {
-    machine = Mutex(Machine(value: value))
+    shell = DeliveryShell(Machine(value: value))
   }
 
-  var subscriberCount: Int { machine.withLock { $0.deliveries.subscriberCount } }
-  /// How often somebody subscribed.
-  var subscriptionCount: Int { machine.withLock { $0.subscriptionCount } }
+  var subscriberCount: Int { shell.subscriberCount }
+  /// The number of subscriptions that were ever made.
+  var subscriptionCount: Int { shell.withLock { $0.subscriptionCount } }
 
   func set(_ element: Element) {
-    _ = machine.commit { $0.set(element) }
+    shell.commit { $0.set(element) }
   }
 
   func finish() {
-    machine.commit { $0.deliveries.append(.finished) }
+    shell.commit { $0.deliveries.append(.finished) }
   }
 
   var source: StreamSource<Element> {
-    StreamSource { handler in
-      let id = self.machine.commit { $0.subscribe(Subscriber(handler)) }
-      return OperationSubscription { _ = self.machine.withLock { $0.deliveries.unsubscribe(id) } }
-    }
+    StreamSource { [shell] handler in shell.subscribe(handler) { $0.subscribe($1) } }
   }
 
   var stream: StateStream<Element> { StateStream(source) }
 }
 
 extension StreamSignal {
-  /// The element, or nil for the end.
+  /// The element, or `nil` for the end.
   var element: Element? {
     if case .element(let element) = self { element } else { nil }
   }

@@ -1,330 +1,285 @@
-/// The machine of the dependencies of a client: which request reads which.
+/// The dependencies between the requests of a client: which path reads which.
 ///
-/// A path has the edges of its runs that are under way, and when none is, those of the last run
-/// that ended. Edges are checked before they are made, so that none closes a cycle; only those of the
-/// last run, which are there again after a cancelled one, are not checked anew.
+/// A path has two kinds of edges to the paths that it reads: those of its runs in flight, and the
+/// *settled* ones, of its last completed run. The *current* ones are those of the runs in flight, or
+/// the settled ones while there are none. A run of which nothing is in flight any more, because it
+/// was cancelled, has no current edges.
 ///
-/// The paths that read, or are read, are numbered, and edges lead from number to number: a walk
-/// looks no path up.
+/// An edge that would close a cycle of current edges is not added. Settled edges that become current
+/// again after a cancelled run are not checked, so they may close one.
+///
+/// Paths that read or are read are nodes, whose edges are by number. A node without edges is removed.
 struct DependencyGraph: Sendable {
-  private typealias Numbers = SmallSet<Int>
-
-  /// A run that is under way and has read something.
-  private struct Run: Sendable {
-    var reads = Numbers()
-    /// The task of the run: one that was cancelled closes no circle with those that come later.
-    let node: TaskNode?
-    /// How many edges there had been when the run first read something, if the edges of the last
-    /// run had their place in the graph until then.
-    let edgeCount: Int?
-  }
-
-  /// What there is to know of a path.
-  private struct Node: Sendable {
+  /// A path that an invalidation passes.
+  struct Step: Sendable {
     let path: OperationPath
-    var runs = SmallDictionary<OperationTaskID, Run>()
-    /// The edges of the last run.
-    var settled = Numbers()
-    /// The settled edges that lead here and those under way, the other way round.
-    var readers = Numbers()
-    /// Those of the readers that may have read the value while it was out of date.
-    var outdatedReaders = Numbers()
-    /// Whether the settled edges came back after a cancelled run, unchecked against what came
-    /// meanwhile.
-    var isUnchecked = false
-    /// The last walk that has come here, and how many nodes were put down in it when this one had
-    /// been; zero before.
-    var visit = (walk: 0, rank: 0)
-
-    init(_ path: OperationPath) {
-      self.path = path
-    }
-
-    var isEmpty: Bool { runs.isEmpty && settled.isEmpty && readers.isEmpty }
-
-    /// What the path reads now.
-    var reads: Numbers { reads { _ in true } }
-
-    private func reads(_ isMeant: (Run) -> Bool) -> Numbers {
-      if runs.isEmpty { return settled }
-      var reads = Numbers()
-      runs.forEach { _, run in
-        guard isMeant(run) else { return }
-        if reads.isEmpty { reads = run.reads } else { reads.formUnion(run.reads) }
-      }
-      return reads
-    }
-
-    /// What the path waits for now, or may: what a cancelled run reads, nobody waits for.
-    var liveReads: Numbers { reads { $0.node?.progress.isCancelled != true } }
-
-    /// Whether the last run has an edge, or one under way.
-    func holds(_ other: Int) -> Bool { settled.contains(other) || reads.contains(other) }
-
-    func reads(_ other: Int, in run: OperationTaskID) -> Bool {
-      runs[run]?.reads.contains(other) == true
-    }
-
-    /// A run reads what it may read without another look: the edge was part of the graph, closed no
-    /// circle there, and no other has come since. Tells whether that is so.
-    mutating func noteKnown(
-      _ run: OperationTaskID, _ task: TaskNode?, reads other: Int, at edgeCount: Int
-    ) -> Bool {
-      let isSettled = settled.contains(other)
-      if runs.isEmpty, isSettled, !isUnchecked {
-        note(run, task, reads: other, at: edgeCount)
-        return true
-      }
-      let isKnown = runs.update(run) { run in
-        if run.reads.contains(other) { return true }
-        guard isSettled, run.edgeCount == edgeCount else { return false }
-        run.reads.insert(other)
-        return true
-      }
-      return isKnown ?? false
-    }
-
-    mutating func note(
-      _ run: OperationTaskID, _ task: TaskNode?, reads other: Int, at edgeCount: Int
-    ) {
-      let isUndisturbed = runs.isEmpty && !isUnchecked
-      runs.update(run, default: Run(node: task, edgeCount: isUndisturbed ? edgeCount : nil)) {
-        $0.reads.insert(other)
-      }
-    }
-
-    /// A run ended; gives the edges that may be gone with it.
-    mutating func end(_ run: OperationTaskID, isCancelled: Bool, isPart: Bool) -> Numbers {
-      let reads = runs.remove(run)?.value.reads ?? Numbers()
-      if isCancelled || isPart {
-        if !reads.isEmpty, !settled.isEmpty { isUnchecked = true }
-        if isCancelled { return reads }
-        settled.formUnion(reads)
-        return Numbers()
-      }
-      isUnchecked = false
-      if reads == settled { return Numbers() }
-      defer { settled = reads }
-      return settled
-    }
+    /// The positions of the earlier steps that the path reads.
+    var reads: [Int] = []
   }
 
-  private var numbers: [OperationPath.Key: Int] = [:]
+  private var numbers: [OperationPath: Int] = [:]
   private var nodes: [Node] = []
-  /// The numbers that no path has.
-  private var free: [Int] = []
-  /// How many edges have been made that were not there before.
+  /// The positions in `nodes` without a node.
+  private var freeNumbers: [Int] = []
+  /// The number of changes that may have added an edge that was not current.
   private(set) var edgeCount = 0
-  private var walkCount = 0
-  /// The paths whose stores have left, and that are still read: what they read stays as long.
-  private(set) var left: Set<OperationPath> = []
-  /// The runs that have closed a circle, and which.
-  private var circles: [OperationTaskID: OperationDependencyError] = [:]
-  /// The paths that the graph knows no more, to be released without the lock: their elements are the
-  /// user's.
+  /// The paths that are read but whose stores were removed from the client. They keep their settled
+  /// edges until nothing reads them.
+  private(set) var removedPaths: Set<OperationPath> = []
+  /// The cycle that each run in flight would have closed first.
+  private var cycles: [OperationTaskID: OperationDependencyError] = [:]
+  /// Paths that are not in the graph any more. Their elements have deinitialisers of the user, so they
+  /// are released without the lock that guards the graph.
   private var dropped: [OperationPath] = []
 
-  var isEmpty: Bool { numbers.isEmpty && circles.isEmpty && left.isEmpty }
+  var isEmpty: Bool { numbers.isEmpty && cycles.isEmpty && removedPaths.isEmpty }
 
-  private func number(of path: OperationPath) -> Int? { numbers[OperationPath.Key(path)] }
+  var left: Set<OperationPath> { removedPaths }
 
-  private mutating func makeNumber(of path: OperationPath) -> Int {
-    if let present = number(of: path) { return present }
-    let number = free.popLast() ?? nodes.count
-    if number == nodes.count { nodes.append(Node(path)) } else { nodes[number] = Node(path) }
-    numbers[OperationPath.Key(path)] = number
-    return number
-  }
-
-  private mutating func dropIfEmpty(_ number: Int) {
-    let path = nodes[number].path
-    guard nodes[number].isEmpty, numbers[OperationPath.Key(path)] == number else { return }
-    numbers[OperationPath.Key(path)] = nil
-    nodes[number] = Self.vacant
-    free.append(number)
-    dropped.append(path)
-    if numbers.isEmpty { (nodes, free) = ([], []) }
-  }
-
-  private static let vacant = Node([])
-
-  private mutating func noteStays(_ path: OperationPath) {
-    if let old = left.remove(path) { dropped.append(old) }
-  }
-
-  /// Gives the paths that the graph knows no more.
+  /// Returns the paths that have been removed from the graph since the last call.
   mutating func takeDropped() -> [OperationPath] {
     if dropped.isEmpty { return [] }
     defer { dropped = [] }
     return dropped
   }
 
-  /// A run of `path` reads `other`; gives the circle that this would close instead of noting it.
+  /// Adds an edge from the path of a run to a path that it reads. If that would close a cycle, adds
+  /// none and returns the cycle.
   mutating func note(
     _ run: OperationTaskID, _ task: TaskNode? = nil, of path: OperationPath,
     reads other: OperationPath
   ) -> OperationDependencyError? {
-    let (reader, read) = (number(of: path), number(of: other))
-    if let reader, let read, nodes[reader].noteKnown(run, task, reads: read, at: edgeCount) {
+    let (reader, read) = (numbers[path], numbers[other])
+    if let reader, let read, nodes[reader].isChecked(edgeTo: read, of: run, edgeCount: edgeCount) {
+      nodes[reader].addEdge(to: read, of: run, task, edgeCount: edgeCount)
       return nil
     }
-    if let circle = path == other ? [path] : route(from: read, to: reader) {
-      // The first one stays: another would release its paths here.
-      if circles[run] == nil { circles[run] = .cycle(circle) }
-      return .cycle(circle)
+    if let cycle = path == other ? [path] : route(from: read, to: reader) {
+      // A later one does not replace it: that would release its paths here.
+      if cycles[run] == nil { cycles[run] = .cycle(cycle) }
+      return .cycle(cycle)
     }
     edgeCount += 1
-    let from = makeNumber(of: path)
-    let to = makeNumber(of: other)
+    let (from, to) = (addNode(path), addNode(other))
     nodes[to].readers.insert(from)
-    nodes[from].note(run, task, reads: to, at: edgeCount)
+    nodes[from].addEdge(to: to, of: run, task, edgeCount: edgeCount)
     return nil
   }
 
-  /// A run that has an edge may read what is out of date.
+  /// Notes that a run with an edge may read an out-of-date value.
   mutating func note(
     _ run: OperationTaskID, of path: OperationPath, readsOutdated other: OperationPath
   ) {
-    guard let from = number(of: path), let to = number(of: other),
-      nodes[from].reads(to, in: run)
+    guard let reader = numbers[path], let read = numbers[other],
+      nodes[reader].runs[run]?.reads.contains(read) == true
     else { return }
-    nodes[to].outdatedReaders.insert(from)
+    nodes[read].outdatedReaders.insert(reader)
   }
 
-  /// A new value has come: gives those once that may have read the one before it while that was out
-  /// of date.
+  /// Returns the paths that may have read the last value of a path while it was out of date. Each is
+  /// returned once; those that only a cancelled run has read from are not.
   mutating func takeOutdatedReaders(of path: OperationPath) -> [OperationPath] {
-    guard let number = number(of: path) else { return [] }
-    var readers: [OperationPath] = []
-    nodes[number].outdatedReaders.forEach { reader in
-      // Nothing is shown of a run that was cancelled.
-      let node = nodes[reader]
-      guard node.settled.contains(number) || node.liveReads.contains(number) else { return }
-      readers.append(node.path)
+    guard let number = numbers[path] else { return [] }
+    let readers = nodes[number].outdatedReaders.sorted().filter {
+      nodes[$0].settled.contains(number) || nodes[$0].currentReads.contains { $0.contains(number) }
     }
-    nodes[number].outdatedReaders = Numbers()
-    return readers
+    nodes[number].outdatedReaders = []
+    return readers.map { nodes[$0].path }
   }
 
-  /// A run ended; its edges take the place of those of the run before, unless it was cancelled, or
-  /// come beside them, if the value stays that this was made of, or a part of it. Gives the circle
-  /// that the run has closed.
+  /// Removes a run that has ended, and returns the cycle that it would have closed.
+  ///
+  /// - Parameters:
+  ///   - isCancelled: Whether the settled edges remain. Otherwise those of the run replace them.
+  ///   - isPart: Whether the run has replaced a part of the value only, so that its edges are added
+  ///     to the settled ones.
   @discardableResult
   mutating func end(
     _ run: OperationTaskID, of path: OperationPath, isCancelled: Bool, isPart: Bool = false
   ) -> OperationDependencyError? {
-    if !isCancelled, !left.isEmpty { noteStays(path) }
-    if let number = number(of: path) {
-      let gone = nodes[number].end(run, isCancelled: isCancelled, isPart: isPart)
-      // The settled edges came back.
+    // There is a value of the path again.
+    if !isCancelled { forgetRemoval(of: path) }
+    if let number = numbers[path] {
+      let ended = nodes[number].end(run, isCancelled: isCancelled, isPart: isPart)
       if isCancelled || isPart, nodes[number].isUnchecked { edgeCount += 1 }
-      if !gone.isEmpty { forget(gone, of: number) }
+      removeEdges(ended, of: number)
     }
-    return circles.isEmpty ? nil : circles.removeValue(forKey: run)
+    return cycles.isEmpty ? nil : cycles.removeValue(forKey: run)
   }
 
-  /// A store left the client: its last run counts no more, unless somebody has read its value.
+  /// Removes the settled edges of a path whose store was removed from the client, as soon as nothing
+  /// reads the path.
   mutating func remove(_ path: OperationPath) {
-    guard let number = number(of: path) else {
-      return noteStays(path)
-    }
+    guard let number = numbers[path] else { return }
     if nodes[number].readers.isEmpty {
-      forget(takeSettled(number), of: number)
+      removeEdges(takeSettledEdges(of: number), of: number)
     } else {
-      left.insert(path)
+      removedPaths.insert(path)
     }
   }
 
-  /// Takes out what the last run of a path has left, whose store has left, too.
-  private mutating func takeSettled(_ number: Int) -> Numbers {
-    noteStays(nodes[number].path)
+  /// Returns the given paths, which differ, and all that read them, directly or through others: each
+  /// once, and after what it reads. The order does not depend on hashes.
+  func steps(from starts: [OperationPath]) -> [Step] {
+    // Depth first, without recursion: a node is added to the order after all its readers.
+    var readersFirst: [Int] = []
+    var found: Set<Int> = []
+    var open = starts.compactMap { numbers[$0] }.map { (number: $0, isDone: false) }
+    while let (number, isDone) = open.popLast() {
+      if isDone {
+        readersFirst.append(number)
+      } else if found.insert(number).inserted {
+        open.append((number, true))
+        open += nodes[number].readers.sorted().map { ($0, false) }
+      }
+    }
+    var steps = starts.filter { numbers[$0] == nil }.map { Step(path: $0) }
+    var positions: [Int: Int] = [:]
+    for number in readersFirst.reversed() {
+      positions[number] = steps.count
+      steps.append(Step(path: nodes[number].path))
+    }
+    for number in readersFirst.reversed() {
+      guard let position = positions[number] else { continue }
+      for reader in nodes[number].readers {
+        // An unchecked edge of a cycle may lead to a later step.
+        guard let later = positions[reader], later > position else { continue }
+        steps[later].reads.append(position)
+      }
+    }
+    return steps
+  }
+}
+
+extension DependencyGraph {
+  /// A run in flight that has read something.
+  fileprivate struct Run: Sendable {
+    var reads: Set<Int> = []
+    let task: TaskNode?
+    /// The graph's `edgeCount` when the run read something first, if the settled edges were current
+    /// and checked until then. While that count is the same, they close no cycle in this run either.
+    let edgeCount: Int?
+  }
+
+  /// A path with its edges.
+  fileprivate struct Node: Sendable {
+    let path: OperationPath
+    var runs: [OperationTaskID: Run] = [:]
+    var settled: Set<Int> = []
+    /// The nodes with an edge to this one, current or settled.
+    var readers: Set<Int> = []
+    /// Those of the readers that may have read the present value while it was out of date.
+    var outdatedReaders: Set<Int> = []
+    /// A Boolean value that indicates whether the settled edges were not current for a time, so that
+    /// edges may have been added that form a cycle with them.
+    var isUnchecked = false
+
+    var isEmpty: Bool { runs.isEmpty && settled.isEmpty && readers.isEmpty }
+
+    /// The nodes at the ends of the current edges, in one set for each run.
+    var currentReads: [Set<Int>] {
+      if runs.isEmpty { return [settled] }
+      return runs.values.filter { $0.task?.progress.isCancelled != true }.map { $0.reads }
+    }
+
+    func hasEdge(to other: Int) -> Bool {
+      settled.contains(other) || runs.values.contains { $0.reads.contains(other) }
+    }
+
+    /// Returns a Boolean value that indicates whether an edge of a run is known to close no cycle.
+    func isChecked(edgeTo other: Int, of run: OperationTaskID, edgeCount: Int) -> Bool {
+      guard let run = runs[run] else {
+        return runs.isEmpty && !isUnchecked && settled.contains(other)
+      }
+      return run.reads.contains(other) || settled.contains(other) && run.edgeCount == edgeCount
+    }
+
+    mutating func addEdge(
+      to other: Int, of run: OperationTaskID, _ task: TaskNode?, edgeCount: Int
+    ) {
+      let edgeCount = runs.isEmpty && !isUnchecked ? edgeCount : nil
+      runs[run, default: Run(task: task, edgeCount: edgeCount)].reads.insert(other)
+    }
+
+    /// Removes a run, and returns the ends of the edges that may have been removed.
+    mutating func end(_ run: OperationTaskID, isCancelled: Bool, isPart: Bool) -> Set<Int> {
+      let reads = runs.removeValue(forKey: run)?.reads ?? []
+      guard isCancelled || isPart else {
+        defer { (settled, isUnchecked) = (reads, false) }
+        return settled
+      }
+      if !reads.isEmpty, !settled.isEmpty { isUnchecked = true }
+      if isCancelled { return reads }
+      settled.formUnion(reads)
+      return []
+    }
+  }
+
+  private mutating func addNode(_ path: OperationPath) -> Int {
+    if let number = numbers[path] { return number }
+    let number = freeNumbers.popLast() ?? nodes.count
+    if number == nodes.count { nodes.append(Node(path: path)) }
+    nodes[number] = Node(path: path)
+    numbers[path] = number
+    return number
+  }
+
+  private mutating func removeIfEmpty(_ number: Int) {
+    let path = nodes[number].path
+    guard nodes[number].isEmpty, numbers[path] == number else { return }
+    numbers[path] = nil
+    nodes[number] = Node(path: [])
+    freeNumbers.append(number)
+    dropped.append(path)
+    if numbers.isEmpty { (nodes, freeNumbers) = ([], []) }
+  }
+
+  private mutating func forgetRemoval(of path: OperationPath) {
+    if let removed = removedPaths.remove(path) { dropped.append(removed) }
+  }
+
+  private mutating func takeSettledEdges(of number: Int) -> Set<Int> {
+    forgetRemoval(of: nodes[number].path)
     nodes[number].isUnchecked = false
-    defer { nodes[number].settled = Numbers() }
+    defer { nodes[number].settled = [] }
     return nodes[number].settled
   }
 
-  /// Takes those of the edges out that neither the last run of a path has, nor one under way, and
-  /// those of what is not read any more and has left.
-  private mutating func forget(_ gone: Numbers, of number: Int) {
-    var open = [(number, gone)]
-    while let (number, gone) = open.popLast() {
-      gone.forEach { other in
-        if nodes[number].holds(other) { return }
-        nodes[other].readers.remove(number)
-        nodes[other].outdatedReaders.remove(number)
-        if nodes[other].readers.isEmpty, left.contains(nodes[other].path) {
-          open.append((other, takeSettled(other)))
+  /// Removes a node from the readers of those to which it has no edge any more. Also removes the
+  /// settled edges of removed paths that nothing reads any more.
+  private mutating func removeEdges(_ ends: Set<Int>, of reader: Int) {
+    var open = [(reader, ends)]
+    while let (reader, ends) = open.popLast() {
+      for read in ends where !nodes[reader].hasEdge(to: read) {
+        nodes[read].readers.remove(reader)
+        nodes[read].outdatedReaders.remove(reader)
+        if nodes[read].readers.isEmpty, removedPaths.contains(nodes[read].path) {
+          open.append((read, takeSettledEdges(of: read)))
         } else {
-          dropIfEmpty(other)
+          removeIfEmpty(read)
         }
       }
-      dropIfEmpty(number)
+      removeIfEmpty(reader)
     }
   }
 
-  /// The paths from `start` to `target`, both included, along what is read.
+  /// Returns the paths from a node to another one along current edges, both included, or `nil` if no
+  /// edges lead there.
   private func route(from start: Int?, to target: Int?) -> [OperationPath]? {
-    // Nothing leads to what nobody reads.
     guard let start, let target, !nodes[target].readers.isEmpty else { return nil }
     var origins: [Int: Int] = [:]
     var open = [start]
     while let last = open.popLast() {
       if last == target {
-        let back = sequence(first: last) { $0 == start ? nil : origins[$0] }
-        return back.map { nodes[$0].path }.reversed()
+        let backwards = sequence(first: last) { $0 == start ? nil : origins[$0] }
+        return backwards.map { nodes[$0].path }.reversed()
       }
-      nodes[last].liveReads.forEach { next in
-        guard next != start, origins[next] == nil else { return }
+      for next in nodes[last].currentReads.joined().sorted()
+      where next != start && origins[next] == nil {
         origins[next] = last
         open.append(next)
       }
     }
     return nil
-  }
-
-  /// A path that an invalidation passes.
-  struct Step: Sendable {
-    let path: OperationPath
-    /// The positions of what it reads, among the steps before it.
-    var reads: [Int] = []
-  }
-
-  /// What an invalidation of the given paths, which differ, passes: them and all that read them,
-  /// directly or through others, each once, and each after what it reads.
-  mutating func steps(from starts: [OperationPath]) -> [Step] {
-    walkCount += 1
-    var steps: [Step] = []
-    var order: [Int] = []
-    // Depth first, without recursion: a node is put down when all its readers have been.
-    var open: [(number: Int, isDone: Bool)] = []
-    for path in starts {
-      if let number = number(of: path) {
-        open.append((number, false))
-      } else {
-        steps.append(Step(path: path))
-      }
-    }
-    while let (number, isDone) = open.popLast() {
-      if isDone {
-        order.append(number)
-        nodes[number].visit.rank = order.count
-      } else if nodes[number].visit.walk != walkCount {
-        nodes[number].visit = (walkCount, 0)
-        open.append((number, true))
-        nodes[number].readers.forEach { open.append(($0, false)) }
-      }
-    }
-    let last = steps.count + order.count
-    steps.reserveCapacity(last)
-    for number in order.reversed() { steps.append(Step(path: nodes[number].path)) }
-    // From what is read to its readers: those may read much that the invalidation does not pass.
-    for (index, number) in order.enumerated().reversed() {
-      nodes[number].readers.forEach { reader in
-        let rank = nodes[reader].visit.rank
-        // Where a cancelled run has brought an edge back, what is read may come later.
-        if rank < index + 1 { steps[last - rank].reads.append(last - (index + 1)) }
-      }
-    }
-    return steps
   }
 }

@@ -1,53 +1,116 @@
-/// Whether the value that is there is known to be out of date.
+/// The invalidations of a store, and the runs that answer them.
 struct Freshness: Sendable {
-  var isInvalidated = false
-  /// How many invalidations there have been.
-  var generation = 0
-  /// How many there had been when a run of the whole was started last.
-  var answered = 0
-  /// Whether a run of another request has read the value while it was out of date, and is to be told
-  /// when a new one has come.
-  var isReadOutdated = false
+  private(set) var isInvalidated = false
+  private(set) var invalidationCount = 0
+  /// The number of invalidations before a run of the whole value was started last.
+  private(set) var answeredCount = 0
+  /// Whether the run of another request read the value while it was stale, so that it has to be
+  /// notified of a new one.
+  var wasReadStale = false
+  /// What the run waits for that follows the one in flight.
+  private(set) var followUpDependencies: [TaskDependency] = []
+
+  var isAnswered: Bool { answeredCount == invalidationCount }
 
   mutating func invalidate() {
     isInvalidated = true
-    generation += 1
+    invalidationCount += 1
   }
 
-  /// A run of the whole is started; tells whether it is the first since the last invalidation.
+  /// A run of the whole value is started. Returns whether it is the first since the last invalidation.
   mutating func answer() -> Bool {
-    if answered == generation { return false }
-    answered = generation
+    if isAnswered { return false }
+    answeredCount = invalidationCount
     return true
   }
 
-  /// A value came that was asked for when there had been `generation` invalidations.
-  mutating func refresh(since generation: Int) {
-    let isOld = generation < self.generation
-    // Behind what has answered the last invalidation, it takes another answer.
-    if isOld, !isInvalidated { answered = generation }
+  /// The run that answered the last invalidation was cancelled.
+  mutating func withdrawAnswer() { answeredCount -= 1 }
+
+  /// A value came from a run that was started after some invalidations.
+  mutating func refresh(since count: Int) {
+    let isOld = count < invalidationCount
+    // After the run that answered the last invalidation, an older value needs another answer.
+    if isOld, !isInvalidated { answeredCount = count }
     isInvalidated = isOld
   }
 
-  mutating func reset() {
-    isInvalidated = false
+  mutating func reset() { isInvalidated = false }
+
+  mutating func appendFollowUp(_ dependencies: [TaskDependency]) {
+    followUpDependencies += dependencies
+  }
+
+  mutating func takeFollowUp() -> [TaskDependency] {
+    defer { followUpDependencies = [] }
+    return followUpDependencies
   }
 }
 
 extension StoreMachine {
-  /// Gives the value for a run of another request, and notes if it is out of date.
+  /// Returns the value for the run of another request, and notes if it is stale.
   mutating func readForRun() -> State.StateValue {
-    if isVisiblyInvalidated { freshness.isReadOutdated = true }
-    return visibleState.currentValue
+    if isVisiblyInvalidated { freshness.wasReadStale = true }
+    return visibleState(to: .current).currentValue
   }
 
-  /// Tells once that there is a new value where an outdated one was read; what is written in
-  /// exclusive access is there at its end.
-  mutating func takeReadOutdated() -> Bool {
-    guard freshness.isReadOutdated, !freshness.isInvalidated, exclusive.isNone,
+  /// Returns once whether there is a new value after a stale one was read. What is written in exclusive
+  /// access counts at its end.
+  mutating func takeReadStale() -> Bool {
+    guard freshness.wasReadStale, !freshness.isInvalidated, isOpen,
       state.valueLastUpdatedAt != nil
     else { return false }
-    freshness.isReadOutdated = false
+    freshness.wasReadStale = false
     return true
+  }
+
+  /// Marks the value as stale. Returns whether a run has to start now.
+  @discardableResult
+  mutating func invalidate() -> Bool {
+    freshness.invalidate()
+    return needsRerun
+  }
+
+  /// Whether the store is observed, its value is invalidated, and no run is in flight. A run that is
+  /// only scheduled does not count: its handle may be released without starting it.
+  var needsRerun: Bool {
+    freshness.isInvalidated && deliveries.subscriberCount > 0
+      && !runs.records.contains { $0.isStarted }
+  }
+
+  /// Whether a run has to follow one that has ended: none of the whole value was started since the last
+  /// invalidation.
+  var mustFollow: Bool { needsRerun && freshness.answeredCount < freshness.invalidationCount }
+
+  /// An invalidation finds a run in flight. Notes what the run waits for that follows it, and returns
+  /// the run that has to end before the invalidation is answered.
+  mutating func follow(after others: [TaskDependency]) -> (task: Task, invalidationCount: Int)? {
+    guard deliveries.subscriberCount > 0, let task = taskToAnswer(freshness.invalidationCount)
+    else {
+      return nil
+    }
+    if !freshness.isAnswered { freshness.appendFollowUp(others) }
+    return (task, freshness.invalidationCount)
+  }
+
+  /// The run that answers an invalidation, or the one that it follows; the oldest of several.
+  func taskToAnswer(_ invalidationCount: Int) -> Task? {
+    guard freshness.isInvalidated else { return nil }
+    let isStarted = freshness.answeredCount >= invalidationCount
+    return runs.records.filter { record in
+      record.isStarted && (!isStarted || record.payload.invalidationCount >= invalidationCount)
+    }.min { $0.id < $1.id }?.task
+  }
+
+  /// Releases what a run would have waited for, if none follows any more.
+  mutating func dropFollowUp() {
+    if freshness.followUpDependencies.isEmpty || mustFollow { return }
+    if runs.records.contains(where: { $0.isStarted }) { return }
+    releaseFollowUp()
+  }
+
+  mutating func releaseFollowUp() {
+    let dependencies = freshness.takeFollowUp()
+    if !dependencies.isEmpty { release(dependencies) }
   }
 }

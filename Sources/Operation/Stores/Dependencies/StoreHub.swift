@@ -1,28 +1,29 @@
+import FoundationEssentials
 import ReactiveStreams
 import Synchronization
 
-/// Where a hub finds the stores of its client.
+/// The client of a hub, which finds its stores.
 protocol StoreHost: AnyObject, Sendable {
-  /// The stores on a path, which are several if requests clash there.
+  /// Returns the stores on a path: several, if requests clash there.
   func stores(at path: OperationPath) -> [OpaqueOperationStore]
   func hasStore(at path: OperationPath) -> Bool
-  /// A store began to be used, or ended.
+  /// A use of a store has begun or ended.
   func useChanged(of store: OpaqueOperationStore, _ change: StoreUse.Change)
 }
 
-/// What the stores of a client have in common: the turns of their serialised runs, how many are under
-/// way, and which of them reads which.
+/// What the stores of a client share: the queues of their serialized runs, their counts and events, and
+/// the graph of their dependencies.
 ///
-/// Stores hold their hub, and the hub does not hold them, so that a store may outlive its client.
-/// One lock guards the graph, and one the reference to the client; no store is called under either.
+/// Stores retain their hub, and the hub retains no store, so that a store can outlive its client. One
+/// lock guards the graph, and one the reference to the client. No store is called under either.
 final class StoreHub: Sendable {
-  let turns = SerialTurns()
+  let queues = SerialQueues()
   let activity = ActivityMeter()
   let events = EventMeter()
   private let clock: any OperationClock
   private let isSystemTime: Bool
   private let graph = Mutex(DependencyGraph())
-  let isRead = Atomic(false)
+  private let isRead = Atomic(false)
   private let host = Mutex(WeakHost())
 
   private struct WeakHost: Sendable {
@@ -34,12 +35,10 @@ final class StoreHub: Sendable {
     isSystemTime = clock is SystemClock
   }
 
-  /// The present moment, for uses of stores.
-  var moment: StoreUse.Moment { isSystemTime ? .soon : StoreUse.Moment(clock.now()) }
+  /// The current time, for the uses of stores.
+  var now: Date { isSystemTime ? .soon : clock.now() }
 
-  func connect(to client: any StoreHost) {
-    host.withLock { $0.host = client }
-  }
+  func connect(to client: any StoreHost) { host.withLock { $0.host = client } }
 
   private var client: (any StoreHost)? { host.withLock { $0.host } }
 
@@ -49,9 +48,7 @@ final class StoreHub: Sendable {
   var hasReaders: Bool { isRead.load(ordering: .sequentiallyConsistent) }
 
   /// Notes when a use has ended.
-  func noteEnd(_ change: StoreUse.Change, of use: borrowing StoreUse) {
-    use.noteEnd(change, at: moment)
-  }
+  func noteEnd(_ change: StoreUse.Change, of use: StoreUse) { use.noteEnd(change, at: now) }
 
   func useChanged(of store: OpaqueOperationStore, _ change: StoreUse.Change) {
     client?.useChanged(of: store, change)
@@ -61,30 +58,30 @@ final class StoreHub: Sendable {
   var hasNoDependencies: Bool { graph.withLock { $0.isEmpty } }
 }
 
+// MARK: - Dependencies
+
 extension StoreHub {
-  /// A run reads the request on a path; gives the circle that this would close.
-  func note(
-    _ run: TaskNode, reads other: OperationPath
-  ) -> OperationDependencyError? {
-    guard let place = run.place, place.hub == ObjectIdentifier(self) else { return nil }
+  /// Notes that a run reads the request on a path. Returns the cycle that this would close.
+  func note(_ run: TaskNode, reads other: OperationPath) -> OperationDependencyError? {
+    guard let origin = run.origin, origin.hub == ObjectIdentifier(self) else { return nil }
     isRead.store(true, ordering: .sequentiallyConsistent)
     return graph.withLock { graph in
-      // A run that has ended takes nothing out of the graph any more.
-      guard run.isUnderWay else { return nil }
-      return graph.note(run.id, run, of: place.path, reads: other)
+      // A run that has ended is never removed from the graph again.
+      guard run.isInRequest else { return nil }
+      return graph.note(run.id, run, of: origin.path, reads: other)
     }
   }
 
-  /// The value on that path may be out of date when the run reads it.
+  /// Notes that the value on a path may be stale when a run reads it.
   func note(_ run: TaskNode, readsOutdated other: OperationPath) {
-    guard let path = run.place?.path else { return }
+    guard let path = run.origin?.path else { return }
     graph.withLock { $0.note(run.id, of: path, readsOutdated: other) }
   }
 
-  /// A new value has come where an outdated one was read: what has read that is out of date.
+  /// Invalidates the requests that read a stale value, because a new one has come.
   ///
-  /// - Parameter isWritten: Whether somebody has written the value. He may have another store to
-  ///   himself, and must not wait for who has one of the readers.
+  /// - Parameter isWritten: Whether the value was written, and not fetched. The writer may have
+  ///   exclusive access to another store, and must not wait for the owner of a reader.
   func invalidateOutdatedReaders(of path: OperationPath, isWritten: Bool) {
     let readers = graph.withLock { $0.takeOutdatedReaders(of: path) }
     if readers.isEmpty { return }
@@ -100,123 +97,126 @@ extension StoreHub {
     invalidate(stores, because: .dependency) { readers.contains($0) }
   }
 
-  /// A run has ended; gives the circle that it has closed.
+  /// Ends a run in the graph. Returns the cycle that it has closed.
   ///
-  /// One that ends after its store has left the client leaves nothing behind, and takes nothing from
-  /// the store that stands there now.
+  /// A run that ends after its store was removed from the client leaves no edges, and removes none of the
+  /// store that is on the path now.
   func end(
     _ run: OperationTaskID, of store: AnyObject, at path: OperationPath, isCancelled: Bool,
     isPart: Bool = false
   ) -> OperationDependencyError? {
-    let isLeft = !(client?.stores(at: path).contains { $0.base === store } ?? false)
-    let (circle, dropped) = graph.withLock {
-      let circle = $0.end(run, of: path, isCancelled: isCancelled || isLeft, isPart: isPart)
-      return (circle, $0.takeDropped())
+    let isRemoved = !(client?.stores(at: path).contains { $0.base === store } ?? false)
+    let (cycle, dropped) = graph.withLock {
+      let cycle = $0.end(run, of: path, isCancelled: isCancelled || isRemoved, isPart: isPart)
+      return (cycle, $0.takeDropped())
     }
     withExtendedLifetime(dropped) {}
     if !hasStore(at: path) { remove([path]) }
-    return circle
+    return cycle
   }
 
-  /// The stores on these paths have left the client.
+  /// Notes that the stores on these paths were removed from the client.
   func remove(_ paths: [OperationPath]) {
     guard hasReaders else { return }
-    let left = paths.filter { !hasStore(at: $0) }
+    let removed = paths.filter { !hasStore(at: $0) }
     let dropped = graph.withLock { graph in
-      for path in left { graph.remove(path) }
+      for path in removed { graph.remove(path) }
       return graph.takeDropped()
     }
     withExtendedLifetime(dropped) {}
   }
+}
 
-  /// Marks stores, and all that depend on them, as out of date, and then runs those of them that
-  /// somebody observes, each once, and each after those that it depends on.
+// MARK: - Invalidation
+
+/// A step of an invalidation in one store.
+enum InvalidationStep: Sendable {
+  /// The value is marked as invalidated.
+  case mark
+  /// The store runs after other runs have ended, if it is observed. The run is returned.
+  case rerun(because: OperationRun.Cause, after: [TaskDependency])
+}
+
+extension StoreHub {
+  /// Invalidates stores and all that depend on them, and then runs those that are observed: each once,
+  /// and each after those that it depends on.
   ///
-  /// Paths that are read, but whose stores have left, are passed where `isStart` says so.
+  /// - Parameter isStart: Selects the paths without a store that the invalidation begins with, too, if
+  ///   they are still read.
   func invalidate(
     _ starts: [OpaqueOperationStore], because cause: OperationRun.Cause = .invalidation,
-    left isStart: (OperationPath) -> Bool = { _ in false }
+    removed isStart: (OperationPath) -> Bool = { _ in false }
   ) {
     let free = starts.filter { store in
-      store.perform(.mark)
-      // Those that read it would find what was there before.
-      return !store.atEndOfAccess { [self] in pass(on: [store], because: cause) }
+      _ = store.store.performInvalidation(.mark)
+      // Until the end of exclusive access, readers would read the value before it.
+      return !store.store.atEndOfAccess { [self] in propagate(from: [store], because: cause) }
     }
-    pass(on: free, because: cause, left: isStart)
+    propagate(from: free, because: cause, removed: isStart)
   }
 
-  /// Marks all that depend on stores that are marked, and runs what somebody observes.
-  private func pass(
-    on starts: [OpaqueOperationStore], because cause: OperationRun.Cause,
-    left isStart: (OperationPath) -> Bool = { _ in false }
+  /// Marks all stores that depend on marked ones, and runs those that are observed.
+  private func propagate(
+    from starts: [OpaqueOperationStore], because cause: OperationRun.Cause,
+    removed isStart: (OperationPath) -> Bool = { _ in false }
   ) {
     guard hasReaders else {
-      for store in starts { store.perform(.rerun(because: cause, after: [])) }
+      for store in starts { _ = store.store.performInvalidation(.rerun(because: cause, after: [])) }
       return
     }
-    var roots: [OperationPath.Key: Passed] = [:]
-    for store in starts {
-      roots[OperationPath.Key(store.path), default: Passed(isRoot: true)].stores.append(store)
+    var roots: [OperationPath: Visited] = [:]
+    for store in starts { roots[store.path, default: Visited(isRoot: true)].stores.append(store) }
+    for path in graph.withLock({ $0.left }) where roots[path] == nil && isStart(path) {
+      roots[path] = Visited(isRoot: true)
     }
-    for path in graph.withLock({ $0.left })
-    where roots[OperationPath.Key(path)] == nil && isStart(path) {
-      roots[OperationPath.Key(path)] = Passed(isRoot: true)
-    }
-    let (steps, passed) = markReaders(of: roots)
-    // What comes after each step: its own runs, or, if nobody observes it, those that it comes after.
+    let (steps, visited) = markReaders(of: roots)
+    // The runs that later steps wait for: those of a step itself, or, if its stores are not observed,
+    // those that it waits for.
     var runs: [[TaskDependency]] = []
     runs.reserveCapacity(steps.count)
     for index in steps.indices {
       let earlier = Self.union(of: steps[index].reads.lazy.map { runs[$0] })
-      let cause = passed[index].isRoot ? cause : .dependency
-      let own = passed[index].stores.compactMap {
-        $0.perform(.rerun(because: cause, after: earlier))
+      let cause = visited[index].isRoot ? cause : .dependency
+      let own = visited[index].stores.compactMap {
+        $0.store.performInvalidation(.rerun(because: cause, after: earlier))
       }
       runs.append(own.isEmpty ? earlier : own)
     }
   }
 
-  /// The runs of several lists, each once.
+  /// Returns the runs of several lists, each once.
   private static func union(of lists: some Collection<[TaskDependency]>) -> [TaskDependency] {
     if lists.count <= 1 { return lists.first ?? [] }
     var seen: Set<OperationTaskID> = []
     return lists.joined().filter { seen.insert($0.node.id).inserted }
   }
 
-  /// What an invalidation has found on a path.
-  private struct Passed: Sendable {
+  /// The stores on a path that an invalidation has visited.
+  private struct Visited: Sendable {
     let isRoot: Bool
     var stores: [OpaqueOperationStore] = []
   }
 
-  /// Marks readers until there are none that have come since: one that reads what is marked
-  /// already sees that, and any other is in the graph. Gives the way, and what was found on it.
+  /// Marks readers until no more have been added to the graph. A request that reads a marked value notes
+  /// that itself, and any other is in the graph.
   private func markReaders(
-    of roots: [OperationPath.Key: Passed]
-  ) -> ([DependencyGraph.Step], [Passed]) {
-    let paths = roots.keys.map(\.path)
+    of roots: [OperationPath: Visited]
+  ) -> ([DependencyGraph.Step], [Visited]) {
+    let paths = Array(roots.keys)
     let client = client
     var known = roots
     while true {
       let (steps, edgeCount) = graph.withLock { ($0.steps(from: paths), $0.edgeCount) }
       var isComplete = true
-      let passed = steps.map { step in
-        if let passed = known[OperationPath.Key(step.path)] { return passed }
+      let visited = steps.map { step in
+        if let visited = known[step.path] { return visited }
         isComplete = false
         let stores = client?.stores(at: step.path) ?? []
-        for store in stores { store.perform(.mark) }
-        return Passed(isRoot: false, stores: stores)
+        for store in stores { _ = store.store.performInvalidation(.mark) }
+        return Visited(isRoot: false, stores: stores)
       }
-      if isComplete || graph.withLock({ $0.edgeCount }) == edgeCount { return (steps, passed) }
-      for (step, passed) in zip(steps, passed) { known[OperationPath.Key(step.path)] = passed }
+      if isComplete || graph.withLock({ $0.edgeCount }) == edgeCount { return (steps, visited) }
+      for (step, visited) in zip(steps, visited) { known[step.path] = visited }
     }
   }
-}
-
-/// What an invalidation does to a store.
-enum InvalidationStep: Sendable {
-  /// Its value is out of date.
-  case mark
-  /// It runs when other runs have ended, if somebody observes it; the run is given back.
-  case rerun(because: OperationRun.Cause, after: [TaskDependency])
 }

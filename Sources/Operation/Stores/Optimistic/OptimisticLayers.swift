@@ -1,21 +1,23 @@
-/// The machine of optimistic edits: what lies over what the server gave, in its order.
+/// The machine of optimistic edits, which are displayed on top of the base value in their order.
 ///
-/// A layer is *pending* while its work is under way, and *settled* when that has succeeded. The
-/// *floor* is what the server gave last. The confirmed value is the floor with the settled edits
-/// that the floor does not have yet; the shown value has the pending edits, too, all in the order in
-/// which they were made. A settled layer is kept as long as a result may come that does not have its
-/// edit, or an earlier layer is pending; then it becomes part of the floor. While a part of a value is
-/// on its way, which will stand beside what the floor has, that comes earlier.
+/// A layer is one edit. It is *pending* while its work is in flight, and *settled* when the work has
+/// succeeded. The *base* value is what the server returned last. The confirmed value is the base value
+/// with the settled edits that it does not contain yet. The displayed value has the pending edits,
+/// too, all in the order in which they were made. A settled layer is kept while a result may come that
+/// does not contain its edit, or an earlier layer is pending. Then it becomes part of the base value.
+/// While a part of a value is in flight, which will be stored beside the rest of the base value, that
+/// happens earlier.
 ///
-/// Edits are the user's, so the machine only plans what is to be computed, and takes in what was.
+/// Edits are the user's code. So the machine only plans a computation, which is performed without the
+/// lock, and then takes its result.
 struct OptimisticLayers<Value: Sendable>: Sendable {
   typealias Edit = @Sendable (inout Value) -> Void
 
   enum Phase: Sendable {
     case pending
-    /// Its work succeeded as the given one of all of the store.
-    case settled(Int, isInFloor: Bool)
-    /// The same, and a rendering is to make it part of the floor.
+    /// Its work has succeeded; the number counts the settled edits of the store.
+    case settled(Int, isInBase: Bool)
+    /// The same, and the next computation makes it part of the base value.
     case entering(Int)
   }
 
@@ -31,54 +33,50 @@ struct OptimisticLayers<Value: Sendable>: Sendable {
     }
   }
 
-  var layers: [Layer] = []
-  /// What the server gave, with the edits that have become part of it.
-  var floor: Value
-  /// What is shown.
-  var shown: Value
-  /// Goes up with every change that makes the values be computed anew.
-  var version = 0
-  var renderedVersion = 0
-  /// Whether the values are what the edits have made of the floor, and were not left as they were.
-  var isRendered = true
-  /// How many pending edits are shown.
-  var shownCount = 0
-  /// How many edits have been confirmed since the values were computed.
-  var newlySettled = 0
+  private(set) var layers: [Layer] = []
+  /// What the server returned, with the edits that have become part of it.
+  private(set) var base: Value
+  private(set) var displayed: Value
+  /// Increases with every change after which the values have to be computed.
+  private var version = 0
+  private var computedVersion = 0
+  /// Whether the values were computed, and not left as they were.
+  private var isComputed = true
+  /// The number of pending edits in the displayed value.
+  private(set) var displayedCount = 0
+  /// The number of edits that were settled since the last computation.
+  private var newlySettled = 0
 
-  init(floor: Value) {
-    self.floor = floor
-    shown = floor
+  init(base: Value) {
+    self.base = base
+    displayed = base
   }
 
-  /// One pending edit, and what it makes of the floor.
-  init(floor: Value, shown: Value, _ id: OperationTaskID, _ edit: @escaping Edit) {
-    self.floor = floor
-    self.shown = shown
+  /// Creates layers of one pending edit, with what it makes of the base value.
+  init(base: Value, displayed: Value, _ id: OperationTaskID, _ edit: @escaping Edit) {
+    self.base = base
+    self.displayed = displayed
     layers = [Layer(id: id, edit: edit)]
-    shownCount = 1
+    displayedCount = 1
   }
 
-  var needsRendering: Bool { version != renderedVersion }
+  var needsComputation: Bool { version != computedVersion }
   var isEmpty: Bool { layers.isEmpty }
   var pendingCount: Int { layers.count { $0.isPending } }
 
-  /// The settled edits that the floor has.
-  var idsInFloor: Set<OperationTaskID> {
-    Set(
-      layers.compactMap {
-        if case .settled(_, isInFloor: true) = $0.phase { $0.id } else { nil }
-      })
+  /// The settled edits that are part of the base value.
+  var idsInBase: Set<OperationTaskID> {
+    Set(layers.compactMap { if case .settled(_, isInBase: true) = $0.phase { $0.id } else { nil } })
   }
 
-  /// Whether what is shown is what will be confirmed when the work of a layer has succeeded: no other
-  /// is pending.
-  func isShownConfirmed(by id: OperationTaskID) -> Bool {
-    isRendered && !needsRendering && shownCount == 1
+  /// Returns whether the displayed value is the confirmed one once a layer is settled: no other is
+  /// pending.
+  func isDisplayedConfirmed(by id: OperationTaskID) -> Bool {
+    isComputed && !needsComputation && displayedCount == 1
       && layers.contains { $0.id == id && $0.isPending }
   }
 
-  /// Whether all settled edits were settled when `settlements` were.
+  /// Returns whether no edit was settled after the given number of them.
   func areSettled(since settlements: Int) -> Bool {
     !layers.contains { $0.isSettled(after: settlements) }
   }
@@ -88,111 +86,107 @@ struct OptimisticLayers<Value: Sendable>: Sendable {
     version += 1
   }
 
-  /// The work of a layer succeeded, as the given one of all of the store.
+  /// Settles a layer, whose work has succeeded.
   mutating func settle(_ id: OperationTaskID, as settlement: Int) {
     guard let index = layers.firstIndex(where: { $0.id == id }) else { return }
-    layers[index].phase = .settled(settlement, isInFloor: false)
+    layers[index].phase = .settled(settlement, isInBase: false)
     newlySettled += 1
     version += 1
   }
 
-  /// The work of a layer failed; gives what is to be released.
+  /// Removes a layer, whose work has failed. Returns what is released without the lock.
   mutating func remove(_ id: OperationTaskID) -> (any Sendable)? {
     guard let index = layers.firstIndex(where: { $0.id == id }) else { return nil }
     version += 1
     return layers.remove(at: index)
   }
 
-  /// A value came from the server, by a run that began when `settlements` edits had been settled;
-  /// it has those, and no other. A part of a value says nothing about that.
+  /// Replaces the base value by one of the server, from a run that began when `settlements` edits were
+  /// settled. A whole value contains those edits, and no other.
   mutating func land(_ value: Value, after settlements: Int, isWhole: Bool) {
-    floor = value
+    base = value
     version += 1
     guard isWhole else { return }
     for index in layers.indices {
       guard case .settled(let settlement, _) = layers[index].phase else { continue }
-      layers[index].phase = .settled(settlement, isInFloor: settlement <= settlements)
+      layers[index].phase = .settled(settlement, isInBase: settlement <= settlements)
     }
   }
 
-  /// The floor goes back to what it was when it had some of the edits.
-  mutating func restore(_ value: Value, idsInFloor: Set<OperationTaskID>) {
-    floor = value
+  /// Restores a base value, which contains the given edits.
+  mutating func restore(_ value: Value, idsInBase: Set<OperationTaskID>) {
+    base = value
     version += 1
     for index in layers.indices {
       guard case .settled(let settlement, _) = layers[index].phase else { continue }
-      layers[index].phase = .settled(
-        settlement, isInFloor: idsInFloor.contains(layers[index].id))
+      layers[index].phase = .settled(settlement, isInBase: idsInBase.contains(layers[index].id))
     }
   }
 
-  /// A run has ended, so that settled layers may have to be kept no longer.
-  mutating func runEnded() {
-    if layers.contains(where: { !$0.isPending }) { version += 1 }
-  }
+  /// Notes that a run has ended, so that settled layers may not be needed any more.
+  mutating func runEnded() { if layers.contains(where: { !$0.isPending }) { version += 1 } }
 }
 
 extension OptimisticLayers {
-  /// What is to be computed, without the lock; then what was computed; and after it was taken in, what
-  /// that has replaced.
-  struct Rendering: Sendable {
+  /// A computation of the values: first its inputs, then its results, and after ``finish(_:)`` the
+  /// values that these have replaced.
+  struct Computation: Sendable {
     let version: Int
     let layers: [Layer]
-    /// How many edits had been settled when the oldest run began that is under way and may still
-    /// give a value; -1 keeps all layers.
+    /// The number of edits that were settled when the oldest run in flight began; -1 keeps all layers.
     let oldest: Int
-    var floor: Value
+    var base: Value
     var confirmed: Value
-    var shown: Value
+    var displayed: Value
 
-    init(version: Int, layers: [Layer], oldest: Int, floor: Value) {
+    init(version: Int, layers: [Layer], oldest: Int, base: Value) {
       self.version = version
       self.layers = layers
       self.oldest = oldest
-      self.floor = floor
-      confirmed = floor
-      shown = floor
+      self.base = base
+      confirmed = base
+      displayed = base
     }
   }
 
-  /// What becomes of a layer in a rendering.
+  /// The role of a layer in a computation.
   enum Role: Sendable {
-    /// Its edit becomes part of the floor, in which it is not yet.
+    /// Its edit becomes part of the base value.
     case folded
-    /// The same, but a result may come that does not have it, or nothing of it may stay.
+    /// The same, but a result may come that does not contain it.
     case placed
-    /// The floor has its edit, and nobody will ask for it again.
+    /// The base value contains its edit, and every result that may come does.
     case forgotten
-    /// The floor has its edit, but a result may come that does not.
-    case inFloor
+    /// The base value contains its edit, but a result may come that does not.
+    case inBase
     case confirmed
     case pending
 
     var isKept: Bool {
       switch self {
       case .folded, .forgotten: false
-      case .placed, .inFloor, .confirmed, .pending: true
+      case .placed, .inBase, .confirmed, .pending: true
       }
     }
   }
 
-  /// Begins a rendering.
+  /// Returns a computation to perform.
   ///
   /// - Parameters:
-  ///   - oldest: See ``Rendering``.
-  ///   - part: How many settled edits every value has that may come, where one of them may be a part
-  ///     of the value. Once another edit is settled, which the part lacks, it comes to the floor as
-  ///     that is, and the edits that it has must be there.
-  func rendering(oldest: Int, part: Int = .max) -> Rendering {
+  ///   - oldest: See ``Computation``.
+  ///   - part: The number of settled edits that every result contains, if a result may be a part of the
+  ///     value. Once a later edit is settled, which the part does not contain, the part is added to the
+  ///     base value as it is, so the edits that it contains must be part of the base value.
+  func computation(oldest: Int, part: Int = .max) -> Computation {
     let layers = part < .max ? Self.entering(layers, beside: part) : layers
-    return Rendering(version: version, layers: layers, oldest: oldest, floor: floor)
+    return Computation(version: version, layers: layers, oldest: oldest, base: base)
   }
 
-  /// The layers, those of them to be made part of the floor that a part has which lacks others.
+  /// Returns the layers; those that a part contains enter the base value, if the part lacks others.
   static func entering(_ layers: [Layer], beside part: Int) -> [Layer] {
     guard layers.contains(where: { $0.isSettled(after: part) }) else { return layers }
     return layers.map { layer in
-      guard case .settled(let settlement, isInFloor: false) = layer.phase, settlement <= part else {
+      guard case .settled(let settlement, isInBase: false) = layer.phase, settlement <= part else {
         return layer
       }
       var layer = layer
@@ -201,52 +195,50 @@ extension OptimisticLayers {
     }
   }
 
-  /// Takes in what was computed, unless it is out of date; gives how many confirmed edits are in it
-  /// for the first time.
-  mutating func finish(_ rendering: inout Rendering) -> Int? {
-    guard rendering.version == version else { return nil }
-    swap(&floor, &rendering.floor)
-    swap(&shown, &rendering.shown)
+  /// Takes the results of a computation, unless there was a change since. Returns the number of settled
+  /// edits that are in the values for the first time.
+  mutating func finish(_ computation: inout Computation) -> Int? {
+    guard computation.version == version else { return nil }
+    swap(&base, &computation.base)
+    swap(&displayed, &computation.displayed)
     var unchanged = 0
-    rendering.forEachLayer { if $1.isKept, $1 != .placed { unchanged += 1 } }
+    computation.forEachLayer { if $1.isKept, $1 != .placed { unchanged += 1 } }
     if unchanged < layers.count {
       layers = []
-      rendering.forEachLayer { layer, role in
+      computation.forEachLayer { layer, role in
         guard role.isKept else { return }
         layers.append(layer)
         if case .entering(let settlement) = layer.phase {
-          layers[layers.count - 1].phase = .settled(settlement, isInFloor: true)
+          layers[layers.count - 1].phase = .settled(settlement, isInBase: true)
         }
       }
     }
-    shownCount = pendingCount
-    renderedVersion = version
-    isRendered = true
+    displayedCount = pendingCount
+    computedVersion = version
+    isComputed = true
     defer { newlySettled = 0 }
     return newlySettled
   }
 
   /// Leaves the values as they are, because the edits themselves change the store again and again.
-  mutating func giveUpRendering() {
-    renderedVersion = version
-    isRendered = false
+  mutating func giveUpComputation() {
+    computedVersion = version
+    isComputed = false
   }
 }
 
-extension OptimisticLayers.Rendering {
-  /// Goes through the layers from the lowest to the highest.
-  func forEachLayer(
-    _ body: (OptimisticLayers.Layer, OptimisticLayers.Role) -> Void
-  ) {
+extension OptimisticLayers.Computation {
+  /// Calls `body` with each layer, the oldest first.
+  func forEachLayer(_ body: (OptimisticLayers.Layer, OptimisticLayers.Role) -> Void) {
     var isLowest = true
     for layer in layers {
       switch layer.phase {
       case .pending:
         isLowest = false
         body(layer, .pending)
-      case .settled(let settlement, isInFloor: true):
-        body(layer, oldest < settlement ? .inFloor : .forgotten)
-      case .settled(let settlement, isInFloor: false):
+      case .settled(let settlement, isInBase: true):
+        body(layer, oldest < settlement ? .inBase : .forgotten)
+      case .settled(let settlement, isInBase: false):
         isLowest = isLowest && oldest >= settlement
         body(layer, isLowest ? .folded : .confirmed)
       case .entering(let settlement):
@@ -258,15 +250,15 @@ extension OptimisticLayers.Rendering {
 
   /// Calls the edits.
   mutating func perform() {
-    var values = (floor: floor, confirmed: floor, shown: floor)
-    forEachLayer { if $1 == .folded || $1 == .placed { $0.edit(&values.floor) } }
-    (values.confirmed, values.shown) = (values.floor, values.floor)
+    var values = (base: base, confirmed: base, displayed: base)
+    forEachLayer { if $1 == .folded || $1 == .placed { $0.edit(&values.base) } }
+    (values.confirmed, values.displayed) = (values.base, values.base)
     let hasPending = layers.contains { $0.isPending }
     forEachLayer { layer, role in
       if role == .confirmed { layer.edit(&values.confirmed) }
-      if hasPending, role == .confirmed || role == .pending { layer.edit(&values.shown) }
+      if hasPending, role == .confirmed || role == .pending { layer.edit(&values.displayed) }
     }
-    if !hasPending { values.shown = values.confirmed }
-    (floor, confirmed, shown) = values
+    if !hasPending { values.displayed = values.confirmed }
+    (base, confirmed, displayed) = values
   }
 }

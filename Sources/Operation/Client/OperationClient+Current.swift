@@ -1,0 +1,48 @@
+extension OperationClient {
+  @TaskLocal private static var scoped: OperationClient?
+  private static let process = OperationClient()
+
+  /// The current client: the one of the innermost `withCurrent(_:operation:)`, or else the client of
+  /// the process, which has the standard defaults.
+  ///
+  /// A task inherits the current client of the task that creates it. A detached task does not.
+  public static var shared: OperationClient { scoped ?? process }
+
+  /// Makes a client the ``shared`` one for `operation` and the tasks that it starts.
+  ///
+  /// - Throws: The error of `operation`.
+  public static func withCurrent<Output>(
+    _ client: OperationClient, operation: () throws -> Output
+  ) rethrows -> Output { try $scoped.withValue(client, operation: operation) }
+
+  /// Makes a client the ``shared`` one for `operation` and the tasks that it starts.
+  ///
+  /// `operation` runs on the caller's actor.
+  ///
+  /// - Throws: The error of `operation`.
+  nonisolated(nonsending) public static func withCurrent<Output>(
+    _ client: OperationClient, operation: nonisolated(nonsending) () async throws -> Output
+  ) async rethrows -> Output { try await $scoped.withValue(client, operation: operation) }
+}
+
+extension OperationContext {
+  /// The client of the store that a run belongs to; `nil` without a client, or when it was
+  /// deallocated.
+  ///
+  /// A context refers to its client weakly. The runs of a client's store have that client, even if
+  /// the context that is passed to them has another one.
+  public var operationClient: OperationClient? {
+    get { self[ClientKey.self].client }
+    set { self[ClientKey.self] = WeakClient(client: newValue) }
+  }
+
+  private enum ClientKey: Key {
+    static var defaultValue: WeakClient { WeakClient(client: nil) }
+  }
+
+  private struct WeakClient: Sendable, Equatable, StoreBound {
+    weak let client: OperationClient?
+
+    static func == (lhs: WeakClient, rhs: WeakClient) -> Bool { lhs.client === rhs.client }
+  }
+}

@@ -1,0 +1,60 @@
+import FoundationEssentials
+public import ReactiveStreams
+import Synchronization
+
+extension OperationClient {
+  /// Evicts all unused stores whenever memory is short, the least recently used one first.
+  ///
+  /// Stores that are retained forever, and stores that are in use, are not evicted. The stores are
+  /// evicted on the thread on which the source notifies, with no lock held.
+  ///
+  /// - Parameters:
+  ///   - pressure: The least pressure at which stores are evicted.
+  ///   - source: The source of memory pressure. The default is the one in the context of this client's
+  ///     queries.
+  /// - Returns: The subscription. It does not keep the client alive.
+  public func evictWhen(
+    pressure: MemoryPressure, from source: (any MemoryPressureSource)? = nil
+  ) -> OperationSubscription {
+    let source = source ?? context(for: .query).memoryPressureSource
+    return source.subscribe { [weak self] current in
+      if current >= pressure { self?.evictUnused() }
+    }
+  }
+
+  func evictUnused() { remove { $0.evictUnused() } }
+
+  /// Starts a timer, and cancels the one before. Of two timers the one with the greater generation
+  /// remains.
+  func setTimer(_ new: StoreIndex.Timer, at now: Date) {
+    let subscription = clock.schedule(after: new.date.duration(since: now)) { [weak self] in
+      self?.evictDue(generation: new.generation)
+    }
+    let replaced = timer.withLock { current in
+      guard new.generation > current.generation else { return subscription }
+      defer { current = (new.generation, subscription) }
+      return current.subscription
+    }
+    replaced.cancel()
+  }
+
+  /// Evicts the stores whose time is over, when a timer has fired, and sets the next timer.
+  private func evictDue(generation: Int) {
+    let now = clock.now()
+    let (evicted, timer) = update { index in
+      (index.evictDue(at: now, generation: generation), index.nextTimer(at: now))
+    }
+    didRemove(evicted)
+    if let timer { setTimer(timer, at: now) }
+  }
+}
+
+extension OperationClient: StoreHost {
+  func useChanged(of store: OpaqueOperationStore, _ change: StoreUse.Change) {
+    remove { $0.useChanged(of: store, change) }
+  }
+
+  func stores(at path: OperationPath) -> [OpaqueOperationStore] { read { $0.stores(at: path) } }
+
+  func hasStore(at path: OperationPath) -> Bool { read { $0.hasStore(at: path) } }
+}

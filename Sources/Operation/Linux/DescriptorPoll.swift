@@ -1,0 +1,45 @@
+import Glibc
+
+/// A thread that polls file descriptors until ``end()``.
+struct DescriptorPoll: Sendable {
+  private let thread: PosixThread
+  /// The write end of a connected pair. The thread polls the read end, and ends when this one is
+  /// shut down.
+  private let writeEnd: FileDescriptor
+
+  /// Starts the thread, which retains the descriptors.
+  ///
+  /// - Parameters:
+  ///   - events: The events that are waited for, such as `POLLIN`.
+  ///   - body: Called on the thread with the index of a descriptor and its events. It must not call
+  ///     code of a user. It returns `false` for a descriptor that is not to be polled any more.
+  init(
+    _ descriptors: [FileDescriptor], for events: Int32,
+    body: @escaping @Sendable (_ index: Int, _ events: Int32) -> Bool
+  ) throws(SystemError) {
+    var ends: [Int32] = [-1, -1]
+    let kind = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
+    guard socketpair(AF_UNIX, kind, 0, &ends) == 0 else { throw SystemError() }
+    let readEnd = FileDescriptor(ends[0])
+    writeEnd = FileDescriptor(ends[1])
+    let thread = PosixThread {
+      var polled = descriptors.map { pollfd(fd: $0.number, events: Int16(events), revents: 0) }
+      polled.append(pollfd(fd: readEnd.number, events: Int16(POLLIN), revents: 0))
+      while polled.last?.revents == 0 {
+        guard poll(&polled, nfds_t(polled.count), -1) > 0 else { continue }
+        for index in descriptors.indices where polled[index].revents != 0 {
+          // The kernel ignores a negative descriptor.
+          if !body(index, Int32(polled[index].revents)) { polled[index].fd = -1 }
+        }
+      }
+    }
+    guard let thread else { throw SystemError(code: EAGAIN) }
+    self.thread = thread
+  }
+
+  /// Ends the thread, and waits until it has released the descriptors. Called once.
+  func end() {
+    shutdown(writeEnd.number, Int32(SHUT_WR))
+    thread.join()
+  }
+}

@@ -1,0 +1,48 @@
+public import ReactiveStreams
+
+/// How scarce memory is.
+public enum MemoryPressure: Int, Sendable, Hashable, Comparable, Codable {
+  /// Some tasks wait for memory. A program should release what it can easily make again.
+  case warning
+  /// All tasks wait for memory. A program should release everything that it can.
+  case critical
+
+  /// Returns a Boolean value that indicates whether the first pressure is the lower one.
+  public static func < (lhs: MemoryPressure, rhs: MemoryPressure) -> Bool {
+    lhs.rawValue < rhs.rawValue
+  }
+}
+
+/// A source of notifications that memory is scarce.
+///
+/// ``PressureStallSource`` asks the kernel, ``ManualMemoryPressureSource`` is driven by hand. The
+/// library uses the source of the context, ``OperationContext/memoryPressureSource``.
+public protocol MemoryPressureSource: Sendable {
+  /// Calls `handler` whenever memory is scarce, and repeatedly while it remains so, until the
+  /// subscription ends.
+  ///
+  /// The calls come one at a time, in order, on any thread and with no lock held.
+  func subscribe(_ handler: @escaping @Sendable (MemoryPressure) -> Void) -> OperationSubscription
+}
+
+/// A source that is driven by hand, for tests and for programs with another source of pressure.
+public final class ManualMemoryPressureSource: MemoryPressureSource {
+  private let pressures = Broadcast<MemoryPressure>()
+
+  /// Creates a source without subscribers.
+  public init() {}
+
+  /// The number of subscribed handlers.
+  public var subscriberCount: Int { pressures.subscriberCount }
+
+  /// Notifies all present subscribers of a pressure, also if it equals the one before.
+  ///
+  /// Returns when all handlers have been called. If a delivery is in progress, this pressure is
+  /// delivered right after it, on the thread that delivers.
+  public func send(_ pressure: MemoryPressure) { pressures.send(pressure) }
+
+  /// Calls `handler` with each pressure that is sent from now on, on a thread that sends one.
+  public func subscribe(
+    _ handler: @escaping @Sendable (MemoryPressure) -> Void
+  ) -> OperationSubscription { pressures.subscribe(handler) }
+}

@@ -1,0 +1,62 @@
+import Dispatch
+import Glibc
+import ReactiveStreams
+import Synchronization
+
+/// What a ``NetlinkNetworkObserver`` observes: the status that the kernel reports on netlink sockets.
+final class NetlinkFeed: Sendable {
+  typealias Status = NetworkConnectionStatus
+
+  private let queue = DispatchQueue(label: "swift-operation.network")
+  private let openSocket: @Sendable () -> Int32
+  private let hasReported = Atomic(false)
+
+  init(_ openSocket: @escaping @Sendable () -> Int32) { self.openSocket = openSocket }
+
+  /// Returns the present status, asked for on a socket of its own.
+  func measure() -> Status {
+    (try? NetlinkSocket(openSocket(), groups: 0).ask()) ?? unobservableStatus()
+  }
+
+  /// Calls `notify` with the present status, and on a queue with each later one, until the
+  /// subscription is cancelled.
+  func begin(_ notify: @escaping @Sendable (Status) -> Void) -> OperationSubscription {
+    do throws(SystemError) {
+      let socket = try NetlinkSocket(openSocket(), groups: NetlinkSocket.changes)
+      // Before the thread starts, or it could report a later status first.
+      notify(try socket.ask())
+      let poll = try DescriptorPoll([socket.descriptor], for: POLLIN) { [self] _, _ in
+        read(socket, notify)
+      }
+      return OperationSubscription { poll.end() }
+    } catch {
+      notify(unobservableStatus())
+      return .empty
+    }
+  }
+
+  /// Reads everything that has arrived; returns `false` if the socket has failed.
+  private func read(
+    _ socket: NetlinkSocket, _ notify: @escaping @Sendable (Status) -> Void
+  ) -> Bool {
+    // On a queue: a thread that cancels waits for this one, and may be what a handler waits for.
+    do throws(SystemError) {
+      while let status = try socket.read() { queue.async { notify(status) } }
+      return true
+    } catch {
+      queue.async { [self] in notify(unobservableStatus()) }
+      return false
+    }
+  }
+
+  /// Returns the status for a kernel that does not answer, which is reported once.
+  private func unobservableStatus() -> Status {
+    if !hasReported.exchange(true, ordering: .relaxed) {
+      OperationIssue(
+        kind: .unobservableNetwork,
+        message: "The kernel does not answer on a netlink socket; the network counts as connected."
+      ).report()
+    }
+    return .connected
+  }
+}

@@ -1,0 +1,40 @@
+import Glibc
+
+/// A thread that waits for the system, so that no thread of a pool has to. It blocks all signals.
+///
+/// Its body calls no code of a user. So ``join()`` waits for the system only.
+struct PosixThread: Sendable {
+  private final class Body: Sendable {
+    let run: @Sendable () -> Void
+
+    init(_ run: @escaping @Sendable () -> Void) { self.run = run }
+  }
+
+  private let thread: pthread_t
+
+  /// Starts a thread; `nil` if the system has no more threads.
+  init?(_ run: @escaping @Sendable () -> Void) {
+    var (all, mask, thread) = (sigset_t(), sigset_t(), pthread_t())
+    // `pthread_create` passes a pointer to the thread, so the reference travels as one.
+    let body = Unmanaged.passRetained(Body(run))
+    sigfillset(&all)
+    // The new thread inherits the mask.
+    pthread_sigmask(SIG_SETMASK, &all, &mask)
+    let result = pthread_create(
+      &thread, nil,
+      { body in
+        guard let body else { return nil }
+        Unmanaged<Body>.fromOpaque(body).takeRetainedValue().run()
+        return nil
+      }, body.toOpaque())
+    pthread_sigmask(SIG_SETMASK, &mask, nil)
+    guard result == 0 else {
+      body.release()
+      return nil
+    }
+    self.thread = thread
+  }
+
+  /// Waits until the body has returned and was released. Called once.
+  func join() { pthread_join(thread, nil) }
+}

@@ -1,0 +1,126 @@
+/// What a context contains about its run.
+final class RunFacts: ContextRun {
+  struct Values: Sendable {
+    /// The task of the run; `nil` in a context that was prepared outside of a run.
+    var node: TaskNode?
+    var attempt: OperationContext.Attempt?
+    /// What the run is for, beyond the request: the arguments of a mutation, a kind of page run.
+    var input: (any RunInput)?
+    /// The observers of the run.
+    var hooks: RunHooks?
+    /// What the attempts of the run share, of a type that only its kind of request knows.
+    var work: (any AnyObject & Sendable)?
+  }
+
+  let values: Values
+
+  init(_ values: Values) { self.values = values }
+}
+
+extension OperationContext {
+  private var facts: RunFacts.Values {
+    get { (run as? RunFacts)?.values ?? RunFacts.Values() }
+    set { run = RunFacts(newValue) }
+  }
+
+  /// The task of the run that this context belongs to.
+  var runNode: TaskNode? { facts.node }
+
+  var input: (any RunInput)? {
+    get { facts.input }
+    set { facts.input = newValue }
+  }
+
+  var hooks: RunHooks? {
+    get { facts.hooks }
+    set { facts.hooks = newValue }
+  }
+
+  var work: (any AnyObject & Sendable)? {
+    get { facts.work }
+    set { facts.work = newValue }
+  }
+
+  /// Returns the context of a run that begins now, over `base`. Nothing of another run is left in it.
+  func beginning(
+    _ node: TaskNode, input: (any RunInput)?, over base: OperationContext
+  ) -> OperationContext {
+    var context = over(base)
+    context.run = RunFacts(RunFacts.Values(node: node, input: input))
+    return context
+  }
+
+  /// Returns a Boolean value that indicates whether both contexts are equal for a request.
+  ///
+  /// Values that cannot be compared differ, unless they were written at once or are one object.
+  func isEquivalent(to other: OperationContext) -> Bool {
+    hasEquivalentInput(to: other) && hasEquivalentValues(to: other)
+  }
+
+  private func hasEquivalentInput(to other: OperationContext) -> Bool {
+    guard let input, let otherInput = other.input else { return input == nil && other.input == nil }
+    return input === otherInput || areEqual(input.value, otherInput.value)
+  }
+}
+
+extension OperationContext {
+  /// One attempt of a retried run.
+  struct Attempt: Sendable {
+    var index = 0
+    var retryLimit = 0
+    /// Whether an outer retry repeats what fails.
+    var isRetried = false
+  }
+
+  /// The attempt that the context belongs to; the first one unless a retry wrote another.
+  var attempt: Attempt {
+    get {
+      let facts = facts
+      if let attempt = facts.attempt { return attempt }
+      if facts.node == nil { return Attempt() }
+      return Attempt(retryLimit: settings.values.retry.limit, isRetried: settings.isRetriedByStore)
+    }
+    set { facts.attempt = newValue }
+  }
+
+  /// The number of attempts of this run that have failed before this one: 0 in the first attempt.
+  public var operationRetryIndex: Int { attempt.index }
+
+  /// The number of retries that the run makes at most. It makes one attempt more than that.
+  public var operationMaxRetries: Int { attempt.retryLimit }
+
+  /// Whether a failure of this attempt is final.
+  public var isLastRetryAttempt: Bool { attempt.index >= attempt.retryLimit }
+}
+
+/// What a run is for, of a type that only its kind of request knows.
+protocol RunInput: AnyObject, Sendable {
+  /// The part that is equal in two runs that are the same.
+  var value: any Sendable { get }
+}
+
+/// The arguments of a mutation.
+final class RunArguments<Arguments: Sendable>: RunInput {
+  let arguments: Arguments
+
+  init(_ arguments: Arguments) { self.arguments = arguments }
+
+  var value: any Sendable { arguments }
+}
+
+/// A kind of page run.
+final class PageRunInput: RunInput {
+  let kind: PaginatedRunKind
+
+  init(_ kind: PaginatedRunKind) { self.kind = kind }
+
+  var value: any Sendable { kind }
+}
+
+extension OperationContext {
+  /// The kind of page run; a plain run fetches again what the request's rule names.
+  var pageRunKind: PaginatedRunKind {
+    get { (input as? PageRunInput)?.kind ?? .refetch }
+    set { input = PageRunInput(newValue) }
+  }
+}

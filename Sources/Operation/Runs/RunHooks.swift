@@ -1,0 +1,43 @@
+import ReactiveStreams
+
+/// What a run in flight calls when it is paused, and when it begins a further attempt.
+struct RunHooks: Sendable {
+  let setPaused: @Sendable (Bool) -> Void
+  let attemptBegan: @Sendable (Int) -> Void
+}
+
+extension OperationContext {
+  /// Waits for a connection before an attempt, where the request's network mode requires one.
+  ///
+  /// Returns `false` if the task was cancelled before there was a connection.
+  nonisolated(nonsending) func mayAttempt(isRetry: Bool) async -> Bool {
+    let mode = settings.values.networkMode
+    if mode == .always || (mode == .offlineFirst && !isRetry) { return true }
+    let network = networkObserver
+    if network.currentStatus == .connected { return true }
+    hooks?.setPaused(true)
+    defer { hooks?.setPaused(false) }
+    return await wait {
+      network.currentStatus == .connected
+    } changes: { onChange in
+      network.subscribe { _ in onChange() }
+    }
+  }
+}
+
+/// Waits until a condition holds; returns `false` if the task is cancelled first.
+///
+/// - Parameters:
+///   - holds: The condition. It is called on any thread.
+///   - subscribe: Subscribes a closure that is called whenever the condition may have changed.
+nonisolated(nonsending) func wait(
+  until holds: @escaping @Sendable () -> Bool,
+  changes subscribe: (@escaping @Sendable () -> Void) -> OperationSubscription
+) async -> Bool {
+  if holds() { return !Task.isCancelled }
+  let shot = OneShot()
+  let subscription = subscribe { if holds() { shot.finish(true) } }
+  if holds() { shot.finish(true) }
+  defer { subscription.cancel() }
+  return await shot.wait()
+}

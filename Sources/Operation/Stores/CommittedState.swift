@@ -1,0 +1,157 @@
+/// The confirmed state of a store, what its runs have yielded, and what changes have replaced.
+///
+/// This is the only code that changes a state, so that nothing that a change replaces is released
+/// under the lock: deinitialisers of values and failures are the user's code.
+struct CommittedState<State: OperationState>: Sendable {
+  private(set) var state: State
+  private(set) var yields = YieldedResults<State>()
+  /// The number of final results, writes and resets.
+  private(set) var resultCount = 0
+  private var replaced = ReplacedValues<State>()
+
+  init(_ state: State) { self.state = state }
+
+  /// Changes the state.
+  mutating func change<Output>(_ body: (inout State) -> Output) -> Output {
+    replaced.change(&state, body)
+  }
+
+  /// Changes the state in a context.
+  mutating func change(
+    using context: OperationContext, _ body: (inout State, OperationContext) -> Void
+  ) { change { body(&$0, context) } }
+
+  /// Changes the state, and each state that a cancelled run would restore.
+  mutating func changeAll(_ body: (inout State) -> Void) {
+    change(body)
+    yields.change(&replaced, body)
+  }
+
+  /// Changes each state that a cancelled run would restore.
+  mutating func changeYields(_ body: (inout State) -> Void) { yields.change(&replaced, body) }
+
+  /// Notes that a final result came, which no cancelled run undoes.
+  mutating func noteResult() { resultCount += 1 }
+
+  /// Keeps a value until the lock is released.
+  mutating func release(_ value: some Sendable) { replaced.append(value) }
+
+  /// Moves what was replaced into `values`, which is empty, to be released without the lock.
+  mutating func moveReplaced(into values: inout ReplacedValues<State>) {
+    if !replaced.isEmpty { swap(&replaced, &values) }
+  }
+}
+
+extension CommittedState {
+  /// Stores what a cancellation of a run restores, before the first of its yields.
+  ///
+  /// - Parameters:
+  ///   - base: The state without optimistic edits.
+  ///   - idsInBase: The optimistic edits that are part of it already.
+  mutating func beginYield(of id: OperationTaskID, base: State, idsInBase: Set<OperationTaskID>) {
+    yields.begin(id, before: base, idsInBase: idsInBase, &replaced)
+  }
+
+  /// Undoes what a run yielded. Returns what the state was restored to, if the state changed.
+  mutating func undoYield(of id: OperationTaskID) -> YieldedResults<State>.Entry? {
+    guard let entry = yields.undo(id, &replaced) else { return nil }
+    replaced.append(state)
+    state = entry.before
+    return entry
+  }
+
+  /// A final value came: what runs have yielded is not undone any more.
+  mutating func confirmYields() { yields.confirmAll(&replaced) }
+
+  /// A run failed, and what it and earlier ones yielded is not undone any more. What others yielded
+  /// later can be undone, and then the failure is in the state.
+  mutating func confirmYields(upTo id: OperationTaskID, _ body: (inout State) -> Void) {
+    yields.confirm(upTo: id, &replaced)
+    yields.change(&replaced, body)
+  }
+}
+
+/// The results that runs in flight have yielded since the last final result.
+///
+/// - *empty*: the state is that of the last final result.
+/// - Otherwise there is one entry for each run that yielded, in the order of their last yields. Each
+///   stores the state before it, which a cancellation of the run restores.
+struct YieldedResults<State: OperationState>: Sendable {
+  struct Entry: Sendable {
+    let id: OperationTaskID
+    /// The state without optimistic edits before the run yielded.
+    var before: State
+    /// The optimistic edits that are part of `before`.
+    var idsInBase: Set<OperationTaskID>
+  }
+
+  private(set) var entries: [Entry] = []
+
+  var isEmpty: Bool { entries.isEmpty }
+
+  /// Appends an entry for a run that yields, unless its entry is the last one already.
+  mutating func begin(
+    _ id: OperationTaskID, before state: State, idsInBase: Set<OperationTaskID>,
+    _ replaced: inout ReplacedValues<State>
+  ) {
+    if entries.last?.id == id { return }
+    _ = undo(id, &replaced)
+    entries.append(Entry(id: id, before: state, idsInBase: idsInBase))
+  }
+
+  /// Removes the entry of a run. Returns it if it is the last one, so that the state displays it.
+  ///
+  /// Otherwise the next entry restores from now on what the removed one would have restored.
+  mutating func undo(_ id: OperationTaskID, _ replaced: inout ReplacedValues<State>) -> Entry? {
+    guard let index = entries.firstIndex(where: { $0.id == id }) else { return nil }
+    let removed = entries.remove(at: index)
+    guard index < entries.count else { return removed }
+    replaced.append(entries[index].before)
+    entries[index].before = removed.before
+    entries[index].idsInBase = removed.idsInBase
+    return nil
+  }
+
+  mutating func confirmAll(_ replaced: inout ReplacedValues<State>) {
+    if entries.isEmpty { return }
+    replaced.append(entries)
+    entries = []
+  }
+
+  mutating func confirm(upTo id: OperationTaskID, _ replaced: inout ReplacedValues<State>) {
+    guard let index = entries.firstIndex(where: { $0.id == id }) else { return }
+    replaced.append(Array(entries[...index]))
+    entries.removeFirst(index + 1)
+  }
+
+  /// Changes each state that a cancellation would restore.
+  mutating func change(_ replaced: inout ReplacedValues<State>, _ body: (inout State) -> Void) {
+    for index in entries.indices { replaced.change(&entries[index].before, body) }
+  }
+}
+
+/// The values that changes of states have replaced, until they are released without the lock.
+struct ReplacedValues<State: OperationState>: Sendable {
+  private var value: State.StateValue?
+  private var error: State.Failure?
+  private var others: [any Sendable] = []
+
+  var isEmpty: Bool { value == nil && error == nil && others.isEmpty }
+
+  /// Changes a state, and keeps the value and the failure that it had.
+  ///
+  /// Pages are changed in place, which another reference would prevent. Their state lists itself what
+  /// it replaced.
+  mutating func change<Output>(_ state: inout State, _ body: (inout State) -> Output) -> Output {
+    if State.kind != .pages {
+      if value == nil { value = state.currentValue } else { append(state.currentValue) }
+    }
+    if let present = state.error { if error == nil { error = present } else { append(present) } }
+    let output = body(&state)
+    let released = state.takeReleased()
+    if !released.isEmpty { others += released }
+    return output
+  }
+
+  mutating func append(_ value: some Sendable) { others.append(value) }
+}

@@ -1,0 +1,100 @@
+/// The optimistic edits of a store, and how its state displays a value.
+///
+/// - *plain*: there are no edits; the confirmed state is displayed.
+/// - *edited*: there are layers, and the displayed value is theirs.
+struct OptimisticView<State: OperationState>: Sendable {
+  typealias Layers = OptimisticLayers<State.StateValue>
+  /// Makes a state display a value, and counts it as some updates.
+  typealias Show = @Sendable (inout State, State.StateValue, Int) -> Void
+
+  private struct Edited: Sendable {
+    var layers: Layers
+    let show: Show
+  }
+
+  @Indirect private var edited: Edited?
+  /// The number of edits that were settled in this store.
+  private(set) var settlementCount = 0
+  /// Whether a transition has left the state without the settled edits.
+  private var lacksEdits = false
+  /// The number of transitions: an edit that was computed without the lock is valid if there was none
+  /// since.
+  private(set) var transitionCount = 0
+
+  var isPlain: Bool { _edited.isNil }
+  var layers: Layers? { edited?.layers }
+  /// Whether an edit is displayed whose work is in flight.
+  var isOptimistic: Bool {
+    if isPlain { return false }
+    return edited.map { $0.layers.pendingCount > 0 } ?? false
+  }
+  var needsComputation: Bool { isPlain ? false : edited?.layers.needsComputation ?? false }
+
+  /// Returns a confirmed state, which lacks some settled edits, with the displayed value.
+  func displaying(_ confirmed: State, settled: Int = 0) -> State {
+    guard !isPlain, let edited else { return confirmed }
+    var displayed = confirmed
+    edited.show(&displayed, edited.layers.displayed, settled + edited.layers.displayedCount)
+    return displayed
+  }
+
+  /// Returns a confirmed state with the base value.
+  func withBaseValue(_ confirmed: State) -> State {
+    guard let edited else { return confirmed }
+    var base = confirmed
+    edited.show(&base, edited.layers.base, 0)
+    return base
+  }
+
+  /// Makes a state display a value, if there are layers.
+  func show(_ value: State.StateValue, updates: Int, in state: inout State) {
+    edited?.show(&state, value, updates)
+  }
+
+  /// Appends an edit to the layers. The values have to be computed.
+  mutating func append(
+    _ id: OperationTaskID, _ edit: @escaping Layers.Edit, over value: State.StateValue,
+    show: @escaping Show
+  ) {
+    if isPlain { edited = Edited(layers: Layers(base: value), show: show) }
+    edited?.layers.append(id, edit)
+  }
+
+  /// Begins with one edit whose value was computed.
+  mutating func begin(
+    _ id: OperationTaskID, _ edit: @escaping Layers.Edit, over value: State.StateValue,
+    displaying displayed: State.StateValue, show: @escaping Show
+  ) { edited = Edited(layers: Layers(base: value, displayed: displayed, id, edit), show: show) }
+
+  mutating func change<Output>(_ body: (inout Layers) -> Output) -> Output? {
+    if isPlain { return nil }
+    return body(&edited!.layers)
+  }
+
+  /// Settles an edit whose work has succeeded.
+  mutating func settle(_ id: OperationTaskID) {
+    settlementCount += 1
+    let settlement = settlementCount
+    edited?.layers.settle(id, as: settlement)
+    noteMissingEdits()
+  }
+
+  mutating func noteMissingEdits() { lacksEdits = !isPlain }
+
+  mutating func noteTransition() { transitionCount &+= 1 }
+
+  mutating func takeMissingEdits() -> Bool {
+    defer { lacksEdits = false }
+    return lacksEdits
+  }
+
+  /// Removes the layers. Returns what is released without the lock.
+  mutating func removeAll() -> (any Sendable)? { edited.take().map { $0 } }
+
+  /// Settles the only pending edit, and removes the layers. Returns them, to be released without the
+  /// lock.
+  mutating func settleAll() -> Layers? {
+    settlementCount += 1
+    return edited.take()?.layers
+  }
+}

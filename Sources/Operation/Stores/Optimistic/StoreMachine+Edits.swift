@@ -1,0 +1,180 @@
+import ReactiveStreams
+
+/// The transitions of optimistic edits.
+///
+/// The state of the machine is the confirmed one. While there are layers, a transition withholds its
+/// notifications. If the displayed value has to be computed then, the thread has exclusive access until
+/// that is done: edits are the user's code, and are called without the lock.
+extension StoreMachine {
+  typealias Edits = OptimisticView<State>
+
+  /// The state with the optimistic edits.
+  var displayed: State { edits.displaying(state) }
+
+  /// Whether an edit is displayed whose work is in flight.
+  var isOptimistic: Bool { edits.isOptimistic }
+
+  /// The value and the number of transitions, if there are no edits and no exclusive access.
+  var valueWithoutEdits: (State.StateValue, transitions: Int)? {
+    isPlain ? (state.currentValue, edits.transitionCount) : nil
+  }
+
+  /// Adds an edit. The state remains as it is until the values have been computed.
+  mutating func beginEdit(
+    _ id: OperationTaskID, _ edit: @escaping Edits.Layers.Edit, show: @escaping Edits.Show
+  ) {
+    edits.append(id, edit, over: state.currentValue, show: show)
+    access?.noteChange()
+  }
+
+  /// Adds the first edit, with the value that it makes of one that was read after a number of
+  /// transitions. Returns `false`, and does nothing, if there was another transition since.
+  mutating func beginEdit(
+    _ id: OperationTaskID, _ edit: @escaping Edits.Layers.Edit, show: @escaping Edits.Show,
+    displaying value: State.StateValue, after transitions: Int
+  ) -> Bool {
+    guard transitions == edits.transitionCount else { return false }
+    edits.begin(id, edit, over: state.currentValue, displaying: value, show: show)
+    notifyChange()
+    return true
+  }
+
+  /// Ends an edit whose work has ended. After a reset it changes nothing.
+  mutating func endEdit(_ id: OperationTaskID, isSuccess: Bool) {
+    if edits.isPlain { return }
+    if !isSuccess {
+      if let removed = edits.change({ $0.remove(id) }) ?? nil { release(removed) }
+    } else if isDisplayedConfirmed(by: id) {
+      return confirmDisplayed()
+    } else {
+      edits.settle(id)
+    }
+    if edits.needsComputation { access?.noteChange() }
+  }
+
+  /// Whether an edit is the last one, and every result that may come contains it: then the displayed
+  /// value is confirmed without a computation.
+  private func isDisplayedConfirmed(by id: OperationTaskID) -> Bool {
+    access == nil && oldestSettlement == .max && edits.layers?.isDisplayedConfirmed(by: id) == true
+  }
+
+  /// Makes the displayed value the confirmed one, without layers.
+  private mutating func confirmDisplayed() {
+    let view = edits
+    guard let layers = edits.settleAll() else { return }
+    committed.change { view.show(layers.displayed, updates: layers.displayedCount, in: &$0) }
+    release(layers)
+    notifyChange()
+  }
+
+  mutating func dropEdits() { if let removed = edits.removeAll() { release(removed) } }
+}
+
+// MARK: - Results of runs below edits
+
+extension StoreMachine {
+  /// Takes a value of the server, from a run that began when some edits were settled.
+  ///
+  /// A part that contains all settled edits is added to a value that contains them, too.
+  mutating func land(
+    after settlements: Int, part: (any PartialResult)? = nil,
+    _ update: (inout State, OperationContext) -> Void
+  ) {
+    if edits.isPlain { return committed.change(using: context, update) }
+    let isPart = part?.isPart == true
+    // A part without a place in the base value is added to what an edit has made.
+    let base = edits.layers?.base
+    let isPlaced = !isPart || base.map { part?.fits(in: $0) == true } == true
+    let settlements = isPlaced ? settlements : edits.settlementCount
+    let isJoined = isPart && edits.layers?.areSettled(since: settlements) == true
+    let view = edits
+    committed.change(using: context) { state, context in
+      if !isJoined { state = view.withBaseValue(state) }
+      update(&state, context)
+    }
+    release(base)
+    let value = state.currentValue
+    _ = edits.change { $0.land(value, after: settlements, isWhole: !isPart || isJoined) }
+  }
+
+  /// The number of edits that were settled when the oldest run began that may still return a value, or
+  /// restore one; -1 if none is certain.
+  private var oldestSettlement: Int { committed.yields.isEmpty ? settlementOfAllRuns : -1 }
+
+  /// The number of settled edits that every result contains, if a run of a further page is in flight.
+  private var partSettlement: Int {
+    if State.kind != .pages { return .max }
+    let hasPart = runs.records.contains { $0.isStarted && !Self.isAboutWhole($0) }
+    return hasPart ? settlementOfAllRuns : .max
+  }
+
+  private var settlementOfAllRuns: Int {
+    runs.records.reduce(.max) { $1.isStarted ? min($0, $1.payload.settlements) : $0 }
+  }
+}
+
+// MARK: - Computing the displayed value
+
+extension StoreMachine {
+  /// Stores what is displayed, and withholds notifications from now on. In exclusive access the
+  /// notifications are withheld until its end.
+  mutating func withhold() {
+    let snapshot = snapshot
+    if access == nil {
+      withheld = withheld ?? WithheldNotifications(snapshot: snapshot)
+    } else if access?.snapshot == nil {
+      access?.snapshot = snapshot
+    }
+  }
+
+  /// Ends a transition that withheld notifications. Returns whether the values have to be computed;
+  /// then the thread has exclusive access.
+  mutating func beginComputing(on thread: ThreadID) -> Bool {
+    guard access == nil else { return false }
+    guard edits.needsComputation else {
+      notifyWithheld()
+      return false
+    }
+    // What the edits change meanwhile is notified with what was withheld.
+    var access = ExclusiveAccess<State>(owner: thread, snapshot: withheld?.snapshot)
+    if withheld == nil { access.noteChange() }
+    self.access = access
+    return true
+  }
+
+  /// Returns the computation for the owner of the store; `nil` if there are no layers any more.
+  mutating func beginComputation() -> Edits.Layers.Computation? {
+    guard let layers = edits.layers else { return nil }
+    access?.phase = .computing
+    return layers.computation(oldest: oldestSettlement, part: partSettlement)
+  }
+
+  /// Takes the results of a computation, unless the edits have changed the store since. What the
+  /// results replace is in the computation afterwards.
+  @discardableResult
+  mutating func finishComputation(_ computation: inout Edits.Layers.Computation) -> Bool {
+    guard let settled = edits.change({ $0.finish(&computation) }) ?? nil else { return false }
+    let (view, confirmed) = (edits, computation.confirmed)
+    committed.change { view.show(confirmed, updates: settled, in: &$0) }
+    // What a cancelled run would restore contains the edits, too, once they are settled.
+    if settled != 0 {
+      committed.changeYields { view.show($0.currentValue, updates: settled, in: &$0) }
+    }
+    withheld?.noteComputation(confirmedEdits: settled)
+    return true
+  }
+
+  /// Ends exclusive access for the last time that a computation is tried.
+  mutating func giveUpComputation() { _ = edits.change { $0.giveUpComputation() } }
+
+  /// Ends a computation inside of exclusive access.
+  mutating func endComputation() { access?.phase = .changing }
+
+  /// Notifies what was withheld, with the values that have been computed since.
+  mutating func notifyWithheld() {
+    guard let withheld else { return }
+    self.withheld = nil
+    notify(withheld.notifications, settled: withheld.confirmedEdits)
+    release(withheld)
+  }
+}

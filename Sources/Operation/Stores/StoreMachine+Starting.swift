@@ -1,0 +1,192 @@
+import ReactiveStreams
+
+/// The transitions by which a run is started or joined.
+extension StoreMachine {
+  /// A run that a caller, an observer or a condition requests: it joins a run in flight, or starts.
+  struct NewRun: Sendable {
+    let task: Task
+    let lease: Lease
+    var handler: Subscriber<Event>?
+    /// The number of results at the time of the request, if no run is needed once another has come. For
+    /// an awaiter, any run in an equivalent context will do then, whatever the request's deduplication.
+    var seenResults: Int?
+
+    var core: Core { task.core }
+    var context: OperationContext { task.context }
+  }
+
+  /// The first lease on a run.
+  enum Lease: Sendable {
+    /// The lease of a caller that awaits the result.
+    case awaiter
+    /// The lease of the subscribers, as long as there are any.
+    case observers
+    /// The lease of a handle that can start the run.
+    case handle
+  }
+
+  enum Admission: Sendable {
+    /// The user's predicate has to compare contexts first.
+    case compare([Runs.Candidate])
+    /// There are no observers any more, or there is nothing to run with.
+    case refused
+    case admitted(AdmittedRun)
+  }
+
+  /// A run that a new one has become.
+  struct AdmittedRun: Sendable {
+    let core: Core
+    let box: Box
+    /// Whether the caller launches the run, because it has started it.
+    let mustLaunch: Bool
+    /// The number of invalidations before the run was started.
+    var invalidationCount = 0
+    /// Whether the run has its place in the queue of its scope.
+    var isQueued = false
+
+    var task: Task { Task(core, box: box) }
+  }
+
+  /// Joins a run in flight that is the same, or makes the new one a run of the store.
+  mutating func admit(_ new: NewRun, verdict: Runs.Verdict?) -> Admission {
+    if isLate(new) { return .refused }
+    if new.lease == .observers, deliveries.subscriberCount == 0 || taskOfObservers != nil {
+      return .refused
+    }
+    let takesAny = new.seenResults != nil && new.lease == .awaiter
+    let rule = takesAny ? .equivalentContexts : context.settings.values.deduplication
+    var context = new.context
+    if let id = state.taskToJoin(in: &context), let record = runs[id] {
+      return .admitted(join(record.core, new))
+    }
+    // A mutation that was never called has no arguments to run with.
+    if new.lease == .observers, State.kind == .mutation, context.input == nil,
+      State.self is any CallState.Type
+    {
+      return .refused
+    }
+    switch runs.admit(context, rule: rule, verdict: verdict) {
+    case .compare(let candidates): return .compare(candidates)
+    case .join(let core): return .admitted(join(core, new))
+    case .new:
+      var task = new.task
+      task.setContext(context)
+      return .admitted(schedule(task, new))
+    }
+  }
+
+  /// The run that the observers hold, if it is as new as one that they could start.
+  var taskOfObservers: Task? {
+    runs.records.first {
+      $0.isStarted && $0.isHeldByObservers
+        && $0.payload.invalidationCount == freshness.invalidationCount
+    }?.task
+  }
+
+  /// Returns whether another run has fetched what the new one is for.
+  private func isLate(_ new: NewRun) -> Bool {
+    let cause = new.core.node.cause
+    if cause == .invalidation || cause == .dependency {
+      return !freshness.isInvalidated || freshness.isAnswered
+    }
+    if freshness.isInvalidated { return false }
+    return new.seenResults.map { $0 != committed.resultCount } ?? false
+  }
+
+  private mutating func schedule(_ task: Task, _ new: NewRun) -> AdmittedRun {
+    var task = task
+    let box = task.box
+    committed.change { $0.scheduleFetchTask(&task) }
+    committed.changeYields { [task] state in
+      var task = task
+      state.scheduleFetchTask(&task)
+    }
+    let handlers = new.handler.map { [$0] } ?? []
+    var record = Runs.Record(
+      task: task, compared: task.box === box ? nil : box, payload: RunPayload(handlers: handlers))
+    let isStarted = hold(&record, new.lease)
+    runs.insert(record)
+    if isStarted { notify(.runStarted(record.run), also: handlers) }
+    notifyChange(also: handlers)
+    return AdmittedRun(
+      core: new.core, box: task.box, mustLaunch: isStarted,
+      invalidationCount: freshness.invalidationCount)
+  }
+
+  private mutating func join(_ core: Core, _ new: NewRun) -> AdmittedRun {
+    if let handler = new.handler, let record = runs[core.id] {
+      runs.update(core.id) { $0.payload.handlers.append(handler) }
+      if record.isStarted { deliveries.notify([handler], of: .runStarted(record.run)) }
+    }
+    let isStarted = hold(core, new.lease)
+    let record = runs[core.id]
+    return AdmittedRun(
+      core: core, box: record?.task.box ?? new.task.box, mustLaunch: isStarted,
+      invalidationCount: record?.payload.invalidationCount ?? freshness.invalidationCount)
+  }
+
+  /// Takes a lease on a run of the table. Returns whether that started the run.
+  private mutating func hold(_ core: Core, _ lease: Lease) -> Bool {
+    guard var record = runs[core.id] else { return false }
+    let isStarted = hold(&record, lease)
+    runs.insert(record)
+    if isStarted { notify(.runStarted(record.run), also: record.payload.handlers) }
+    return isStarted
+  }
+
+  /// Takes a lease. One that is not a mere handle starts the run. Returns whether it did.
+  private mutating func hold(_ record: inout Runs.Record, _ lease: Lease) -> Bool {
+    switch lease {
+    case .awaiter: record.awaiters += 1
+    case .observers: record.isHeldByObservers = true
+    case .handle: record.handles += 1
+    }
+    if lease == .handle || record.isStarted { return false }
+    record.isStarted = true
+    // A run that does not wait for the dependencies of a follow-up is no answer.
+    let isEarly = !freshness.followUpDependencies.isEmpty
+    record.payload.invalidationCount =
+      isEarly ? freshness.answeredCount : freshness.invalidationCount
+    record.payload.isAnswer = !isEarly && Self.isAboutWhole(record) && freshness.answer()
+    record.payload.settlements = edits.settlementCount
+    return true
+  }
+
+  /// Notes the settled edits when the request of a run is called.
+  mutating func begin(_ id: OperationTaskID) {
+    let settlements = edits.settlementCount
+    runs.update(id) { $0.payload.settlements = settlements }
+  }
+
+  /// The outcome of starting a scheduled run.
+  enum Start: Sendable {
+    /// The caller launches the run.
+    case launch(Box)
+    /// The run was started before; the caller has a lease on it.
+    case joined
+    /// The run was started before; the caller has no lease on it.
+    case running
+    /// The run is not in the store any more.
+    case removed
+  }
+
+  /// Starts a scheduled run, or joins it.
+  ///
+  /// - Parameter joins: Whether the caller takes a lease on a run that was started before.
+  mutating func start(
+    _ core: Core, _ configuration: OperationTaskConfiguration, joins: Bool = true
+  ) -> Start {
+    guard let record = runs[core.id] else { return .removed }
+    if record.isStarted, !joins { return .running }
+    if !record.isStarted {
+      runs.update(core.id) {
+        $0.payload.scheduledBox = $0.compared ?? $0.task.box
+        $0.task.configuration = configuration
+        // New runs are compared with what it runs with.
+        $0.compared = nil
+      }
+    }
+    guard hold(core, .awaiter), let box = runs[core.id]?.task.box else { return .joined }
+    return .launch(box)
+  }
+}

@@ -1,0 +1,57 @@
+import Testing
+
+@testable import Operation
+
+@Suite("StopRecord") struct StopRecordTests {
+  private var record = StopRecord()
+  private var last = StopRecord()
+
+  private mutating func read(
+    terminal: ApplicationActivity = .foreground
+  ) -> [ApplicationActivity] {
+    defer { last = record }
+    return record.activities(since: last, measured: record.isRunning ? terminal : .background)
+  }
+
+  @Test("A stopped program is in the background until it is continued, and then where it was")
+  mutating func stopped() {
+    record.stop()
+    #expect(TerminalActivityObserver.measured(record) == .background)
+    #expect(read() == [.background])
+    record.continued()
+    #expect(read(terminal: .background) == [.background])
+    #expect(read() == [.foreground])
+  }
+
+  @Test("A stop and its end that are read at once are two activities") mutating func atOnce() {
+    record.stop()
+    record.continued()
+    #expect(read() == [.background, .foreground])
+    record.stop()
+    record.continued()
+    record.stop()
+    #expect(read() == [.background])
+  }
+
+  @Test("A stop that was not caught counts at its end; one that was caught counts once")
+  mutating func uncaught() {
+    record.continued()
+    #expect(record.stopCount == 1 && read() == [.background, .foreground])
+    record.stop()
+    record.stopReturned()
+    record.continued()
+    #expect(record.stopCount == 2 && read() == [.background, .foreground])
+    record.stop()
+    record.continued()
+    record.stopReturned()
+    #expect(record.stopCount == 3 && read() == [.background, .foreground])
+  }
+
+  @Test("A stop without effect is over when the attempt has returned")
+  mutating func returned() {
+    record.stop()
+    #expect(!record.isRunning && read() == [.background])
+    record.stopReturned()
+    #expect(record.isRunning && !record.isContinued && read() == [.foreground])
+  }
+}

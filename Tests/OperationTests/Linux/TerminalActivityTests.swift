@@ -1,0 +1,192 @@
+import FoundationEssentials
+import Glibc
+import Operation
+import Testing
+
+/// Tests with a real process, which is stopped and continued.
+@Suite("TerminalActivityObserver", .timeLimit(.minutes(3)))
+struct TerminalActivityTests {
+  @Test("It notifies of every stop before it, and of every return; then the signals are restored")
+  func stopped() async throws {
+    let (lines, notifiedBefore, ending) = try await SignalChildProcess.run(["plain"]) { child in
+      var lines = try child.lines(2)
+      var notifiedBefore = 0
+      for _ in 0..<5 {
+        child.send(SIGTSTP)
+        guard child.waitUntilStopped() == SIGTSTP else { break }
+        // Not in every round: on a busy machine the tenth of a second may not be enough.
+        if child.hasLine() { notifiedBefore += 1 }
+        child.send(SIGCONT)
+        guard child.waitUntilContinued() else { break }
+        lines += try child.lines(2)
+      }
+      child.resume()
+      let ending = try child.lines(2)
+      // A signal that is not observed any more has its default effect.
+      child.send(SIGTSTP)
+      return (lines, notifiedBefore, ending + ["stopped by \(child.waitUntilStopped() == SIGTSTP)"])
+    }
+    let rounds = Array(repeating: ["background background", "foreground foreground"], count: 5)
+    #expect(lines == ["foreground", "ready"] + rounds.joined())
+    #expect(notifiedBefore > 0)
+    #expect(ending == ["as before", "done", "stopped by true"])
+  }
+
+  @Test("A stop that cannot be caught is notified of when it is over")
+  func uncaught() async throws {
+    let lines = try await SignalChildProcess.run(["plain"]) { child in
+      let start = try child.lines(2)
+      child.send(SIGSTOP)
+      guard child.waitUntilStopped() == SIGSTOP, !child.hasLine() else { return start }
+      child.send(SIGCONT)
+      return try child.lines(2)
+    }
+    #expect(lines == ["background background", "foreground foreground"])
+  }
+
+  @Test("The handlers of a program are still called, and its activity is observed")
+  func own() async throws {
+    let (lines, ending) = try await SignalChildProcess.run(["own"]) { child in
+      var lines: [Set<String>] = []
+      _ = try child.lines(2)
+      for _ in 0..<2 {
+        child.send(SIGTSTP)
+        guard child.waitUntilStopped() == SIGSTOP else { break }
+        lines.append(Set(try child.lines(1)))
+        child.send(SIGCONT)
+        lines.append(Set(try child.lines(3)))
+      }
+      child.resume()
+      return (lines, try child.lines(2))
+    }
+    let continued: Set = ["own continue", "background background", "foreground foreground"]
+    #expect(lines == [["own stop"], continued, ["own stop"], continued])
+    #expect(ending == ["as before", "done"])
+  }
+
+  @Test("Handlers that a program installs later receive the signals, and are kept")
+  func later() async throws {
+    let (lines, ending) = try await SignalChildProcess.run(["later"]) { child in
+      _ = try child.lines(2)
+      child.send(SIGTSTP)
+      guard child.waitUntilStopped() == SIGSTOP else { return ([String](), [String]()) }
+      var lines = try child.lines(1)
+      child.send(SIGCONT)
+      lines += try child.lines(1)
+      child.resume()
+      return (lines, try child.lines(2))
+    }
+    #expect(lines == ["own stop", "own continue"])
+    #expect(ending == ["as during", "done"])
+  }
+
+  @Test("A program that ignores the stop still ignores it")
+  func ignoring() async throws {
+    let lines = try await SignalChildProcess.run(["ignoring"]) { child in
+      var lines = try child.lines(2)
+      child.send(SIGTSTP)
+      child.resume()
+      lines += try child.lines(2)
+      child.send(SIGTSTP)
+      child.resume()
+      return lines + ["ended: \(try child.line() == nil)"]
+    }
+    #expect(lines == ["foreground", "ready", "as before", "done", "ended: true"])
+  }
+
+  @Test("A handler that never returns does not prevent the stop")
+  func slow() async throws {
+    let signals = try await SignalChildProcess.run(["slow"]) { child in
+      _ = try child.lines(2)
+      var signals: [Int32?] = []
+      for _ in 0..<2 {
+        child.send(SIGTSTP)
+        signals.append(child.waitUntilStopped())
+        child.send(SIGCONT)
+        _ = child.waitUntilContinued()
+      }
+      return signals
+    }
+    #expect(signals == [SIGTSTP, SIGTSTP])
+  }
+
+  @Test("Where no shell could continue the program, it is in the foreground again at once")
+  func orphaned() async throws {
+    let lines = try await SignalChildProcess.run(["plain"], isOrphaned: true) { child in
+      var lines = try child.lines(2)
+      for _ in 0..<2 {
+        child.send(SIGTSTP)
+        lines += try child.lines(2)
+      }
+      child.resume()
+      return try lines + child.lines(1)
+    }
+    let round = ["background background", "foreground foreground"]
+    #expect(lines == ["foreground", "ready"] + round + round + ["as before"])
+  }
+
+  @Test("A handler may cancel itself, as the last one, and subscribe anew, also before the stop")
+  func anew() async throws {
+    let lines = try await SignalChildProcess.run(["anew"]) { child in
+      var lines = try child.lines(1)
+      for _ in 0..<3 {
+        child.send(SIGTSTP)
+        guard child.waitUntilStopped() == SIGTSTP else { break }
+        child.send(SIGCONT)
+        lines += try child.lines(2)
+        // On a busy machine it continues before its handler is called, and the new one is not called.
+        if child.hasLine(within: 2_000) { lines += try child.lines(2) }
+      }
+      return lines
+    }
+    let changes = lines.filter { $0 != "subscribed" }
+    #expect(changes.filter { $0 == "background" }.count == 3)
+    #expect(lines == ["subscribed"] + changes.flatMap { [$0, "subscribed"] })
+  }
+
+  @Test("A program is in the background while another one owns its terminal")
+  func background() async throws {
+    let terminal = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC)
+    guard terminal >= 0 else { return print("There are no terminals here: not tested.") }
+    defer { close(terminal) }
+    // Unlocks it and asks for its number: TIOCSPTLCK, TIOCGPTN.
+    var (isLocked, number): (Int32, Int32) = (0, 0)
+    try #require(ioctl(terminal, 0x4004_5431, &isLocked) == 0)
+    try #require(ioctl(terminal, 0x8004_5430, &number) == 0)
+    let path = "/dev/pts/\(number)"
+    let lines = try await SignalChildProcess.run(["shell", path], isOrphaned: true) { shell in
+      var lines = try shell.lines(3)
+      guard let index = lines.firstIndex(where: { pid_t($0) != nil }),
+        let job = pid_t(lines.remove(at: index))
+      else { return lines }
+      shell.send(SIGUSR1)
+      lines += Set(try shell.lines(2)).sorted()
+      kill(job, SIGTSTP)
+      shell.send(SIGUSR2)
+      var taken: [String] = []
+      while taken.last != "0", let line = try shell.line() { taken.append(line) }
+      // A SIGCONT that came just before the stop would be lost on it, as on any program.
+      try waitUntilStopped(job)
+      kill(job, SIGCONT)
+      // On a busy machine it stops before it has written this, and writes it when it continues.
+      if taken.count < 2 { taken += try shell.lines(1) }
+      lines += taken.sorted()
+      shell.send(SIGUSR1)
+      lines += Set(try shell.lines(2)).sorted()
+      return lines
+    }
+    let handedOver = ["0", "foreground foreground"]
+    let start = ["background", "ready"] + handedOver
+    #expect(lines == start + ["0", "background background"] + handedOver)
+  }
+}
+
+/// Waits until a process that is not our child is stopped, for a minute at most.
+private func waitUntilStopped(_ process: pid_t) throws {
+  for _ in 0..<60_000 {
+    let stat = try String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8)
+    if stat.split(separator: ")").last?.hasPrefix(" T") == true { return }
+    poll(nil, 0, 1)
+  }
+  throw SignalChildProcess.Stuck()
+}

@@ -1,0 +1,105 @@
+import Testing
+
+@testable import Operation
+
+/// Turns by calling the machine.
+@Suite struct SerialQueuesMachineTests {
+  /// The machine behind a reference, so that an expectation can call it.
+  private final class Line {
+    private var machine = SerialQueuesMachine<String>()
+    var isEmpty: Bool { machine.isEmpty }
+
+    func append(_ id: OperationTaskID, to scope: SerialScope) { machine.append(id, to: scope) }
+    func wait(for id: OperationTaskID, in scope: SerialScope, waiter: String) -> Bool {
+      machine.wait(for: id, in: scope, waiter: waiter)
+    }
+    func remove(_ id: OperationTaskID, from scope: SerialScope) -> String? {
+      machine.remove(id, from: scope)
+    }
+    func end(_ id: OperationTaskID, in scope: SerialScope) -> String? { machine.end(id, in: scope) }
+  }
+
+  private let ids = (0..<4).map { _ in OperationTaskID.next() }
+  private let scope = SerialScope("scope")
+
+  @Test("The first one has his turn at once, and the next when it is over")
+  func line() {
+    let machine = Line()
+    for id in ids.prefix(3) { machine.append(id, to: scope) }
+    #expect(machine.wait(for: ids[0], in: scope, waiter: "0"))
+    #expect(!machine.wait(for: ids[2], in: scope, waiter: "2"))
+    #expect(!machine.wait(for: ids[1], in: scope, waiter: "1"))
+    #expect(machine.end(ids[0], in: scope) == "1")
+    #expect(machine.end(ids[1], in: scope) == "2")
+    #expect(machine.end(ids[2], in: scope) == nil)
+    #expect(machine.isEmpty)
+  }
+
+  @Test("One whose turn comes before he waits has it at once")
+  func turnBeforeWait() {
+    let machine = Line()
+    machine.append(ids[0], to: scope)
+    machine.append(ids[1], to: scope)
+    #expect(machine.end(ids[0], in: scope) == nil)
+    #expect(machine.wait(for: ids[1], in: scope, waiter: "1"))
+    #expect(machine.end(ids[1], in: scope) == nil && machine.isEmpty)
+  }
+
+  @Test("Only the one whose turn it is can end it")
+  func strangerEnds() {
+    let machine = Line()
+    machine.append(ids[0], to: scope)
+    machine.append(ids[1], to: scope)
+    #expect(!machine.wait(for: ids[1], in: scope, waiter: "1"))
+    #expect(machine.end(ids[1], in: scope) == nil)
+    #expect(machine.end(ids[3], in: scope) == nil)
+    #expect(machine.end(ids[0], in: scope) == "1")
+  }
+
+  @Test("One who goes before his turn is passed over, and one who goes in his turn gives it on")
+  func leave() {
+    let machine = Line()
+    for id in ids { machine.append(id, to: scope) }
+    #expect(!machine.wait(for: ids[3], in: scope, waiter: "3"))
+    #expect(machine.remove(ids[1], from: scope) == nil)
+    #expect(machine.end(ids[0], in: scope) == nil)
+    #expect(machine.remove(ids[2], from: scope) == "3")
+    #expect(machine.end(ids[3], in: scope) == nil && machine.isEmpty)
+  }
+
+  @Test("Scopes have lines of their own")
+  func scopes() {
+    let machine = Line()
+    let other = SerialScope(1)
+    machine.append(ids[0], to: scope)
+    machine.append(ids[1], to: other)
+    #expect(machine.wait(for: ids[0], in: scope, waiter: "0"))
+    #expect(machine.wait(for: ids[1], in: other, waiter: "1"))
+    #expect(machine.end(ids[0], in: other) == nil)
+    #expect(machine.end(ids[1], in: other) == nil && machine.end(ids[0], in: scope) == nil)
+    #expect(machine.isEmpty)
+  }
+
+  @Test("A scope that is there no more goes away without the lock")
+  func droppedScope() {
+    let queues = SerialQueues()
+    let ended = Recorder<Int>()
+    func turn(_ leaves: Bool) {
+      let id = OperationTaskID.next()
+      func scope() -> SerialScope {
+        SerialScope(
+          Sentinel {
+            // Would wait for ever under the lock of the queues.
+            queues.append(id, to: SerialScope("other"))
+            queues.end(id, in: SerialScope("other"))
+            ended.append(1)
+          })
+      }
+      queues.append(id, to: scope())
+      if leaves { queues.remove(id, from: scope()) } else { queues.end(id, in: scope()) }
+    }
+    turn(false)
+    turn(true)
+    #expect(ended.count == 4)
+  }
+}

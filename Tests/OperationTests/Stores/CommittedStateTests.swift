@@ -1,0 +1,128 @@
+import Synchronization
+import Testing
+
+@testable import Operation
+
+/// The confirmed state, what runs have yielded, and what changes have replaced.
+@Suite("CommittedState") struct CommittedStateTests {
+  private typealias State = QueryState<Int, any Error>
+
+  private let ids = (0..<3).map { _ in OperationTaskID.next() }
+  private var committed = CommittedState(State(initialValue: 0))
+
+  private func write(_ value: Int) -> (inout State) -> Void {
+    { $0.update(with: .success(value), using: OperationContext()) }
+  }
+
+  private mutating func yield(_ value: Int, of index: Int) {
+    committed.beginYield(of: ids[index], base: committed.state, idsInBase: [])
+    committed.change(write(value))
+  }
+
+  @Test("A cancelled run restores the state before its first yield")
+  mutating func undo() {
+    yield(1, of: 0)
+    yield(2, of: 0)
+    #expect(committed.yields.entries.count == 1)
+    let entry = committed.undoYield(of: ids[0])
+    #expect(entry?.before.currentValue == 0)
+    #expect(committed.state.currentValue == 0)
+    #expect(committed.yields.isEmpty)
+  }
+
+  @Test("A run whose yield is not the last one changes only what the next one restores")
+  mutating func undoEarlier() {
+    yield(1, of: 0)
+    yield(2, of: 1)
+    let entry1 = committed.undoYield(of: ids[0])
+    #expect(entry1 == nil)
+    #expect(committed.state.currentValue == 2)
+    let entry2 = committed.undoYield(of: ids[1])
+    #expect(entry2 != nil)
+    #expect(committed.state.currentValue == 0)
+  }
+
+  @Test("A run that yields again becomes the last one")
+  mutating func yieldAgain() {
+    yield(1, of: 0)
+    yield(2, of: 1)
+    yield(3, of: 0)
+    #expect(committed.yields.entries.map(\.id) == [ids[1], ids[0]])
+    let entry3 = committed.undoYield(of: ids[0])
+    #expect(entry3 != nil)
+    #expect(committed.state.currentValue == 2)
+  }
+
+  @Test("A run that has not yielded restores nothing")
+  mutating func undoNothing() {
+    yield(1, of: 0)
+    let entry4 = committed.undoYield(of: ids[2])
+    #expect(entry4 == nil)
+    #expect(committed.state.currentValue == 1)
+  }
+
+  @Test("Confirmed yields are not undone")
+  mutating func confirm() {
+    yield(1, of: 0)
+    committed.confirmYields()
+    let entry5 = committed.undoYield(of: ids[0])
+    #expect(entry5 == nil)
+    #expect(committed.state.currentValue == 1)
+  }
+
+  @Test("A failure confirms the yields up to its run, and is in what later ones restore")
+  mutating func confirmUpTo() {
+    yield(1, of: 0)
+    yield(2, of: 1)
+    committed.confirmYields(upTo: ids[0]) {
+      $0.update(with: .failure(Failed()), using: OperationContext())
+    }
+    #expect(committed.yields.entries.map(\.id) == [ids[1]])
+    let entry6 = committed.undoYield(of: ids[1])
+    #expect(entry6 != nil)
+    #expect(committed.state.currentValue == 1)
+    #expect(committed.state.error is Failed)
+  }
+
+  @Test("A change of all states is also in what a cancelled run restores")
+  mutating func changeAll() {
+    yield(1, of: 0)
+    committed.changeAll { $0.update(with: .failure(Failed()), using: OperationContext()) }
+    let entry7 = committed.undoYield(of: ids[0])
+    #expect(entry7 != nil)
+    #expect(committed.state.currentValue == 0)
+    #expect(committed.state.error is Failed)
+  }
+
+  @Test("What a change replaces is alive until it is moved out, also behind a yield")
+  func replaced() {
+    final class Value: Sendable {
+      let onEnd: @Sendable () -> Void
+      init(_ onEnd: @escaping @Sendable () -> Void) { self.onEnd = onEnd }
+      deinit { onEnd() }
+    }
+    struct Failure: Error {
+      let value: Value
+    }
+    let ended = Mutex(0)
+    let onEnd: @Sendable () -> Void = { ended.withLock { $0 += 1 } }
+    var committed = CommittedState(QueryState<Value, Failure>())
+    func set(_ result: Result<Value?, Failure>) {
+      committed.changeAll { $0.update(with: result, using: OperationContext()) }
+    }
+    set(.failure(Failure(value: Value(onEnd))))
+    committed.beginYield(of: ids[0], base: committed.state, idsInBase: [])
+    // Replaces the failure in the state and in what a cancellation would restore.
+    set(.failure(Failure(value: Value(onEnd))))
+    set(.success(Value(onEnd)))
+    set(.success(Value(onEnd)))
+    #expect(ended.withLock { $0 } == 0)
+    do {
+      var replaced = ReplacedValues<QueryState<Value, Failure>>()
+      committed.moveReplaced(into: &replaced)
+      #expect(!replaced.isEmpty)
+      #expect(ended.withLock { $0 } == 0)
+    }
+    #expect(ended.withLock { $0 } == 3)
+  }
+}

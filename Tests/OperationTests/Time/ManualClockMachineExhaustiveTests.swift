@@ -1,0 +1,150 @@
+import FoundationEssentials
+import TestSupport
+import Testing
+
+@testable import Operation
+
+/// Sleeps and timers are due in the order of their times, of equal times the first one first, and none
+/// before its time. An observer is returned with the sleep that completes its number. The advance that
+/// woke a sleep is returned when the sleep has returned. When nothing waits, the machine is empty.
+@Suite("ManualClockMachine, every sequence") struct ManualClockMachineExhaustiveTests {
+  private enum Step: CaseIterable {
+    case sleepOne, sleepTwo, removeSleep, timer, timerDueNow, removeTimer
+    case observeOne, observeTwo, removeObserver, advance, setBack, takeDue, sleepReturns
+  }
+
+  private struct Walk {
+    private struct Pending {
+      let id: UInt64
+      let deadline: Int
+      let isTimer: Bool
+    }
+
+    private var machine = ManualClockMachine<Int>(start: Date(timeIntervalSince1970: 0))
+    private let called = Tape<Int>()
+    private var now = 0
+    /// The number of the next waiter.
+    private var next = 0
+    /// In the order in which they began, each with its waiter.
+    private var pending: [(entry: Pending, waiter: Int)] = []
+    private var observers: [(id: UInt64, count: Int, waiter: Int)] = []
+    /// Woken sleeps that have not returned, each with its advance.
+    private var returning: [(id: UInt64, advance: Int)] = []
+
+    private var sleeping: Int { pending.count { !$0.entry.isTimer } }
+
+    mutating func take(_ step: Step) throws -> Bool {
+      next += 1
+      let isPossible =
+        switch step {
+        case .sleepOne: try sleep(for: 1)
+        case .sleepTwo: try sleep(for: 2)
+        case .removeSleep: try remove(isTimer: false)
+        case .timer: setTimer(after: 1)
+        case .timerDueNow: setTimer(after: -1)
+        case .removeTimer: try remove(isTimer: true)
+        case .observeOne: try observe(1)
+        case .observeTwo: try observe(2)
+        case .removeObserver: removeObserver()
+        case .advance: advance(by: 1)
+        case .setBack: advance(by: -1)
+        case .takeDue: try takeDue()
+        case .sleepReturns: try sleepReturns()
+        }
+      guard isPossible else { return false }
+      try mustHold(machine.sleeperCount == sleeping, "there are \(sleeping) sleeps")
+      try mustHold(machine.now == Date(timeIntervalSince1970: Double(now)), "it is \(now)")
+      let isEmpty = pending.isEmpty && observers.isEmpty && returning.isEmpty
+      try mustHold(machine.isEmpty == isEmpty, "it is empty exactly when nothing waits")
+      return true
+    }
+
+    private mutating func sleep(for seconds: Int) throws -> Bool {
+      let (id, woken) = machine.sleep(for: .seconds(seconds), waiter: next)
+      pending.append((Pending(id: id, deadline: now + seconds, isTimer: false), next))
+      let count = sleeping
+      let satisfied = observers.filter { $0.count <= count }.map(\.waiter)
+      observers.removeAll { $0.count <= count }
+      try mustHold(woken == satisfied, "a complete number ends an observation")
+      return true
+    }
+
+    private mutating func setTimer(after seconds: Int) -> Bool {
+      let id = machine.schedule(after: .seconds(seconds)) { [called, next] in called.note(next) }
+      pending.append((Pending(id: id, deadline: now + max(seconds, 0), isTimer: true), next))
+      return true
+    }
+
+    private mutating func remove(isTimer: Bool) throws -> Bool {
+      guard let index = pending.firstIndex(where: { $0.entry.isTimer == isTimer }) else {
+        return false
+      }
+      let (entry, waiter) = pending.remove(at: index)
+      switch machine.remove(entry.id) {
+      case .sleep(let removed):
+        try mustHold(!isTimer && removed == waiter, "the sleep itself is removed")
+      case .timer(let action):
+        action()
+        try mustHold(isTimer && called.take() == [waiter], "the timer itself is removed")
+      case nil: try mustHold(false, "what waits can be removed")
+      }
+      try mustHold(machine.remove(entry.id) == nil, "it is removed once")
+      return true
+    }
+
+    private mutating func observe(_ count: Int) throws -> Bool {
+      let id = machine.observe(atLeast: count, waiter: next)
+      try mustHold((id == nil) == (sleeping >= count), "only an incomplete number is waited for")
+      if let id { observers.append((id, count, next)) }
+      return true
+    }
+
+    private mutating func removeObserver() -> Bool {
+      guard !observers.isEmpty else { return false }
+      machine.removeObserver(observers.removeFirst().id)
+      return true
+    }
+
+    private mutating func advance(by seconds: Int) -> Bool {
+      machine.advance(by: .seconds(seconds))
+      now += seconds
+      return true
+    }
+
+    private mutating func takeDue() throws -> Bool {
+      let due = pending.filter { $0.entry.deadline <= now }
+      let first = due.min { $0.entry.deadline < $1.entry.deadline }
+      let event = machine.takeDue(advance: next)
+      guard let first else {
+        try mustHold(event == nil, "nothing is due")
+        return true
+      }
+      pending.removeAll { $0.entry.id == first.entry.id }
+      switch event {
+      case .sleep(let waiter):
+        try mustHold(!first.entry.isTimer && waiter == first.waiter, "\(first) is the first one")
+        returning.append((first.entry.id, next))
+      case .timer(let action):
+        action()
+        try mustHold(first.entry.isTimer && called.take() == [first.waiter], "\(first) is first")
+      case nil: try mustHold(false, "\(first) is due")
+      }
+      return true
+    }
+
+    private mutating func sleepReturns() throws -> Bool {
+      guard !returning.isEmpty else { return false }
+      let (id, advance) = returning.removeFirst()
+      try mustHold(machine.sleepReturned(id) == advance, "the advance continues")
+      try mustHold(machine.sleepReturned(id) == nil, "it continues once")
+      return true
+    }
+  }
+
+  @Test("Everything is due at its time and in order, and leaves nothing behind")
+  func everySequence() {
+    exhaust("ManualClockMachine", events: Step.allCases, length: 5, from: Walk()) {
+      walk, step in try walk.take(step)
+    }
+  }
+}

@@ -1,0 +1,109 @@
+import FoundationEssentials
+import Testing
+
+@testable import Operation
+
+/// The waiters of the machine are numbers here.
+@Suite("ManualClockMachine") struct ManualClockMachineTests {
+  typealias Machine = ManualClockMachine<Int>
+
+  private var machine = Machine(start: Date(timeIntervalSince1970: 0))
+
+  private mutating func wakeAll() -> [Int] {
+    var woken: [Int] = []
+    while case .sleep(let waiter) = machine.takeDue(advance: 0) { woken.append(waiter) }
+    return woken
+  }
+
+  @Test("Sleeps end in the order of their times, and of equal times the first one first")
+  mutating func order() {
+    for (waiter, seconds) in [3, 1, 1, 2, 1].enumerated() {
+      _ = machine.sleep(for: .seconds(seconds), waiter: waiter)
+    }
+    machine.advance(by: .seconds(2))
+    #expect(wakeAll() == [1, 2, 4, 3])
+    #expect(machine.sleeperCount == 1)
+    machine.advance(by: .seconds(1))
+    #expect(wakeAll() == [0])
+  }
+
+  @Test("A sleep is due at its time, and not before")
+  mutating func dueTime() {
+    _ = machine.sleep(for: .seconds(1), waiter: 7)
+    machine.advance(by: .milliseconds(999))
+    #expect(wakeAll() == [])
+    machine.advance(by: .milliseconds(1))
+    #expect(wakeAll() == [7])
+    #expect(machine.now == Date(timeIntervalSince1970: 1))
+  }
+
+  @Test("A sleep that is removed does not end, and does not count; the others do")
+  mutating func removal() {
+    let one = machine.sleep(for: .seconds(1), waiter: 1).id
+    _ = machine.sleep(for: .seconds(1), waiter: 2)
+    #expect(machine.remove(one) != nil && machine.sleeperCount == 1)
+    #expect(machine.remove(one) == nil && machine.sleeperCount == 1)
+    machine.advance(by: .seconds(1))
+    #expect(wakeAll() == [2])
+  }
+
+  @Test("An observer waits until its number of sleeps is complete")
+  mutating func observers() throws {
+    for count in [0, -3] { #expect(machine.observe(atLeast: count, waiter: 9) == nil) }
+    #expect(machine.observe(atLeast: 2, waiter: 2) != nil)
+    let three = machine.observe(atLeast: 3, waiter: 3)
+    #expect(machine.sleep(for: .seconds(1), waiter: 0).observers == [])
+    #expect(machine.sleep(for: .seconds(1), waiter: 0).observers == [2])
+    #expect(machine.observe(atLeast: 2, waiter: 9) == nil)
+    machine.removeObserver(try #require(three))
+    #expect(machine.sleep(for: .seconds(1), waiter: 0).observers == [])
+  }
+
+  @Test("A timer is an action that is due at its time, and is no sleep")
+  mutating func timers() {
+    let ids = [1, 0, -1].map { machine.schedule(after: .seconds($0)) {} }
+    #expect(machine.sleeperCount == 0 && !machine.isEmpty)
+    #expect(machine.remove(ids[2]) != nil)
+    #expect(machine.remove(ids[2]) == nil)
+    guard case .timer = machine.takeDue(advance: 0) else { return #expect(Bool(false)) }
+    #expect(machine.takeDue(advance: 0) == nil)
+    machine.advance(by: .seconds(1))
+    guard case .timer = machine.takeDue(advance: 0) else { return #expect(Bool(false)) }
+    #expect(machine.isEmpty)
+  }
+
+  @Test("The advance that woke a sleep continues when the sleep has returned")
+  mutating func returned() {
+    let id = machine.sleep(for: .seconds(1), waiter: 1).id
+    #expect(machine.sleepReturned(id) == nil)
+    machine.advance(by: .seconds(1))
+    #expect(machine.takeDue(advance: 5) != nil)
+    #expect(machine.remove(id) == nil && !machine.isEmpty)
+    #expect(machine.sleepReturned(id) == 5)
+    #expect(machine.sleepReturned(id) == nil && machine.isEmpty)
+  }
+
+  @Test("A clock that is set back wakes nothing, and its sleeps wait for their time")
+  mutating func setBack() {
+    _ = machine.sleep(for: .seconds(1), waiter: 7)
+    machine.advance(by: .seconds(-10))
+    #expect(machine.now == Date(timeIntervalSince1970: -10))
+    #expect(wakeAll() == [])
+    machine.advance(by: .seconds(10.5))
+    #expect(wakeAll() == [])
+    machine.advance(by: .seconds(0.5))
+    #expect(wakeAll() == [7])
+  }
+
+  @Test("Huge durations overflow nothing")
+  mutating func huge() {
+    let huge = Duration(secondsComponent: .max, attosecondsComponent: 0)
+    _ = machine.sleep(for: huge, waiter: 1)
+    for _ in 0..<1_000 { machine.advance(by: huge) }
+    _ = machine.sleep(for: huge, waiter: 2)
+    for _ in 0..<2_000 { machine.advance(by: .zero - huge) }
+    #expect(wakeAll() == [])
+    for _ in 0..<3_000 { machine.advance(by: huge) }
+    #expect(wakeAll() == [1, 2])
+  }
+}
