@@ -1,6 +1,7 @@
 // swift-tools-version: 6.0
 
-// A package that depends on this one by path, with none of its settings, and uses every product.
+// A package that depends on this one, has none of its settings, and uses every product.
+// `Tests/consumers` also builds it with a dependency by version.
 
 import PackageDescription
 

@@ -36,9 +36,9 @@ final class Model {
   @SharedQuery(Greeting(name: "reader").modifier(Announced()), default: "…") var greeting
 }
 
-func check(_ condition: Bool, _ promise: String) {
+func check(_ condition: Bool, _ claim: String) {
   guard !condition else { return }
-  print("consumer: not so: \(promise)")
+  print("consumer: not true: \(claim)")
   exit(1)
 }
 
@@ -59,14 +59,14 @@ func useReactiveStreams() async {
   let broadcast = Broadcast<Int>()
   var numbers = broadcast.values.map { $0 * 2 }.makeAsyncIterator()
   broadcast.send(21)
-  check(await numbers.next() == 42, "a stream gives what is sent")
+  check(await numbers.next() == 42, "a stream delivers the elements that are sent")
 }
 
 func useSharingOperation(_ client: OperationClient) async throws {
   try await OperationClient.withCurrent(client) {
     let model = Model()
     try await model.$greeting.fetch()
-    check(model.greeting == "Hello, reader!", "a wrapper gives the value")
+    check(model.greeting == "Hello, reader!", "a wrapper returns the value")
   }
 }
 
