@@ -16,11 +16,6 @@ struct CommittedState<State: OperationState>: Sendable {
     replaced.change(&state, body)
   }
 
-  /// Changes the state in a context.
-  mutating func change(
-    using context: OperationContext, _ body: (inout State, OperationContext) -> Void
-  ) { change { body(&$0, context) } }
-
   /// Changes the state, and each state that a cancelled run would restore.
   mutating func changeAll(_ body: (inout State) -> Void) {
     change(body)

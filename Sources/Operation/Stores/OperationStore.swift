@@ -114,7 +114,8 @@ extension OperationStore {
     as kind: Machine.TransitionKind = .change, _ transition: (inout Machine) -> Output
   ) -> Output {
     var replaced = ReplacedValues<State>()
-    let (output, effects) = perform(kind, replacing: &replaced, transition)
+    var effects = Effects()
+    let output = perform(kind, replacing: &replaced, leaving: &effects, transition)
     finish(effects)
     // Not before: deinitialisers of values are the user's code.
     withExtendedLifetime(replaced) {}
@@ -124,21 +125,21 @@ extension OperationStore {
   /// Performs a transition. The caller has to finish the effects, and to release what was replaced.
   private func perform<Output: Sendable>(
     _ kind: Machine.TransitionKind, replacing replaced: inout ReplacedValues<State>,
-    _ transition: (inout Machine) -> Output
-  ) -> (Output, Effects) {
+    leaving effects: inout Effects, _ transition: (inout Machine) -> Output
+  ) -> Output {
     let thread = ThreadID.current
     while true {
       var gate: Gate?
-      let result = machine.withLock { machine -> (Output, Effects)? in
+      var output: Output?
+      machine.withLock { machine in
         if kind != .note { gate = machine.gate(for: thread) }
-        if gate != nil { return nil }
+        if gate != nil { return }
         deferredActions.begin(on: thread)
-        defer { deferredActions.end() }
-        let result = machine.perform(kind, on: thread, use: use, transition)
+        output = machine.perform(kind, on: thread, use: use, leaving: &effects, transition)
         machine.committed.moveReplaced(into: &replaced)
-        return result
+        deferredActions.end()
       }
-      if let result { return result }
+      if let output { return output }
       gate?.wait()
     }
   }
@@ -221,7 +222,8 @@ extension OperationStore {
   /// Ends exclusive access, unless the displayed value has to be computed first.
   private func open(_ transition: (inout Machine) -> Machine.AccessEnd) -> EndedAccess? {
     var replaced = ReplacedValues<State>()
-    let (end, effects) = perform(.access, replacing: &replaced, transition)
+    var effects = Effects()
+    let end = perform(.access, replacing: &replaced, leaving: &effects, transition)
     switch end {
     case .mustCompute:
       finish(effects)

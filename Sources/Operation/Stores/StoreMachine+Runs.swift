@@ -58,7 +58,7 @@ extension StoreMachine {
       return committed.change { $0.update(with: output, for: record.task) }
     }
     let part = State.kind == .pages ? value as? any PartialResult : nil
-    land(after: record.payload.settlements, part: part) { state, _ in
+    land(after: record.payload.settlements, part: part) { state in
       state.update(with: output, for: record.task)
     }
     edits.noteMissingEdits()

@@ -91,17 +91,17 @@ extension StoreMachine {
     case note
   }
 
-  /// Performs a transition for a thread that need not wait for exclusive access. Returns what it leaves
-  /// to do without the lock.
+  /// Performs a transition for a thread that need not wait for exclusive access.
+  ///
+  /// - Parameter effects: What the transition leaves to do without the lock.
   mutating func perform<Output: Sendable>(
     _ kind: TransitionKind, on thread: ThreadID, use: StoreUse,
-    _ transition: (inout StoreMachine) -> Output
-  ) -> (Output, StoreEffects<Event>) {
+    leaving effects: inout StoreEffects<Event>, _ transition: (inout StoreMachine) -> Output
+  ) -> Output {
     if kind == .change, !edits.isPlain { withhold() }
     let wasUsed = isUsed
     let output = transition(&self)
     edits.noteTransition()
-    var effects = StoreEffects<Event>()
     if kind == .change || kind == .edit {
       let lacksEdits = edits.takeMissingEdits()
       effects.mustComputeInside = lacksEdits && access?.phase == .changing && edits.needsComputation
@@ -111,7 +111,7 @@ extension StoreMachine {
     effects.activity = activity.change(to: committed.state)
     effects.mustNotifyReaders = takeReadStale()
     effects.delivery = deliveries.beginDraining()
-    return (output, effects)
+    return output
   }
 }
 
@@ -209,7 +209,9 @@ extension StoreMachine {
 
   private mutating func notify(_ confirmed: State, settled: Int = 0, also handlers: Handlers) {
     guard deliveries.subscriberCount > 0 || !handlers.isEmpty else { return }
-    deliveries.append(.stateChanged(edits.displaying(confirmed, settled: settled)), also: handlers)
+    let event = Event.stateChanged(
+      edits.isPlain ? confirmed : edits.displaying(confirmed, settled: settled))
+    deliveries.append(event, also: handlers)
   }
 }
 
@@ -279,16 +281,15 @@ extension StoreMachine {
     _ result: Result<State.StateValue, State.Failure>, _ context: OperationContext?
   ) {
     if result.isCancellation { return }
-    let context = context?.over(self.context)
+    let context = context?.over(self.context) ?? self.context
     switch result {
     case .success:
       committed.confirmYields()
       committed.noteResult()
-      land(after: edits.settlementCount) { $0.update(with: result, using: context ?? $1) }
+      land(after: edits.settlementCount) { $0.update(with: result, using: context) }
       freshness.refresh(since: freshness.invalidationCount)
     case .failure:
       // What runs have yielded can still be undone, and then the failure is in the state.
-      let context = context ?? self.context
       committed.changeAll { $0.update(with: result, using: context) }
     }
     notifyChange()

@@ -26,7 +26,8 @@ struct LayeredMachine<State: OperationState>: Sendable where State.StateValue: E
     _ kind: Machine.TransitionKind = .change, _ transition: (inout Machine) -> Void
   ) {
     visible = readByOthers
-    let (_, effects) = machine.perform(kind, on: .current, use: StoreUse(), transition)
+    var effects = StoreEffects<Machine.Event>()
+    machine.perform(kind, on: .current, use: StoreUse(), leaving: &effects, transition)
     machine.deliver(effects.delivery)
     if effects.mustCompute { compute() }
     machine.settle()

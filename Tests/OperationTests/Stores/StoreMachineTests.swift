@@ -270,7 +270,8 @@ import Testing
     let driver = MachineDriver()
     let (owner, other) = (ThreadID(rawValue: 1), ThreadID(rawValue: 2))
     driver.machine.write(.success(1), driver.machine.context)
-    let (_, effects) = driver.machine.perform(.edit, on: owner, use: StoreUse()) {
+    var effects = StoreEffects<MachineDriver.Machine.Event>()
+    driver.machine.perform(.edit, on: owner, use: StoreUse(), leaving: &effects) {
       $0.beginEdit(.next()) {
         $0? += 100
       } show: {
@@ -279,7 +280,7 @@ import Testing
     }
     #expect(effects.mustCompute)
     #expect(driver.machine.visibleState(to: other).currentValue == 1)
-    _ = driver.machine.perform(.change, on: owner, use: StoreUse()) {
+    driver.machine.perform(.change, on: owner, use: StoreUse(), leaving: &effects) {
       $0.write(.success(5), $0.context)
     }
     #expect(driver.machine.visibleState(to: owner).currentValue == 5)

@@ -78,9 +78,9 @@ extension StoreMachine {
   /// A part that contains all settled edits is added to a value that contains them, too.
   mutating func land(
     after settlements: Int, part: (any PartialResult)? = nil,
-    _ update: (inout State, OperationContext) -> Void
+    _ update: (inout State) -> Void
   ) {
-    if edits.isPlain { return committed.change(using: context, update) }
+    if edits.isPlain { return committed.change(update) }
     let isPart = part?.isPart == true
     // A part without a place in the base value is added to what an edit has made.
     let base = edits.layers?.base
@@ -88,9 +88,9 @@ extension StoreMachine {
     let settlements = isPlaced ? settlements : edits.settlementCount
     let isJoined = isPart && edits.layers?.areSettled(since: settlements) == true
     let view = edits
-    committed.change(using: context) { state, context in
+    committed.change { state in
       if !isJoined { state = view.withBaseValue(state) }
-      update(&state, context)
+      update(&state)
     }
     release(base)
     let value = state.currentValue
