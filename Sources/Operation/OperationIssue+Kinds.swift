@@ -14,6 +14,8 @@ extension OperationIssue.Kind {
   public static let lateYield = Self(rawValue: "late yield")
   /// A modifier was applied for a state of another type than the store has.
   public static let stateMismatch = Self(rawValue: "state mismatch")
+  /// A request asks for a rule that cannot differ from that of the request its store was created for.
+  public static let ruleConflict = Self(rawValue: "rule conflict")
   /// Requests read each other in a cycle, and the failure type of one of them cannot express that.
   public static let dependencyCycle = Self(rawValue: "dependency cycle")
   /// The system does not report whether there is a connection.

@@ -20,11 +20,16 @@
     @usableFromInline let others: [Subscriber<Event>]
     /// Then each subscriber is notified whose identifier is below the bound.
     @usableFromInline let bound: UInt64
+    /// Whether it is a state for subscribers that need only the newest one.
+    @usableFromInline let isReplaceable: Bool
 
-    @inlinable init(_ event: Event, others: [Subscriber<Event>], bound: UInt64) {
+    @inlinable init(
+      _ event: Event, others: [Subscriber<Event>], bound: UInt64, isReplaceable: Bool = false
+    ) {
       self.event = event
       self.others = others
       self.bound = bound
+      self.isReplaceable = isReplaceable
     }
   }
 
@@ -32,6 +37,8 @@
   @usableFromInline var entries = FIFO<Entry>()
   @usableFromInline var subscribers = SlotList<UInt64, Subscriber<Event>>()
   @usableFromInline var nextID: UInt64 = 0
+  /// The number of subscribers that need only the newest state.
+  @usableFromInline var newestCount = 0
 
   @inlinable package init() {}
 
@@ -44,6 +51,7 @@
   ) -> UInt64 {
     if let event { notify([subscriber], of: event) }
     defer { nextID += 1 }
+    if subscriber.wantsNewest { newestCount += 1 }
     subscribers.insert(subscriber, for: nextID)
     return nextID
   }
@@ -51,6 +59,7 @@
   /// Removes a subscriber, and returns it to be released without the lock.
   @inlinable package mutating func unsubscribe(_ id: UInt64) -> Subscriber<Event>? {
     let subscriber = subscribers.remove(id)
+    if subscriber?.wantsNewest == true { newestCount -= 1 }
     subscriber?.deactivate()
     return subscriber
   }
@@ -62,6 +71,24 @@
     guard subscribers.count > 0 || !others.isEmpty else { return }
     entries.append(Entry(event(), others: others, bound: nextID))
   }
+
+  /// Queues a state for all present subscribers. It replaces one that is pending, if all of them need
+  /// only the newest state.
+  ///
+  /// - Returns: What was replaced, to be released without the lock.
+  @inlinable package mutating func append(state event: Event) -> DroppedEvent<Event>? {
+    guard subscribers.count > 0 else { return nil }
+    let isReplaceable = newestCount == subscribers.count
+    let entry = Entry(event, others: [], bound: nextID, isReplaceable: isReplaceable)
+    if isReplaceable, let last = entries.last, last.isReplaceable, last.bound == nextID {
+      return DroppedEvent(entry: entries.replaceLast(with: entry))
+    }
+    entries.append(entry)
+    return nil
+  }
+
+  /// Whether a subscriber needs other events than the newest state.
+  @inlinable package var needsEvents: Bool { newestCount < subscribers.count }
 
   /// Queues an event for some subscribers only.
   @inlinable package mutating func notify(_ subscribers: [Subscriber<Event>], of event: Event) {
@@ -87,8 +114,15 @@
       return nil
     }
     phase = .draining
-    return Delivery(entry: entry, subscribers: subscribers)
+    return Delivery(entry: entry, subscribers: subscribers, pendingCount: entries.count)
   }
+}
+
+/// An event that a later one has replaced.
+@usableFromInline package struct DroppedEvent<Event: Sendable>: Sendable {
+  @usableFromInline let entry: DeliveryQueue<Event>.Entry
+
+  @inlinable init(entry: DeliveryQueue<Event>.Entry) { self.entry = entry }
 }
 
 /// Events that were dropped before they were delivered, with their recipients.
@@ -102,12 +136,16 @@ package struct DroppedEvents<Event: Sendable>: Sendable {
 @usableFromInline package struct Delivery<Event: Sendable>: Sendable {
   @usableFromInline let entry: DeliveryQueue<Event>.Entry
   @usableFromInline let subscribers: SlotList<UInt64, Subscriber<Event>>
+  /// The number of events behind this one when it was taken.
+  @usableFromInline let pendingCount: Int
 
   @inlinable init(
-    entry: DeliveryQueue<Event>.Entry, subscribers: SlotList<UInt64, Subscriber<Event>>
+    entry: DeliveryQueue<Event>.Entry, subscribers: SlotList<UInt64, Subscriber<Event>>,
+    pendingCount: Int
   ) {
     self.entry = entry
     self.subscribers = subscribers
+    self.pendingCount = pendingCount
   }
 
   @inlinable package func perform() {

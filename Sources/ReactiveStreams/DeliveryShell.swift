@@ -3,7 +3,7 @@ import Synchronization
 /// The shell around a machine that has subscribers.
 ///
 /// The lock guards the machine. Handlers are called, and subscribers are released, without it.
-package final class DeliveryShell<Machine: DeliveryMachine>: Sendable {
+package final class DeliveryShell<Machine: DeliveryMachine>: DeliveryDrainer {
   private let machine: Mutex<Machine>
 
   package init(_ machine: sending Machine) { self.machine = Mutex(machine) }
@@ -18,7 +18,11 @@ package final class DeliveryShell<Machine: DeliveryMachine>: Sendable {
   /// Performs a transition, and then the deliveries that are queued.
   @discardableResult
   package func commit<Output: Sendable>(_ transition: (inout Machine) -> Output) -> Output {
-    machine.commit(transition)
+    machine.commit(transition, handOver: handOver)
+  }
+
+  package func drain(from delivery: Delivery<Machine.Event>) {
+    machine.drain(from: delivery, handOver: handOver)
   }
 
   /// Adds a subscriber in a transition that returns its identifier.

@@ -28,6 +28,21 @@
     return element
   }
 
+  @inlinable package var last: Element? { others.isEmpty ? first : others[others.count - 1] }
+
+  /// Replaces the last element, and returns it. There must be one.
+  @inlinable package mutating func replaceLast(with element: consuming Element) -> Element {
+    let old: Element?
+    if others.isEmpty {
+      old = first
+      first = element
+    } else {
+      old = others[others.count - 1]
+      others[others.count - 1] = element
+    }
+    return old!
+  }
+
   @usableFromInline mutating func popOther() -> Element? {
     let element = others[head].take()
     head += 1

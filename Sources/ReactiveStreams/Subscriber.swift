@@ -4,9 +4,14 @@ public import Synchronization
 @usableFromInline package final class Subscriber<Event: Sendable>: Sendable {
   @usableFromInline let handler: @Sendable (Event) -> Void
   @usableFromInline let isActive = Atomic(true)
+  /// Whether it needs only the newest state, and no other event.
+  @usableFromInline let wantsNewest: Bool
 
-  @inlinable package init(_ handler: @escaping @Sendable (Event) -> Void) {
+  @inlinable package init(
+    wantsNewest: Bool = false, _ handler: @escaping @Sendable (Event) -> Void
+  ) {
     self.handler = handler
+    self.wantsNewest = wantsNewest
   }
 
   @inlinable package func receive(_ event: Event) {

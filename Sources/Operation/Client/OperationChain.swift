@@ -32,7 +32,7 @@ public struct OperationChain<Element: Sendable>: AsyncSequence, Sendable {
   ) where Request.State: ValueInitializedState, Request.State.StateValue == Element {
     let linked = values.flatMapLatest { value -> StateStream<Element> in
       guard let request = request(value) else { return .just(Request.State.emptyValue) }
-      return client.store(for: request).values
+      return client.values(of: request)
     }
     self.values = Equality<Element>.comparison.map(linked.removeDuplicates(by:)) ?? linked
     self.client = client
@@ -85,6 +85,14 @@ extension OperationStore {
 }
 
 extension OperationClient {
+  /// Returns the values of a request, by the request's own rules.
+  fileprivate func values<Request: StatefulOperationRequest>(
+    of request: Request
+  ) -> StateStream<Request.State.StateValue> where Request.State: ValueInitializedState {
+    let store = store(for: request)
+    return store.values(by: rules(of: request, in: store))
+  }
+
   /// Starts a chain with a request and a second one that is made from each value of the first that
   /// is not `nil`.
   public func chain<
@@ -97,7 +105,7 @@ extension OperationClient {
     Next.State: ValueInitializedState
   {
     // Each reader looks the store up, so the chain does not retain it.
-    let values = StreamSource { [self] in store(for: first).values.source.subscribe($0) }
+    let values = StreamSource { [self] in self.values(of: first).source.subscribe($0) }
     return OperationChain(StateStream(values), client: self) { $0.map(next) }
   }
 }

@@ -8,7 +8,8 @@ extension OperationClient {
   nonisolated(nonsending) public func fetch<Request: StatefulOperationRequest>(
     _ request: Request
   ) async throws(Request.Failure) -> Request.Value where Request.State: ValueInitializedState {
-    try await store(for: request).run()
+    let (store, rules) = storeAndRules(for: request)
+    return try await store.run(.empty, by: rules)
   }
 
   /// Returns the cached value of a request, or fetches it if the value is missing or out of date.
@@ -23,7 +24,8 @@ extension OperationClient {
     _ request: Request
   ) async throws -> Request.FetchValue
   where Request.State == QueryState<Request.FetchValue, Request.FetchFailure> {
-    try await store(for: request).ensure(present: { $0 }, fetched: { $0 })
+    let (store, rules) = storeAndRules(for: request)
+    return try await store.ensure(by: rules, present: { $0 }, fetched: { $0 })
   }
 
   /// Returns the cached pages of a request, or fetches them if there are none or they are out of
@@ -38,9 +40,9 @@ extension OperationClient {
   nonisolated(nonsending) public func ensure<Request: PaginatedRequest>(
     _ request: Request
   ) async throws -> PaginatedPages<Request.PageID, Request.PageValue> {
-    let store = store(for: request)
+    let (store, rules) = storeAndRules(for: request)
     return try await store.ensure(
-      present: { $0.isEmpty ? nil : $0 }, fetched: { _ in store.currentValue })
+      by: rules, present: { $0.isEmpty ? nil : $0 }, fetched: { _ in store.currentValue })
   }
 
   /// Fetches the value of a request in advance, if it is missing or out of date by the rules of
@@ -49,7 +51,26 @@ extension OperationClient {
   /// Returns when the fetch has ended. A failure is in the state of the store.
   nonisolated(nonsending) public func prefetch<Request: StatefulOperationRequest>(
     _ request: Request
-  ) async where Request.State: ValueInitializedState { try? await store(for: request).ensure() }
+  ) async where Request.State: ValueInitializedState {
+    let (store, rules) = storeAndRules(for: request)
+    try? await store.ensure(by: rules)
+  }
+
+  /// Returns the store for a request, and the rules that the request brings to it.
+  private func storeAndRules<Request: StatefulOperationRequest>(
+    for request: Request
+  ) -> (OperationStore<Request.State>, RequestRules<Request.State>?)
+  where Request.State: ValueInitializedState {
+    let store = store(for: request)
+    return (store, rules(of: request, in: store))
+  }
+
+  /// Returns the rules that a request brings to its store; `nil` if they are those of the store.
+  package func rules<Request: StatefulOperationRequest>(
+    of request: Request, in store: OperationStore<Request.State>
+  ) -> RequestRules<Request.State>? {
+    store.rules(of: request, over: context(for: Request.State.kind))
+  }
 }
 
 extension OperationClient {
@@ -61,7 +82,16 @@ extension OperationClient {
   /// - Throws: The first failure, when all runs have ended.
   nonisolated(nonsending) public func fetch(
     matching path: OperationPath, where filter: OperationStoreFilter = []
-  ) async throws { try await forEach(matching: path, where: filter) { _ = try await $0.run() } }
+  ) async throws {
+    try await forEach(matching: path, where: filter) { store, results in
+      // What was answered since it was matched is not stale any more.
+      if filter.contains(.stale) {
+        try await store.refetch(unlessNewerThan: results)
+      } else {
+        _ = try await store.erasedRun(using: nil)
+      }
+    }
+  }
 
   /// Runs the queries and paginated requests below a path whose values are missing or out of date by
   /// the rules of `ensure(_:)`, concurrently, and waits for all of them.
@@ -73,7 +103,7 @@ extension OperationClient {
   nonisolated(nonsending) public func ensure(
     matching path: OperationPath, where filter: OperationStoreFilter = []
   ) async throws {
-    try await forEach(matching: path, where: filter) { try await $0.store.ensure() }
+    try await forEach(matching: path, where: filter) { store, _ in try await store.ensure() }
   }
 
   /// Runs what `ensure(matching:where:)` runs, and waits for it. Failures are in the states of the
@@ -86,13 +116,16 @@ extension OperationClient {
     matching path: OperationPath, where filter: OperationStoreFilter = []
   ) async { try? await ensure(matching: path, where: filter) }
 
+  /// Calls `body` with each matching store, and the number of results that it had before it matched.
   nonisolated(nonsending) private func forEach(
     matching path: OperationPath, where filter: OperationStoreFilter,
-    _ body: @escaping @Sendable (OpaqueOperationStore) async throws -> Void
+    _ body: @escaping @Sendable (any ErasedOperationStore, _ results: Int) async throws -> Void
   ) async throws {
-    let stores = stores(matching: path, where: filter).filter { $0.store.kind != .mutation }
     try await withThrowingTaskGroup(of: Void.self) { group in
-      for store in stores { group.addTask { try await body(store) } }
+      for store in stores(matching: path) where store.store.kind != .mutation {
+        let results = store.store.resultCount
+        if filter.accepts(store) { group.addTask { try await body(store.store, results) } }
+      }
       // Cancels nothing when one fails, and throws when all have ended.
       try await group.waitForAll()
     }

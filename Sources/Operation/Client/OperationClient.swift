@@ -130,7 +130,7 @@ public final class OperationClient: Sendable {
     let subscriber = Subscriber<OperationStoreChange> { change in
       if let change = change.restricted(to: path) { onChange(change) }
     }
-    let id = index.commit { $0.deliveries.subscribe(subscriber) }
+    let id = index.commit({ $0.deliveries.subscribe(subscriber) }, handOver: handOver)
     return OperationSubscription { [weak self] in
       let removed = self?.index.withLock { $0.deliveries.unsubscribe(id) }
       withExtendedLifetime(removed) {}
@@ -175,6 +175,10 @@ public final class OperationClient: Sendable {
     return nil
   }
 
+  package func drain(from delivery: Delivery<OperationStoreChange>) {
+    index.drain(from: delivery, handOver: handOver)
+  }
+
   func read<Output: Sendable>(_ body: (borrowing StoreIndex) -> Output) -> Output {
     index.withLock { body($0) }
   }
@@ -182,7 +186,8 @@ public final class OperationClient: Sendable {
   /// Changes the index and notifies its subscribers. The removed paths are released without the lock,
   /// because their elements are user code.
   func update<Output: Sendable>(_ transition: (inout StoreIndex) -> Output) -> Output {
-    let (output, dropped) = index.commit { (transition(&$0), $0.entries.takeDropped()) }
+    let (output, dropped) = index.commit(
+      { (transition(&$0), $0.entries.takeDropped()) }, handOver: handOver)
     withExtendedLifetime(dropped) {}
     return output
   }
@@ -221,3 +226,5 @@ public final class OperationClient: Sendable {
     OperationIssue(kind: kind, message: message).report()
   }
 }
+
+extension OperationClient: DeliveryDrainer {}

@@ -57,9 +57,9 @@ extension StatefulOperationRequest {
 extension OperationRunSpecification {
   /// Starts a run of a stale store whenever the condition may have changed and is satisfied.
   fileprivate var trigger: RerunTrigger {
-    { context, store in
-      subscribe(in: context) { [weak store] in
-        if isSatisfied(in: context) { store?.rerunIfStale() }
+    RerunTrigger { context, request in
+      subscribe(in: context) {
+        if isSatisfied(in: context) { request.store?.rerunIfStale(by: request.rules) }
       }
     }
   }

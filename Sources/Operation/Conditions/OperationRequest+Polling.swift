@@ -49,20 +49,19 @@ extension StatefulOperationRequest {
     let ready = CombinedRunSpecification(inBackground ? [condition] : [condition, .foreground]) {
       $0.allSatisfy { $0 }
     }
-    return settings {
-      $0.automatic.triggers.append { context, store in
-        // Held as long as the poll, for a condition that changes only while it has subscribers.
-        let subscription = condition.subscribe(in: context) {}
-        let poll = Poll<State>(
-          interval: interval, condition: ready, isUnfinished: isUnfinished, context: context,
-          store: store)
-        let task = Task { await poll.run() }
-        return OperationSubscription {
-          subscription.cancel()
-          task.cancel()
-        }
+    let trigger = RerunTrigger(interval: interval) { context, request in
+      // Held as long as the poll, for a condition that changes only while it has subscribers.
+      let subscription = condition.subscribe(in: context) {}
+      let poll = Poll<State>(
+        interval: interval, condition: ready, isUnfinished: isUnfinished, context: context,
+        request: request)
+      let task = Task { await poll.run() }
+      return OperationSubscription {
+        subscription.cancel()
+        task.cancel()
       }
     }
+    return settings { $0.automatic.triggers.append(trigger) }
   }
 }
 
@@ -72,17 +71,19 @@ private struct Poll<State: OperationState>: Sendable {
   let condition: CombinedRunSpecification
   let isUnfinished: (@Sendable (State) -> Bool)?
   let context: OperationContext
-  weak let store: (any Rerunnable)?
+  let request: ObservedRequest
 
   func run() async {
-    while await context.operationClock.hasSlept(for: interval), await isReady(), let store {
+    while await context.operationClock.hasSlept(for: interval), await isReady(),
+      let store = request.store
+    {
       if let isUnfinished {
         guard let state = store.presentState as? State else {
           return store.reportStateMismatch(of: "A poll", so: "it never runs")
         }
         guard isUnfinished(state) else { continue }
       }
-      await store.poll()
+      await store.poll(by: request.rules)
     }
   }
 

@@ -76,17 +76,32 @@ extension OperationBackoffFunction {
   static let standard = exponential(.seconds(1)).capped(at: .seconds(30))
 }
 
-/// A function that subscribes a store to what may start runs of it. It must not retain the store.
-typealias RerunTrigger = @Sendable (OperationContext, any Rerunnable) -> OperationSubscription
+/// What starts runs of a store while it is observed.
+struct RerunTrigger: Sendable {
+  /// The interval of a poll.
+  var interval: Duration?
+  /// Subscribes to what may start runs. It must not retain the store.
+  let subscribe: @Sendable (OperationContext, ObservedRequest) -> OperationSubscription
+}
+
+/// The rules of a request, of a type that only the folder `Stores` knows.
+package protocol RunRules: AnyObject, Sendable {}
+
+/// A request that is observed, for what starts runs of it.
+struct ObservedRequest: Sendable {
+  weak let store: (any Rerunnable)?
+  /// The rules of the observers; `nil` if they are those of the store.
+  let rules: (any RunRules)?
+}
 
 /// A store, for what starts runs of it while it is observed.
 protocol Rerunnable: AnyObject, Sendable {
   var presentState: any Sendable { get }
 
   /// Runs the request if it is stale.
-  func rerunIfStale()
+  func rerunIfStale(by rules: (any RunRules)?)
   /// Runs the request, and waits until the run has ended or the calling task is cancelled.
-  nonisolated(nonsending) func poll() async
+  nonisolated(nonsending) func poll(by rules: (any RunRules)?) async
   /// Reports a rule for a state of another type.
   func reportStateMismatch(of what: String, so consequence: String)
 }

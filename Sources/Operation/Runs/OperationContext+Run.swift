@@ -10,6 +10,8 @@ final class RunFacts: ContextRun {
     var hooks: RunHooks?
     /// What the attempts of the run share, of a type that only its kind of request knows.
     var work: (any AnyObject & Sendable)?
+    /// The rules that the run has been started with; `nil` if they are those of its store.
+    var rules: (any RunRules)?
   }
 
   let values: Values
@@ -25,6 +27,9 @@ extension OperationContext {
 
   /// The task of the run that this context belongs to.
   var runNode: TaskNode? { facts.node }
+
+  /// The rules that the run has been started with; `nil` if they are those of its store.
+  var rules: (any RunRules)? { facts.rules }
 
   var input: (any RunInput)? {
     get { facts.input }
@@ -43,10 +48,11 @@ extension OperationContext {
 
   /// Returns the context of a run that begins now, over `base`. Nothing of another run is left in it.
   func beginning(
-    _ node: TaskNode, input: (any RunInput)?, over base: OperationContext
+    _ node: TaskNode, input: (any RunInput)?, rules: (any RunRules)? = nil,
+    over base: OperationContext
   ) -> OperationContext {
     var context = over(base)
-    context.run = RunFacts(RunFacts.Values(node: node, input: input))
+    context.run = RunFacts(RunFacts.Values(node: node, input: input, rules: rules))
     return context
   }
 

@@ -48,8 +48,12 @@ public struct OperationTaskConfiguration: Sendable {
     func now() -> Date { configuration.context.now() }
 
     /// Returns the configuration of a run that begins now, in a context over `base`.
-    func beginning(_ node: TaskNode, input: (any RunInput)?, over base: OperationContext) -> Box {
-      Box(configuration.with(configuration.context.beginning(node, input: input, over: base)))
+    func beginning(
+      _ node: TaskNode, input: (any RunInput)?, rules: (any RunRules)?, over base: OperationContext
+    ) -> Box {
+      let context = configuration.context
+      return Box(
+        configuration.with(context.beginning(node, input: input, rules: rules, over: base)))
     }
   }
 }

@@ -56,15 +56,22 @@ struct RunTable<Value: Sendable, Failure: Error, Payload: Sendable>: Sendable {
   func contains(_ id: OperationTaskID) -> Bool { records.index(id: id) != nil }
 
   /// Decides whether a run in `context` joins one of the runs in flight.
-  func admit(_ context: OperationContext, rule: Deduplication, verdict: Verdict?) -> Admission {
+  ///
+  /// - Parameter isOutdated: Returns whether a run is too old to be joined.
+  func admit(
+    _ context: OperationContext, rule: Deduplication, verdict: Verdict?,
+    unless isOutdated: (Record) -> Bool = { _ in false }
+  ) -> Admission {
     if records.isEmpty { return .new }
     switch rule {
     case .never: return .new
     case .equivalentContexts:
-      let equivalent = records.filter { $0.context.isEquivalent(to: context) }
+      let equivalent = records.filter {
+        !isOutdated($0) && $0.context.isEquivalent(to: context)
+      }
       return equivalent.min { $0.id < $1.id }.map { .join($0.core) } ?? .new
     case .by:
-      let candidates = candidates(for: context)
+      let candidates = candidates(for: context, unless: isOutdated)
       if candidates.isEmpty { return .new }
       guard let verdict, candidates.allSatisfy({ verdict.compared.contains($0.id) }) else {
         return .compare(candidates)
@@ -75,8 +82,10 @@ struct RunTable<Value: Sendable, Failure: Error, Payload: Sendable>: Sendable {
   }
 
   /// The runs for the same pages: a user's predicate cannot see in a context which pages a run is for.
-  private func candidates(for context: OperationContext) -> [Candidate] {
-    records.filter { $0.context.pageRunKind == context.pageRunKind }
+  private func candidates(
+    for context: OperationContext, unless isOutdated: (Record) -> Bool
+  ) -> [Candidate] {
+    records.filter { $0.context.pageRunKind == context.pageRunKind && !isOutdated($0) }
       .map { Candidate(id: $0.core.id, context: $0.context) }.sorted { $0.id < $1.id }
   }
 

@@ -28,6 +28,8 @@ struct TaskMachine<Output: Sendable, Waiter: Sendable>: Sendable {
 
   private var phase = Phase.scheduled
   private(set) var progress: TaskProgress = []
+  /// The priority of the highest caller that joined before the Swift task was attached.
+  private(set) var requestedPriority: TaskPriority?
   private var waiters = SlotList<OperationTaskID, Waiter>()
   /// Waits that were cancelled before they began.
   private var tombstones: Set<OperationTaskID> = []
@@ -49,6 +51,14 @@ struct TaskMachine<Output: Sendable, Waiter: Sendable>: Sendable {
     guard case .running = phase else { return progress.isCancelled }
     phase = .running(task)
     return progress.isCancelled
+  }
+
+  /// A caller with a priority joins the task. Returns the Swift task to escalate; one that is not
+  /// attached yet is escalated when it is.
+  mutating func escalate(to priority: TaskPriority) -> Task<Void, Never>? {
+    guard case .running(let task) = phase else { return nil }
+    if task == nil { requestedPriority = max(requestedPriority ?? priority, priority) }
+    return task
   }
 
   /// Cancels the task.

@@ -76,7 +76,11 @@ final class TaskNode: Sendable {
   func start() -> Bool { commit { $0.machine.start() } }
 
   func attach(_ task: Task<Void, Never>) {
-    if guarded.withLock({ $0.machine.attach(task) }) { task.cancel() }
+    let (isCancelled, priority) = guarded.withLock {
+      ($0.machine.attach(task), $0.machine.requestedPriority)
+    }
+    if isCancelled { task.cancel() }
+    if let priority { task.escalatePriority(to: priority) }
   }
 
   /// Ends the task.
@@ -98,6 +102,12 @@ final class TaskNode: Sendable {
     removeDependencies()
     withExtendedLifetime(driver) {}
     for waiter in actions.resumed { waiter.resume(returning: output) }
+  }
+
+  /// Raises the priority of the run to that of the calling task, which joins it.
+  func escalate() {
+    let priority = Task.currentPriority
+    guarded.withLock { $0.machine.escalate(to: priority) }?.escalatePriority(to: priority)
   }
 
   func cancel() { driver?.cancel(id) }

@@ -42,6 +42,8 @@ public struct MutationState<Arguments: Sendable, Value: Sendable, Failure: Error
   public var currentValue: Value? { facts.value }
   /// The value that the state began with.
   public var initialValue: Value? { facts.initial ?? nil }
+  /// A Boolean value that indicates whether the state began with a value.
+  public var hasInitialValue: Bool { facts.initial != nil }
   /// The number of values that were returned or set since the creation or the last reset.
   public var valueUpdateCount: Int { facts.valueCount }
   /// The date of the current value; `nil` if nothing was returned or set, or `nil` was set.

@@ -50,6 +50,9 @@ public protocol OperationState<StateValue, OperationValue, Failure>: Sendable {
   var errorLastUpdatedAt: Date? { get }
   /// The kind of request that the state belongs to. The default is a query.
   static var kind: OperationKind { get }
+  /// A Boolean value that indicates whether the state was created with a value, which is as fresh as one
+  /// that was fetched then. The default is `false`.
+  var hasInitialValue: Bool { get }
   /// The status. The default derives it from the other members.
   var status: OperationStatus<StatusValue, Failure> { get }
 
@@ -121,6 +124,8 @@ public protocol OperationState<StateValue, OperationValue, Failure>: Sendable {
 extension OperationState {
   /// A query.
   public static var kind: OperationKind { .query }
+  /// `false`.
+  public var hasInitialValue: Bool { false }
 
   /// `false`.
   public var isPaused: Bool { false }

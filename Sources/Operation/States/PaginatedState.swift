@@ -37,6 +37,8 @@ public struct PaginatedState<PageID: Hashable & Sendable, PageValue: Sendable, F
   public var currentValue: StateValue { facts.value }
   /// The pages that the state began with.
   public var initialValue: StateValue { facts.initial ?? [] }
+  /// A Boolean value that indicates whether the state began with a value.
+  public var hasInitialValue: Bool { facts.initial != nil }
   /// The number of results with pages since the creation or the last reset.
   public var valueUpdateCount: Int { facts.valueCount }
   /// The date of the last result with pages.

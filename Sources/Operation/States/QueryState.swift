@@ -30,6 +30,8 @@ public struct QueryState<Value: Sendable, Failure: Error>: ValueInitializedState
   public var currentValue: Value? { facts.value }
   /// The value that the state began with.
   public var initialValue: Value? { facts.initial ?? nil }
+  /// A Boolean value that indicates whether the state began with a value.
+  public var hasInitialValue: Bool { facts.initial != nil }
   /// The number of values that were fetched or set since the creation or the last reset.
   public var valueUpdateCount: Int { facts.valueCount }
   /// The date of the current value; `nil` if nothing was fetched or set, or `nil` was set.

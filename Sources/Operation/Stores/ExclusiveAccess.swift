@@ -1,3 +1,4 @@
+import FoundationEssentials
 import Dispatch
 import Glibc
 import ReactiveStreams
@@ -64,12 +65,17 @@ struct ExclusiveAccess<State: OperationState>: Sendable {
 final class StateSnapshot<State: OperationState>: Sendable {
   let displayed: State
   let confirmedValue: State.StateValue
+  let valueDate: Date?
   let isInvalidated: Bool
   let resultCount: Int
 
-  init(displayed: State, confirmedValue: State.StateValue, isInvalidated: Bool, resultCount: Int) {
+  init(
+    displayed: State, confirmedValue: State.StateValue, valueDate: Date?, isInvalidated: Bool,
+    resultCount: Int
+  ) {
     self.displayed = displayed
     self.confirmedValue = confirmedValue
+    self.valueDate = valueDate
     self.isInvalidated = isInvalidated
     self.resultCount = resultCount
   }

@@ -103,6 +103,10 @@ protocol ErasedOperationStore: AnyObject, Sendable {
 
   nonisolated(nonsending) func erasedRun(using: OperationContext?) async throws -> any Sendable
   nonisolated(nonsending) func ensure() async throws
+  /// The number of final results, writes and resets.
+  var resultCount: Int { get }
+  /// Runs the request, unless there is a newer result than the given number of them.
+  nonisolated(nonsending) func refetch(unlessNewerThan results: Int) async throws
   func setErasedResult(
     to: Result<any Sendable, any Error>, using: OperationContext?
   ) throws(OperationTypeMismatch)
@@ -142,6 +146,12 @@ extension OperationStore: ErasedOperationStore {
   nonisolated(nonsending) func erasedRun(
     using context: OperationContext?
   ) async throws -> any Sendable { try await run(using: context) }
+
+  var resultCount: Int { read { $0.visibleResultCount } }
+
+  nonisolated(nonsending) func refetch(unlessNewerThan results: Int) async throws {
+    _ = try await run(unlessNewerThan: results)
+  }
 
   func setErasedResult(
     to result: Result<any Sendable, any Error>, using context: OperationContext?

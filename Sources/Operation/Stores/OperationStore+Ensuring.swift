@@ -1,23 +1,19 @@
 extension OperationStore {
-  /// Whether the current value serves a caller that does not request a new one.
-  private var hasUsableValue: Bool {
-    guard read({ $0.visibleDate != nil && !$0.isVisiblyInvalidated }) else { return false }
-    if case .always = settings.values.staleness { return true }
-    return !isStale
-  }
-
   /// Returns the current value if it is usable, and otherwise that of a run.
   ///
   /// The run may be one in flight, whatever the request's deduplication. If that one was started before
   /// an invalidation, one more is awaited.
   nonisolated(nonsending) func ensure<Output>(
-    present: (State.StateValue) -> Output?, fetched: (State.OperationValue) -> Output
+    by rules: RequestRules<State>? = nil, present: (State.StateValue) -> Output?,
+    fetched: (State.OperationValue) -> Output
   ) async throws -> Output {
+    let staleness = (rules?.context.settings ?? settings).values.staleness
     var hasWaited = false
     while true {
       let (results, requested) = read { ($0.visibleResultCount, $0.freshness.invalidationCount) }
-      if hasUsableValue, let value = present(currentValue) { return value }
-      guard let (value, invalidationCount) = try await run(unlessNewerThan: results) else {
+      if isUsable(by: staleness), let value = present(currentValue) { return value }
+      guard let (value, invalidationCount) = try await run(by: rules, unlessNewerThan: results)
+      else {
         continue
       }
       // A run that others had started before.
@@ -28,8 +24,10 @@ extension OperationStore {
   }
 
   /// Waits until there is a usable value.
-  nonisolated(nonsending) func ensure() async throws {
-    try await ensure(present: { Self.isEmptyList($0) ? nil : () }, fetched: { _ in () })
+  nonisolated(nonsending) func ensure() async throws { try await ensure(by: nil) }
+
+  nonisolated(nonsending) func ensure(by rules: RequestRules<State>?) async throws {
+    try await ensure(by: rules, present: { Self.isEmptyList($0) ? nil : () }, fetched: { _ in () })
   }
 
   /// The value, for a run of another request.

@@ -62,7 +62,7 @@ extension OperationStore {
   private func hooks(
     of core: Machine.Core, in context: OperationContext, isObserved: Bool
   ) -> RunHooks? {
-    guard isObserved || settings.values.networkMode != .always else { return nil }
+    guard isObserved || context.settings.values.networkMode != .always else { return nil }
     return RunHooks { [weak self] isPaused in
       self?.commit { $0.setPaused(isPaused, core.id) }
     } attemptBegan: { [weak self] index in
@@ -105,7 +105,8 @@ extension OperationStore {
     core.node.isInRequest = true
     defer { core.node.isInRequest = false }
     send(.attemptBegan(context.eventRun, index: 0), in: context)
-    return await request(context, Continuation { Self.yield($0, from: core) })
+    let call = (context.rules as? RequestRules<State>)?.call ?? request
+    return await call(context, Continuation { Self.yield($0, from: core) })
   }
 
   private func finish(

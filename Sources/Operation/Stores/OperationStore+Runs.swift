@@ -67,18 +67,19 @@ extension OperationStore {
   }
 
   nonisolated(nonsending) func run(
-    _ box: Machine.Box, input: (any RunInput)? = nil, handler: EventHandler?
+    _ box: Machine.Box, by rules: RequestRules<State>? = nil, input: (any RunInput)? = nil,
+    handler: EventHandler? = nil
   ) async throws(State.Failure) -> State.OperationValue {
-    let new = newRun(box, cause: .fetch, lease: .awaiter, input: input, handler: handler)
+    let new = newRun(box, by: rules, cause: .fetch, lease: .awaiter, input: input, handler: handler)
     return try await result(of: mustAdmit(new))
   }
 
   /// Runs the request, or joins any run that is the same, unless there is a newer result than the given
   /// number of them. Also returns the number of invalidations before the run was started.
   nonisolated(nonsending) func run(
-    unlessNewerThan results: Int
+    by rules: RequestRules<State>? = nil, unlessNewerThan results: Int
   ) async throws(State.Failure) -> (State.OperationValue, invalidationCount: Int)? {
-    let new = newRun(.empty, cause: .fetch, lease: .awaiter, seenResults: results)
+    let new = newRun(.empty, by: rules, cause: .fetch, lease: .awaiter, seenResults: results)
     guard let run = admit(new) else { return nil }
     return (try await result(of: run), run.invalidationCount)
   }
@@ -94,7 +95,7 @@ extension OperationStore {
       if run.mustLaunch { launch(run) }
       throw failure
     }
-    if run.mustLaunch { launch(run) }
+    if run.mustLaunch { launch(run) } else { run.core.node.escalate() }
     return try await run.core.result().get()
   }
 
@@ -109,23 +110,17 @@ extension OperationStore {
   /// Starts a run that the subscribers hold together.
   ///
   /// - Parameters:
+  ///   - rules: The rules of the observers that the run is for; `nil` if they are those of the store.
   ///   - others: The tasks that end before the run calls its request.
   ///   - results: See `NewRun.seenResults`.
   /// - Returns: The run; `nil` if it must not run by itself, or if none is needed.
   @discardableResult
   func runForObservers(
-    cause: OperationRun.Cause, after others: [TaskDependency] = [],
-    unlessNewerThan results: Int? = nil
+    by rules: RequestRules<State>? = nil, cause: OperationRun.Cause,
+    after others: [TaskDependency] = [], unlessNewerThan results: Int? = nil
   ) -> OperationTask<State.OperationValue, State.Failure>? {
-    let isEnabled = settings.values.automatic.isEnabled
-    let isWanted =
-      switch cause {
-      case .rerun, .poll: true
-      case .invalidation, .dependency: isEnabled ?? (State.kind != .mutation)
-      case .subscriber, .fetch: isEnabled ?? false
-      }
-    guard isWanted, settings.values.automatic.condition?(context) ?? true else { return nil }
-    let new = newRun(.empty, cause: cause, lease: .observers, seenResults: results)
+    guard allowsRun(by: rules, cause: cause) else { return nil }
+    let new = newRun(.empty, by: rules, cause: cause, lease: .observers, seenResults: results)
     new.core.node.wait(for: others)
     guard let run = admit(new) else { return nil }
     if run.mustLaunch {
@@ -136,14 +131,41 @@ extension OperationStore {
     return run.task
   }
 
+  /// Returns whether observers with some rules want a run that no caller requested.
+  private func allowsRun(by rules: RequestRules<State>?, cause: OperationRun.Cause) -> Bool {
+    let context = rules?.context ?? context
+    let automatic = context.settings.values.automatic
+    let isWanted =
+      switch cause {
+      case .rerun, .poll: true
+      case .invalidation, .dependency: State.kind != .mutation || automatic.isEnabled == true
+      case .subscriber, .fetch: automatic.isEnabled ?? false
+      }
+    return isWanted && automatic.condition?(context) ?? true
+  }
+
+  /// Starts a run after an invalidation, by the rules of the first observers that want one.
+  private func rerun(
+    cause: OperationRun.Cause, after others: [TaskDependency] = []
+  ) -> OperationTask<State.OperationValue, State.Failure>? {
+    for rules in read({ $0.observation.rules }) {
+      let task = runForObservers(by: rules, cause: cause, after: others)
+      if let task { return task }
+    }
+    return nil
+  }
+
   private func newRun(
-    _ box: Machine.Box, cause: OperationRun.Cause, lease: Machine.Lease,
-    input: (any RunInput)? = nil, handler: EventHandler? = nil, seenResults: Int? = nil
+    _ box: Machine.Box, by rules: RequestRules<State>? = nil, cause: OperationRun.Cause,
+    lease: Machine.Lease, input: (any RunInput)? = nil, handler: EventHandler? = nil,
+    seenResults: Int? = nil
   ) -> Machine.NewRun {
     let origin = OperationRun.Origin(path: path, hub: ObjectIdentifier(hub))
     let core = Machine.Core(driver: self, cause: cause, origin: origin)
+    let base = rules?.context ?? context
     return Machine.NewRun(
-      task: Machine.Task(core, box: box.beginning(core.node, input: input, over: context)),
+      task: Machine.Task(
+        core, box: box.beginning(core.node, input: input, rules: rules, over: base)),
       lease: lease, handler: handler.map { Subscriber($0) }, seenResults: seenResults)
   }
 
@@ -191,7 +213,7 @@ extension OperationStore {
       commit { _ = $0.invalidate() }
       return nil
     case .rerun(let cause, let others):
-      if read({ $0.needsRerun }), let task = runForObservers(cause: cause, after: others) {
+      if read({ $0.needsRerun }), let task = rerun(cause: cause, after: others) {
         return task.dependency
       }
       guard read({ $0.deliveries.subscriberCount > 0 }),
@@ -218,6 +240,6 @@ extension OperationStore {
 
   /// Starts the run that follows one that has ended, after an invalidation.
   func follow() {
-    runForObservers(cause: .invalidation, after: commit { $0.freshness.takeFollowUp() })
+    _ = rerun(cause: .invalidation, after: commit { $0.freshness.takeFollowUp() })
   }
 }

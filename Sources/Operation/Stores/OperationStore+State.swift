@@ -38,13 +38,25 @@ extension OperationStore {
     }
   }
 
-  /// Whether the value is missing, invalidated, or out of date by the request's rule.
-  public var isStale: Bool { read { $0.isStale } ?? isStaleByRule }
+  /// A Boolean value that indicates whether the value is missing, invalidated, or out of date by the
+  /// request's rule, or whether its last run failed.
+  ///
+  /// An initial value is as old as the store. A failure does not count under `neverStale()`.
+  public var isStale: Bool { isStale(by: settings.values.staleness) }
+
+  func isStale(by rule: Staleness) -> Bool {
+    read { $0.isStale(by: rule) } ?? isOutOfDate(by: rule)
+  }
+
+  /// Whether the value serves a caller that asks for no new one.
+  func isUsable(by rule: Staleness) -> Bool {
+    read { $0.isUsable(by: rule) } ?? !isOutOfDate(by: rule)
+  }
 
   /// Whether the value is out of date by a rule that reads the clock or calls the user's predicate.
-  private var isStaleByRule: Bool {
+  private func isOutOfDate(by rule: Staleness) -> Bool {
     let (date, context) = read { ($0.visibleDate, $0.context) }
-    switch settings.values.staleness {
+    switch rule {
     case .when(let isStale):
       if let isStale = isStale(state, context) { return isStale }
       reportStateMismatch(of: "The staleness rule", so: "the value counts as stale")

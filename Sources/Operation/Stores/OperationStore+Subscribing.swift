@@ -12,14 +12,23 @@ extension OperationStore {
   /// - Returns: The subscription, which retains the store.
   public func subscribe(
     _ handler: @escaping @Sendable (OperationEvent<State>) -> Void
+  ) -> OperationSubscription { subscribe(by: nil, handler) }
+
+  /// Subscribes as ``subscribe(_:)`` does, for a request with rules of its own: its stale time, its polls
+  /// and its condition apply as long as the subscription.
+  ///
+  /// - Parameter wantsNewest: Whether the handler needs only the newest state, and no other event.
+  package func subscribe(
+    by rules: RequestRules<State>?, wantsNewest: Bool = false,
+    _ handler: @escaping @Sendable (OperationEvent<State>) -> Void
   ) -> OperationSubscription {
-    let subscriber = Subscriber(handler)
-    let (id, first) = commit { $0.subscribe(subscriber) }
-    if let first { observationBegan(first) }
+    let subscriber = Subscriber(wantsNewest: wantsNewest, handler)
+    let observation = commit { $0.subscribe(subscriber, by: rules) }
+    if observation.isFirst { observationBegan(observation, by: rules) }
     return OperationSubscription { [self] in
       // First: a call that has not begun does not begin, also while another thread has exclusive access.
       subscriber.deactivate()
-      let removal = commit { $0.unsubscribe(id) }
+      let removal = commit { $0.unsubscribe(observation) }
       removal.triggers?.cancel()
       for core in removal.cores { core.cancelRun() }
       notifyControllers()
@@ -30,61 +39,79 @@ extension OperationStore {
   /// The number of subscribed handlers and stream iterators.
   public var subscriberCount: Int { read { $0.deliveries.subscriberCount } }
 
-  /// Does what the first subscriber brings about.
-  private func observationBegan(_ first: Machine.FirstObservation) {
+  /// Does what the first subscriber with some rules brings about.
+  private func observationBegan(_ first: Machine.Observation, by rules: RequestRules<State>?) {
     notifyControllers()
-    let triggers = settings.values.automatic.triggers
+    let automatic = (rules?.context.settings ?? settings).values.automatic
+    let triggers = automatic.triggers
     if !triggers.isEmpty {
-      let context = context
-      let subscriptions = triggers.map { $0(context, self) }
-      commit { $0.observation.setTriggers(.combined(subscriptions), epoch: first.epoch) }?.cancel()
+      let context = rules?.context ?? context
+      let request = ObservedRequest(store: self, rules: rules)
+      let subscriptions = triggers.map { $0.subscribe(context, request) }
+      commit { $0.observation.setTriggers(.combined(subscriptions), of: first.group) }?.cancel()
     }
-    guard settings.values.automatic.isEnabled == true else { return }
+    guard automatic.isEnabled == true else { return }
     // A fresh value remains fresh whatever the handler did when it was called: an invalidation starts a
     // run by itself, and a reset starts none. Triggers and controllers may have changed anything.
     let isUntouched = triggers.isEmpty && settings.values.controllers.isEmpty
-    if first.isStale != false || !isUntouched { runIfStale(cause: .subscriber) }
+    if first.isStale != false || !isUntouched { runIfStale(by: rules, cause: .subscriber) }
   }
 
   /// Starts a run for the observers if the value is stale, unless a result comes meanwhile.
-  private func runIfStale(cause: OperationRun.Cause) {
+  private func runIfStale(by rules: RequestRules<State>?, cause: OperationRun.Cause) {
     let results = read { $0.visibleResultCount }
-    if isStale { runForObservers(cause: cause, unlessNewerThan: results) }
+    guard isStale(by: (rules?.context.settings ?? settings).values.staleness) else { return }
+    runForObservers(by: rules, cause: cause, unlessNewerThan: results)
   }
 }
 
 extension OperationStore: Rerunnable {
   var presentState: any Sendable { state }
 
-  func rerunIfStale() { runIfStale(cause: .rerun) }
+  func rerunIfStale(by rules: (any RunRules)?) {
+    runIfStale(by: rules as? RequestRules<State>, cause: .rerun)
+  }
 
-  nonisolated(nonsending) func poll() async {
-    let task = runForObservers(cause: .poll) ?? read { $0.taskOfObservers }
+  nonisolated(nonsending) func poll(by rules: (any RunRules)?) async {
+    let task =
+      runForObservers(by: rules as? RequestRules<State>, cause: .poll)
+      ?? read { $0.taskOfObservers }
     await task?.dependency.wait()
   }
 }
 
 extension OperationStore {
-  private var stateSource: StreamSource<State> {
+  private func stateSource(
+    by rules: RequestRules<State>? = nil, wantsNewest: Bool = true
+  ) -> StreamSource<State> {
     StreamSource { [self] handler in
-      subscribe { event in if case .stateChanged(let state) = event { handler(.element(state)) } }
+      subscribe(by: rules, wantsNewest: wantsNewest) { event in
+        if case .stateChanged(let state) = event { handler(.element(state)) }
+      }
     }
   }
 
   /// The states of the store; the newest one wins.
-  public var states: StateStream<State> { StateStream(stateSource) }
+  public var states: StateStream<State> { states(by: nil) }
+
+  package func states(by rules: RequestRules<State>?) -> StateStream<State> {
+    StateStream(stateSource(by: rules))
+  }
 
   /// Returns a stream of the states of the store.
   ///
   /// - Parameter buffering: The policy for states that arrive faster than the reader takes them.
   public func states(buffering: StreamBuffering) -> EventStream<State> {
-    EventStream(stateSource, buffering: buffering)
+    EventStream(stateSource(wantsNewest: false), buffering: buffering)
   }
 
   /// The values that the state displays, without repeats if they are `Equatable`.
   ///
   /// A value that cannot be compared is delivered each time one was fetched or set.
-  public var values: StateStream<State.StateValue> {
+  public var values: StateStream<State.StateValue> { values(by: nil) }
+
+  package func values(by rules: RequestRules<State>?) -> StateStream<State.StateValue> {
+    let stateSource = stateSource(by: rules)
     if let areEqual = Equality<State.StateValue>.comparison {
       return StateStream(stateSource.map { $0.currentValue }, areEqual: areEqual)
     }
@@ -103,7 +130,7 @@ extension OperationStore {
   public func changes<Member: Sendable>(
     of keyPath: any KeyPath<State, Member> & Sendable
   ) -> StateStream<Member> {
-    StateStream(stateSource.map { $0[keyPath: keyPath] }, areEqual: Equality<Member>.comparison)
+    StateStream(stateSource().map { $0[keyPath: keyPath] }, areEqual: Equality<Member>.comparison)
   }
 
   /// All events of the store, beginning with the current state; nothing is dropped.

@@ -21,6 +21,8 @@ public final class OperationStore<State: OperationState>: Sendable {
 
   /// The type of the request that the store was made for.
   let requestType: any Any.Type
+  /// The same with its modifiers.
+  let modifiedType: any Any.Type
   /// The path of the store in its client.
   public let path: OperationPath
   let use = StoreUse()
@@ -30,7 +32,7 @@ public final class OperationStore<State: OperationState>: Sendable {
   /// What modifiers and defaults set. A context that is set later does not change them.
   let settings: RunSettings
   /// Calls the request, with the retries of the client's defaults.
-  let request: @Sendable (OperationContext, Continuation) async -> Machine.Output
+  let request: RequestRules<State>.Call
   /// Performs a step of an invalidation. A closure, because callers do not know the type of the state:
   /// without it the benchmarks of invalidation along a chain and along a fan are over their limits.
   let invalidationStep: @Sendable (OperationStore, InvalidationStep) -> TaskDependency?
@@ -43,29 +45,22 @@ public final class OperationStore<State: OperationState>: Sendable {
     _ request: Request, state: State, context: OperationContext, hub: StoreHub? = nil,
     isCounted: Bool = false
   ) where Request.State == State {
-    var context = context
-    request.setupState(context: &context)
-    request.setup(context: &context)
-    // Stores of a client share their settings if their requests change none.
-    if !context.settings.values.isStored { context.settings.values.isStored = true }
+    let context = request.settingUp(context)
     var state = state
     state.prepareInitialValue(in: context)
     let hub = hub ?? StoreHub()
     requestType = request.requestType
+    modifiedType = Request.self
     path = request.path
     settings = context.settings
     self.hub = hub
-    self.request = { context, continuation in
-      do throws(Failure) {
-        return .success(try await request.runInStore(in: context, with: continuation))
-      } catch {
-        return .failure(error)
-      }
-    }
+    self.request = request.storeCall
     invalidationStep = { $0.perform($1) }
     // A store that was here before may have been read while it was stale.
     machine = Mutex(
-      Machine(state: state, context: context, isCounted: isCounted, wasReadStale: hub.hasReaders))
+      Machine(
+        state: state, context: context, isCounted: isCounted, wasReadStale: hub.hasReaders,
+        initialDate: state.hasInitialValue ? context.now() : nil))
   }
 
   /// Creates a store without a client. No defaults apply to it, and it is found by no path.
@@ -148,7 +143,7 @@ extension OperationStore {
   private func finish(_ effects: Effects, afterDelivery actions: [@Sendable () -> Void] = []) {
     // First: a slow handler must not delay the end of a use.
     if let change = effects.use, !change.isUsed { hub.noteEnd(change, of: use) }
-    if let delivery = effects.delivery { machine.drain(from: delivery) }
+    if let delivery = effects.delivery { drain(from: delivery) }
     for action in actions { action() }
     if effects.mustCompute { computeDisplayedValue().finish() }
     if effects.mustComputeInside { computeConfirmedValue() }
@@ -160,10 +155,18 @@ extension OperationStore {
     for action in deferredActions.take() { perform(action) }
   }
 
+  package func drain(from delivery: Delivery<OperationEvent<State>>) {
+    machine.drain(from: delivery, handOver: handOver)
+  }
+
   /// Reads the machine.
   func read<Output: Sendable>(_ body: (borrowing Machine) -> Output) -> Output {
     machine.withLock { body($0) }
   }
+}
+
+extension OperationStore: DeliveryDrainer {
+  package typealias Event = OperationEvent<State>
 }
 
 // MARK: - Exclusive access
@@ -295,17 +298,5 @@ extension OperationStore {
       return machine.afterAccess(cancellations)
     }
     for cancel in cancellations { cancel() }
-  }
-}
-
-extension StatefulOperationRequest {
-  /// Runs the request with the retries of the client's defaults, unless a modifier makes its own.
-  fileprivate func runInStore(
-    in context: OperationContext, with continuation: OperationContinuation<Value, Failure>
-  ) async throws(Failure) -> Value {
-    guard context.settings.isRetriedByStore else {
-      return try await run(isolation: nil, in: context, with: continuation)
-    }
-    return try await runAgain(isolation: nil, in: context, with: continuation) { _ in true }
   }
 }

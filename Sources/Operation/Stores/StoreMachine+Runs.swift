@@ -22,8 +22,8 @@ extension StoreMachine {
     committed.beginYield(
       of: id, base: edits.withBaseValue(state), idsInBase: edits.layers?.idsInBase ?? [])
     take(output, of: record)
-    notify(.yielded(output, record.run), also: handlers)
     notifyChange(also: handlers)
+    notify(.yielded(output, record.run), also: handlers)
     return record.task.box
   }
 
@@ -42,9 +42,12 @@ extension StoreMachine {
       confirmYields(output, of: record)
       take(output, of: record)
       committed.changeAll { $0.finishFetchTask(record.task) }
-      if case .success = output {
+      if case .success = output, !isSuperseded(record) {
         committed.noteResult()
-        if Self.isAboutWhole(record) { freshness.refresh(since: record.payload.invalidationCount) }
+        if Self.isAboutWhole(record) {
+          freshness.refresh(since: record.payload.invalidationCount)
+          freshness.land(record.payload.startEpoch)
+        }
       }
       notifyChange(also: record.payload.handlers)
       notify(.runEnded(output, record.run), also: record.payload.handlers)
@@ -54,6 +57,7 @@ extension StoreMachine {
   }
 
   private mutating func take(_ output: Output, of record: Runs.Record) {
+    if isSuperseded(record) { return }
     guard case .success(let value) = output else {
       return committed.change { $0.update(with: output, for: record.task) }
     }
@@ -66,12 +70,18 @@ extension StoreMachine {
 
   /// A final value confirms all yields. A failure confirms those of its run and of earlier ones.
   private mutating func confirmYields(_ output: Output, of record: Runs.Record) {
-    if committed.yields.isEmpty { return }
+    if committed.yields.isEmpty || isSuperseded(record) { return }
     switch output {
     case .success: committed.confirmYields()
     case .failure:
       committed.confirmYields(upTo: record.id) { $0.update(with: output, for: record.task) }
     }
+  }
+
+  /// Returns whether a run that started after a later invalidation has fetched the whole value since, so
+  /// that the result of this one is out of date.
+  private func isSuperseded(_ record: Runs.Record) -> Bool {
+    Self.isAboutWhole(record) && record.payload.startEpoch < freshness.landedEpoch
   }
 
   /// Returns whether a run fetches the whole value, and not only a further page.

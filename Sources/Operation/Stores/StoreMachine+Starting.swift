@@ -56,7 +56,7 @@ extension StoreMachine {
     let takesAny = new.seenResults != nil && new.lease == .awaiter
     let rule = takesAny ? .equivalentContexts : context.settings.values.deduplication
     var context = new.context
-    if let id = state.taskToJoin(in: &context), let record = runs[id] {
+    if let id = state.taskToJoin(in: &context), let record = runs[id], !isOutdated(record) {
       return .admitted(join(record.core, new))
     }
     // A mutation that was never called has no arguments to run with.
@@ -65,7 +65,7 @@ extension StoreMachine {
     {
       return .refused
     }
-    switch runs.admit(context, rule: rule, verdict: verdict) {
+    switch runs.admit(context, rule: rule, verdict: verdict, unless: isOutdated) {
     case .compare(let candidates): return .compare(candidates)
     case .join(let core): return .admitted(join(core, new))
     case .new:
@@ -81,6 +81,11 @@ extension StoreMachine {
       $0.isStarted && $0.isHeldByObservers
         && $0.payload.invalidationCount == freshness.invalidationCount
     }?.task
+  }
+
+  /// Returns whether a run was started before the last invalidation, so that no new run joins it.
+  private func isOutdated(_ record: Runs.Record) -> Bool {
+    record.isStarted && record.payload.startEpoch < freshness.invalidationCount
   }
 
   /// Returns whether another run has fetched what the new one is for.
@@ -143,6 +148,7 @@ extension StoreMachine {
     }
     if lease == .handle || record.isStarted { return false }
     record.isStarted = true
+    record.payload.startEpoch = freshness.invalidationCount
     // A run that does not wait for the dependencies of a follow-up is no answer.
     let isEarly = !freshness.followUpDependencies.isEmpty
     record.payload.invalidationCount =

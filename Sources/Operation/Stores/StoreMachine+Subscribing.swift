@@ -2,11 +2,25 @@ import FoundationEssentials
 import ReactiveStreams
 
 /// What a store does because it is observed.
-struct StoreObservation: Sendable {
-  /// The subscriptions that start runs while the store is observed.
-  private var triggers: OperationSubscription?
-  /// Increases when the store begins to be observed, and when it ends.
-  private(set) var epoch = 0
+///
+/// Observers whose rules have equal keys form a group. A group begins with its first observer and ends
+/// with its last one. A group that begins again has another identifier.
+struct StoreObservation<State: OperationState>: Sendable {
+  typealias Rules = RequestRules<State>
+
+  private struct Group: Sendable {
+    let id: Int
+    /// `nil` for the rules of the store.
+    let rules: Rules?
+    var count = 1
+    /// The subscriptions that start runs while the group has observers.
+    var triggers: OperationSubscription?
+  }
+
+  /// The observers with the rules of the store.
+  private var own: Group?
+  private var others: [Group] = []
+  private var lastID = 0
   private var control = Control.notifying
 
   /// The notification of the controllers.
@@ -16,16 +30,50 @@ struct StoreObservation: Sendable {
     case notified([AttachedController], isObserved: Bool)
   }
 
-  /// Begins to be observed, or ends. Returns the triggers to cancel.
-  mutating func change() -> OperationSubscription? {
-    epoch += 1
-    return triggers.take()
+  /// The rules of each group.
+  var rules: [Rules?] { (own.map { [$0.rules] } ?? []) + others.map(\.rules) }
+
+  /// Adds an observer. Returns its group, and whether it is the first of it.
+  mutating func begin(_ rules: Rules?) -> (group: Int, isFirst: Bool) {
+    let present = rules.map { rules in others.firstIndex { $0.rules?.key == rules.key } }
+    switch present {
+    case nil:
+      if let id = own?.id {
+        own?.count += 1
+        return (id, false)
+      }
+      lastID += 1
+      own = Group(id: lastID, rules: nil)
+    case .some(let index?):
+      others[index].count += 1
+      return (others[index].id, false)
+    case .some(nil):
+      lastID += 1
+      others.append(Group(id: lastID, rules: rules))
+    }
+    return (lastID, true)
   }
 
-  /// Stores the triggers of an epoch. Returns them if that epoch is over.
-  mutating func setTriggers(_ new: OperationSubscription, epoch: Int) -> OperationSubscription? {
-    guard epoch == self.epoch else { return new }
-    triggers = new
+  /// Removes an observer of a group. Returns the triggers to cancel if it was the last one.
+  mutating func end(_ group: Int) -> OperationSubscription? {
+    if own?.id == group {
+      own?.count -= 1
+      return own?.count == 0 ? own.take()?.triggers : nil
+    }
+    guard let index = others.firstIndex(where: { $0.id == group }) else { return nil }
+    others[index].count -= 1
+    return others[index].count == 0 ? others.remove(at: index).triggers : nil
+  }
+
+  /// Stores the triggers of a group. Returns them if the group has ended.
+  mutating func setTriggers(_ new: OperationSubscription, of group: Int) -> OperationSubscription? {
+    if own?.id == group {
+      own?.triggers = new
+    } else if let index = others.firstIndex(where: { $0.id == group }) {
+      others[index].triggers = new
+    } else {
+      return new
+    }
     return nil
   }
 
@@ -43,20 +91,27 @@ struct StoreObservation: Sendable {
 }
 
 extension StoreMachine {
-  /// The store at the time of its first subscriber.
-  struct FirstObservation: Sendable {
-    let epoch: Int
+  /// A subscription, and the store at its time.
+  struct Observation: Sendable {
+    let id: UInt64
+    let group: Int
+    /// Whether it is the first one of its group.
+    let isFirst: Bool
     let isStale: Bool?
   }
 
   /// Adds a subscriber, and notifies it of the current state.
+  ///
+  /// - Parameter rules: The rules of the subscriber's request; `nil` if they are those of the store.
   mutating func subscribe(
-    _ subscriber: Subscriber<Event>
-  ) -> (id: UInt64, first: FirstObservation?) {
+    _ subscriber: Subscriber<Event>, by rules: RequestRules<State>? = nil
+  ) -> Observation {
     let id = deliveries.subscribe(subscriber, initially: .stateChanged(notifiedState))
-    guard deliveries.subscriberCount == 1 else { return (id, nil) }
-    _ = observation.change()
-    return (id, FirstObservation(epoch: observation.epoch, isStale: isStale))
+    let (group, isFirst) = observation.begin(rules)
+    let settings = rules?.context.settings ?? context.settings
+    return Observation(
+      id: id, group: group, isFirst: isFirst,
+      isStale: isFirst ? isStale(by: settings.values.staleness) : nil)
   }
 
   /// What remains to be cancelled and released without the lock after an unsubscription.
@@ -67,11 +122,11 @@ extension StoreMachine {
   }
 
   /// Removes a subscriber. With the last one, the leases of the observers are released.
-  mutating func unsubscribe(_ id: UInt64) -> Unsubscription {
-    var removal = Unsubscription(subscriber: deliveries.unsubscribe(id))
-    guard removal.subscriber != nil, deliveries.subscriberCount == 0 else { return removal }
-    removal.triggers = observation.change()
-    removal.cores = releaseObserverLeases()
+  mutating func unsubscribe(_ observation: Observation) -> Unsubscription {
+    var removal = Unsubscription(subscriber: deliveries.unsubscribe(observation.id))
+    guard removal.subscriber != nil else { return removal }
+    removal.triggers = self.observation.end(observation.group)
+    if deliveries.subscriberCount == 0 { removal.cores = releaseObserverLeases() }
     return removal
   }
 
@@ -79,17 +134,6 @@ extension StoreMachine {
   mutating func controllersToNotify() -> (controllers: [AttachedController], isObserved: Bool)? {
     let isObserved = deliveries.subscriberCount > 0
     return observation.controllersToNotify(isObserved: isObserved).map { ($0, isObserved) }
-  }
-
-  /// Whether the value is missing, invalidated, or out of date; `nil` if that depends on the clock or
-  /// the user's predicate, which are called without the lock.
-  var isStale: Bool? {
-    guard !isVisiblyInvalidated, visibleDate != nil else { return true }
-    switch context.settings.values.staleness {
-    case .always: return true
-    case .never: return false
-    case .after, .when: return nil
-    }
   }
 }
 

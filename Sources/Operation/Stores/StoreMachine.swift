@@ -21,6 +21,8 @@ struct StoreMachine<State: OperationState>: DeliveryMachine {
     /// one. It is released with the run, and not under the lock.
     var scheduledBox: Box?
     /// The number of invalidations before the run was started.
+    var startEpoch = 0
+    /// The number of invalidations whose dependencies the run has waited for.
     var invalidationCount = 0
     /// Whether the run was the first of the whole value since the last invalidation.
     var isAnswer = false
@@ -41,16 +43,18 @@ struct StoreMachine<State: OperationState>: DeliveryMachine {
   @Indirect var access: ExclusiveAccess<State>?
   /// `nil` while notifications are delivered at once.
   @Indirect var withheld: WithheldNotifications<State>?
-  var observation = StoreObservation()
+  var observation = StoreObservation<State>()
   var activity: CountedActivity
 
   init(
-    state: State, context: OperationContext, isCounted: Bool = false, wasReadStale: Bool = false
+    state: State, context: OperationContext, isCounted: Bool = false, wasReadStale: Bool = false,
+    initialDate: Date? = nil
   ) {
     committed = CommittedState(state)
     self.context = context
     activity = CountedActivity(isCounted: isCounted)
     freshness.wasReadStale = wasReadStale
+    freshness.initialDate = initialDate
   }
 
   /// The confirmed state.
@@ -149,7 +153,7 @@ extension StoreMachine {
   /// What is displayed now, for other threads to read.
   var snapshot: StateSnapshot<State> {
     StateSnapshot(
-      displayed: displayed, confirmedValue: state.currentValue,
+      displayed: displayed, confirmedValue: state.currentValue, valueDate: valueDate,
       isInvalidated: freshness.isInvalidated, resultCount: committed.resultCount)
   }
 
@@ -159,8 +163,33 @@ extension StoreMachine {
     return access.snapshot
   }
 
-  /// The date of the value that the calling thread may read. Edits leave it as it is.
-  var visibleDate: Date? { (snapshotForCaller?.displayed ?? state).valueLastUpdatedAt }
+  /// The date of the value, or of the initial one; `nil` if there is none. Edits leave it as it is.
+  private var valueDate: Date? {
+    state.valueUpdateCount == 0 ? freshness.initialDate : state.valueLastUpdatedAt
+  }
+
+  /// The date of the value that the calling thread may read.
+  var visibleDate: Date? { snapshotForCaller.map { $0.valueDate } ?? valueDate }
+
+  /// Whether the last run failed, in what the calling thread may read.
+  private var hasVisibleFailure: Bool { (snapshotForCaller?.displayed ?? state).error != nil }
+
+  /// Whether the value is missing, invalidated, or out of date by a rule; `nil` if that depends on the
+  /// clock or the user's predicate, which are called without the lock.
+  func isStale(by rule: Staleness) -> Bool? {
+    guard !isVisiblyInvalidated, visibleDate != nil else { return true }
+    switch rule {
+    case .always: return true
+    case .never: return false
+    case .after, .when: return hasVisibleFailure ? true : nil
+    }
+  }
+
+  /// Whether the value serves a caller that asks for no new one; `nil` as for ``isStale(by:)``.
+  func isUsable(by rule: Staleness) -> Bool? {
+    guard case .always = rule else { return isStale(by: rule).map { !$0 } }
+    return !isVisiblyInvalidated && visibleDate != nil && !hasVisibleFailure
+  }
 
   var isVisiblyInvalidated: Bool { snapshotForCaller?.isInvalidated ?? freshness.isInvalidated }
 
@@ -192,7 +221,7 @@ extension StoreMachine {
       withheld?.append(.event(event(), also: handlers))
     } else if !_access.isNil {
       access?.withhold(event(), also: handlers)
-    } else {
+    } else if deliveries.needsEvents || !handlers.isEmpty {
       deliveries.append(event(), also: handlers)
     }
   }
@@ -211,7 +240,11 @@ extension StoreMachine {
     guard deliveries.subscriberCount > 0 || !handlers.isEmpty else { return }
     let event = Event.stateChanged(
       edits.isPlain ? confirmed : edits.displaying(confirmed, settled: settled))
-    deliveries.append(event, also: handlers)
+    if handlers.isEmpty {
+      if let replaced = deliveries.append(state: event) { release(replaced) }
+    } else {
+      deliveries.append(event, also: handlers)
+    }
   }
 }
 

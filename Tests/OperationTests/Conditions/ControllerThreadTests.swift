@@ -167,7 +167,7 @@ private final class Rendezvous: Sendable {
   @Test("The machine returns one notification at a time, and only of a change")
   func machine() {
     var machine = StoreMachine(state: Number(initialValue: nil), context: OperationContext())
-    let (first, _) = machine.subscribe(Subscriber { _ in })
+    let first = machine.subscribe(Subscriber { _ in })
     #expect(machine.controllersToNotify() == nil, "nobody has told yet what controllers there are")
     machine.observation.didNotify([], isObserved: false)
     #expect(machine.controllersToNotify()?.isObserved == true)
@@ -178,7 +178,7 @@ private final class Rendezvous: Sendable {
     #expect(machine.controllersToNotify()?.isObserved == false)
     machine.observation.didNotify([], isObserved: false)
     #expect(machine.controllersToNotify() == nil, "they know")
-    let (second, _) = machine.subscribe(Subscriber { _ in })
+    let second = machine.subscribe(Subscriber { _ in })
     _ = machine.unsubscribe(second)
     #expect(machine.controllersToNotify() == nil, "what is over is not told")
   }

@@ -14,7 +14,7 @@ import Testing
 
   private final class Walk {
     private let driver = MachineDriver()
-    private var ids: [UInt64] = []
+    private var ids: [MachineDriver.Machine.Observation] = []
     private var observations: [Int] = []
     private var hasTriggers: Set<Int> = []
     private var held: OperationSubscription?
@@ -24,13 +24,13 @@ import Testing
     func take(_ step: Step) throws -> Bool {
       switch step {
       case .subscribe:
-        let (id, first) = driver.on { $0.subscribe(Subscriber { _ in }) }
-        try mustHold((first != nil) == ids.isEmpty, "the first one begins an observation")
-        if let observation = first?.epoch {
-          try mustHold(!observations.contains(observation), "observations are told apart")
-          observations.append(observation)
+        let new = driver.on { $0.subscribe(Subscriber { _ in }) }
+        try mustHold(new.isFirst == ids.isEmpty, "the first one begins a group")
+        if new.isFirst {
+          try mustHold(!observations.contains(new.group), "groups are told apart")
+          observations.append(new.group)
         }
-        ids.append(id)
+        ids.append(new)
       case .unsubscribe:
         guard !ids.isEmpty else { return false }
         let id = ids.removeFirst()
@@ -54,7 +54,7 @@ import Testing
       let observation = observations[index]
       guard hasTriggers.insert(observation).inserted else { return false }
       let triggers = OperationSubscription {}
-      let back = driver.on { $0.observation.setTriggers(triggers, epoch: observation) }
+      let back = driver.on { $0.observation.setTriggers(triggers, of: observation) }
       let isOver = isLate || ids.isEmpty
       try mustHold(back == (isOver ? triggers : nil), "those of a past observation are given back")
       if !isOver { held = triggers }

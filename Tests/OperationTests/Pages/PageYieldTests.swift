@@ -128,7 +128,7 @@ import Testing
       })
     let heard = Heard<NumberState>()
     #expect(try await store.fetchNextPage(handler: heard.handler)?.value == "whole")
-    #expect(heard.lines(line) == ["started", "[]", "yielded", "[]", "[\"whole\"]", "ended"])
+    #expect(heard.lines(line) == ["started", "[]", "[]", "yielded", "[\"whole\"]", "ended"])
     #expect(store.errorUpdateCount == 1 && store.error == nil)
   }
 
@@ -155,7 +155,7 @@ import Testing
     #expect(try await store.run(handler: heard.handler) == "whole")
     #expect(
       heard.lines { $0.currentValue ?? "nothing" } == [
-        "started", "nothing", "yielded", "half", "whole", "ended",
+        "started", "nothing", "half", "yielded", "whole", "ended",
       ])
     let issues = HeardIssues()
     OperationIssue.withHandler(issues.handler) { continuations.last?.yield("late") }

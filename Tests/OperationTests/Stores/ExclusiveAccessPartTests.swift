@@ -9,7 +9,8 @@ import Testing
   private typealias Access = ExclusiveAccess<State>
 
   private let snapshot = StateSnapshot(
-    displayed: State(initialValue: 1), confirmedValue: 1, isInvalidated: false, resultCount: 0)
+    displayed: State(initialValue: 1), confirmedValue: 1, valueDate: nil, isInvalidated: false,
+    resultCount: 0)
   private var access: Access
 
   init() {

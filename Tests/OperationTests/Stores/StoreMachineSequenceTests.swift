@@ -25,7 +25,7 @@ import Testing
   struct Subscription {
     let number: Int
     let subscriber: Subscriber<MachineDriver.Machine.Event>
-    let id: UInt64
+    let id: MachineDriver.Machine.Observation
     var last: Told?
   }
 
@@ -96,7 +96,7 @@ import Testing
       let subscriber = Subscriber<MachineDriver.Machine.Event> { event in
         heard.note((number, event.state.map(Told.init)))
       }
-      let id = driver.machine.subscribe(subscriber).id
+      let id = driver.machine.subscribe(subscriber)
       subscriptions.append(Subscription(number: number, subscriber: subscriber, id: id))
     }
 

@@ -50,9 +50,9 @@ final class MachineDriver {
   }
 
   /// Subscribes a recorder of names.
-  func subscribe() -> (names: Recorder<String>, id: UInt64) {
+  func subscribe() -> (names: Recorder<String>, id: Machine.Observation) {
     let names = Recorder<String>()
-    let id = machine.subscribe(Subscriber { names.append($0.name) }).id
+    let id = machine.subscribe(Subscriber { names.append($0.name) })
     settle()
     return (names, id)
   }

@@ -25,6 +25,7 @@ final class StoreHub: Sendable {
   private let graph = Mutex(DependencyGraph())
   private let isRead = Atomic(false)
   private let host = Mutex(WeakHost())
+  private let reportedScopes = Mutex<Set<OperationPath>>([])
 
   private struct WeakHost: Sendable {
     weak var host: (any StoreHost)?
@@ -43,6 +44,11 @@ final class StoreHub: Sendable {
   private var client: (any StoreHost)? { host.withLock { $0.host } }
 
   private func hasStore(at path: OperationPath) -> Bool { client?.hasStore(at: path) ?? false }
+
+  /// Returns once for each path that a request is serialized in another scope than its store.
+  func noteScopeConflict(at path: OperationPath) -> Bool {
+    reportedScopes.withLock { $0.insert(path).inserted }
+  }
 
   /// Whether a run has ever read another request.
   var hasReaders: Bool { isRead.load(ordering: .sequentiallyConsistent) }

@@ -1,0 +1,106 @@
+import ReactiveStreams
+
+/// How a store runs a request: what the request's modifiers set, and how it is called.
+///
+/// A store has the rules of the request that it was created for. A request of the same type with other
+/// modifiers brings its own, for what it fetches and for as long as it observes.
+package final class RequestRules<State: OperationState>: RunRules {
+  typealias Call =
+    @Sendable (
+      OperationContext, OperationContinuation<State.OperationValue, State.Failure>
+    ) async -> Result<State.OperationValue, State.Failure>
+
+  /// Identifies the rules of observers. Observers with equal keys share their polls and their runs.
+  struct Key: Sendable, Hashable {
+    /// The type of the request with its modifiers.
+    let type: ObjectIdentifier
+    /// The stale time and the intervals of polls.
+    let durations: [Duration]
+  }
+
+  /// What a run begins with, which has the settings of the request.
+  let context: OperationContext
+  let call: Call
+  let key: Key
+
+  init<Request: StatefulOperationRequest>(
+    _ request: Request, in context: OperationContext
+  ) where Request.State == State {
+    self.context = context
+    call = request.storeCall
+    key = Key(Request.self, context.settings)
+  }
+}
+
+extension RequestRules.Key {
+  init(_ type: any Any.Type, _ settings: RunSettings) {
+    var durations = settings.values.automatic.triggers.compactMap(\.interval)
+    if case .after(let duration) = settings.values.staleness { durations.append(duration) }
+    self.init(type: ObjectIdentifier(type), durations: durations)
+  }
+}
+
+extension StatefulOperationRequest {
+  /// Calls the request, with the retries of the client's defaults unless a modifier makes its own.
+  var storeCall: RequestRules<State>.Call {
+    { context, continuation in
+      do throws(Failure) {
+        return .success(try await runInStore(in: context, with: continuation))
+      } catch {
+        return .failure(error)
+      }
+    }
+  }
+
+  private func runInStore(
+    in context: OperationContext, with continuation: OperationContinuation<Value, Failure>
+  ) async throws(Failure) -> Value {
+    guard context.settings.isRetriedByStore else {
+      return try await run(isolation: nil, in: context, with: continuation)
+    }
+    return try await runAgain(isolation: nil, in: context, with: continuation) { _ in true }
+  }
+
+  /// Returns a context with what the request and its state set.
+  func settingUp(_ context: OperationContext) -> OperationContext {
+    var context = context
+    setupState(context: &context)
+    setup(context: &context)
+    // Stores of a client share their settings if their requests change none.
+    if !context.settings.values.isStored { context.settings.values.isStored = true }
+    return context
+  }
+}
+
+extension OperationStore {
+  /// Returns the rules of a request that is passed to this store, or `nil` if they are the store's own.
+  ///
+  /// - Parameter defaults: A context with the settings of the client's defaults.
+  func rules<Request: StatefulOperationRequest>(
+    of request: Request, over defaults: OperationContext
+  ) -> RequestRules<State>? where Request.State == State {
+    if ownKey.type == ObjectIdentifier(Request.self), requestType == Request.self { return nil }
+    var base = context
+    base.settings = defaults.settings
+    let rules = RequestRules(request, in: request.settingUp(base))
+    reportScope(of: rules)
+    return rules
+  }
+
+  /// The key of the rules of the request that the store was created for.
+  var ownKey: RequestRules<State>.Key { RequestRules<State>.Key(modifiedType, settings) }
+
+  /// Reports once that runs of a store cannot be serialized in two scopes.
+  private func reportScope(of rules: RequestRules<State>) {
+    guard let scope = rules.context.settings.values.serialScope,
+      scope != settings.values.serialScope, hub.noteScopeConflict(at: path)
+    else { return }
+    OperationIssue(
+      kind: .ruleConflict,
+      message: """
+        The runs of \(path) cannot be serialized in another scope than that of the request that the \
+        store was created for; the scope of \(requestType) here is ignored.
+        """
+    ).report()
+  }
+}

@@ -1,0 +1,165 @@
+import FoundationEssentials
+import Operation
+import Synchronization
+import Testing
+
+/// Requests that share a store, and each bring their own rules.
+@Suite("Rules of requests that share a store", .timeLimit(.minutes(1))) struct OwnRulesTests {
+  private struct Failed: Error {}
+
+  private struct NumberQuery: QueryRequest, Hashable {
+    let id: Int
+    let log: Log
+
+    func fetch(
+      in context: OperationContext, with continuation: OperationContinuation<Int, any Error>
+    ) async throws -> Int { try await log.fetch() }
+  }
+
+  /// Counts the calls, of which some fail.
+  private final class Log: Sendable, Hashable {
+    let calls = EventLog<Int>()
+    let failures = Mutex(0)
+    let gate = Mutex<AsyncGate?>(nil)
+
+    static func == (lhs: Log, rhs: Log) -> Bool { lhs === rhs }
+    func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
+
+    func fail(_ count: Int) { failures.withLock { $0 = count } }
+
+    func fetch() async throws -> Int {
+      let number = calls.append(0)
+      await gate.withLock { $0 }?.wait()
+      let fails = failures.withLock { failures in
+        failures -= 1
+        return failures >= 0
+      }
+      if fails { throw Failed() }
+      return number
+    }
+  }
+
+  private let clock = ManualClock(now: Date(timeIntervalSince1970: 1_700_000_000))
+  private let log = Log()
+
+  private var request: NumberQuery { NumberQuery(id: 1, log: log) }
+
+  private func client(runsAutomatically: Bool = false) -> OperationClient {
+    OperationClient(
+      defaults: OperationDefaults(retryLimit: 0, runsAutomatically: runsAutomatically),
+      clock: clock)
+  }
+
+  @Test("fetch retries by the request that it is given, whichever made the store")
+  func retries() async throws {
+    let client = client()
+    _ = client.store(for: request)
+    log.fail(3)
+    try await client.fetch(request.retry(limit: 3).backoff(.noBackoff))
+    #expect(log.calls.count == 4)
+    log.fail(1)
+    await #expect(throws: Failed.self) { try await client.fetch(request) }
+    #expect(log.calls.count == 5)
+    let other = self.client()
+    _ = other.store(for: request.retry(limit: 5).backoff(.noBackoff))
+    log.fail(1)
+    await #expect(throws: Failed.self) { try await other.fetch(request) }
+    log.fail(2)
+    await #expect(throws: Failed.self) {
+      try await other.fetch(request.retry(limit: 1).backoff(.noBackoff))
+    }
+    log.fail(1)
+    try await other.store(for: request).fetch()
+  }
+
+  @Test("A fetch times out by its own request, and the others wait on")
+  func timeouts() async throws {
+    let client = client()
+    let store = client.store(for: request)
+    let gate = AsyncGate()
+    log.gate.withLock { $0 = gate }
+    let request = request
+    let impatient = Task { try await client.fetch(request.timeout(after: .seconds(5))) }
+    await clock.sleepers(atLeast: 1)
+    await clock.advance(by: .seconds(5))
+    await #expect(throws: (any Error).self) { try await impatient.value }
+    let patient = Task { try await store.fetch() }
+    await log.calls.wait(for: 2)
+    await clock.advance(by: .seconds(50))
+    gate.open()
+    _ = try await patient.value
+  }
+
+  @Test("ensure and prefetch apply the stale time of their own request")
+  func staleTimes() async throws {
+    let client = client()
+    try await client.fetch(request.neverStale())
+    await clock.advance(by: .seconds(10))
+    try await client.ensure(request.neverStale())
+    try await client.ensure(request.stale(after: .seconds(11)))
+    try await client.ensure(request)
+    #expect(log.calls.count == 1)
+    try await client.ensure(request.stale(after: .seconds(10)))
+    #expect(log.calls.count == 2)
+    await clock.advance(by: .seconds(10))
+    await client.prefetch(request.stale(after: .seconds(20)))
+    #expect(log.calls.count == 2)
+    await client.prefetch(request.stale(after: .seconds(10)))
+    #expect(log.calls.count == 3)
+  }
+
+  @Test("A run in flight is joined by requests with other rules")
+  func joining() async throws {
+    let client = client()
+    let gate = AsyncGate()
+    log.gate.withLock { $0 = gate }
+    let request = request
+    let first = Task { try await client.fetch(request) }
+    await log.calls.wait(for: 1)
+    let second = Task { try await client.fetch(request.retry(limit: 3).neverStale()) }
+    let store = client.store(for: request)
+    while store.leaseCount < 2 { await Task.yield() }
+    gate.open()
+    #expect(try await first.value == second.value)
+    #expect(log.calls.count == 1)
+  }
+
+  @Test("A chain polls by its own request, though the store was made by another one")
+  func polling() async throws {
+    let client = client()
+    let store = client.store(for: request)
+    store.currentValue = 0
+    let link = client.store(for: Query<Int, any Error>(path: ["first"]) { _ in 1 })
+    link.currentValue = 1
+    let request = request
+    let chain = link.chain { (_: Int) in request.rerun(every: .seconds(1), inBackground: true) }
+    let reading = Task {
+      for await _ in chain.values {}
+    }
+    for count in 1...3 {
+      await clock.sleepers(atLeast: 1)
+      await clock.advance(by: .seconds(1))
+      await log.calls.wait(for: count)
+    }
+    reading.cancel()
+    await reading.value
+    #expect(log.calls.count == 3)
+    #expect(store.subscriberCount == 0)
+    await clock.advance(by: .seconds(10))
+    #expect(log.calls.count == 3, "the poll ends with the observer")
+  }
+
+  @Test("Two serialized scopes for one store are reported once, and the first one counts")
+  func scopes() async throws {
+    let client = client()
+    _ = client.store(for: request.serialized(in: "a"))
+    let issues = HeardIssues()
+    try await OperationIssue.withHandler(issues.handler) {
+      try await client.fetch(request.serialized(in: "b"))
+      try await client.fetch(request.serialized(in: "b"))
+      try await client.fetch(request.serialized(in: "a"))
+      try await client.fetch(request)
+    }
+    #expect(issues.kinds == [.ruleConflict])
+  }
+}
