@@ -22,6 +22,8 @@ public struct PaginatedState<PageID: Hashable & Sendable, PageValue: Sendable, F
   public private(set) var activeTasks = IdentifiedArrayOf<OperationTask<OperationValue, Failure>>()
   /// The pages that were replaced or removed since the last ``takeReleased()``.
   private var replacedValues: [any Sendable] = []
+  /// The first and the last page, if a run has found no page before or after it since it arrived.
+  private var ends = PageEdges<PageID>(before: nil, after: nil)
 
   /// Creates a state with initial pages, or without pages.
   public init(initialValue: StateValue = []) {
@@ -53,12 +55,22 @@ public struct PaginatedState<PageID: Hashable & Sendable, PageValue: Sendable, F
 
 extension PaginatedState {
   /// The identifier of the page after the last one; `nil` if there is none.
-  public var nextPageId: PageID? { currentValue.last?.edges?.after }
+  public var nextPageId: PageID? {
+    currentValue.last.flatMap { $0.id == ends.after ? nil : $0.edges?.after }
+  }
   /// The identifier of the page before the first one; `nil` if there is none.
-  public var previousPageId: PageID? { currentValue.first?.edges?.before }
+  public var previousPageId: PageID? {
+    currentValue.first.flatMap { $0.id == ends.before ? nil : $0.edges?.before }
+  }
   /// A Boolean value that indicates whether there is a page after the last one.
+  ///
+  /// Once a run has found no further page it is `false`, until the last page is replaced or another
+  /// page follows it.
   public var hasNextPage: Bool { nextPageId != nil }
   /// A Boolean value that indicates whether there is a page before the first one.
+  ///
+  /// Once a run has found no page before it is `false`, until the first page is replaced or another
+  /// page precedes it.
   public var hasPreviousPage: Bool { previousPageId != nil }
 
   /// A Boolean value that indicates whether a run is scheduled or running.
@@ -172,9 +184,15 @@ extension PaginatedState {
     case .present:
       for page in result.pages { replace(with: page) }
     case .after(let neighbour):
+      if result.pages.isEmpty, facts.value.last?.id == neighbour {
+        setEnds(before: ends.before, after: neighbour)
+      }
       for page in result.pages { put(page, beside: neighbour, offset: 1) }
       while facts.value.count > limit { removePage(at: 0) }
     case .before(let neighbour):
+      if result.pages.isEmpty, facts.value.first?.id == neighbour {
+        setEnds(before: neighbour, after: ends.after)
+      }
       for page in result.pages { put(page, beside: neighbour, offset: 0) }
       while facts.value.count > limit { removePage(at: facts.value.count - 1) }
     }
@@ -183,12 +201,21 @@ extension PaginatedState {
   private mutating func replaceAll(with pages: StateValue) {
     replacedValues.append(facts.value)
     facts.value = pages
+    setEnds(before: nil, after: nil)
+  }
+
+  private mutating func setEnds(before: PageID?, after: PageID?) {
+    if before == ends.before, after == ends.after { return }
+    replacedValues.append(ends)
+    ends = PageEdges(before: before, after: after)
   }
 
   /// Replaces the page with the same identifier, and returns a Boolean value that indicates whether
   /// there is one.
   @discardableResult
   private mutating func replace(with page: Page) -> Bool {
+    let (before, after) = (ends.before, ends.after)
+    setEnds(before: before == page.id ? nil : before, after: after == page.id ? nil : after)
     guard let old = facts.value[id: page.id] else { return false }
     replacedValues.append(old)
     facts.value[id: page.id] = page

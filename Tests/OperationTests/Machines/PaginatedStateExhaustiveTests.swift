@@ -13,7 +13,8 @@ import Testing
   fileprivate enum Step: CaseIterable {
     case next, previous, all, firstPage
     /// The oldest or the newest run that is under way ends, yields, or fails.
-    case landOldest, landNewest, landWhatIsThere, yieldOldest, failOldest, giveUpNewest
+    case landOldest, landNewest, landWhatIsThere, landNothing, yieldOldest, failOldest
+    case giveUpNewest
     case pauseOldest, write, writeNothing, writeFailure, showFewer, reset
   }
 
@@ -39,6 +40,8 @@ import Testing
     private var state: State
     private var arrivals = Arrivals<Void>()
     private var list: [Page]
+    /// The pages without one before, and without one behind them, although they lead to one.
+    private var ends: (before: Int?, behind: Int?) = (nil, nil)
     private var runs: [Run] = []
     private var gone: [Task] = []
     private var extraUpdates = 0
@@ -94,6 +97,7 @@ import Testing
       case .landOldest: return try lands(begun.first)
       case .landNewest: return try begun.count > 1 && lands(begun.last)
       case .landWhatIsThere: return try landsWhatIsThere(begun.first)
+      case .landNothing: return try landsNothing(begun.first)
       case .yieldOldest: return try yields(begun.first)
       case .failOldest: return fails(begun.first)
       case .giveUpNewest: return givesUp(runs.indices.last)
@@ -193,6 +197,20 @@ extension PaginatedStateExhaustiveTests.Walk {
     return true
   }
 
+  /// The server has no further page, although one was announced.
+  private mutating func landsNothing(_ index: Int?) throws -> Bool {
+    guard let index else { return false }
+    let place = found(by: runs[index]).place
+    switch place {
+    case .after(let id): if id == list.last?.id { ends.behind = id }
+    case .before(let id): if id == list.first?.id { ends.before = id }
+    case .whole, .initial, .present: return false
+    }
+    try give([], place, runs[index])
+    finish(index)
+    return true
+  }
+
   private mutating func yields(_ index: Int?) throws -> Bool {
     guard let index else { return false }
     let (ids, place) = found(by: runs[index])
@@ -208,6 +226,9 @@ extension PaginatedStateExhaustiveTests.Walk {
     state.update(with: .success(result), for: task)
     arrivals.note(.success(()), at: moment)
     list = Self.merged(list, pages, place, limit)
+    let isOpen = { (id: Int) in place == .whole || ids.contains(id) }
+    if ends.before.map(isOpen) == true { ends.before = nil }
+    if ends.behind.map(isOpen) == true { ends.behind = nil }
     switch place {
     case .after, .before:
       try mustHold(state.currentValue.count <= limit, "there are \(limit) pages at most")
@@ -273,6 +294,7 @@ extension PaginatedStateExhaustiveTests.Walk {
   private mutating func write(_ ids: [Int]) {
     list = ids.enumerated().map { Page(id: $0.element, value: moment * 10 + $0.offset) }
     noteCuts()
+    ends = (nil, nil)
     var pages = PaginatedPages(list)
     State.prepare(&pages, in: context)
     state.update(with: .success(pages), using: context)
@@ -306,6 +328,7 @@ extension PaginatedStateExhaustiveTests.Walk {
     gone += runs.map(\.task)
     (runs, arrivals, extraUpdates) = ([], Arrivals(), 0)
     list = initial.map { Page(id: $0, value: -$0) }
+    ends = (nil, nil)
   }
 
   private func check() throws {
@@ -319,7 +342,10 @@ extension PaginatedStateExhaustiveTests.Walk {
       let isSet = cuts.behind.contains(id) || cuts.before.contains(next)
       try mustHold(next == id + 1 || isSet, "there is a hole between \(id) and \(next)")
     }
-    let ends = (ids.first.flatMap { Self.edges(of: $0).before }, ids.last.map(Self.edges)?.after)
+    let ends = (
+      ids.first.flatMap { $0 == self.ends.before ? nil : Self.edges(of: $0).before },
+      ids.last.flatMap { $0 == self.ends.behind ? nil : Self.edges(of: $0).after }
+    )
     try mustHold(state.previousPageId == ends.0, "the first page leads to the one before it")
     try mustHold(state.nextPageId == ends.1, "the last page leads to the one after it")
     try mustHold(state.hasPreviousPage == (ends.0 != nil), "there is a previous page, or none")

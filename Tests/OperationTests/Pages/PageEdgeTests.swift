@@ -214,4 +214,101 @@ import Testing
     #expect(try await next.value == 0)
     #expect(store.currentValue.ids == [0])
   }
+
+  /// A store whose last page led to one that has been removed from the server since.
+  private func shrunk(_ server: PageServer) async throws -> NumberStore {
+    let store = try await numbers(server, there: 0...1)
+    server.range = 0...1
+    #expect(store.nextPageId == 2)
+    return store
+  }
+
+  @Test("A loop over the next pages ends when a call finds none, and observers are notified")
+  func loopEnds() async throws {
+    let store = try await shrunk(PageServer(0...100))
+    var changes = store.changes(of: \.hasNextPage).makeAsyncIterator()
+    #expect(await changes.next() == true)
+    var count = 0
+    while store.hasNextPage, count < 10 {
+      try await store.fetchNextPage()
+      count += 1
+    }
+    #expect(count == 1 && store.nextPageId == nil)
+    #expect(await changes.next() == false)
+    #expect(store.currentValue.ids == [0, 1] && store.error == nil)
+  }
+
+  @Test("A call that finds no previous page says so, and nothing about the next one")
+  func noPreviousPage() async throws {
+    let server = PageServer(0...9)
+    let store = try await numbers(server, there: 5...6)
+    server.range = 5...9
+    #expect(store.hasPreviousPage)
+    #expect(try await store.fetchPreviousPage() == nil)
+    #expect(!store.hasPreviousPage && store.nextPageId == 7)
+    try await store.fetchNextPage()
+    #expect(!store.hasPreviousPage && store.nextPageId == 8)
+  }
+
+  @Test("A page that comes, is replaced or is written has a next page again, if it leads to one")
+  func reopened() async throws {
+    let server = PageServer(0...100)
+    let store = try await shrunk(server)
+    #expect(try await store.fetchNextPage() == nil)
+    server.range = 0...100
+    #expect(!store.hasNextPage)
+    try await store.fetchNextPage()
+    #expect(store.currentValue.ids == [0, 1, 2] && store.nextPageId == 3)
+
+    server.range = 0...2
+    try await store.fetchNextPage()
+    #expect(!store.hasNextPage)
+    server.range = 0...100
+    try await store.fetchAllPages()
+    #expect(store.nextPageId == 3)
+
+    server.range = 0...2
+    try await store.fetchNextPage()
+    #expect(!store.hasNextPage)
+    server.range = 0...100
+    store.currentValue = .written(0...2)
+    #expect(store.nextPageId == 3)
+  }
+
+  @Test("A page that has left the state and comes back has a next page again")
+  func comesBack() async throws {
+    let server = PageServer(0...100)
+    let store = store(server, maxPages: 2)
+    for _ in 0..<3 { try await store.fetchNextPage() }
+    server.range = 0...2
+    #expect(try await store.fetchNextPage() == nil)
+    try await store.fetchPreviousPage()
+    #expect(store.currentValue.ids == [0, 1] && store.nextPageId == 2)
+    server.range = 0...100
+    try await store.fetchNextPage()
+    #expect(store.currentValue.ids == [1, 2] && store.nextPageId == 3)
+  }
+
+  @Test("An optimistic edit of the pages does not bring back a next page that was not found")
+  func optimisticEdit() async throws {
+    // The request leads to a next page, and finds none when it is called.
+    let hasEnded = Monitor(false)
+    let store = OperationClient(defaults: .quiet()).store(
+      for: Paginated<Int, Int>(
+        path: ["feed"], initialPageId: 0,
+        nextPageId: { page, paging in
+          paging.kind == .nextPage && hasEnded.value ? nil : page.id + 1
+        }
+      ) { paging, _ in 0 })
+    try await store.fetch()
+    hasEnded.update { $0 = true }
+    try await store.optimistically { pages in
+      pages = pages.map { PaginatedPage(id: $0.id, value: $0.value + 1) }
+    } while: { () async throws in
+      #expect(store.hasNextPage)
+      #expect(try await store.fetchNextPage() == nil)
+      #expect(!store.hasNextPage && store.currentValue.map(\.value) == [1])
+    }
+    #expect(!store.hasNextPage && store.currentValue.map(\.value) == [1])
+  }
 }
