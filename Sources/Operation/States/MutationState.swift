@@ -1,6 +1,11 @@
 public import FoundationEssentials
 
 /// The state of a mutation: the value of the last call, and the history of calls.
+///
+/// Of overlapping calls the state displays the one that was started last. The others end in the
+/// history only. If that one is cancelled, the state displays what it would without it: the result of
+/// the call before, if that has ended meanwhile. Calls in a ``MutationRequest/serialized(in:)`` scope
+/// do not overlap.
 public struct MutationState<Arguments: Sendable, Value: Sendable, Failure: Error>:
   ValueInitializedState
 {
@@ -21,6 +26,8 @@ public struct MutationState<Arguments: Sendable, Value: Sendable, Failure: Error
   private var maxHistory = 0
   /// The scheduled and running tasks, in no order.
   private var activeTasks = IdentifiedArrayOf<OperationTask<Value, Failure>>()
+  /// The calls that may overlap, from their start to their end.
+  private var overlap = CallOverlap<Value, Failure>()
   /// The latest call that has ended, which may have left ``attempts``.
   private(set) var latestEnded: (id: OperationTaskID, arguments: Arguments)?
   /// The values that were replaced or removed since the last ``takeReleased()``.
@@ -117,6 +124,16 @@ extension MutationState {
     removeOldAttempts()
   }
 
+  /// Notes that a call starts, which is the last one from now on.
+  public mutating func startFetchTask(_ task: OperationTask<Value, Failure>) {
+    if task.context.settings.values.serialScope == nil { overlap.start(task.id) }
+  }
+
+  /// Returns a Boolean value that indicates whether no overlapping call was started later.
+  public func displaysResult(of task: OperationTask<Value, Failure>) -> Bool {
+    overlap.isLast(task.id)
+  }
+
   /// Removes the oldest attempts that ``history`` can never show again, because `maxHistory` later
   /// attempts have ended. Active attempts do not count, as they may be given up.
   private mutating func removeOldAttempts() {
@@ -133,14 +150,22 @@ extension MutationState {
   /// Stores a result that was set.
   public mutating func update(
     with result: Result<Value?, Failure>, using context: OperationContext
-  ) { facts.take(result, at: context.now()) }
+  ) {
+    facts.take(result, at: context.now())
+    if let covered = overlap.takeCovered() { replacedValues.append(covered) }
+  }
 
-  /// Stores a result of a run, also in its attempt.
+  /// Stores a result of a run in its attempt, and displays it if no overlapping call was started
+  /// later.
   public mutating func update(
     with result: Result<Value, Failure>, for task: OperationTask<Value, Failure>
   ) {
     let date = task.box.now()
-    facts.take(result.map(Optional.some), at: date)
+    let isDisplayed = overlap.isLast(task.id)
+    if isDisplayed { facts.take(result.map(Optional.some), at: date) }
+    if let old = overlap.cover(isDisplayed ? nil : (result, date), of: task.id) {
+      replacedValues.append(old)
+    }
     guard var attempt = attempts[id: task.id] else { return }
     if let old = attempt.currentResult { replacedValues.append(old) }
     attempt.currentResult = result
@@ -151,6 +176,7 @@ extension MutationState {
   /// Removes a task that has ended. Its attempt stays in the history.
   public mutating func finishFetchTask(_ task: OperationTask<Value, Failure>) {
     guard activeTasks.removeUnordered(id: task.id) != nil else { return }
+    if let old = overlap.end(task.id) { replacedValues.append(old) }
     if var attempt = attempts[id: task.id] {
       attempt.isActive = false
       attempt.isPaused = false
@@ -166,9 +192,14 @@ extension MutationState {
     latestEnded = (task.id, arguments)
   }
 
-  /// Removes a task that was cancelled or never started, and its attempt.
+  /// Removes a task that was cancelled or never started, and its attempt. Displays the result of an
+  /// earlier call that has ended meanwhile, if no other one overlaps it.
   public mutating func giveUpFetchTask(_ task: OperationTask<Value, Failure>) {
     guard activeTasks.removeUnordered(id: task.id) != nil else { return }
+    if let old = overlap.giveUp(task.id) { replacedValues.append(old) }
+    if let (result, date) = overlap.takeUncovered() {
+      facts.take(result.map(Optional.some), at: date)
+    }
     guard let attempt = attempts.remove(id: task.id) else { return }
     replacedValues.append(attempt)
     activeAttemptCount -= 1

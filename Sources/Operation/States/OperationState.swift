@@ -15,9 +15,9 @@ public import FoundationEssentials
 /// - Every date comes from the ``OperationContext/operationClock`` of the context, or of the task's
 ///   context, that a member is given.
 ///
-/// A run goes through a state in this order: ``scheduleFetchTask(_:)``, ``update(with:for:)`` for
-/// each yield and for the final result, and ``finishFetchTask(_:)``. A run that is cancelled ends
-/// with ``giveUpFetchTask(_:)`` instead of the last two.
+/// A run goes through a state in this order: ``scheduleFetchTask(_:)``, ``startFetchTask(_:)``,
+/// ``update(with:for:)`` for each yield and for the final result, and ``finishFetchTask(_:)``. A run
+/// that is cancelled ends with ``giveUpFetchTask(_:)`` instead of the last two.
 public protocol OperationState<StateValue, OperationValue, Failure>: Sendable {
   /// The type of the value that the state displays.
   associatedtype StateValue: Sendable
@@ -85,6 +85,15 @@ public protocol OperationState<StateValue, OperationValue, Failure>: Sendable {
   ///
   /// The state may change the task's configuration, and make it wait for other tasks.
   mutating func scheduleFetchTask(_ task: inout OperationTask<OperationValue, Failure>)
+  /// Notes that a scheduled task starts, or waits for its turn from now on.
+  ///
+  /// A store calls this only for a state whose ``kind`` is `mutation`. The default does nothing.
+  mutating func startFetchTask(_ task: OperationTask<OperationValue, Failure>)
+  /// Returns a Boolean value that indicates whether a result of a task changes the value or the
+  /// error. The default is `true`.
+  ///
+  /// With `false` a result undoes and confirms nothing that other runs have yielded.
+  func displaysResult(of task: OperationTask<OperationValue, Failure>) -> Bool
   /// Stores a result that a user set, with the date of the context's clock.
   mutating func update(with result: Result<StateValue, Failure>, using context: OperationContext)
   /// Stores a result that a run yielded or ended with, with the date of the task's clock.
@@ -141,6 +150,10 @@ extension OperationState {
   public static func prepare(_ value: inout StateValue, in context: OperationContext) {}
   /// Leaves the value unchanged.
   public mutating func prepareInitialValue(in context: OperationContext) {}
+  /// Does nothing.
+  public mutating func startFetchTask(_ task: OperationTask<OperationValue, Failure>) {}
+  /// `true`.
+  public func displaysResult(of task: OperationTask<OperationValue, Failure>) -> Bool { true }
   /// Returns an empty array.
   public mutating func takeReleased() -> [any Sendable] { [] }
   /// Returns the state itself.

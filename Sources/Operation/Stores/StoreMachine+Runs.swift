@@ -19,9 +19,13 @@ extension StoreMachine {
       notify(.yielded(output, record.run), also: handlers)
       return record.task.box
     }
-    committed.beginYield(
-      of: id, base: edits.withBaseValue(state), idsInBase: edits.layers?.idsInBase ?? [])
-    take(output, of: record)
+    if state.displaysResult(of: record.task) {
+      committed.beginYield(
+        of: id, base: edits.withBaseValue(state), idsInBase: edits.layers?.idsInBase ?? [])
+      take(output, of: record)
+    } else {
+      committed.changeAll { $0.update(with: output, for: record.task) }
+    }
     notifyChange(also: handlers)
     notify(.yielded(output, record.run), also: handlers)
     return record.task.box
@@ -39,8 +43,9 @@ extension StoreMachine {
     if output.isCancellation {
       giveUp(record)
     } else {
-      confirmYields(output, of: record)
-      take(output, of: record)
+      let isDisplayed = state.displaysResult(of: record.task)
+      confirmYields(output, of: record, isDisplayed: isDisplayed)
+      take(output, of: record, isDisplayed: isDisplayed)
       committed.changeAll { $0.finishFetchTask(record.task) }
       if case .success = output, !isSuperseded(record) {
         committed.noteResult()
@@ -56,9 +61,9 @@ extension StoreMachine {
     return (true, mustFollow, takeReadStale(), record)
   }
 
-  private mutating func take(_ output: Output, of record: Runs.Record) {
+  private mutating func take(_ output: Output, of record: Runs.Record, isDisplayed: Bool = true) {
     if isSuperseded(record) { return }
-    guard case .success(let value) = output else {
+    guard isDisplayed, case .success(let value) = output else {
       return committed.change { $0.update(with: output, for: record.task) }
     }
     let part = State.kind == .pages ? value as? any PartialResult : nil
@@ -68,20 +73,21 @@ extension StoreMachine {
     edits.noteMissingEdits()
   }
 
-  /// A final value confirms all yields. A failure confirms those of its run and of earlier ones.
-  private mutating func confirmYields(_ output: Output, of record: Runs.Record) {
+  /// A final value that is displayed confirms all yields. Another one, and a failure, confirm those of
+  /// their run and of earlier ones.
+  private mutating func confirmYields(
+    _ output: Output, of record: Runs.Record, isDisplayed: Bool
+  ) {
     if committed.yields.isEmpty || isSuperseded(record) { return }
-    switch output {
-    case .success: committed.confirmYields()
-    case .failure:
-      committed.confirmYields(upTo: record.id) { $0.update(with: output, for: record.task) }
-    }
+    if isDisplayed, case .success = output { return committed.confirmYields() }
+    committed.confirmYields(upTo: record.id) { $0.update(with: output, for: record.task) }
   }
 
   /// Returns whether a run that started after a later invalidation has fetched the whole value since, so
   /// that the result of this one is out of date.
   private func isSuperseded(_ record: Runs.Record) -> Bool {
-    Self.isAboutWhole(record) && record.payload.startEpoch < freshness.landedEpoch
+    State.kind != .mutation && Self.isAboutWhole(record)
+      && record.payload.startEpoch < freshness.landedEpoch
   }
 
   /// Returns whether a run fetches the whole value, and not only a further page.

@@ -149,6 +149,10 @@ extension StoreMachine {
     if lease == .handle || record.isStarted { return false }
     record.isStarted = true
     record.payload.startEpoch = freshness.invalidationCount
+    if State.kind == .mutation {
+      let task = record.task
+      committed.changeAll { $0.startFetchTask(task) }
+    }
     // A run that does not wait for the dependencies of a follow-up is no answer.
     let isEarly = !freshness.followUpDependencies.isEmpty
     record.payload.invalidationCount =

@@ -7,10 +7,12 @@ import Testing
 /// A mutation's state has the value, the counts, the dates and the error of what came into it; its
 /// history has the latest calls with arguments that were not given up, as many as were to be
 /// remembered, oldest first, each as its own results left it. A call without arguments repeats the
-/// latest one that was not given up. What is driven out is given to the store.
+/// latest one that was not given up. Of calls that were started, the value and the error are those of
+/// the one that was started last and not given up. What is driven out is given to the store.
 @Suite("MutationState, every sequence") struct MutationStateExhaustiveTests {
   private enum Step: CaseIterable {
-    case call, callAgain, yieldOldest, yieldFailure, succeedOldest, failNewest
+    case call, callAgain, schedule, startOldest
+    case yieldOldest, yieldFailure, succeedOldest, failNewest
     case giveUpOldest, giveUpNewest, pauseNewest, write, writeFailure, endLate, reset
   }
 
@@ -26,6 +28,8 @@ import Testing
       var results: [(moment: Int, result: Result<Int, Failed>)] = []
       var isActive = true
       var isPaused = false
+      /// Whether its last result was displayed, or was replaced by a write.
+      var isDisplayed = false
 
       var status: OperationStatus<Int, Failed> {
         if isActive { return isPaused ? .paused : .loading }
@@ -39,6 +43,8 @@ import Testing
     private var arrivals = Arrivals<Int?>()
     /// The calls since the beginning, without those that were given up.
     private var calls: [Call] = []
+    /// Those that were started, in that order, without those that were given up.
+    private var started: [OperationTaskID] = []
     /// Those that are over in any way.
     private var gone: [Task] = []
     private var moment = 0
@@ -46,6 +52,7 @@ import Testing
     private let context: OperationContext
 
     private var active: [Int] { calls.indices.filter { calls[$0].isActive } }
+    private var running: [Int] { active.filter { started.contains(calls[$0].task.id) } }
 
     init(maxHistory: Int) {
       self.maxHistory = maxHistory
@@ -74,12 +81,16 @@ import Testing
 
     private mutating func perform(_ step: Step) throws -> Bool {
       switch step {
-      case .call: try call(moment)
-      case .callAgain: try call(nil)
-      case .yieldOldest: return yields(active.first, .success(moment))
-      case .yieldFailure: return yields(active.last, .failure(Failed(moment: moment)))
-      case .succeedOldest: return ends(active.first, .success(moment))
-      case .failNewest: return ends(active.last, .failure(Failed(moment: moment)))
+      case .call: try start(call(moment))
+      case .callAgain: try start(call(nil))
+      case .schedule: try call(moment)
+      case .startOldest:
+        guard let index = active.first(where: { !running.contains($0) }) else { return false }
+        start(calls[index].task)
+      case .yieldOldest: return yields(running.first, .success(moment))
+      case .yieldFailure: return yields(running.last, .failure(Failed(moment: moment)))
+      case .succeedOldest: return ends(running.first, .success(moment))
+      case .failNewest: return ends(running.last, .failure(Failed(moment: moment)))
       case .giveUpOldest: return givesUp(active.first)
       case .giveUpNewest: return givesUp(active.last)
       case .pauseNewest: return pauses(active.last)
@@ -95,7 +106,12 @@ import Testing
       return true
     }
 
-    private mutating func call(_ arguments: Int?) throws {
+    private mutating func start(_ task: Task) {
+      state.startFetchTask(task)
+      started.append(task.id)
+    }
+
+    @discardableResult private mutating func call(_ arguments: Int?) throws -> Task {
       var context = context
       context.input = arguments.map { RunArguments($0) }
       try mustHold(state.taskToJoin(in: &context) == nil, "no call joins another one")
@@ -105,13 +121,16 @@ import Testing
       var task = Task.idle(noting: cancellations, in: context)
       state.scheduleFetchTask(&task)
       calls.append(Call(task: task, arguments: expected, start: moment))
+      return task
     }
 
     private mutating func yields(_ index: Int?, _ result: Result<Int, Failed>) -> Bool {
       guard let index else { return false }
+      let isLast = started.last == calls[index].task.id
       state.update(with: result, for: calls[index].task)
       calls[index].results.append((moment, result))
-      arrivals.note(result.map(Optional.some), at: moment)
+      calls[index].isDisplayed = isLast
+      if isLast { arrivals.note(result.map(Optional.some), at: moment) }
       return true
     }
 
@@ -126,8 +145,20 @@ import Testing
     private mutating func givesUp(_ index: Int?) -> Bool {
       guard let index else { return false }
       state.giveUpFetchTask(calls[index].task)
-      gone.append(calls.remove(at: index).task)
+      let task = calls.remove(at: index).task
+      gone.append(task)
+      started.removeAll { $0 == task.id }
+      uncover()
       return true
+    }
+
+    /// The call that is the last one now is displayed, if it has ended meanwhile.
+    private mutating func uncover() {
+      guard let index = calls.firstIndex(where: { $0.task.id == started.last }) else { return }
+      guard !calls[index].isActive, !calls[index].isDisplayed else { return }
+      guard let last = calls[index].results.last else { return }
+      calls[index].isDisplayed = true
+      arrivals.note(last.result.map(Optional.some), at: last.moment)
     }
 
     private mutating func pauses(_ index: Int?) -> Bool {
@@ -139,6 +170,7 @@ import Testing
 
     private mutating func write(_ result: Result<Int?, Failed>) {
       state.update(with: result, using: context)
+      for index in calls.indices where !calls[index].isActive { calls[index].isDisplayed = true }
       if case .success(nil) = result {
         arrivals.note(result, at: nil)
       } else {
@@ -153,7 +185,7 @@ import Testing
       try mustHold(
         cancelled.sorted() == active.map(\.id), "those that are under way are cancelled, once each")
       gone += active
-      (calls, arrivals) = ([], Arrivals())
+      (calls, started, arrivals) = ([], [], Arrivals())
     }
 
     private func check() throws {
@@ -162,6 +194,10 @@ import Testing
       try mustHold(state.currentValue == value, "the value is \(value.map(String.init) ?? "nil")")
       try mustHold(state.initialValue == -1, "the initial value stays")
       let (active, history) = (active, calls.filter { $0.arguments != nil }.suffix(maxHistory))
+      for index in running {
+        let (task, isLast) = (calls[index].task, started.last == calls[index].task.id)
+        try mustHold(state.displaysResult(of: task) == isLast, "the last one is displayed")
+      }
       try mustHold(state.isLoading == !active.isEmpty, "\(active.count) calls are under way")
       let isPaused = !active.isEmpty && active.allSatisfy { calls[$0].isPaused }
       try mustHold(state.isPaused == isPaused, "it waits if every call does")

@@ -233,7 +233,7 @@ import Testing
       try await store.fetchNextPage()
       count += 1
     }
-    #expect(count == 1 && store.nextPageId == nil)
+    try #require(count == 1 && store.nextPageId == nil)
     #expect(await changes.next() == false)
     #expect(store.currentValue.ids == [0, 1] && store.error == nil)
   }

@@ -1,0 +1,66 @@
+import FoundationEssentials
+
+/// The calls of a mutation that may overlap, and the result that is displayed if the last one is
+/// cancelled.
+///
+/// A call is *last* if no call in flight and none that has ended was started later. Its results are
+/// displayed. The results of another one are *covered*: the final one is displayed only if all calls
+/// that were started later are given up.
+struct CallOverlap<Value: Sendable, Failure: Error>: Sendable {
+  typealias Covered = (result: Result<Value, Failure>, date: Date)
+
+  private struct Call: Sendable, Identifiable {
+    let id: OperationTaskID
+    /// The number of calls that were started before it.
+    let rank: Int
+    /// Its last result, if that is not displayed.
+    var covered: Covered?
+  }
+
+  /// The calls in flight, in the order of their starts.
+  private var calls = IdentifiedArrayOf<Call>()
+  private var startCount = 0
+  /// The rank of the call among those that have ended which was started last.
+  private var endedRank = -1
+  /// The result of that call, if it is not displayed.
+  private var covered: Covered?
+
+  mutating func start(_ id: OperationTaskID) {
+    calls.append(Call(id: id, rank: startCount))
+    startCount += 1
+  }
+
+  /// Returns whether the results of a call are displayed, as are those of calls that never overlap.
+  func isLast(_ id: OperationTaskID) -> Bool {
+    guard let last = calls.last, let call = calls[id: id] else { return true }
+    return call.id == last.id && call.rank > endedRank
+  }
+
+  /// Notes the result of a call, if it is not displayed. Returns the one that it replaces.
+  mutating func cover(_ result: Covered?, of id: OperationTaskID) -> Covered? {
+    guard let old = calls[id: id]?.covered ?? result else { return nil }
+    calls.update(id: id) { $0.covered = result }
+    return old
+  }
+
+  /// Ends a call. Returns a result that will not be displayed any more.
+  mutating func end(_ id: OperationTaskID) -> Covered? {
+    guard let call = calls.remove(id: id) else { return nil }
+    if call.rank < endedRank { return call.covered }
+    endedRank = call.rank
+    defer { covered = call.covered }
+    return covered
+  }
+
+  /// Removes a call as if it had not been made. Returns a result that will not be displayed any more.
+  mutating func giveUp(_ id: OperationTaskID) -> Covered? { calls.remove(id: id)?.covered }
+
+  /// Returns the result to display, if no call in flight covers it any more.
+  mutating func takeUncovered() -> Covered? {
+    if let last = calls.last, last.rank > endedRank { return nil }
+    return takeCovered()
+  }
+
+  /// Returns the covered result, which will not be displayed.
+  mutating func takeCovered() -> Covered? { covered.take() }
+}

@@ -1,0 +1,174 @@
+import FoundationEssentials
+import Operation
+import Testing
+
+/// What the state of a mutation displays of calls that overlap.
+@Suite struct MutationOverlapTests {
+  private let desk = MutationDesk()
+  private let clock = ManualClock(now: Date(timeIntervalSince1970: 0))
+
+  private func client() -> OperationClient { OperationClient(defaults: .testing, clock: clock) }
+
+  /// Calls that wait at the desk, in the order of their names.
+  private func begin(_ names: [String], _ store: CallStore) async -> [Task<String, any Error>] {
+    desk.close()
+    var calls: [Task<String, any Error>] = []
+    for name in names {
+      calls.append(Task { try await store.mutate(with: name) })
+      await Settled.when { desk.begun.last == name }
+    }
+    return calls
+  }
+
+  /// A mutation that yields before it waits at the desk.
+  private func yielding() -> Mutation<String, String> {
+    let desk = desk
+    return Mutation(path: ["yielding"]) { name, _, continuation in
+      continuation.yield("half \(name)")
+      return try await desk.take(name)
+    }
+  }
+
+  @Test("A late failure of an older call ends in the history, and the newer value stays")
+  func lateFailure() async throws {
+    let store = client().store(for: Call(desk: desk))
+    desk.refuse("a")
+    let calls = await begin(["a", "b"], store)
+    desk.answer("b")
+    #expect(try await calls[1].value == "done b")
+    desk.answer("a")
+    await #expect(throws: MutationDesk.Refused(name: "a")) { try await calls[0].value }
+    #expect(store.currentValue == "done b" && store.error == nil && store.status.isSuccess)
+    #expect(store.lines == ["a failed", "b: done b"] && store.errorUpdateCount == 0)
+  }
+
+  @Test("A call that has left the history does not write the state")
+  func outsideHistory() async throws {
+    let store = client().store(for: Call(desk: desk).maxHistory(length: 2))
+    let calls = await begin(["a", "b", "c"], store)
+    for index in [1, 2, 0] {
+      desk.answer(["a", "b", "c"][index])
+      _ = try await calls[index].value
+    }
+    #expect(store.lines == ["b: done b", "c: done c"])
+    #expect(store.currentValue == "done c" && store.valueUpdateCount == 1)
+  }
+
+  @Test("What an older call yields is in the history, and is not displayed")
+  func olderYield() async throws {
+    let desk = desk
+    let store = client().store(
+      for: Mutation<String, String>(path: ["late"]) { name, _, continuation in
+        _ = try await desk.take(name)
+        continuation.yield("half \(name)")
+        return try await desk.take("\(name) again")
+      })
+    let calls = await begin(["a", "b"], store)
+    desk.answer("a")
+    await desk.waiting("a again", "b")
+    #expect(try store.history[0].currentResult?.get() == "half a")
+    #expect(store.currentValue == nil && store.valueUpdateCount == 0)
+    // The newer one is cancelled: from now on the older one is displayed again.
+    calls[1].cancel()
+    await #expect(throws: CancellationError.self) { try await calls[1].value }
+    #expect(store.currentValue == nil)
+    desk.open()
+    #expect(try await calls[0].value == "done a again")
+    #expect(store.currentValue == "done a again")
+  }
+
+  @Test("Without the cancelled newest call, the one before is displayed with its own date")
+  func newestCancelled() async throws {
+    let store = client().store(for: Call(desk: desk))
+    let calls = await begin(["a", "b", "c"], store)
+    await clock.advance(by: .seconds(5))
+    desk.answer("a")
+    _ = try await calls[0].value
+    await clock.advance(by: .seconds(5))
+    #expect(store.currentValue == nil && store.lines[0] == "a: done a")
+    calls[2].cancel()
+    await #expect(throws: CancellationError.self) { try await calls[2].value }
+    #expect(store.currentValue == nil)
+    calls[1].cancel()
+    await #expect(throws: CancellationError.self) { try await calls[1].value }
+    #expect(store.currentValue == "done a" && store.lines == ["a: done a"])
+    #expect(store.valueLastUpdatedAt == Date(timeIntervalSince1970: 5))
+    desk.open()
+  }
+
+  @Test("A cancelled newest call takes what it has yielded with it", arguments: [true, false])
+  func newestCancelledAfterYield(isFailure: Bool) async throws {
+    let store = client().store(for: yielding())
+    if isFailure { desk.refuse("a") }
+    let calls = await begin(["a", "b"], store)
+    #expect(store.currentValue == "half b")
+    desk.answer("a")
+    _ = await calls[0].result
+    #expect(store.currentValue == "half b" && store.error == nil)
+    calls[1].cancel()
+    await #expect(throws: CancellationError.self) { try await calls[1].value }
+    #expect(store.currentValue == (isFailure ? "half a" : "done a"))
+    #expect((store.error != nil) == isFailure && !store.isLoading)
+    desk.open()
+  }
+
+  @Test("A write is not replaced by an earlier call when a later one is cancelled")
+  func write() async throws {
+    let store = client().store(for: Call(desk: desk))
+    let calls = await begin(["a", "b"], store)
+    desk.answer("a")
+    _ = try await calls[0].value
+    store.currentValue = "written"
+    calls[1].cancel()
+    await #expect(throws: CancellationError.self) { try await calls[1].value }
+    #expect(store.currentValue == "written" && store.lines == ["a: done a"])
+    desk.open()
+  }
+
+  @Test("A task counts from its start: before, it covers no call, and then it is the last one")
+  func startedLater() async throws {
+    let store = client().store(for: Call(desk: desk))
+    let task = store.mutateTask(with: "a")
+    let calls = await begin(["b"], store)
+    let unstarted = store.mutateTask(with: "c")
+    let running = Task { try await task.runIfNeeded() }
+    await desk.waiting("a", "b")
+    desk.answer("a")
+    #expect(try await running.value == "done a")
+    #expect(store.currentValue == "done a")
+    desk.answer("b")
+    #expect(try await calls[0].value == "done b")
+    #expect(store.currentValue == "done a" && !unstarted.hasStarted)
+  }
+
+  @Test("Serialized calls do not overlap: each is displayed when it ends")
+  func serialized() async throws {
+    let store = client().store(for: Call(desk: desk).serialized(in: "desk"))
+    desk.close()
+    let first = Task { try await store.mutate(with: "a") }
+    await desk.waiting("a")
+    let second = Task { try await store.mutate(with: "b") }
+    await Settled.when { store.history.count == 2 }
+    desk.answer("a")
+    _ = try await first.value
+    #expect(store.currentValue == "done a")
+    await desk.waiting("b")
+    desk.open()
+    _ = try await second.value
+    #expect(store.currentValue == "done b" && store.valueUpdateCount == 2)
+  }
+
+  @Test("A reset forgets calls that a later one covers")
+  func reset() async throws {
+    let store = client().store(for: Call(desk: desk))
+    let calls = await begin(["a", "b"], store)
+    desk.answer("a")
+    _ = try await calls[0].value
+    store.resetState()
+    await #expect(throws: CancellationError.self) { try await calls[1].value }
+    desk.open()
+    #expect(store.currentValue == nil && store.status.isIdle && store.history.isEmpty)
+    try await store.mutate(with: "c")
+    #expect(store.currentValue == "done c")
+  }
+}
