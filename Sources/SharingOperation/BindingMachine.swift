@@ -1,3 +1,4 @@
+import FoundationEssentials
 import Operation
 
 /// The store that a wrapper is bound to, or the empty state of a wrapper without a store.
@@ -40,9 +41,31 @@ extension Binding where State: ValueInitializedState {
   static var empty: Binding { .unbacked(State(initialValue: State.emptyValue)) }
 }
 
+/// The value of another wrapper for which a binding was made.
+struct BindingSource: Sendable {
+  /// The store of the other wrapper; `nil` for the empty value of one without a store.
+  let store: (any AnyObject & Sendable)?
+  /// The version of the store; `nil` if not every thread reads the same value.
+  let version: Int?
+  let value: any Sendable
+  let updateCount: Int
+  let date: Date?
+}
+
+/// The newest binding that was made for a value of another wrapper.
+struct MadeBinding<State: OperationState>: Sendable {
+  var source: BindingSource
+  var binding: Binding<State>
+  /// Whether a reader made it, before the change of the other wrapper was delivered.
+  let isReadAhead: Bool
+}
+
 /// The machine of a wrapper: its binding, and the states that its readers may have read.
 ///
 /// Every binding begins an epoch. A state or a subscription of an earlier epoch is ignored.
+///
+/// A wrapper that follows another one is bound when the change of that one is delivered. Until then
+/// its readers use the binding in `made`.
 struct BindingMachine<State: OperationState>: DeliveryMachine {
   enum Phase: Sendable {
     /// The readers were notified up to this state.
@@ -61,11 +84,15 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
     let replaced: Binding<State>
     /// The subscription to the replaced store, to be cancelled without the lock.
     let subscription: OperationSubscription?
+    /// Whether the new store may have been read before.
+    let wasReadAhead: Bool
   }
 
   var deliveries = DeliveryQueue<StreamSignal<Binding<State>>>()
   private(set) var binding: Binding<State>
   private(set) var epoch = 0
+  /// The newest binding for a value of the wrapper that this one follows.
+  private(set) var made: MadeBinding<State>?
   private var phase: Phase
   private var subscription: OperationSubscription?
 
@@ -79,6 +106,28 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
     if case .ended = phase { false } else { epoch == self.epoch }
   }
 
+  /// Stores a binding that was made, for readers. Returns the one before, to be released without the
+  /// lock.
+  mutating func make(_ new: MadeBinding<State>) -> MadeBinding<State>? {
+    defer { made = new }
+    return made
+  }
+
+  /// Replaces the binding for the present value by another one. Returns the one before, to be released
+  /// without the lock.
+  mutating func override(with new: Binding<State>) -> MadeBinding<State>? {
+    guard let made else { return nil }
+    return make(MadeBinding(source: made.source, binding: new, isReadAhead: false))
+  }
+
+  /// Notes another source with an equal value, unless another binding was made since. Returns the one
+  /// before, to be released without the lock.
+  mutating func update(_ present: MadeBinding<State>, _ source: BindingSource) -> BindingSource? {
+    guard let made, made.binding.store === present.binding.store else { return nil }
+    self.made?.source = source
+    return made.source
+  }
+
   /// Replaces the binding. Returns `nil` if the store is the same, or if the wrapper has ended.
   mutating func bind(to new: Binding<State>) -> Replacement? {
     guard new.store !== binding.store, isCurrent(epoch) else { return nil }
@@ -86,7 +135,9 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
     defer { binding = new }
     epoch += 1
     deliveries.append(.element(new))
-    return Replacement(epoch: epoch, replaced: binding, subscription: subscription.take())
+    return Replacement(
+      epoch: epoch, replaced: binding, subscription: subscription.take(),
+      wasReadAhead: made?.isReadAhead == true)
   }
 
   /// Adds states that readers may have read before they were notified of them: a store can be read

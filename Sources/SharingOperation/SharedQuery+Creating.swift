@@ -59,13 +59,14 @@ extension SharedQuery {
   /// Creates a wrapper of the request that is made from the value of another wrapper.
   ///
   /// The wrapper is bound to a new request whenever the other value changes. While the other value is
-  /// missing, this wrapper is unbacked and displays the empty value.
+  /// missing, this wrapper is unbacked and displays the empty value. A read on any thread uses the
+  /// request for the other value as it is at that moment.
   ///
   /// - Parameters:
   ///   - other: The wrapper that is followed. A wrapper that is assigned in its place later is not.
   ///   - client: The client of the store; that of the other wrapper by default.
-  ///   - request: Returns the request for a value. It is called with no lock held, on the thread that
-  ///     changes the other value.
+  ///   - request: Returns the request for a value. It is called with no lock held, on a thread that
+  ///     changes the other value or reads this wrapper.
   public init<Other, Value: Sendable, Request: StatefulOperationRequest>(
     dependingOn other: SharedQuery<Other>, client: OperationClient? = nil,
     _ request: @escaping @Sendable (Value) -> Request
@@ -87,21 +88,18 @@ extension SharedQuery {
     _ request: @escaping @Sendable (Other.StateValue) -> Request?
   ) where Request.State == State, State: ValueInitializedState {
     let client = client ?? other.core.client
-    let core = SharedQueryCore<State>(.empty, client: client, projection: .identity)
-    let values = StreamSource<Other.StateValue> { handler in
-      // The stream delivers the present value late if a delivery of its store is in progress.
-      handler(.element(other.core.value))
-      return other.values.source.subscribe(handler)
+    let upstream = Upstream<State>(other.core) { value in
+      request(value).map { .store(client.store(for: $0)) } ?? .empty
     }
-    let subscription = StateStream(values, areEqual: Equality<Other.StateValue>.comparison)
-      .source.subscribe { signal in
-        guard case .element(let value) = signal else { return }
-        core.bind(to: request(value).map { .store(client.store(for: $0)) } ?? .empty)
-      }
+    let core = SharedQueryCore<State>(
+      .empty, client: client, projection: .identity, upstream: upstream)
+    // The stream delivers the present value late if a delivery of its store is in progress.
+    core.followUpstream()
+    let subscription = other.states.source.subscribe { _ in core.followUpstream() }
     // A projected value keeps the other wrapper, and what that one follows, in use.
-    let upstream = OperationSubscription { [other = other.projectedValue] in
+    let otherLifetime = OperationSubscription { [other = other.projectedValue] in
       withExtendedLifetime(other) { subscription.cancel() }
     }
-    self.init(core, upstream: upstream)
+    self.init(core, upstream: otherLifetime)
   }
 }

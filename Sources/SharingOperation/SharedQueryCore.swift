@@ -12,6 +12,8 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
 
   let client: OperationClient
   let projection: Projection<State>
+  /// The wrapper that this one follows; `nil` for most wrappers.
+  private let upstream: Upstream<StoredState>?
   private let shell: DeliveryShell<BindingMachine<StoredState>>
   private let registrar = ObservationRegistrar()
   private let readers = Mutex<[ObservedMember: MemberReaders<State>]>([:])
@@ -19,21 +21,63 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
   /// A Boolean value that indicates whether `readers` has an entry for the value.
   private let isValueRead = Atomic(false)
 
-  init(_ binding: Binding<StoredState>, client: OperationClient, projection: Projection<State>) {
+  init(
+    _ binding: Binding<StoredState>, client: OperationClient, projection: Projection<State>,
+    upstream: Upstream<StoredState>? = nil
+  ) {
     self.client = client
+    self.upstream = upstream
     self.projection = projection
     shell = DeliveryShell(BindingMachine(binding))
     valueKeyPath = Self.keyPath(of: .value)
     follow(binding, epoch: 0)
   }
 
-  var binding: Binding<StoredState> { shell.withLock { $0.binding } }
+  /// The binding; that for the present value of the wrapper that this one follows, if it follows one.
+  var binding: Binding<StoredState> {
+    guard let upstream else { return shell.withLock { $0.binding } }
+    return made(by: upstream, isReadAhead: true)
+  }
+
+  /// Returns the binding for the present value of another wrapper, and makes it if it is needed.
+  private func made(by upstream: Upstream<StoredState>, isReadAhead: Bool) -> Binding<StoredState> {
+    let (present, bound) = shell.withLock { ($0.made, $0.binding) }
+    if let present, upstream.isCurrent(present.source) { return present.binding }
+    let source = upstream.read()
+    if let present, upstream.areEqual(present.source, source) {
+      let old = shell.withLock { $0.update(present, source) }
+      withExtendedLifetime(old) {}
+      return present.binding
+    }
+    // The user's closure may read the wrapper that it makes the request for.
+    let id = ObjectIdentifier(self)
+    if BindingMakers.current.contains(id) { return present?.binding ?? bound }
+    let binding = BindingMakers.$current.withValue(BindingMakers.current + [id]) {
+      upstream.bind(source)
+    }
+    let new = MadeBinding(source: source, binding: binding, isReadAhead: isReadAhead)
+    let old = shell.withLock { $0.make(new) }
+    withExtendedLifetime(old) {}
+    return binding
+  }
+
+  /// Binds the wrapper for the present value of the wrapper that it follows.
+  func followUpstream() {
+    if let upstream { replaceBinding(with: made(by: upstream, isReadAhead: false)) }
+  }
 
   /// The displayed value.
   var value: State.StateValue { projection.value(binding.currentValue) }
 
-  /// Replaces the binding, and notifies the readers of members that differ.
+  /// Replaces the binding, until the value of the wrapper that this one follows changes.
   func bind(to binding: Binding<StoredState>) {
+    let old = shell.withLock { $0.override(with: binding) }
+    replaceBinding(with: binding)
+    withExtendedLifetime(old) {}
+  }
+
+  /// Replaces the binding, and notifies the readers of members that differ.
+  private func replaceBinding(with binding: Binding<StoredState>) {
     guard let replacement = shell.commit({ $0.bind(to: binding) }) else { return }
     // Read before the subscription ends, because its end can cancel a run.
     let readStates = [replacement.replaced.state, binding.state]
@@ -41,6 +85,8 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
     replacement.subscription?.cancel()
     readers.withLock { $0[.binding] }.map(notify)
     follow(binding, epoch: replacement.epoch)
+    // They may have read states of the new store that were never delivered.
+    if replacement.wasReadAhead { notifyAllReaders() }
   }
 
   /// Subscribes to the store of a binding, or takes the state of an unbacked one.

@@ -237,4 +237,97 @@ struct NameQuery: QueryRequest, Hashable {
     let counts = (0..<6).map { store("name \($0)").subscriberCount }
     #expect(counts.reduce(0, +) == 1)
   }
+
+  @Test("A reader that is notified before a dependent wrapper reads it for the new value")
+  func readInEarlierHandler() {
+    let name = SharedQuery(NameQuery(), client: client)
+    name.store?.currentValue = "ann"
+    let team = Log<SharedQuery<TeamQuery.State>>()
+    let bound = Log<Bool>()
+    let subscription = name.store?.subscribe { event in
+      guard case .stateChanged(let state) = event, let current = state.currentValue else { return }
+      if let team = team.elements.first { bound.append(team.store === self.store(current)) }
+    }
+    let made = Log<String>()
+    team.append(
+      SharedQuery(dependingOn: name) { name in
+        made.append(name)
+        return TeamQuery(name: name)
+      })
+    name.store?.currentValue = "bob"
+    #expect(bound.elements == [true])
+    #expect(made.elements == ["ann", "bob"])
+    #expect(store("bob").subscriberCount == 1 && store("ann").subscriberCount == 0)
+    subscription?.cancel()
+  }
+
+  @Test("The owner of exclusive access reads the dependent wrapper for what it has written")
+  func readInExclusiveAccess() {
+    let name = SharedQuery(NameQuery(), client: client)
+    let team = SharedQuery(dependingOn: name) { TeamQuery(name: $0) }
+    name.store?.currentValue = "ann"
+    name.store?.withExclusiveAccess {
+      name.store?.currentValue = "bob"
+      #expect(team.store === store("bob") && store("bob").subscriberCount == 0)
+    }
+    #expect(team.store === store("bob") && store("bob").subscriberCount == 1)
+  }
+
+  @Test("A closure that reads its own wrapper reads what is there")
+  func readInClosure() {
+    let name = SharedQuery(NameQuery(), client: client)
+    let own = Log<SharedQuery<TeamQuery.State>>()
+    let team = SharedQuery(dependingOn: name) { name in
+      let present = own.elements.first?.store?.path
+      return TeamQuery(name: name + (present == nil ? "" : "+"))
+    }
+    own.append(team)
+    name.store?.currentValue = "ann"
+    name.store?.currentValue = "bob"
+    #expect(team.store === store("bob+"))
+  }
+
+  @Test("A reader beside a busy writer never reads the dependent value of an older value")
+  func busyWriter() async {
+    for _ in 0..<20 {
+      let count = 500
+      let client = OperationClient.quiet()
+      let stores = (0...count).map { number in
+        let store = client.store(for: WrittenNumber(path: ["double", number]))
+        store.currentValue = number
+        return store
+      }
+      let number = SharedQuery(WrittenNumber(path: ["number"]), client: client)
+      number.store?.currentValue = 0
+      let double = SharedQuery(dependingOn: number) { (number: Int) in
+        WrittenNumber(path: ["double", number])
+      }
+      let late = await withTaskGroup(of: Int.self) { group in
+        group.addTask {
+          for value in 1...count { number.store?.currentValue = value }
+          return 0
+        }
+        group.addTask {
+          var late = 0
+          while let first = number.wrappedValue, let second = double.wrappedValue {
+            if second < first { late += 1 }
+            if first == count { break }
+          }
+          return late
+        }
+        return await group.reduce(0, +)
+      }
+      #expect(late == 0)
+      #expect(double.store === stores[count])
+    }
+  }
+}
+
+/// A number that is only written.
+struct WrittenNumber: QueryRequest {
+  let path: OperationPath
+
+  func fetch(
+    in context: OperationContext, with continuation: OperationContinuation<Int, any Error>
+  ) async throws -> Int { 0 }
 }

@@ -29,6 +29,14 @@ extension OperationStore {
     read { $0.read(body) }
   }
 
+  /// A number that differs after each change of the store; `nil` while not every thread reads the same.
+  package var version: Int? { read { $0.version } }
+
+  /// The state and its version.
+  package var versionedState: (state: State, version: Int?) {
+    read { machine in (machine.read { copy $0 }, machine.version) }
+  }
+
   /// The context that runs begin with. A context that is passed to a run overrides it.
   public var context: OperationContext {
     get { read { $0.context } }

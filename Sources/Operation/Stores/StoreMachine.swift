@@ -76,6 +76,9 @@ struct StoreMachine<State: OperationState>: DeliveryMachine {
   /// Whether every thread reads the confirmed state: there are neither edits nor exclusive access.
   var isPlain: Bool { _access.isNil && edits.isPlain }
 
+  /// The number of transitions; `nil` while not every thread reads the same state.
+  var version: Int? { isPlain ? edits.transitionCount : nil }
+
   /// Keeps a value until the lock is released, because its deinitialiser may be the user's code.
   mutating func release(_ value: some Sendable) { committed.release(value) }
 }
