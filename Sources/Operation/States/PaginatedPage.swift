@@ -65,7 +65,8 @@ struct PageEdgeFinder<PageID: Hashable & Sendable, PageValue: Sendable>: Sendabl
   /// changed. With a limit, pages in between can become the first or last one, so all are set.
   func complete(_ pages: inout Pages, in context: OperationContext) {
     let isLimited = context.settings.values.pages.limit < .max
-    for index in pages.indices where isLimited || index == 0 || index == pages.count - 1 {
+    let ends = pages.count < 2 ? Array(pages.indices) : [0, pages.count - 1]
+    for index in isLimited ? Array(pages.indices) : ends {
       pages[index].edges = edges(pages[index], pages, context)
     }
   }
