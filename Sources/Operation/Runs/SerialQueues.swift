@@ -16,30 +16,30 @@ final class SerialQueues: Sendable {
     machine.withLock { $0.append(id, to: scope) }
   }
 
-  /// Removes a run from the queue of a scope before it has waited.
+  /// Removes a run from the queue of a scope: it has ended, or is not needed any more. If it was the
+  /// current run, the next one can begin.
   func remove(_ id: OperationTaskID, from scope: SerialScope) {
-    resumeNext { $0.remove(id, from: scope) }
-  }
-
-  /// Waits until a queued run is the first of its queue.
-  ///
-  /// A cancelled run waits, too: it has to end after those before it.
-  nonisolated(nonsending) func wait(for id: OperationTaskID, in scope: SerialScope) async {
-    await withUnsafeContinuation { continuation in
-      if machine.withLock({ $0.wait(for: id, in: scope, waiter: continuation) }) {
-        continuation.resume()
-      }
-    }
-  }
-
-  /// Ends a run, so that the next one of the queue can begin.
-  func end(_ id: OperationTaskID, in scope: SerialScope) { resumeNext { $0.end(id, in: scope) } }
-
-  private func resumeNext(
-    _ transition: (inout SerialQueuesMachine<Continuation>) -> Continuation?
-  ) {
-    let (next, dropped) = machine.withLock { (transition(&$0), $0.takeDropped()) }
-    next?.resume()
+    let (departure, dropped) = machine.withLock { ($0.remove(id, from: scope), $0.takeDropped()) }
+    departure.own?.resume()
+    departure.next?.resume()
     withExtendedLifetime(dropped) {}
+  }
+
+  /// Waits until a queued run is the first of its queue, or has left it.
+  ///
+  /// - Parameter isOver: Returns whether a cancelled run has ended already, and leaves the queue at
+  ///   once. Otherwise it has to call its request, and waits.
+  nonisolated(nonsending) func wait(
+    for id: OperationTaskID, in scope: SerialScope, isOver: @Sendable () -> Bool
+  ) async {
+    await withTaskCancellationHandler {
+      await withUnsafeContinuation { continuation in
+        if machine.withLock({ $0.wait(for: id, in: scope, waiter: continuation) }) {
+          continuation.resume()
+        }
+      }
+    } onCancel: {
+      if isOver() { remove(id, from: scope) }
+    }
   }
 }

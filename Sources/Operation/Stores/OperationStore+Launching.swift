@@ -28,7 +28,7 @@ extension OperationStore {
           await waitForTurn(of: run.core, in: scope, context, hooks)
         }
         await execute(run, hooks, began: began)
-        if let scope { hub.queues.end(run.core.id, in: scope) }
+        if let scope { hub.queues.remove(run.core.id, from: scope) }
       })
   }
 
@@ -47,7 +47,7 @@ extension OperationStore {
     var context = context
     context.hooks = hooks
     _ = await context.mayAttempt(isRetry: false)
-    await hub.queues.wait(for: core.id, in: scope)
+    await hub.queues.wait(for: core.id, in: scope) { core.progress.isEnded }
   }
 
   private static func wait(for dependencies: [TaskDependency]) async {

@@ -3,12 +3,12 @@ import Testing
 
 @testable import Operation
 
-/// In each scope one has his turn at a time, in the order of the line; those who have gone are
-/// passed over. Everybody who waits goes on exactly once, when his turn comes. When the last one has
-/// ended, nothing is left of the scope.
+/// In each scope one run is the current one at a time, in the order of the queue. A run that waits
+/// continues exactly once, when it is the current one or leaves the queue. When the last one has left,
+/// nothing is left of the scope.
 @Suite("SerialQueuesMachine, every sequence") struct SerialQueuesExhaustiveTests {
   private enum Step {
-    case enter(Int), wait(Int), leave(Int), end(Int)
+    case enter(Int), wait(Int), leave(Int)
   }
 
   private struct Walk {
@@ -31,44 +31,35 @@ import Testing
         machine.append(ids[index], to: key(index))
         lines[scope(index)].append(index)
       case .wait(let index):
+        guard hasEntered.contains(index), hasAsked.insert(index).inserted else { return false }
         let line = lines[scope(index)]
-        guard line.contains(index), hasAsked.insert(index).inserted else { return false }
-        let hasTurn = machine.wait(for: ids[index], in: key(index), waiter: index)
-        try mustHold(hasTurn == (line.first == index), "he has the turn if he is the first one")
-        if !hasTurn { waiting.insert(index) }
+        let mustWait = line.contains(index) && line.first != index
+        let continues = machine.wait(for: ids[index], in: key(index), waiter: index)
+        try mustHold(continues != mustWait, "a run waits if there is another one before it")
+        if mustWait { waiting.insert(index) }
       case .leave(let index):
-        // One who waits hears of no cancellation: he leaves with his turn.
-        guard lines[scope(index)].contains(index), !hasAsked.contains(index) else { return false }
-        try goes(index) { $0.remove($2, from: $1) }
-      case .end(let index):
         guard hasEntered.contains(index) else { return false }
-        if lines[scope(index)].first == index, !waiting.contains(index) {
-          try goes(index) { $0.end($2, in: $1) }
-        } else {
-          let resumed = machine.end(ids[index], in: key(index))
-          try mustHold(resumed == nil, "a stranger to the turn ends none")
-        }
+        try leave(index)
       }
       try mustHold(
         machine.isEmpty == lines.allSatisfy(\.isEmpty), "nothing is left when all have gone")
       return true
     }
 
-    private mutating func goes(
-      _ index: Int,
-      _ transition: (inout SerialQueuesMachine<Int>, SerialScope, OperationTaskID) -> Int?
-    ) throws {
-      let hadTurn = lines[scope(index)].first == index
+    private mutating func leave(_ index: Int) throws {
+      let wasCurrent = lines[scope(index)].first == index
       lines[scope(index)].removeAll { $0 == index }
-      let next = hadTurn ? lines[scope(index)].first.flatMap { waiting.remove($0) } : nil
-      let resumed = transition(&machine, key(index), ids[index])
-      try mustHold(resumed == next, "\(next ?? -1) goes on, and not \(resumed ?? -1)")
+      let own = waiting.remove(index)
+      let next = wasCurrent ? lines[scope(index)].first.flatMap { waiting.remove($0) } : nil
+      let departure = machine.remove(ids[index], from: key(index))
+      try mustHold(departure.own == own, "a run that leaves does not wait any more")
+      try mustHold(departure.next == next, "\(next ?? -1) goes on, and not \(departure.next ?? -1)")
     }
   }
 
   @Test("One after the other, in the order of the line, and everybody once")
   func everySequence() {
-    let events = (0..<4).flatMap { [Step.enter($0), .wait($0), .leave($0), .end($0)] }
+    let events = (0..<4).flatMap { [Step.enter($0), .wait($0), .leave($0)] }
     exhaust("SerialQueuesMachine", events: events, length: 6, from: Walk()) {
       walk, step in try walk.take(step)
     }

@@ -14,9 +14,9 @@ import Testing
       machine.wait(for: id, in: scope, waiter: waiter)
     }
     func remove(_ id: OperationTaskID, from scope: SerialScope) -> String? {
-      machine.remove(id, from: scope)
+      let departure = machine.remove(id, from: scope)
+      return [departure.own, departure.next].compactMap(\.self).first
     }
-    func end(_ id: OperationTaskID, in scope: SerialScope) -> String? { machine.end(id, in: scope) }
   }
 
   private let ids = (0..<4).map { _ in OperationTaskID.next() }
@@ -29,9 +29,9 @@ import Testing
     #expect(machine.wait(for: ids[0], in: scope, waiter: "0"))
     #expect(!machine.wait(for: ids[2], in: scope, waiter: "2"))
     #expect(!machine.wait(for: ids[1], in: scope, waiter: "1"))
-    #expect(machine.end(ids[0], in: scope) == "1")
-    #expect(machine.end(ids[1], in: scope) == "2")
-    #expect(machine.end(ids[2], in: scope) == nil)
+    #expect(machine.remove(ids[0], from: scope) == "1")
+    #expect(machine.remove(ids[1], from: scope) == "2")
+    #expect(machine.remove(ids[2], from: scope) == nil)
     #expect(machine.isEmpty)
   }
 
@@ -40,20 +40,23 @@ import Testing
     let machine = Line()
     machine.append(ids[0], to: scope)
     machine.append(ids[1], to: scope)
-    #expect(machine.end(ids[0], in: scope) == nil)
+    #expect(machine.remove(ids[0], from: scope) == nil)
     #expect(machine.wait(for: ids[1], in: scope, waiter: "1"))
-    #expect(machine.end(ids[1], in: scope) == nil && machine.isEmpty)
+    #expect(machine.remove(ids[1], from: scope) == nil && machine.isEmpty)
   }
 
-  @Test("Only the one whose turn it is can end it")
-  func strangerEnds() {
+  @Test("A run that waits leaves the queue at once, and nothing of it is left")
+  func leavesWhileWaiting() {
     let machine = Line()
-    machine.append(ids[0], to: scope)
-    machine.append(ids[1], to: scope)
+    for id in ids.prefix(3) { machine.append(id, to: scope) }
     #expect(!machine.wait(for: ids[1], in: scope, waiter: "1"))
-    #expect(machine.end(ids[1], in: scope) == nil)
-    #expect(machine.end(ids[3], in: scope) == nil)
-    #expect(machine.end(ids[0], in: scope) == "1")
+    #expect(!machine.wait(for: ids[2], in: scope, waiter: "2"))
+    #expect(machine.remove(ids[1], from: scope) == "1")
+    #expect(machine.remove(ids[1], from: scope) == nil)
+    #expect(machine.remove(ids[3], from: scope) == nil)
+    #expect(machine.wait(for: ids[1], in: scope, waiter: "1"))
+    #expect(machine.remove(ids[0], from: scope) == "2")
+    #expect(machine.remove(ids[2], from: scope) == nil && machine.isEmpty)
   }
 
   @Test("One who goes before his turn is passed over, and one who goes in his turn gives it on")
@@ -62,9 +65,9 @@ import Testing
     for id in ids { machine.append(id, to: scope) }
     #expect(!machine.wait(for: ids[3], in: scope, waiter: "3"))
     #expect(machine.remove(ids[1], from: scope) == nil)
-    #expect(machine.end(ids[0], in: scope) == nil)
+    #expect(machine.remove(ids[0], from: scope) == nil)
     #expect(machine.remove(ids[2], from: scope) == "3")
-    #expect(machine.end(ids[3], in: scope) == nil && machine.isEmpty)
+    #expect(machine.remove(ids[3], from: scope) == nil && machine.isEmpty)
   }
 
   @Test("Scopes have lines of their own")
@@ -75,8 +78,9 @@ import Testing
     machine.append(ids[1], to: other)
     #expect(machine.wait(for: ids[0], in: scope, waiter: "0"))
     #expect(machine.wait(for: ids[1], in: other, waiter: "1"))
-    #expect(machine.end(ids[0], in: other) == nil)
-    #expect(machine.end(ids[1], in: other) == nil && machine.end(ids[0], in: scope) == nil)
+    #expect(machine.remove(ids[0], from: other) == nil)
+    #expect(machine.remove(ids[1], from: other) == nil)
+    #expect(machine.remove(ids[0], from: scope) == nil)
     #expect(machine.isEmpty)
   }
 
@@ -84,22 +88,22 @@ import Testing
   func droppedScope() {
     let queues = SerialQueues()
     let ended = Recorder<Int>()
-    func turn(_ leaves: Bool) {
+    func turn() {
       let id = OperationTaskID.next()
       func scope() -> SerialScope {
         SerialScope(
           Sentinel {
             // Would wait for ever under the lock of the queues.
             queues.append(id, to: SerialScope("other"))
-            queues.end(id, in: SerialScope("other"))
+            queues.remove(id, from: SerialScope("other"))
             ended.append(1)
           })
       }
       queues.append(id, to: scope())
-      if leaves { queues.remove(id, from: scope()) } else { queues.end(id, in: scope()) }
+      queues.remove(id, from: scope())
     }
-    turn(false)
-    turn(true)
+    turn()
+    turn()
     #expect(ended.count == 4)
   }
 }

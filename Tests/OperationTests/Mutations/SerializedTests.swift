@@ -238,4 +238,37 @@ import Testing
     subscription.cancel()
     #expect(try await store.mutate(with: "b") == "done b")
   }
+
+  @Test("A cancelled call leaves the queue at once: nothing of it is left while the first one runs")
+  func cancelledLeavesAtOnce() async throws {
+    let desk = MutationDesk()
+    let store = OperationClient(defaults: .testing).store(
+      for: Call(desk: desk).serialized(in: "desk"))
+    desk.close()
+    let first = Task { try await store.mutate(with: "a") }
+    await desk.waiting("a")
+    weak var kept: Sentinel?
+    func cancelSecond() async {
+      let sentinel = Sentinel {}
+      kept = sentinel
+      var context = OperationContext()
+      context[Held.self] = sentinel
+      let second = Task { [context] in try await store.mutate(with: "b", using: context) }
+      await Settled.when { store.history.count == 2 }
+      second.cancel()
+      _ = await second.result
+    }
+    await cancelSecond()
+    await Settled.when { kept == nil }
+    let third = Task { try await store.mutate(with: "c") }
+    await Settled.when { store.history.count == 2 }
+    #expect(desk.begun == ["a"])
+    desk.open()
+    _ = try await (first.value, third.value)
+    #expect(desk.begun == ["a", "c"])
+  }
+
+  private enum Held: OperationContext.Key {
+    static var defaultValue: Sentinel? { nil }
+  }
 }
