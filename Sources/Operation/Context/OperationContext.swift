@@ -1,4 +1,5 @@
 import FoundationEssentials
+import Synchronization
 
 /// The context of a run: a value with typed keys that a request reads, and that modifiers, clients
 /// and users write.
@@ -76,6 +77,10 @@ public struct OperationContext: Sendable {
     values === other.values && run === other.run && settings.isIdentical(to: other.settings)
   }
 
+  /// A hash of the values: contexts with equal values under the same keys have the same one. It is
+  /// computed once for all copies.
+  var valuesHash: Int { values?.hash ?? 0 }
+
   /// Returns whether each key has equal values in both.
   func hasEquivalentValues(to other: OperationContext) -> Bool {
     ContextValues.areEquivalent(values, other.values)
@@ -135,6 +140,8 @@ private final class ContextValues: Sendable {
   let next: ContextValues?
   /// The clock in this list, which every change of a state reads.
   let clock: ContextClock?
+  /// The hash, once it was computed; zero before.
+  private let computedHash = Atomic(0)
 
   init(key: ObjectIdentifier, written: Written, next: ContextValues?) {
     self.key = key
@@ -174,6 +181,19 @@ private final class ContextValues: Sendable {
       return merged
     }
     return setting(top.key, to: top.written, in: merged)
+  }
+
+  /// A hash that does not depend on the order. Values that are not `Hashable` have no part in it.
+  var hash: Int {
+    let present = computedHash.load(ordering: .relaxed)
+    if present != 0 { return present }
+    var hasher = Hasher()
+    hasher.combine(key)
+    // An object without a hash may be equal to others, and so has no part in it.
+    if let value = written.value as? any Hashable { hasher.combine(AnyHashable(value)) }
+    let hash = (next?.hash ?? 1) ^ hasher.finalize()
+    computedHash.store(hash, ordering: .relaxed)
+    return hash
   }
 
   static func areEquivalent(_ lhs: ContextValues?, _ rhs: ContextValues?) -> Bool {

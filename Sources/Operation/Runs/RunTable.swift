@@ -44,6 +44,15 @@ struct RunTable<Value: Sendable, Failure: Error, Payload: Sendable>: Sendable {
 
   /// In no order.
   private(set) var records = IdentifiedArrayOf<Record>()
+  /// The number of callers that await a run.
+  private var awaiterCount = 0
+  /// The number of runs that the observers hold.
+  private var observedCount = 0
+  /// The runs by the hashes of their contexts; `nil` while there have been few of them.
+  private var idsByHash: [Int: Set<OperationTaskID>]?
+
+  /// The number of runs above which they are found by the hashes of their contexts.
+  static var largestScannedCount: Int { 8 }
 
   var isEmpty: Bool { records.isEmpty }
   var count: Int { records.count }
@@ -55,7 +64,13 @@ struct RunTable<Value: Sendable, Failure: Error, Payload: Sendable>: Sendable {
 
   func contains(_ id: OperationTaskID) -> Bool { records.index(id: id) != nil }
 
+  /// The number of leases on the runs.
+  func leaseCount(observerCount: Int) -> Int { awaiterCount + observedCount * observerCount }
+
   /// Decides whether a run in `context` joins one of the runs in flight.
+  ///
+  /// Only contexts with the same hash are compared. The hash calls the user's code, so callers compute
+  /// it before they lock.
   ///
   /// - Parameter isOutdated: Returns whether a run is too old to be joined.
   func admit(
@@ -66,10 +81,7 @@ struct RunTable<Value: Sendable, Failure: Error, Payload: Sendable>: Sendable {
     switch rule {
     case .never: return .new
     case .equivalentContexts:
-      let equivalent = records.filter {
-        !isOutdated($0) && $0.context.isEquivalent(to: context)
-      }
-      return equivalent.min { $0.id < $1.id }.map { .join($0.core) } ?? .new
+      return equivalentRecord(to: context, unless: isOutdated).map { .join($0.core) } ?? .new
     case .by:
       let candidates = candidates(for: context, unless: isOutdated)
       if candidates.isEmpty { return .new }
@@ -81,6 +93,18 @@ struct RunTable<Value: Sendable, Failure: Error, Payload: Sendable>: Sendable {
     }
   }
 
+  /// The oldest run in an equivalent context.
+  private func equivalentRecord(
+    to context: OperationContext, unless isOutdated: (Record) -> Bool
+  ) -> Record? {
+    let hash = context.valuesHash
+    let candidates = idsByHash.map { ($0[hash] ?? []).compactMap { records[id: $0] } }
+    let equivalent = (candidates ?? Array(records)).filter {
+      $0.context.valuesHash == hash && !isOutdated($0) && $0.context.isEquivalent(to: context)
+    }
+    return equivalent.min { $0.id < $1.id }
+  }
+
   /// The runs for the same pages: a user's predicate cannot see in a context which pages a run is for.
   private func candidates(
     for context: OperationContext, unless isOutdated: (Record) -> Bool
@@ -89,13 +113,43 @@ struct RunTable<Value: Sendable, Failure: Error, Payload: Sendable>: Sendable {
       .map { Candidate(id: $0.core.id, context: $0.context) }.sorted { $0.id < $1.id }
   }
 
-  mutating func insert(_ record: Record) { records.append(record) }
-
-  mutating func update(_ id: OperationTaskID, _ change: (inout Record) -> Void) {
-    records.update(id: id, change)
+  mutating func insert(_ record: Record) {
+    count(record, instead: records.appendOrReplace(record))
   }
 
-  mutating func remove(_ id: OperationTaskID) -> Record? { records.removeUnordered(id: id) }
+  mutating func update(_ id: OperationTaskID, _ change: (inout Record) -> Void) {
+    guard let old = records[id: id] else { return }
+    records.update(id: id, change)
+    count(records[id: id], instead: old)
+  }
+
+  mutating func remove(_ id: OperationTaskID) -> Record? {
+    let record = records.removeUnordered(id: id)
+    count(nil, instead: record)
+    return record
+  }
+
+  /// Counts the leases of a record, and notes the hash of its context.
+  private mutating func count(_ new: Record?, instead old: Record?) {
+    awaiterCount += (new?.awaiters ?? 0) - (old?.awaiters ?? 0)
+    observedCount += (new?.isHeldByObservers == true ? 1 : 0)
+    observedCount -= (old?.isHeldByObservers == true ? 1 : 0)
+    if idsByHash != nil {
+      if let old { removeHash(of: old) }
+      if let new { idsByHash?[new.context.valuesHash, default: []].insert(new.id) }
+      if records.isEmpty { idsByHash = nil }
+    } else if records.count > Self.largestScannedCount {
+      idsByHash = Dictionary(grouping: records, by: \.context.valuesHash).mapValues {
+        Set($0.map { $0.id })
+      }
+    }
+  }
+
+  private mutating func removeHash(of record: Record) {
+    let hash = record.context.valuesHash
+    idsByHash?[hash]?.remove(record.id)
+    if idsByHash?[hash]?.isEmpty == true { idsByHash?[hash] = nil }
+  }
 
   /// Removes the run if it is not held.
   mutating func removeIfFree(_ id: OperationTaskID, observerCount: Int) -> Record? {

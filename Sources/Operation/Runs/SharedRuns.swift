@@ -17,6 +17,8 @@ final class SharedRuns<Value: Sendable, Failure: Error>: TaskDriver {
   ) -> TaskCore<Value, Failure> {
     let core = TaskCore<Value, Failure>(driver: self)
     let task = OperationTask(core, box: .init(context))
+    // It calls the user's code, which must not run under the lock.
+    _ = context.valuesHash
     var verdict: Table.Verdict?
     while true {
       let admission = table.withLock { [verdict] table in

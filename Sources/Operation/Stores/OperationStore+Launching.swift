@@ -168,6 +168,8 @@ extension OperationStore {
 extension OperationStore: TaskDriver {
   func start(_ task: TaskNode, configuration: OperationTaskConfiguration, joins: Bool) -> Bool {
     let core = Machine.Core(task)
+    // It calls the user's code, which must not run under the lock.
+    _ = configuration.context.valuesHash
     switch commit({ $0.start(core, configuration, joins: joins) }) {
     case .launch(let box): launch(AdmittedRun(core: core, box: box, mustLaunch: true))
     case .joined: break

@@ -162,10 +162,12 @@ extension OperationStore {
   ) -> Machine.NewRun {
     let origin = OperationRun.Origin(path: path, hub: ObjectIdentifier(hub))
     let core = Machine.Core(driver: self, cause: cause, origin: origin)
-    let base = rules?.context ?? context
+    let box = box.beginning(core.node, input: input, rules: rules, over: rules?.context ?? context)
+    let task = Machine.Task(core, box: box)
+    // It calls the user's code, which must not run under the lock.
+    _ = task.context.valuesHash
     return Machine.NewRun(
-      task: Machine.Task(
-        core, box: box.beginning(core.node, input: input, rules: rules, over: base)),
+      task: task,
       lease: lease, handler: handler.map { Subscriber($0) }, seenResults: seenResults)
   }
 

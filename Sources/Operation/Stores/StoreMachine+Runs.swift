@@ -148,9 +148,7 @@ extension StoreMachine {
 
   /// The number of leases on runs of this store.
   var leaseCount: Int {
-    runs.records.reduce(0) { count, record in
-      count + record.awaiters + (record.isHeldByObservers ? deliveries.subscriberCount : 0)
-    }
+    runs.leaseCount(observerCount: deliveries.subscriberCount)
   }
 
   /// Removes a run that is not held. If it was to answer an invalidation, another one may.

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import Operation
@@ -106,4 +107,65 @@ import Testing
     #expect(table.removeIfFree(id, observerCount: 0) == nil)
     #expect(table.count == 0)
   }
+
+  @Test("Leases are counted as runs come, change and go")
+  func leases() {
+    var table = Table()
+    let first = insert(1, into: &table, awaiters: 2)
+    let second = insert(2, into: &table, awaiters: 0, isObserved: true)
+    #expect(table.leaseCount(observerCount: 3) == 5)
+    table.update(first) { $0.awaiters -= 1 }
+    table.update(second) { $0.isHeldByObservers = false }
+    #expect(table.leaseCount(observerCount: 3) == 1)
+    _ = table.remove(first)
+    #expect(table.leaseCount(observerCount: 3) == 0)
+  }
+
+  @Test("Of many runs only those in contexts with the same hash are compared")
+  func hashes() {
+    let comparisons = Tape<Void>()
+    func context(_ number: Int) -> OperationContext {
+      var context = OperationContext()
+      context[CountedKey.self] = CountedNumber(number: number, comparisons: comparisons)
+      return context
+    }
+    var table = Table()
+    var ids: [OperationTaskID] = []
+    for number in 0..<100 {
+      let core = TaskCore<Int, any Error>(driver: IdleDriver())
+      let isNew = isNew(table.admit(context(number), rule: .equivalentContexts, verdict: nil))
+      #expect(isNew)
+      table.insert(
+        Table.Record(
+          task: OperationTask(core, box: .init(context(number))), awaiters: 1, isStarted: true,
+          payload: number))
+      ids.append(core.id)
+    }
+    #expect(comparisons.take().isEmpty)
+    for number in 0..<100 {
+      let joined = joined(table.admit(context(number), rule: .equivalentContexts, verdict: nil))
+      #expect(joined == ids[number])
+    }
+    // The run is compared with one context, in both directions.
+    #expect(comparisons.take().count == 200)
+    for id in ids { _ = table.remove(id) }
+    #expect(isNew(table.admit(context(1), rule: .equivalentContexts, verdict: nil)))
+  }
+}
+
+private enum CountedKey: OperationContext.Key {
+  static var defaultValue: CountedNumber? { nil }
+}
+
+/// A number that counts its comparisons.
+private struct CountedNumber: Hashable {
+  let number: Int
+  let comparisons: Tape<Void>
+
+  static func == (lhs: Self, rhs: Self) -> Bool {
+    lhs.comparisons.note(())
+    return lhs.number == rhs.number
+  }
+
+  func hash(into hasher: inout Hasher) { hasher.combine(number) }
 }
