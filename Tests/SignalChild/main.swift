@@ -57,27 +57,18 @@ func printRemains(_ cycles: Int, _ name: String, _ subscribe: () -> OperationSub
   printLine("\(name): \(left) descriptors, threads: \(isThreadLeft)")
 }
 
-/// Opens a terminal and starts a job in its background. Makes the job the foreground for every
-/// `SIGUSR1`, and itself for every `SIGUSR2`, as a shell does with a running job.
+/// Opens a terminal, which it owns, starts a job in its background, as `&` does, and prints the number
+/// of the job's process.
 func runShell(on path: String) -> Never {
-  let terminal = open(path, O_RDWR)
-  signal(SIGTTOU, SIG_IGN)
-  var (signals, attributes) = (sigset_t(), posix_spawnattr_t())
-  sigemptyset(&signals)
+  _ = open(path, O_RDWR)
+  var attributes = posix_spawnattr_t()
   posix_spawnattr_init(&attributes)
-  posix_spawnattr_setsigmask(&attributes, &signals)
-  posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK))
-  for number in [SIGUSR1, SIGUSR2] { sigaddset(&signals, number) }
-  sigprocmask(SIG_BLOCK, &signals, nil)
+  posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETPGROUP))
   var words = [strdup(CommandLine.arguments[0]), strdup("plain"), nil]
   var job = pid_t()
   posix_spawn(&job, CommandLine.arguments[0], nil, &attributes, &words, environ)
   printLine("\(job)")
-  while true {
-    var number: Int32 = 0
-    sigwait(&signals, &number)
-    printLine("\(tcsetpgrp(terminal, number == SIGUSR1 ? job : getpgrp()))")
-  }
+  while true { pause() }
 }
 
 let observer = TerminalActivityObserver.shared

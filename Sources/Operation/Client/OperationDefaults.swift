@@ -27,8 +27,8 @@ public struct OperationDefaults: Sendable {
   /// The observer of the connection. `nil`, the default, uses the one in the client's context, which
   /// is that of the system unless set.
   public var networkObserver: (any NetworkObserver)?
-  /// The observer of whether the program is in the foreground. `nil`, the default, uses the one in the
-  /// client's context, which is that of the system unless set.
+  /// The observer of whether the program is suspended. `nil`, the default, uses the one in the client's
+  /// context, which is that of the system unless set.
   public var applicationActivityObserver: (any ApplicationActivityObserver)?
   /// The source of memory pressure. `nil`, the default, uses the one in the client's context, which is
   /// that of the system unless set.

@@ -6,7 +6,8 @@ extension StatefulOperationRequest {
   /// The first run starts one interval after the first subscription, and each later run one interval
   /// after the end of the run before it. A poll joins a run in flight. A run that is due while the
   /// condition is not satisfied, or while the program is in the background, starts when that is over.
-  /// Several polls of one request are independent.
+  /// A program is in the background while it is suspended, see ``TerminalActivityObserver``. Several polls
+  /// of one request are independent.
   ///
   /// - Parameters:
   ///   - interval: The wait before each run, by the context's clock. An interval that is not above zero

@@ -22,7 +22,7 @@ public struct ConnectionRunSpecification: OperationRunSpecification {
   ) -> OperationSubscription { context.networkObserver.subscribe { _ in onChange() } }
 }
 
-/// A condition that is satisfied while the program is in the foreground.
+/// A condition that is satisfied while the program is in the foreground: not suspended.
 ///
 /// The context's ``OperationContext/applicationActivityObserver`` observes the program.
 public struct ForegroundRunSpecification: OperationRunSpecification {

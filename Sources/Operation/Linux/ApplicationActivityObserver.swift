@@ -1,17 +1,17 @@
 public import ReactiveStreams
 
-/// Whether the program is in the foreground of its terminal.
+/// Whether the program runs or is suspended.
 public enum ApplicationActivity: String, Sendable, Hashable, Codable {
-  /// The program runs, and either owns its terminal or has none.
+  /// The program runs, also as a job in the background of its shell or without a terminal.
   case foreground
-  /// The program is stopped, or another process group owns its terminal.
+  /// The program is suspended: between `SIGTSTP` and `SIGCONT`.
   case background
 }
 
 /// A source of the program's activity and its changes.
 ///
-/// ``TerminalActivityObserver`` follows the terminal, ``ManualApplicationActivityObserver`` is set
-/// by hand. The library uses the observer of the context,
+/// ``TerminalActivityObserver`` follows the signals of the terminal,
+/// ``ManualApplicationActivityObserver`` is set by hand. The library uses the observer of the context,
 /// ``OperationContext/applicationActivityObserver``.
 public protocol ApplicationActivityObserver: Sendable {
   /// The present activity. It may be read on any thread; no lock is held.

@@ -10,6 +10,7 @@ struct StopRecord: Sendable {
   var isContinued: Bool { rawValue & 0b01 != 0 }
   /// Whether the program runs: the last stop is over, or had no effect.
   var isRunning: Bool { rawValue & 0b11 != 0 }
+  var activity: ApplicationActivity { isRunning ? .foreground : .background }
 
   /// Notes that the program is about to be stopped.
   mutating func stop() { rawValue = (stopCount + 1) << 2 }
@@ -25,12 +26,7 @@ struct StopRecord: Sendable {
   }
 
   /// Returns the activities since an earlier record, in their order.
-  ///
-  /// - Parameter measured: The present activity, which is the last one.
-  func activities(
-    since earlier: StopRecord, measured: ApplicationActivity
-  ) -> [ApplicationActivity] {
-    let wasStopped = stopCount != earlier.stopCount && measured != .background
-    return wasStopped ? [.background, measured] : [measured]
+  func activities(since earlier: StopRecord) -> [ApplicationActivity] {
+    stopCount != earlier.stopCount && isRunning ? [.background, .foreground] : [activity]
   }
 }

@@ -1,15 +1,12 @@
-import Glibc
 public import ReactiveStreams
 
-/// An observer that follows a program of a terminal into the background and back, by the signals
-/// `SIGTSTP` and `SIGCONT`.
+/// An observer of whether the program is suspended, by the signals `SIGTSTP` and `SIGCONT`.
 ///
-/// A running program is in the foreground, unless another process group owns its terminal. When the
-/// user stops the program, handlers are called before it stops; a slow handler delays the stop by at
-/// most 100 ms. A stop that cannot be caught, or that the program handles itself, is notified of
-/// when it is over, right before the change that follows it. In the background the observer checks
-/// the terminal once a second, because a shell can bring a running program to the foreground without
-/// a signal.
+/// A program is in the background between these signals, and otherwise in the foreground: a job that
+/// was started with `&` or `nohup` is as active as any other. When the user suspends the program,
+/// handlers are called before it stops; a slow handler delays the stop by at most 100 ms. A stop that
+/// cannot be caught, or that the program handles itself, is notified of when it is over, right before
+/// the change that follows it.
 ///
 /// The program keeps its signals:
 /// - The handlers are installed for the first subscription. After the last one, the earlier actions
@@ -29,14 +26,13 @@ public final class TerminalActivityObserver: ApplicationActivityObserver {
   public static let shared = TerminalActivityObserver()
 
   private let activity = ObservedValue(
-    measure: { TerminalActivityObserver.measured() }, feed: TerminalFeed.begin)
+    measure: { TerminalSignals.record.activity }, feed: TerminalFeed.begin)
 
   private init() {}
 
   /// The present activity.
   ///
-  /// With subscribers, this is the activity that they were notified of last. Without a subscriber,
-  /// each read asks for the process group that owns the terminal.
+  /// With subscribers, this is the activity that they were notified of last.
   public var currentActivity: ApplicationActivity { activity.value }
 
   /// Calls `handler` with each later change, on a queue of the library, or on a thread that
@@ -44,14 +40,4 @@ public final class TerminalActivityObserver: ApplicationActivityObserver {
   public func subscribe(
     _ handler: @escaping @Sendable (ApplicationActivity) -> Void
   ) -> OperationSubscription { activity.subscribe(handler) }
-
-  /// Returns the present activity, where the signal handlers have made this record.
-  static func measured(_ record: StopRecord = TerminalSignals.record) -> ApplicationActivity {
-    guard record.isRunning else { return .background }
-    let terminal = open("/dev/tty", O_RDONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC)
-    guard terminal >= 0 else { return .foreground }
-    defer { close(terminal) }
-    let front = tcgetpgrp(terminal)
-    return front < 0 || front == getpgrp() ? .foreground : .background
-  }
 }

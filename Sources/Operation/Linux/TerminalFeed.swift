@@ -1,51 +1,69 @@
 import Dispatch
 import ReactiveStreams
+import Synchronization
 
-/// What a ``TerminalActivityObserver`` observes: what the signal handlers have recorded, read by a
-/// thread that waits for them.
-enum TerminalFeed {
+/// What a ``TerminalActivityObserver`` observes: the record of the signal handlers, read on a queue
+/// whenever one of them has changed it.
+final class TerminalFeed: Sendable {
   private static let queue = DispatchQueue(label: "swift-operation.terminal")
+  /// The feed that is in progress.
+  private static let current = Mutex<TerminalFeed?>(nil)
+  // Never changed, and never cancelled: it wakes the queue for all feeds.
+  nonisolated(unsafe) private static let source = makeSource()
+
+  private let notify: @Sendable (ApplicationActivity) -> Void
+  /// The record that was read last; used on the queue only.
+  private let last: Atomic<UInt64>
+
+  private init(_ notify: @escaping @Sendable (ApplicationActivity) -> Void) {
+    self.notify = notify
+    last = Atomic(TerminalSignals.record.rawValue)
+  }
 
   /// Calls `notify` with the present activity, and on a queue with each later one, until the
-  /// subscription is cancelled. One feed runs at a time.
+  /// subscription is cancelled. One feed is in progress at a time.
   @Sendable
   static func begin(
     _ notify: @escaping @Sendable (ApplicationActivity) -> Void
   ) -> OperationSubscription {
-    let start = TerminalSignals.record
-    notify(TerminalActivityObserver.measured(start))
-    TerminalSignals.install()
-    guard let thread = PosixThread({ run(from: start, notify) }) else {
-      TerminalSignals.restore()
+    notify(TerminalSignals.record.activity)
+    guard source != nil else {
       OperationIssue(
         kind: .unavailableSource,
-        message: "There is no thread left to watch the terminal; no change of activity is reported."
+        message: "There are no descriptors left to wait for the signals of the terminal; no change "
+          + "of activity is reported."
       ).report()
       return .empty
     }
+    let feed = TerminalFeed(notify)
+    current.withLock { $0 = feed }
+    TerminalSignals.install()
     return OperationSubscription {
       TerminalSignals.restore()
-      TerminalSignals.wake()
-      thread.join()
+      let ended = current.withLock { current in
+        defer { current = nil }
+        return current
+      }
+      withExtendedLifetime(ended) {}
     }
   }
 
-  private static func run(
-    from start: StopRecord, _ notify: @escaping @Sendable (ApplicationActivity) -> Void
-  ) {
-    var last = start
-    // Reads once before the first wait: the activity may have changed since `begin` measured it.
-    while TerminalSignals.areInstalled {
-      let record = TerminalSignals.record
-      let measured = TerminalActivityObserver.measured(record)
-      let activities = record.activities(since: last, measured: measured)
-      last = record
-      // On a queue: a thread that cancels waits for this one, and may be what a handler waits for.
-      queue.async {
-        for activity in activities { notify(activity) }
-        TerminalSignals.acknowledge(record)
-      }
-      TerminalSignals.wait(forASecond: measured == .background)
+  private static func makeSource() -> (any DispatchSourceRead)? {
+    guard let descriptor = TerminalSignals.descriptor else { return nil }
+    let source = DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: queue)
+    source.setEventHandler {
+      TerminalSignals.clearDescriptor()
+      let feed = current.withLock { $0 }
+      feed?.read()
     }
+    source.activate()
+    return source
+  }
+
+  private func read() {
+    let record = TerminalSignals.record
+    let earlier = StopRecord(rawValue: last.exchange(record.rawValue, ordering: .relaxed))
+    for activity in record.activities(since: earlier) { notify(activity) }
+    TerminalSignals.acknowledge(record)
   }
 }

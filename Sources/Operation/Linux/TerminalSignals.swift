@@ -1,11 +1,11 @@
 import Glibc
 import Synchronization
 
-/// The handlers of the terminal's signals, and the record that the ``TerminalFeed`` reads.
+/// The handlers of the terminal's signals, and the record that a ``TerminalFeed`` reads.
 ///
 /// A handler interrupts any thread at any place. So it takes no lock and allocates nothing, not even
-/// a witness table that is made at its first use: it changes a number and posts a semaphore. A
-/// semaphore has no descriptor that another thread could close, and reuse, during the handler.
+/// a witness table that is made at its first use: it changes a number and sends a byte. The sockets are
+/// never closed, so that no other file can have their descriptors during a handler.
 enum TerminalSignals {
   fileprivate typealias Handler =
     @convention(c) (Int32, UnsafeMutablePointer<siginfo_t>?, UnsafeMutableRawPointer?) -> Void
@@ -25,12 +25,16 @@ enum TerminalSignals {
     let record = Atomic(StopRecord().rawValue)
     let acknowledgedStops = Atomic(UInt64(0))
     let areInstalled = Atomic(false)
-    let semaphore = UnsafeMutablePointer<sem_t>.allocate(capacity: 1)
+    /// A connected pair: the handlers send, the feed receives. Negative where there is none.
+    let (sender, receiver): (Int32, Int32)
     let stop = UnsafeMutablePointer<Signal>.allocate(capacity: 1)
     let resume = UnsafeMutablePointer<Signal>.allocate(capacity: 1)
 
     init() {
-      sem_init(semaphore, 0, 0)
+      var ends: [Int32] = [-1, -1]
+      let kind = SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue
+      socketpair(AF_UNIX, Int32(kind), 0, &ends)
+      (sender, receiver) = (ends[0], ends[1])
       stop.initialize(to: Signal(number: SIGTSTP, handler: handleStop))
       resume.initialize(to: Signal(number: SIGCONT, handler: handleContinue))
     }
@@ -59,20 +63,25 @@ enum TerminalSignals {
     restore(shared.resume)
   }
 
-  /// Ends one ``wait(forASecond:)``.
-  static func wake() { sem_post(shared.semaphore) }
+  /// The descriptor that can be read when a handler has changed the record; `nil` if the process has
+  /// none left.
+  static var descriptor: Int32? { shared.receiver < 0 ? nil : shared.receiver }
 
-  /// Waits for ``wake()``, for one second at most if `isTimed`.
-  static func wait(forASecond isTimed: Bool) {
-    var end = timespec()
-    clock_gettime(CLOCK_REALTIME, &end)
-    end.tv_sec += 1
-    _ = isTimed ? sem_timedwait(shared.semaphore, &end) : sem_wait(shared.semaphore)
+  /// Receives what the handlers have sent. Called before the record is read.
+  static func clearDescriptor() {
+    var bytes = [UInt8](repeating: 0, count: 64)
+    while recv(shared.receiver, &bytes, bytes.count, 0) > 0 {}
+  }
+
+  /// Makes the descriptor readable. If the buffer is full, it is readable already.
+  private static func wake() {
+    var byte: UInt8 = 0
+    _ = send(shared.sender, &byte, 1, Int32(MSG_NOSIGNAL))
   }
 
   /// Lets the program stop: all subscribers were notified of the stops in the record.
   static func acknowledge(_ record: StopRecord) {
-    shared.acknowledgedStops.store(record.stopCount, ordering: .releasing)
+    shared.acknowledgedStops.max(record.stopCount, ordering: .releasing)
   }
 }
 

@@ -6,21 +6,19 @@ import Testing
   private var record = StopRecord()
   private var last = StopRecord()
 
-  private mutating func read(
-    terminal: ApplicationActivity = .foreground
-  ) -> [ApplicationActivity] {
+  private mutating func read() -> [ApplicationActivity] {
     defer { last = record }
-    return record.activities(since: last, measured: record.isRunning ? terminal : .background)
+    return record.activities(since: last)
   }
 
-  @Test("A stopped program is in the background until it is continued, and then where it was")
+  @Test("A program is in the background from a stop until it is continued")
   mutating func stopped() {
+    #expect(record.activity == .foreground && read() == [.foreground])
     record.stop()
-    #expect(TerminalActivityObserver.measured(record) == .background)
+    #expect(record.activity == .background && read() == [.background])
     #expect(read() == [.background])
     record.continued()
-    #expect(read(terminal: .background) == [.background])
-    #expect(read() == [.foreground])
+    #expect(record.activity == .foreground && read() == [.foreground])
   }
 
   @Test("A stop and its end that are read at once are two activities") mutating func atOnce() {
