@@ -1,4 +1,3 @@
-import FoundationEssentials
 public import ReactiveStreams
 import Synchronization
 
@@ -22,13 +21,13 @@ extension OperationClient {
     }
   }
 
-  func evictUnused() { remove { $0.evictUnused() } }
+  func evictUnused() { evict { index, _ in index.evictUnused() } }
 
   /// Starts a timer, and cancels the one before. Of two timers the one with the greater generation
   /// remains.
-  func setTimer(_ new: StoreIndex.Timer, at now: Date) {
-    let subscription = clock.schedule(after: new.date.duration(since: now)) { [weak self] in
-      self?.evictDue(generation: new.generation)
+  func setTimer(_ new: StoreIndex.Timer, at now: Duration) {
+    let subscription = clock.schedule(after: max(new.time - now, .zero)) { [weak self] in
+      self?.evict { $0.evictDue(at: $1, generation: new.generation) }
     }
     let replaced = timer.withLock { current in
       guard new.generation > current.generation else { return subscription }
@@ -38,12 +37,10 @@ extension OperationClient {
     replaced.cancel()
   }
 
-  /// Evicts the stores whose time is over, when a timer has fired, and sets the next timer.
-  private func evictDue(generation: Int) {
-    let now = clock.now()
-    let (evicted, timer) = update { index in
-      (index.evictDue(at: now, generation: generation), index.nextTimer(at: now))
-    }
+  /// Evicts the stores that a transition at the present time returns, and sets the next timer.
+  private func evict(_ transition: (inout StoreIndex, Duration) -> [OpaqueOperationStore]) {
+    let now = hub.elapsed
+    let (evicted, timer) = update { (transition(&$0, now), $0.nextTimer(at: now)) }
     didRemove(evicted)
     if let timer { setTimer(timer, at: now) }
   }
@@ -51,7 +48,7 @@ extension OperationClient {
 
 extension OperationClient: StoreHost {
   func useChanged(of store: OpaqueOperationStore, _ change: StoreUse.Change) {
-    remove { $0.useChanged(of: store, change) }
+    evict { index, _ in index.useChanged(of: store, change) }
   }
 
   func stores(at path: OperationPath) -> [OpaqueOperationStore] { read { $0.stores(at: path) } }

@@ -92,7 +92,7 @@ public final class OperationClient: Sendable {
     for request: Request, initialState: @autoclosure () -> Request.State
   ) -> OperationStore<Request.State> {
     let lookup = StoreIndex.Lookup(of: request, default: retention)
-    let now = hub.now
+    let now = hub.elapsed
     let existing = index.withLock { $0.use(lookup, at: now) }
     if let store = existing?.base as? OperationStore<Request.State> { return store }
     let unequalPosition = lookup.path.unequalPosition
@@ -146,7 +146,7 @@ public final class OperationClient: Sendable {
   private func insert(
     _ store: OpaqueOperationStore, for lookup: StoreIndex.Lookup
   ) -> OpaqueOperationStore? {
-    let now = clock.now()
+    let now = hub.elapsed
     let (insertion, timer) = update { index in
       (index.insert(store, for: lookup, at: now), index.nextTimer(at: now))
     }

@@ -1,35 +1,34 @@
-import FoundationEssentials
-
 /// Which stores a client evicts, and when.
 ///
 /// Each store that is not retained forever has a deadline in a heap, which is not later than the end
 /// of its retention. One timer is set for the first deadline. When the timer fires, the index reads the
-/// ``StoreUse`` of each store whose deadline has passed, and evicts the store or sets a later deadline.
-/// So a use changes nothing here.
+/// ``StoreUse`` of each store whose deadline has passed, and evicts the store, sets a later deadline,
+/// or, if the store is in use, waits until it reports the end. So other uses change nothing here.
 ///
-/// Stores report their uses only if the client limits the number of unused stores, or if they are
+/// Stores always report their uses if the client limits the number of unused stores, or if they are
 /// evicted when their last use ends.
 extension StoreIndex {
   /// When a store is checked. It counts only while it is the ``StoreUse/deadline`` of the store.
   struct Deadline: Sendable, Comparable {
-    let date: Date
+    let time: Duration
     let path: OperationPath
     let id: ObjectIdentifier
 
-    static func < (lhs: Deadline, rhs: Deadline) -> Bool { lhs.date < rhs.date }
+    static func < (lhs: Deadline, rhs: Deadline) -> Bool { lhs.time < rhs.time }
   }
 
-  /// A timer to set. A later timer reentries an earlier one, and has a greater generation.
+  /// A timer to set. A later timer replaces an earlier one, and has a greater generation.
   struct Timer: Sendable {
-    let date: Date
+    let time: Duration
     let generation: Int
   }
 
   /// What happens to a store whose deadline has passed.
   private enum Decision {
     case evict
-    /// Checks the store again at a date; never if it is retained forever.
-    case retain(until: Date?)
+    /// Checks the store again at a time; `nil` for a store that is retained forever, or that is in use
+    /// and reports the end.
+    case retain(until: Duration?)
   }
 
   /// The stores that are not retained forever.
@@ -38,34 +37,34 @@ extension StoreIndex {
   }
 
   /// Returns the timer to set, if none is set or the one that is set is too late.
-  mutating func nextTimer(at now: Date) -> Timer? {
-    // Threads do not take the lock in the order in which they read the clock, so a few seconds do not
-    // count.
-    if now.timeIntervalSince(lastSeen) < -10 { restartRetention(at: now) }
+  mutating func nextTimer(at now: Duration) -> Timer? {
+    // Only a clock that makes its time from a date goes back. Threads do not take the lock in the order
+    // in which they read the clock, so a few seconds do not count.
+    if now < lastSeen - .seconds(10) { restartRetention(at: now) }
     lastSeen = now
-    guard let first = deadlines.first?.date, timer.map({ first < $0.date }) ?? true else {
+    guard let first = deadlines.first?.time, timer.map({ first < $0.time }) ?? true else {
       return nil
     }
     lastGeneration += 1
-    timer = Timer(date: first, generation: lastGeneration)
+    timer = Timer(time: first, generation: lastGeneration)
     return timer
   }
 
   /// Starts the time of each store again, after the clock was set back.
-  private mutating func restartRetention(at now: Date) {
+  private mutating func restartRetention(at now: Duration) {
     for store in evictable {
       if store.store.use.lastUse > now { store.store.use.lastUse = now }
-      setDeadline(store.store.use.retention.evictionDelay.map(now.advanced), of: store)
+      setDeadline(store.store.use.retention.evictionDelay.map { now + $0 }, of: store)
     }
     pruneDeadlines()
   }
 
   /// Evicts the stores whose time is over, when a timer has fired. An outdated timer does nothing.
-  mutating func evictDue(at now: Date, generation: Int) -> [OpaqueOperationStore] {
+  mutating func evictDue(at now: Duration, generation: Int) -> [OpaqueOperationStore] {
     guard timer?.generation == generation else { return [] }
     timer = nil
     var due: [OpaqueOperationStore] = []
-    while let first = deadlines.first, now.duration(since: first.date) >= .zero {
+    while let first = deadlines.first, first.time <= now {
       _ = deadlines.popFirst()
       entries.drop(first.path)
       if let store = store(of: first) { due.append(store) }
@@ -75,19 +74,27 @@ extension StoreIndex {
     for store in due {
       switch decision(about: store, at: now) {
       case .evict: evicted.append(store)
-      case .retain(let date): setDeadline(date, of: store)
+      case .retain(let time): setDeadline(time, of: store)
       }
     }
     return remove(evicted)
   }
 
-  private func decision(about store: OpaqueOperationStore, at now: Date) -> Decision {
-    guard let delay = store.store.use.retention.evictionDelay else { return .retain(until: nil) }
-    let use = store.store.use.latest
-    // At least a second, so that a store that is in use is not checked again and again.
-    if use.isInUse { return .retain(until: now.advanced(by: max(delay, 1))) }
-    let end = use.lastUse.advanced(by: delay)
-    return now.duration(since: end) >= .zero ? .evict : .retain(until: end)
+  private func decision(about store: OpaqueOperationStore, at now: Duration) -> Decision {
+    let use = store.store.use
+    guard let delay = use.retention.evictionDelay else { return .retain(until: nil) }
+    if use.latest.isInUse {
+      use.isWatched = true
+      // An end before that was not reported.
+      if use.latest.isInUse { return .retain(until: nil) }
+    }
+    let end = use.lastUse + delay
+    return end <= now ? .evict : .retain(until: end)
+  }
+
+  /// Whether a store reports its uses even while it has a deadline.
+  func isAlwaysWatched(_ store: OpaqueOperationStore) -> Bool {
+    limit != nil || store.store.use.retention.isWhileUsed
   }
 
   /// Evicts all unused stores, the least recently used one first.
@@ -96,17 +103,17 @@ extension StoreIndex {
     return remove(unused.sorted { $0.1.lastUse < $1.1.lastUse }.map(\.0))
   }
 
-  /// Sets when a store is checked; `nil` for never.
-  mutating func setDeadline(_ date: Date?, of store: OpaqueOperationStore) {
-    store.store.use.deadline = date ?? .distantFuture
-    guard let date else { return }
-    deadlines.insert(Deadline(date: date, path: store.path, id: store.id))
+  /// Sets when a store is checked; `nil` for never, or after the end of a use.
+  mutating func setDeadline(_ time: Duration?, of store: OpaqueOperationStore) {
+    store.store.use.deadline = time
+    guard let time = store.store.use.deadline else { return }
+    deadlines.insert(Deadline(time: time, path: store.path, id: store.id))
   }
 
   /// Returns the store of a deadline that counts.
   private func store(of deadline: Deadline) -> OpaqueOperationStore? {
     store(deadline.id, at: deadline.path).flatMap {
-      $0.store.use.deadline == deadline.date ? $0 : nil
+      $0.store.use.deadline == deadline.time ? $0 : nil
     }
   }
 
@@ -134,7 +141,13 @@ extension StoreIndex {
       unused.remove(store)
       return []
     }
-    return store.store.use.retention.isWhileUsed ? remove([store]) : addUnused(store, limit: limit)
+    let use = store.store.use
+    if use.retention.isWhileUsed { return remove([store]) }
+    if use.deadline == nil {
+      setDeadline(use.retention.evictionDelay.map { use.lastUse + $0 }, of: store)
+    }
+    use.isWatched = isAlwaysWatched(store)
+    return addUnused(store, limit: limit)
   }
 
   /// Adds a store to the unused ones, and evicts the least recently used ones above the limit.

@@ -1,4 +1,3 @@
-import FoundationEssentials
 import ReactiveStreams
 
 /// The machine of a client: its stores by path, their retention, and the subscribers that are
@@ -58,7 +57,7 @@ struct StoreIndex: DeliveryMachine {
   var timer: Timer?
   var lastGeneration = 0
   /// The latest time at which the timer was considered.
-  var lastSeen = Date.distantPast
+  var lastSeen = Duration.zero - .longest
   /// The stores that are not in use, if their number is limited.
   var unused = UnusedStores()
   /// The greatest number of unused stores.
@@ -85,14 +84,14 @@ struct StoreIndex: DeliveryMachine {
   }
 
   /// Returns the store of a request, which is used now. The longest retention applies.
-  mutating func use(_ lookup: Lookup, at date: Date) -> OpaqueOperationStore? {
+  mutating func use(_ lookup: Lookup, at time: Duration) -> OpaqueOperationStore? {
     var found: OpaqueOperationStore?
     // In place, because a copy would retain every store on the path.
     entries.update(lookup.path) { entry in
       found = entry.store { $0.store.erasedRequestType == lookup.type }
     }
     guard let found else { return nil }
-    found.store.use.lastUse = date
+    found.store.use.lastUse = time
     if lookup.retention.isLonger(than: found.store.use.retention) {
       found.store.use.retention = lookup.retention
     }
@@ -104,14 +103,14 @@ struct StoreIndex: DeliveryMachine {
 
   /// Inserts a new store, unless the request has one.
   mutating func insert(
-    _ store: OpaqueOperationStore, for lookup: Lookup, at date: Date
+    _ store: OpaqueOperationStore, for lookup: Lookup, at time: Duration
   ) -> Insertion {
     let clashing = entries.insert(Entry(first: store), at: store.path)
-    if clashing != nil, let present = use(lookup, at: date) { return .present(present) }
-    store.store.use.lastUse = date
+    if clashing != nil, let present = use(lookup, at: time) { return .present(present) }
+    store.store.use.lastUse = time
     store.store.use.retention = lookup.retention
-    if limit != nil || lookup.retention.isWhileUsed { store.store.use.isWatched = true }
-    setDeadline(lookup.retention.evictionDelay.map(date.advanced), of: store)
+    store.store.use.isWatched = isAlwaysWatched(store)
+    setDeadline(lookup.retention.evictionDelay.map { time + $0 }, of: store)
     deliveries.append(OperationStoreChange(storesAdded: [store]))
     guard var entry = clashing else {
       // The limit is at least one, or the store would be evicted before the caller can use it.

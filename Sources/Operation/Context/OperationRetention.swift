@@ -7,27 +7,28 @@
 ///
 /// If several requests share a store, the longest of their retentions applies.
 public struct OperationRetention: Sendable, Hashable {
-  /// How many seconds after its last use a store is evicted: zero with its last use, infinity never.
-  let seconds: Double
+  /// How long after its last use a store is evicted: zero with its last use, `nil` never.
+  let duration: Duration?
   /// The greatest number of unused stores that the client retains; `nil` without a limit.
   private(set) var limit: Int?
 
-  init(seconds: Double) { self.seconds = seconds }
+  init(duration: Duration?) { self.duration = duration }
 
   /// Evicts a store when it has not been used for `duration`.
   ///
-  /// The time is that of the client's clock. It starts again when that clock is set back.
+  /// The time is ``OperationClock/elapsed()`` of the client's clock, so a change of the date does not
+  /// affect it.
   ///
   /// - Parameter duration: The time since the last use. Zero is ``whileUsed``. A negative duration is
   ///   reported and taken as zero; the longest one is a hundred years.
   public static func unusedFor(_ duration: Duration) -> OperationRetention {
-    OperationRetention(seconds: duration.checked(for: "The time of retention").inSeconds)
+    OperationRetention(duration: duration.checked(for: "The time of retention"))
   }
 
   /// Evicts a store when its last use ends, or one minute after its creation if it is never used.
-  public static let whileUsed = OperationRetention(seconds: 0)
+  public static let whileUsed = OperationRetention(duration: .zero)
   /// Retains a store until it is cleared.
-  public static let forever = OperationRetention(seconds: .infinity)
+  public static let forever = OperationRetention(duration: nil)
 
   /// Returns this retention with at most `count` unused stores in the client.
   ///
@@ -49,15 +50,15 @@ public struct OperationRetention: Sendable, Hashable {
     return other.isLonger(than: one) ? other : one
   }
 
-  func isLonger(than other: OperationRetention) -> Bool { seconds > other.seconds }
-
-  var isForever: Bool { seconds == .infinity }
-  var isWhileUsed: Bool { seconds == 0 }
-
-  /// How many seconds after its last use the client checks whether it evicts the store; `nil` if it
-  /// never does. With ``whileUsed`` this is for stores that are never used.
-  var evictionDelay: Double? {
-    if isForever { return nil }
-    return isWhileUsed ? 60 : seconds
+  func isLonger(than other: OperationRetention) -> Bool {
+    guard let end = other.duration else { return false }
+    return duration.map { $0 > end } ?? true
   }
+
+  var isForever: Bool { duration == nil }
+  var isWhileUsed: Bool { duration == .zero }
+
+  /// How long after its last use the client checks whether it evicts the store; `nil` if it never
+  /// does. With ``whileUsed`` this is for stores that are never used.
+  var evictionDelay: Duration? { isWhileUsed ? .seconds(60) : duration }
 }

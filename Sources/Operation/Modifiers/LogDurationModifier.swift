@@ -12,13 +12,13 @@ public struct LogDurationModifier<Base: OperationRequest>: OperationModifier {
     with continuation: OperationContinuation<Base.Value, Base.Failure>
   ) async throws(Base.Failure) -> Base.Value {
     let clock = context.operationClock
-    let start = clock.now()
+    let start = clock.elapsed()
     do throws(Base.Failure) {
       let value = try await base.run(isolation: isolation, in: context, with: continuation)
-      log("\(name) succeeded after \(clock.now().duration(since: start).inSeconds) s")
+      log("\(name) succeeded after \((clock.elapsed() - start).inSeconds) s")
       return value
     } catch {
-      log("\(name) failed after \(clock.now().duration(since: start).inSeconds) s: \(error)")
+      log("\(name) failed after \((clock.elapsed() - start).inSeconds) s: \(error)")
       throw error
     }
   }

@@ -1,5 +1,3 @@
-import FoundationEssentials
-import Glibc
 import Synchronization
 
 /// When a store was used last, whether it is in use, and how long its client retains it.
@@ -20,47 +18,51 @@ final class StoreUse: Sendable {
   /// The use of a store at one instant.
   struct Snapshot: Sendable {
     let version: Int
-    /// Whether the store is in use, or its last use has ended and the date is not recorded yet.
+    /// Whether the store is in use, or its last use has ended and the time is not recorded yet.
     let isInUse: Bool
-    let lastUse: Date
+    let lastUse: Duration
   }
 
   /// The number of uses that began or ended.
   private let version = Atomic(0)
-  /// The version of the last end whose date is recorded.
+  /// The version of the last end whose time is recorded.
   private let recordedVersion = Atomic(0)
-  // The dates are seconds since the reference date.
-  private let lastUseDate = Atomic(0.0)
-  private let deadlineDate = Atomic(0.0)
-  private let retentionSeconds = Atomic(0.0)
+  // Nanoseconds of the client's ``OperationClock/elapsed()``.
+  private let lastUseTime = Atomic(Int64(0))
+  private let deadlineTime = Atomic(Int64.max)
+  /// Nanoseconds; the greatest number is forever.
+  private let retentionTime = Atomic(Int64(0))
   private let reportsChanges = Atomic(false)
 
-  var lastUse: Date {
-    get { Date(timeIntervalSinceReferenceDate: lastUseDate.load(ordering: .acquiring)) }
-    set { lastUseDate.store(newValue.timeIntervalSinceReferenceDate, ordering: .releasing) }
+  var lastUse: Duration {
+    get { .nanoseconds(lastUseTime.load(ordering: .acquiring)) }
+    set { lastUseTime.store(newValue.inNanoseconds, ordering: .releasing) }
   }
 
   /// How long the client retains the store. The limit is not part of it.
   var retention: OperationRetention {
-    get { OperationRetention(seconds: retentionSeconds.load(ordering: .relaxed)) }
-    set { retentionSeconds.store(newValue.seconds, ordering: .relaxed) }
+    get { OperationRetention(duration: .stored(retentionTime.load(ordering: .relaxed))) }
+    set { retentionTime.store(newValue.duration?.inNanoseconds ?? .max, ordering: .relaxed) }
   }
 
-  /// When the client checks whether it evicts the store; in the distant future if never.
-  var deadline: Date {
-    get { Date(timeIntervalSinceReferenceDate: deadlineDate.load(ordering: .relaxed)) }
-    set { deadlineDate.store(newValue.timeIntervalSinceReferenceDate, ordering: .relaxed) }
+  /// When the client checks whether it evicts the store; `nil` if the time is not known.
+  var deadline: Duration? {
+    get { .stored(deadlineTime.load(ordering: .relaxed)) }
+    set { deadlineTime.store(newValue?.inNanoseconds ?? .max, ordering: .relaxed) }
   }
 
   /// Whether the store reports each change to its client.
+  ///
+  /// One thread records the end of a use and then reads this; another one sets this and then reads
+  /// ``latest``. In this one order of all threads, at least one of them notices the other.
   var isWatched: Bool {
-    get { reportsChanges.load(ordering: .relaxed) }
-    set { reportsChanges.store(newValue, ordering: .relaxed) }
+    get { reportsChanges.load(ordering: .sequentiallyConsistent) }
+    set { reportsChanges.store(newValue, ordering: .sequentiallyConsistent) }
   }
 
   var latest: Snapshot {
     let version = version.load(ordering: .acquiring)
-    let isInUse = recordedVersion.load(ordering: .acquiring) < version
+    let isInUse = recordedVersion.load(ordering: .sequentiallyConsistent) < version
     return Snapshot(version: version, isInUse: isInUse, lastUse: lastUse)
   }
 
@@ -74,21 +76,16 @@ final class StoreUse: Sendable {
     return Change(isUsed: isUsed, version: new)
   }
 
-  /// Records the date of the end of a use. Called without the store's lock, because it is the date
+  /// Records the time of the end of a use. Called without the store's lock, because it is the time
   /// of a clock, which is user code.
-  func noteEnd(_ change: Change, at date: Date) {
-    lastUse = date
-    recordedVersion.max(change.version, ordering: .acquiringAndReleasing)
+  func noteEnd(_ change: Change, at time: Duration) {
+    lastUse = time
+    recordedVersion.max(change.version, ordering: .sequentiallyConsistent)
   }
 }
 
-extension Date {
-  /// The date of the system clock at the last tick of the kernel, plus 10 ms, which is the longest
-  /// tick: never too early. Reading it costs a fifth of reading the exact date, and each look-up reads
-  /// it.
-  static var soon: Date {
-    var tick = timespec()
-    clock_gettime(CLOCK_REALTIME_COARSE, &tick)
-    return Date(timeIntervalSince1970: Double(tick.tv_sec) + Double(tick.tv_nsec) * 1e-9 + 0.01)
+extension Duration {
+  fileprivate static func stored(_ nanoseconds: Int64) -> Duration? {
+    nanoseconds == .max ? nil : .nanoseconds(nanoseconds)
   }
 }

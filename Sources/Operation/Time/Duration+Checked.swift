@@ -6,6 +6,15 @@ extension Duration {
   static let longest = Duration.seconds(secondsOfLongest)
   fileprivate static var secondsOfLongest: Double { 100 * 365 * 86_400 }
 
+  /// The duration, limited to ``longest`` in both directions.
+  var limited: Duration { min(max(self, .zero - .longest), .longest) }
+
+  /// The duration as a number of nanoseconds. It must be between minus and plus 200 years.
+  var inNanoseconds: Int64 {
+    let (seconds, attoseconds) = components
+    return seconds * 1_000_000_000 + attoseconds / 1_000_000_000
+  }
+
   /// The duration as a number of seconds.
   var inSeconds: Double {
     let (seconds, attoseconds) = components

@@ -26,6 +26,10 @@ public final class ManualClock: OperationClock {
   /// The present moment of the clock.
   public func now() -> Date { machine.withLock { $0.now } }
 
+  /// Returns the sum of all times by which the clock was advanced. A clock that is set back does not
+  /// change it.
+  public func elapsed() -> Duration { machine.withLock { $0.advanced } }
+
   /// The number of sleeps that wait for the clock. Scheduled actions do not count.
   public var sleeperCount: Int { machine.withLock { $0.sleeperCount } }
 

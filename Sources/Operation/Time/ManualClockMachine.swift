@@ -22,6 +22,8 @@ struct ManualClockMachine<Waiter: Sendable>: Sendable {
 
   private let start: Date
   private var elapsed = Duration.zero
+  /// The sum of the times by which the clock was advanced, without those by which it was set back.
+  private(set) var advanced = Duration.zero
   private var lastID: UInt64 = 0
   /// Sleeps and timers in the order of their deadlines, and of their beginnings where these are equal.
   private var pending: [Pending] = []
@@ -67,7 +69,9 @@ struct ManualClockMachine<Waiter: Sendable>: Sendable {
   mutating func removeObserver(_ id: UInt64) { observers.removeAll { $0.id == id } }
 
   mutating func advance(by duration: Duration) {
-    elapsed += min(max(duration, .zero - .longest), .longest)
+    let duration = duration.limited
+    elapsed += duration
+    advanced += max(duration, .zero)
   }
 
   /// Removes and returns the first sleep or timer that is due.

@@ -1,4 +1,5 @@
 public import FoundationEssentials
+import Glibc
 public import ReactiveStreams
 
 /// The source of all dates and waits of the library.
@@ -7,8 +8,14 @@ public import ReactiveStreams
 /// the clock of the context, ``OperationContext/operationClock``. Its methods are called on any
 /// thread, with no lock held.
 public protocol OperationClock: Sendable {
-  /// Returns the present moment. It may go back, as that of a machine does when its clock is set.
+  /// Returns the present moment. It may jump, as that of a machine does when its clock is set.
   func now() -> Date
+
+  /// Returns the time since an arbitrary start, which never jumps. It measures how long something takes.
+  ///
+  /// By default, it is the time of ``now()`` since a fixed date. A clock whose date can be set, and whose
+  /// waits are not affected by that, should implement this.
+  func elapsed() -> Duration
 
   /// Waits, in the isolation of the caller.
   ///
@@ -26,6 +33,11 @@ public protocol OperationClock: Sendable {
 }
 
 extension OperationClock {
+  /// Returns the time of ``now()`` since a fixed date.
+  public func elapsed() -> Duration {
+    now().duration(since: Date(timeIntervalSinceReferenceDate: 0))
+  }
+
   /// Calls `action` once after a duration, from a detached task that sleeps, unless the subscription
   /// ends before.
   public func schedule(
@@ -50,6 +62,16 @@ public struct SystemClock: OperationClock {
 
   /// Returns the present moment.
   public func now() -> Date { Date() }
+
+  /// Returns the time since the machine was started, which a change of its date does not affect.
+  ///
+  /// It is that of `CLOCK_BOOTTIME`, which continues while the machine is suspended: a value becomes no
+  /// younger meanwhile.
+  public func elapsed() -> Duration {
+    var time = timespec()
+    clock_gettime(CLOCK_BOOTTIME, &time)
+    return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
+  }
 
   /// Waits, in time that a change of the machine's date does not affect.
   ///

@@ -108,7 +108,7 @@ import Testing
       let store = OperationStore.detached(operation: request, initialState: state)
       let opaque = OpaqueOperationStore(store)
       let lookup = StoreIndex.Lookup(of: request, default: .forever)
-      return (opaque, index.insert(opaque, for: lookup, at: .distantPast))
+      return (opaque, index.insert(opaque, for: lookup, at: .zero))
     }
     let first = insert(First(), QueryState())
     guard case .inserted = first.1,

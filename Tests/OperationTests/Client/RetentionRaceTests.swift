@@ -23,14 +23,14 @@ import Testing
       index: StoreIndex(limit: limit), query: query, store: store,
       opaque: OpaqueOperationStore(store),
       lookup: StoreIndex.Lookup(of: query, default: retention))
-    _ = indexed.index.insert(indexed.opaque, for: indexed.lookup, at: clock.now())
+    _ = indexed.index.insert(indexed.opaque, for: indexed.lookup, at: clock.elapsed())
     return indexed
   }
 
   /// Fires the timer so many seconds after the insertion.
   private func fire(_ index: inout StoreIndex, after seconds: Double) -> [OpaqueOperationStore] {
-    let generation = index.nextTimer(at: clock.now())?.generation ?? index.lastGeneration
-    return index.evictDue(at: clock.now().advanced(by: seconds), generation: generation)
+    let generation = index.nextTimer(at: clock.elapsed())?.generation ?? index.lastGeneration
+    return index.evictDue(at: clock.elapsed() + .seconds(seconds), generation: generation)
   }
 
   @Test("A store that is not used again is evicted when the timer fires, and not before")
@@ -44,14 +44,14 @@ import Testing
   @Test("A timer that was replaced evicts nothing")
   func replacedTimer() {
     var indexed = indexed()
-    let old = indexed.index.nextTimer(at: clock.now())?.generation ?? 0
+    let old = indexed.index.nextTimer(at: clock.elapsed())?.generation ?? 0
     let query = Query<Int, any Error>(path: ["other"]) { _ in 1 }
     _ = indexed.index.insert(
       OpaqueOperationStore(OperationStore.detached(query: query)),
-      for: StoreIndex.Lookup(of: query, default: .unusedFor(.seconds(5))), at: clock.now())
-    let new = indexed.index.nextTimer(at: clock.now())
+      for: StoreIndex.Lookup(of: query, default: .unusedFor(.seconds(5))), at: clock.elapsed())
+    let new = indexed.index.nextTimer(at: clock.elapsed())
     #expect(new?.generation == old + 1)
-    let end = clock.now().advanced(by: 10)
+    let end = clock.elapsed() + .seconds(10)
     #expect(indexed.index.evictDue(at: end, generation: old).isEmpty)
     #expect(indexed.index.evictDue(at: end, generation: old + 1).count == 2)
   }
@@ -59,21 +59,28 @@ import Testing
   @Test("A store that is looked up before the timer fires is retained, and gets a later deadline")
   func lookedUp() {
     var indexed = indexed()
-    let now = clock.now().advanced(by: 10)
+    let now = clock.elapsed() + .seconds(10)
     #expect(indexed.index.use(indexed.lookup, at: now)?.id == indexed.opaque.id)
     #expect(fire(&indexed.index, after: 10).isEmpty)
     #expect(indexed.index.entries.count == 1)
-    #expect(indexed.index.nextTimer(at: now)?.date == now.advanced(by: 10))
+    #expect(indexed.index.nextTimer(at: now)?.time == now + .seconds(10))
   }
 
-  @Test("A store that is observed when the timer fires is retained, and gets a later deadline")
+  @Test("A store that is observed when the timer fires reports the end, which starts its time")
   func observed() {
     var indexed = indexed()
     let subscription = indexed.store.subscribe { _ in }
+    #expect(!indexed.store.use.isWatched)
     #expect(fire(&indexed.index, after: 10).isEmpty)
     #expect(indexed.index.entries.count == 1)
-    #expect(indexed.index.nextTimer(at: clock.now()) != nil)
-    withExtendedLifetime(subscription) {}
+    #expect(indexed.index.nextTimer(at: clock.elapsed()) == nil)
+    #expect(indexed.store.use.isWatched)
+    subscription.cancel()
+    indexed.store.use.lastUse = .seconds(17)
+    let end = StoreUse.Change(isUsed: false, version: indexed.store.use.latest.version)
+    #expect(indexed.index.useChanged(of: indexed.opaque, end).isEmpty)
+    #expect(indexed.index.nextTimer(at: .seconds(17))?.time == .seconds(27))
+    #expect(!indexed.store.use.isWatched)
   }
 
   @Test("A store is in use until the end of the use is recorded, and its time starts then")
@@ -84,8 +91,9 @@ import Testing
     #expect(indexed.store.use.latest.isInUse)
     #expect(fire(&indexed.index, after: 10).isEmpty)
     #expect(indexed.index.evictUnused().isEmpty)
-    indexed.store.use.noteEnd(end, at: clock.now().advanced(by: 11))
+    indexed.store.use.noteEnd(end, at: clock.elapsed() + .seconds(11))
     #expect(!indexed.store.use.latest.isInUse)
+    #expect(indexed.index.useChanged(of: indexed.opaque, end).isEmpty)
     #expect(fire(&indexed.index, after: 20).isEmpty)
     #expect(fire(&indexed.index, after: 21).count == 1)
   }
@@ -96,7 +104,7 @@ import Testing
     _ = indexed.store.use.change(isUsed: true)
     let end = indexed.store.use.change(isUsed: false)
     _ = indexed.store.use.change(isUsed: true)
-    indexed.store.use.noteEnd(end, at: clock.now())
+    indexed.store.use.noteEnd(end, at: clock.elapsed())
     #expect(indexed.store.use.latest.isInUse)
   }
 
@@ -120,7 +128,7 @@ import Testing
     let other = OperationStore.detached(query: query)
     let insertion = indexed.index.insert(
       OpaqueOperationStore(other),
-      for: StoreIndex.Lookup(of: query, default: .unusedFor(.seconds(10))), at: clock.now())
+      for: StoreIndex.Lookup(of: query, default: .unusedFor(.seconds(10))), at: clock.elapsed())
     guard case .inserted(let evicted) = insertion else { preconditionFailure() }
     #expect(evicted.isEmpty)
     withExtendedLifetime(subscription) {}
@@ -130,7 +138,7 @@ import Testing
   func presentIsUsed() {
     var indexed = indexed()
     let other = OperationStore.detached(query: indexed.query)
-    let now = clock.now().advanced(by: 5)
+    let now = clock.elapsed() + .seconds(5)
     let insertion = indexed.index.insert(
       OpaqueOperationStore(other),
       for: StoreIndex.Lookup(of: indexed.query, default: .forever), at: now)
@@ -148,9 +156,9 @@ import Testing
     let store = client.store(for: query.retained(.unusedFor(.nanoseconds(100))))
     let subscription = store.subscribe { _ in }
     await clock.advance(by: .seconds(10))
-    #expect(counting.timers.value < 20)
+    #expect(counting.timers.value == 1)
     subscription.cancel()
-    await clock.advance(by: .seconds(2))
+    await clock.advance(by: .milliseconds(1))
     #expect(client.store(with: ["number"]) == nil)
   }
 
@@ -159,13 +167,47 @@ import Testing
     let client = OperationClient(defaults: .testing, clock: clock)
     let store = client.store(for: Query<Int, any Error>(path: ["number"]) { _ in 1 })
     await clock.advance(by: .seconds(100))
-    let seen = Recorder<Date>()
+    let seen = Recorder<Duration>()
     try await store.run { [clock] event in
       guard case .runEnded = event else { return }
       seen.append(store.use.lastUse)
-      #expect(store.use.lastUse == clock.now())
+      #expect(store.use.lastUse == clock.elapsed())
     }
     #expect(seen.count == 1)
+  }
+
+  @Test("Retention is exact to the millisecond, however short it is and however long a use takes")
+  func milliseconds() async throws {
+    let client = OperationClient(
+      defaults: .testing, clock: clock, retention: .unusedFor(.milliseconds(100)))
+    let query = Query<Int, any Error>(path: ["number"]) { _ in 1 }.neverStale()
+    client.store(for: query).currentValue = 1
+    for use in [1, 99, 100, 101, 5_000] {
+      let subscription = client.store(for: query).subscribe { _ in }
+      await clock.advance(by: .milliseconds(use))
+      subscription.cancel()
+      await clock.advance(by: .milliseconds(99))
+      #expect(client.store(with: ["number"]) != nil, "after \(use)")
+    }
+    await clock.advance(by: .milliseconds(1))
+    #expect(client.store(with: ["number"]) == nil)
+  }
+
+  @Test("Of a use that ends while its store is checked, either the check or a report is in time")
+  func endDuringCheck() async {
+    for round in 0..<500 {
+      let client = OperationClient(
+        defaults: .testing, clock: clock, retention: .unusedFor(.seconds(10)))
+      let query = Query<Int, any Error>(path: ["number"]) { _ in 1 }.neverStale()
+      client.store(for: query).currentValue = 1
+      let subscription = client.store(for: query).subscribe { _ in }
+      await clock.advance(by: .seconds(9))
+      async let end: Void = onThreads(1) { _ in subscription.cancel() }
+      await clock.advance(by: .seconds(1))
+      await end
+      await clock.advance(by: .seconds(10))
+      #expect(client.store(with: ["number"]) == nil, "\(round)")
+    }
   }
 
   /// A manual clock that counts its timers.

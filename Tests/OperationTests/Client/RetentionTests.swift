@@ -1,4 +1,3 @@
-import FoundationEssentials
 import Testing
 
 @testable import Operation
@@ -242,12 +241,6 @@ import Testing
       withExtendedLifetime(client) {}
     }
     #expect(clock.hasNoTraces)
-  }
-
-  @Test("The date of a use is that of the system clock, to a tick")
-  func tick() {
-    let distance = Date.soon.timeIntervalSinceNow
-    #expect(abs(distance) < 10)
   }
 
   @Test("A time or a number below zero is reported, and taken as zero")

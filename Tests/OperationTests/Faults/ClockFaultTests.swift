@@ -35,6 +35,24 @@ private final class JumpingClock: OperationClock {
   }
 }
 
+/// A jumping clock with an elapsed time, which does not jump.
+private struct SteadyClock: OperationClock {
+  let jumping: JumpingClock
+
+  func now() -> Date { jumping.now() }
+  func elapsed() -> Duration { jumping.waits.elapsed() }
+
+  nonisolated(nonsending) func sleep(for duration: Duration) async throws {
+    try await jumping.sleep(for: duration)
+  }
+
+  func schedule(
+    after duration: Duration, _ action: @escaping @Sendable () -> Void
+  ) -> OperationSubscription {
+    jumping.schedule(after: duration, action)
+  }
+}
+
 private let year = 365.0 * 86_400
 
 /// A clock that is set back: nothing hangs, traps, or runs for ever.
@@ -141,6 +159,24 @@ private let year = 365.0 * 86_400
     #expect(client.stores(matching: []).count == 3)
     await clock.waits.advance(by: .seconds(1))
     #expect(client.stores(matching: []).isEmpty)
+  }
+
+  @Test("A clock whose date jumps by a year, and whose elapsed time does not, evicts in its time")
+  func retentionByElapsedTime() async {
+    let clock = SteadyClock(jumping: clock)
+    let client = OperationClient(defaults: .testing, clock: clock)
+    for jump in [year, -2 * year, year / 2] {
+      _ = client.store(for: OpenQuery(script: script))
+      await clock.jumping.waits.advance(by: .seconds(100))
+      clock.jumping.jump(by: jump)
+      await clock.jumping.waits.advance(by: .seconds(199))
+      _ = client.store(for: OpenQuery(script: script, path: ["other"]))
+      #expect(client.stores(matching: []).count == 2)
+      await clock.jumping.waits.advance(by: .seconds(1))
+      #expect(client.stores(matching: []).count == 1)
+      await clock.jumping.waits.advance(by: .seconds(299))
+      #expect(client.stores(matching: []).isEmpty)
+    }
   }
 
   @Test("A clock that jumps back: the new store leaves in its time, and those before it with it")

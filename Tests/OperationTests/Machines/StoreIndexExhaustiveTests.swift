@@ -1,4 +1,3 @@
-import FoundationEssentials
 import TestSupport
 import Testing
 
@@ -22,7 +21,9 @@ import Testing
       /// Begins or ends a use.
       let change: (_ isUsed: Bool) -> StoreUse.Change
       /// Records the end of a use.
-      let record: (StoreUse.Change, Date) -> Void
+      let record: (StoreUse.Change, Duration) -> Void
+      /// Whether the store reports its uses.
+      let isWatched: () -> Bool
       var isUsed = false
       /// An end of a use that is not recorded yet.
       var end: StoreUse.Change?
@@ -36,6 +37,7 @@ import Testing
         self.lastUse = lastUse
         change = { store.use.change(isUsed: $0) }
         record = { store.use.noteEnd($0, at: $1) }
+        isWatched = { store.use.isWatched }
       }
     }
 
@@ -57,7 +59,7 @@ import Testing
       retention = rule == .whileUsed ? .whileUsed : .unusedFor(.seconds(60))
     }
 
-    private func date(_ time: Int) -> Date { Date(timeIntervalSince1970: Double(time)) }
+    private func time(_ seconds: Int) -> Duration { .seconds(seconds) }
 
     func take(_ step: Step) throws -> Bool {
       guard try perform(step) else { return false }
@@ -70,7 +72,7 @@ import Testing
       case .insert(let item): try insert(item)
       case .lookUp(let item):
         guard let expected = items[item] else { return false }
-        let found = index.use(expected.lookup, at: date(now))
+        let found = index.use(expected.lookup, at: time(now))
         try mustHold(found?.id == expected.store.id, "the store of the request is found")
         noteUse(of: item)
       case .use(let item):
@@ -94,12 +96,12 @@ import Testing
         for item in cleared { items[item] = nil }
       case .advance: now += 30
       case .fire:
-        guard let fired = timer, fired.date <= date(now) else { return false }
+        guard let fired = timer, fired.time <= time(now) else { return false }
         timer = nil
         try evicted(
-          index.evictDue(at: date(now), generation: fired.generation), isTimeOver: true)
+          index.evictDue(at: time(now), generation: fired.generation), isTimeOver: true)
       }
-      if let next = index.nextTimer(at: date(now)) { timer = next }
+      if let next = index.nextTimer(at: time(now)) { timer = next }
       return true
     }
 
@@ -120,7 +122,7 @@ import Testing
     private func insert(_ item: Int) throws {
       let new = make(item)
       let isPathTaken = items.keys.contains { $0 != item && Self.path($0) == Self.path(item) }
-      switch index.insert(new.store, for: new.lookup, at: date(now)) {
+      switch index.insert(new.store, for: new.lookup, at: time(now)) {
       case .present(let present):
         try mustHold(items[item]?.store.id == present.id, "the present store is kept")
         noteUse(of: item)
@@ -152,17 +154,23 @@ import Testing
         return
       }
       items[item]?.isUsed = !wasUsed
-      unreported.append((item, change))
       if wasUsed {
         items[item]?.end = change
         if recordsAtOnce { record(item) }
+      } else {
+        report(change, of: item)
       }
+    }
+
+    private func report(_ change: StoreUse.Change, of item: Int) {
+      if items[item]?.isWatched() == true { unreported.append((item, change)) }
     }
 
     private func record(_ item: Int) {
       guard let end = items[item]?.end.take() else { return }
-      items[item]?.record(end, date(now))
+      items[item]?.record(end, time(now))
       noteUse(of: item)
+      report(end, of: item)
     }
 
     /// Checks and removes stores that the index has evicted.
@@ -197,11 +205,12 @@ import Testing
       let present = items.values.map(\.store.id)
       try mustHold(
         Set(found) == Set(present) && found.count == present.count, "all present stores are found")
-      for item in items.values {
+      for (number, item) in items {
         let store = index.store(at: item.store.path, for: item.lookup.type)
         try mustHold(store?.id == item.store.id, "a present store is found by its type")
         try mustHold(
-          item.isInUse || timer.map { $0.date <= date(item.lastUse + 60) } == true,
+          item.isInUse || unreported.contains { $0.item == number }
+            || timer.map { $0.time <= time(item.lastUse + 60) } == true,
           "there is a timer for a store that may be evicted")
       }
       if items.isEmpty {

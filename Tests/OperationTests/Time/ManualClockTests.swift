@@ -4,6 +4,29 @@ import Testing
 @testable import Operation
 
 @Suite("ManualClock", .timeLimit(.minutes(1))) struct ManualClockTests {
+  @Test("The elapsed time is the sum of the advances; a clock that is set back does not change it")
+  func elapsed() async {
+    let clock = ManualClock(now: Date(timeIntervalSinceReferenceDate: .nan))
+    let start = clock.elapsed()
+    for (step, sum) in [(10, 10), (-30, 10), (5, 15)] {
+      await clock.advance(by: .seconds(step))
+      #expect(clock.elapsed() - start == .seconds(sum))
+    }
+  }
+
+  @Test("The elapsed time of the system does not go back; by default it is made from the date")
+  func elapsedOfOthers() {
+    struct Fixed: OperationClock {
+      let date: Date
+      func now() -> Date { date }
+      func sleep(for duration: Duration) async throws {}
+    }
+    let (first, second) = (SystemClock().elapsed(), SystemClock().elapsed())
+    #expect(first > .zero && first <= second)
+    #expect(Fixed(date: Date(timeIntervalSinceReferenceDate: 7.5)).elapsed() == .seconds(7.5))
+    #expect(Fixed(date: .distantFuture).elapsed() == .longest)
+  }
+
   @Test("The clock begins at its first moment, and moves by what it is advanced by")
   func now() async {
     let start = Date(timeIntervalSince1970: 1_700_000_000)

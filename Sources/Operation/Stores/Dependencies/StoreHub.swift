@@ -21,7 +21,6 @@ final class StoreHub: Sendable {
   let activity = ActivityMeter()
   let events = EventMeter()
   private let clock: any OperationClock
-  private let isSystemTime: Bool
   private let graph = Mutex(DependencyGraph())
   private let isRead = Atomic(false)
   private let host = Mutex(WeakHost())
@@ -33,11 +32,10 @@ final class StoreHub: Sendable {
 
   init(clock: any OperationClock = SystemClock()) {
     self.clock = clock
-    isSystemTime = clock is SystemClock
   }
 
-  /// The current time, for the uses of stores.
-  var now: Date { isSystemTime ? .soon : clock.now() }
+  /// The time of the clock that does not jump, for the uses of stores.
+  var elapsed: Duration { clock.elapsed().limited }
 
   func connect(to client: any StoreHost) { host.withLock { $0.host = client } }
 
@@ -54,7 +52,7 @@ final class StoreHub: Sendable {
   var hasReaders: Bool { isRead.load(ordering: .sequentiallyConsistent) }
 
   /// Notes when a use has ended.
-  func noteEnd(_ change: StoreUse.Change, of use: StoreUse) { use.noteEnd(change, at: now) }
+  func noteEnd(_ change: StoreUse.Change, of use: StoreUse) { use.noteEnd(change, at: elapsed) }
 
   func useChanged(of store: OpaqueOperationStore, _ change: StoreUse.Change) {
     client?.useChanged(of: store, change)
