@@ -92,7 +92,7 @@ extension OperationClient {
   ///
   /// A removed store continues to work for its owners. The next `store(for:)` for its path creates a
   /// new one.
-  public func clearStore(with path: OperationPath) { remove { $0.remove($0.stores(at: path)) } }
+  public func clearStore(with path: OperationPath) { remove(read { $0.stores(at: path) }) }
 
   /// Removes the stores whose paths begin with `path` from the client.
   ///
@@ -100,7 +100,7 @@ extension OperationClient {
   ///
   /// - Parameter path: The prefix of the paths. The default matches all stores.
   public func clearStores(matching path: OperationPath = []) {
-    remove { $0.remove($0.stores(matching: path)) }
+    remove(read { $0.stores(matching: path) })
   }
 
   /// The changes below a path that happen after an iterator of the stream is made. Nothing is

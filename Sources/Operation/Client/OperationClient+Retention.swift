@@ -41,14 +41,25 @@ extension OperationClient {
   private func evict(_ transition: (inout StoreIndex, Duration) -> [OpaqueOperationStore]) {
     let now = hub.elapsed
     let (evicted, timer) = update { (transition(&$0, now), $0.nextTimer(at: now)) }
-    didRemove(evicted)
+    didEvict(evicted)
     if let timer { setTimer(timer, at: now) }
   }
 }
 
 extension OperationClient: StoreHost {
   func useChanged(of store: OpaqueOperationStore, _ change: StoreUse.Change) {
-    evict { index, _ in index.useChanged(of: store, change) }
+    var isReadmitted = false
+    evict { index, now in
+      let wasEvicted = store.store.use.isEvicted
+      defer { isReadmitted = wasEvicted && !store.store.use.isEvicted }
+      return index.useChanged(of: store, change, at: now)
+    }
+    if isReadmitted { didReadmit(store) }
+  }
+
+  func wasReleased(_ id: ObjectIdentifier, at path: OperationPath) {
+    update { $0.removeReleased(id, at: path) }
+    hub.remove([path])
   }
 
   func stores(at path: OperationPath) -> [OpaqueOperationStore] { read { $0.stores(at: path) } }

@@ -77,7 +77,8 @@ public final class OperationClient: Sendable {
 
   /// Returns the store for a request, creating it with a state if needed.
   ///
-  /// A store that exists keeps its state, and the modifiers of the request that it was created for.
+  /// A store that exists keeps its state, and the modifiers of the request that it was created for. One
+  /// that was evicted is found, and retained again, as long as it is referenced.
   /// If it was created for another type of request, the clash is reported, and this request gets a
   /// store of its own on the same path. If an element of the path is not equal to itself, the store
   /// could not be found again: each call reports this, and returns a store that the client does not
@@ -93,7 +94,7 @@ public final class OperationClient: Sendable {
   ) -> OperationStore<Request.State> {
     let lookup = StoreIndex.Lookup(of: request, default: retention)
     let now = hub.elapsed
-    let existing = index.withLock { $0.use(lookup, at: now) }
+    let existing = index.withLock { $0.use(lookup, at: now) } ?? readmit(lookup, at: now)
     if let store = existing?.base as? OperationStore<Request.State> { return store }
     let unequalPosition = lookup.path.unequalPosition
     let store = OperationStore(
@@ -153,8 +154,8 @@ public final class OperationClient: Sendable {
     if let timer { setTimer(timer, at: now) }
     switch insertion {
     case .inserted(let evicted):
-      send(.storeAdded, of: store)
-      didRemove(evicted)
+      send(.storeAdded, of: [store])
+      didEvict(evicted)
       guard lookup.path.isEmpty else { break }
       report(
         .emptyPath,
@@ -163,20 +164,47 @@ public final class OperationClient: Sendable {
         store; give it a path of its own.
         """)
     case .clashed(let first):
-      send(.storeAdded, of: store)
+      send(.storeAdded, of: [store])
       report(
         .pathClash,
         """
         \(lookup.path) is the path of \(first) and of \(lookup.type.request); each has a store of \
         its own there, and a look-up by path finds that of \(first). Give one of them another path.
         """)
-    case .present(let present): return present
+    case .present(let use):
+      didUse(use)
+      return use.store
     }
     return nil
   }
 
   package func drain(from delivery: Delivery<OperationStoreChange>) {
     index.drain(from: delivery, handOver: handOver)
+  }
+
+  /// Returns the store of a request if it was evicted and is still referenced.
+  private func readmit(
+    _ lookup: StoreIndex.Lookup, at now: Duration
+  ) -> OpaqueOperationStore? {
+    let (use, timer) = update { ($0.readmit(lookup, at: now), $0.nextTimer(at: now)) }
+    if let timer { setTimer(timer, at: now) }
+    if let use { didUse(use) }
+    return use?.store
+  }
+
+  private func didUse(_ use: StoreIndex.Use) {
+    if use.isReadmitted { didReadmit(use.store) }
+    didEvict(use.evicted)
+  }
+
+  func didReadmit(_ store: OpaqueOperationStore) {
+    store.store.updateCounting()
+    send(.storeAdded, of: [store])
+  }
+
+  func didEvict(_ stores: [OpaqueOperationStore]) {
+    for store in stores { store.store.updateCounting() }
+    send(.storeRemoved, of: stores)
   }
 
   func read<Output: Sendable>(_ body: (borrowing StoreIndex) -> Output) -> Output {
@@ -192,25 +220,24 @@ public final class OperationClient: Sendable {
     return output
   }
 
-  /// Removes stores in a transition that returns them.
-  func remove(_ transition: (inout StoreIndex) -> [OpaqueOperationStore]) {
-    didRemove(update(transition))
+  /// Removes stores, ends their counting, and removes their dependencies.
+  func remove(_ stores: [OpaqueOperationStore]) {
+    if stores.isEmpty { return }
+    let removed = update { $0.remove(stores) }
+    for store in stores { store.store.stopCounting() }
+    send(.storeRemoved, of: removed)
+    hub.remove(stores.map(\.path))
   }
 
-  /// Ends the counting of removed stores, sends their events, and removes their dependencies.
-  func didRemove(_ stores: [OpaqueOperationStore]) {
+  private func send(
+    _ occurrence: OperationClientEvent.Occurrence, of stores: [OpaqueOperationStore]
+  ) {
+    guard !stores.isEmpty, hub.events.isObserved else { return }
     for store in stores {
-      store.store.stopCounting()
-      send(.storeRemoved, of: store)
+      hub.events.send(
+        OperationClientEvent(
+          date: clock.now(), path: store.path, kind: store.store.kind, occurrence: occurrence))
     }
-    if !stores.isEmpty { hub.remove(stores.map(\.path)) }
-  }
-
-  private func send(_ occurrence: OperationClientEvent.Occurrence, of store: OpaqueOperationStore) {
-    guard hub.events.isObserved else { return }
-    hub.events.send(
-      OperationClientEvent(
-        date: clock.now(), path: store.path, kind: store.store.kind, occurrence: occurrence))
   }
 
   private func reportUnequalElement(at position: Int, in lookup: StoreIndex.Lookup) {

@@ -34,8 +34,7 @@ struct PathIndex<Value: Sendable, Member: Sendable>: Sendable {
 
   /// Creates an index without values.
   ///
-  /// - Parameter members: Returns what matches return for a value. A change by ``update(_:_:)`` must
-  ///   not change that.
+  /// - Parameter members: Returns what matches return for a value.
   init(members: @escaping @Sendable (Value) -> Members) { self.members = members }
 
   /// The number of values.
@@ -51,9 +50,16 @@ struct PathIndex<Value: Sendable, Member: Sendable>: Sendable {
     set {
       guard let newValue else { return remove(path) }
       if insert(newValue, at: path) == nil { return }
-      update(path) { $0 = newValue }
-      setMembers(of: newValue, at: path)
+      change(path) { $0 = newValue }
     }
+  }
+
+  /// Changes the value at a path, if there is one.
+  mutating func change(_ path: OperationPath, _ change: (inout Value) -> Void) {
+    // By its index, which keeps the key in the table: no key is released here.
+    guard let index = values.index(forKey: path) else { return }
+    change(&values.values[index])
+    setMembers(of: values.values[index], at: path)
   }
 
   /// Adds a value at a path that has none; otherwise changes nothing and returns the present value.
@@ -64,9 +70,8 @@ struct PathIndex<Value: Sendable, Member: Sendable>: Sendable {
     return nil
   }
 
-  /// Changes the value at a path, if there is one.
+  /// Changes the value at a path, if there is one, but not what matches return for it.
   mutating func update(_ path: OperationPath, _ change: (inout Value) -> Void) {
-    // By its index, which keeps the key in the table: no key is released here.
     if let index = values.index(forKey: path) { change(&values.values[index]) }
   }
 
@@ -87,22 +92,28 @@ struct PathIndex<Value: Sendable, Member: Sendable>: Sendable {
   }
 
   /// Returns the members of the values at paths that begin with a prefix, in no particular order.
-  func members(matching prefix: OperationPath) -> [Member] {
+  func members(matching prefix: OperationPath) -> [Member] { members(matching: prefix) { $0 } }
+
+  /// Returns what a function returns for the members of the values at paths that begin with a prefix,
+  /// in no particular order, without those for which it returns `nil`.
+  func members<Output>(
+    matching prefix: OperationPath, as output: (Member) -> Output?
+  ) -> [Output] {
     var node = root
     for element in prefix.prefix(Self.maxDepth) {
       guard let child = node.children[element] else { return [] }
       node = child
     }
-    var found: [Member] = []
+    var found: [Output] = []
     if prefix.count <= Self.maxDepth {
-      node.appendMembers(to: &found)
+      node.appendMembers(to: &found, as: output)
     } else {
       let rest = prefix.rest(behind: Self.maxDepth)
       for (element, child) in node.children {
         guard let folded = element.value as? OperationPath, rest.isPrefix(of: folded) else {
           continue
         }
-        child.appendMembers(to: &found)
+        child.appendMembers(to: &found, as: output)
       }
     }
     return found
@@ -132,11 +143,11 @@ extension PathIndex.Node {
     if children.values[index].isEmpty { dropped.append(children.remove(at: index).key) }
   }
 
-  func appendMembers(to found: inout [Member]) {
+  func appendMembers<Output>(to found: inout [Output], as output: (Member) -> Output?) {
     if let members {
-      found.append(members.first)
-      found += members.others
+      if let first = output(members.first) { found.append(first) }
+      if !members.others.isEmpty { found += members.others.compactMap(output) }
     }
-    for child in children.values { child.appendMembers(to: &found) }
+    for child in children.values { child.appendMembers(to: &found, as: output) }
   }
 }

@@ -33,7 +33,9 @@ extension StoreIndex {
 
   /// The stores that are not retained forever.
   private var evictable: [OpaqueOperationStore] {
-    stores(matching: []).filter { !$0.store.use.retention.isForever }
+    entries.members(matching: []) { reference in
+      reference.retained.flatMap { $0.store.use.retention.isForever ? nil : $0 }
+    }
   }
 
   /// Returns the timer to set, if none is set or the one that is set is too late.
@@ -67,7 +69,9 @@ extension StoreIndex {
     while let first = deadlines.first, first.time <= now {
       _ = deadlines.popFirst()
       entries.drop(first.path)
-      if let store = store(of: first) { due.append(store) }
+      guard let store = store(of: first) else { continue }
+      store.store.use.deadline = nil
+      due.append(store)
     }
     var evicted: [OpaqueOperationStore] = []
     // After the loop, in which a new deadline that is not later would be found again.
@@ -77,7 +81,23 @@ extension StoreIndex {
       case .retain(let time): setDeadline(time, of: store)
       }
     }
-    return remove(evicted)
+    return evict(evicted)
+  }
+
+  /// Evicts stores that are not in use. Returns those that were evicted.
+  private mutating func evict(_ stores: [OpaqueOperationStore]) -> [OpaqueOperationStore] {
+    let evicted = stores.filter { store in
+      let use = store.store.use
+      // A use that has begun before was not reported.
+      use.isWatched = true
+      guard !use.latest.isInUse, isRetained(store) else { return false }
+      use.isEvicted = true
+      entries.change(store.path) { $0.replace(store.id, by: StoreReference(evicting: store)) }
+      unused.remove(store)
+      return true
+    }
+    noteRemoval(of: evicted)
+    return evicted
   }
 
   private func decision(about store: OpaqueOperationStore, at now: Duration) -> Decision {
@@ -100,7 +120,7 @@ extension StoreIndex {
   /// Evicts all unused stores, the least recently used one first.
   mutating func evictUnused() -> [OpaqueOperationStore] {
     let unused = evictable.map { ($0, $0.store.use.latest) }.filter { !$0.1.isInUse }
-    return remove(unused.sorted { $0.1.lastUse < $1.1.lastUse }.map(\.0))
+    return evict(unused.sorted { $0.1.lastUse < $1.1.lastUse }.map(\.0))
   }
 
   /// Sets when a store is checked; `nil` for never, or after the end of a use.
@@ -112,7 +132,7 @@ extension StoreIndex {
 
   /// Returns the store of a deadline that counts.
   private func store(of deadline: Deadline) -> OpaqueOperationStore? {
-    store(deadline.id, at: deadline.path).flatMap {
+    reference(deadline.id, at: deadline.path)?.retained.flatMap {
       $0.store.use.deadline == deadline.time ? $0 : nil
     }
   }
@@ -130,19 +150,21 @@ extension StoreIndex {
 
 extension StoreIndex {
   /// Handles the beginning or the end of a use, which a store reports. Returns the evicted stores.
+  ///
+  /// An evicted store is retained again.
   mutating func useChanged(
-    of store: OpaqueOperationStore, _ change: StoreUse.Change
+    of store: OpaqueOperationStore, _ change: StoreUse.Change, at time: Duration
   ) -> [OpaqueOperationStore] {
+    let use = store.store.use
     // A later change is reported as well.
-    guard change.version == store.store.use.latest.version,
-      self.store(store.id, at: store.path) != nil
+    guard change.version == use.latest.version, let reference = reference(store.id, at: store.path)
     else { return [] }
+    if !change.isUsed, use.retention.isWhileUsed { return evict([store]) }
+    if !reference.isRetained { readmit(store, for: use.retention, at: time) }
     if change.isUsed {
       unused.remove(store)
       return []
     }
-    let use = store.store.use
-    if use.retention.isWhileUsed { return remove([store]) }
     if use.deadline == nil {
       setDeadline(use.retention.evictionDelay.map { use.lastUse + $0 }, of: store)
     }
@@ -159,6 +181,6 @@ extension StoreIndex {
       // Otherwise a new use of the store is about to be reported.
       if store.store.use.latest.version == version { evicted.append(store) }
     }
-    return remove(evicted)
+    return evict(evicted)
   }
 }

@@ -5,6 +5,9 @@ import ReactiveStreams
 ///
 /// The first type of request on a path has the path's store. A request of another type on the same
 /// path clashes with it, and gets a store of its own there.
+///
+/// An evicted store is not retained, and is found until it is released. Then it has itself removed. If it
+/// is used before, it is retained again. So a request has one store as long as that is referenced.
 struct StoreIndex: DeliveryMachine {
   /// What identifies the store of a request.
   struct Lookup: Sendable {
@@ -24,19 +27,24 @@ struct StoreIndex: DeliveryMachine {
 
   /// The stores on one path.
   struct Entry: Sendable {
-    var first: OpaqueOperationStore
+    var first: StoreReference
     /// The stores for other types of requests, in the order in which they were inserted.
-    var others: [OpaqueOperationStore] = []
+    var others: [StoreReference] = []
 
-    var stores: [OpaqueOperationStore] { [first] + others }
+    var references: [StoreReference] { [first] + others }
 
-    func store(where matches: (OpaqueOperationStore) -> Bool) -> OpaqueOperationStore? {
+    func reference(where matches: (StoreReference) -> Bool) -> StoreReference? {
       matches(first) ? first : others.first(where: matches)
     }
 
-    /// Returns the entry without a store; `nil` if no store is left.
-    func removing(_ id: ObjectIdentifier) -> Entry? {
-      let rest = stores.filter { $0.id != id }
+    mutating func replace(_ id: ObjectIdentifier, by reference: StoreReference) {
+      if first.id == id { return first = reference }
+      if let index = others.firstIndex(where: { $0.id == id }) { others[index] = reference }
+    }
+
+    /// Returns the entry with some of its stores; `nil` if none is left.
+    func filter(_ isIncluded: (StoreReference) -> Bool) -> Entry? {
+      let rest = references.filter(isIncluded)
       return rest.first.map { Entry(first: $0, others: Array(rest.dropFirst())) }
     }
   }
@@ -47,11 +55,20 @@ struct StoreIndex: DeliveryMachine {
     /// The store was inserted beside the first one, which is for a request of another type.
     case clashed(with: any Any.Type)
     /// Another thread has inserted a store for the same request.
-    case present(OpaqueOperationStore)
+    case present(Use)
+  }
+
+  /// A store that is used now.
+  struct Use: Sendable {
+    let store: OpaqueOperationStore
+    /// Whether the store was evicted, and is retained again.
+    var isReadmitted = false
+    /// The stores that were evicted for it.
+    var evicted: [OpaqueOperationStore] = []
   }
 
   var deliveries = DeliveryQueue<OperationStoreChange>()
-  var entries = PathIndex<Entry, OpaqueOperationStore> { ($0.first, $0.others) }
+  var entries = PathIndex<Entry, StoreReference> { ($0.first, $0.others) }
   var deadlines = Heap<Deadline>()
   /// The timer that is set; `nil` if it has fired.
   var timer: Timer?
@@ -66,76 +83,139 @@ struct StoreIndex: DeliveryMachine {
   init(limit: Int? = nil) { self.limit = limit }
 
   /// Returns the first store on a path.
-  func store(at path: OperationPath) -> OpaqueOperationStore? { entries[path]?.first }
-  func stores(at path: OperationPath) -> [OpaqueOperationStore] { entries[path]?.stores ?? [] }
-  func hasStore(at path: OperationPath) -> Bool { entries.contains(path) }
-
-  func store(at path: OperationPath, for type: RequestType) -> OpaqueOperationStore? {
-    entries[path]?.store { $0.store.erasedRequestType == type }
+  func store(at path: OperationPath) -> OpaqueOperationStore? {
+    guard let entry = entries[path] else { return nil }
+    if let store = entry.first.store { return store }
+    for other in entry.others { if let store = other.store { return store } }
+    return nil
   }
 
-  func store(_ id: ObjectIdentifier, at path: OperationPath) -> OpaqueOperationStore? {
-    entries[path]?.store { $0.id == id }
+  func hasStore(at path: OperationPath) -> Bool { entries.contains(path) }
+
+  func stores(at path: OperationPath) -> [OpaqueOperationStore] {
+    guard let entry = entries[path] else { return [] }
+    if entry.others.isEmpty { return entry.first.store.map { [$0] } ?? [] }
+    return entry.references.compactMap(\.store)
+  }
+
+  func store(at path: OperationPath, for type: RequestType) -> OpaqueOperationStore? {
+    entries[path]?.reference { $0.type == type }?.store
+  }
+
+  func reference(_ id: ObjectIdentifier, at path: OperationPath) -> StoreReference? {
+    entries[path]?.reference { $0.id == id }
   }
 
   /// The stores whose paths begin with a prefix.
   func stores(matching prefix: OperationPath) -> [OpaqueOperationStore] {
-    entries.members(matching: prefix)
+    entries.members(matching: prefix) { $0.store }
   }
 
-  /// Returns the store of a request, which is used now. The longest retention applies.
+  /// Returns the store of a request, which is used now, if the client retains it. The longest retention
+  /// applies.
   mutating func use(_ lookup: Lookup, at time: Duration) -> OpaqueOperationStore? {
     var found: OpaqueOperationStore?
     // In place, because a copy would retain every store on the path.
     entries.update(lookup.path) { entry in
-      found = entry.store { $0.store.erasedRequestType == lookup.type }
+      found = entry.reference { $0.type == lookup.type }?.retained
     }
     guard let found else { return nil }
-    found.store.use.lastUse = time
-    if lookup.retention.isLonger(than: found.store.use.retention) {
-      found.store.use.retention = lookup.retention
-    }
+    let use = found.store.use
+    use.lastUse = time
+    if lookup.retention.isLonger(than: use.retention) { use.retention = lookup.retention }
     if limit != nil {
-      if found.store.use.retention.isForever { unused.remove(found) } else { unused.touch(found) }
+      if use.retention.isForever { unused.remove(found) } else { unused.touch(found) }
     }
     return found
+  }
+
+  /// Returns the store of a request, which is used now. The client retains an evicted one again.
+  mutating func readmit(_ lookup: Lookup, at time: Duration) -> Use? {
+    if let store = use(lookup, at: time) { return Use(store: store) }
+    guard let store = store(at: lookup.path, for: lookup.type) else { return nil }
+    let retention = store.store.use.retention
+    let longest = lookup.retention.isLonger(than: retention) ? lookup.retention : retention
+    readmit(store, for: longest, at: time)
+    let evicted = addUnused(store, limit: limit.map { max($0, 1) })
+    return Use(store: store, isReadmitted: true, evicted: evicted)
+  }
+
+  /// Retains an evicted store again.
+  mutating func readmit(
+    _ store: OpaqueOperationStore, for retention: OperationRetention, at time: Duration
+  ) {
+    entries.change(store.path) { $0.replace(store.id, by: .retained(store)) }
+    retain(store, for: retention, at: time)
+  }
+
+  /// Notes that a store is in the index from now on.
+  private mutating func retain(
+    _ store: OpaqueOperationStore, for retention: OperationRetention, at time: Duration
+  ) {
+    let use = store.store.use
+    use.isEvicted = false
+    use.lastUse = time
+    use.retention = retention
+    use.isWatched = isAlwaysWatched(store)
+    setDeadline(retention.evictionDelay.map { time + $0 }, of: store)
+    deliveries.append(OperationStoreChange(storesAdded: [store]))
   }
 
   /// Inserts a new store, unless the request has one.
   mutating func insert(
     _ store: OpaqueOperationStore, for lookup: Lookup, at time: Duration
   ) -> Insertion {
-    let clashing = entries.insert(Entry(first: store), at: store.path)
-    if clashing != nil, let present = use(lookup, at: time) { return .present(present) }
-    store.store.use.lastUse = time
-    store.store.use.retention = lookup.retention
-    store.store.use.isWatched = isAlwaysWatched(store)
-    setDeadline(lookup.retention.evictionDelay.map { time + $0 }, of: store)
-    deliveries.append(OperationStoreChange(storesAdded: [store]))
-    guard var entry = clashing else {
-      // The limit is at least one, or the store would be evicted before the caller can use it.
-      return .inserted(evicted: addUnused(store, limit: limit.map { max($0, 1) }))
+    let reference = StoreReference.retained(store)
+    let clashing = entries.insert(Entry(first: reference), at: store.path)
+    if clashing != nil, let present = readmit(lookup, at: time) { return .present(present) }
+    retain(store, for: lookup.retention, at: time)
+    // Another one of the same type is released, and about to be removed.
+    if var entry = clashing?.filter({ $0.type != lookup.type }) {
+      entry.others.append(reference)
+      entries[store.path] = entry
+      return .clashed(with: entry.first.type.request)
     }
-    entry.others.append(store)
-    entries[store.path] = entry
-    return .clashed(with: entry.first.store.erasedRequestType.request)
+    if clashing != nil { entries[store.path] = Entry(first: reference) }
+    // The limit is at least one, or the store would be evicted before the caller can use it.
+    return .inserted(evicted: addUnused(store, limit: limit.map { max($0, 1) }))
   }
 
-  /// Removes stores. Returns those that were in the index.
+  /// Removes stores, also evicted ones. Returns those that were retained.
   mutating func remove(_ stores: [OpaqueOperationStore]) -> [OpaqueOperationStore] {
-    var removed: [OpaqueOperationStore] = []
-    for store in stores {
-      guard let entry = entries[store.path], entry.store(where: { $0.id == store.id }) != nil
-      else { continue }
-      entries[store.path] = entry.removing(store.id)
+    let removed = stores.filter { store in
+      guard let reference = removeReference(store.id, at: store.path) else { return false }
+      let use = store.store.use
+      (use.isEvicted, use.isWatched) = (false, false)
       unused.remove(store)
-      removed.append(store)
+      return reference.isRetained
     }
-    if !removed.isEmpty {
-      deliveries.append(OperationStoreChange(storesRemoved: removed))
-      pruneDeadlines()
-    }
+    noteRemoval(of: removed)
     return removed
+  }
+
+  /// Removes what is left of an evicted store that was released.
+  mutating func removeReleased(_ id: ObjectIdentifier, at path: OperationPath) {
+    _ = removeReference(id, at: path)
+    pruneDeadlines()
+  }
+
+  private mutating func removeReference(
+    _ id: ObjectIdentifier, at path: OperationPath
+  ) -> StoreReference? {
+    guard let entry = entries[path], let reference = entry.reference(where: { $0.id == id })
+    else { return nil }
+    entries[path] = entry.filter { $0.id != id }
+    return reference
+  }
+
+  func isRetained(_ store: OpaqueOperationStore) -> Bool {
+    reference(store.id, at: store.path)?.isRetained == true
+  }
+
+  /// Notes that the index does not retain some stores any more.
+  mutating func noteRemoval(of stores: [OpaqueOperationStore]) {
+    if !stores.isEmpty { deliveries.append(OperationStoreChange(storesRemoved: stores)) }
+    pruneDeadlines()
   }
 }
 

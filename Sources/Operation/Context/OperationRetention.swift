@@ -2,8 +2,9 @@
 ///
 /// A store is in use while it has subscribers, while a run of it is scheduled or in flight, and while
 /// it displays a pending optimistic edit. A call of `client.store(for:)` is a use of that instant; a
-/// look-up by path is not a use. A store that is evicted continues to work for its owners, and the
-/// next `client.store(for:)` for its path creates a new store.
+/// look-up by path is not a use. A store that is evicted continues to work for its owners. As long as it
+/// is referenced, its path has no other store: look-ups find it, and its next use makes the client
+/// retain it again.
 ///
 /// If several requests share a store, the longest of their retentions applies.
 public struct OperationRetention: Sendable, Hashable {

@@ -9,6 +9,7 @@ public struct OpaqueOperationStore: Sendable {
   let store: any ErasedOperationStore
 
   init<State>(_ store: OperationStore<State>) { self.store = store }
+  init(erased store: any ErasedOperationStore) { self.store = store }
 
   /// The path of the store in its client.
   public var path: OperationPath { store.path }
@@ -119,6 +120,8 @@ protocol ErasedOperationStore: AnyObject, Sendable {
 
   /// The store was removed from its client, whose counts do not contain it any more.
   func stopCounting()
+  /// The store was evicted, or is retained again, and the counts follow that.
+  func updateCounting()
   func attachControllers()
   func snapshot(at date: Date) -> OperationClientSnapshot.Store
   func performInvalidation(_ step: InvalidationStep) -> TaskDependency?
@@ -174,6 +177,7 @@ extension OperationStore: ErasedOperationStore {
   }
 
   func stopCounting() { commit(as: .note) { $0.activity.stopCounting() } }
+  func updateCounting() { commit(as: .note) { _ in } }
 
   func performInvalidation(_ step: InvalidationStep) -> TaskDependency? {
     invalidationStep(self, step)

@@ -63,6 +63,11 @@ public final class OperationStore<State: OperationState>: Sendable {
         initialDate: state.hasInitialValue ? context.now() : nil))
   }
 
+  deinit {
+    // A store that its client retains is released with the client, or was removed from it.
+    if use.isEvicted { hub.wasReleased(ObjectIdentifier(self), at: path) }
+  }
+
   /// Creates a store without a client. No defaults apply to it, and it is found by no path.
   public static func detached<Request: StatefulOperationRequest>(
     operation: Request, initialState: State, initialContext: OperationContext = OperationContext()

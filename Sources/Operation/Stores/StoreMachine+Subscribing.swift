@@ -150,9 +150,11 @@ struct CountedActivity: Sendable {
   mutating func stopCounting() { isCounted = false }
 
   /// Returns the change of the phase after a transition to `state`, if there is one.
-  mutating func change(to state: some OperationState) -> Change? {
+  ///
+  /// - Parameter isEvicted: Whether the client has evicted the store, which counts as idle meanwhile.
+  mutating func change(to state: some OperationState, isEvicted: Bool) -> Change? {
     let new: ActivityPhase =
-      if !isCounted {
+      if !isCounted || isEvicted {
         .idle
       } else if state.isLoading {
         state.isPaused ? .paused : .running

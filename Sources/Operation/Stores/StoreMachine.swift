@@ -115,7 +115,7 @@ extension StoreMachine {
       if kind == .edit || !_withheld.isNil { effects.mustCompute = beginComputing(on: thread) }
     }
     if isUsed != wasUsed { effects.use = use.change(isUsed: !wasUsed) }
-    effects.activity = activity.change(to: committed.state)
+    effects.activity = activity.change(to: committed.state, isEvicted: use.isEvicted)
     effects.mustNotifyReaders = takeReadStale()
     effects.delivery = deliveries.beginDraining()
     return output

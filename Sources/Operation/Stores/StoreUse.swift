@@ -33,6 +33,7 @@ final class StoreUse: Sendable {
   /// Nanoseconds; the greatest number is forever.
   private let retentionTime = Atomic(Int64(0))
   private let reportsChanges = Atomic(false)
+  private let wasEvicted = Atomic(false)
 
   var lastUse: Duration {
     get { .nanoseconds(lastUseTime.load(ordering: .acquiring)) }
@@ -53,15 +54,21 @@ final class StoreUse: Sendable {
 
   /// Whether the store reports each change to its client.
   ///
-  /// One thread records the end of a use and then reads this; another one sets this and then reads
-  /// ``latest``. In this one order of all threads, at least one of them notices the other.
+  /// One thread begins a use, or records the end, and then reads this; another one sets this and then
+  /// reads ``latest``. In this one order of all threads, at least one of them notices the other.
   var isWatched: Bool {
     get { reportsChanges.load(ordering: .sequentiallyConsistent) }
     set { reportsChanges.store(newValue, ordering: .sequentiallyConsistent) }
   }
 
+  /// Whether the client has evicted the store, and refers to it as long as it is referenced.
+  var isEvicted: Bool {
+    get { wasEvicted.load(ordering: .acquiring) }
+    set { wasEvicted.store(newValue, ordering: .releasing) }
+  }
+
   var latest: Snapshot {
-    let version = version.load(ordering: .acquiring)
+    let version = version.load(ordering: .sequentiallyConsistent)
     let isInUse = recordedVersion.load(ordering: .sequentiallyConsistent) < version
     return Snapshot(version: version, isInUse: isInUse, lastUse: lastUse)
   }
@@ -72,7 +79,7 @@ final class StoreUse: Sendable {
   /// version.
   func change(isUsed: Bool) -> Change {
     let new = version.load(ordering: .relaxed) + 1
-    version.store(new, ordering: .releasing)
+    version.store(new, ordering: .sequentiallyConsistent)
     return Change(isUsed: isUsed, version: new)
   }
 

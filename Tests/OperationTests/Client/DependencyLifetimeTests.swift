@@ -104,6 +104,7 @@ import Testing
     }
     func hasStore(at path: OperationPath) -> Bool { true }
     func useChanged(of store: OpaqueOperationStore, _ change: StoreUse.Change) {}
+    func wasReleased(_ id: ObjectIdentifier, at path: OperationPath) {}
   }
 
   @Test("A reader that is added while readers are marked is marked as well")

@@ -120,7 +120,7 @@ import Testing
       Issue.record("inserted otherwise")
       return
     }
-    #expect(ObjectIdentifier(present.base) == ObjectIdentifier(first.store.base))
+    #expect(ObjectIdentifier(present.store.base) == ObjectIdentifier(first.store.base))
     #expect(index.stores(matching: []).count == 2)
     let removed = index.remove(index.stores(at: ["shared", 1]))
     #expect(removed.count == 2)

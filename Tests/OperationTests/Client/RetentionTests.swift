@@ -16,7 +16,7 @@ import Testing
   }
 
   private func ids(in client: OperationClient) -> [Int] {
-    (0..<20).filter { client.store(with: ["number", $0]) != nil }
+    (0..<20).filter { client.retains(["number", $0]) }
   }
 
   @Test("A store is evicted five minutes after its last use, and not before")
@@ -28,14 +28,14 @@ import Testing
     await clock.advance(by: .seconds(100))
     let subscription = store.subscribe { _ in }
     await clock.advance(by: .seconds(400))
-    #expect(client.store(with: ["number", 0]) != nil, "it is observed")
+    #expect(client.retains(["number", 0]), "it is observed")
     await store.settles { !$0.isLoading }
     subscription.cancel()
     await clock.advance(by: .seconds(299.5))
-    #expect(client.store(with: ["number", 0]) != nil)
+    #expect(client.retains(["number", 0]))
     #expect(changes.count == 1)
     await clock.advance(by: .seconds(0.5))
-    #expect(client.store(with: ["number", 0]) == nil)
+    #expect(!client.retains(["number", 0]))
     #expect(changes.count == 2)
     #expect(clock.sleeperCount == 0)
     withExtendedLifetime(watch) {}
@@ -112,20 +112,6 @@ import Testing
     }
     await clock.advance(by: .seconds(10))
     #expect(ids(in: client) == [])
-  }
-
-  @Test("An evicted store continues to work for its owners, and its path gets a new store")
-  func anew() async throws {
-    let client = client()
-    let old = client.store(for: query(3))
-    try await old.run()
-    await clock.advance(by: .seconds(300))
-    let new = client.store(for: query(3))
-    #expect(new !== old)
-    #expect(new.currentValue == nil)
-    #expect(old.currentValue == 3)
-    #expect(try await old.run() == 3)
-    #expect(ids(in: client) == [3])
   }
 
   @Test("With whileUsed a store is evicted when its last use ends, or a minute after its creation")
@@ -212,7 +198,7 @@ import Testing
       subscription.cancel()
     }
     await clock.advance(by: .seconds(300))
-    #expect(client.stores(matching: []).isEmpty)
+    #expect(!client.retains(["number", 0]))
   }
 
   @Test("When all stores are evicted, no node, no deadline and no store is left")

@@ -6,10 +6,11 @@ import Testing
 /// A store is evicted when it has not been used for its time, or when there are too many unused stores
 /// and it is the least recently used one; never while it is in use. As long as a store may be evicted,
 /// there is a timer that is not too late. The stores that are found are those that were inserted and
-/// not removed.
+/// not removed. An evicted store is found until it is released, and retained again when it is used.
 @Suite("StoreIndex, every sequence") struct StoreIndexExhaustiveTests {
   private enum Step {
     case insert(Int), lookUp(Int), use(Int), record, report, clear(Int), advance, fire
+    case release(Int), removeReleased
   }
 
   private enum Rule: String { case time, whileUsed, limit }
@@ -47,6 +48,10 @@ import Testing
     private let retention: OperationRetention
     private var now = 0
     private var items: [Int: Item] = [:]
+    /// Evicted items that are still referenced.
+    private var evicted: [Int: Item] = [:]
+    /// What the released stores have not removed from the index yet.
+    private var released: [(id: ObjectIdentifier, item: Int)] = []
     /// The items in the order of their last use, the least recently used one first.
     private var order: [Int] = []
     private var unreported: [(item: Int, change: StoreUse.Change)] = []
@@ -71,35 +76,54 @@ import Testing
       switch step {
       case .insert(let item): try insert(item)
       case .lookUp(let item):
-        guard let expected = items[item] else { return false }
-        let found = index.use(expected.lookup, at: time(now))
-        try mustHold(found?.id == expected.store.id, "the store of the request is found")
+        guard let expected = items[item] ?? evicted[item] else { return false }
+        let found = index.readmit(expected.lookup, at: time(now))
+        try mustHold(found?.store.id == expected.store.id, "the store of the request is found")
+        readmitted(item)
         noteUse(of: item)
+        try noteEviction(of: found?.evicted ?? [], isTimeOver: false)
       case .use(let item):
-        guard items[item] != nil else { return false }
+        guard items[item] != nil || evicted[item] != nil else { return false }
         use(item)
       case .record:
-        guard let item = items.keys.sorted().first(where: { items[$0]?.end != nil }) else {
+        let all = items.merging(evicted) { item, _ in item }
+        guard let item = all.keys.sorted().first(where: { all[$0]?.end != nil }) else {
           return false
         }
         record(item)
       case .report:
         guard !unreported.isEmpty else { return false }
         let (item, change) = unreported.removeFirst()
-        guard let store = items[item]?.store else { break }
-        try evicted(index.useChanged(of: store, change), isTimeOver: rule == .whileUsed)
+        guard let store = (items[item] ?? evicted[item])?.store else { break }
+        let stores = index.useChanged(of: store, change, at: time(now))
+        if index.isRetained(store), evicted[item] != nil {
+          readmitted(item)
+          noteUse(of: item)
+        }
+        try noteEviction(of: stores, isTimeOver: rule == .whileUsed)
       case .clear(let item):
-        guard items[item] != nil else { return false }
+        guard items[item] != nil || evicted[item] != nil else { return false }
         let removed = index.remove(index.stores(at: Self.path(item)))
         let cleared = items.keys.filter { Self.path($0) == Self.path(item) }
         try mustHold(removed.count == cleared.count, "all stores of a path are cleared")
         for item in cleared { items[item] = nil }
+        for other in evicted.keys where Self.path(other) == Self.path(item) {
+          evicted[other] = nil
+        }
+      case .release(let item):
+        guard let id = evicted.removeValue(forKey: item)?.store.id else { return false }
+        unreported.removeAll { $0.item == item }
+        released.append((id, item))
+      case .removeReleased:
+        guard !released.isEmpty else { return false }
+        let (id, item) = released.removeFirst()
+        index.removeReleased(id, at: Self.path(item))
       case .advance: now += 30
       case .fire:
         guard let fired = timer, fired.time <= time(now) else { return false }
         timer = nil
-        try evicted(
-          index.evictDue(at: time(now), generation: fired.generation), isTimeOver: true)
+        try noteEviction(
+          of: index.evictDue(at: time(now), generation: fired.generation), isTimeOver: true)
       }
       if let next = index.nextTimer(at: time(now)) { timer = next }
       return true
@@ -121,60 +145,76 @@ import Testing
 
     private func insert(_ item: Int) throws {
       let new = make(item)
-      let isPathTaken = items.keys.contains { $0 != item && Self.path($0) == Self.path(item) }
+      let present = items[item] ?? evicted[item]
+      let others = Array(items.keys) + evicted.keys + released.map(\.item)
+      let isPathTaken = others.contains { $0 != item && Self.path($0) == Self.path(item) }
       switch index.insert(new.store, for: new.lookup, at: time(now)) {
-      case .present(let present):
-        try mustHold(items[item]?.store.id == present.id, "the present store is kept")
+      case .present(let use):
+        try mustHold(present?.store.id == use.store.id, "the present store is kept")
+        readmitted(item)
         noteUse(of: item)
+        try noteEviction(of: use.evicted, isTimeOver: false)
       case .clashed:
-        try mustHold(isPathTaken && items[item] == nil, "a store of another type is present")
+        try mustHold(isPathTaken && present == nil, "a store of another type is present")
         add(item, new)
       case .inserted(let stores):
-        try mustHold(!isPathTaken && items[item] == nil, "no store is present")
+        try mustHold(!isPathTaken && present == nil, "no store is present")
         add(item, new)
-        try evicted(stores, isTimeOver: false)
+        try noteEviction(of: stores, isTimeOver: false)
+      }
+    }
+
+    private func readmitted(_ item: Int) {
+      if let store = evicted.removeValue(forKey: item) { items[item] = store }
+    }
+
+    private func change(_ item: Int, _ change: (inout Item) -> Void) {
+      if var changed = items[item] {
+        change(&changed)
+        items[item] = changed
+      } else if var changed = evicted[item] {
+        change(&changed)
+        evicted[item] = changed
       }
     }
 
     private func add(_ item: Int, _ new: Item) {
+      released.removeAll { $0.item == item }
       items[item] = new
       unreported.removeAll { $0.item == item }
       noteUse(of: item)
     }
 
     private func noteUse(of item: Int) {
-      items[item]?.lastUse = now
+      change(item) { $0.lastUse = now }
       order.removeAll { $0 == item }
       order.append(item)
     }
 
     /// Begins or ends a use, which is reported later.
     private func use(_ item: Int) {
-      guard let wasUsed = items[item]?.isUsed, let change = items[item]?.change(!wasUsed) else {
-        return
-      }
-      items[item]?.isUsed = !wasUsed
-      if wasUsed {
-        items[item]?.end = change
-        if recordsAtOnce { record(item) }
-      } else {
-        report(change, of: item)
-      }
+      guard let used = items[item] ?? evicted[item] else { return }
+      let use = used.change(!used.isUsed)
+      change(item) { $0.isUsed = !used.isUsed }
+      guard used.isUsed else { return report(use, of: item) }
+      change(item) { $0.end = use }
+      if recordsAtOnce { record(item) }
     }
 
     private func report(_ change: StoreUse.Change, of item: Int) {
-      if items[item]?.isWatched() == true { unreported.append((item, change)) }
+      if (items[item] ?? evicted[item])?.isWatched() == true { unreported.append((item, change)) }
     }
 
     private func record(_ item: Int) {
-      guard let end = items[item]?.end.take() else { return }
-      items[item]?.record(end, time(now))
+      guard let used = items[item] ?? evicted[item], let end = used.end else { return }
+      change(item) { $0.end = nil }
+      used.record(end, time(now))
       noteUse(of: item)
       report(end, of: item)
     }
 
-    /// Checks and removes stores that the index has evicted.
-    private func evicted(_ stores: [OpaqueOperationStore], isTimeOver: Bool) throws {
+    /// Checks stores that the index has evicted.
+    private func noteEviction(of stores: [OpaqueOperationStore], isTimeOver: Bool) throws {
       for store in stores {
         guard let (item, entry) = items.first(where: { $0.value.store.id == store.id }) else {
           try mustHold(false, "only a present store is evicted")
@@ -194,15 +234,22 @@ import Testing
             }, "\(item) is evicted before \(earlier)")
         }
         items[item] = nil
+        evicted[item] = entry
       }
     }
 
     private func check() throws {
-      let isOnOnePath = items[0] != nil && items[1] != nil
+      let all = Array(items.keys) + evicted.keys + released.map(\.item)
       try mustHold(
-        index.entries.count == items.count - (isOnOnePath ? 1 : 0), "\(items.keys) are present")
+        index.entries.count == Set(all.map(Self.path)).count, "\(all) are in the index")
       let found = index.stores(matching: []).map(\.id)
-      let present = items.values.map(\.store.id)
+      let present = (Array(items.values) + evicted.values).map(\.store.id)
+      for (item, store) in evicted {
+        try mustHold(!index.isRetained(store.store), "an evicted store is not retained")
+        try mustHold(
+          !store.isUsed || unreported.contains { $0.item == item },
+          "the use of an evicted store is reported")
+      }
       try mustHold(
         Set(found) == Set(present) && found.count == present.count, "all present stores are found")
       for (number, item) in items {
@@ -213,7 +260,7 @@ import Testing
             || timer.map { $0.time <= time(item.lastUse + 60) } == true,
           "there is a timer for a store that may be evicted")
       }
-      if items.isEmpty {
+      if all.isEmpty {
         try mustHold(index.entries.nodeCount == 0 && index.deadlines.count == 0, "nothing is left")
       }
       let unused = items.filter { !$0.value.isUsed && $0.key != 1 }
@@ -226,8 +273,10 @@ import Testing
   private func everySequence(
     _ name: String, _ rule: Rule, of items: [Int], length: Int, recordsAtOnce: Bool = true
   ) {
-    var events = items.flatMap { [Step.insert($0), .lookUp($0), .use($0)] }
-    events += [.report, .clear(items[0]), .advance, .fire]
+    var events = items.flatMap { [Step.insert($0), .lookUp($0), .use($0), .release($0)] }
+    events += [.clear(items[0]), .advance, .fire]
+    // The shortest sequences do not get so far.
+    if name != "clash" { events += [.report, .removeReleased] }
     if !recordsAtOnce { events.append(.record) }
     exhaust(
       "StoreIndex, \(name)", events: events, length: length,

@@ -142,7 +142,7 @@ private struct RetentionModel {
         let step = randomStep()
         trace.append(step)
         try await take(step)
-        let there = Set((0..<5).filter { client.store(with: ["number", $0]) != nil })
+        let there = Set((0..<5).filter { client.retains(["number", $0]) })
         let expected = Set(model.stores.map(\.id))
         try mustHold(
           there == expected,

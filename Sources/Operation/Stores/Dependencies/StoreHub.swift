@@ -9,6 +9,8 @@ protocol StoreHost: AnyObject, Sendable {
   func hasStore(at path: OperationPath) -> Bool
   /// A use of a store has begun or ended.
   func useChanged(of store: OpaqueOperationStore, _ change: StoreUse.Change)
+  /// An evicted store is not referenced any more.
+  func wasReleased(_ id: ObjectIdentifier, at path: OperationPath)
 }
 
 /// What the stores of a client share: the queues of their serialized runs, their counts and events, and
@@ -56,6 +58,11 @@ final class StoreHub: Sendable {
 
   func useChanged(of store: OpaqueOperationStore, _ change: StoreUse.Change) {
     client?.useChanged(of: store, change)
+  }
+
+  /// Notes that an evicted store is not referenced any more.
+  func wasReleased(_ id: ObjectIdentifier, at path: OperationPath) {
+    client?.wasReleased(id, at: path)
   }
 
   /// Whether nothing is left of any dependency.

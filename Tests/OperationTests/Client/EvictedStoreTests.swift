@@ -1,0 +1,198 @@
+import Testing
+
+@testable import Operation
+
+/// A path without a clash has one store as long as that is referenced.
+@Suite("Evicted stores", .timeLimit(.minutes(1))) struct EvictedStoreTests {
+  private let clock = ManualClock()
+
+  private func client(
+    _ retention: OperationRetention = .unusedFor(.seconds(300))
+  ) -> OperationClient {
+    OperationClient(defaults: .testing, clock: clock, retention: retention)
+  }
+
+  private func query(_ id: Int = 0) -> some QueryRequest<Int, QueryState<Int, any Error>> {
+    Query(path: ["number", id]) { _ in id }.neverStale()
+  }
+
+  @Test("A request has the same store again after its eviction, and the client retains it again")
+  func again() async throws {
+    let client = client()
+    let changes = Recorder<[Int]>()
+    let watch = client.subscribe { changes.append([$0.storesAdded.count, $0.storesRemoved.count]) }
+    let store = client.store(for: query())
+    try await store.run()
+    await clock.advance(by: .seconds(300))
+    #expect(!client.retains(["number", 0]))
+    let other = client.store(for: query())
+    #expect(other === store)
+    other.currentValue = 7
+    #expect(store.currentValue == 7)
+    #expect(client.retains(["number", 0]))
+    await clock.advance(by: .seconds(299))
+    #expect(client.retains(["number", 0]))
+    await clock.advance(by: .seconds(1))
+    #expect(!client.retains(["number", 0]))
+    #expect(changes.all == [[1, 0], [0, 1], [1, 0], [0, 1]])
+    withExtendedLifetime((store, watch)) {}
+  }
+
+  @Test("Invalidations and look-ups by path find an evicted store, and do not retain it")
+  func byPath() async throws {
+    let client = client()
+    let store = client.store(for: query())
+    try await store.run()
+    await clock.advance(by: .seconds(300))
+    #expect(client.store(with: ["number", 0])?.isOpaque(of: store) == true)
+    #expect(client.stores(matching: ["number"]).count == 1)
+    client.invalidate(matching: ["number"])
+    #expect(store.isStale)
+    try await store.run()
+    await clock.advance(by: .seconds(300))
+    client.invalidate(query())
+    #expect(store.isStale)
+    #expect(!client.retains(["number", 0]))
+    withExtendedLifetime(store) {}
+  }
+
+  @Test("A use of an evicted store makes the client retain it again", arguments: [1, nil])
+  func used(limit: Int?) async throws {
+    var retention = OperationRetention.unusedFor(.seconds(300))
+    if let limit { retention = retention.limited(to: limit) }
+    let client = client(retention)
+    let store = client.store(for: query())
+    store.currentValue = 1
+    await clock.advance(by: .seconds(300))
+    let subscription = store.subscribe { _ in }
+    #expect(client.retains(["number", 0]))
+    await clock.advance(by: .seconds(1_000))
+    #expect(client.retains(["number", 0]))
+    subscription.cancel()
+    await clock.advance(by: .seconds(299))
+    #expect(client.retains(["number", 0]))
+    await clock.advance(by: .seconds(1))
+    #expect(!client.retains(["number", 0]))
+    withExtendedLifetime(store) {}
+  }
+
+  @Test("A store that is retained while it is used is the same for each use")
+  func whileUsed() async throws {
+    let client = client(.whileUsed)
+    let store = client.store(for: query())
+    for _ in 0..<3 {
+      try await client.fetch(query())
+      #expect(!client.retains(["number", 0]))
+      #expect(client.store(for: query()) === store)
+    }
+  }
+
+  @Test("A store that is retained again counts as unused, and another one is evicted for it")
+  func limited() {
+    let client = client(.unusedFor(.seconds(300)).limited(to: 2))
+    let stores = (0..<3).map { client.store(for: query($0)) }
+    #expect((0..<3).map { client.retains(["number", $0]) } == [false, true, true])
+    #expect(client.store(for: query(0)) === stores[0])
+    #expect((0..<3).map { client.retains(["number", $0]) } == [true, false, true])
+  }
+
+  @Test("With the last reference to an evicted store, what the client knew of it is gone")
+  func released() async throws {
+    let (client, live) = (client(), LiveCount())
+    var stores: [OperationStore<QueryState<LiveCount.Probe, any Error>>] = []
+    for id in 0..<100 {
+      let query = Query<LiveCount.Probe, any Error>(path: ["probe", id]) { _ in live.makeProbe() }
+      let store = client.store(for: query.neverStale())
+      store.currentValue = live.makeProbe()
+      stores.append(store)
+    }
+    await clock.advance(by: .seconds(300))
+    #expect(client.stores(matching: []).count == 100)
+    stores.removeLast(60)
+    #expect(client.stores(matching: []).count == 40)
+    stores = []
+    #expect(client.read { ($0.entries.count, $0.entries.nodeCount) } == (0, 0))
+    #expect(client.read { $0.deadlines.count } == 0)
+    #expect(live.value == 0)
+    #expect(client.store(with: ["probe", 0]) == nil)
+  }
+
+  @Test("A store that is cleared is not found again, evicted or not", arguments: [true, false])
+  func cleared(isEvicted: Bool) async throws {
+    let client = client()
+    let store = client.store(for: query())
+    if isEvicted { await clock.advance(by: .seconds(300)) }
+    client.clearStore(with: ["number", 0])
+    #expect(client.store(with: ["number", 0]) == nil)
+    let subscription = store.subscribe { _ in }
+    #expect(client.store(with: ["number", 0]) == nil)
+    #expect(client.store(for: query()) !== store)
+    subscription.cancel()
+  }
+
+  @Test("An evicted store does not count as failed, and counts when it is retained again")
+  func activity() async {
+    let client = client()
+    let failing = Query<Int, any Error>(path: ["number", 0]) { _ in throw Refused() }
+    let store = client.store(for: failing)
+    _ = try? await store.run()
+    #expect(client.activity.queries.failed == 1)
+    await clock.advance(by: .seconds(300))
+    #expect(client.activity.queries.failed == 0)
+    let subscription = store.subscribe { _ in }
+    await store.settles { !$0.isLoading }
+    #expect(client.activity.queries.failed == 1)
+    subscription.cancel()
+    await clock.advance(by: .seconds(300))
+    #expect(client.activity.queries.failed == 0)
+  }
+
+  @Test("The client's events say when a store is evicted and retained again")
+  func events() async {
+    let client = client()
+    let seen = Recorder<Bool>()
+    let log = client.log(
+      to: EventRecorder { event in
+        switch event.occurrence {
+        case .storeAdded: seen.append(true)
+        case .storeRemoved: seen.append(false)
+        default: break
+        }
+      })
+    let store = client.store(for: query())
+    store.currentValue = 1
+    await clock.advance(by: .seconds(300))
+    #expect(client.store(for: query()) === store)
+    await clock.advance(by: .seconds(300))
+    let subscription = store.subscribe { _ in }
+    #expect(seen.all == [true, false, true, false, true])
+    subscription.cancel()
+    log.cancel()
+  }
+
+  private struct EventRecorder: OperationLogger {
+    let handler: @Sendable (OperationClientEvent) -> Void
+    func log(_ event: OperationClientEvent) { handler(event) }
+  }
+
+  private struct Refused: Error {}
+
+  @Test("Threads that look up, evict, use and release a store hold the same one at a time")
+  func threads() async {
+    let client = client()
+    await onThreads(4) { thread in
+      for round in 0..<500 {
+        let query = query(round % 2)
+        let first = client.store(for: query)
+        client.evictUnused()
+        let second = client.store(for: query)
+        #expect(first === second)
+        if round % 5 == thread { first.subscribe { _ in }.cancel() }
+        client.evictUnused()
+        #expect(client.store(with: query.path)?.isOpaque(of: second) == true)
+      }
+    }
+    client.evictUnused()
+    #expect(await eventually { client.read { $0.entries.count } == 0 })
+  }
+}

@@ -1,0 +1,8 @@
+@testable import Operation
+
+extension OperationClient {
+  /// Returns a Boolean value that indicates whether the client itself retains a store on a path.
+  func retains(_ path: OperationPath) -> Bool {
+    read { $0.entries[path]?.references.contains { $0.isRetained } == true }
+  }
+}
