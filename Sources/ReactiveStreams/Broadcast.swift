@@ -28,7 +28,7 @@ public final class Broadcast<Element: Sendable>: Sendable {
 
   /// Calls `handler` with every element that is sent from now on.
   public func subscribe(_ handler: @escaping @Sendable (Element) -> Void) -> OperationSubscription {
-    subscribe(to: { signal in if case .element(let element) = signal { handler(element) } })
+    subscribe(to: { signal in if case .element(let element, _) = signal { handler(element) } })
   }
 
   /// The number of subscribed handlers and stream iterators.

@@ -24,15 +24,17 @@ struct CombineLatestMachine<First: Sendable, Second: Sendable>: DeliveryMachine 
   var deliveries = DeliveryQueue<StreamSignal<(First, Second)>>()
   private var first: First?
   private var second: Second?
+  private var firstEpoch: StreamEpoch?
+  private var secondEpoch: StreamEpoch?
   private var openCount = 2
   private var isFinished = false
 
   /// Returns the element that was replaced, to be released without the lock.
   mutating func receive(first signal: StreamSignal<First>) -> First? {
     switch signal {
-    case .element(let element):
+    case .element(let element, let epoch):
       let replaced = first.take()
-      first = element
+      (first, firstEpoch) = (element, epoch)
       deliverPair()
       return replaced
     case .finished:
@@ -44,9 +46,9 @@ struct CombineLatestMachine<First: Sendable, Second: Sendable>: DeliveryMachine 
   /// Returns the element that was replaced, to be released without the lock.
   mutating func receive(second signal: StreamSignal<Second>) -> Second? {
     switch signal {
-    case .element(let element):
+    case .element(let element, let epoch):
       let replaced = second.take()
-      second = element
+      (second, secondEpoch) = (element, epoch)
       deliverPair()
       return replaced
     case .finished:
@@ -57,7 +59,7 @@ struct CombineLatestMachine<First: Sendable, Second: Sendable>: DeliveryMachine 
 
   private mutating func deliverPair() {
     guard !isFinished, let first, let second else { return }
-    deliveries.append(.element((first, second)))
+    deliveries.append(.element((first, second), in: .common(firstEpoch, secondEpoch)))
   }
 
   private mutating func finishOne(isEmpty: Bool) {

@@ -54,7 +54,8 @@ extension EventStream {
 
   /// Follows the stream that `transform` returns for the newest element, and cancels the one before.
   ///
-  /// Elements of the earlier stream that are still queued are dropped.
+  /// Elements of the earlier stream that are still queued are dropped. Each one that the reader has
+  /// received counts, and is kept until it is read.
   public func flatMapLatest<Output: Sendable>(
     _ transform: @escaping @Sendable (Element) -> EventStream<Output>
   ) -> EventStream<Output> {

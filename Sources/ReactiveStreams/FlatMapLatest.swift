@@ -15,43 +15,49 @@ extension StreamSource {
 /// The machine of `flatMapLatest`: the current inner source, and which sources have ended.
 ///
 /// Every element of the outer source begins an epoch. Signals of an inner source that belong to an
-/// earlier epoch are dropped, also those in the queue.
+/// earlier epoch are dropped: here, also those in the queue, and later by the reader of states.
 struct FlatMapLatestMachine<Output: Sendable>: DeliveryMachine {
   var deliveries = DeliveryQueue<StreamSignal<Output>>()
-  private var epoch = 0
+  private var epoch: StreamEpoch?
   private var inner: OperationSubscription?
   private var isOuterActive = true
   private var isInnerActive = false
 
-  /// The outer source sent an element. Returns what is released without the lock; `nil` if all was
+  /// The outer source sent an element, which counts in `outer`. Returns what is released without the lock; `nil` if all was
   /// cancelled before the element arrived.
-  mutating func beginEpoch() -> Beginning? {
+  mutating func beginEpoch(within outer: StreamEpoch? = nil) -> Beginning? {
     guard isOuterActive else { return nil }
-    epoch += 1
+    let epoch = StreamEpoch(within: outer)
+    defer { self.epoch = epoch }
     isInnerActive = true
-    return Beginning(epoch: epoch, inner: inner.take(), dropped: deliveries.dropPending())
+    return Beginning(
+      epoch: epoch, earlier: self.epoch, inner: inner.take(), dropped: deliveries.dropPending())
   }
 
   struct Beginning: Sendable {
-    let epoch: Int
+    let epoch: StreamEpoch
+    /// The epoch that ends now.
+    let earlier: StreamEpoch?
     let inner: OperationSubscription?
     let dropped: DroppedEvents<StreamSignal<Output>>
   }
 
   /// Stores the subscription to an inner source. Returns it if its epoch is over.
   mutating func setInner(
-    _ subscription: OperationSubscription, epoch: Int
+    _ subscription: OperationSubscription, epoch: StreamEpoch
   ) -> OperationSubscription? {
-    guard epoch == self.epoch, isInnerActive else { return subscription }
+    guard epoch === self.epoch, isInnerActive else { return subscription }
     inner = subscription
     return nil
   }
 
-  mutating func receiveInner(_ signal: StreamSignal<Output>, epoch: Int) -> OperationSubscription? {
-    guard epoch == self.epoch, isInnerActive else { return nil }
+  mutating func receiveInner(
+    _ signal: StreamSignal<Output>, epoch: StreamEpoch
+  ) -> OperationSubscription? {
+    guard epoch === self.epoch, isInnerActive else { return nil }
     switch signal {
-    case .element:
-      deliveries.append(signal)
+    case .element(let element, let inner):
+      deliveries.append(.element(element, in: .common(epoch, inner)))
       return nil
     case .finished:
       isInnerActive = false
@@ -67,7 +73,7 @@ struct FlatMapLatestMachine<Output: Sendable>: DeliveryMachine {
   }
 
   mutating func cancel() -> OperationSubscription? {
-    epoch += 1
+    epoch = nil
     isOuterActive = false
     isInnerActive = false
     return inner.take()
@@ -82,9 +88,10 @@ private struct FlatMapLatest<Element: Sendable, Output: Sendable>: Sendable {
   func receive(_ signal: StreamSignal<Element>) {
     switch signal {
     case .finished: shell.commit { $0.finishOuter() }
-    case .element(let element):
-      guard let beginning = shell.withLock({ $0.beginEpoch() }) else { return }
+    case .element(let element, let outer):
+      guard let beginning = shell.withLock({ $0.beginEpoch(within: outer) }) else { return }
       let epoch = beginning.epoch
+      beginning.earlier?.end()
       let subscription = transform(element).subscribe { signal in
         shell.commit { $0.receiveInner(signal, epoch: epoch) }?.cancel()
       }

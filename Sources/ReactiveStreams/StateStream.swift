@@ -40,7 +40,7 @@ public struct StateStream<Element: Sendable>: AsyncSequence, Sendable {
 
     /// Waits for the next element. Returns `nil` when the stream has ended or the task is cancelled.
     public mutating func next(isolation actor: isolated (any Actor)?) async -> Element? {
-      while let element = await reader.next() {
+      while let element = await reader.next(isCurrent: true) {
         // A reader that skipped a change and its undoing would receive the same element twice.
         if let areEqual, let last, areEqual(last, element) { continue }
         if areEqual != nil { last = element }
@@ -77,8 +77,7 @@ extension StateStream {
 
   /// Follows the stream that `transform` returns for the newest element, and cancels the one before.
   ///
-  /// Elements of the earlier stream that are still queued are dropped. An element that the reader
-  /// holds already is kept until a newer one replaces it.
+  /// Elements of the earlier stream that the reader has not taken are dropped.
   public func flatMapLatest<Output: Sendable>(
     _ transform: @escaping @Sendable (Element) -> StateStream<Output>
   ) -> StateStream<Output> { StateStream<Output>(source.flatMapLatest { transform($0).source }) }

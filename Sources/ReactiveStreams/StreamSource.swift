@@ -1,11 +1,12 @@
 /// A notification of a stream to its subscribers.
 package enum StreamSignal<Element: Sendable>: Sendable {
-  case element(Element)
+  /// An element, and the epoch in which it counts; `nil` if it always does.
+  case element(Element, in: StreamEpoch? = nil)
   case finished
 
   func map<Output: Sendable>(_ transform: (Element) -> Output) -> StreamSignal<Output> {
     switch self {
-    case .element(let element): .element(transform(element))
+    case .element(let element, let epoch): .element(transform(element), in: epoch)
     case .finished: .finished
     }
   }
@@ -46,7 +47,8 @@ extension StreamSource {
     StreamSource<Output> { handler in
       subscribe { signal in
         switch signal {
-        case .element(let element): transform(element).map { handler(.element($0)) }
+        case .element(let element, let epoch):
+          transform(element).map { handler(.element($0, in: epoch)) }
         case .finished: handler(.finished)
         }
       }
@@ -57,12 +59,15 @@ extension StreamSource {
     by areEqual: @escaping @Sendable (Element, Element) -> Bool
   ) -> StreamSource {
     StreamSource { handler in
-      let last = LastElement<Element>()
+      let last = LastElement<(element: Element, epoch: StreamEpoch?)>()
       return subscribe { signal in
-        if case .element(let element) = signal, !last.replace(with: element, unless: areEqual) {
-          return
+        guard case .element(let element, let epoch) = signal else { return handler(signal) }
+        let own = epoch.map { StreamEpoch(within: $0) }
+        // An equal element is no duplicate if a reader has dropped the earlier one.
+        let isNew = last.replace(with: (element, own)) { last, new in
+          areEqual(last.element, new.element) && last.epoch?.renew(within: epoch) ?? true
         }
-        handler(signal)
+        if isNew { handler(.element(element, in: own)) }
       }
     }
   }

@@ -5,6 +5,8 @@ import Testing
 /// The machine with a subscriber that records its signals; the end is recorded as "end".
 private struct Fixture {
   var machine = FlatMapLatestMachine<Int>()
+  /// The epochs that have begun, behind one that never did.
+  var epochs = [StreamEpoch()]
   let received = Recorder<String>()
   let cancelled = Recorder<String>()
 
@@ -15,6 +17,12 @@ private struct Fixture {
 
   func subscription(_ name: String) -> OperationSubscription {
     OperationSubscription { [cancelled] in cancelled.record(name) }
+  }
+
+  @discardableResult mutating func begin() -> FlatMapLatestMachine<Int>.Beginning? {
+    let beginning = machine.beginEpoch()
+    if let beginning { epochs.append(beginning.epoch) }
+    return beginning
   }
 
   mutating func drain() {
@@ -30,27 +38,50 @@ private struct Fixture {
 struct FlatMapLatestMachineTests {
   private var fixture = Fixture()
 
-  @Test("Every outer element begins an epoch")
+  @Test("Every outer element begins an epoch, and returns the one that ends with that")
   mutating func epochs() {
-    let epochs = (0..<3).map { _ in fixture.machine.beginEpoch()?.epoch }
-    #expect(epochs == [1, 2, 3])
+    let beginnings = (0..<3).compactMap { _ in fixture.begin() }
+    #expect(Set(beginnings.map { ObjectIdentifier($0.epoch) }).count == 3)
+    #expect(beginnings[0].earlier == nil)
+    #expect(beginnings[2].earlier === beginnings[1].epoch)
+  }
+
+  @Test("Elements carry their epoch, and that in which the outer element counts")
+  mutating func carriedEpochs() {
+    let outer = StreamEpoch()
+    let carried = Recorder<Bool>()
+    let epoch = fixture.machine.beginEpoch(within: outer)?.epoch ?? StreamEpoch()
+    let inner = StreamEpoch()
+    _ = fixture.machine.deliveries.subscribe(
+      Subscriber { signal in
+        guard case .element(_, let own) = signal else { return }
+        carried.record(own?.isOver ?? true)
+        inner.end()
+        carried.record(own?.isOver ?? false)
+      })
+    _ = fixture.machine.receiveInner(.element(1, in: inner), epoch: epoch)
+    fixture.drain()
+    #expect(carried.elements == [false, true])
+    #expect(!epoch.isOver)
+    outer.end()
+    #expect(epoch.isOver)
   }
 
   @Test("Inner signals before the first epoch are ignored")
   mutating func beforeFirst() {
-    #expect(fixture.machine.receiveInner(.element(1), epoch: 0) == nil)
-    #expect(fixture.machine.receiveInner(.finished, epoch: 0) == nil)
+    #expect(fixture.machine.receiveInner(.element(1), epoch: fixture.epochs[0]) == nil)
+    #expect(fixture.machine.receiveInner(.finished, epoch: fixture.epochs[0]) == nil)
     #expect(fixture.machine.deliveries.pendingCount == 0)
   }
 
   @Test("Elements of the present epoch are delivered, those of an earlier epoch are not")
   mutating func staleElements() {
-    _ = fixture.machine.beginEpoch()
-    _ = fixture.machine.receiveInner(.element(1), epoch: 1)
+    fixture.begin()
+    _ = fixture.machine.receiveInner(.element(1), epoch: fixture.epochs[1])
     fixture.drain()
-    _ = fixture.machine.beginEpoch()
-    _ = fixture.machine.receiveInner(.element(2), epoch: 1)
-    _ = fixture.machine.receiveInner(.element(3), epoch: 2)
+    fixture.begin()
+    _ = fixture.machine.receiveInner(.element(2), epoch: fixture.epochs[1])
+    _ = fixture.machine.receiveInner(.element(3), epoch: fixture.epochs[2])
     fixture.drain()
     #expect(fixture.received.elements == ["1", "3"])
   }
@@ -58,10 +89,10 @@ struct FlatMapLatestMachineTests {
   @Test("A new epoch returns the earlier subscription and drops queued elements")
   mutating func newEpoch() {
     let inner = fixture.subscription("inner")
-    _ = fixture.machine.beginEpoch()
-    #expect(fixture.machine.setInner(inner, epoch: 1) == nil)
-    _ = fixture.machine.receiveInner(.element(1), epoch: 1)
-    let beginning = fixture.machine.beginEpoch()
+    fixture.begin()
+    #expect(fixture.machine.setInner(inner, epoch: fixture.epochs[1]) == nil)
+    _ = fixture.machine.receiveInner(.element(1), epoch: fixture.epochs[1])
+    let beginning = fixture.begin()
     #expect(beginning?.inner == inner)
     #expect(beginning?.dropped.count == 1)
     fixture.drain()
@@ -72,29 +103,29 @@ struct FlatMapLatestMachineTests {
   @Test("A subscription is returned when its epoch is over or its source has finished")
   mutating func lateSubscription() {
     let inner = fixture.subscription("inner")
-    _ = fixture.machine.beginEpoch()
-    _ = fixture.machine.beginEpoch()
-    #expect(fixture.machine.setInner(inner, epoch: 1) == inner)
-    #expect(fixture.machine.receiveInner(.finished, epoch: 2) == nil)
-    #expect(fixture.machine.setInner(inner, epoch: 2) == inner)
+    fixture.begin()
+    fixture.begin()
+    #expect(fixture.machine.setInner(inner, epoch: fixture.epochs[1]) == inner)
+    #expect(fixture.machine.receiveInner(.finished, epoch: fixture.epochs[2]) == nil)
+    #expect(fixture.machine.setInner(inner, epoch: fixture.epochs[2]) == inner)
   }
 
   @Test("The end of an inner source returns its subscription, and later elements are ignored")
   mutating func innerEnd() {
     let inner = fixture.subscription("inner")
-    _ = fixture.machine.beginEpoch()
-    _ = fixture.machine.setInner(inner, epoch: 1)
-    #expect(fixture.machine.receiveInner(.finished, epoch: 1) == inner)
-    #expect(fixture.machine.receiveInner(.finished, epoch: 1) == nil)
-    _ = fixture.machine.receiveInner(.element(1), epoch: 1)
+    fixture.begin()
+    _ = fixture.machine.setInner(inner, epoch: fixture.epochs[1])
+    #expect(fixture.machine.receiveInner(.finished, epoch: fixture.epochs[1]) == inner)
+    #expect(fixture.machine.receiveInner(.finished, epoch: fixture.epochs[1]) == nil)
+    _ = fixture.machine.receiveInner(.element(1), epoch: fixture.epochs[1])
     fixture.drain()
     #expect(fixture.received.elements == [])
   }
 
   @Test("It ends when the outer source and the last inner source have ended, in either order")
   mutating func end() {
-    _ = fixture.machine.beginEpoch()
-    _ = fixture.machine.receiveInner(.finished, epoch: 1)
+    fixture.begin()
+    _ = fixture.machine.receiveInner(.finished, epoch: fixture.epochs[1])
     fixture.drain()
     #expect(fixture.received.elements == [])
     fixture.machine.finishOuter()
@@ -103,22 +134,22 @@ struct FlatMapLatestMachineTests {
     #expect(fixture.received.elements == ["end"])
 
     var other = Fixture()
-    _ = other.machine.beginEpoch()
+    other.begin()
     other.machine.finishOuter()
-    _ = other.machine.receiveInner(.element(1), epoch: 1)
+    _ = other.machine.receiveInner(.element(1), epoch: other.epochs[1])
     other.drain()
     #expect(other.received.elements == ["1"])
-    _ = other.machine.receiveInner(.finished, epoch: 1)
+    _ = other.machine.receiveInner(.finished, epoch: other.epochs[1])
     other.drain()
     #expect(other.received.elements == ["1", "end"])
   }
 
   @Test("The end of an earlier inner source is ignored")
   mutating func staleEnd() {
-    _ = fixture.machine.beginEpoch()
-    _ = fixture.machine.beginEpoch()
+    fixture.begin()
+    fixture.begin()
     fixture.machine.finishOuter()
-    #expect(fixture.machine.receiveInner(.finished, epoch: 1) == nil)
+    #expect(fixture.machine.receiveInner(.finished, epoch: fixture.epochs[1]) == nil)
     fixture.drain()
     #expect(fixture.received.elements == [])
   }
@@ -133,13 +164,13 @@ struct FlatMapLatestMachineTests {
   @Test("A cancel returns the inner subscription, and later events are ignored")
   mutating func cancel() {
     let inner = fixture.subscription("inner")
-    _ = fixture.machine.beginEpoch()
-    _ = fixture.machine.setInner(inner, epoch: 1)
+    fixture.begin()
+    _ = fixture.machine.setInner(inner, epoch: fixture.epochs[1])
     #expect(fixture.machine.cancel() == inner)
     #expect(fixture.machine.cancel() == nil)
-    #expect(fixture.machine.receiveInner(.element(1), epoch: 1) == nil)
-    #expect(fixture.machine.receiveInner(.finished, epoch: 1) == nil)
-    #expect(fixture.machine.setInner(inner, epoch: 1) == inner)
+    #expect(fixture.machine.receiveInner(.element(1), epoch: fixture.epochs[1]) == nil)
+    #expect(fixture.machine.receiveInner(.finished, epoch: fixture.epochs[1]) == nil)
+    #expect(fixture.machine.setInner(inner, epoch: fixture.epochs[1]) == inner)
     fixture.machine.finishOuter()
     #expect(fixture.machine.deliveries.pendingCount == 0)
   }

@@ -38,7 +38,7 @@ import Testing
     init() {
       _ = machine.deliveries.subscribe(
         Subscriber { [received] signal in
-          if case .element(let binding) = signal { received.note(binding.currentValue) }
+          if case .element(let binding, _) = signal { received.note(binding.currentValue) }
         })
     }
 

@@ -41,7 +41,7 @@ import Testing
     let wrapper = SharedQuery(NumberQuery(number: 1), default: [], client: client)
     let received = Log<[Int]>()
     let subscription = wrapper.projectedValue.values.source.subscribe { signal in
-      if case .element(let value) = signal { received.append(value) }
+      if case .element(let value, _) = signal { received.append(value) }
     }
     store(1).currentValue = []
     store(1).currentValue = [1]

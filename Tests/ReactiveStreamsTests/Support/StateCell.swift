@@ -49,6 +49,6 @@ final class StateCell<Element: Sendable>: Sendable {
 extension StreamSignal {
   /// The element, or `nil` for the end.
   var element: Element? {
-    if case .element(let element) = self { element } else { nil }
+    if case .element(let element, _) = self { element } else { nil }
   }
 }
