@@ -138,8 +138,7 @@ extension OperationClient {
   /// Those of them that are observed run again, each once, and each after the requests that it
   /// depends on. It does nothing to a request without a store that no other request depends on.
   public func invalidate<Request: StatefulOperationRequest>(_ request: Request) {
-    let path = request.path
-    hub.invalidate(store(of: request).map { [$0] } ?? []) { $0 == path }
+    hub.invalidate(store(of: request).map { [$0] } ?? [], removed: .at([request.path]))
   }
 
   /// Marks the values below a path, and the values of all requests that depend on them, as out of
@@ -152,9 +151,8 @@ extension OperationClient {
   ///   - path: The prefix of the paths. The empty path matches all stores.
   ///   - filter: The conditions that the stores satisfy as well. The default is none.
   public func invalidate(matching path: OperationPath, where filter: OperationStoreFilter = []) {
-    hub.invalidate(Array(stores(matching: path, where: filter))) {
-      filter.isEmpty && path.isPrefix(of: $0)
-    }
+    hub.invalidate(
+      Array(stores(matching: path, where: filter)), removed: filter.isEmpty ? .below(path) : .none)
   }
 
   /// Cancels the runs of a request, whatever leases are held on them.

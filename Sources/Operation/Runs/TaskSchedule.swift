@@ -11,21 +11,21 @@ struct TaskSchedule: Sendable {
   }
 
   private var nodes: [OperationTaskID: Node] = [:]
+  /// Each task after those that it waits for.
+  private var order = TopologicalOrder<OperationTaskID>()
   /// Removed dependencies, by the thread that releases them without the lock.
   private var toRelease: [UInt: [[TaskDependency]]] = [:]
 
-  var isEmpty: Bool { nodes.isEmpty && toRelease.isEmpty }
+  var isEmpty: Bool { nodes.isEmpty && order.isEmpty && toRelease.isEmpty }
 
   func dependencies(of id: OperationTaskID) -> [TaskDependency] { nodes[id]?.dependencies ?? [] }
 
   /// Adds dependencies. Returns those that would close a cycle, which are not added.
   mutating func add(_ dependencies: [TaskDependency], to id: OperationTaskID) -> [TaskDependency] {
-    // Without a dependent, the task closes no cycle, so that a new one needs no search.
-    let hasDependents = nodes[id].map { $0.dependentCount > 0 } ?? false
     var added: [TaskDependency] = []
     var refused: [TaskDependency] = []
     for other in dependencies {
-      if other.node.id == id || hasDependents && reaches(id, from: other.node.id) {
+      if other.node.id == id || closesCycle(id, after: other.node.id) {
         refused.append(other)
       } else {
         added.append(other)
@@ -70,18 +70,16 @@ struct TaskSchedule: Sendable {
   }
 
   private mutating func removeIfEmpty(_ id: OperationTaskID) {
-    if nodes[id]?.isEmpty == true { nodes[id] = nil }
+    guard nodes[id]?.isEmpty == true else { return }
+    nodes[id] = nil
+    order.remove(id)
   }
 
-  private func reaches(_ target: OperationTaskID, from start: OperationTaskID) -> Bool {
-    var visited: Set<OperationTaskID> = []
-    var open = [start]
-    while let id = open.popLast() {
-      if id == target { return true }
-      guard visited.insert(id).inserted else { continue }
-      open.append(contentsOf: dependencies(of: id).map(\.node.id))
+  private mutating func closesCycle(_ id: OperationTaskID, after other: OperationTaskID) -> Bool {
+    let cycle = order.place(id, after: other) { [nodes] in
+      nodes[$0]?.dependencies.map(\.node.id) ?? []
     }
-    return false
+    return cycle != nil
   }
 
   static func cycleIssue(

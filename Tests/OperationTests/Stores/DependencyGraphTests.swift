@@ -66,6 +66,41 @@ import Testing
     #expect(graph.note(next, of: Self.path(1), reads: Self.path(2)) != nil)
   }
 
+  @Test("A cycle through an edge that is current again after a cancelled run is found")
+  func cycleThroughReturnedEdge() {
+    var graph = DependencyGraph()
+    Self.run(1, reads: [2], in: &graph)
+    let (cancelled, other) = (OperationTaskID.next(), OperationTaskID.next())
+    #expect(graph.note(cancelled, of: Self.path(1), reads: Self.path(3)) == nil)
+    #expect(graph.note(other, of: Self.path(2), reads: Self.path(1)) == nil)
+    #expect(graph.note(other, of: Self.path(2), reads: Self.path(4)) == nil)
+    graph.end(cancelled, of: Self.path(1), isCancelled: true)
+    // The settled edge from 1 to 2 closes a cycle, and is current all the same.
+    let last = OperationTaskID.next()
+    #expect(graph.note(last, of: Self.path(4), reads: Self.path(1)) != nil)
+    #expect(graph.note(last, of: Self.path(4), reads: Self.path(5)) == nil)
+    Self.run(1, reads: [], in: &graph)
+    #expect(graph.note(last, of: Self.path(4), reads: Self.path(1)) == nil)
+  }
+
+  @Test("Removed paths are found by their path and by a prefix, as long as they are read")
+  func removedPaths() {
+    var graph = DependencyGraph()
+    Self.run(1, reads: [0, 2], in: &graph)
+    for number in [0, 1, 2] { graph.remove(Self.path(number)) }
+    #expect(graph.isEmpty)
+    Self.run(1, reads: [0, 2], in: &graph)
+    graph.remove(Self.path(0))
+    graph.remove(Self.path(2))
+    #expect(graph.removedPaths == [Self.path(0), Self.path(2)])
+    #expect(Set(graph.paths(.below(["node"]))) == [Self.path(0), Self.path(2)])
+    #expect(graph.paths(.below(["other"])) == [])
+    #expect(graph.paths(.at([Self.path(1), Self.path(2)])) == [Self.path(2)])
+    #expect(graph.paths(.none) == [])
+    Self.run(1, reads: [2], in: &graph)
+    #expect(graph.removedPaths == [Self.path(2)])
+  }
+
   @Test("A settled edge is checked again when another one was added since the run began")
   func edgeBetween() {
     var graph = DependencyGraph()

@@ -70,6 +70,16 @@ import Testing
     #expect(graph.isEmpty)
   }
 
+  @Test("A task that waits for others from both of its sides is refused only what closes a cycle")
+  func joinedChains() {
+    var graph = TaskSchedule()
+    for (from, to) in [(0, 1), (3, 4), (1, 3), (2, 5), (5, 0)] {
+      #expect(add(from, after: to, to: &graph))
+    }
+    #expect(!add(4, after: 2, to: &graph))
+    #expect(add(2, after: 4, to: &graph))
+  }
+
   @Test("Of several edges those are made that close no cycle, and the others are given back")
   func refusal() {
     var graph = TaskSchedule()

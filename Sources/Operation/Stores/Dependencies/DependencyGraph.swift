@@ -6,7 +6,8 @@
 /// was cancelled, has no current edges.
 ///
 /// An edge that would close a cycle of current edges is not added. Settled edges that become current
-/// again after a cancelled run are not checked, so they may close one.
+/// again after a cancelled run may close one. All other current edges agree with a topological order
+/// of the nodes, so that an edge costs a search only if it runs against the order.
 ///
 /// Paths that read or are read are nodes, whose edges are by number. A node without edges is removed.
 struct DependencyGraph: Sendable {
@@ -21,26 +22,45 @@ struct DependencyGraph: Sendable {
   private var nodes: [Node] = []
   /// The positions in `nodes` without a node.
   private var freeNumbers: [Int] = []
-  /// The number of changes that may have added an edge that was not current.
+  private var order = TopologicalOrder<Int>()
+  /// The nodes with settled edges that closed a cycle when they became current again.
+  private var cyclic: Set<Int> = []
+  /// The number of edges that were ever added.
   private(set) var edgeCount = 0
   /// The paths that are read but whose stores were removed from the client. They keep their settled
   /// edges until nothing reads them.
-  private(set) var removedPaths: Set<OperationPath> = []
+  private var removed = PathIndex<OperationPath, OperationPath> { ($0, []) }
   /// The cycle that each run in flight would have closed first.
   private var cycles: [OperationTaskID: OperationDependencyError] = [:]
   /// Paths that are not in the graph any more. Their elements have deinitialisers of the user, so they
   /// are released without the lock that guards the graph.
   private var dropped: [OperationPath] = []
 
-  var isEmpty: Bool { numbers.isEmpty && cycles.isEmpty && removedPaths.isEmpty }
+  var isEmpty: Bool {
+    numbers.isEmpty && order.isEmpty && cyclic.isEmpty && cycles.isEmpty && removed.count == 0
+  }
 
-  var left: Set<OperationPath> { removedPaths }
+  /// Some of the paths whose stores were removed from the client.
+  enum RemovedPaths: Sendable {
+    case none
+    case at([OperationPath])
+    case below(OperationPath)
+  }
+
+  var removedPaths: Set<OperationPath> { Set(paths(.below([]))) }
+
+  func paths(_ selection: RemovedPaths) -> [OperationPath] {
+    switch selection {
+    case .none: []
+    case .at(let paths): paths.filter(removed.contains)
+    case .below(let prefix): removed.members(matching: prefix)
+    }
+  }
 
   /// Returns the paths that have been removed from the graph since the last call.
-  mutating func takeDropped() -> [OperationPath] {
-    if dropped.isEmpty { return [] }
-    defer { dropped = [] }
-    return dropped
+  mutating func takeDropped() -> some Sendable {
+    defer { if !dropped.isEmpty { dropped = [] } }
+    return (dropped, removed.takeDropped())
   }
 
   /// Adds an edge from the path of a run to a path that it reads. If that would close a cycle, adds
@@ -49,21 +69,30 @@ struct DependencyGraph: Sendable {
     _ run: OperationTaskID, _ task: TaskNode? = nil, of path: OperationPath,
     reads other: OperationPath
   ) -> OperationDependencyError? {
-    let (reader, read) = (numbers[path], numbers[other])
-    if let reader, let read, nodes[reader].isChecked(edgeTo: read, of: run, edgeCount: edgeCount) {
-      nodes[reader].addEdge(to: read, of: run, task, edgeCount: edgeCount)
-      return nil
-    }
-    if let cycle = path == other ? [path] : route(from: read, to: reader) {
-      // A later one does not replace it: that would release its paths here.
-      if cycles[run] == nil { cycles[run] = .cycle(cycle) }
-      return .cycle(cycle)
-    }
-    edgeCount += 1
+    if path == other { return note([path], closedBy: run) }
     let (from, to) = (addNode(path), addNode(other))
-    nodes[to].readers.insert(from)
-    nodes[from].addEdge(to: to, of: run, task, edgeCount: edgeCount)
+    if nodes[from].runs[run]?.reads.contains(to) == true { return nil }
+    if let cycle = place(from, after: to) {
+      return note(cycle.map { nodes[$0].path }, closedBy: run)
+    }
+    if nodes[to].readers.insert(from).inserted { edgeCount += 1 }
+    nodes[from].runs[run, default: Run(task: task)].reads.insert(to)
     return nil
+  }
+
+  private mutating func note(
+    _ cycle: [OperationPath], closedBy run: OperationTaskID
+  ) -> OperationDependencyError {
+    // A later one does not replace it: that would release its paths here.
+    if cycles[run] == nil { cycles[run] = .cycle(cycle) }
+    return .cycle(cycle)
+  }
+
+  /// Makes the order agree with an edge. Returns the cycle that it would close.
+  private mutating func place(_ reader: Int, after read: Int) -> [Int]? {
+    order.place(reader, after: read, isPartial: !cyclic.isEmpty) { [nodes] in
+      nodes[$0].currentReads.joined().sorted()
+    }
   }
 
   /// Notes that a run with an edge may read an out-of-date value.
@@ -101,7 +130,7 @@ struct DependencyGraph: Sendable {
     if !isCancelled { forgetRemoval(of: path) }
     if let number = numbers[path] {
       let ended = nodes[number].end(run, isCancelled: isCancelled, isPart: isPart)
-      if isCancelled || isPart, nodes[number].isUnchecked { edgeCount += 1 }
+      orderSettledEdges(of: number)
       removeEdges(ended, of: number)
     }
     return cycles.isEmpty ? nil : cycles.removeValue(forKey: run)
@@ -114,7 +143,7 @@ struct DependencyGraph: Sendable {
     if nodes[number].readers.isEmpty {
       removeEdges(takeSettledEdges(of: number), of: number)
     } else {
-      removedPaths.insert(path)
+      _ = removed.insert(path, at: path)
     }
   }
 
@@ -156,9 +185,6 @@ extension DependencyGraph {
   fileprivate struct Run: Sendable {
     var reads: Set<Int> = []
     let task: TaskNode?
-    /// The graph's `edgeCount` when the run read something first, if the settled edges were current
-    /// and checked until then. While that count is the same, they close no cycle in this run either.
-    let edgeCount: Int?
   }
 
   /// A path with its edges.
@@ -170,9 +196,6 @@ extension DependencyGraph {
     var readers: Set<Int> = []
     /// Those of the readers that may have read the present value while it was out of date.
     var outdatedReaders: Set<Int> = []
-    /// A Boolean value that indicates whether the settled edges were not current for a time, so that
-    /// edges may have been added that form a cycle with them.
-    var isUnchecked = false
 
     var isEmpty: Bool { runs.isEmpty && settled.isEmpty && readers.isEmpty }
 
@@ -186,29 +209,13 @@ extension DependencyGraph {
       settled.contains(other) || runs.values.contains { $0.reads.contains(other) }
     }
 
-    /// Returns a Boolean value that indicates whether an edge of a run is known to close no cycle.
-    func isChecked(edgeTo other: Int, of run: OperationTaskID, edgeCount: Int) -> Bool {
-      guard let run = runs[run] else {
-        return runs.isEmpty && !isUnchecked && settled.contains(other)
-      }
-      return run.reads.contains(other) || settled.contains(other) && run.edgeCount == edgeCount
-    }
-
-    mutating func addEdge(
-      to other: Int, of run: OperationTaskID, _ task: TaskNode?, edgeCount: Int
-    ) {
-      let edgeCount = runs.isEmpty && !isUnchecked ? edgeCount : nil
-      runs[run, default: Run(task: task, edgeCount: edgeCount)].reads.insert(other)
-    }
-
     /// Removes a run, and returns the ends of the edges that may have been removed.
     mutating func end(_ run: OperationTaskID, isCancelled: Bool, isPart: Bool) -> Set<Int> {
       let reads = runs.removeValue(forKey: run)?.reads ?? []
       guard isCancelled || isPart else {
-        defer { (settled, isUnchecked) = (reads, false) }
+        defer { settled = reads }
         return settled
       }
-      if !reads.isEmpty, !settled.isEmpty { isUnchecked = true }
       if isCancelled { return reads }
       settled.formUnion(reads)
       return []
@@ -228,6 +235,8 @@ extension DependencyGraph {
     let path = nodes[number].path
     guard nodes[number].isEmpty, numbers[path] == number else { return }
     numbers[path] = nil
+    order.remove(number)
+    cyclic.remove(number)
     nodes[number] = Node(path: [])
     freeNumbers.append(number)
     dropped.append(path)
@@ -235,12 +244,20 @@ extension DependencyGraph {
   }
 
   private mutating func forgetRemoval(of path: OperationPath) {
-    if let removed = removedPaths.remove(path) { dropped.append(removed) }
+    removed[path] = nil
+  }
+
+  /// Makes the order agree with the settled edges of a node, if they are current.
+  private mutating func orderSettledEdges(of number: Int) {
+    guard nodes[number].runs.isEmpty else { return }
+    cyclic.remove(number)
+    let isCyclic = nodes[number].settled.reduce(false) { place(number, after: $1) != nil || $0 }
+    if isCyclic { cyclic.insert(number) }
   }
 
   private mutating func takeSettledEdges(of number: Int) -> Set<Int> {
     forgetRemoval(of: nodes[number].path)
-    nodes[number].isUnchecked = false
+    cyclic.remove(number)
     defer { nodes[number].settled = [] }
     return nodes[number].settled
   }
@@ -253,7 +270,7 @@ extension DependencyGraph {
       for read in ends where !nodes[reader].hasEdge(to: read) {
         nodes[read].readers.remove(reader)
         nodes[read].outdatedReaders.remove(reader)
-        if nodes[read].readers.isEmpty, removedPaths.contains(nodes[read].path) {
+        if nodes[read].readers.isEmpty, removed.contains(nodes[read].path) {
           open.append((read, takeSettledEdges(of: read)))
         } else {
           removeIfEmpty(read)
@@ -261,25 +278,5 @@ extension DependencyGraph {
       }
       removeIfEmpty(reader)
     }
-  }
-
-  /// Returns the paths from a node to another one along current edges, both included, or `nil` if no
-  /// edges lead there.
-  private func route(from start: Int?, to target: Int?) -> [OperationPath]? {
-    guard let start, let target, !nodes[target].readers.isEmpty else { return nil }
-    var origins: [Int: Int] = [:]
-    var open = [start]
-    while let last = open.popLast() {
-      if last == target {
-        let backwards = sequence(first: last) { $0 == start ? nil : origins[$0] }
-        return backwards.map { nodes[$0].path }.reversed()
-      }
-      for next in nodes[last].currentReads.joined().sorted()
-      where next != start && origins[next] == nil {
-        origins[next] = last
-        open.append(next)
-      }
-    }
-    return nil
   }
 }

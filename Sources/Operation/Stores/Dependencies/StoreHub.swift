@@ -105,7 +105,7 @@ extension StoreHub {
 
   private func invalidateReaders(_ readers: [OperationPath]) {
     let stores = readers.flatMap { client?.stores(at: $0) ?? [] }
-    invalidate(stores, because: .dependency) { readers.contains($0) }
+    invalidate(stores, because: .dependency, removed: .at(readers))
   }
 
   /// Ends a run in the graph. Returns the cycle that it has closed.
@@ -152,24 +152,24 @@ extension StoreHub {
   /// Invalidates stores and all that depend on them, and then runs those that are observed: each once,
   /// and each after those that it depends on.
   ///
-  /// - Parameter isStart: Selects the paths without a store that the invalidation begins with, too, if
+  /// - Parameter removed: Selects the paths without a store that the invalidation begins with, too, if
   ///   they are still read.
   func invalidate(
     _ starts: [OpaqueOperationStore], because cause: OperationRun.Cause = .invalidation,
-    removed isStart: (OperationPath) -> Bool = { _ in false }
+    removed: DependencyGraph.RemovedPaths = .none
   ) {
     let free = starts.filter { store in
       _ = store.store.performInvalidation(.mark)
       // Until the end of exclusive access, readers would read the value before it.
       return !store.store.atEndOfAccess { [self] in propagate(from: [store], because: cause) }
     }
-    propagate(from: free, because: cause, removed: isStart)
+    propagate(from: free, because: cause, removed: removed)
   }
 
   /// Marks all stores that depend on marked ones, and runs those that are observed.
   private func propagate(
     from starts: [OpaqueOperationStore], because cause: OperationRun.Cause,
-    removed isStart: (OperationPath) -> Bool = { _ in false }
+    removed: DependencyGraph.RemovedPaths = .none
   ) {
     guard hasReaders else {
       for store in starts { _ = store.store.performInvalidation(.rerun(because: cause, after: [])) }
@@ -177,7 +177,7 @@ extension StoreHub {
     }
     var roots: [OperationPath: Visited] = [:]
     for store in starts { roots[store.path, default: Visited(isRoot: true)].stores.append(store) }
-    for path in graph.withLock({ $0.left }) where roots[path] == nil && isStart(path) {
+    for path in graph.withLock({ $0.paths(removed) }) where roots[path] == nil {
       roots[path] = Visited(isRoot: true)
     }
     let (steps, visited) = markReaders(of: roots)

@@ -1,0 +1,116 @@
+/// An order of the nodes of a graph in which each comes after those that it depends on.
+///
+/// An edge that agrees with the order costs a comparison. For one against it, only what lies between
+/// its ends is searched, as in "A Dynamic Topological Sort Algorithm for Directed Acyclic Graphs" by
+/// Pearce and Kelly (2006), and moves. The order is a list with labels, as in "Two Algorithms for
+/// Maintaining Order in a List" by Dietz and Sleator (1987), so that a new node is inserted beside any
+/// other one in logarithmic time, amortised.
+struct TopologicalOrder<Node: Hashable & Sendable>: Sendable {
+  private struct Link: Sendable {
+    var label: Int
+    var previous: Node?
+    var next: Node?
+  }
+
+  /// The distance of labels at both ends of the list.
+  private static var stride: Int { 1 << 32 }
+
+  private var links: [Node: Link] = [:]
+  private var first: Node?
+  private var last: Node?
+
+  var isEmpty: Bool { links.isEmpty }
+
+  /// Moves or inserts two nodes so that one comes after the other. Returns the nodes from `other` to
+  /// `node` along dependencies, and changes nothing, if `other` depends on `node` already.
+  ///
+  /// - Parameters:
+  ///   - isPartial: Whether there are dependencies that the order does not agree with, because they
+  ///     form a cycle. All dependencies of `other` are searched then.
+  ///   - dependencies: Returns what a node depends on.
+  mutating func place(
+    _ node: Node, after other: Node, isPartial: Bool = false, dependencies: (Node) -> [Node]
+  ) -> [Node]? {
+    if links[node] == nil { insert(node, before: nil) }
+    if links[other] == nil { insert(other, before: node) }
+    let bound = label(node)
+    if !isPartial, label(other) < bound { return nil }
+    var origins: [Node: Node] = [:]
+    var open = [other]
+    while let found = open.popLast() {
+      if found == node {
+        let route = sequence(first: found) { $0 == other ? nil : origins[$0] }
+        return route.reversed()
+      }
+      for next in dependencies(found)
+      where next != other && (isPartial || label(next) >= bound) && origins[next] == nil {
+        origins[next] = found
+        open.append(next)
+      }
+    }
+    let moved = ([other] + origins.keys).filter { label($0) > bound }
+    for next in moved.sorted(by: { label($0) < label($1) }) {
+      remove(next)
+      insert(next, before: node)
+    }
+    return nil
+  }
+
+  mutating func remove(_ node: Node) {
+    guard let link = links.removeValue(forKey: node) else { return }
+    connect(link.previous, to: link.next)
+  }
+}
+
+extension TopologicalOrder {
+  private func label(_ node: Node) -> Int { links[node]?.label ?? .min }
+
+  private mutating func connect(_ earlier: Node?, to later: Node?) {
+    if let earlier { links[earlier]?.next = later } else { first = later }
+    if let later { links[later]?.previous = earlier } else { last = earlier }
+  }
+
+  /// Inserts a node before another one, or at the end.
+  private mutating func insert(_ node: Node, before later: Node?) {
+    let earlier = later.map { links[$0]?.previous } ?? last
+    if let earlier, let later, label(later) - label(earlier) < 2 { makeRoom(after: earlier) }
+    let label =
+      switch (earlier, later) {
+      case (let earlier?, let later?): label(earlier) + (label(later) - label(earlier)) / 2
+      case (let earlier?, nil): label(earlier) + Self.stride
+      case (nil, let later?): label(later) - Self.stride
+      case (nil, nil): 0
+      }
+    links[node] = Link(label: label, previous: nil, next: nil)
+    connect(earlier, to: node)
+    connect(node, to: later)
+    // Far from both ends of the integers.
+    if abs(label) > Int.max / 4 {
+      relabel(nodes(after: nil) { _, _ in true }, from: 0, Self.stride)
+    }
+  }
+
+  /// Spreads the labels behind a node over as many nodes as have enough room together.
+  private mutating func makeRoom(after node: Node) {
+    let start = label(node)
+    let crowded = nodes(after: node) { count, next in label(next) - start <= count * count }
+    let end = links[crowded.last ?? node]?.next.map(label)
+    let step = end.map { ($0 - start) / (crowded.count + 1) } ?? Self.stride
+    relabel(crowded, from: start, step)
+  }
+
+  /// Returns the nodes after one, or all, as long as a condition holds for their number and the next.
+  private func nodes(after node: Node?, while holds: (Int, Node) -> Bool) -> [Node] {
+    var found: [Node] = []
+    var next = node.map { links[$0]?.next } ?? first
+    while let node = next, holds(found.count + 1, node) {
+      found.append(node)
+      next = links[node]?.next
+    }
+    return found
+  }
+
+  private mutating func relabel(_ nodes: [Node], from start: Int, _ step: Int) {
+    for (index, node) in nodes.enumerated() { links[node]?.label = start + (index + 1) * step }
+  }
+}
