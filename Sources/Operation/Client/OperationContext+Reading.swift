@@ -27,8 +27,8 @@ extension OperationContext {
     _ request: Request
   ) async throws -> Request.FetchValue
   where Request.State == QueryState<Request.FetchValue, Request.FetchFailure> {
+    try addDependency(on: request.path)
     guard let client = operationClient else { return try await request.run(in: self) }
-    try addDependency(on: request.path, in: client)
     return try await client.ensure(request)
   }
 
@@ -41,8 +41,8 @@ extension OperationContext {
   nonisolated(nonsending) public func ensure<Request: PaginatedRequest>(
     _ request: Request
   ) async throws -> PaginatedPages<Request.PageID, Request.PageValue> {
+    try addDependency(on: request.path)
     guard let client = operationClient else { return try await request.run(in: self).pages }
-    try addDependency(on: request.path, in: client)
     return try await client.ensure(request)
   }
 
@@ -72,9 +72,10 @@ extension OperationContext {
   }
 
   /// Adds a dependency of this run's request on the request on a path, unless it closes a cycle.
-  private func addDependency(
-    on path: OperationPath, in client: OperationClient
-  ) throws(OperationDependencyError) {
-    if let runNode, let cycle = client.hub.note(runNode, reads: path) { throw cycle }
+  private func addDependency(on path: OperationPath) throws(OperationDependencyError) {
+    guard let runNode else { return }
+    let client = operationClient
+    let cycle = client.map { $0.hub.note(runNode, reads: path) } ?? runNode.cycle(reading: path)
+    if let cycle { throw cycle }
   }
 }

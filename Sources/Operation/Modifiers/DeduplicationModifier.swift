@@ -36,6 +36,10 @@ public struct DeduplicationModifier<Base: OperationRequest>: OperationModifier {
         return .failure(error)
       }
     }
+    if let failure = task.cycleOfAwaiting {
+      task.node.releaseLease()
+      throw failure
+    }
     return try await task.result().get()
   }
 }

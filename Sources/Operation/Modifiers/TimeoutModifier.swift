@@ -27,12 +27,9 @@ public struct TimeoutModifier<Base: OperationRequest>: OperationModifier {
     with continuation: OperationContinuation<Base.Value, any Error>
   ) async throws -> Base.Value {
     let race = TimeoutRace<Base.Value>()
-    let node = context.runNode
     let work = Task {
       // An attempt that was cancelled before it began must not run beside the next one.
       guard race.isOpen else { return }
-      // A wait for this run from within this task is a wait for itself, and is reported as a cycle.
-      node?.noteRunner()
       let openContinuation = OperationContinuation<Base.Value, Base.Failure> { result in
         if race.isOpen { continuation.yield(with: result.mapError { $0 }) }
       }
@@ -50,7 +47,6 @@ public struct TimeoutModifier<Base: OperationRequest>: OperationModifier {
     defer {
       work.cancel()
       timer.cancel()
-      node?.noteRunner()
     }
     return try await race.value()
   }

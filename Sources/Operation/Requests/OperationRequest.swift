@@ -65,8 +65,11 @@ extension OperationRequest {
     {
       throw cancellation
     }
+    let node = TaskNode { (self as? any StatefulOperationRequest)?.path }
+    node.beginRequest(awaitedBy: context.runNode ?? TaskNode.current)
+    defer { node.endRequest() }
     return try await run(
-      isolation: #isolation, in: context.beginning(TaskNode(), input: input, over: context),
+      isolation: #isolation, in: context.beginning(node, input: input, over: context),
       with: continuation ?? OperationContinuation { _ in })
   }
 }

@@ -16,6 +16,11 @@ final class SerialQueues: Sendable {
     machine.withLock { $0.append(id, to: scope) }
   }
 
+  /// Returns the run of a scope that the queued ones wait for.
+  func currentRun(in scope: SerialScope) -> OperationTaskID? {
+    machine.withLock { $0.currentRun(in: scope) }
+  }
+
   /// Removes a run from the queue of a scope: it has ended, or is not needed any more. If it was the
   /// current run, the next one can begin.
   func remove(_ id: OperationTaskID, from scope: SerialScope) {

@@ -21,6 +21,8 @@ struct SerialQueuesMachine<Waiter: Sendable>: Sendable {
 
   var isEmpty: Bool { scopes.isEmpty }
 
+  func currentRun(in scope: SerialScope) -> OperationTaskID? { scopes[scope]?.current }
+
   mutating func append(_ id: OperationTaskID, to scope: SerialScope) {
     scopes[scope, default: []].append(Turn(id: id))
   }

@@ -15,7 +15,8 @@ final class SharedRuns<Value: Sendable, Failure: Error>: TaskDriver {
     _ context: OperationContext, rule: Deduplication, continuation: Continuation,
     body: @escaping Body
   ) -> TaskCore<Value, Failure> {
-    let core = TaskCore<Value, Failure>(driver: self)
+    let core = TaskCore<Value, Failure>(
+      TaskNode(driver: self) { [owner = context.runNode] in owner?.path })
     let task = OperationTask(core, box: .init(context))
     // It calls the user's code, which must not run under the lock.
     _ = context.valuesHash
@@ -54,7 +55,7 @@ final class SharedRuns<Value: Sendable, Failure: Error>: TaskDriver {
     }
     core.node.attach(
       Task {
-        let output = await body(all)
+        let output = await core.node.callRequest { await body(all) }
         let record = table.withLock { $0.remove(core.id) }
         core.end(with: output)
         withExtendedLifetime(record) {}

@@ -29,6 +29,11 @@ struct TaskCore<Value: Sendable, Failure: Error>: Sendable, Equatable {
   /// Waits for the result of the task; the caller holds a lease already.
   nonisolated(nonsending) func result() async -> Output { await node.result { Output($0) } }
 
+  /// The cycle that the current run closes when it awaits this one, as a failure.
+  var cycleOfAwaiting: Failure? {
+    node.cycleOfAwaiting.flatMap { Self.failure(of: $0, at: node.path ?? []) }
+  }
+
   /// Returns a cycle as a failure; `nil`, and a report, if the failure type cannot be one.
   static func failure(of cycle: OperationDependencyError, at path: OperationPath) -> Failure? {
     if let failure = cycle as? Failure { return failure }
@@ -46,12 +51,7 @@ extension TaskNode {
     startingWith configuration: OperationTaskConfiguration,
     as decode: @Sendable (any TaskOutput) -> Result<Value, Failure>?
   ) async -> Result<Value, Failure> {
-    let path = origin?.path ?? []
-    if isAwaitedByItself,
-      let failure = TaskCore<Value, Failure>.failure(of: .cycle([path]), at: path)
-    {
-      return .failure(failure)
-    }
+    if let failure = TaskCore<Value, Failure>(self).cycleOfAwaiting { return .failure(failure) }
     _ = driver?.start(self, configuration: configuration, joins: true)
     return await result(as: decode)
   }

@@ -12,11 +12,14 @@ protocol TaskDriver: AnyObject, Sendable {
   func releaseLease(on id: OperationTaskID)
   /// Cancels the task for all callers.
   func cancel(_ id: OperationTaskID)
+  /// The run that a task of this driver waits for, because the runs of its scope are serialized.
+  var serialRun: OperationTaskID? { get }
   /// Reports an issue of a task when no lock of the driver is held.
   func report(_ issue: OperationIssue)
 }
 
 extension TaskDriver {
+  var serialRun: OperationTaskID? { nil }
   func report(_ issue: OperationIssue) { issue.report() }
 }
 
@@ -33,25 +36,31 @@ final class TaskNode: Sendable {
   private struct Guarded: Sendable {
     var machine = TaskMachine<any TaskOutput, Continuation>()
     var driver: (any TaskDriver)?
+    /// The run whose request awaits this one, while the request of this one is called.
+    var awaiter: TaskNode?
   }
+
+  /// The run whose request the current task works for. Child tasks inherit it.
+  @TaskLocal static var current: TaskNode?
 
   let id: OperationTaskID
   /// The cause of the run.
   let cause: OperationRun.Cause
   /// The store of the run; `nil` without a store.
   let origin: OperationRun.Origin?
+  private let ownPath: (@Sendable () -> OperationPath?)?
   private let guarded: Mutex<Guarded>
   private let flags = Atomic<UInt8>(0)
   private let isRunning = Atomic(false)
-  /// The Swift task that called the request last.
-  private let runner = Atomic(0)
   /// Whether the task may have dependencies. What needs them reads this first.
   fileprivate let isScheduled = Atomic(false)
 
   init(
     id: OperationTaskID = .next(), cause: OperationRun.Cause = .fetch,
-    origin: OperationRun.Origin? = nil, driver: (any TaskDriver)? = nil
+    origin: OperationRun.Origin? = nil, driver: (any TaskDriver)? = nil,
+    path: (@Sendable () -> OperationPath?)? = nil
   ) {
+    ownPath = path
     self.id = id
     self.cause = cause
     self.origin = origin
@@ -61,6 +70,7 @@ final class TaskNode: Sendable {
   deinit { removeDependencies() }
 
   var progress: TaskProgress { TaskProgress(rawValue: flags.load(ordering: .acquiring)) }
+  var path: OperationPath? { origin?.path ?? ownPath?() }
   var driver: (any TaskDriver)? { guarded.withLock { $0.driver } }
   var output: (any TaskOutput)? { progress.isEnded ? guarded.withLock { $0.machine.output } : nil }
 
@@ -148,36 +158,74 @@ final class TaskNode: Sendable {
   }
 }
 
+// MARK: - Runs that await each other
+
 extension TaskNode {
   /// Whether the request of the task is being called.
-  var isInRequest: Bool {
-    get { isRunning.load(ordering: .sequentiallyConsistent) }
-    set {
-      if newValue {
-        runner.store(Self.currentTask, ordering: .relaxed)
-        isRunning.store(true, ordering: .releasing)
-      } else {
-        isRunning.store(false, ordering: .sequentiallyConsistent)
-      }
+  var isInRequest: Bool { isRunning.load(ordering: .sequentiallyConsistent) }
+
+  /// The request of the task is called by a task that works for another run.
+  func beginRequest(awaitedBy awaiter: TaskNode? = TaskNode.current) {
+    if let awaiter { guarded.withLock { $0.awaiter = awaiter } }
+    isRunning.store(true, ordering: .releasing)
+  }
+
+  func endRequest() {
+    isRunning.store(false, ordering: .sequentiallyConsistent)
+    let awaiter = guarded.withLock { $0.awaiter.take() }
+    withExtendedLifetime(awaiter) {}
+  }
+
+  /// Calls the request of the task, which counts as the current one meanwhile.
+  nonisolated(nonsending) func callRequest<Output>(
+    _ request: nonisolated(nonsending) () async -> Output
+  ) async -> Output {
+    beginRequest()
+    defer { endRequest() }
+    return await Self.$current.withValue(self) { await request() }
+  }
+
+  /// Calls a closure whose tasks do not work for the current run.
+  static func withoutCurrent(_ body: () -> Void) {
+    if current == nil { body() } else { $current.withValue(nil) { body() } }
+  }
+
+  /// This run and those that await it, whose requests are being called.
+  private var awaiters: [TaskNode] {
+    sequence(first: self) { node in node.guarded.withLock { $0.awaiter } }.filter { $0.isInRequest }
+  }
+
+  /// Returns the cycle that this run closes when it reads a path without a store.
+  func cycle(reading path: OperationPath) -> OperationDependencyError? {
+    cycle { $0.path == path }
+  }
+
+  /// The cycle that the current run closes when it awaits this one. This one waits for its own request
+  /// to return, or, before its request is called, for its turn and for the tasks that come first.
+  var cycleOfAwaiting: OperationDependencyError? {
+    guard let current = Self.current, !progress.isEnded else { return nil }
+    if isInRequest { return current.cycle { $0 === self } }
+    var earlier: Set<OperationTaskID> = []
+    if let run = driver?.serialRun { earlier.insert(run) }
+    for other in dependencies {
+      earlier.insert(other.node.id)
+      if let successor = other.successor?() { earlier.insert(successor.id) }
     }
+    return earlier.isEmpty ? nil : current.cycle(through: path) { earlier.contains($0.id) }
   }
 
-  /// Lets the calling Swift task count as the one that calls the request while `body` runs in it.
-  func noteRunner() { runner.store(Self.currentTask, ordering: .relaxed) }
-
-  /// Whether the calling Swift task would wait for itself: it calls the request of this task, or of
-  /// one that this task waits for. A request that is being called waits for none of them any more.
-  var isAwaitedByItself: Bool {
-    isRunByCurrentTask
-      || mayHaveDependencies && !isInRequest && dependencies.contains { $0.isRunByCurrentTask }
+  private func cycle(
+    through path: OperationPath? = nil, backTo isStart: (TaskNode) -> Bool
+  ) -> OperationDependencyError? {
+    let awaiters = awaiters
+    guard let start = awaiters.firstIndex(where: isStart) else { return nil }
+    var paths = path.map { [$0] } ?? []
+    // Runs of one store, of which one waits for the other, are one reader.
+    for path in awaiters[...start].reversed().compactMap(\.path) where path != paths.last {
+      paths.append(path)
+    }
+    return .cycle(paths)
   }
-
-  var isRunByCurrentTask: Bool {
-    isInRequest && runner.load(ordering: .relaxed) == Self.currentTask
-  }
-
-  /// The identity of the calling Swift task, as a number that retains nothing.
-  private static var currentTask: Int { withUnsafeCurrentTask { $0.hashValue } }
 }
 
 // MARK: - Schedule
@@ -188,11 +236,6 @@ struct TaskDependency: Sendable {
   /// Returns the task that is waited for now, if another one may follow the first.
   var successor: (@Sendable () -> TaskNode?)?
   let wait: nonisolated(nonsending) @Sendable () async -> Void
-
-  /// Whether the calling Swift task calls the request of the task that is waited for.
-  var isRunByCurrentTask: Bool {
-    node.isRunByCurrentTask || successor?()?.isRunByCurrentTask == true
-  }
 }
 
 extension TaskNode {

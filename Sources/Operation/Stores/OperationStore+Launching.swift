@@ -102,11 +102,11 @@ extension OperationStore {
     if hasEdits { commit { $0.begin(core.id) } }
     // A run that a reset has ended may continue before it is cancelled itself.
     if !isPresent, let failure = cancellationFailure(as: Failure.self) { return .failure(failure) }
-    core.node.isInRequest = true
-    defer { core.node.isInRequest = false }
-    send(.attemptBegan(context.eventRun, index: 0), in: context)
     let call = (context.rules as? RequestRules<State>)?.call ?? request
-    return await call(context, Continuation { Self.yield($0, from: core) })
+    return await core.node.callRequest {
+      send(.attemptBegan(context.eventRun, index: 0), in: context)
+      return await call(context, Continuation { Self.yield($0, from: core) })
+    }
   }
 
   private func finish(
@@ -166,6 +166,10 @@ extension OperationStore {
 }
 
 extension OperationStore: TaskDriver {
+  var serialRun: OperationTaskID? {
+    settings.values.serialScope.flatMap { hub.queues.currentRun(in: $0) }
+  }
+
   func start(_ task: TaskNode, configuration: OperationTaskConfiguration, joins: Bool) -> Bool {
     let core = Machine.Core(task)
     // It calls the user's code, which must not run under the lock.

@@ -8,8 +8,9 @@ extension OperationStore {
   ///
   /// The caller holds a lease while it waits. The run is cancelled when its last lease is released. A
   /// cancelled caller returns at once with `CancellationError` if the failure is `any Error`; with
-  /// another failure it receives what the run ends with. A request that awaits its own run would wait
-  /// forever: it throws ``OperationDependencyError``, or, with another failure, makes a report.
+  /// another failure it receives what the run ends with. A request that awaits its own run, also in a
+  /// child task, or one that waits for its own, would wait forever: this method throws
+  /// ``OperationDependencyError``, or, with another failure, makes a report.
   ///
   /// - Parameters:
   ///   - context: Overrides the context of the store for this run.
@@ -88,8 +89,7 @@ extension OperationStore {
   nonisolated(nonsending) private func result(
     of run: AdmittedRun
   ) async throws(State.Failure) -> State.OperationValue {
-    let isCycle = run.core.node.isAwaitedByItself
-    if isCycle, let failure = Machine.Core.failure(of: .cycle([path]), at: path) {
+    if let failure = run.core.cycleOfAwaiting {
       releaseLease(on: run.core.id)
       // Another caller may have joined it. Otherwise it gives up its place in the queue.
       if run.mustLaunch { launch(run) }
@@ -126,7 +126,8 @@ extension OperationStore {
     if run.mustLaunch {
       // A run that was scheduled already is started instead of the new one.
       if run.core != new.core { run.core.node.wait(for: others) }
-      launch(run)
+      // A run in whose request this one starts does not await it.
+      TaskNode.withoutCurrent { launch(run) }
     }
     return run.task
   }

@@ -148,7 +148,10 @@ extension OperationStore {
   private func finish(_ effects: Effects, afterDelivery actions: [@Sendable () -> Void] = []) {
     // First: a slow handler must not delay the end of a use.
     if let change = effects.use, !change.isUsed { hub.noteEnd(change, of: use) }
-    if let delivery = effects.delivery { drain(from: delivery) }
+    if let delivery = effects.delivery {
+      // A task that a handler starts does not work for the run whose request has called it.
+      TaskNode.withoutCurrent { drain(from: delivery) }
+    }
     for action in actions { action() }
     if effects.mustCompute { computeDisplayedValue().finish() }
     if effects.mustComputeInside { computeConfirmedValue() }

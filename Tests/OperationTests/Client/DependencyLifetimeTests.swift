@@ -113,7 +113,7 @@ import Testing
     @Sendable func note(_ path: OperationPath, reads other: OperationPath) {
       let origin = OperationRun.Origin(path: path, hub: ObjectIdentifier(hub))
       let run = TaskNode(id: .next(), origin: origin)
-      run.isInRequest = true
+      run.beginRequest()
       #expect(hub.note(run, reads: other) == nil)
     }
     note(["reader"], reads: ["source"])
@@ -169,13 +169,13 @@ import Testing
     func run(reading others: [OperationPath]) {
       let origin = OperationRun.Origin(path: ["reader"], hub: ObjectIdentifier(hub))
       let run = TaskNode(origin: origin)
-      run.isInRequest = true
+      run.beginRequest()
       for other in others { #expect(hub.note(run, reads: other) == nil) }
       #expect(hub.end(run.id, of: reader.base, at: reader.path, isCancelled: false) == nil)
     }
     let kept = TaskNode(
       origin: OperationRun.Origin(path: ["other reader"], hub: ObjectIdentifier(hub)))
-    kept.isInRequest = true
+    kept.beginRequest()
     #expect(hub.note(kept, reads: ["kept"]) == nil)
     run(reading: [
       [

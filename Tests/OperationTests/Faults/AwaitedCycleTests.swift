@@ -1,0 +1,196 @@
+import Operation
+import Testing
+
+/// Runs that wait for themselves, directly or through others.
+@Suite(.timeLimit(.minutes(1))) struct AwaitedCycleTests {
+  private let client = OperationClient(defaults: .testing, clock: ManualClock())
+
+  /// A query that ensures the next of a circle, and counts its calls.
+  private struct Link: QueryRequest, Hashable {
+    let id: Int
+    let length: Int
+    let calls: Counter
+
+    var path: OperationPath { ["link", id] }
+
+    static func == (lhs: Self, rhs: Self) -> Bool { lhs.path == rhs.path }
+    func hash(into hasher: inout Hasher) { hasher.combine(path) }
+
+    func fetch(
+      in context: OperationContext, with continuation: OperationContinuation<Int, any Error>
+    ) async throws -> Int {
+      calls.increment()
+      let next = Link(id: (id + 1) % length, length: length, calls: calls)
+      async let value = context.ensure(next.retry(limit: 2))
+      return try await value
+    }
+  }
+
+  private static func paths(_ length: Int) -> [OperationPath] { (0..<length).map { ["link", $0] } }
+
+  @Test("Without a client, queries that ensure each other end with the cycle", arguments: 1...4)
+  func withoutClient(length: Int) async {
+    let calls = Counter()
+    let link = Link(id: 0, length: length, calls: calls)
+    await #expect(throws: OperationDependencyError.cycle(Self.paths(length))) {
+      try await link.run()
+    }
+    await #expect(throws: OperationDependencyError.cycle(Self.paths(length))) {
+      try await OperationStore.detached(query: link).run()
+    }
+    await #expect(throws: OperationDependencyError.cycle(Self.paths(length))) {
+      try await link.deduplicated().timeout(after: .seconds(60)).run()
+    }
+    #expect(calls.value == 3 * length)
+  }
+
+  @Test("When the client is gone, queries that ensure each other end with the cycle")
+  func clientGone() async {
+    let calls = Counter()
+    var client: OperationClient? = OperationClient(defaults: .testing)
+    let store = client?.store(for: Link(id: 0, length: 3, calls: calls))
+    client = nil
+    await #expect(throws: OperationDependencyError.cycle(Self.paths(3))) { try await store?.run() }
+    #expect(calls.value == 3)
+  }
+
+  @Test("Without a client, a query may ensure one that has ended, and one twice")
+  func noCycle() async throws {
+    let leaf = Query<Int, any Error>(path: ["leaf"]) { _ in 1 }
+    let middle = Query<Int, any Error>(path: ["middle"]) { try await $0.ensure(leaf) }
+    let root = Query<Int, any Error>(path: ["root"]) { context in
+      async let first = context.ensure(middle)
+      async let second = context.ensure(middle)
+      return try await first + second + context.ensure(leaf)
+    }
+    #expect(try await root.run() == 3)
+  }
+
+  /// A store whose request awaits another one in a child task.
+  private func store(
+    _ path: OperationPath, awaiting other: @escaping @Sendable () async throws -> Int
+  ) -> OperationStore<QueryState<Int, any Error>> {
+    client.store(
+      for: Query<Int, any Error>(path: path) { _ in
+        try await withThrowingTaskGroup(of: Int.self) { group in
+          group.addTask { try await other() }
+          return try await group.next() ?? 0
+        }
+      })
+  }
+
+  private func run(_ path: OperationPath) async throws -> Int {
+    let store = client.store(with: path)?.base as? OperationStore<QueryState<Int, any Error>>
+    return try await store?.run() ?? 0
+  }
+
+  @Test("A request that awaits its own store from a child task ends with the cycle")
+  func childTask() async {
+    let store = store(["self"]) { try await run(["self"]) }
+    await #expect(throws: OperationDependencyError.cycle([["self"]])) { try await store.run() }
+    #expect(store.leaseCount == 0)
+  }
+
+  @Test("Requests that await each other's stores from child tasks end with the cycle")
+  func childTasks() async {
+    let paths: [OperationPath] = [["a"], ["b"], ["c"]]
+    let stores = paths.indices.map { index in
+      store(paths[index]) { try await run(paths[(index + 1) % 3]) }
+    }
+    await #expect(throws: OperationDependencyError.cycle(paths)) { try await stores[0].run() }
+    for store in stores { #expect(store.leaseCount == 0) }
+  }
+
+  @Test("A task that was scheduled and is awaited in a request of its own run ends with the cycle")
+  func scheduledTask() async {
+    let stores = [["a"], ["b"]].map { (path: OperationPath) in
+      store(path) {
+        let other = client.store(with: path == ["a"] ? ["b"] : ["a"])?.base
+        let store = other as? OperationStore<QueryState<Int, any Error>>
+        return try await store?.runTask().runIfNeeded() ?? 0
+      }
+    }
+    await #expect(throws: OperationDependencyError.cycle([["a"], ["b"]])) {
+      try await stores[0].run()
+    }
+  }
+
+  @Test(
+    "A serial scope that waits for itself ends with the cycle, and goes on",
+    arguments: [true, false])
+  func serialScope(isDirect: Bool) async throws {
+    let inner = client.store(
+      for: Mutation<Int, Int>(path: ["inner"]) { number, _ in number }
+        .serialized(in: "scope"))
+    let between = store(["between"]) { try await inner.mutate(with: 2) }
+    let outer = client.store(
+      for: Mutation<Int, Int>(path: ["outer"]) { _, _ in
+        isDirect ? try await inner.mutate(with: 1) : try await between.run()
+      }.serialized(in: "scope"))
+    let paths: [OperationPath] =
+      isDirect ? [["inner"], ["outer"]] : [["inner"], ["outer"], ["between"]]
+    await #expect(throws: OperationDependencyError.cycle(paths)) { try await outer.mutate(with: 0) }
+    #expect(try await inner.mutate(with: 3) == 3)
+  }
+
+  @Test("A run that a serialized one starts without awaiting it waits for its turn in the scope")
+  func notAwaited() async throws {
+    let inner = client.store(
+      for: Mutation<Int, Int>(path: ["inner"]) { number, _ in number }
+        .serialized(in: "scope"))
+    let observed = store(["observed"]) { try await inner.mutate(with: 2) }
+    let (isEnded, gate) = (EventLog<Bool>(), AsyncGate())
+    let subscription = observed.subscribe { if case .runEnded = $0 { isEnded.append(true) } }
+    await isEnded.wait(for: 1)
+    let outer = client.store(
+      for: Mutation<Int, Int>(path: ["outer"]) { number, _ in
+        observed.invalidate()
+        await gate.wait()
+        return number
+      }.serialized(in: "scope"))
+    async let value = outer.mutate(with: 1)
+    while inner.leaseCount == 0 { await Task.yield() }
+    gate.open()
+    #expect(try await value == 1)
+    await isEnded.wait(for: 2)
+    #expect(observed.error == nil)
+    #expect(observed.currentValue == 2)
+    subscription.cancel()
+  }
+
+  @Test("A task that a handler starts in a run may await that run")
+  func handlerTask() async throws {
+    let store = client.store(
+      for: Query<Int, any Error>(path: ["yielding"]) { _, continuation in
+        continuation.yield(1)
+        return 2
+      })
+    let joined = Monitor<Task<Int, any Error>?>(nil)
+    let value = try await store.run { event in
+      guard case .yielded = event else { return }
+      joined.update { $0 = Task.immediate { try await store.run() } }
+    }
+    #expect(value == 2)
+    #expect(try await joined.value?.value == 2)
+  }
+
+  @Test("A run of which nothing is left is not part of a cycle")
+  func endedRun() async throws {
+    let later = Monitor<Task<Int, any Error>?>(nil)
+    let gate = AsyncGate()
+    let store = store(["later"]) {
+      if later.value == nil {
+        later.update {
+          $0 = Task {
+            await gate.wait()
+            return try await run(["later"])
+          }
+        }
+      }
+      return 1
+    }
+    #expect(try await store.run() == 1)
+    gate.open()
+    #expect(try await later.value?.value == 1)
+  }
+}
