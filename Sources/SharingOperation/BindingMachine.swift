@@ -3,37 +3,53 @@ import Operation
 
 /// The store that a wrapper is bound to, or the empty state of a wrapper without a store.
 enum Binding<State: OperationState>: Sendable {
-  case store(OperationStore<State>)
+  case store(OperationStore<State>, rules: RequestRules<State>? = nil)
   indirect case unbacked(State)
 
-  var store: OperationStore<State>? { if case .store(let store) = self { store } else { nil } }
+  var store: OperationStore<State>? { if case .store(let store, _) = self { store } else { nil } }
+
+  /// The rules of the request; `nil` if they are those of the store.
+  var rules: RequestRules<State>? { if case .store(_, let rules) = self { rules } else { nil } }
 
   var state: State {
     switch self {
-    case .store(let store): store.state
+    case .store(let store, _): store.state
     case .unbacked(let state): state
     }
   }
 
   var currentValue: State.StateValue {
     switch self {
-    case .store(let store): store.currentValue
+    case .store(let store, _): store.currentValue
     case .unbacked(let state): state.currentValue
     }
   }
 
   var states: StateStream<State> {
     switch self {
-    case .store(let store): store.states
+    case .store(let store, let rules): store.states(by: rules)
     case .unbacked(let state): .just(state)
     }
   }
 
   var values: StateStream<State.StateValue> {
     switch self {
-    case .store(let store): store.values
+    case .store(let store, let rules): store.values(by: rules)
     case .unbacked(let state): .just(state.currentValue)
     }
+  }
+}
+
+extension Binding {
+  /// Binds a request to its store in a client.
+  init<Request: StatefulOperationRequest>(
+    _ request: Request, in store: OperationStore<State>, of client: OperationClient
+  ) where Request.State == State {
+    self = .store(store, rules: client.rules(of: request, in: store))
+  }
+
+  func isSame(as other: Binding) -> Bool {
+    store === other.store && rules?.key == other.rules?.key
   }
 }
 
@@ -130,7 +146,7 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
 
   /// Replaces the binding. Returns `nil` if the store is the same, or if the wrapper has ended.
   mutating func bind(to new: Binding<State>) -> Replacement? {
-    guard new.store !== binding.store, isCurrent(epoch) else { return nil }
+    guard !new.isSame(as: binding), isCurrent(epoch) else { return nil }
     if case .following(let state) = phase { phase = .changing([state]) }
     defer { binding = new }
     epoch += 1

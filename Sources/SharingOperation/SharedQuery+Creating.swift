@@ -10,7 +10,7 @@ extension SharedQuery {
     _ request: Request, client: OperationClient? = nil
   ) where Request.State == State, State: ValueInitializedState {
     let client = client ?? .shared
-    self.init(client.store(for: request), client: client)
+    self.init(request, in: client.store(for: request), of: client)
   }
 
   /// Creates a wrapper of the store for a request. A new store has `wrappedValue` as its initial
@@ -19,7 +19,8 @@ extension SharedQuery {
     wrappedValue: State.StateValue, _ request: Request, client: OperationClient? = nil
   ) where Request.State == State, State: ValueInitializedState {
     let client = client ?? .shared
-    self.init(client.store(for: request, initialValue: wrappedValue), client: client)
+    let store = client.store(for: request, initialValue: wrappedValue)
+    self.init(request, in: store, of: client)
   }
 
   /// Creates a wrapper of the store for a request. A new store begins with `initialState`; an existing
@@ -28,7 +29,8 @@ extension SharedQuery {
     _ request: Request, initialState: State, client: OperationClient? = nil
   ) where Request.State == State, Request.State.StoredState == Request.State {
     let client = client ?? .shared
-    self.init(client.store(for: request, initialState: initialState), client: client)
+    let store = client.store(for: request, initialState: initialState)
+    self.init(request, in: store, of: client)
   }
 
   /// Creates a wrapper of a store.
@@ -43,6 +45,13 @@ extension SharedQuery {
     self.init(SharedQueryCore(.store(store), client: client, projection: .identity))
   }
 
+  private init<Request: StatefulOperationRequest>(
+    _ request: Request, in store: OperationStore<State>, of client: OperationClient
+  ) where Request.State == State, State.StoredState == State {
+    let binding = Binding(request, in: store, of: client)
+    self.init(SharedQueryCore(binding, client: client, projection: .identity))
+  }
+
   /// Creates a wrapper of the store for a request that displays a default for a missing value.
   ///
   /// A wrapper without the default has the same store and the same stored state.
@@ -50,8 +59,8 @@ extension SharedQuery {
     _ request: Request, default value: State.StateValue, client: OperationClient? = nil
   ) where Request.State: DefaultableState, State == DefaultState<Request.State> {
     let client = client ?? .shared
-    let store = client.store(for: request)
-    self.init(SharedQueryCore(.store(store), client: client, projection: .defaulting(to: value)))
+    let binding = Binding(request, in: client.store(for: request), of: client)
+    self.init(SharedQueryCore(binding, client: client, projection: .defaulting(to: value)))
   }
 }
 
@@ -89,7 +98,7 @@ extension SharedQuery {
   ) where Request.State == State, State: ValueInitializedState {
     let client = client ?? other.core.client
     let upstream = Upstream<State>(other.core) { value in
-      request(value).map { .store(client.store(for: $0)) } ?? .empty
+      request(value).map { Binding($0, in: client.store(for: $0), of: client) } ?? .empty
     }
     let core = SharedQueryCore<State>(
       .empty, client: client, projection: .identity, upstream: upstream)

@@ -16,7 +16,8 @@ extension SharedQuery {
   /// subscription to the earlier store ends, and the wrapper releases it.
   public func bind<Request: StatefulOperationRequest>(to request: Request)
   where Request.State == State.StoredState, Request.State: ValueInitializedState {
-    core.bind(to: .store(core.client.store(for: request)))
+    let client = core.client
+    core.bind(to: Binding(request, in: client.store(for: request), of: client))
   }
 
   /// A Boolean value that indicates whether the value is missing, invalidated, or out of date by the
@@ -26,12 +27,19 @@ extension SharedQuery {
   /// notified when time passes or when the value is invalidated.
   public var isStale: Bool {
     core.access(.staleness, hasChanged: { $0.hasNewValue })
-    return core.binding.store?.isStale ?? true
+    let binding = core.binding
+    return binding.store?.isStale(by: binding.rules) ?? true
   }
 
-  func backed() throws -> OperationStore<State.StoredState> {
-    guard let store = core.binding.store else { throw SharedQueryError.unbacked }
-    return store
+  func backed() throws -> OperationStore<State.StoredState> { try backedRules().store }
+
+  /// Returns the store, and the rules of the request that it is bound to.
+  private func backedRules() throws -> (
+    store: OperationStore<State.StoredState>, rules: RequestRules<State.StoredState>?
+  ) {
+    let binding = core.binding
+    guard let store = binding.store else { throw SharedQueryError.unbacked }
+    return (store, binding.rules)
   }
 
   /// Runs the request, as `OperationStore.run` does.
@@ -42,7 +50,8 @@ extension SharedQuery {
     using context: OperationContext? = nil,
     handler: OperationStore<State.StoredState>.EventHandler? = nil
   ) async throws -> State.StoredState.OperationValue {
-    try await backed().run(using: context, handler: handler)
+    let (store, rules) = try backedRules()
+    return try await store.run(using: context, by: rules, handler: handler)
   }
 
   /// Runs the request, as `OperationStore.fetch` does.
@@ -53,7 +62,7 @@ extension SharedQuery {
     using context: OperationContext? = nil,
     handler: OperationStore<State.StoredState>.EventHandler? = nil
   ) async throws -> State.StoredState.OperationValue {
-    try await backed().fetch(using: context, handler: handler)
+    try await run(using: context, handler: handler)
   }
 
   /// Runs the request with a task name, a priority and a context.
@@ -64,7 +73,8 @@ extension SharedQuery {
     using configuration: OperationTaskConfiguration,
     handler: OperationStore<State.StoredState>.EventHandler? = nil
   ) async throws -> State.StoredState.OperationValue {
-    try await backed().fetch(using: configuration, handler: handler)
+    let (store, rules) = try backedRules()
+    return try await store.fetch(using: configuration, by: rules, handler: handler)
   }
 
   /// Returns a scheduled run that has not started.

@@ -21,7 +21,7 @@ struct SerialQueuesMachine<Waiter: Sendable>: Sendable {
 
   var isEmpty: Bool { scopes.isEmpty }
 
-  func currentRun(in scope: SerialScope) -> OperationTaskID? { scopes[scope]?.current }
+  func currentRun(in scope: SerialScope) -> OperationTaskID? { scopes[scope]?.first?.id }
 
   mutating func append(_ id: OperationTaskID, to scope: SerialScope) {
     scopes[scope, default: []].append(Turn(id: id))

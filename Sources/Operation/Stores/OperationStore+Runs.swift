@@ -32,6 +32,23 @@ extension OperationStore {
     try await run(using: context, handler: handler)
   }
 
+  /// Runs a request with rules of its own, as ``run(using:handler:)`` does.
+  @discardableResult
+  nonisolated(nonsending) package func run(
+    using context: OperationContext?, by rules: RequestRules<State>?, handler: EventHandler?
+  ) async throws(State.Failure) -> State.OperationValue {
+    try await run(box(context), by: rules, handler: handler)
+  }
+
+  /// Runs a request with rules of its own, as ``fetch(using:handler:)`` does.
+  @discardableResult
+  nonisolated(nonsending) package func fetch(
+    using configuration: OperationTaskConfiguration, by rules: RequestRules<State>?,
+    handler: EventHandler?
+  ) async throws(State.Failure) -> State.OperationValue {
+    try await run(Machine.Box(configuration), by: rules, handler: handler)
+  }
+
   /// Runs the request with a name, a priority and a context, as ``run(using:handler:)`` does.
   @discardableResult
   nonisolated(nonsending) public func fetch(

@@ -52,6 +52,10 @@ extension OperationStore {
   /// An initial value is as old as the store. A failure does not count under `neverStale()`.
   public var isStale: Bool { isStale(by: settings.values.staleness) }
 
+  package func isStale(by rules: RequestRules<State>?) -> Bool {
+    isStale(by: (rules?.context.settings ?? settings).values.staleness)
+  }
+
   func isStale(by rule: Staleness) -> Bool {
     read { $0.isStale(by: rule) } ?? isOutOfDate(by: rule)
   }

@@ -22,6 +22,7 @@ extension OperationStore {
     by rules: RequestRules<State>?, wantsNewest: Bool = false,
     _ handler: @escaping @Sendable (OperationEvent<State>) -> Void
   ) -> OperationSubscription {
+    let rules = rules?.key == ownKey ? nil : rules
     let subscriber = Subscriber(wantsNewest: wantsNewest, handler)
     let observation = commit { $0.subscribe(subscriber, by: rules) }
     if observation.isFirst { observationBegan(observation, by: rules) }
@@ -60,7 +61,7 @@ extension OperationStore {
   /// Starts a run for the observers if the value is stale, unless a result comes meanwhile.
   private func runIfStale(by rules: RequestRules<State>?, cause: OperationRun.Cause) {
     let results = read { $0.visibleResultCount }
-    guard isStale(by: (rules?.context.settings ?? settings).values.staleness) else { return }
+    guard isStale(by: rules) else { return }
     runForObservers(by: rules, cause: cause, unlessNewerThan: results)
   }
 }

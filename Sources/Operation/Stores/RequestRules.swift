@@ -11,7 +11,7 @@ package final class RequestRules<State: OperationState>: RunRules {
     ) async -> Result<State.OperationValue, State.Failure>
 
   /// Identifies the rules of observers. Observers with equal keys share their polls and their runs.
-  struct Key: Sendable, Hashable {
+  package struct Key: Sendable, Hashable {
     /// The type of the request with its modifiers.
     let type: ObjectIdentifier
     /// The stale time and the intervals of polls.
@@ -21,7 +21,7 @@ package final class RequestRules<State: OperationState>: RunRules {
   /// What a run begins with, which has the settings of the request.
   let context: OperationContext
   let call: Call
-  let key: Key
+  package let key: Key
 
   init<Request: StatefulOperationRequest>(
     _ request: Request, in context: OperationContext
