@@ -192,9 +192,12 @@ private let year = 365.0 * 86_400
     #expect(client.stores(matching: []).count == 3)
     await clock.waits.advance(by: .seconds(1))
     #expect(client.stores(matching: []).map(\.path) == [["used"]])
+    // The subscription retains the store, and the client finds it until it is released.
     subscription.cancel()
     await clock.waits.advance(by: .seconds(300))
-    #expect(client.stores(matching: []).isEmpty)
+    #expect(client.stores(matching: []).map(\.path) == [["used"]])
+    client.clearStores()
+    #expect(client.stores(matching: []).isEmpty && used.currentValue == 1)
   }
 
   @Test("A clock that jumps back: what is told of it has the new dates, and ages below zero")
