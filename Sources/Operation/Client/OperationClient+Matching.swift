@@ -12,9 +12,14 @@ extension OperationClient {
   public func stores(
     matching path: OperationPath, where filter: OperationStoreFilter = []
   ) -> OperationStoreCollection<OpaqueOperationStore> {
+    OperationStoreCollection(found(matching: path, where: filter), path: \.path)
+  }
+
+  func found(
+    matching path: OperationPath, where filter: OperationStoreFilter
+  ) -> [OpaqueOperationStore] {
     let stores = read { $0.stores(matching: path) }
-    return OperationStoreCollection(
-      filter.isEmpty ? stores : stores.filter(filter.accepts), path: \.path)
+    return filter.isEmpty ? stores : stores.filter(filter.accepts)
   }
 
   /// Returns the stores with one type of state whose paths begin with `path`.

@@ -152,7 +152,7 @@ extension OperationClient {
   ///   - filter: The conditions that the stores satisfy as well. The default is none.
   public func invalidate(matching path: OperationPath, where filter: OperationStoreFilter = []) {
     hub.invalidate(
-      Array(stores(matching: path, where: filter)), removed: filter.isEmpty ? .below(path) : .none)
+      found(matching: path, where: filter), removed: filter.isEmpty ? .below(path) : .none)
   }
 
   /// Cancels the runs of a request, whatever leases are held on them.

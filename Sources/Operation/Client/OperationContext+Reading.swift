@@ -1,3 +1,5 @@
+import Synchronization
+
 extension OperationContext {
   /// Returns the value of another request, and makes the calling request depend on it.
   ///
@@ -27,7 +29,7 @@ extension OperationContext {
     _ request: Request
   ) async throws -> Request.FetchValue
   where Request.State == QueryState<Request.FetchValue, Request.FetchFailure> {
-    try addDependency(on: request.path)
+    try addDependency(on: request)
     guard let client = operationClient else { return try await request.run(in: self) }
     return try await client.ensure(request)
   }
@@ -41,7 +43,7 @@ extension OperationContext {
   nonisolated(nonsending) public func ensure<Request: PaginatedRequest>(
     _ request: Request
   ) async throws -> PaginatedPages<Request.PageID, Request.PageValue> {
-    try addDependency(on: request.path)
+    try addDependency(on: request)
     guard let client = operationClient else { return try await request.run(in: self).pages }
     return try await client.ensure(request)
   }
@@ -66,16 +68,20 @@ extension OperationContext {
     // Before the look-up, because the client may evict the store right after it.
     _ = client.hub.note(runNode, reads: path)
     let store = client.store(for: request)
+    store.isRead.store(true, ordering: .relaxed)
     // Before the value is read, so that a value that is committed after that finds the note.
     if store.isInvalidated { client.hub.note(runNode, readsOutdated: path) }
     return store.valueForRun
   }
 
-  /// Adds a dependency of this run's request on the request on a path, unless it closes a cycle.
-  private func addDependency(on path: OperationPath) throws(OperationDependencyError) {
+  /// Adds a dependency of this run's request on another one, unless it closes a cycle.
+  private func addDependency<Request: StatefulOperationRequest>(
+    on request: Request
+  ) throws(OperationDependencyError) where Request.State: ValueInitializedState {
     guard let runNode else { return }
-    let client = operationClient
+    let (path, client) = (request.path, operationClient)
     let cycle = client.map { $0.hub.note(runNode, reads: path) } ?? runNode.cycle(reading: path)
     if let cycle { throw cycle }
+    client?.store(for: request).isRead.store(true, ordering: .relaxed)
   }
 }

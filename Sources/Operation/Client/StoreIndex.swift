@@ -44,6 +44,7 @@ struct StoreIndex: DeliveryMachine {
 
     /// Returns the entry with some of its stores; `nil` if none is left.
     func filter(_ isIncluded: (StoreReference) -> Bool) -> Entry? {
+      if others.isEmpty { return isIncluded(first) ? self : nil }
       let rest = references.filter(isIncluded)
       return rest.first.map { Entry(first: $0, others: Array(rest.dropFirst())) }
     }
@@ -202,10 +203,8 @@ struct StoreIndex: DeliveryMachine {
   private mutating func removeReference(
     _ id: ObjectIdentifier, at path: OperationPath
   ) -> StoreReference? {
-    guard let entry = entries[path], let reference = entry.reference(where: { $0.id == id })
-    else { return nil }
-    entries[path] = entry.filter { $0.id != id }
-    return reference
+    let entry = entries.remove(path) { $0.filter { $0.id != id } }
+    return entry?.reference { $0.id == id }
   }
 
   func isRetained(_ store: OpaqueOperationStore) -> Bool {

@@ -48,7 +48,10 @@ struct PathIndex<Value: Sendable, Member: Sendable>: Sendable {
   subscript(path: OperationPath) -> Value? {
     get { values[path] }
     set {
-      guard let newValue else { return remove(path) }
+      guard let newValue else {
+        remove(path)
+        return
+      }
       if insert(newValue, at: path) == nil { return }
       change(path) { $0 = newValue }
     }
@@ -75,10 +78,21 @@ struct PathIndex<Value: Sendable, Member: Sendable>: Sendable {
     if let index = values.index(forKey: path) { change(&values.values[index]) }
   }
 
-  private mutating func remove(_ path: OperationPath) {
-    guard let index = values.index(forKey: path) else { return }
-    drop(values.remove(at: index).key)
-    root.remove(path.folded(behind: Self.maxDepth).elements[...], dropped: &dropped.elements)
+  /// Removes the value at a path, or replaces it by what a function returns for it. Returns the value.
+  @discardableResult
+  mutating func remove(
+    _ path: OperationPath, keeping rest: (Value) -> Value? = { _ in nil }
+  ) -> Value? {
+    guard let index = values.index(forKey: path) else { return nil }
+    let value = values.values[index]
+    if let rest = rest(value) {
+      values.values[index] = rest
+      setMembers(of: rest, at: path)
+    } else {
+      drop(values.remove(at: index).key)
+      root.remove(path.folded(behind: Self.maxDepth).elements[...], dropped: &dropped.elements)
+    }
+    return value
   }
 
   /// Keeps a path, which may have no other reference, until ``takeDropped()`` is called.

@@ -124,7 +124,7 @@ protocol ErasedOperationStore: AnyObject, Sendable {
   func updateCounting()
   func attachControllers()
   func snapshot(at date: Date) -> OperationClientSnapshot.Store
-  func performInvalidation(_ step: InvalidationStep) -> TaskDependency?
+  func performInvalidation(_ step: InvalidationStep) -> InvalidationOutcome
   /// Has an action performed at the end of the exclusive access of the calling thread. Returns `false`
   /// if it has none.
   func atEndOfAccess(_ action: @escaping @Sendable () -> Void) -> Bool
@@ -179,7 +179,7 @@ extension OperationStore: ErasedOperationStore {
   func stopCounting() { commit(as: .note) { $0.activity.stopCounting() } }
   func updateCounting() { commit(as: .note) { _ in } }
 
-  func performInvalidation(_ step: InvalidationStep) -> TaskDependency? {
+  func performInvalidation(_ step: InvalidationStep) -> InvalidationOutcome {
     invalidationStep(self, step)
   }
 

@@ -1,4 +1,5 @@
 import ReactiveStreams
+import Synchronization
 
 extension OperationStore {
   /// A handler of the events of one run.
@@ -227,23 +228,22 @@ extension OperationStore {
   /// one run follows, however many invalidations there were.
   public func invalidate() { hub.invalidate([OpaqueOperationStore(self)]) }
 
-  func perform(_ step: InvalidationStep) -> TaskDependency? {
+  func perform(_ step: InvalidationStep) -> InvalidationOutcome {
     switch step {
-    case .mark:
-      commit { _ = $0.invalidate() }
-      return nil
+    case .mark: return commit { $0.mark(isRead: isRead.load(ordering: .relaxed)) }
     case .rerun(let cause, let others):
       if read({ $0.needsRerun }), let task = rerun(cause: cause, after: others) {
-        return task.dependency
+        return .run(task.dependency)
       }
       guard read({ $0.deliveries.subscriberCount > 0 }),
         let (task, invalidationCount) = commit({ $0.follow(after: others) })
-      else { return nil }
-      return TaskDependency(node: task.node) { [self] in
-        read { $0.taskToAnswer(invalidationCount) }?.node
-      } wait: { [self] in
-        await waitForAnswer(to: invalidationCount, from: task)
-      }
+      else { return .done }
+      return .run(
+        TaskDependency(node: task.node) { [self] in
+          read { $0.taskToAnswer(invalidationCount) }?.node
+        } wait: { [self] in
+          await waitForAnswer(to: invalidationCount, from: task)
+        })
     }
   }
 

@@ -35,7 +35,10 @@ public final class OperationStore<State: OperationState>: Sendable {
   let request: RequestRules<State>.Call
   /// Performs a step of an invalidation. A closure, because callers do not know the type of the state:
   /// without it the benchmarks of invalidation along a chain and along a fan are over their limits.
-  let invalidationStep: @Sendable (OperationStore, InvalidationStep) -> TaskDependency?
+  let invalidationStep: @Sendable (OperationStore, InvalidationStep) -> InvalidationOutcome
+  /// Whether other requests may depend on this one. A run that reads the value notes that before, so an
+  /// invalidation that reads this under the lock finds out.
+  let isRead: Atomic<Bool>
   /// The lock guards the machine. Requests, handlers, continuations and cancellations are outside of
   /// it. The state's own members are inside.
   private let machine: Mutex<Machine>
@@ -56,10 +59,12 @@ public final class OperationStore<State: OperationState>: Sendable {
     self.hub = hub
     self.request = request.storeCall
     invalidationStep = { $0.perform($1) }
-    // A store that was here before may have been read while it was stale.
+    // A store that was here before may have been read, also while it was stale.
+    let wasRead = hub.isRead(path)
+    isRead = Atomic(wasRead)
     machine = Mutex(
       Machine(
-        state: state, context: context, isCounted: isCounted, wasReadStale: hub.hasReaders,
+        state: state, context: context, isCounted: isCounted, wasReadStale: wasRead,
         initialDate: state.hasInitialValue ? context.now() : nil))
   }
 

@@ -62,7 +62,49 @@ extension Catalogue {
           for member in copy { blackHole(member) }
         })
     },
+    Benchmark(
+      name: "invalidation of all stores", floor: "a Mutex in a class for each",
+      sizes: [1_000, 10_000, 100_000], unit: "stores", growth: .flat
+    ) { size in
+      let (_, client) = filled(size)
+      return Pair(
+        subject: Work(count: size) { _ in timed { client.invalidate(matching: []) } },
+        floor: writes(to: size))
+    },
+    Benchmark(
+      name: "invalidation of all stores, one is read", floor: "a Mutex in a class for each",
+      sizes: [1_000, 10_000, 100_000], unit: "stores", growth: .flat
+    ) { size in
+      let (items, client) = filled(size)
+      let reader = Query<Int, any Error>(path: ["reader"]) { try await $0.ensure(items[0]) }
+      blackHole(try await client.fetch(reader))
+      return Pair(
+        subject: Work(count: size) { _ in timed { client.invalidate(matching: []) } },
+        floor: writes(to: size))
+    },
+    Benchmark(
+      name: "clearing, 100 stores at a time", floor: "Dictionary, same paths",
+      sizes: [1_000, 10_000, 100_000], unit: "stores", growth: .flat
+    ) { size in
+      let items = Fixtures.items(size, group: 100)
+      let prefixes = (0..<size / 100).map { ["items", $0] as OperationPath }
+      return Pair(
+        subject: Work(count: size) { _ in
+          let client = Fixtures.client(items)
+          return timed { for prefix in prefixes { client.clearStores(matching: prefix) } }
+        },
+        floor: Work(count: size) { _ in
+          var values = Dictionary(uniqueKeysWithValues: items.map { ($0.path, LockedValue()) })
+          return timed { for item in items { values[item.path] = nil } }
+        })
+    },
   ]
+
+  /// Returns writes to a number of locked values, one after the other.
+  private static func writes(to size: Int) -> Work {
+    let values = (0..<size).map { _ in LockedValue() }
+    return Work(count: size) { _ in timed { for value in values { value.write(1) } } }
+  }
 
   private static func filled(_ size: Int) -> ([Item], OperationClient) {
     let items = Fixtures.items(size)

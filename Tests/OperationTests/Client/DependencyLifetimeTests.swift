@@ -1,4 +1,5 @@
 @testable import Operation
+import Synchronization
 import Testing
 
 /// Dependencies of runs that have ended, and of stores that have left.
@@ -123,6 +124,7 @@ import Testing
     }
     hub.connect(to: host)
     let source = OperationStore.detached(query: Query<Int, any Error>(path: ["source"]) { _ in 1 })
+    source.isRead.store(true, ordering: .relaxed)
     hub.invalidate([OpaqueOperationStore(source)])
     #expect(host.asked.all == [["reader"], ["late"], ["later"]])
   }

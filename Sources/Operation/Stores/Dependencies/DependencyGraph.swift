@@ -57,6 +57,9 @@ struct DependencyGraph: Sendable {
     }
   }
 
+  /// Whether a path reads another one or is read.
+  func contains(_ path: OperationPath) -> Bool { numbers[path] != nil }
+
   /// Returns the paths that have been removed from the graph since the last call.
   mutating func takeDropped() -> some Sendable {
     defer { if !dropped.isEmpty { dropped = [] } }

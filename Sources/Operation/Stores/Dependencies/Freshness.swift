@@ -80,6 +80,15 @@ extension StoreMachine {
     return needsRerun
   }
 
+  /// Marks the value as stale. Returns what else the invalidation has to do.
+  ///
+  /// - Parameter isRead: Whether other requests may depend on this one.
+  mutating func mark(isRead: Bool) -> InvalidationOutcome {
+    invalidate()
+    if let access, access.owner == .current { return .inAccess }
+    return isRead || deliveries.subscriberCount > 0 ? .marked : .done
+  }
+
   /// Whether the store is observed, its value is invalidated, and no run is in flight. A run that is
   /// only scheduled does not count: its handle may be released without starting it.
   var needsRerun: Bool {

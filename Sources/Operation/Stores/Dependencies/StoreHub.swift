@@ -53,6 +53,9 @@ final class StoreHub: Sendable {
   /// Whether a run has ever read another request.
   var hasReaders: Bool { isRead.load(ordering: .sequentiallyConsistent) }
 
+  /// Whether any run has read the request on a path, or it has read another one.
+  func isRead(_ path: OperationPath) -> Bool { hasReaders && graph.withLock { $0.contains(path) } }
+
   /// Notes when a use has ended.
   func noteEnd(_ change: StoreUse.Change, of use: StoreUse) { use.noteEnd(change, at: elapsed) }
 
@@ -148,6 +151,23 @@ enum InvalidationStep: Sendable {
   case rerun(because: OperationRun.Cause, after: [TaskDependency])
 }
 
+/// What a step of an invalidation in one store leaves to do.
+enum InvalidationOutcome: Sendable {
+  /// Nothing: the store is not observed, and no other request depends on it.
+  case done
+  /// The invalidation goes on with what depends on the store, and with a run.
+  case marked
+  /// The same, at the end of the exclusive access of the calling thread: until then, readers would read
+  /// the value before it.
+  case inAccess
+  /// A run answers the invalidation.
+  case run(TaskDependency)
+
+  var run: TaskDependency? {
+    if case .run(let task) = self { task } else { nil }
+  }
+}
+
 extension StoreHub {
   /// Invalidates stores and all that depend on them, and then runs those that are observed: each once,
   /// and each after those that it depends on.
@@ -158,12 +178,15 @@ extension StoreHub {
     _ starts: [OpaqueOperationStore], because cause: OperationRun.Cause = .invalidation,
     removed: DependencyGraph.RemovedPaths = .none
   ) {
-    let free = starts.filter { store in
-      _ = store.store.performInvalidation(.mark)
-      // Until the end of exclusive access, readers would read the value before it.
-      return !store.store.atEndOfAccess { [self] in propagate(from: [store], because: cause) }
+    let marked = starts.filter { store in
+      switch store.store.performInvalidation(.mark) {
+      case .done: return false
+      case .marked, .run: return true
+      case .inAccess:
+        return !store.store.atEndOfAccess { [self] in propagate(from: [store], because: cause) }
+      }
     }
-    propagate(from: free, because: cause, removed: removed)
+    propagate(from: marked, because: cause, removed: removed)
   }
 
   /// Marks all stores that depend on marked ones, and runs those that are observed.
@@ -189,7 +212,7 @@ extension StoreHub {
       let earlier = Self.union(of: steps[index].reads.lazy.map { runs[$0] })
       let cause = visited[index].isRoot ? cause : .dependency
       let own = visited[index].stores.compactMap {
-        $0.store.performInvalidation(.rerun(because: cause, after: earlier))
+        $0.store.performInvalidation(.rerun(because: cause, after: earlier)).run
       }
       runs.append(own.isEmpty ? earlier : own)
     }
