@@ -1,3 +1,5 @@
+public import Synchronization
+
 /// The machine behind every delivery of the library: the subscribers, the queued events, and whether
 /// a thread is delivering them.
 ///
@@ -8,13 +10,8 @@
 ///
 /// A subscriber is notified of what is appended after it subscribed, and of nothing before.
 @usableFromInline package struct DeliveryQueue<Event: Sendable>: Sendable {
-  @usableFromInline enum Phase: Sendable {
-    case idle
-    case draining
-  }
-
   /// An event and its recipients. A class, because most events contain a state, and are moved twice.
-  @usableFromInline final class Entry: Sendable {
+  @usableFromInline package final class Entry: Sendable {
     @usableFromInline let event: Event
     /// The subscribers that are notified first, such as the handler of one run.
     @usableFromInline let others: [Subscriber<Event>]
@@ -33,7 +30,7 @@
     }
   }
 
-  @usableFromInline var phase = Phase.idle
+  @usableFromInline var isDraining = false
   @usableFromInline var entries = FIFO<Entry>()
   @usableFromInline var subscribers = SlotList<UInt64, Subscriber<Event>>()
   @usableFromInline var nextID: UInt64 = 0
@@ -60,15 +57,16 @@
   @inlinable package mutating func unsubscribe(_ id: UInt64) -> Subscriber<Event>? {
     let subscriber = subscribers.remove(id)
     if subscriber?.wantsNewest == true { newestCount -= 1 }
-    subscriber?.deactivate()
+    subscriber?.isActive.store(false, ordering: .releasing)
     return subscriber
   }
 
-  /// Queues an event for `others`, and then for all present subscribers.
+  /// Queues an event for `others`, and then for all present subscribers. It is dropped if none of them
+  /// needs other events than the newest state.
   @inlinable package mutating func append(
     _ event: @autoclosure () -> Event, also others: [Subscriber<Event>] = []
   ) {
-    guard subscribers.count > 0 || !others.isEmpty else { return }
+    guard newestCount < subscribers.count || !others.isEmpty else { return }
     entries.append(Entry(event(), others: others, bound: nextID))
   }
 
@@ -76,19 +74,16 @@
   /// only the newest state.
   ///
   /// - Returns: What was replaced, to be released without the lock.
-  @inlinable package mutating func append(state event: Event) -> DroppedEvent<Event>? {
+  @inlinable package mutating func append(state event: Event) -> Entry? {
     guard subscribers.count > 0 else { return nil }
     let isReplaceable = newestCount == subscribers.count
     let entry = Entry(event, others: [], bound: nextID, isReplaceable: isReplaceable)
-    if isReplaceable, let last = entries.last, last.isReplaceable, last.bound == nextID {
-      return DroppedEvent(entry: entries.replaceLast(with: entry))
+    let replaced = entries.replaceLast(with: entry) {
+      isReplaceable && $0.isReplaceable && $0.bound == entry.bound
     }
-    entries.append(entry)
-    return nil
+    if replaced == nil { entries.append(entry) }
+    return replaced
   }
-
-  /// Whether a subscriber needs other events than the newest state.
-  @inlinable package var needsEvents: Bool { newestCount < subscribers.count }
 
   /// Queues an event for some subscribers only.
   @inlinable package mutating func notify(_ subscribers: [Subscriber<Event>], of event: Event) {
@@ -104,25 +99,18 @@
 
   /// Starts to drain, if there is something to deliver and no other thread is draining.
   @inlinable package mutating func beginDraining() -> Delivery<Event>? {
-    phase == .idle ? takeNext() : nil
+    isDraining ? nil : takeNext()
   }
 
   /// Returns the next delivery of the thread that drains, or ends the drain.
   @inlinable package mutating func takeNext() -> Delivery<Event>? {
     guard let entry = entries.popFirst() else {
-      phase = .idle
+      isDraining = false
       return nil
     }
-    phase = .draining
+    isDraining = true
     return Delivery(entry: entry, subscribers: subscribers, pendingCount: entries.count)
   }
-}
-
-/// An event that a later one has replaced.
-@usableFromInline package struct DroppedEvent<Event: Sendable>: Sendable {
-  @usableFromInline let entry: DeliveryQueue<Event>.Entry
-
-  @inlinable init(entry: DeliveryQueue<Event>.Entry) { self.entry = entry }
 }
 
 /// Events that were dropped before they were delivered, with their recipients.

@@ -12,7 +12,7 @@
   @inlinable package init() {}
 
   @inlinable package var count: Int { first == nil ? 0 : 1 + others.count - head }
-  @inlinable package var isEmpty: Bool { first == nil }
+  package var isEmpty: Bool { first == nil }
 
   @inlinable package mutating func append(_ element: consuming Element) {
     if first == nil {
@@ -28,19 +28,15 @@
     return element
   }
 
-  @inlinable package var last: Element? { others.isEmpty ? first : others[others.count - 1] }
-
-  /// Replaces the last element, and returns it. There must be one.
-  @inlinable package mutating func replaceLast(with element: consuming Element) -> Element {
-    let old: Element?
-    if others.isEmpty {
-      old = first
-      first = element
-    } else {
-      old = others[others.count - 1]
-      others[others.count - 1] = element
+  /// Replaces the last element if it satisfies a condition. Returns the replaced one.
+  @inlinable package mutating func replaceLast(
+    with element: Element, if condition: (Element) -> Bool
+  ) -> Element? {
+    guard let last = others.isEmpty ? first : others[others.count - 1], condition(last) else {
+      return nil
     }
-    return old!
+    if others.isEmpty { first = element } else { others[others.count - 1] = element }
+    return last
   }
 
   @usableFromInline mutating func popOther() -> Element? {

@@ -19,7 +19,7 @@ public import Synchronization
   }
 
   /// Ends the calls: a call that has not begun when this returns never begins.
-  @inlinable package func deactivate() {
+  package func deactivate() {
     isActive.store(false, ordering: .releasing)
   }
 }

@@ -224,7 +224,7 @@ extension StoreMachine {
       withheld?.append(.event(event(), also: handlers))
     } else if !_access.isNil {
       access?.withhold(event(), also: handlers)
-    } else if deliveries.needsEvents || !handlers.isEmpty {
+    } else {
       deliveries.append(event(), also: handlers)
     }
   }

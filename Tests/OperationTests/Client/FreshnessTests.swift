@@ -240,7 +240,7 @@ import Testing
     subscription.cancel()
   }
 
-  @Test("Under neverStale a failure leaves the value fresh; without a stale time ensure fetches again")
+  @Test("Under neverStale a failure leaves the value fresh; without a rule ensure fetches again")
   func failureRules() async throws {
     let client = client(runsAutomatically: false)
     let never = client.store(for: request.neverStale())

@@ -7,7 +7,9 @@ import Testing
 @Suite("Marks of an invalidation") struct InvalidationMarkTests {
   private let client = OperationClient(defaults: .quiet())
 
-  private func query(_ id: Int) -> Query<Int, any Error> { Query(path: ["number", id]) { _ in id } }
+  private func query(_ id: Int) -> Query<Int, any Error> {
+    Query(path: ["number", id]) { _ in id }
+  }
 
   private func sum(of query: Query<Int, any Error>) -> Query<Int, any Error> {
     Query(path: ["sum"]) { context in try await context.ensure(query) }
