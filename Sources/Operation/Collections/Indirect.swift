@@ -16,6 +16,13 @@ struct Indirect<Value: Sendable>: Sendable {
   var wrappedValue: Value? {
     get { if case .some(let value) = storage { value } else { nil } }
     set { self = Indirect(wrappedValue: newValue) }
+    // Changes the value in place: what it contains is referenced once meanwhile.
+    _modify {
+      var value = wrappedValue
+      storage = .none
+      defer { self = Indirect(wrappedValue: value) }
+      yield &value
+    }
   }
 
   /// Whether there is no value; cheaper than a comparison of the value with `nil`.

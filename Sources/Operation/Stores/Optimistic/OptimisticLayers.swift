@@ -33,6 +33,16 @@ struct OptimisticLayers<Value: Sendable>: Sendable {
     }
   }
 
+  /// What a computation has to do.
+  enum Change: Sendable {
+    case nothing
+    /// The edit of the last layer is missing in the displayed value, and nothing else has changed.
+    case appended(Edit)
+    /// Edits were settled, or a run has ended: the displayed value has all edits in their order already.
+    case settled
+    case anything
+  }
+
   private(set) var layers: [Layer] = []
   /// What the server returned, with the edits that have become part of it.
   private(set) var base: Value
@@ -40,6 +50,8 @@ struct OptimisticLayers<Value: Sendable>: Sendable {
   /// Increases with every change after which the values have to be computed.
   private var version = 0
   private var computedVersion = 0
+  /// What has changed since the last computation.
+  private var change = Change.nothing
   /// Whether the values were computed, and not left as they were.
   private var isComputed = true
   /// The number of pending edits in the displayed value.
@@ -57,12 +69,13 @@ struct OptimisticLayers<Value: Sendable>: Sendable {
     self.base = base
     self.displayed = displayed
     layers = [Layer(id: id, edit: edit)]
+    pendingCount = 1
     displayedCount = 1
   }
 
   var needsComputation: Bool { version != computedVersion }
   var isEmpty: Bool { layers.isEmpty }
-  var pendingCount: Int { layers.count { $0.isPending } }
+  private(set) var pendingCount = 0
 
   /// The settled edits that are part of the base value.
   var idsInBase: Set<OperationTaskID> {
@@ -83,21 +96,41 @@ struct OptimisticLayers<Value: Sendable>: Sendable {
 
   mutating func append(_ id: OperationTaskID, _ edit: @escaping Edit) {
     layers.append(Layer(id: id, edit: edit))
+    pendingCount += 1
+    if case .nothing = change, isComputed { change = .appended(edit) } else { change = .anything }
+    version += 1
+  }
+
+  private func index(of id: OperationTaskID) -> Int? { layers.lastIndex { $0.id == id } }
+
+  /// Notes a change that leaves the displayed value as it is.
+  private mutating func noteSettled() {
+    switch change {
+    case .nothing where isComputed, .settled: change = .settled
+    case .nothing, .appended, .anything: change = .anything
+    }
+    version += 1
+  }
+
+  private mutating func noteChange() {
+    change = .anything
     version += 1
   }
 
   /// Settles a layer, whose work has succeeded.
   mutating func settle(_ id: OperationTaskID, as settlement: Int) {
-    guard let index = layers.firstIndex(where: { $0.id == id }) else { return }
+    guard let index = index(of: id) else { return }
+    if layers[index].isPending { pendingCount -= 1 }
     layers[index].phase = .settled(settlement, isInBase: false)
     newlySettled += 1
-    version += 1
+    noteSettled()
   }
 
   /// Removes a layer, whose work has failed. Returns what is released without the lock.
   mutating func remove(_ id: OperationTaskID) -> (any Sendable)? {
-    guard let index = layers.firstIndex(where: { $0.id == id }) else { return nil }
-    version += 1
+    guard let index = index(of: id) else { return nil }
+    if layers[index].isPending { pendingCount -= 1 }
+    noteChange()
     return layers.remove(at: index)
   }
 
@@ -105,7 +138,7 @@ struct OptimisticLayers<Value: Sendable>: Sendable {
   /// settled. A whole value contains those edits, and no other.
   mutating func land(_ value: Value, after settlements: Int, isWhole: Bool) {
     base = value
-    version += 1
+    noteChange()
     guard isWhole else { return }
     for index in layers.indices {
       guard case .settled(let settlement, _) = layers[index].phase else { continue }
@@ -116,7 +149,7 @@ struct OptimisticLayers<Value: Sendable>: Sendable {
   /// Restores a base value, which contains the given edits.
   mutating func restore(_ value: Value, idsInBase: Set<OperationTaskID>) {
     base = value
-    version += 1
+    noteChange()
     for index in layers.indices {
       guard case .settled(let settlement, _) = layers[index].phase else { continue }
       layers[index].phase = .settled(settlement, isInBase: idsInBase.contains(layers[index].id))
@@ -124,7 +157,7 @@ struct OptimisticLayers<Value: Sendable>: Sendable {
   }
 
   /// Notes that a run has ended, so that settled layers may not be needed any more.
-  mutating func runEnded() { if layers.contains(where: { !$0.isPending }) { version += 1 } }
+  mutating func runEnded() { if pendingCount < layers.count { noteSettled() } }
 }
 
 extension OptimisticLayers {
@@ -135,18 +168,13 @@ extension OptimisticLayers {
     let layers: [Layer]
     /// The number of edits that were settled when the oldest run in flight began; -1 keeps all layers.
     let oldest: Int
+    let change: Change
     var base: Value
     var confirmed: Value
     var displayed: Value
 
-    init(version: Int, layers: [Layer], oldest: Int, base: Value) {
-      self.version = version
-      self.layers = layers
-      self.oldest = oldest
-      self.base = base
-      confirmed = base
-      displayed = base
-    }
+    /// Whether only the displayed value changes.
+    var isAppended: Bool { if case .appended = change { true } else { false } }
   }
 
   /// The role of a layer in a computation.
@@ -178,8 +206,16 @@ extension OptimisticLayers {
   ///     value. Once a later edit is settled, which the part does not contain, the part is added to the
   ///     base value as it is, so the edits that it contains must be part of the base value.
   func computation(oldest: Int, part: Int = .max) -> Computation {
-    let layers = part < .max ? Self.entering(layers, beside: part) : layers
-    return Computation(version: version, layers: layers, oldest: oldest, base: base)
+    if case .appended = change {
+      return Computation(
+        version: version, layers: [], oldest: oldest, change: change, base: base, confirmed: base,
+        displayed: displayed)
+    }
+    // What enters the base value changes the order of the edits.
+    return Computation(
+      version: version, layers: part < .max ? Self.entering(layers, beside: part) : layers,
+      oldest: oldest, change: part < .max ? .anything : change, base: base, confirmed: base,
+      displayed: displayed)
   }
 
   /// Returns the layers; those that a part contains enter the base value, if the part lacks others.
@@ -199,8 +235,13 @@ extension OptimisticLayers {
   /// edits that are in the values for the first time.
   mutating func finish(_ computation: inout Computation) -> Int? {
     guard computation.version == version else { return nil }
-    swap(&base, &computation.base)
     swap(&displayed, &computation.displayed)
+    displayedCount = pendingCount
+    computedVersion = version
+    isComputed = true
+    change = .nothing
+    if computation.isAppended { return 0 }
+    swap(&base, &computation.base)
     var unchanged = 0
     computation.forEachLayer { if $1.isKept, $1 != .placed { unchanged += 1 } }
     if unchanged < layers.count {
@@ -213,9 +254,6 @@ extension OptimisticLayers {
         }
       }
     }
-    displayedCount = pendingCount
-    computedVersion = version
-    isComputed = true
     defer { newlySettled = 0 }
     return newlySettled
   }
@@ -224,6 +262,7 @@ extension OptimisticLayers {
   mutating func giveUpComputation() {
     computedVersion = version
     isComputed = false
+    change = .anything
   }
 }
 
@@ -250,13 +289,17 @@ extension OptimisticLayers.Computation {
 
   /// Calls the edits.
   mutating func perform() {
+    if case .appended(let edit) = change { return edit(&displayed) }
+    let isDisplayed = if case .settled = change { true } else { false }
     var values = (base: base, confirmed: base, displayed: base)
     forEachLayer { if $1 == .folded || $1 == .placed { $0.edit(&values.base) } }
-    (values.confirmed, values.displayed) = (values.base, values.base)
+    (values.confirmed, values.displayed) = (values.base, isDisplayed ? displayed : values.base)
     let hasPending = layers.contains { $0.isPending }
     forEachLayer { layer, role in
       if role == .confirmed { layer.edit(&values.confirmed) }
-      if hasPending, role == .confirmed || role == .pending { layer.edit(&values.displayed) }
+      if hasPending, !isDisplayed, role == .confirmed || role == .pending {
+        layer.edit(&values.displayed)
+      }
     }
     if !hasPending { values.displayed = values.confirmed }
     (base, confirmed, displayed) = values

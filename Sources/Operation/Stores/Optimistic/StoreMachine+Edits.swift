@@ -154,6 +154,7 @@ extension StoreMachine {
   @discardableResult
   mutating func finishComputation(_ computation: inout Edits.Layers.Computation) -> Bool {
     guard let settled = edits.change({ $0.finish(&computation) }) ?? nil else { return false }
+    if computation.isAppended { return true }
     let (view, confirmed) = (edits, computation.confirmed)
     committed.change { view.show(confirmed, updates: settled, in: &$0) }
     // What a cancelled run would restore contains the edits, too, once they are settled.

@@ -1,0 +1,114 @@
+import Dispatch
+import Operation
+import Synchronization
+import Testing
+
+/// What one thread delivers for others, and what is queued for subscribers that need only the newest.
+@Suite("Bounded delivery", .timeLimit(.minutes(1))) struct BoundedDeliveryTests {
+  private typealias Store = OperationStore<QueryState<Int, any Error>>
+
+  private let store = Store.detached(query: Query<Int, any Error>(path: ["number"]) { _ in 0 })
+
+  @Test("A write returns, also if its delivery brings about writes without end")
+  func writeReturns() async {
+    let isOver = Atomic(false)
+    let delivered = Atomic(0)
+    let store = store
+    await withTaskGroup(of: Void.self) { group in
+      let subscription = store.subscribe { event in
+        guard case .stateChanged(let state) = event, let value = state.currentValue else { return }
+        delivered.store(value, ordering: .relaxed)
+        if !isOver.load(ordering: .relaxed) { store.currentValue = value + 1 }
+      }
+      store.currentValue = 1
+      // A task of the library has taken over, and continues.
+      let seen = delivered.load(ordering: .relaxed)
+      while delivered.load(ordering: .relaxed) < seen + 1_000 { await Task.yield() }
+      isOver.store(true, ordering: .relaxed)
+      while delivered.load(ordering: .relaxed) != store.currentValue { await Task.yield() }
+      subscription.cancel()
+      await group.waitForAll()
+    }
+  }
+
+  @Test("Every event arrives once and in order, whichever thread delivers it")
+  func order() async {
+    let store = store
+    let values = Mutex<[Int]>([])
+    let subscription = store.subscribe { event in
+      guard case .stateChanged(let state) = event, let value = state.currentValue else { return }
+      values.withLock { $0.append(value) }
+      if value < 5_000 { store.currentValue = value + 1 }
+    }
+    store.currentValue = 1
+    while values.withLock({ $0.last }) != 5_000 { await Task.yield() }
+    #expect(values.withLock { $0 } == Array(1...5_000))
+    subscription.cancel()
+  }
+
+  @Test("A blocked reader of states has one state queued, and gets the newest")
+  func coalescing() async {
+    let (isBlocked, mayContinue) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+    let calls = Atomic(0)
+    let store = store
+    let states = store.states.map { state in
+      if calls.wrappingAdd(1, ordering: .relaxed).newValue == 2 {
+        isBlocked.signal()
+        mayContinue.wait()
+      }
+      return state.currentValue
+    }
+    var iterator = states.makeAsyncIterator()
+    let writer = DispatchQueue(label: "writer")
+    writer.async { store.currentValue = 1 }
+    await withCheckedContinuation { continuation in
+      DispatchQueue.global().async {
+        isBlocked.wait()
+        continuation.resume()
+      }
+    }
+    for value in 2...10_000 { store.currentValue = value }
+    mayContinue.signal()
+    await withCheckedContinuation { continuation in writer.async { continuation.resume() } }
+    while let value = await iterator.next(), value != 10_000 {}
+    #expect(calls.load(ordering: .relaxed) == 3, "the first state, the blocked one, the newest")
+  }
+
+  @Test("Who needs every event receives it beside those who need the newest state")
+  func mixed() async throws {
+    let store = store
+    let events = Mutex<[String]>([])
+    let subscription = store.subscribe { event in
+      let name =
+        switch event {
+        case .stateChanged(let state): "state \(state.currentValue ?? -1) \(state.isLoading)"
+        case .runStarted: "started"
+        case .yielded: "yielded"
+        case .runEnded: "ended"
+        }
+      events.withLock { $0.append(name) }
+    }
+    var newest = store.values.makeAsyncIterator()
+    try await store.run()
+    subscription.cancel()
+    #expect(
+      events.withLock { $0 } == [
+        "state -1 false", "started", "state -1 true", "state 0 false", "ended",
+      ])
+    while let value = await newest.next(), value != 0 {}
+  }
+
+  @Test("A caller of higher priority raises the priority of the run that it joins")
+  func priority() async throws {
+    let store = Store.detached(
+      query: Query<Int, any Error>(path: ["prioritized"]) { _ in
+        while Task.currentPriority < .high, !Task.isCancelled { await Task.yield() }
+        return Int(Task.currentPriority.rawValue)
+      }.deduplicated())
+    let low = Task(priority: .background) { try await store.run() }
+    while store.leaseCount < 1 { await Task.yield() }
+    let high = Task(priority: .high) { try await store.run() }
+    #expect(try await high.value >= Int(TaskPriority.high.rawValue))
+    _ = try await low.value
+  }
+}

@@ -1,0 +1,79 @@
+import FoundationEssentials
+import SharingOperation
+import Testing
+
+/// Wrappers of requests that share a store, and each bring their own rules.
+@Suite("Rules of wrappers that share a store", .timeLimit(.minutes(1))) struct OwnRulesTests {
+  private let clock = ManualClock(now: Date(timeIntervalSince1970: 1_700_000_000))
+  private let calls = Counter()
+
+  private var request: Query<Int, any Error> {
+    Query(path: ["counted"]) { [calls] _ in calls.increment() }
+  }
+
+  @Test("The second of two wrappers polls, though the first one made the store", arguments: [0, 1])
+  func polling(position: Int) async throws {
+    let client = OperationClient.quiet(clock: clock)
+    let polled = request.rerun(every: .seconds(1), inBackground: true)
+    var wrappers: [SharedQuery<QueryState<Int, any Error>>] = []
+    if position == 0 { wrappers.append(SharedQuery(request, client: client)) }
+    wrappers.append(SharedQuery(polled, client: client))
+    if position == 1 { wrappers.append(SharedQuery(request, client: client)) }
+    for count in 1...3 {
+      await clock.sleepers(atLeast: 1)
+      await clock.advance(by: .seconds(1))
+      while wrappers[0].wrappedValue != count || wrappers[1].isLoading { await Task.yield() }
+    }
+    // The poll ends with its wrapper, and the other one observes on.
+    wrappers.remove(at: 1 - position)
+    while clock.sleeperCount > 0 { await Task.yield() }
+    await clock.advance(by: .seconds(10))
+    #expect(calls.count == 3)
+    #expect(wrappers[0].store?.subscriberCount == 1)
+  }
+
+  @Test("Wrappers of equal requests share one poll")
+  func sharedPoll() async throws {
+    let client = OperationClient.quiet(clock: clock)
+    let wrappers = (0..<5).map { _ in
+      SharedQuery(request.rerun(every: .seconds(1), inBackground: true), client: client)
+    }
+    await clock.sleepers(atLeast: 1)
+    #expect(clock.sleeperCount == 1)
+    await clock.advance(by: .seconds(1))
+    while wrappers[4].wrappedValue != 1 { await Task.yield() }
+    #expect(calls.count == 1)
+  }
+
+  @Test("Each wrapper is stale by its own request, and fetches with its own retries")
+  func staleness() async throws {
+    struct Failed: Error {}
+    let client = OperationClient.quiet(clock: clock)
+    let failing = Query<Int, any Error>(path: ["failing"]) { [calls] _ in
+      if calls.increment() < 3 { throw Failed() }
+      return 7
+    }
+    let plain = SharedQuery(failing.neverStale(), client: client)
+    let patient = SharedQuery(
+      failing.retry(limit: 2).backoff(.noBackoff).stale(after: .seconds(5)), client: client)
+    #expect(try await patient.fetch() == 7)
+    #expect(calls.count == 3)
+    #expect(!plain.isStale && !patient.isStale)
+    await clock.advance(by: .seconds(5))
+    #expect(!plain.isStale && patient.isStale)
+    #expect(plain.wrappedValue == 7)
+  }
+
+  @Test("Binding to the same store with other rules applies these")
+  func rebinding() async throws {
+    let client = OperationClient.quiet(clock: clock)
+    let wrapper = SharedQuery(request, client: client)
+    try await wrapper.fetch()
+    #expect(wrapper.isStale)
+    wrapper.bind(to: request.neverStale())
+    #expect(!wrapper.isStale)
+    #expect(wrapper.store?.subscriberCount == 1)
+    wrapper.bind(to: request)
+    #expect(wrapper.isStale)
+  }
+}
