@@ -42,21 +42,32 @@ extension SharedQuery {
     return (store, binding.rules)
   }
 
+  /// Returns the same, to run the request.
+  private func runnable() throws -> (
+    store: OperationStore<State.StoredState>, rules: RequestRules<State.StoredState>?
+  ) {
+    let backed = try backedRules()
+    try backed.store.checkArguments()
+    return backed
+  }
+
   /// Runs the request, as `OperationStore.run` does.
   ///
-  /// - Throws: The failure of the run, or ``SharedQueryError/unbacked``.
+  /// - Throws: The failure of the run, `MutationError.noArguments` for a mutation that was never called,
+  ///   or ``SharedQueryError/unbacked``.
   @discardableResult
   nonisolated(nonsending) public func run(
     using context: OperationContext? = nil,
     handler: OperationStore<State.StoredState>.EventHandler? = nil
   ) async throws -> State.StoredState.OperationValue {
-    let (store, rules) = try backedRules()
+    let (store, rules) = try runnable()
     return try await store.run(using: context, by: rules, handler: handler)
   }
 
   /// Runs the request, as `OperationStore.fetch` does.
   ///
-  /// - Throws: The failure of the run, or ``SharedQueryError/unbacked``.
+  /// - Throws: The failure of the run, `MutationError.noArguments` for a mutation that was never called,
+  ///   or ``SharedQueryError/unbacked``.
   @discardableResult
   nonisolated(nonsending) public func fetch(
     using context: OperationContext? = nil,
@@ -67,23 +78,25 @@ extension SharedQuery {
 
   /// Runs the request with a task name, a priority and a context.
   ///
-  /// - Throws: The failure of the run, or ``SharedQueryError/unbacked``.
+  /// - Throws: The failure of the run, `MutationError.noArguments` for a mutation that was never called,
+  ///   or ``SharedQueryError/unbacked``.
   @discardableResult
   nonisolated(nonsending) public func fetch(
     using configuration: OperationTaskConfiguration,
     handler: OperationStore<State.StoredState>.EventHandler? = nil
   ) async throws -> State.StoredState.OperationValue {
-    let (store, rules) = try backedRules()
+    let (store, rules) = try runnable()
     return try await store.fetch(using: configuration, by: rules, handler: handler)
   }
 
   /// Returns a scheduled run that has not started.
   ///
-  /// - Throws: ``SharedQueryError/unbacked``.
+  /// - Throws: `MutationError.noArguments` for a mutation that was never called, or
+  ///   ``SharedQueryError/unbacked``.
   public func runTask(
     using context: OperationContext? = nil
   ) throws -> OperationTask<State.StoredState.OperationValue, State.StoredState.Failure> {
-    try backed().runTask(using: context)
+    try runnable().store.runTask(using: context)
   }
 
   /// Changes the value with exclusive access to the store, as `OperationStore.withExclusiveAccess`

@@ -42,6 +42,8 @@ import Testing
     #expect(length == nil)
     #expect(defaulted == 0)
     await #expect(throws: MutationError.noArguments) { try await $length.retryLatest() }
+    await #expect(throws: MutationError.noArguments) { try await $length.fetch() }
+    #expect(throws: MutationError.noArguments) { try $length.runTask() }
     try await $length.mutate(with: "three")
     #expect(length == 5 && defaulted == 5)
     try await $defaulted.mutateTask(with: "four").runIfNeeded()

@@ -12,6 +12,16 @@ extension OperationClient {
     return try await store.run(.empty, by: rules)
   }
 
+  /// Calls a mutation again in its store, as `OperationStore.retryLatest` does.
+  ///
+  /// Use `client.store(for: request).mutate(with:)` to call it with arguments.
+  ///
+  /// - Throws: The failure of the mutation, or ``MutationError/noArguments`` if it was never called.
+  @discardableResult
+  nonisolated(nonsending) public func fetch<Request: MutationRequest>(
+    _ request: Request
+  ) async throws -> Request.MutateValue { try await store(for: request).retryLatest() }
+
   /// Returns the cached value of a request, or fetches it if the value is missing or out of date.
   ///
   /// The value is out of date if it was invalidated, if the last run failed (except under
@@ -185,7 +195,7 @@ extension OperationClient {
   }
 
   /// Returns the store of a request, or `nil` if there is none.
-  private func store<Request: StatefulOperationRequest>(
+  func store<Request: StatefulOperationRequest>(
     of request: Request
   ) -> OpaqueOperationStore? {
     let path = request.path

@@ -94,12 +94,12 @@ public final class OperationClient: Sendable {
   ) -> OperationStore<Request.State> {
     let lookup = StoreIndex.Lookup(of: request, default: retention)
     let now = hub.elapsed
-    let existing = index.withLock { $0.use(lookup, at: now) } ?? readmit(lookup, at: now)
+    let (retained, isEvicted) = index.withLock { $0.use(lookup, at: now) }
+    let existing = isEvicted ? readmit(lookup, at: now) : retained
     if let store = existing?.base as? OperationStore<Request.State> { return store }
     let unequalPosition = lookup.path.unequalPosition
     let store = OperationStore(
-      request, state: initialState(), context: context(for: Request.State.kind), hub: hub,
-      isCounted: unequalPosition == nil)
+      request, state: initialState(), context: context(for: Request.State.kind), hub: hub)
     if let unequalPosition {
       reportUnequalElement(at: unequalPosition, in: lookup)
     } else if let present = insert(OpaqueOperationStore(store), for: lookup) {
@@ -198,12 +198,12 @@ public final class OperationClient: Sendable {
   }
 
   func didReadmit(_ store: OpaqueOperationStore) {
-    store.store.updateCounting()
+    _ = store.store.performInvalidation(.count)
     send(.storeAdded, of: [store])
   }
 
   func didEvict(_ stores: [OpaqueOperationStore]) {
-    for store in stores { store.store.updateCounting() }
+    for store in stores { _ = store.store.performInvalidation(.count) }
     send(.storeRemoved, of: stores)
   }
 
@@ -224,7 +224,7 @@ public final class OperationClient: Sendable {
   func remove(_ stores: [OpaqueOperationStore]) {
     if stores.isEmpty { return }
     let removed = update { $0.remove(stores) }
-    for store in stores { store.store.stopCounting() }
+    for store in stores { _ = store.store.performInvalidation(.count) }
     send(.storeRemoved, of: removed)
     hub.remove(stores.map(\.path))
   }

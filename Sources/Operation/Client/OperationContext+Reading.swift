@@ -1,5 +1,3 @@
-import Synchronization
-
 extension OperationContext {
   /// Returns the value of another request, and makes the calling request depend on it.
   ///
@@ -68,7 +66,7 @@ extension OperationContext {
     // Before the look-up, because the client may evict the store right after it.
     _ = client.hub.note(runNode, reads: path)
     let store = client.store(for: request)
-    store.isRead.store(true, ordering: .relaxed)
+    store.noteRead()
     // Before the value is read, so that a value that is committed after that finds the note.
     if store.isInvalidated { client.hub.note(runNode, readsOutdated: path) }
     return store.valueForRun
@@ -77,11 +75,12 @@ extension OperationContext {
   /// Adds a dependency of this run's request on another one, unless it closes a cycle.
   private func addDependency<Request: StatefulOperationRequest>(
     on request: Request
-  ) throws(OperationDependencyError) where Request.State: ValueInitializedState {
+  ) throws(OperationDependencyError) {
     guard let runNode else { return }
     let (path, client) = (request.path, operationClient)
     let cycle = client.map { $0.hub.note(runNode, reads: path) } ?? runNode.cycle(reading: path)
     if let cycle { throw cycle }
-    client?.store(for: request).isRead.store(true, ordering: .relaxed)
+    // A store that is made later finds the path in the graph.
+    client?.store(of: request)?.store.noteRead()
   }
 }

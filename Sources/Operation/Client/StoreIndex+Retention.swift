@@ -91,7 +91,7 @@ extension StoreIndex {
       // A use that has begun before was not reported.
       use.isWatched = true
       guard !use.latest.isInUse, isRetained(store) else { return false }
-      use.isEvicted = true
+      (use.isRetained, use.isEvicted) = (false, true)
       entries.change(store.path) { $0.replace(store.id, by: StoreReference(evicting: store)) }
       unused.remove(store)
       return true

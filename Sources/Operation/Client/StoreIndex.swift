@@ -113,26 +113,28 @@ struct StoreIndex: DeliveryMachine {
   }
 
   /// Returns the store of a request, which is used now, if the client retains it. The longest retention
-  /// applies.
-  mutating func use(_ lookup: Lookup, at time: Duration) -> OpaqueOperationStore? {
-    var found: OpaqueOperationStore?
+  /// applies. Also returns whether there is an evicted one instead.
+  mutating func use(
+    _ lookup: Lookup, at time: Duration
+  ) -> (store: OpaqueOperationStore?, isEvicted: Bool) {
+    var reference: StoreReference?
     // In place, because a copy would retain every store on the path.
     entries.update(lookup.path) { entry in
-      found = entry.reference { $0.type == lookup.type }?.retained
+      reference = entry.reference { $0.type == lookup.type }
     }
-    guard let found else { return nil }
+    guard let found = reference?.retained else { return (nil, reference != nil) }
     let use = found.store.use
     use.lastUse = time
     if lookup.retention.isLonger(than: use.retention) { use.retention = lookup.retention }
     if limit != nil {
       if use.retention.isForever { unused.remove(found) } else { unused.touch(found) }
     }
-    return found
+    return (found, false)
   }
 
   /// Returns the store of a request, which is used now. The client retains an evicted one again.
   mutating func readmit(_ lookup: Lookup, at time: Duration) -> Use? {
-    if let store = use(lookup, at: time) { return Use(store: store) }
+    if let store = use(lookup, at: time).store { return Use(store: store) }
     guard let store = store(at: lookup.path, for: lookup.type) else { return nil }
     let retention = store.store.use.retention
     let longest = lookup.retention.isLonger(than: retention) ? lookup.retention : retention
@@ -154,7 +156,7 @@ struct StoreIndex: DeliveryMachine {
     _ store: OpaqueOperationStore, for retention: OperationRetention, at time: Duration
   ) {
     let use = store.store.use
-    use.isEvicted = false
+    (use.isRetained, use.isEvicted) = (true, false)
     use.lastUse = time
     use.retention = retention
     use.isWatched = isAlwaysWatched(store)
@@ -186,7 +188,7 @@ struct StoreIndex: DeliveryMachine {
     let removed = stores.filter { store in
       guard let reference = removeReference(store.id, at: store.path) else { return false }
       let use = store.store.use
-      (use.isEvicted, use.isWatched) = (false, false)
+      (use.isRetained, use.isEvicted, use.isWatched) = (false, false, false)
       unused.remove(store)
       return reference.isRetained
     }

@@ -64,7 +64,8 @@ extension MutationRequest {
   /// Makes the change with the arguments of the run.
   ///
   /// Throws ``MutationError/noArguments`` if the run has no arguments. Where `Failure` cannot be
-  /// that error, the program ends with a message that contains the path of the request.
+  /// that error, the program ends with a message that contains the path of the request: only generic
+  /// code that runs any request with a typed failure gets here.
   public func run(
     isolation: isolated (any Actor)?, in context: OperationContext,
     with continuation: OperationContinuation<Value, Failure>
@@ -75,10 +76,19 @@ extension MutationRequest {
   func arguments(in context: OperationContext) throws(Failure) -> Arguments {
     if let input = context.input as? RunArguments<Arguments> { return input.arguments }
     guard let failure = MutationError.noArguments as? Failure else {
-      preconditionFailure("\(path): \(MutationError.noArguments) Use retryLatest().")
+      preconditionFailure("\(path): \(MutationError.noArguments) Use mutate(with:).")
     }
     throw failure
   }
+
+  /// Throws ``MutationError/noArguments``: without a store, nothing knows of an earlier call.
+  ///
+  /// Use `run(with:)` to call the mutation with arguments.
+  @discardableResult
+  nonisolated(nonsending) public func run(
+    in context: OperationContext = OperationContext(),
+    with continuation: OperationContinuation<MutateValue, MutateFailure>? = nil
+  ) async throws -> MutateValue { throw MutationError.noArguments }
 
   /// Makes the change without a store, with the modifiers of the request, on the caller's actor.
   ///

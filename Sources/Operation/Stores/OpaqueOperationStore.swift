@@ -33,12 +33,15 @@ public struct OpaqueOperationStore: Sendable {
   public var leaseCount: Int { store.leaseCount }
 
   /// Runs the request, as `OperationStore.run` does.
+  ///
+  /// - Throws: The failure of the run, or ``MutationError/noArguments`` for a mutation that was never
+  ///   called.
   @discardableResult
   nonisolated(nonsending) public func run(
     using context: OperationContext? = nil
   ) async throws -> any Sendable { try await store.erasedRun(using: context) }
 
-  /// Runs the request, as `OperationStore.fetch` does.
+  /// Runs the request, as ``run(using:)`` does.
   @discardableResult
   nonisolated(nonsending) public func fetch(
     using context: OperationContext? = nil
@@ -118,11 +121,9 @@ protocol ErasedOperationStore: AnyObject, Sendable {
     _ handler: @escaping @Sendable (any OperationState) -> Void
   ) -> OperationSubscription
 
-  /// The store was removed from its client, whose counts do not contain it any more.
-  func stopCounting()
-  /// The store was evicted, or is retained again, and the counts follow that.
-  func updateCounting()
   func attachControllers()
+  /// The run of another request is about to read the value.
+  func noteRead()
   func snapshot(at date: Date) -> OperationClientSnapshot.Store
   func performInvalidation(_ step: InvalidationStep) -> InvalidationOutcome
   /// Has an action performed at the end of the exclusive access of the calling thread. Returns `false`
@@ -148,7 +149,10 @@ extension OperationStore: ErasedOperationStore {
 
   nonisolated(nonsending) func erasedRun(
     using context: OperationContext?
-  ) async throws -> any Sendable { try await run(using: context) }
+  ) async throws -> any Sendable {
+    try checkArguments()
+    return try await run(using: context)
+  }
 
   var resultCount: Int { read { $0.visibleResultCount } }
 
@@ -175,9 +179,6 @@ extension OperationStore: ErasedOperationStore {
   ) -> OperationSubscription {
     subscribe { event in if case .stateChanged(let state) = event { handler(state) } }
   }
-
-  func stopCounting() { commit(as: .note) { $0.activity.stopCounting() } }
-  func updateCounting() { commit(as: .note) { _ in } }
 
   func performInvalidation(_ step: InvalidationStep) -> InvalidationOutcome {
     invalidationStep(self, step)

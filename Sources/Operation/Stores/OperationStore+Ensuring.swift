@@ -1,3 +1,5 @@
+import Synchronization
+
 extension OperationStore {
   /// Returns the current value if it is usable, and otherwise that of a run.
   ///
@@ -27,8 +29,11 @@ extension OperationStore {
   nonisolated(nonsending) func ensure() async throws { try await ensure(by: nil) }
 
   nonisolated(nonsending) func ensure(by rules: RequestRules<State>?) async throws {
+    try checkArguments()
     try await ensure(by: rules, present: { Self.isEmptyList($0) ? nil : () }, fetched: { _ in () })
   }
+
+  func noteRead() { isRead.store(true, ordering: .relaxed) }
 
   /// The value, for a run of another request.
   var valueForRun: State.StateValue { commit(as: .note) { $0.readForRun() } }

@@ -37,3 +37,56 @@ extension OperationStore {
     return try await mutate(with: arguments, using: context, handler: handler)
   }
 }
+
+// A mutation that was never called has no arguments to run with, which its own type of failure cannot
+// say. So these throw any error. The compiler prefers them to those for every state, which are disfavored.
+extension OperationStore {
+  /// Calls the mutation again, as ``retryLatest(using:handler:)`` does.
+  ///
+  /// Use ``mutate(with:using:handler:)`` to call it with arguments.
+  ///
+  /// - Throws: The failure of the mutation, or ``MutationError/noArguments`` if it was never called.
+  @discardableResult
+  nonisolated(nonsending) public func run<Arguments, MutateValue, MutateFailure>(
+    using context: OperationContext? = nil, handler: EventHandler? = nil
+  ) async throws -> MutateValue
+  where State == MutationState<Arguments, MutateValue, MutateFailure> {
+    try await retryLatest(using: context, handler: handler)
+  }
+
+  /// Calls the mutation again, as ``retryLatest(using:handler:)`` does.
+  ///
+  /// Use ``mutate(with:using:handler:)`` to call it with arguments.
+  ///
+  /// - Throws: The failure of the mutation, or ``MutationError/noArguments`` if it was never called.
+  @discardableResult
+  nonisolated(nonsending) public func fetch<Arguments, MutateValue, MutateFailure>(
+    using context: OperationContext? = nil, handler: EventHandler? = nil
+  ) async throws -> MutateValue
+  where State == MutationState<Arguments, MutateValue, MutateFailure> {
+    try await retryLatest(using: context, handler: handler)
+  }
+
+  /// Calls the mutation again with a name, a priority and a context, as
+  /// ``retryLatest(using:handler:)`` does.
+  ///
+  /// - Throws: The failure of the mutation, or ``MutationError/noArguments`` if it was never called.
+  @discardableResult
+  nonisolated(nonsending) public func fetch<Arguments, MutateValue, MutateFailure>(
+    using configuration: OperationTaskConfiguration, handler: EventHandler? = nil
+  ) async throws -> MutateValue
+  where State == MutationState<Arguments, MutateValue, MutateFailure> {
+    guard let arguments = state.latestArguments else { throw MutationError.noArguments }
+    return try await run(
+      Machine.Box(configuration), input: RunArguments(arguments), handler: handler)
+  }
+
+  /// Throws if the request is a mutation that was never called, for a caller that does not know what it
+  /// runs.
+  package func checkArguments() throws(MutationError) {
+    guard State.kind == .mutation else { return }
+    var context = OperationContext()
+    _ = state.taskToJoin(in: &context)
+    if context.input == nil { throw .noArguments }
+  }
+}

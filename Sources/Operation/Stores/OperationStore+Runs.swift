@@ -18,6 +18,7 @@ extension OperationStore {
   ///   - handler: Called with the events of this run only: its start, its yields, its changes of the
   ///     state, and its end.
   /// - Throws: The failure of the run.
+  @_disfavoredOverload
   @discardableResult
   nonisolated(nonsending) public func run(
     using context: OperationContext? = nil, handler: EventHandler? = nil
@@ -26,6 +27,7 @@ extension OperationStore {
   }
 
   /// Runs the request, as ``run(using:handler:)`` does: the word for queries, pages and mutations.
+  @_disfavoredOverload
   @discardableResult
   nonisolated(nonsending) public func fetch(
     using context: OperationContext? = nil, handler: EventHandler? = nil
@@ -51,6 +53,7 @@ extension OperationStore {
   }
 
   /// Runs the request with a name, a priority and a context, as ``run(using:handler:)`` does.
+  @_disfavoredOverload
   @discardableResult
   nonisolated(nonsending) public func fetch(
     using configuration: OperationTaskConfiguration, handler: EventHandler? = nil
@@ -230,6 +233,9 @@ extension OperationStore {
 
   func perform(_ step: InvalidationStep) -> InvalidationOutcome {
     switch step {
+    case .count:
+      commit(as: .note) { _ in }
+      return .done
     case .mark: return commit { $0.mark(isRead: isRead.load(ordering: .relaxed)) }
     case .rerun(let cause, let others):
       if read({ $0.needsRerun }), let task = rerun(cause: cause, after: others) {

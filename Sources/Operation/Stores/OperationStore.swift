@@ -34,7 +34,8 @@ public final class OperationStore<State: OperationState>: Sendable {
   /// Calls the request, with the retries of the client's defaults.
   let request: RequestRules<State>.Call
   /// Performs a step of an invalidation. A closure, because callers do not know the type of the state:
-  /// without it the benchmarks of invalidation along a chain and along a fan are over their limits.
+  /// without it the benchmarks of invalidation along a chain and along a fan are over their limits, and
+  /// that of clearing costs twice as much.
   let invalidationStep: @Sendable (OperationStore, InvalidationStep) -> InvalidationOutcome
   /// Whether other requests may depend on this one. A run that reads the value notes that before, so an
   /// invalidation that reads this under the lock finds out.
@@ -45,8 +46,7 @@ public final class OperationStore<State: OperationState>: Sendable {
   private let deferredActions = DeferredActions()
 
   init<Request: StatefulOperationRequest>(
-    _ request: Request, state: State, context: OperationContext, hub: StoreHub? = nil,
-    isCounted: Bool = false
+    _ request: Request, state: State, context: OperationContext, hub: StoreHub? = nil
   ) where Request.State == State {
     let context = request.settingUp(context)
     var state = state
@@ -64,7 +64,7 @@ public final class OperationStore<State: OperationState>: Sendable {
     isRead = Atomic(wasRead)
     machine = Mutex(
       Machine(
-        state: state, context: context, isCounted: isCounted, wasReadStale: wasRead,
+        state: state, context: context, wasReadStale: wasRead,
         initialDate: state.hasInitialValue ? context.now() : nil))
   }
 

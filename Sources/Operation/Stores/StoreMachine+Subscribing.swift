@@ -142,19 +142,13 @@ struct CountedActivity: Sendable {
   typealias Change = (from: ActivityPhase, to: ActivityPhase)
 
   private var phase = ActivityPhase.idle
-  private var isCounted: Bool
-
-  init(isCounted: Bool) { self.isCounted = isCounted }
-
-  /// The store is removed from the client, and counts as idle from now on.
-  mutating func stopCounting() { isCounted = false }
 
   /// Returns the change of the phase after a transition to `state`, if there is one.
   ///
-  /// - Parameter isEvicted: Whether the client has evicted the store, which counts as idle meanwhile.
-  mutating func change(to state: some OperationState, isEvicted: Bool) -> Change? {
+  /// - Parameter isRetained: Whether the client retains the store. Otherwise it counts as idle.
+  mutating func change(to state: some OperationState, isRetained: Bool) -> Change? {
     let new: ActivityPhase =
-      if !isCounted || isEvicted {
+      if !isRetained {
         .idle
       } else if state.isLoading {
         state.isPaused ? .paused : .running

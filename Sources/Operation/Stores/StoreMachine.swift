@@ -44,15 +44,13 @@ struct StoreMachine<State: OperationState>: DeliveryMachine {
   /// `nil` while notifications are delivered at once.
   @Indirect var withheld: WithheldNotifications<State>?
   var observation = StoreObservation<State>()
-  var activity: CountedActivity
+  var activity = CountedActivity()
 
   init(
-    state: State, context: OperationContext, isCounted: Bool = false, wasReadStale: Bool = false,
-    initialDate: Date? = nil
+    state: State, context: OperationContext, wasReadStale: Bool = false, initialDate: Date? = nil
   ) {
     committed = CommittedState(state)
     self.context = context
-    activity = CountedActivity(isCounted: isCounted)
     freshness.wasReadStale = wasReadStale
     freshness.initialDate = initialDate
   }
@@ -115,7 +113,7 @@ extension StoreMachine {
       if kind == .edit || !_withheld.isNil { effects.mustCompute = beginComputing(on: thread) }
     }
     if isUsed != wasUsed { effects.use = use.change(isUsed: !wasUsed) }
-    effects.activity = activity.change(to: committed.state, isEvicted: use.isEvicted)
+    effects.activity = activity.change(to: committed.state, isRetained: use.isRetained)
     effects.mustNotifyReaders = takeReadStale()
     effects.delivery = deliveries.beginDraining()
     return output

@@ -33,6 +33,7 @@ final class StoreUse: Sendable {
   /// Nanoseconds; the greatest number is forever.
   private let retentionTime = Atomic(Int64(0))
   private let reportsChanges = Atomic(false)
+  private let wasInserted = Atomic(false)
   private let wasEvicted = Atomic(false)
 
   var lastUse: Duration {
@@ -59,6 +60,12 @@ final class StoreUse: Sendable {
   var isWatched: Bool {
     get { reportsChanges.load(ordering: .sequentiallyConsistent) }
     set { reportsChanges.store(newValue, ordering: .sequentiallyConsistent) }
+  }
+
+  /// Whether the client retains the store.
+  var isRetained: Bool {
+    get { wasInserted.load(ordering: .acquiring) }
+    set { wasInserted.store(newValue, ordering: .releasing) }
   }
 
   /// Whether the client has evicted the store, and refers to it as long as it is referenced.

@@ -10,10 +10,7 @@ extension Duration {
   var limited: Duration { min(max(self, .zero - .longest), .longest) }
 
   /// The duration as a number of nanoseconds. It must be between minus and plus 200 years.
-  var inNanoseconds: Int64 {
-    let (seconds, attoseconds) = components
-    return seconds * 1_000_000_000 + attoseconds / 1_000_000_000
-  }
+  var inNanoseconds: Int64 { Int64(attoseconds / 1_000_000_000) }
 
   /// The duration as a number of seconds.
   var inSeconds: Double {

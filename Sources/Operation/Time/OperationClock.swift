@@ -70,7 +70,7 @@ public struct SystemClock: OperationClock {
   public func elapsed() -> Duration {
     var time = timespec()
     clock_gettime(CLOCK_BOOTTIME, &time)
-    return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
+    return .nanoseconds(time.tv_sec * 1_000_000_000 + time.tv_nsec)
   }
 
   /// Waits, in time that a change of the machine's date does not affect.

@@ -1,5 +1,4 @@
 @testable import Operation
-import Synchronization
 import Testing
 
 /// Dependencies of runs that have ended, and of stores that have left.
@@ -124,7 +123,7 @@ import Testing
     }
     hub.connect(to: host)
     let source = OperationStore.detached(query: Query<Int, any Error>(path: ["source"]) { _ in 1 })
-    source.isRead.store(true, ordering: .relaxed)
+    source.noteRead()
     hub.invalidate([OpaqueOperationStore(source)])
     #expect(host.asked.all == [["reader"], ["late"], ["later"]])
   }

@@ -61,7 +61,7 @@ import Testing
   func lookedUp() {
     var indexed = indexed()
     let now = clock.elapsed() + .seconds(10)
-    #expect(indexed.index.use(indexed.lookup, at: now)?.id == indexed.opaque.id)
+    #expect(indexed.index.use(indexed.lookup, at: now).store?.id == indexed.opaque.id)
     #expect(fire(&indexed.index, after: 10).isEmpty)
     #expect(indexed.index.entries.count == 1)
     #expect(indexed.index.nextTimer(at: now)?.time == now + .seconds(10))

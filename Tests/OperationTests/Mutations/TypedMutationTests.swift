@@ -88,10 +88,34 @@ private struct TypedMutation: MutationRequest, Hashable {
     }
   }
 
-  @Test("A run that was never given arguments, and has no failure to say so, ends the program")
-  func trap() async {
-    await #expect(processExitsWith: .failure) {
-      _ = try await OperationStore.detached(mutation: TypedMutation()).fetch()
+  @Test("Whatever runs a mutation that was never called throws that there are no arguments")
+  func neverCalled() async throws {
+    let client = OperationClient(defaults: .testing)
+    let store = client.store(for: TypedMutation())
+    await #expect(throws: MutationError.noArguments) { try await store.fetch() }
+    await #expect(throws: MutationError.noArguments) { try await store.run() }
+    await #expect(throws: MutationError.noArguments) {
+      try await store.fetch(using: OperationTaskConfiguration(name: "again"))
     }
+    await #expect(throws: MutationError.noArguments) { try await client.fetch(TypedMutation()) }
+    await #expect(throws: MutationError.noArguments) { try await TypedMutation().run() }
+    let opaque = try #require(client.store(with: store.path))
+    await #expect(throws: MutationError.noArguments) { try await opaque.fetch() }
+    await #expect(throws: MutationError.noArguments) { try await opaque.run() }
+    await client.prefetch(TypedMutation())
+    #expect(store.status.isIdle && store.history.isEmpty)
+  }
+
+  @Test("Whatever runs a mutation that was called runs it with the arguments of the latest call")
+  func calledBefore() async throws {
+    let client = OperationClient(defaults: .testing)
+    let store = client.store(for: TypedMutation())
+    try await store.mutate(with: 3)
+    #expect(try await store.fetch() == 3)
+    #expect(try await store.run() == 3)
+    #expect(try await store.fetch(using: OperationTaskConfiguration(name: "again")) == 3)
+    #expect(try await client.fetch(TypedMutation()) == 3)
+    #expect(try await client.store(with: store.path)?.fetch() as? Int == 3)
+    #expect(store.history.map(\.arguments) == [3, 3, 3, 3, 3, 3])
   }
 }

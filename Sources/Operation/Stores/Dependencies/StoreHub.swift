@@ -143,8 +143,10 @@ extension StoreHub {
 
 // MARK: - Invalidation
 
-/// A step of an invalidation in one store.
+/// A step of an invalidation in one store, or of its removal from the client.
 enum InvalidationStep: Sendable {
+  /// The counts of the client follow whether it retains the store.
+  case count
   /// The value is marked as invalidated.
   case mark
   /// The store runs after other runs have ended, if it is observed. The run is returned.
