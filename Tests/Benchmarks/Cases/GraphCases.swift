@@ -40,7 +40,65 @@ extension Catalogue {
         subject: .loop(keeping: (client, sum)) { _ in one.invalidate() },
         floor: .loop { _ in alone.invalidate() })
     },
+    Benchmark(
+      name: "an edge between layers", floor: "", sizes: [10, 30, 100], unit: "nodes a layer",
+      growth: .flat
+    ) { width in
+      let layers = Array(0..<10)
+      let paths = layers.map { layer in (0..<width).map { ["layer", layer, $0] as OperationPath } }
+      return Pair(
+        subject: Work(count: (layers.count - 1) * width * width) { _ in
+          let client = OperationClient()
+          return try await timed {
+            for index in 0..<width {
+              let top = Layered(paths: paths, layer: 0, index: index)
+              blackHole(try await client.ensure(top.neverStale()))
+            }
+          }
+        })
+    },
+    Benchmark(
+      name: "invalidation beside removed paths that are read", floor: "",
+      sizes: [10, 1_000, 100_000], unit: "paths", growth: .flat
+    ) { size in
+      let client = OperationClient()
+      let read = (0..<size).map { Node(index: $0, path: ["read", $0], source: nil) }
+      let sum = client.store(
+        for: Query(path: ["sum"]) { context in
+          read.reduce(0) { $0 + (context.value(of: $1) ?? 0) }
+        })
+      blackHole(try await sum.fetch())
+      client.clearStores(matching: ["read"])
+      let alone = Node(index: 0, path: ["alone"], source: nil)
+      _ = client.store(for: alone)
+      return Pair(
+        subject: .loop(keeping: (client, sum)) { _ in
+          client.invalidate(alone)
+          client.invalidate(matching: ["alone"])
+        })
+    },
   ]
+}
+
+/// A query of a layer, which reads all queries of the layer below it.
+private struct Layered: QueryRequest {
+  let paths: [[OperationPath]]
+  let layer: Int
+  let index: Int
+
+  var path: OperationPath { paths[layer][index] }
+
+  func fetch(
+    in context: OperationContext, with continuation: OperationContinuation<Int, any Error>
+  ) async throws -> Int {
+    var sum = 1
+    guard layer + 1 < paths.count else { return sum }
+    for index in paths[layer + 1].indices {
+      sum &+= try await context.ensure(
+        Layered(paths: paths, layer: layer + 1, index: index).neverStale())
+    }
+    return sum
+  }
 }
 
 /// A query that may depend on another one.
