@@ -149,7 +149,7 @@ import Testing
         return number
       }.serialized(in: "scope"))
     async let value = outer.mutate(with: 1)
-    while inner.leaseCount == 0 { await Task.yield() }
+    while inner.leaseCount == 0, isEnded.count == 1 { await Task.yield() }
     gate.open()
     #expect(try await value == 1)
     await isEnded.wait(for: 2)
