@@ -95,7 +95,7 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
     // A subscription to a store that was replaced meanwhile could start a run.
     guard shell.withLock({ $0.isCurrent(epoch) }) else { return }
     // The handler retains the core until `end()` or the next binding cancels the subscription.
-    let subscription = store.subscribe(by: binding.rules, wantsNewest: true) { [self] event in
+    let subscription = store.subscribe(by: binding.rules) { [self] event in
       if case .stateChanged(let state) = event { receive(state, epoch: epoch) }
     }
     shell.withLock { $0.setSubscription(subscription, epoch: epoch) }?.cancel()

@@ -47,12 +47,9 @@ extension StoreMachine {
       confirmYields(output, of: record, isDisplayed: isDisplayed)
       take(output, of: record, isDisplayed: isDisplayed)
       committed.changeAll { $0.finishFetchTask(record.task) }
-      if case .success = output, !isSuperseded(record) {
+      if case .success = output {
         committed.noteResult()
-        if Self.isAboutWhole(record) {
-          freshness.refresh(since: record.payload.invalidationCount)
-          freshness.land(record.payload.startEpoch)
-        }
+        if Self.isAboutWhole(record) { freshness.refresh(since: record.payload.invalidationCount) }
       }
       notifyChange(also: record.payload.handlers)
       notify(.runEnded(output, record.run), also: record.payload.handlers)
@@ -62,7 +59,6 @@ extension StoreMachine {
   }
 
   private mutating func take(_ output: Output, of record: Runs.Record, isDisplayed: Bool = true) {
-    if isSuperseded(record) { return }
     guard isDisplayed, case .success(let value) = output else {
       return committed.change { $0.update(with: output, for: record.task) }
     }
@@ -78,16 +74,9 @@ extension StoreMachine {
   private mutating func confirmYields(
     _ output: Output, of record: Runs.Record, isDisplayed: Bool
   ) {
-    if committed.yields.isEmpty || isSuperseded(record) { return }
+    if committed.yields.isEmpty { return }
     if isDisplayed, case .success = output { return committed.confirmYields() }
     committed.confirmYields(upTo: record.id) { $0.update(with: output, for: record.task) }
-  }
-
-  /// Returns whether a run that started after a later invalidation has fetched the whole value since, so
-  /// that the result of this one is out of date.
-  private func isSuperseded(_ record: Runs.Record) -> Bool {
-    State.kind != .mutation && Self.isAboutWhole(record)
-      && record.payload.startEpoch < freshness.landedEpoch
   }
 
   /// Returns whether a run fetches the whole value, and not only a further page.

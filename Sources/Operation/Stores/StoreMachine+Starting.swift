@@ -56,7 +56,11 @@ extension StoreMachine {
     let takesAny = new.seenResults != nil && new.lease == .awaiter
     let rule = takesAny ? .equivalentContexts : context.settings.values.deduplication
     var context = new.context
-    if let id = state.taskToJoin(in: &context), let record = runs[id], !isOutdated(record) {
+    // A run from before the last invalidation is not joined. A caller that takes any run waits for a
+    // newer one by itself.
+    let epoch = takesAny ? 0 : freshness.invalidationCount
+    let isTooOld = { (record: Runs.Record) in record.isStarted && record.payload.startEpoch < epoch }
+    if let id = state.taskToJoin(in: &context), let record = runs[id], !isTooOld(record) {
       return .admitted(join(record.core, new))
     }
     // A mutation that was never called has no arguments to run with.
@@ -65,7 +69,7 @@ extension StoreMachine {
     {
       return .refused
     }
-    switch runs.admit(context, rule: rule, verdict: verdict, unless: isOutdated) {
+    switch runs.admit(context, rule: rule, verdict: verdict, unless: isTooOld) {
     case .compare(let candidates): return .compare(candidates)
     case .join(let core): return .admitted(join(core, new))
     case .new:
@@ -81,11 +85,6 @@ extension StoreMachine {
       $0.isStarted && $0.isHeldByObservers
         && $0.payload.invalidationCount == freshness.invalidationCount
     }?.task
-  }
-
-  /// Returns whether a run was started before the last invalidation, so that no new run joins it.
-  private func isOutdated(_ record: Runs.Record) -> Bool {
-    record.isStarted && record.payload.startEpoch < freshness.invalidationCount
   }
 
   /// Returns whether another run has fetched what the new one is for.

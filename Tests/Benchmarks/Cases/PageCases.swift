@@ -16,6 +16,12 @@ extension Catalogue {
       Pair(subject: previousPages(before: size), floor: Fixtures.fetch())
     },
     Benchmark(
+      name: "fetchNextPage, observed", floor: "the fetch case", sizes: [10, 1_000, 10_000],
+      unit: "pages", growth: .flat
+    ) { size in
+      Pair(subject: nextPages(after: size, isObserved: true), floor: Fixtures.fetch())
+    },
+    Benchmark(
       name: "fetchNextPage, state retained", floor: "the fetch case",
       sizes: [10, 1_000, 10_000], unit: "pages", growth: .flat
     ) { size in
@@ -25,18 +31,20 @@ extension Catalogue {
 
   private typealias Store = OperationStore<PaginatedState<Int, Int, any Error>>
 
-  private static func nextPages(after size: Int, isRetained: Bool = false) -> Work {
-    pages(size, isRetained: isRetained) { try await $0.fetchNextPage() }
+  private static func nextPages(
+    after size: Int, isObserved: Bool = false, isRetained: Bool = false
+  ) -> Work {
+    pages(size, isObserved: isObserved, isRetained: isRetained) { try await $0.fetchNextPage() }
   }
 
   private static func previousPages(before size: Int) -> Work {
     pages(size) { try await $0.fetchPreviousPage() }
   }
 
-  /// Fetches pages of a store that has `size` pages. A subscriber may retain each state until the
-  /// next one.
+  /// Fetches pages of a store that has `size` pages. A subscriber may receive each state, and may
+  /// retain it until the next one.
   private static func pages(
-    _ size: Int, isRetained: Bool = false,
+    _ size: Int, isObserved: Bool = false, isRetained: Bool = false,
     _ fetch: @escaping @Sendable (Store) async throws -> PaginatedPage<Int, Int>?
   ) -> Work {
     Work { count in
@@ -48,10 +56,10 @@ extension Catalogue {
         ) { paging, _ in paging.pageId })
       let retained = LastState<PaginatedState<Int, Int, any Error>>()
       let subscription =
-        !isRetained
+        !isRetained && !isObserved
         ? nil
         : store.subscribe { event in
-          if case .stateChanged(let state) = event { retained.set(state) }
+          if isRetained, case .stateChanged(let state) = event { retained.set(state) }
         }
       defer { subscription?.cancel() }
       var rest = count

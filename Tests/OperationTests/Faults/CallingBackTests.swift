@@ -90,7 +90,8 @@ import Testing
     let query = Query<Int, any Error>(path: ["faulty"]) { context in
       calls.increment()
       guard calls.value == 1 else { return calls.value }
-      let query = Query<Int, any Error>(path: ["faulty"]) { _ in 0 }
+      // Of the same type on the same path, and run by its own rules.
+      let query = Query<Int, any Error>(path: ["faulty"]) { _ in 2 }
       return try await 10 * (context.operationClient?.fetch(query) ?? 0)
     }
     let store = place.client.store(for: query.deduplicated { _, _ in false })

@@ -172,7 +172,7 @@ import Testing
     #expect(try await call.value == "done a")
     #expect(
       heard.lines { $0.currentValue ?? "nothing" } == [
-        "started", "nothing", "yielded", "half a", "done a", "ended",
+        "started", "nothing", "half a", "yielded", "done a", "ended",
       ])
     #expect(store.lines == ["a: done a"])
   }

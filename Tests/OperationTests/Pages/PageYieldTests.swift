@@ -46,7 +46,7 @@ import Testing
     try await store.fetchNextPage(handler: heard.handler)
     #expect(
       heard.lines(line) == [
-        "started", "[\"0v0\"]", "yielded", "[\"0v0\", \"half 1\"]", "[\"0v0\", \"1v0\"]", "ended",
+        "started", "[\"0v0\"]", "[\"0v0\", \"half 1\"]", "yielded", "[\"0v0\", \"1v0\"]", "ended",
       ])
     #expect(store.currentValue.ids == [0, 1] && store.nextPageId == 2)
   }

@@ -51,7 +51,7 @@ import Testing
     #expect(store.status.isIdle)
     #expect(
       events.names() == [
-        "state nil", "started", "state nil…", "yielded 5", "state 5…", "state nil",
+        "state nil", "started", "state nil…", "state 5…", "yielded 5", "state nil",
         "ended CancellationError()",
       ])
     subscription.cancel()

@@ -26,7 +26,7 @@ import Testing
     store.currentValue = 4
     #expect(
       heard.names() == [
-        "started", "state 1…", "yielded 2", "state 2…", "state 3", "ended 3",
+        "started", "state 1…", "state 2…", "yielded 2", "state 3", "ended 3",
       ])
     #expect(Set(heard.all.compactMap(\.run?.id)).count == 1)
   }
@@ -143,7 +143,7 @@ import Testing
       await heard.wait { $0.last?.name == "ended 2" }
       let names = heard.names()
       #expect(names.first == "started")
-      #expect(names.suffix(4) == ["yielded 1", "state 1…", "state 2", "ended 2"])
+      #expect(names.suffix(4) == ["state 1…", "yielded 1", "state 2", "ended 2"])
       #expect(names.count { $0 == "started" } == 1)
     }
   }

@@ -162,7 +162,7 @@ import Testing
     while names.last != "ended 2", let event = await events.next() { names.append(event.name) }
     #expect(
       names == [
-        "state nil", "started", "state nil…", "yielded 1", "state 1…", "state 2", "ended 2",
+        "state nil", "started", "state nil…", "state 1…", "yielded 1", "state 2", "ended 2",
       ])
   }
 

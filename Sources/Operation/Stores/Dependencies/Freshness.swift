@@ -6,8 +6,6 @@ struct Freshness: Sendable {
   private(set) var invalidationCount = 0
   /// The number of invalidations before a run of the whole value was started last.
   private(set) var answeredCount = 0
-  /// The number of invalidations before the newest run was started that has returned the whole value.
-  private(set) var landedEpoch = 0
   /// The date of the initial value; `nil` if the state began without one.
   var initialDate: Date?
   /// Whether the run of another request read the value while it was stale, so that it has to be
@@ -40,9 +38,6 @@ struct Freshness: Sendable {
     if isOld, !isInvalidated { answeredCount = count }
     isInvalidated = isOld
   }
-
-  /// A run returned the whole value.
-  mutating func land(_ startEpoch: Int) { landedEpoch = max(landedEpoch, startEpoch) }
 
   mutating func reset() { isInvalidated = false }
 

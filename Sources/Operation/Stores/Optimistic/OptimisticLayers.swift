@@ -170,11 +170,9 @@ extension OptimisticLayers {
     let oldest: Int
     let change: Change
     var base: Value
-    var confirmed: Value
+    /// `nil` if only the displayed value changes.
+    var confirmed: Value?
     var displayed: Value
-
-    /// Whether only the displayed value changes.
-    var isAppended: Bool { if case .appended = change { true } else { false } }
   }
 
   /// The role of a layer in a computation.
@@ -208,13 +206,13 @@ extension OptimisticLayers {
   func computation(oldest: Int, part: Int = .max) -> Computation {
     if case .appended = change {
       return Computation(
-        version: version, layers: [], oldest: oldest, change: change, base: base, confirmed: base,
+        version: version, layers: [], oldest: oldest, change: change, base: base,
         displayed: displayed)
     }
     // What enters the base value changes the order of the edits.
     return Computation(
       version: version, layers: part < .max ? Self.entering(layers, beside: part) : layers,
-      oldest: oldest, change: part < .max ? .anything : change, base: base, confirmed: base,
+      oldest: oldest, change: part < .max ? .anything : change, base: base,
       displayed: displayed)
   }
 
@@ -240,7 +238,7 @@ extension OptimisticLayers {
     computedVersion = version
     isComputed = true
     change = .nothing
-    if computation.isAppended { return 0 }
+    if computation.confirmed == nil { return 0 }
     swap(&base, &computation.base)
     var unchanged = 0
     computation.forEachLayer { if $1.isKept, $1 != .placed { unchanged += 1 } }

@@ -154,8 +154,8 @@ extension StoreMachine {
   @discardableResult
   mutating func finishComputation(_ computation: inout Edits.Layers.Computation) -> Bool {
     guard let settled = edits.change({ $0.finish(&computation) }) ?? nil else { return false }
-    if computation.isAppended { return true }
-    let (view, confirmed) = (edits, computation.confirmed)
+    guard let confirmed = computation.confirmed else { return true }
+    let view = edits
     committed.change { view.show(confirmed, updates: settled, in: &$0) }
     // What a cancelled run would restore contains the edits, too, once they are settled.
     if settled != 0 {
