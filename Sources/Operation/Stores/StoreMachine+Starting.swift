@@ -59,7 +59,9 @@ extension StoreMachine {
     // A run from before the last invalidation is not joined. A caller that takes any run waits for a
     // newer one by itself.
     let epoch = takesAny ? 0 : freshness.invalidationCount
-    let isTooOld = { (record: Runs.Record) in record.isStarted && record.payload.startEpoch < epoch }
+    let isTooOld = { (record: Runs.Record) in
+      record.isStarted && record.payload.startEpoch < epoch
+    }
     if let id = state.taskToJoin(in: &context), let record = runs[id], !isTooOld(record) {
       return .admitted(join(record.core, new))
     }
