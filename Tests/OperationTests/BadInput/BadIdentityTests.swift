@@ -72,9 +72,9 @@ import Testing
   func manyElements() {
     var items = Items()
     for number in 0..<10_000 { items.append(Item(id: .nan, value: number)) }
-    for _ in 0..<5_000 { items.insert(Item(id: .nan), at: items.count / 2) }
-    #expect(items.count == 15_000)
-    for _ in 0..<15_000 { items.remove(at: items.count - 1) }
+    for _ in 0..<200 { items.insert(Item(id: .nan), at: items.count / 2) }
+    #expect(items.count == 10_200)
+    for _ in 0..<10_200 { items.remove(at: items.count - 1) }
     #expect(items.isEmpty)
   }
 

@@ -100,13 +100,16 @@ import Testing
 
   @Test("A caller of higher priority raises the priority of the run that it joins")
   func priority() async throws {
+    let started = EventLog<Int>()
     let store = Store.detached(
       query: Query<Int, any Error>(path: ["prioritized"]) { _ in
+        started.append(0)
         while Task.currentPriority < .high, !Task.isCancelled { await Task.yield() }
         return Int(Task.currentPriority.rawValue)
       }.deduplicated())
     let low = Task(priority: .background) { try await store.run() }
-    while store.leaseCount < 1 { await Task.yield() }
+    // It begins when the other tests leave it time.
+    await started.wait(for: 1)
     let high = Task(priority: .high) { try await store.run() }
     #expect(try await high.value >= Int(TaskPriority.high.rawValue))
     _ = try await low.value
