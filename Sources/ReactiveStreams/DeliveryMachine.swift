@@ -35,7 +35,7 @@ extension Mutex where Value: DeliveryMachine {
     from first: Delivery<Value.Event>, handOver: (Delivery<Value.Event>) -> Void
   ) {
     var next = Optional(first)
-    var remaining = first.pendingCount + 1_000
+    var remaining = first.pendingCount + 10_000
     while let delivery = next {
       if remaining < 0 { return handOver(delivery) }
       remaining -= 1

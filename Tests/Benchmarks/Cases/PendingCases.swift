@@ -11,6 +11,10 @@ extension Catalogue {
       growth: .flat
     ) { size in Pair(subject: cancellations(of: size, pendingCall.serialized(in: "scope"))) },
     Benchmark(
+      name: "optimistic edit beside others", floor: "", sizes: [10, 100, 1_000], unit: "edits",
+      growth: .flat
+    ) { size in Pair(subject: edits(beside: size)) },
+    Benchmark(
       name: "leaseCount", floor: "", sizes: [100, 1_000, 10_000], unit: "runs", growth: .flat
     ) { size in
       let store = OperationStore.detached(query: Item(path: ["item"]))
@@ -59,6 +63,39 @@ extension Catalogue {
       for await _ in AsyncStream<Int>.makeStream().stream {}
       try Task.checkCancellation()
       return arguments
+    }
+  }
+
+  private static func nothing() async {}
+
+  /// Begins and confirms an edit while others are pending.
+  private static func edits(beside size: Int) -> Work {
+    Work(count: 100) { count in
+      let (client, store) = Fixtures.store()
+      store.currentValue = 0
+      let others = (0..<size).map { _ in
+        Task {
+          await store.optimistically {
+            $0? += 1
+          } while: {
+            for await _ in AsyncStream<Int>.makeStream().stream {}
+          }
+        }
+      }
+      while store.currentValue != size { await Task.yield() }
+      let cost = await timed {
+        for _ in 0..<count {
+          await store.optimistically {
+            $0? += 1
+          } while: {
+            await nothing()
+          }
+        }
+      }
+      for other in others { other.cancel() }
+      for other in others { await other.value }
+      withExtendedLifetime(client) {}
+      return cost
     }
   }
 
