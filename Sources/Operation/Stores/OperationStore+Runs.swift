@@ -26,7 +26,7 @@ extension OperationStore {
     try await run(box(context), handler: handler)
   }
 
-  /// Runs the request, as ``run(using:handler:)`` does: the word for queries, pages and mutations.
+  /// Runs the request, as `run(using:handler:)` does: the word for queries, pages and mutations.
   @_disfavoredOverload
   @discardableResult
   nonisolated(nonsending) public func fetch(
@@ -35,7 +35,7 @@ extension OperationStore {
     try await run(using: context, handler: handler)
   }
 
-  /// Runs a request with rules of its own, as ``run(using:handler:)`` does.
+  /// Runs a request with rules of its own, as `run(using:handler:)` does.
   @discardableResult
   nonisolated(nonsending) package func run(
     using context: OperationContext?, by rules: RequestRules<State>?, handler: EventHandler?
@@ -43,7 +43,7 @@ extension OperationStore {
     try await run(box(context), by: rules, handler: handler)
   }
 
-  /// Runs a request with rules of its own, as ``fetch(using:handler:)`` does.
+  /// Runs a request with rules of its own, as `fetch(using:handler:)` does.
   @discardableResult
   nonisolated(nonsending) package func fetch(
     using configuration: OperationTaskConfiguration, by rules: RequestRules<State>?,
@@ -52,7 +52,7 @@ extension OperationStore {
     try await run(Machine.Box(configuration), by: rules, handler: handler)
   }
 
-  /// Runs the request with a name, a priority and a context, as ``run(using:handler:)`` does.
+  /// Runs the request with a name, a priority and a context, as `run(using:handler:)` does.
   @_disfavoredOverload
   @discardableResult
   nonisolated(nonsending) public func fetch(
