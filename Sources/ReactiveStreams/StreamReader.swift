@@ -37,6 +37,7 @@ private struct StreamItem<Element: Sendable>: Sendable {
 /// It is separate from the reader, so that the source does not retain the reader. The lock guards the
 /// machine; continuations are resumed without it.
 private final class StreamInbox<Element: Sendable>: Sendable {
+  // Every wait for an element makes one: the benchmark state stream.
   private typealias Continuation = UnsafeContinuation<StreamItem<Element>?, Never>
 
   private let machine: Mutex<StreamMachine<StreamItem<Element>, Continuation>>

@@ -13,7 +13,7 @@ import Synchronization
 /// lock. Only `==` and `hash(into:)` of path elements are called under its lock: they must be quick,
 /// and must not call the library. A call that changes a store waits while another thread has exclusive
 /// access to that store.
-public final class OperationClient: Sendable {
+public final class OperationClient: DeliveryDrainer {
   /// The lock guards the index. Stores are created, set up and released without it.
   private let index: Mutex<StoreIndex>
   /// What the stores of this client share.
@@ -253,5 +253,3 @@ public final class OperationClient: Sendable {
     OperationIssue(kind: kind, message: message).report()
   }
 }
-
-extension OperationClient: DeliveryDrainer {}

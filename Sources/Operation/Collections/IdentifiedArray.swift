@@ -162,11 +162,6 @@ extension IdentifiedArray {
     return body(short.span[index])
   }
 
-  /// Returns a Boolean value that indicates whether all elements satisfy a predicate.
-  func allSatisfyInPlace(_ predicate: (borrowing Element) -> Bool) -> Bool {
-    indices.allSatisfy { read(at: $0, predicate) }
-  }
-
   /// The element at a position of the array. A new one must have the same identifier.
   subscript(inPlace index: Int) -> Element {
     get { self[index] }

@@ -7,7 +7,8 @@ struct NetlinkBytes: Sendable {
     at offset: Int, as type: Number.Type = Number.self
   ) -> Number? {
     guard offset + MemoryLayout<Number>.size <= bytes.count else { return nil }
-    return bytes.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: offset, as: type) }
+    let number = bytes.dropFirst(offset).prefix(MemoryLayout<Number>.size)
+    return Number(bigEndian: number.reduce(0) { $0 << 8 | Number(truncatingIfNeeded: $1) })
   }
 
   /// Returns the pieces from an offset on, each of which begins with its length, up to the first

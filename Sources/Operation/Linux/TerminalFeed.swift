@@ -8,8 +8,8 @@ final class TerminalFeed: Sendable {
   private static let queue = DispatchQueue(label: "swift-operation.terminal")
   /// The feed that is in progress.
   private static let current = Mutex<TerminalFeed?>(nil)
-  // Never changed, and never cancelled: it wakes the queue for all feeds.
-  nonisolated(unsafe) private static let source = makeSource()
+  /// Never cancelled: it wakes the queue for all feeds. `nil` if the process has no descriptors left.
+  private static let source = Mutex(makeSource())
 
   private let notify: @Sendable (ApplicationActivity) -> Void
   /// The record that was read last; used on the queue only.
@@ -27,7 +27,7 @@ final class TerminalFeed: Sendable {
     _ notify: @escaping @Sendable (ApplicationActivity) -> Void
   ) -> OperationSubscription {
     notify(TerminalSignals.record.activity)
-    guard source != nil else {
+    guard source.withLock({ $0 != nil }) else {
       OperationIssue(
         kind: .unavailableSource,
         message: "There are no descriptors left to wait for the signals of the terminal; no change "
@@ -48,7 +48,7 @@ final class TerminalFeed: Sendable {
     }
   }
 
-  private static func makeSource() -> (any DispatchSourceRead)? {
+  private static func makeSource() -> sending (any DispatchSourceRead)? {
     guard let descriptor = TerminalSignals.descriptor else { return nil }
     let source = DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: queue)
     source.setEventHandler {

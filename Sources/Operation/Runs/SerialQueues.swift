@@ -4,7 +4,7 @@ import Synchronization
 ///
 /// The lock guards the machine. Continuations are resumed without it.
 final class SerialQueues: Sendable {
-  private typealias Continuation = UnsafeContinuation<Void, Never>
+  private typealias Continuation = CheckedContinuation<Void, Never>
 
   private let machine = Mutex(SerialQueuesMachine<Continuation>())
 
@@ -38,7 +38,7 @@ final class SerialQueues: Sendable {
     for id: OperationTaskID, in scope: SerialScope, isOver: @Sendable () -> Bool
   ) async {
     await withTaskCancellationHandler {
-      await withUnsafeContinuation { continuation in
+      await withCheckedContinuation { continuation in
         if machine.withLock({ $0.wait(for: id, in: scope, waiter: continuation) }) {
           continuation.resume()
         }

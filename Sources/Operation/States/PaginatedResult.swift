@@ -8,8 +8,6 @@ public enum PaginatedRefetch<PageID: Hashable & Sendable, PageValue: Sendable>: 
   /// The pages of the state with the identifiers that a closure returns. It is called on any
   /// thread, with no lock held.
   case pages(@Sendable (PaginatedPages<PageID, PageValue>) -> [PageID])
-
-  var isAllPages: Bool { if case .allPages = self { true } else { false } }
 }
 
 /// The value that one run of a paginated request returns.

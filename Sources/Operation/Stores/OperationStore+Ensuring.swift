@@ -9,7 +9,7 @@ extension OperationStore {
     by rules: RequestRules<State>? = nil, present: (State.StateValue) -> Output?,
     fetched: (State.OperationValue) -> Output
   ) async throws -> Output {
-    let staleness = (rules?.context.settings ?? settings).values.staleness
+    let staleness = settings(by: rules).values.staleness
     var hasWaited = false
     while true {
       let (results, requested) = read { ($0.visibleResultCount, $0.freshness.invalidationCount) }

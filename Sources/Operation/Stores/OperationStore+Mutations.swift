@@ -64,7 +64,7 @@ extension OperationStore {
     using context: OperationContext? = nil, handler: EventHandler? = nil
   ) async throws -> MutateValue
   where State == MutationState<Arguments, MutateValue, MutateFailure> {
-    try await retryLatest(using: context, handler: handler)
+    try await run(using: context, handler: handler)
   }
 
   /// Calls the mutation again with a name, a priority and a context, as

@@ -53,7 +53,7 @@ extension OperationStore {
   public var isStale: Bool { isStale(by: settings.values.staleness) }
 
   package func isStale(by rules: RequestRules<State>?) -> Bool {
-    isStale(by: (rules?.context.settings ?? settings).values.staleness)
+    isStale(by: settings(by: rules).values.staleness)
   }
 
   func isStale(by rule: Staleness) -> Bool {

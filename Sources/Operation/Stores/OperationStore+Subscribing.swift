@@ -30,7 +30,7 @@ extension OperationStore {
       // First: a call that has not begun does not begin, also while another thread has exclusive access.
       subscriber.deactivate()
       let removal = commit { $0.unsubscribe(observation) }
-      removal.triggers?.cancel()
+      removal.group?.triggers?.cancel()
       for core in removal.cores { core.cancelRun() }
       notifyControllers()
       withExtendedLifetime(removal) {}
@@ -43,7 +43,7 @@ extension OperationStore {
   /// Does what the first subscriber with some rules brings about.
   private func observationBegan(_ first: Machine.Observation, by rules: RequestRules<State>?) {
     notifyControllers()
-    let automatic = (rules?.context.settings ?? settings).values.automatic
+    let automatic = settings(by: rules).values.automatic
     let triggers = automatic.triggers
     if !triggers.isEmpty {
       let context = rules?.context ?? context

@@ -87,6 +87,11 @@ extension OperationStore {
     return rules
   }
 
+  /// The settings of some rules; `nil` stands for those of the store.
+  func settings(by rules: RequestRules<State>?) -> RunSettings {
+    rules?.context.settings ?? settings
+  }
+
   /// The key of the rules of the request that the store was created for.
   var ownKey: RequestRules<State>.Key { RequestRules<State>.Key(modifiedType, settings) }
 

@@ -8,7 +8,7 @@ import ReactiveStreams
 struct StoreObservation<State: OperationState>: Sendable {
   typealias Rules = RequestRules<State>
 
-  private struct Group: Sendable {
+  struct Group: Sendable {
     let id: Int
     /// `nil` for the rules of the store.
     let rules: Rules?
@@ -54,15 +54,16 @@ struct StoreObservation<State: OperationState>: Sendable {
     return (lastID, true)
   }
 
-  /// Removes an observer of a group. Returns the triggers to cancel if it was the last one.
-  mutating func end(_ group: Int) -> OperationSubscription? {
+  /// Removes an observer of a group. Returns the group if it was the last one. Its rules are the user's
+  /// request: they are released, and its triggers cancelled, without the lock.
+  mutating func end(_ group: Int) -> Group? {
     if own?.id == group {
       own?.count -= 1
-      return own?.count == 0 ? own.take()?.triggers : nil
+      return own?.count == 0 ? own.take() : nil
     }
     guard let index = others.firstIndex(where: { $0.id == group }) else { return nil }
     others[index].count -= 1
-    return others[index].count == 0 ? others.remove(at: index).triggers : nil
+    return others[index].count == 0 ? others.remove(at: index) : nil
   }
 
   /// Stores the triggers of a group. Returns them if the group has ended.
@@ -117,7 +118,8 @@ extension StoreMachine {
   /// What remains to be cancelled and released without the lock after an unsubscription.
   struct Unsubscription: Sendable {
     let subscriber: Subscriber<Event>?
-    var triggers: OperationSubscription?
+    /// The group of the subscriber, if it was the last one there.
+    var group: StoreObservation<State>.Group?
     var cores: [Core] = []
   }
 
@@ -125,7 +127,7 @@ extension StoreMachine {
   mutating func unsubscribe(_ observation: Observation) -> Unsubscription {
     var removal = Unsubscription(subscriber: deliveries.unsubscribe(observation.id))
     guard removal.subscriber != nil else { return removal }
-    removal.triggers = self.observation.end(observation.group)
+    removal.group = self.observation.end(observation.group)
     if deliveries.subscriberCount == 0 { removal.cores = releaseObserverLeases() }
     return removal
   }

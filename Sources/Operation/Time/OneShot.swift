@@ -6,7 +6,7 @@ import Synchronization
 final class OneShot: Sendable {
   private enum State: Sendable {
     case open
-    case waiting(UnsafeContinuation<Bool, Never>)
+    case waiting(CheckedContinuation<Bool, Never>)
     case finished(Bool)
   }
 
@@ -14,7 +14,7 @@ final class OneShot: Sendable {
 
   /// Notes whether the event has occurred or was given up. Later calls have no effect.
   func finish(_ hasOccurred: Bool) {
-    let waiter = state.withLock { state -> UnsafeContinuation<Bool, Never>? in
+    let waiter = state.withLock { state -> CheckedContinuation<Bool, Never>? in
       if case .finished = state { return nil }
       defer { state = .finished(hasOccurred) }
       if case .waiting(let waiter) = state { return waiter }
@@ -28,7 +28,7 @@ final class OneShot: Sendable {
   /// - Parameter onCancel: Called in the cancellation of the task, before the task resumes.
   nonisolated(nonsending) func wait(onCancel: @Sendable () -> Void = {}) async -> Bool {
     await withTaskCancellationHandler {
-      await withUnsafeContinuation { continuation in
+      await withCheckedContinuation { continuation in
         let result = state.withLock { state -> Bool? in
           if case .finished(let hasOccurred) = state { return hasOccurred }
           state = .waiting(continuation)

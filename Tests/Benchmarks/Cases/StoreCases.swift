@@ -66,10 +66,7 @@ extension Catalogue {
       name: "invalidation of all stores", floor: "a Mutex in a class for each",
       sizes: [1_000, 10_000, 100_000], unit: "stores", growth: .flat
     ) { size in
-      let (_, client) = filled(size)
-      return Pair(
-        subject: Work(count: size) { _ in timed { client.invalidate(matching: []) } },
-        floor: writes(to: size))
+      invalidation(of: filled(size).client, size)
     },
     Benchmark(
       name: "invalidation of all stores, one is read", floor: "a Mutex in a class for each",
@@ -78,9 +75,7 @@ extension Catalogue {
       let (items, client) = filled(size)
       let reader = Query<Int, any Error>(path: ["reader"]) { try await $0.ensure(items[0]) }
       blackHole(try await client.fetch(reader))
-      return Pair(
-        subject: Work(count: size) { _ in timed { client.invalidate(matching: []) } },
-        floor: writes(to: size))
+      return invalidation(of: client, size)
     },
     Benchmark(
       name: "clearing, 100 stores at a time", floor: "Dictionary, same paths",
@@ -106,9 +101,16 @@ extension Catalogue {
     return Work(count: size) { _ in timed { for value in values { value.write(1) } } }
   }
 
-  private static func filled(_ size: Int) -> ([Item], OperationClient) {
+  private static func filled(_ size: Int) -> (items: [Item], client: OperationClient) {
     let items = Fixtures.items(size)
     return (items, Fixtures.client(items))
+  }
+
+  /// Invalidates all stores of a client. An operation is one of them.
+  private static func invalidation(of client: OperationClient, _ size: Int) -> Pair {
+    Pair(
+      subject: Work(count: size) { _ in timed { client.invalidate(matching: []) } },
+      floor: writes(to: size))
   }
 
   private static func dictionary(of items: [Item], keys: [OperationPath]) -> Work {

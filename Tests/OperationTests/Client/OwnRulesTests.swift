@@ -1,5 +1,5 @@
 import FoundationEssentials
-import Operation
+@testable import Operation
 import Synchronization
 import Testing
 
@@ -161,5 +161,29 @@ import Testing
       try await client.fetch(request)
     }
     #expect(issues.kinds == [.ruleConflict])
+  }
+}
+
+/// Deinitialisers of requests are the user's code.
+@Suite("Rules that are released", .timeLimit(.minutes(1))) struct ReleasedRulesTests {
+  @Test("A request that observed with its own rules is released without the store's lock")
+  func release() {
+    let client = OperationClient(defaults: .quiet())
+    let plain = Query<Int, any Error>(path: ["released"]) { _ in 1 }
+    let store = client.store(for: plain)
+    let seen = Counter()
+    var subscription = OperationSubscription.empty
+    do {
+      let sentinel = Sentinel {
+        // Under the lock this would end the program.
+        _ = store.isLoading
+        seen.increment()
+      }
+      let request = Query<Int, any Error>(path: ["released"]) { _ in sentinel.number }.neverStale()
+      subscription = store.subscribe(by: client.rules(of: request, in: store)) { _ in }
+    }
+    #expect(seen.value == 0)
+    subscription.cancel()
+    #expect(seen.value == 1)
   }
 }

@@ -10,7 +10,7 @@ import Testing
 /// other one for the previous page; while there is no page, all are the one for the initial page.
 /// Pages that have gone are given to the store.
 @Suite("PaginatedState, every sequence") struct PaginatedStateExhaustiveTests {
-  fileprivate enum Step: CaseIterable {
+  enum Step: CaseIterable {
     case next, previous, all, firstPage
     /// The oldest or the newest run that is under way ends, yields, or fails.
     case landOldest, landNewest, landWhatIsThere, landNothing, yieldOldest, failOldest
@@ -18,13 +18,13 @@ import Testing
     case pauseOldest, write, writeNothing, writeFailure, showFewer, reset
   }
 
-  fileprivate struct Walk {
-    fileprivate typealias State = PaginatedState<Int, Int, Arrivals<Void>.Failed>
-    fileprivate typealias Failed = Arrivals<Void>.Failed
-    fileprivate typealias Task = OperationTask<State.OperationValue, Failed>
-    fileprivate typealias Page = PaginatedPage<Int, Int>
+  struct Walk {
+    typealias State = PaginatedState<Int, Int, Arrivals<Void>.Failed>
+    typealias Failed = Arrivals<Void>.Failed
+    typealias Task = OperationTask<State.OperationValue, Failed>
+    typealias Page = PaginatedPage<Int, Int>
 
-    fileprivate struct Run {
+    struct Run {
       let task: Task
       let kind: PaginatedRunKind
       var isPaused = false
@@ -32,22 +32,22 @@ import Testing
       var known: [Int]?
     }
 
-    private let limit: Int
-    private let initial: [Int]
-    private let clock = StepClock()
-    private var context = OperationContext()
-    private let cancellations = Tape<OperationTaskID>()
-    private var state: State
-    private var arrivals = Arrivals<Void>()
-    private var list: [Page]
+    let limit: Int
+    let initial: [Int]
+    let clock = StepClock()
+    var context = OperationContext()
+    let cancellations = Tape<OperationTaskID>()
+    var state: State
+    var arrivals = Arrivals<Void>()
+    var list: [Page]
     /// The pages without one before, and without one behind them, although they lead to one.
-    private var ends: (before: Int?, behind: Int?) = (nil, nil)
-    private var runs: [Run] = []
-    private var gone: [Task] = []
-    private var extraUpdates = 0
+    var ends: (before: Int?, behind: Int?) = (nil, nil)
+    var runs: [Run] = []
+    var gone: [Task] = []
+    var extraUpdates = 0
     /// The pages before and behind which somebody wrote one that is not their neighbour.
-    private var cuts: (before: Set<Int>, behind: Set<Int>) = ([], [])
-    private var moment = 0
+    var cuts: (before: Set<Int>, behind: Set<Int>) = ([], [])
+    var moment = 0
 
     init(_ initial: [Int], limit: Int) {
       (self.initial, self.limit) = (initial, limit)
@@ -63,7 +63,7 @@ import Testing
     }
 
     /// The server has the pages from 0 to 4, and what somebody wrote far from them.
-    private static func edges(of id: Int) -> PageEdges<Int> {
+    static func edges(of id: Int) -> PageEdges<Int> {
       PageEdges(before: id > 0 ? id - 1 : nil, after: id != 4 ? id + 1 : nil)
     }
 
@@ -117,7 +117,7 @@ import Testing
 
 // Runs.
 extension PaginatedStateExhaustiveTests.Walk {
-  private mutating func schedule(_ wish: PaginatedRunKind) throws {
+  mutating func schedule(_ wish: PaginatedRunKind) throws {
     var context = context
     context.pageRunKind = wish
     let joined = state.taskToJoin(in: &context)
@@ -133,7 +133,7 @@ extension PaginatedStateExhaustiveTests.Walk {
     runs.append(Run(task: task, kind: kind))
   }
 
-  private static func areBeside(_ kind: PaginatedRunKind, _ other: PaginatedRunKind) -> Bool {
+  static func areBeside(_ kind: PaginatedRunKind, _ other: PaginatedRunKind) -> Bool {
     switch (kind, other) {
     case (.nextPage, .previousPage), (.previousPage, .nextPage): true
     default: false
@@ -141,7 +141,7 @@ extension PaginatedStateExhaustiveTests.Walk {
   }
 
   /// Those begin whose turn it is.
-  private mutating func begin() throws {
+  mutating func begin() throws {
     for index in runs.indices where runs[index].known == nil {
       let isTurn = runs[..<index].allSatisfy { Self.areBeside(runs[index].kind, $0.kind) }
       guard isTurn else { continue }
@@ -155,7 +155,7 @@ extension PaginatedStateExhaustiveTests.Walk {
   }
 
   /// The identifiers that a run fetches, and where they go.
-  private func found(by run: Run) -> (ids: [Int], place: PagePlace<Int>) {
+  func found(by run: Run) -> (ids: [Int], place: PagePlace<Int>) {
     guard let known = run.known, let first = known.first, let last = known.last else {
       return ([0], .initial)
     }
@@ -169,13 +169,13 @@ extension PaginatedStateExhaustiveTests.Walk {
     }
   }
 
-  private func page(_ id: Int, at place: Int) -> Page {
+  func page(_ id: Int, at place: Int) -> Page {
     var page = Page(id: id, value: moment * 10 + place)
     page.edges = Self.edges(of: id)
     return page
   }
 
-  private mutating func lands(_ index: Int?) throws -> Bool {
+  mutating func lands(_ index: Int?) throws -> Bool {
     guard let index else { return false }
     let (ids, place) = found(by: runs[index])
     try give(ids, place, runs[index])
@@ -184,7 +184,7 @@ extension PaginatedStateExhaustiveTests.Walk {
   }
 
   /// The server gives a page more that is there already, or all pages end early.
-  private mutating func landsWhatIsThere(_ index: Int?) throws -> Bool {
+  mutating func landsWhatIsThere(_ index: Int?) throws -> Bool {
     guard let index, let first = list.first, let last = list.last else { return false }
     let (ids, place) = found(by: runs[index])
     switch place {
@@ -198,7 +198,7 @@ extension PaginatedStateExhaustiveTests.Walk {
   }
 
   /// The server has no further page, although one was announced.
-  private mutating func landsNothing(_ index: Int?) throws -> Bool {
+  mutating func landsNothing(_ index: Int?) throws -> Bool {
     guard let index else { return false }
     let place = found(by: runs[index]).place
     switch place {
@@ -211,7 +211,7 @@ extension PaginatedStateExhaustiveTests.Walk {
     return true
   }
 
-  private mutating func yields(_ index: Int?) throws -> Bool {
+  mutating func yields(_ index: Int?) throws -> Bool {
     guard let index else { return false }
     let (ids, place) = found(by: runs[index])
     if ids.isEmpty { return false }
@@ -219,7 +219,7 @@ extension PaginatedStateExhaustiveTests.Walk {
     return true
   }
 
-  private mutating func give(_ ids: [Int], _ place: PagePlace<Int>, _ run: Run) throws {
+  mutating func give(_ ids: [Int], _ place: PagePlace<Int>, _ run: Run) throws {
     let pages = ids.enumerated().map { page($0.element, at: $0.offset) }
     let task = run.task
     let result = PaginatedResult(kind: run.kind, pages: PaginatedPages(pages), place: place)
@@ -237,7 +237,7 @@ extension PaginatedStateExhaustiveTests.Walk {
   }
 
   /// The rules for what a run gives, for plain lists.
-  private static func merged(
+  static func merged(
     _ list: [Page], _ pages: [Page], _ place: PagePlace<Int>, _ limit: Int
   ) -> [Page] {
     let renewed = list.map { old in pages.first { $0.id == old.id } ?? old }
@@ -259,7 +259,7 @@ extension PaginatedStateExhaustiveTests.Walk {
     }
   }
 
-  private mutating func fails(_ index: Int?) -> Bool {
+  mutating func fails(_ index: Int?) -> Bool {
     guard let index else { return false }
     let task = runs[index].task
     state.update(with: .failure(Failed(moment: moment)), for: task)
@@ -268,125 +268,24 @@ extension PaginatedStateExhaustiveTests.Walk {
     return true
   }
 
-  private mutating func finish(_ index: Int) {
+  mutating func finish(_ index: Int) {
     state.finishFetchTask(runs[index].task)
     gone.append(runs.remove(at: index).task)
   }
 
-  private mutating func givesUp(_ index: Int?) -> Bool {
+  mutating func givesUp(_ index: Int?) -> Bool {
     guard let index else { return false }
     state.giveUpFetchTask(runs[index].task)
     gone.append(runs.remove(at: index).task)
     return true
   }
 
-  private mutating func pauses(_ index: Int?) -> Bool {
+  mutating func pauses(_ index: Int?) -> Bool {
     guard let index else { return false }
     runs[index].isPaused.toggle()
     state.setPaused(runs[index].isPaused, runs[index].task.id)
     for task in gone { state.setPaused(true, task.id) }
     return true
-  }
-}
-
-// What somebody sets, and what must hold.
-extension PaginatedStateExhaustiveTests.Walk {
-  private mutating func write(_ ids: [Int]) {
-    list = ids.enumerated().map { Page(id: $0.element, value: moment * 10 + $0.offset) }
-    noteCuts()
-    ends = (nil, nil)
-    var pages = PaginatedPages(list)
-    State.prepare(&pages, in: context)
-    state.update(with: .success(pages), using: context)
-    arrivals.note(.success(()), at: moment)
-  }
-
-  /// An optimistic edit takes a page out of the middle.
-  private mutating func shows() -> Bool {
-    guard !list.isEmpty else { return false }
-    list.remove(at: list.count / 2)
-    noteCuts()
-    var pages = state.currentValue
-    pages.remove(at: pages.count / 2)
-    State.prepare(&pages, in: context)
-    state.show(pages, updates: 1)
-    extraUpdates += 1
-    return true
-  }
-
-  private mutating func noteCuts() {
-    for (page, next) in zip(list, list.dropFirst()) where next.id != page.id + 1 {
-      cuts.behind.insert(page.id)
-      cuts.before.insert(next.id)
-    }
-  }
-
-  private mutating func reset() throws {
-    for cancel in state.reset(using: context).cancellations { cancel() }
-    let cancelled = cancellations.take()
-    try mustHold(cancelled == runs.map(\.task.id), "every run is cancelled, once")
-    gone += runs.map(\.task)
-    (runs, arrivals, extraUpdates) = ([], Arrivals(), 0)
-    list = initial.map { Page(id: $0, value: -$0) }
-    ends = (nil, nil)
-  }
-
-  private func check() throws {
-    try arrivals.check(state, extraUpdates: extraUpdates)
-    let pages = Array(state.currentValue)
-    let ids = pages.map { $0.id }
-    try mustHold(pages == list, "\(list.map(\.id)) are there, and not \(ids)")
-    try mustHold(Set(ids).count == ids.count, "a page is there twice: \(ids)")
-    for index in ids.indices.dropLast() {
-      let (id, next) = (ids[index], ids[index + 1])
-      let isSet = cuts.behind.contains(id) || cuts.before.contains(next)
-      try mustHold(next == id + 1 || isSet, "there is a hole between \(id) and \(next)")
-    }
-    let ends = (
-      ids.first.flatMap { $0 == self.ends.before ? nil : Self.edges(of: $0).before },
-      ids.last.flatMap { $0 == self.ends.behind ? nil : Self.edges(of: $0).after }
-    )
-    try mustHold(state.previousPageId == ends.0, "the first page leads to the one before it")
-    try mustHold(state.nextPageId == ends.1, "the last page leads to the one after it")
-    try mustHold(state.hasPreviousPage == (ends.0 != nil), "there is a previous page, or none")
-    try mustHold(state.hasNextPage == (ends.1 != nil), "there is a next page, or none")
-    try mustHold(state.initialValue.ids == initial, "the initial pages stay")
-    try checkRuns()
-  }
-
-  private func checkRuns() throws {
-    let taskIDs = runs.map { $0.task.id }
-    try mustHold(state.activeTasks.ids == taskIDs, "the runs are those that were made")
-    let kinds = runs.map { $0.kind }
-    try mustHold(state.isLoading == !runs.isEmpty, "it loads as long as a run is there")
-    try mustHold(state.isLoadingNextPage == kinds.contains(.nextPage), "the next page is loaded")
-    try mustHold(
-      state.isLoadingPreviousPage == kinds.contains(.previousPage), "the previous page is loaded")
-    try mustHold(
-      state.isLoadingInitialPage == kinds.contains(.initialPage), "the initial page is loaded")
-    let isWhole = kinds.contains(.allPages) || kinds.contains(.refetch)
-    try mustHold(state.isLoadingAllPages == isWhole, "all pages are loaded")
-    let isPaused = !runs.isEmpty && runs.allSatisfy { $0.isPaused }
-    try mustHold(state.isPaused == isPaused, "it waits if all runs do")
-    let status = state.status
-    switch (runs.isEmpty, arrivals.lastError) {
-    case (false, _):
-      try mustHold(status.isPaused == isPaused && status.isLoading != isPaused, "it is loading")
-    case (true, let error?):
-      try mustHold(status == .result(.failure(error)), "the last failure is its status")
-    case (true, nil):
-      let expected: OperationStatus<State.StatusValue, Failed> =
-        arrivals.lastValue == nil ? .idle : .result(.success(PaginatedPages(list)))
-      try mustHold(status == expected, "what is there is its status, once something has come")
-    }
-  }
-
-  private static func values(of released: any Sendable) -> [Int] {
-    switch released {
-    case let page as Page: [page.value]
-    case let pages as State.StateValue: pages.map(\.value)
-    default: []
-    }
   }
 }
 

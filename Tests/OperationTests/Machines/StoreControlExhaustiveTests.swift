@@ -36,7 +36,8 @@ import Testing
         let id = ids.removeFirst()
         let removal = driver.on { $0.unsubscribe(id) }
         try mustHold(removal.subscriber != nil, "who is there can go")
-        try mustHold(removal.triggers == (ids.isEmpty ? held : nil), "the last one takes them")
+        try mustHold(
+          removal.group?.triggers == (ids.isEmpty ? held : nil), "the last one takes them")
         if ids.isEmpty { held = nil }
       case .setTriggers, .setLateTriggers: return try setTriggers(step == .setLateTriggers)
       case .nextTelling: try nextTelling()
