@@ -40,7 +40,7 @@ public struct StateStream<Element: Sendable>: AsyncSequence, Sendable {
 
     /// Waits for the next element. Returns `nil` when the stream has ended or the task is cancelled.
     public mutating func next(isolation actor: isolated (any Actor)?) async -> Element? {
-      while let element = await reader.next(isCurrent: true) {
+      while let element = await reader.next(dropsOutdated: true) {
         // A reader that skipped a change and its undoing would receive the same element twice.
         if let areEqual, let last, areEqual(last, element) { continue }
         if areEqual != nil { last = element }

@@ -15,10 +15,10 @@ final class StreamReader<Element: Sendable>: Sendable {
 
   /// Waits for the next element.
   ///
-  /// - Parameter isCurrent: Whether elements are dropped whose epoch is over.
-  nonisolated(nonsending) func next(isCurrent: Bool = false) async -> Element? {
+  /// - Parameter dropsOutdated: Whether elements are dropped whose epoch is over.
+  nonisolated(nonsending) func next(dropsOutdated: Bool = false) async -> Element? {
     while let item = await inbox.next(onCancel: { [subscription] in subscription.cancel() }) {
-      if !isCurrent || item.epoch?.isOver != true { return item.element }
+      if !dropsOutdated || item.epoch?.isOver != true { return item.element }
     }
     return nil
   }

@@ -50,12 +50,19 @@ import Testing
   func fetchAfterInvalidation() async throws {
     let client = client()
     let store = client.store(for: request)
-    let gates = server.close(1)
+    let gates = server.close(2)
+    defer { for gate in gates { gate.open() } }
     let old = Task { try await store.fetch() }
     await server.calls.wait(for: 1)
     server.set(1)
     client.invalidate(request)
-    #expect(try await client.fetch(request) == 1)
+    let request = request
+    let new = Task { try await client.fetch(request) }
+    while store.leaseCount < 2 { await Task.yield() }
+    try #require(store.activeTasks.count == 2, "the caller has not joined the older run")
+    await server.calls.wait(for: 2)
+    gates[1].open()
+    #expect(try await new.value == 1)
     #expect(store.currentValue == 1)
     gates[0].open()
     #expect(try await old.value == 0)
@@ -82,13 +89,15 @@ import Testing
     let client = client()
     let store = client.store(for: request)
     let gates = server.close(2)
+    defer { for gate in gates { gate.open() } }
     let old = Task { try await store.fetch() }
     await server.calls.wait(for: 1)
     server.set(1)
     client.invalidate(request)
     let new = (0..<10).map { _ in Task { try await store.fetch() } }
-    await server.calls.wait(for: 2)
     while store.leaseCount < 11 { await Task.yield() }
+    try #require(store.activeTasks.count == 2)
+    await server.calls.wait(for: 2)
     for gate in gates { gate.open() }
     for task in new { #expect(try await task.value == 1) }
     _ = try await old.value
@@ -269,7 +278,7 @@ import Testing
     let subscription = store.subscribe { _ in }
     #expect(server.calls.count == 0)
     store.invalidate()
-    await server.calls.wait(for: 1)
+    try #require(store.isLoading)
     while store.isLoading { await Task.yield() }
     #expect(store.currentValue == 0)
     subscription.cancel()

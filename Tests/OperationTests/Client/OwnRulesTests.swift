@@ -80,7 +80,11 @@ import Testing
     log.gate.withLock { $0 = gate }
     let request = request
     let impatient = Task { try await client.fetch(request.timeout(after: .seconds(5))) }
-    await clock.sleepers(atLeast: 1)
+    await withTaskCancellationHandler {
+      await clock.sleepers(atLeast: 1)
+    } onCancel: {
+      gate.open()
+    }
     await clock.advance(by: .seconds(5))
     await #expect(throws: (any Error).self) { try await impatient.value }
     let patient = Task { try await store.fetch() }
