@@ -129,11 +129,6 @@ extension MutationState {
     if task.context.settings.values.serialScope == nil { overlap.start(task.id) }
   }
 
-  /// Returns a Boolean value that indicates whether no overlapping call was started later.
-  public func displaysResult(of task: OperationTask<Value, Failure>) -> Bool {
-    overlap.isLast(task.id)
-  }
-
   /// Removes the oldest attempts that ``history`` can never show again, because `maxHistory` later
   /// attempts have ended. Active attempts do not count, as they may be given up.
   private mutating func removeOldAttempts() {

@@ -89,11 +89,6 @@ public protocol OperationState<StateValue, OperationValue, Failure>: Sendable {
   ///
   /// A store calls this only for a state whose ``kind`` is `mutation`. The default does nothing.
   mutating func startFetchTask(_ task: OperationTask<OperationValue, Failure>)
-  /// Returns a Boolean value that indicates whether a result of a task changes the value or the
-  /// error. The default is `true`.
-  ///
-  /// With `false` a result undoes and confirms nothing that other runs have yielded.
-  func displaysResult(of task: OperationTask<OperationValue, Failure>) -> Bool
   /// Stores a result that a user set, with the date of the context's clock.
   mutating func update(with result: Result<StateValue, Failure>, using context: OperationContext)
   /// Stores a result that a run yielded or ended with, with the date of the task's clock.
@@ -152,8 +147,6 @@ extension OperationState {
   public mutating func prepareInitialValue(in context: OperationContext) {}
   /// Does nothing.
   public mutating func startFetchTask(_ task: OperationTask<OperationValue, Failure>) {}
-  /// `true`.
-  public func displaysResult(of task: OperationTask<OperationValue, Failure>) -> Bool { true }
   /// Returns an empty array.
   public mutating func takeReleased() -> [any Sendable] { [] }
   /// Returns the state itself.

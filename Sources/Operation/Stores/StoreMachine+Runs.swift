@@ -19,13 +19,9 @@ extension StoreMachine {
       notify(.yielded(output, record.run), also: handlers)
       return record.task.box
     }
-    if state.displaysResult(of: record.task) {
-      committed.beginYield(
-        of: id, base: edits.withBaseValue(state), idsInBase: edits.layers?.idsInBase ?? [])
-      take(output, of: record)
-    } else {
-      committed.changeAll { $0.update(with: output, for: record.task) }
-    }
+    committed.beginYield(
+      of: id, base: edits.withBaseValue(state), idsInBase: edits.layers?.idsInBase ?? [])
+    take(output, of: record)
     notifyChange(also: handlers)
     notify(.yielded(output, record.run), also: handlers)
     return record.task.box
@@ -43,9 +39,8 @@ extension StoreMachine {
     if output.isCancellation {
       giveUp(record)
     } else {
-      let isDisplayed = state.displaysResult(of: record.task)
-      confirmYields(output, of: record, isDisplayed: isDisplayed)
-      take(output, of: record, isDisplayed: isDisplayed)
+      confirmYields(output, of: record)
+      take(output, of: record)
       committed.changeAll { $0.finishFetchTask(record.task) }
       if case .success = output {
         committed.noteResult()
@@ -58,8 +53,8 @@ extension StoreMachine {
     return (true, mustFollow, takeReadStale(), record)
   }
 
-  private mutating func take(_ output: Output, of record: Runs.Record, isDisplayed: Bool = true) {
-    guard isDisplayed, case .success(let value) = output else {
+  private mutating func take(_ output: Output, of record: Runs.Record) {
+    guard case .success(let value) = output else {
       return committed.change { $0.update(with: output, for: record.task) }
     }
     let part = State.kind == .pages ? value as? any PartialResult : nil
@@ -69,13 +64,10 @@ extension StoreMachine {
     edits.noteMissingEdits()
   }
 
-  /// A final value that is displayed confirms all yields. Another one, and a failure, confirm those of
-  /// their run and of earlier ones.
-  private mutating func confirmYields(
-    _ output: Output, of record: Runs.Record, isDisplayed: Bool
-  ) {
+  /// A final value confirms all yields; a failure confirms those of its run and of earlier ones.
+  private mutating func confirmYields(_ output: Output, of record: Runs.Record) {
     if committed.yields.isEmpty { return }
-    if isDisplayed, case .success = output { return committed.confirmYields() }
+    if case .success = output { return committed.confirmYields() }
     committed.confirmYields(upTo: record.id) { $0.update(with: output, for: record.task) }
   }
 
