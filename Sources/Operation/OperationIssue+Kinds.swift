@@ -18,6 +18,8 @@ extension OperationIssue.Kind {
   public static let ruleConflict = Self(rawValue: "rule conflict")
   /// Requests read each other in a cycle, and the failure type of one of them cannot express that.
   public static let dependencyCycle = Self(rawValue: "dependency cycle")
+  /// The client of the process was used where a test has to have one of its own.
+  public static let missingClient = Self(rawValue: "missing client")
   /// The system does not report whether there is a connection.
   public static let unobservableNetwork = Self(rawValue: "unobservable network")
   /// A source of system events cannot be observed.

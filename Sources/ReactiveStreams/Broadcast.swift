@@ -51,7 +51,8 @@ public final class Broadcast<Element: Sendable>: Sendable {
       }, buffering: buffering)
   }
 
-  private func subscribe(
+  /// Calls `handler` with every signal that is sent from now on, or at once with the end.
+  package func subscribe(
     to handler: @escaping @Sendable (StreamSignal<Element>) -> Void
   ) -> OperationSubscription { shell.subscribe(handler) { $0.subscribe($1) } }
 

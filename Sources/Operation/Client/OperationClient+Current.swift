@@ -1,4 +1,19 @@
+import ReactiveStreams
+import Synchronization
+
 extension OperationClient {
+  private static let isCurrentRequired = Atomic(false)
+
+  /// Whether a use of ``shared`` outside of `withCurrent(_:operation:)` is reported as an
+  /// `OperationIssue`; `false` by default.
+  ///
+  /// Set it in tests, where a forgotten client would share its stores with other tests. It applies to the
+  /// whole process.
+  public static var requiresCurrent: Bool {
+    get { isCurrentRequired.load(ordering: .relaxed) }
+    set { isCurrentRequired.store(newValue, ordering: .relaxed) }
+  }
+
   @TaskLocal private static var scoped: OperationClient?
   private static let process = OperationClient()
 
@@ -6,7 +21,19 @@ extension OperationClient {
   /// the process, which has the standard defaults.
   ///
   /// A task inherits the current client of the task that creates it. A detached task does not.
-  public static var shared: OperationClient { scoped ?? process }
+  public static var shared: OperationClient {
+    if let scoped { return scoped }
+    if requiresCurrent {
+      OperationIssue(
+        kind: .missingClient,
+        message: """
+          The client of the process is used, though OperationClient.requiresCurrent is set; pass a \
+          client, or call this inside OperationClient.withCurrent.
+          """
+      ).report()
+    }
+    return process
+  }
 
   /// Makes a client the ``shared`` one for `operation` and the tasks that it starts.
   ///

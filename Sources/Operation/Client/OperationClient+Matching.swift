@@ -114,8 +114,9 @@ extension OperationClient {
   /// - Parameter path: The prefix of the paths. The default matches all stores.
   public func storeChanges(matching path: OperationPath = []) -> EventStream<OperationStoreChange> {
     EventStream(
-      StreamSource { [self] handler in
-        subscribe(matching: path) { handler(.element($0)) }
-      }, buffering: .all)
+      hub.ending(
+        StreamSource { [self] handler in
+          subscribe(matching: path) { handler(.element($0)) }
+        }), buffering: .all)
   }
 }

@@ -9,7 +9,7 @@ extension OperationClient {
 
   /// A stream of the activity: the current one, then each change. A slow reader gets the newest one.
   public var activities: StateStream<OperationActivity> {
-    StateStream(hub.activity.source, areEqual: ==)
+    StateStream(hub.ending(hub.activity.source), areEqual: ==)
   }
 
   /// The events that are sent after an iterator of the stream is made. Of unread events the newest
@@ -21,9 +21,10 @@ extension OperationClient {
   /// - Parameter buffering: The policy for events that arrive faster than the reader takes them.
   public func events(buffering: StreamBuffering) -> EventStream<OperationClientEvent> {
     EventStream(
-      StreamSource { [hub] handler in
-        hub.events.subscribe { handler(.element($0)) }
-      }, buffering: buffering)
+      hub.ending(
+        StreamSource { [hub] handler in
+          hub.events.subscribe { handler(.element($0)) }
+        }), buffering: buffering)
   }
 
   /// Sends each event to a logger until the subscription ends. Nothing is dropped.

@@ -15,7 +15,7 @@ extension OperationClient {
   public func evictWhen(
     pressure: MemoryPressure, from source: (any MemoryPressureSource)? = nil
   ) -> OperationSubscription {
-    let source = source ?? context(for: .query).memoryPressureSource
+    let source = source ?? context(for: .query, at: []).memoryPressureSource
     return source.subscribe { [weak self] current in
       if current >= pressure { self?.evictUnused() }
     }

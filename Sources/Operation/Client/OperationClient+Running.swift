@@ -3,13 +3,15 @@ extension OperationClient {
   ///
   /// It starts a run, or joins one in flight if the request is deduplicated.
   ///
+  /// - Parameter isRestarting: Whether a request in flight that the caller joins is cancelled and called
+  ///   again, for all its callers. The default is `false`.
   /// - Throws: The failure of the run.
   @discardableResult
   nonisolated(nonsending) public func fetch<Request: StatefulOperationRequest>(
-    _ request: Request
+    _ request: Request, restarting isRestarting: Bool = false
   ) async throws(Request.Failure) -> Request.Value where Request.State: ValueInitializedState {
     let (store, rules) = storeAndRules(for: request)
-    return try await store.run(.empty, by: rules)
+    return try await store.run(.empty, by: rules, isRestarting: isRestarting)
   }
 
   /// Calls a mutation again in its store, as `OperationStore.retryLatest` does.
@@ -28,14 +30,19 @@ extension OperationClient {
   /// `neverStale()`), or if its stale time has passed. A request without a stale time has no such
   /// limit here.
   ///
+  /// - Parameters:
+  ///   - request: The request.
+  ///   - policy: What happens if there is a value that is out of date; by default it is fetched again
+  ///     first.
   /// - Throws: The failure of the fetch, or `CancellationError`.
   @discardableResult
   nonisolated(nonsending) public func ensure<Request: QueryRequest>(
-    _ request: Request
+    _ request: Request, whileStale policy: StaleValuePolicy = .fetches
   ) async throws -> Request.FetchValue
   where Request.State == QueryState<Request.FetchValue, Request.FetchFailure> {
     let (store, rules) = storeAndRules(for: request)
-    return try await store.ensure(by: rules, present: { $0 }, fetched: { $0 })
+    return try await store.ensure(
+      by: rules, whileStale: policy, present: { $0 }, fetched: { $0 })
   }
 
   /// Returns the cached pages of a request, or fetches them if there are none or they are out of
@@ -45,14 +52,36 @@ extension OperationClient {
   /// `neverStale()`), or if their stale time has passed. A request without a stale time has no such
   /// limit here.
   ///
+  /// - Parameters:
+  ///   - request: The request.
+  ///   - policy: What happens if there are pages that are out of date; by default they are fetched again
+  ///     first.
   /// - Throws: The failure of the fetch, or `CancellationError`.
   @discardableResult
   nonisolated(nonsending) public func ensure<Request: PaginatedRequest>(
-    _ request: Request
+    _ request: Request, whileStale policy: StaleValuePolicy = .fetches
   ) async throws -> PaginatedPages<Request.PageID, Request.PageValue> {
     let (store, rules) = storeAndRules(for: request)
     return try await store.ensure(
-      by: rules, present: { $0.isEmpty ? nil : $0 }, fetched: { _ in store.currentValue })
+      by: rules, whileStale: policy, present: { $0.isEmpty ? nil : $0 },
+      fetched: { _ in store.currentValue })
+  }
+
+  /// Fetches the pages of a request in advance, as `prefetch(_:)` does, and then next pages until there
+  /// are as many as `count`, or no further one.
+  ///
+  /// - Parameters:
+  ///   - request: The request.
+  ///   - count: The number of pages. A number below one is reported, and one is used.
+  nonisolated(nonsending) public func prefetch<Request: PaginatedRequest>(
+    _ request: Request, pages count: Int
+  ) async {
+    let count = count.checkedLimit(for: "The number of pages of \(Request.self)")
+    let (store, rules) = storeAndRules(for: request)
+    try? await store.ensure(by: rules)
+    while store.currentValue.count < count, store.hasNextPage,
+      (try? await store.fetchNextPage()) != nil
+    {}
   }
 
   /// Fetches the value of a request in advance, if it is missing or out of date by the rules of
@@ -79,7 +108,7 @@ extension OperationClient {
   package func rules<Request: StatefulOperationRequest>(
     of request: Request, in store: OperationStore<Request.State>
   ) -> RequestRules<Request.State>? {
-    store.rules(of: request, over: context(for: Request.State.kind))
+    store.rules(of: request, over: context(for: Request.State.kind, at: store.path))
   }
 }
 
@@ -95,7 +124,7 @@ extension OperationClient {
   ) async throws {
     try await forEach(matching: path, where: filter) { store, results in
       // What was answered since it was matched is not stale any more.
-      if filter.contains(.stale) {
+      if filter.requiresStale {
         try await store.refetch(unlessNewerThan: results)
       } else {
         _ = try await store.erasedRun(using: nil)
@@ -160,9 +189,19 @@ extension OperationClient {
   /// - Parameters:
   ///   - path: The prefix of the paths. The empty path matches all stores.
   ///   - filter: The conditions that the stores satisfy as well. The default is none.
-  public func invalidate(matching path: OperationPath, where filter: OperationStoreFilter = []) {
+  ///   - running: Which of the stores run again; by default, those that are observed.
+  public func invalidate(
+    matching path: OperationPath, where filter: OperationStoreFilter = [],
+    running: InvalidatedStores = .observed
+  ) {
+    let stores = found(matching: path, where: filter)
     hub.invalidate(
-      found(matching: path, where: filter), removed: filter.isEmpty ? .below(path) : .none)
+      stores, removed: filter.isEmpty ? .below(path) : .none, isRun: running != .nothing)
+    guard running == .all else { return }
+    for store in stores where store.store.kind != .mutation && store.subscriberCount == 0 {
+      // Detached: a request that calls this does not await the run.
+      Task.detached { try? await store.store.ensure() }
+    }
   }
 
   /// Cancels the runs of a request, whatever leases are held on them.

@@ -24,7 +24,9 @@ public final class OperationClient: DeliveryDrainer {
   let timer = Mutex((generation: 0, subscription: OperationSubscription.empty))
   /// The initial contexts of stores. The lock is needed because they refer to the client, and so are
   /// stored at the end of its initialiser.
-  private let contexts = Mutex<[OperationKind: OperationContext]>([:])
+  private let contexts = Mutex(InitialContexts())
+  /// Counts for ``statistics``.
+  let statisticsCounter = StatisticsCounter()
 
   /// Creates a client without stores.
   ///
@@ -48,8 +50,8 @@ public final class OperationClient: DeliveryDrainer {
     var context = context.leavingRun()
     context.operationClock = clock
     context.operationClient = self
-    let initial = OperationKind.all.map { ($0, defaults.context(for: $0, over: context)) }
-    contexts.withLock { $0 = Dictionary(uniqueKeysWithValues: initial) }
+    let initial = InitialContexts(defaults, over: context)
+    contexts.withLock { $0 = initial }
     hub.connect(to: self)
   }
 
@@ -99,7 +101,8 @@ public final class OperationClient: DeliveryDrainer {
     if let store = existing?.base as? OperationStore<Request.State> { return store }
     let unequalPosition = lookup.path.unequalPosition
     let store = OperationStore(
-      request, state: initialState(), context: context(for: Request.State.kind), hub: hub)
+      request, state: initialState(), context: context(for: Request.State.kind, at: lookup.path),
+      hub: hub)
     if let unequalPosition {
       reportUnequalElement(at: unequalPosition, in: lookup)
     } else if let present = insert(OpaqueOperationStore(store), for: lookup) {
@@ -139,8 +142,32 @@ public final class OperationClient: DeliveryDrainer {
   }
 
   /// The initial context of a store.
-  func context(for kind: OperationKind) -> OperationContext {
-    contexts.withLock { $0[kind] } ?? OperationContext()
+  func context(for kind: OperationKind, at path: OperationPath) -> OperationContext {
+    contexts.withLock { $0.context(for: kind, at: path) }
+  }
+
+  /// Sets defaults for the stores below a path that are created from now on. Those of the longest
+  /// matching path apply, and a modifier of the request replaces them.
+  ///
+  /// ```swift
+  /// client.setDefaults(matching: ["users"]) { $0.staleTime = .seconds(60) }
+  /// ```
+  ///
+  /// - Parameters:
+  ///   - path: The prefix of the paths. An empty one, which matches all stores, is reported.
+  ///   - change: Changes the defaults that were set for the same path before, or else those of the
+  ///     client. It is called once, on the calling thread, with no lock held.
+  public func setDefaults(
+    matching path: OperationPath, _ change: (inout OperationDefaults) -> Void
+  ) {
+    if path.isEmpty {
+      report(.emptyPath, "Defaults for the empty path replace those of the client for all stores.")
+    }
+    var (defaults, base) = contexts.withLock { $0.defaults(for: path) }
+    change(&defaults)
+    let new = InitialContexts.Rules(defaults.checked, over: base)
+    let old = contexts.withLock { $0.set(new, for: path) }
+    withExtendedLifetime(old) {}
   }
 
   /// Inserts a new store. Returns the store of another thread that has inserted one before.
@@ -204,7 +231,7 @@ public final class OperationClient: DeliveryDrainer {
 
   func didEvict(_ stores: [OpaqueOperationStore]) {
     for store in stores { _ = store.store.performInvalidation(.count) }
-    send(.storeRemoved, of: stores)
+    send(.storeRemoved, of: stores, isEviction: true)
   }
 
   func read<Output: Sendable>(_ body: (borrowing StoreIndex) -> Output) -> Output {
@@ -230,13 +257,15 @@ public final class OperationClient: DeliveryDrainer {
   }
 
   private func send(
-    _ occurrence: OperationClientEvent.Occurrence, of stores: [OpaqueOperationStore]
+    _ occurrence: OperationClientEvent.Occurrence, of stores: [OpaqueOperationStore],
+    isEviction: Bool = false
   ) {
     guard !stores.isEmpty, hub.events.isObserved else { return }
     for store in stores {
       hub.events.send(
         OperationClientEvent(
-          date: clock.now(), path: store.path, kind: store.store.kind, occurrence: occurrence))
+          date: clock.now(), path: store.path, kind: store.store.kind, occurrence: occurrence,
+          isEviction: isEviction))
     }
   }
 

@@ -33,6 +33,9 @@ public struct OperationDefaults: Sendable {
   /// The source of memory pressure. `nil`, the default, uses the one in the client's context, which is
   /// that of the system unless set.
   public var memoryPressureSource: (any MemoryPressureSource)?
+  /// The stale time of queries and paginated requests. `nil`, the default, makes a value stale as soon
+  /// as it arrives. A client reports a negative one, and takes it as zero.
+  public var staleTime: Duration?
   /// Changes the initial context of stores. Called once for each kind of request when a client is
   /// created, after the other defaults are set and before any request's `setup(context:)`.
   public var setup: @Sendable (inout OperationContext, OperationKind) -> Void
@@ -49,6 +52,7 @@ public struct OperationDefaults: Sendable {
     networkObserver: (any NetworkObserver)? = nil,
     applicationActivityObserver: (any ApplicationActivityObserver)? = nil,
     memoryPressureSource: (any MemoryPressureSource)? = nil,
+    staleTime: Duration? = nil,
     setup: @escaping @Sendable (inout OperationContext, OperationKind) -> Void = { _, _ in }
   ) {
     self.retryLimit = retryLimit
@@ -60,6 +64,7 @@ public struct OperationDefaults: Sendable {
     self.networkObserver = networkObserver
     self.applicationActivityObserver = applicationActivityObserver
     self.memoryPressureSource = memoryPressureSource
+    self.staleTime = staleTime
     self.setup = setup
   }
 
@@ -78,6 +83,7 @@ public struct OperationDefaults: Sendable {
     defaults.retryLimit = retryLimit.checkedCount(for: "The default retry limit")
     defaults.mutationRetryLimit = mutationRetryLimit.checkedCount(
       for: "The default mutation retry limit")
+    defaults.staleTime = staleTime?.checked(for: "The default stale time")
     return defaults
   }
 
@@ -93,6 +99,7 @@ public struct OperationDefaults: Sendable {
       values.retry.limit = retryLimit
       values.deduplication = isDeduplicated ? .equivalentContexts : .never
       values.automatic.isEnabled = runsAutomatically
+      if let staleTime { values.staleness = .after(staleTime) }
     case .mutation:
       values.retry.limit = mutationRetryLimit
       values.automatic.isEnabled = false

@@ -43,28 +43,3 @@ public struct OperationStoreChange: Sendable {
     return change.storesAdded.isEmpty && change.storesRemoved.isEmpty ? nil : change
   }
 }
-
-/// Conditions that stores satisfy, beside a prefix of their paths.
-///
-/// A store satisfies a filter if it satisfies all of its members. The empty filter accepts each
-/// store.
-public struct OperationStoreFilter: OptionSet, Sendable, Hashable {
-  /// The bits of the set.
-  public let rawValue: Int
-
-  /// Creates a filter from its bits. Bits without a meaning are ignored.
-  public init(rawValue: Int) { self.rawValue = rawValue }
-
-  /// Accepts stores without a value, or with one that is out of date.
-  public static let stale = OperationStoreFilter(rawValue: 1 << 0)
-  /// Accepts stores with a run that is scheduled or in flight.
-  public static let running = OperationStoreFilter(rawValue: 1 << 1)
-  /// Accepts stores with subscribers.
-  public static let observed = OperationStoreFilter(rawValue: 1 << 2)
-
-  func accepts(_ store: OpaqueOperationStore) -> Bool {
-    if contains(.observed), store.subscriberCount == 0 { return false }
-    if contains(.running), !store.isLoading { return false }
-    return !contains(.stale) || store.isStale
-  }
-}

@@ -28,6 +28,12 @@ extension StatefulOperationRequest {
     }
   }
 
+  /// Makes the request one that never runs by itself: not for a subscriber, not after an invalidation,
+  /// not by a condition, a poll or a controller. Only calls such as `fetch()` run it.
+  public func manual() -> ModifiedOperation<Self, SettingsModifier<Self>> {
+    enableAutomaticRunning(onlyWhen: .never)
+  }
+
   /// Lets a source outside the store set its values; see ``OperationController``.
   ///
   /// Several controllers on one request apply independently, and are called in the order of the

@@ -37,6 +37,11 @@ public struct OperationPath: Sendable, Hashable {
     lhs.hash == rhs.hash && lhs.elements == rhs.elements
   }
 
+  /// The path of the first elements, as many as `length` or fewer.
+  func prefix(ofLength length: Int) -> OperationPath {
+    length >= elements.count ? self : OperationPath(elements: Array(elements.prefix(length)))
+  }
+
   /// Hashes the stored hash of the elements.
   public func hash(into hasher: inout Hasher) { hasher.combine(hash) }
 }

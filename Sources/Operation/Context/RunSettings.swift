@@ -18,6 +18,10 @@ struct RunSettings: Sendable {
     /// The scope in which runs are queued; `nil` if they are not.
     var serialScope: SerialScope?
     var networkMode = NetworkMode.always
+    /// How long a value may be returned in place of a failure.
+    var staleIfError: Duration?
+    /// The name and the priority of runs that no caller requested.
+    var automaticTask = AutomaticTask()
     /// Whether a store runs the request, and deduplicates its runs.
     var isStored = false
   }
@@ -59,6 +63,12 @@ struct AutomaticRunning: Sendable {
   var condition: (@Sendable (OperationContext) -> Bool)?
   /// What runs the request while it is observed, such as polling.
   var triggers: [RerunTrigger] = []
+}
+
+/// The name and the priority of the Swift tasks of runs that no caller requested.
+struct AutomaticTask: Sendable {
+  var name: String?
+  var priority: TaskPriority?
 }
 
 /// Rules of a paginated request. Closures and values are of types that only the request knows.
@@ -126,16 +136,25 @@ final class AttachedController: Sendable {
   }
 }
 
-/// A scope in which at most one run is in flight.
+/// A scope in which a number of runs can be in flight. Scopes with different numbers are the same.
 struct SerialScope: Sendable, Hashable {
   private let element: OperationPath.Element
+  /// The number of runs in flight.
+  let limit: Int
 
-  init(_ scope: any Hashable & Sendable) { element = OperationPath.Element(scope) }
+  init(_ scope: any Hashable & Sendable, limit: Int = 1) {
+    element = OperationPath.Element(scope)
+    self.limit = limit
+  }
+
+  static func == (lhs: SerialScope, rhs: SerialScope) -> Bool { lhs.element == rhs.element }
+
+  func hash(into hasher: inout Hasher) { hasher.combine(element) }
 
   /// Creates a scope. One that is not equal to itself is reported, and is one scope with all such
   /// values of its type.
-  init(checking scope: some Hashable & Sendable, for purpose: () -> String) {
-    self.init(scope)
+  init(checking scope: some Hashable & Sendable, limit: Int = 1, for purpose: () -> String) {
+    self.init(scope, limit: limit)
     if element.isEqualToItself { return }
     OperationIssue(
       kind: .unequalIdentity,
@@ -144,7 +163,7 @@ struct SerialScope: Sendable, Hashable {
         one.
         """
     ).report()
-    self.init(ObjectIdentifier(type(of: scope)))
+    self.init(ObjectIdentifier(type(of: scope)), limit: limit)
   }
 }
 

@@ -75,7 +75,7 @@ extension OperationRequest {
 
 extension Error {
   /// A Boolean value that indicates whether another attempt can end differently.
-  fileprivate var canBeRetried: Bool {
+  var canBeRetried: Bool {
     !(self is CancellationError) && !(self is OperationDependencyError)
   }
 }

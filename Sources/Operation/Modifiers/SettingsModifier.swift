@@ -49,8 +49,50 @@ extension OperationRequest {
   public func serialized(
     in scope: some Hashable & Sendable
   ) -> ModifiedOperation<Self, SettingsModifier<Self>> {
-    let scope = SerialScope(checking: scope) { "The scope of \(Self.self)" }
+    limited(to: 1, in: scope)
+  }
+
+  /// Runs the request while fewer than `limit` runs with the same scope are in flight. Others wait, and
+  /// begin in the order in which they were requested.
+  ///
+  /// Scopes are those of `serialized(in:)`, which is a limit of one. If requests of one scope have
+  /// different limits, the lowest one applies while it has runs. A run that awaits another one of its own
+  /// scope occupies a place meanwhile: if all do, they wait until one is cancelled.
+  ///
+  /// - Parameters:
+  ///   - limit: The number of runs. A number below one is reported, and one is used.
+  ///   - scope: Any hashable value.
+  public func limited(
+    to limit: Int, in scope: some Hashable & Sendable
+  ) -> ModifiedOperation<Self, SettingsModifier<Self>> {
+    let limit = limit.checkedLimit(for: "The number of runs of \(Self.self)")
+    let scope = SerialScope(checking: scope, limit: limit) { "The scope of \(Self.self)" }
     return settings { $0.serialScope = scope }
+  }
+
+  /// Sets the name and the priority of the Swift tasks of runs that no caller requested: those for a
+  /// subscriber, after an invalidation, by a condition, and by a poll.
+  ///
+  /// - Parameters:
+  ///   - name: The name; `nil`, the default, is that of any run.
+  ///   - priority: The priority; `nil` is that of the task that brings the run about.
+  public func automaticRuns(
+    named name: String? = nil, priority: TaskPriority? = nil
+  ) -> ModifiedOperation<Self, SettingsModifier<Self>> {
+    settings { $0.automaticTask = AutomaticTask(name: name, priority: priority) }
+  }
+
+  /// Lets `fetch` and `ensure` return the value of the store when a run fails, if the value is younger
+  /// than `duration`. The failure is in the state.
+  ///
+  /// A dependency cycle and a cancellation are thrown. The value is the one without pending optimistic
+  /// edits. This applies to queries whose state is a ``QueryState``.
+  ///
+  /// - Parameter duration: The age. A negative duration is reported, and zero is used.
+  public func staleIfError(for duration: Duration) -> ModifiedOperation<Self, SettingsModifier<Self>>
+  {
+    let duration = duration.checked(for: "The age of a value in place of an error of \(Self.self)")
+    return settings { $0.staleIfError = duration }
   }
 
   /// Makes the value stale when it is older than `duration` by the clock of the context.

@@ -1,6 +1,7 @@
 import Synchronization
 
-/// The queues of the serialized runs of a client: in each scope one run after the other is in flight.
+/// The queues of the serialized and limited runs of a client: in each scope as many runs as its limit
+/// are in flight.
 ///
 /// The lock guards the machine. Continuations are resumed without it.
 final class SerialQueues: Sendable {
@@ -16,13 +17,13 @@ final class SerialQueues: Sendable {
     machine.withLock { $0.append(id, to: scope) }
   }
 
-  /// Returns the run of a scope that the queued ones wait for.
+  /// Returns the run that all others of a scope wait for; `nil` if there can be several.
   func currentRun(in scope: SerialScope) -> OperationTaskID? {
     machine.withLock { $0.currentRun(in: scope) }
   }
 
-  /// Removes a run from the queue of a scope: it has ended, or is not needed any more. If it was the
-  /// current run, the next one can begin.
+  /// Removes a run from the queue of a scope: it has ended, or is not needed any more. If it was
+  /// a current run, the next one can begin.
   func remove(_ id: OperationTaskID, from scope: SerialScope) {
     let (departure, dropped) = machine.withLock { ($0.remove(id, from: scope), $0.takeDropped()) }
     departure.own?.resume()
@@ -30,7 +31,7 @@ final class SerialQueues: Sendable {
     withExtendedLifetime(dropped) {}
   }
 
-  /// Waits until a queued run is the first of its queue, or has left it.
+  /// Waits until a queued run is a current one of its queue, or has left it.
   ///
   /// - Parameter isOver: Returns whether a cancelled run has ended already, and leaves the queue at
   ///   once. Otherwise it has to call its request, and waits.

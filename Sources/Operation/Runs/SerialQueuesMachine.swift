@@ -1,4 +1,7 @@
-/// The machine of serialized runs: a queue for each scope, whose first run is the current one.
+/// The machine of serialized and limited runs: a queue for each scope, whose first runs, as many as the
+/// limit of the scope, are the current ones.
+///
+/// Of several limits of a scope the lowest one applies until the queue is empty.
 ///
 /// A scope is stored while its queue has a run.
 struct SerialQueuesMachine<Waiter: Sendable>: Sendable {
@@ -12,39 +15,58 @@ struct SerialQueuesMachine<Waiter: Sendable>: Sendable {
   struct Departure: Sendable {
     /// The waiter of the run itself.
     var own: Waiter?
-    /// The waiter of the next run, if the run was the current one.
+    /// The waiter of the run that has become a current one.
     var next: Waiter?
   }
 
-  private var scopes: [SerialScope: IdentifiedArrayOf<Turn>] = [:]
+  private struct Queue: Sendable {
+    var turns = IdentifiedArrayOf<Turn>()
+    var limit: Int
+  }
+
+  private var scopes: [SerialScope: Queue] = [:]
   private var dropped: [SerialScope] = []
 
   var isEmpty: Bool { scopes.isEmpty }
 
-  func currentRun(in scope: SerialScope) -> OperationTaskID? { scopes[scope]?.first?.id }
-
-  mutating func append(_ id: OperationTaskID, to scope: SerialScope) {
-    scopes[scope, default: []].append(Turn(id: id))
+  /// Returns the run that all others of a scope wait for; `nil` if there can be several.
+  func currentRun(in scope: SerialScope) -> OperationTaskID? {
+    guard let queue = scopes[scope], queue.limit == 1 else { return nil }
+    return queue.turns.first?.id
   }
 
-  /// Lets a queued run wait. Returns `true` if it is the current run already, or has left the queue.
-  mutating func wait(for id: OperationTaskID, in scope: SerialScope, waiter: Waiter) -> Bool {
-    guard let queue = scopes[scope], queue.first?.id != id, queue.index(id: id) != nil else {
-      return true
+  mutating func append(_ id: OperationTaskID, to scope: SerialScope) {
+    change(scope) { queue in
+      queue.limit = min(queue.limit, scope.limit)
+      queue.turns.append(Turn(id: id))
     }
-    scopes[scope]?.update(id: id) { $0.waiter = waiter }
+  }
+
+  private mutating func change<Output>(
+    _ scope: SerialScope, _ body: (inout Queue) -> Output
+  ) -> Output { body(&scopes[scope, default: Queue(limit: scope.limit)]) }
+
+  /// Lets a queued run wait. Returns `true` if it is a current run already, or has left the queue.
+  mutating func wait(for id: OperationTaskID, in scope: SerialScope, waiter: Waiter) -> Bool {
+    guard let queue = scopes[scope], let index = queue.turns.index(id: id), index >= queue.limit
+    else { return true }
+    scopes[scope]?.turns.update(id: id) { $0.waiter = waiter }
     return false
   }
 
   /// Removes a run from its queue, wherever it is.
   mutating func remove(_ id: OperationTaskID, from scope: SerialScope) -> Departure {
-    let isCurrent = scopes[scope]?.first?.id == id
-    guard let turn = scopes[scope]?.remove(id: id) else { return Departure() }
+    let index = scopes[scope]?.turns.index(id: id)
+    guard let index, let turn = scopes[scope]?.turns.remove(id: id) else { return Departure() }
     var departure = Departure(own: turn.waiter)
-    if scopes[scope]?.isEmpty == true {
+    if scopes[scope]?.turns.isEmpty == true {
       if let index = scopes.index(forKey: scope) { dropped.append(scopes.remove(at: index).key) }
-    } else if isCurrent, let next = scopes[scope]?.first {
-      scopes[scope]?.update(id: next.id) { departure.next = $0.waiter.take() }
+      return departure
+    }
+    change(scope) { queue in
+      guard index < queue.limit, queue.turns.count >= queue.limit else { return }
+      let next = queue.turns[queue.limit - 1].id
+      queue.turns.update(id: next) { departure.next = $0.waiter.take() }
     }
     return departure
   }

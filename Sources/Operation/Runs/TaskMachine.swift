@@ -28,6 +28,8 @@ struct TaskMachine<Output: Sendable, Waiter: Sendable>: Sendable {
 
   private var phase = Phase.scheduled
   private(set) var progress: TaskProgress = []
+  /// The number of restarts: the Swift task of an earlier launch does not count any more.
+  private(set) var launch = 0
   /// The priority of the highest caller that joined before the Swift task was attached.
   private(set) var requestedPriority: TaskPriority?
   private var waiters = SlotList<OperationTaskID, Waiter>()
@@ -46,11 +48,20 @@ struct TaskMachine<Output: Sendable, Waiter: Sendable>: Sendable {
     return true
   }
 
-  /// Attaches the Swift task. Returns whether it has to be cancelled at once.
-  mutating func attach(_ task: Task<Void, Never>) -> Bool {
+  /// Attaches the Swift task of a launch. Returns whether it has to be cancelled at once.
+  mutating func attach(_ task: Task<Void, Never>, launch: Int) -> Bool {
+    if launch < self.launch { return true }
     guard case .running = phase else { return progress.isCancelled }
     phase = .running(task)
     return progress.isCancelled
+  }
+
+  /// A launch replaces the earlier ones. Returns the Swift task to cancel.
+  mutating func restart(launch: Int) -> Task<Void, Never>? {
+    guard case .running(let task) = phase, launch > self.launch else { return nil }
+    self.launch = launch
+    phase = .running(nil)
+    return task
   }
 
   /// A caller with a priority joins the task. Returns the Swift task to escalate; one that is not

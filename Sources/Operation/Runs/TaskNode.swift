@@ -86,13 +86,16 @@ final class TaskNode: Sendable {
   /// Starts the task. Returns whether it was scheduled until now.
   func start() -> Bool { commit { $0.machine.start() } }
 
-  func attach(_ task: Task<Void, Never>) {
+  func attach(_ task: Task<Void, Never>, launch: Int = 0) {
     let (isCancelled, priority) = guarded.withLock {
-      ($0.machine.attach(task), $0.machine.requestedPriority)
+      ($0.machine.attach(task, launch: launch), $0.machine.requestedPriority)
     }
     if isCancelled { task.cancel() }
     if let priority { task.escalatePriority(to: priority) }
   }
+
+  /// A launch replaces the earlier ones, whose Swift task is cancelled.
+  func restart(launch: Int) { guarded.withLock { $0.machine.restart(launch: launch) }?.cancel() }
 
   /// Ends the task.
   func end(with output: any TaskOutput) {
@@ -171,18 +174,22 @@ extension TaskNode {
     isRunning.store(true, ordering: .releasing)
   }
 
-  func endRequest() {
-    isRunning.store(false, ordering: .sequentiallyConsistent)
-    let awaiter = guarded.withLock { $0.awaiter.take() }
+  /// - Parameter launch: The launch whose request has ended; a later one may be in its request.
+  func endRequest(launch: Int = 0) {
+    let awaiter = guarded.withLock { guarded -> TaskNode? in
+      guard guarded.machine.launch == launch else { return nil }
+      isRunning.store(false, ordering: .sequentiallyConsistent)
+      return guarded.awaiter.take()
+    }
     withExtendedLifetime(awaiter) {}
   }
 
   /// Calls the request of the task, which counts as the current one meanwhile.
   nonisolated(nonsending) func callRequest<Output>(
-    _ request: nonisolated(nonsending) () async -> Output
+    launch: Int = 0, _ request: nonisolated(nonsending) () async -> Output
   ) async -> Output {
     beginRequest()
-    defer { endRequest() }
+    defer { endRequest(launch: launch) }
     return await Self.$current.withValue(self) { await request() }
   }
 
@@ -195,6 +202,9 @@ extension TaskNode {
   private var awaiters: [TaskNode] {
     sequence(first: self) { node in node.guarded.withLock { $0.awaiter } }.filter { $0.isInRequest }
   }
+
+  /// The run whose request the current task works for, and those that await it.
+  static var currentAwaiters: [TaskNode] { current?.awaiters ?? [] }
 
   /// Returns the cycle that this run closes when it reads a path without a store.
   func cycle(reading path: OperationPath) -> OperationDependencyError? {

@@ -126,7 +126,8 @@ extension MutationState {
 
   /// Notes that a call starts, which is the last one from now on.
   public mutating func startFetchTask(_ task: OperationTask<Value, Failure>) {
-    if task.context.settings.values.serialScope == nil { overlap.start(task.id) }
+    // Calls that follow each other do not overlap.
+    if task.context.settings.values.serialScope?.limit != 1 { overlap.start(task.id) }
   }
 
   /// Removes the oldest attempts that ``history`` can never show again, because `maxHistory` later

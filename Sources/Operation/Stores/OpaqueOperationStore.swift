@@ -125,6 +125,8 @@ protocol ErasedOperationStore: AnyObject, Sendable {
   /// The run of another request is about to read the value.
   func noteRead()
   func snapshot(at date: Date) -> OperationClientSnapshot.Store
+  /// The runs in flight.
+  var startedRuns: [TaskNode] { get }
   func performInvalidation(_ step: InvalidationStep) -> InvalidationOutcome
   /// Has an action performed at the end of the exclusive access of the calling thread. Returns `false`
   /// if it has none.
@@ -182,6 +184,10 @@ extension OperationStore: ErasedOperationStore {
 
   func performInvalidation(_ step: InvalidationStep) -> InvalidationOutcome {
     invalidationStep(self, step)
+  }
+
+  var startedRuns: [TaskNode] {
+    read { machine in machine.runs.records.filter(\.isStarted).map { $0.core.node } }
   }
 
   func atEndOfAccess(_ action: @escaping @Sendable () -> Void) -> Bool {

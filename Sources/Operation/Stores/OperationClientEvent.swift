@@ -8,6 +8,10 @@ public struct OperationClientEvent: Sendable, CustomStringConvertible {
     case storeAdded
     /// A store was removed from the client.
     case storeRemoved
+    /// A caller got the cached value, without a run.
+    case answeredFromCache
+    /// A caller joined a run that another one had started.
+    case joined(Run)
     /// A run was started.
     case runStarted(Run)
     /// An attempt of a run began. The index of the first one is 0.
@@ -44,6 +48,8 @@ public struct OperationClientEvent: Sendable, CustomStringConvertible {
   public let kind: OperationKind
   /// What happened.
   public let occurrence: Occurrence
+  /// Whether a store was removed because it was not used for long enough, or to free memory.
+  public var isEviction = false
 
   /// One line with the kind, the path and the occurrence, without the date.
   public var description: String { "\(kind.rawValue) \(path): \(occurrence)" }
@@ -55,6 +61,8 @@ extension OperationClientEvent.Occurrence: CustomStringConvertible {
     switch self {
     case .storeAdded: "store added"
     case .storeRemoved: "store removed"
+    case .answeredFromCache: "answered from the cache"
+    case .joined(let run): "run \(run.id) joined"
     case .runStarted(let run): "run \(run.id) started (\(run.cause.rawValue))"
     case .attemptBegan(let run, let index): "run \(run.id) attempt \(index)"
     case .yielded(let run): "run \(run.id) yielded"

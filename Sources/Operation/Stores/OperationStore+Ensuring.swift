@@ -5,15 +5,27 @@ extension OperationStore {
   ///
   /// The run may be one in flight, whatever the request's deduplication. If that one was started before
   /// an invalidation, one more is awaited.
+  ///
+  /// - Parameters:
+  ///   - policy: What happens with a value that is not usable.
+  ///   - present: Returns the output for the current value, if there is one.
   nonisolated(nonsending) func ensure<Output>(
-    by rules: RequestRules<State>? = nil, present: (State.StateValue) -> Output?,
-    fetched: (State.OperationValue) -> Output
+    by rules: RequestRules<State>? = nil, whileStale policy: StaleValuePolicy = .fetches,
+    present: (State.StateValue) -> Output?, fetched: (State.OperationValue) -> Output
   ) async throws -> Output {
     let staleness = settings(by: rules).values.staleness
     var hasWaited = false
     while true {
       let (results, requested) = read { ($0.visibleResultCount, $0.freshness.invalidationCount) }
-      if isUsable(by: staleness), let value = present(currentValue) { return value }
+      if let value = present(currentValue) {
+        let isUsable = isUsable(by: staleness)
+        if isUsable || policy == .revalidates {
+          // Detached: a request that calls this does not await the run.
+          if !isUsable { Task.detached { try? await self.ensure(by: rules) } }
+          send(.answeredFromCache, in: context)
+          return value
+        }
+      }
       guard let (value, invalidationCount) = try await run(by: rules, unlessNewerThan: results)
       else {
         continue

@@ -7,29 +7,43 @@ extension OperationStore {
 
   /// Makes the Swift task of a run that was started.
   func launch(_ run: AdmittedRun) {
-    let context = run.box.configuration.context
+    if hub.isClosed { cancel(run.core.id) }
     let scope = settings.values.serialScope
     guard run.core.node.start() else {
       // It was cancelled since, and must not keep its place in the queue.
       if run.isQueued, let scope { hub.queues.remove(run.core.id, from: scope) }
       return
     }
+    begin(run, launch: 0)
+  }
+
+  /// Has the request of a run called again, if it is being called, for all that await the run.
+  func restart(_ core: Machine.Core) {
+    guard core.node.isInRequest, let (box, launch) = commit({ $0.restart(core.id) }) else { return }
+    core.node.restart(launch: launch)
+    begin(AdmittedRun(core: core, box: box, mustLaunch: true), launch: launch)
+  }
+
+  private func begin(_ run: AdmittedRun, launch: Int) {
+    let context = run.box.configuration.context
+    let scope = settings.values.serialScope
     let began = hub.events.isObserved ? context.now() : nil
-    send(.runStarted(context.eventRun), in: context)
-    let dependencies = run.core.node.dependencies
-    if let scope { queue(run, in: scope, mustWait: !dependencies.isEmpty) }
+    if launch == 0 { send(.runStarted(context.eventRun), in: context) }
+    let dependencies = launch == 0 ? run.core.node.dependencies : []
+    // A run that is launched again has kept its place in the queue.
+    if let scope, launch == 0 { queue(run, in: scope, mustWait: !dependencies.isEmpty) }
     let configuration = run.box.configuration
     run.core.node.attach(
       Task(name: configuration.name, priority: configuration.priority) { [self] in
         await Self.wait(for: dependencies)
-        let hooks = hooks(of: run.core, in: context, isObserved: began != nil)
+        let hooks = hooks(of: run.core, launch, in: context, isObserved: began != nil)
         if let scope {
           if !dependencies.isEmpty { hub.queues.append(run.core.id, to: scope) }
           await waitForTurn(of: run.core, in: scope, context, hooks)
         }
-        await execute(run, hooks, began: began)
-        if let scope { hub.queues.remove(run.core.id, from: scope) }
-      })
+        let isOver = await execute(run, launch, hooks, began: began)
+        if let scope, isOver { hub.queues.remove(run.core.id, from: scope) }
+      }, launch: launch)
   }
 
   /// Puts a run into the queue of its scope, unless it waits for others first: one of them may need its
@@ -60,18 +74,21 @@ extension OperationStore {
 
   /// Returns what notifies the store of a run, if the run can be paused or is observed.
   private func hooks(
-    of core: Machine.Core, in context: OperationContext, isObserved: Bool
+    of core: Machine.Core, _ launch: Int, in context: OperationContext, isObserved: Bool
   ) -> RunHooks? {
     guard isObserved || context.settings.values.networkMode != .always else { return nil }
     return RunHooks { [weak self] isPaused in
-      self?.commit { $0.setPaused(isPaused, core.id) }
+      self?.commit { $0.setPaused(isPaused, core.id, launch: launch) }
     } attemptBegan: { [weak self] index in
       self?.send(.attemptBegan(context.eventRun, index: index), in: context)
     }
   }
 
-  /// Calls the request, and commits its result.
-  private func execute(_ run: AdmittedRun, _ hooks: RunHooks?, began: Date?) async {
+  /// Calls the request, and commits its result. Returns whether the run is over: no launch has replaced
+  /// this one.
+  private func execute(
+    _ run: AdmittedRun, _ launch: Int, _ hooks: RunHooks?, began: Date?
+  ) async -> Bool {
     let (core, context) = (run.core, run.box.configuration.context)
     // A run that was cancelled while it waited must not call its request any more. One that has to,
     // because its failure cannot be a cancellation, is cancelled there.
@@ -79,13 +96,15 @@ extension OperationStore {
     if progress.isCancelled { withUnsafeCurrentTask { $0?.cancel() } }
     if progress.isEnded {
       sendEnd(.cancelled, in: context, began: began)
-    } else {
-      finish(core, with: await output(of: core, in: context, hooks), in: context, began: began)
+      return true
     }
+    let output = await output(of: core, launch, in: context, hooks)
+    if read({ $0.isReplaced(core.id, launch: launch) }) { return false }
+    return finish(core, launch, with: output, in: context, began: began)
   }
 
   private func output(
-    of core: Machine.Core, in context: OperationContext, _ hooks: RunHooks?
+    of core: Machine.Core, _ launch: Int, in context: OperationContext, _ hooks: RunHooks?
   ) async -> Machine.Output {
     var context = context
     if let hooks { context.hooks = hooks }
@@ -103,19 +122,22 @@ extension OperationStore {
     // A run that a reset has ended may continue before it is cancelled itself.
     if !isPresent, let failure = cancellationFailure(as: Failure.self) { return .failure(failure) }
     let call = (context.rules as? RequestRules<State>)?.call ?? request
-    return await core.node.callRequest {
+    return await core.node.callRequest(launch: launch) {
       send(.attemptBegan(context.eventRun, index: 0), in: context)
-      return await call(context, Continuation { Self.yield($0, from: core) })
+      return await call(context, Continuation { Self.yield($0, from: core, launch) })
     }
   }
 
+  /// Ends a run. Returns whether it is over: no launch has replaced this one.
   private func finish(
-    _ core: Machine.Core, with output: Machine.Output, in context: OperationContext, began: Date?
-  ) {
+    _ core: Machine.Core, _ launch: Int, with output: Machine.Output, in context: OperationContext,
+    began: Date?
+  ) -> Bool {
     let output = hub.hasReaders ? cycle(closedBy: core, output) ?? output : output
     let isCancelled = output.isCancellation || core.progress.isCancelled
     // The record is released here, without the lock.
-    let (isCounted, mustFollow, mustNotifyReaders, record) = commit { $0.end(core.id, output) }
+    let end = commit { $0.isReplaced(core.id, launch: launch) ? nil : $0.end(core.id, output) }
+    guard let (isCounted, mustFollow, mustNotifyReaders, record) = end else { return false }
     // The result was dropped, though the task may not have been cancelled yet.
     if !isCounted { core.cancelRun() }
     sendEnd(isCancelled || !isCounted ? .cancelled : output.outcome, in: context, began: began)
@@ -124,6 +146,7 @@ extension OperationStore {
     if mustFollow { follow() }
     core.end(with: output)
     withExtendedLifetime(record) {}
+    return true
   }
 
   /// Ends the run in the graph of dependencies. Returns a failure if it has closed a cycle there.
@@ -143,9 +166,9 @@ extension OperationStore {
 
   /// Takes what a run yields. The task retains the store until it has ended; a continuation that is
   /// kept longer does not.
-  private static func yield(_ result: Machine.Output, from core: Machine.Core) {
+  private static func yield(_ result: Machine.Output, from core: Machine.Core, _ launch: Int) {
     let store = core.node.driver as? OperationStore
-    if let store, let box = store.commit({ $0.yield(core.id, result) }) {
+    if let store, let box = store.commit({ $0.yield(core.id, launch: launch, result) }) {
       let context = box.configuration.context
       store.send(.yielded(context.eventRun), in: context)
     } else {

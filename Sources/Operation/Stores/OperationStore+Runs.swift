@@ -35,6 +35,22 @@ extension OperationStore {
     try await run(using: context, handler: handler)
   }
 
+  /// Joins a run that is the same, and has its request cancelled and called again for all its callers.
+  /// Without one in flight it starts a run.
+  ///
+  /// - Parameters:
+  ///   - isRestarting: Whether a request that is being called is called again. With `false`, this is
+  ///     `fetch(using:handler:)`.
+  ///   - context: Overrides the context of the store for a new run.
+  /// - Throws: The failure of the run.
+  @_disfavoredOverload
+  @discardableResult
+  nonisolated(nonsending) public func fetch(
+    restarting isRestarting: Bool, using context: OperationContext? = nil
+  ) async throws(State.Failure) -> State.OperationValue {
+    try await run(box(context), isRestarting: isRestarting)
+  }
+
   /// Runs a request with rules of its own, as `run(using:handler:)` does.
   @discardableResult
   nonisolated(nonsending) package func run(
@@ -90,10 +106,12 @@ extension OperationStore {
 
   nonisolated(nonsending) func run(
     _ box: Machine.Box, by rules: RequestRules<State>? = nil, input: (any RunInput)? = nil,
-    handler: EventHandler? = nil
+    isRestarting: Bool = false, handler: EventHandler? = nil
   ) async throws(State.Failure) -> State.OperationValue {
     let new = newRun(box, by: rules, cause: .fetch, lease: .awaiter, input: input, handler: handler)
-    return try await result(of: mustAdmit(new))
+    let run = mustAdmit(new)
+    if isRestarting, !run.mustLaunch { restart(run.core) }
+    return try await result(of: run, by: rules)
   }
 
   /// Runs the request, or joins any run that is the same, unless there is a newer result than the given
@@ -103,12 +121,12 @@ extension OperationStore {
   ) async throws(State.Failure) -> (State.OperationValue, invalidationCount: Int)? {
     let new = newRun(.empty, by: rules, cause: .fetch, lease: .awaiter, seenResults: results)
     guard let run = admit(new) else { return nil }
-    return (try await result(of: run), run.invalidationCount)
+    return (try await result(of: run, by: rules), run.invalidationCount)
   }
 
   /// Launches a run that the caller holds, if it started it, and waits for the result.
   nonisolated(nonsending) private func result(
-    of run: AdmittedRun
+    of run: AdmittedRun, by rules: RequestRules<State>?
   ) async throws(State.Failure) -> State.OperationValue {
     if let failure = run.core.cycleOfAwaiting {
       releaseLease(on: run.core.id)
@@ -116,8 +134,30 @@ extension OperationStore {
       if run.mustLaunch { launch(run) }
       throw failure
     }
-    if run.mustLaunch { launch(run) } else { run.core.node.escalate() }
-    return try await run.core.result().get()
+    if run.mustLaunch {
+      launch(run)
+    } else {
+      run.core.node.escalate()
+      send(.joined(run.box.configuration.context.eventRun), in: run.box.configuration.context)
+    }
+    let result = await run.core.result()
+    if case .failure(let error) = result, let value = value(insteadOf: error, by: rules) {
+      return value
+    }
+    return try result.get()
+  }
+
+  /// The value that a caller gets instead of a failure, if the request's rules allow it.
+  private func value(
+    insteadOf error: State.Failure, by rules: RequestRules<State>?
+  ) -> State.OperationValue? {
+    guard let limit = settings(by: rules).values.staleIfError, State.kind == .query,
+      error.canBeRetried
+    else { return nil }
+    let (value, date, context) = read { ($0.confirmedValue, $0.visibleDate, $0.context) }
+    guard let date else { return nil }
+    let age = context.now().duration(since: date)
+    return age >= .zero && age < limit ? value as? State.OperationValue : nil
   }
 
   func runTask(
@@ -141,7 +181,11 @@ extension OperationStore {
     after others: [TaskDependency] = [], unlessNewerThan results: Int? = nil
   ) -> OperationTask<State.OperationValue, State.Failure>? {
     guard allowsRun(by: rules, cause: cause) else { return nil }
-    let new = newRun(.empty, by: rules, cause: cause, lease: .observers, seenResults: results)
+    let task = settings(by: rules).values.automaticTask
+    let box =
+      task.name == nil && task.priority == nil
+      ? .empty : Machine.Box(OperationTaskConfiguration(name: task.name, priority: task.priority))
+    let new = newRun(box, by: rules, cause: cause, lease: .observers, seenResults: results)
     new.core.node.wait(for: others)
     guard let run = admit(new) else { return nil }
     if run.mustLaunch {

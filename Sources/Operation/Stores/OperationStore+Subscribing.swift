@@ -85,11 +85,12 @@ extension OperationStore {
   private func stateSource(
     by rules: RequestRules<State>? = nil, wantsNewest: Bool = true
   ) -> StreamSource<State> {
-    StreamSource { [self] handler in
-      subscribe(by: rules, wantsNewest: wantsNewest) { event in
-        if case .stateChanged(let state) = event { handler(.element(state)) }
-      }
-    }
+    hub.ending(
+      StreamSource { [self] handler in
+        subscribe(by: rules, wantsNewest: wantsNewest) { event in
+          if case .stateChanged(let state) = event { handler(.element(state)) }
+        }
+      })
   }
 
   /// The states of the store; the newest one wins.
@@ -137,6 +138,7 @@ extension OperationStore {
   /// All events of the store, beginning with the current state; nothing is dropped.
   public var events: EventStream<OperationEvent<State>> {
     EventStream(
-      StreamSource { [self] handler in subscribe { handler(.element($0)) } }, buffering: .all)
+      hub.ending(StreamSource { [self] handler in subscribe { handler(.element($0)) } }),
+      buffering: .all)
   }
 }

@@ -11,9 +11,32 @@ extension StoreMachine {
     return (runs.contains(id), !edits.isPlain)
   }
 
+  /// Whether a run is in the store, and no launch of it has replaced this one.
+  func isCurrent(_ id: OperationTaskID, launch: Int) -> Bool { runs[id]?.payload.launch == launch }
+
+  /// Whether a run is in the store, and a launch has replaced this one.
+  func isReplaced(_ id: OperationTaskID, launch: Int) -> Bool {
+    runs[id].map { $0.payload.launch != launch } ?? false
+  }
+
+  /// Begins a run again: what it has yielded is undone, and it counts as started now. Returns its
+  /// configuration and its launch, if it is in flight.
+  mutating func restart(_ id: OperationTaskID) -> (box: Box, launch: Int)? {
+    guard var record = runs[id], record.isStarted else { return nil }
+    restoreYields(of: id)
+    record.payload.launch += 1
+    countStart(of: &record)
+    let payload = record.payload
+    runs.update(id) { $0.payload = payload }
+    committed.changeAll { $0.setPaused(false, id) }
+    notifyChange(also: payload.handlers)
+    return (record.task.box, payload.launch)
+  }
+
   /// A run yielded. Returns the configuration of the run, if the run is still in the store.
-  mutating func yield(_ id: OperationTaskID, _ output: Output) -> Box? {
+  mutating func yield(_ id: OperationTaskID, launch: Int, _ output: Output) -> Box? {
     guard let record = runs[id] else { return nil }
+    guard record.payload.launch == launch else { return nil }
     let handlers = record.payload.handlers
     guard !output.isCancellation else {
       notify(.yielded(output, record.run), also: handlers)
@@ -81,8 +104,8 @@ extension StoreMachine {
   }
 
   /// A run begins to wait for a connection, or continues.
-  mutating func setPaused(_ isPaused: Bool, _ id: OperationTaskID) {
-    guard let payload = runs[id]?.payload else { return }
+  mutating func setPaused(_ isPaused: Bool, _ id: OperationTaskID, launch: Int) {
+    guard let payload = runs[id]?.payload, payload.launch == launch else { return }
     committed.changeAll { $0.setPaused(isPaused, id) }
     notifyChange(also: payload.handlers)
   }
@@ -160,16 +183,20 @@ extension StoreMachine {
 
   /// Restores what a run had replaced, and removes its task from the state.
   private mutating func giveUp(_ record: Runs.Record) {
-    if let entry = committed.undoYield(of: record.id) {
-      release(edits.layers?.base)
-      let value = state.currentValue
-      _ = edits.change { $0.restore(value, idsInBase: entry.idsInBase) }
-      edits.noteMissingEdits()
-    }
+    restoreYields(of: record.id)
     committed.changeAll { $0.giveUpFetchTask(record.task) }
     notifyChange(also: record.payload.handlers)
     notifyCancelled(record)
     release(record)
+  }
+
+  /// Restores what the yields of a run had replaced.
+  private mutating func restoreYields(of id: OperationTaskID) {
+    guard let entry = committed.undoYield(of: id) else { return }
+    release(edits.layers?.base)
+    let value = state.currentValue
+    _ = edits.change { $0.restore(value, idsInBase: entry.idsInBase) }
+    edits.noteMissingEdits()
   }
 
   /// Notifies the end of a cancelled run: now, or when its request returns, if its failure cannot be a

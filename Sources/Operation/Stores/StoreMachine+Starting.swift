@@ -149,18 +149,23 @@ extension StoreMachine {
     }
     if lease == .handle || record.isStarted { return false }
     record.isStarted = true
-    record.payload.startEpoch = freshness.invalidationCount
     if State.kind == .mutation {
       let task = record.task
       committed.changeAll { $0.startFetchTask(task) }
     }
+    countStart(of: &record)
+    return true
+  }
+
+  /// Notes what a run that is started now has to answer.
+  mutating func countStart(of record: inout Runs.Record) {
+    record.payload.startEpoch = freshness.invalidationCount
     // A run that does not wait for the dependencies of a follow-up is no answer.
     let isEarly = !freshness.followUpDependencies.isEmpty
     record.payload.invalidationCount =
       isEarly ? freshness.answeredCount : freshness.invalidationCount
     record.payload.isAnswer = !isEarly && Self.isAboutWhole(record) && freshness.answer()
     record.payload.settlements = edits.settlementCount
-    return true
   }
 
   /// Notes the settled edits when the request of a run is called.

@@ -17,6 +17,8 @@ struct StoreMachine<State: OperationState>: DeliveryMachine {
   /// What a store knows about a run, beyond its leases.
   struct RunPayload: Sendable {
     var handlers: Handlers
+    /// The number of restarts. What an earlier launch yields and returns is dropped.
+    var launch = 0
     /// The configuration that the task in the state was made with, if the run was started with another
     /// one. It is released with the run, and not under the lock.
     var scheduledBox: Box?

@@ -27,6 +27,9 @@ final class StoreHub: Sendable {
   private let isRead = Atomic(false)
   private let host = Mutex(WeakHost())
   private let reportedScopes = Mutex<Set<OperationPath>>([])
+  /// Ends when the client is shut down. It sends nothing.
+  private let closing = Broadcast<Never>()
+  private let wasClosed = Atomic(false)
 
   private struct WeakHost: Sendable {
     weak var host: (any StoreHost)?
@@ -38,6 +41,23 @@ final class StoreHub: Sendable {
 
   /// The time of the clock that does not jump, for the uses of stores.
   var elapsed: Duration { clock.elapsed().limited }
+
+  /// Whether the client was shut down, so that no run is started any more.
+  var isClosed: Bool { wasClosed.load(ordering: .acquiring) }
+
+  func close() { wasClosed.store(true, ordering: .releasing) }
+
+  /// Ends the streams.
+  func endStreams() { closing.finish() }
+
+  /// Returns a source that also ends when the client is shut down.
+  func ending<Element>(_ source: StreamSource<Element>) -> StreamSource<Element> {
+    StreamSource { [self] handler in
+      .combined([
+        source.subscribe(handler), closing.subscribe(to: { _ in handler(.finished) }),
+      ])
+    }
+  }
 
   func connect(to client: any StoreHost) { host.withLock { $0.host = client } }
 
@@ -174,30 +194,34 @@ extension StoreHub {
   /// Invalidates stores and all that depend on them, and then runs those that are observed: each once,
   /// and each after those that it depends on.
   ///
-  /// - Parameter removed: Selects the paths without a store that the invalidation begins with, too, if
-  ///   they are still read.
+  /// - Parameters:
+  ///   - removed: Selects the paths without a store that the invalidation begins with, too, if they are
+  ///     still read.
+  ///   - isRun: Whether the observed stores run.
   func invalidate(
     _ starts: [OpaqueOperationStore], because cause: OperationRun.Cause = .invalidation,
-    removed: DependencyGraph.RemovedPaths = .none
+    removed: DependencyGraph.RemovedPaths = .none, isRun: Bool = true
   ) {
     let marked = starts.filter { store in
       switch store.store.performInvalidation(.mark) {
       case .done: return false
       case .marked, .run: return true
       case .inAccess:
-        return !store.store.atEndOfAccess { [self] in propagate(from: [store], because: cause) }
+        return !store.store.atEndOfAccess { [self] in
+          propagate(from: [store], because: cause, isRun: isRun)
+        }
       }
     }
-    propagate(from: marked, because: cause, removed: removed)
+    propagate(from: marked, because: cause, removed: removed, isRun: isRun)
   }
 
   /// Marks all stores that depend on marked ones, and runs those that are observed.
   private func propagate(
     from starts: [OpaqueOperationStore], because cause: OperationRun.Cause,
-    removed: DependencyGraph.RemovedPaths = .none
+    removed: DependencyGraph.RemovedPaths = .none, isRun: Bool
   ) {
     guard hasReaders else {
-      for store in starts { _ = store.store.performInvalidation(.rerun(because: cause, after: [])) }
+      for store in starts where isRun { _ = store.store.performInvalidation(.rerun(because: cause, after: [])) }
       return
     }
     var roots: [OperationPath: Visited] = [:]
@@ -206,6 +230,7 @@ extension StoreHub {
       roots[path] = Visited(isRoot: true)
     }
     let (steps, visited) = markReaders(of: roots)
+    if !isRun { return }
     // The runs that later steps wait for: those of a step itself, or, if its stores are not observed,
     // those that it waits for.
     var runs: [[TaskDependency]] = []

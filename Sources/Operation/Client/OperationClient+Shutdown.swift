@@ -1,0 +1,71 @@
+/// What a shutdown of a client has cut off.
+public struct OperationShutdown: Sendable, CustomStringConvertible {
+  /// A run that was cancelled.
+  public struct Run: Sendable, CustomStringConvertible {
+    /// The path of its store.
+    public let path: OperationPath
+    /// The kind of its request.
+    public let kind: OperationKind
+    /// Why it was started.
+    public let cause: OperationRun.Cause
+
+    /// The kind, the path and the cause.
+    public var description: String { "\(kind.rawValue) \(path) (\(cause.rawValue))" }
+  }
+
+  /// The runs that had not ended in time, and were cancelled.
+  public let cancelledRuns: [Run]
+
+  /// One line that lists the cancelled runs.
+  public var description: String {
+    if cancelledRuns.isEmpty { return "shut down; no run was cancelled" }
+    let runs = cancelledRuns.map(\.description).joined(separator: ", ")
+    return "shut down; cancelled: \(runs)"
+  }
+}
+
+extension OperationClient {
+  /// Ends the work of this client, such as when the process receives SIGTERM.
+  ///
+  /// No run is started any more: callers of a new one get `CancellationError`, where the failure of the
+  /// request can be that; otherwise the request is called in a cancelled task. Runs in flight continue for
+  /// `duration`, and then they are cancelled, for all their callers. At last the streams of the client and
+  /// its stores end. Values can still be read and written. A request that calls this is not waited for, and
+  /// neither are those that await it.
+  ///
+  /// A second call does the same again: it cancels what is left after its own time.
+  ///
+  /// - Parameter duration: The time for runs in flight, by the clock of the client. A negative duration
+  ///   is reported, and zero is used. If the calling task is cancelled, the time is over.
+  /// - Returns: What was cut off.
+  @discardableResult
+  nonisolated(nonsending) public func shutdown(within duration: Duration) async -> OperationShutdown {
+    let duration = duration.checked(for: "The time of a shutdown")
+    hub.close()
+    let stores = stores(matching: [])
+    let own = TaskNode.currentAwaiters
+    let runs = stores.flatMap { $0.store.startedRuns }.filter { run in
+      !own.contains { $0 === run }
+    }
+    await Self.wait(for: runs, atMost: duration, on: clock)
+    let cut = stores.flatMap { store in store.store.startedRuns.map { (store, $0) } }
+    for store in stores { store.cancel() }
+    hub.endStreams()
+    return OperationShutdown(
+      cancelledRuns: cut.map { store, node in
+        OperationShutdown.Run(path: store.path, kind: store.store.kind, cause: node.cause)
+      })
+  }
+
+  nonisolated(nonsending) private static func wait(
+    for runs: [TaskNode], atMost duration: Duration, on clock: any OperationClock
+  ) async {
+    if runs.isEmpty || duration == .zero { return }
+    await withTaskGroup(of: Void.self) { group in
+      group.addTask { for run in runs { _ = await run.wait(isCancellable: true) {} } }
+      group.addTask { _ = await clock.hasSlept(for: duration) }
+      await group.next()
+      group.cancelAll()
+    }
+  }
+}

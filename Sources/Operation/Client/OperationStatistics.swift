@@ -1,0 +1,153 @@
+import ReactiveStreams
+import Synchronization
+
+/// What the stores of a client have done since its statistics were read first.
+public struct OperationStatistics: Sendable, Hashable {
+  /// Numbers of events.
+  public struct Counts: Sendable, Hashable {
+    /// Calls that were answered with the cached value.
+    public internal(set) var hits = 0
+    /// Callers that joined a run of another one.
+    public internal(set) var joins = 0
+    /// Runs that were started.
+    public internal(set) var runs = 0
+    /// Runs that failed.
+    public internal(set) var failures = 0
+    /// Runs that were cancelled.
+    public internal(set) var cancellations = 0
+    /// Attempts after the first one of a run.
+    public internal(set) var retries = 0
+    /// Stores that were removed because they were not used, or to free memory.
+    public internal(set) var evictions = 0
+
+    mutating func add(_ event: OperationClientEvent) {
+      switch event.occurrence {
+      case .answeredFromCache: hits += 1
+      case .joined: joins += 1
+      case .runStarted: runs += 1
+      case .attemptBegan(_, let index): retries += index > 0 ? 1 : 0
+      case .runEnded(_, .failure, _): failures += 1
+      case .runEnded(_, .cancelled, _): cancellations += 1
+      case .storeRemoved: evictions += event.isEviction ? 1 : 0
+      case .storeAdded, .yielded, .runEnded(_, .success, _): break
+      }
+    }
+
+    static func + (lhs: Counts, rhs: Counts) -> Counts {
+      counters.reduce(into: lhs) { $0[keyPath: $1.keyPath] += rhs[keyPath: $1.keyPath] }
+    }
+
+    /// The counters by the names that they have in the text.
+    fileprivate static var counters: [(keyPath: WritableKeyPath<Counts, Int>, name: String)] {
+      [
+        (\.hits, "hits"), (\.joins, "joins"), (\.runs, "runs"), (\.failures, "failures"),
+        (\.cancellations, "cancellations"), (\.retries, "retries"), (\.evictions, "evictions"),
+      ]
+    }
+  }
+
+  /// The counts of each kind of request that had an event.
+  public internal(set) var byKind: [OperationKind: Counts] = [:]
+  /// The counts below each path that had an event, of the length for which they are counted.
+  public internal(set) var byPrefix: [OperationPath: Counts] = [:]
+
+  /// The counts of all stores.
+  public var total: Counts { byKind.values.reduce(Counts(), +) }
+
+  mutating func add(_ event: OperationClientEvent, prefixLength: Int) {
+    byKind[event.kind, default: Counts()].add(event)
+    if prefixLength > 0 {
+      byPrefix[event.path.prefix(ofLength: prefixLength), default: Counts()].add(event)
+    }
+  }
+}
+
+extension OperationStatistics {
+  /// The counts in the text format of Prometheus, version 0.0.4: counters with a sample for each kind,
+  /// and others with one for each counted path.
+  ///
+  /// - Parameter namespace: The beginning of the names, as in `operation_runs_total`.
+  public func prometheusText(namespace: String = "operation") -> String {
+    let kinds = byKind.map { ("kind=\"\($0.key.rawValue)\"", $0.value) }
+    let paths = byPrefix.map { ("path=\"\(Self.escape("\($0.key)"))\"", $0.value) }
+    return Self.samples(kinds, namespace) + Self.samples(paths, "\(namespace)_path")
+  }
+
+  private static func samples(
+    _ values: [(label: String, counts: Counts)], _ namespace: String
+  ) -> String {
+    if values.isEmpty { return "" }
+    let values = values.sorted { $0.label < $1.label }
+    return Counts.counters.map { keyPath, name in
+      let metric = "\(namespace)_\(name)_total"
+      let samples = values.map { "\(metric){\($0.label)} \($0.counts[keyPath: keyPath])\n" }
+      return "# TYPE \(metric) counter\n" + samples.joined()
+    }.joined()
+  }
+
+  private static func escape(_ text: String) -> String {
+    text.reduce(into: "") { escaped, character in
+      switch character {
+      case "\\": escaped += "\\\\"
+      case "\"": escaped += "\\\""
+      case "\n": escaped += "\\n"
+      default: escaped.append(character)
+      }
+    }
+  }
+}
+
+/// Counts the events of a client from the first time that its statistics are read.
+final class StatisticsCounter: Sendable {
+  private struct Counted: Sendable {
+    /// The statistics for each length of prefixes; 0 stands for none.
+    var byLength: [Int: OperationStatistics] = [:]
+    var isSubscribed = false
+  }
+
+  private let counted = Mutex(Counted())
+  private let subscription = Mutex(OperationSubscription.empty)
+
+  func read(prefixLength: Int, from events: EventMeter) -> OperationStatistics {
+    let (statistics, mustSubscribe) = counted.withLock { counted in
+      defer { counted.isSubscribed = true }
+      let present = counted.byLength[prefixLength]
+      if present == nil { counted.byLength[prefixLength] = OperationStatistics() }
+      return (present ?? OperationStatistics(), !counted.isSubscribed)
+    }
+    if mustSubscribe {
+      let new = events.subscribe { [weak self] event in self?.add(event) }
+      let old = subscription.withLock { subscription in
+        defer { subscription = new }
+        return subscription
+      }
+      withExtendedLifetime(old) {}
+    }
+    return statistics
+  }
+
+  private func add(_ event: OperationClientEvent) {
+    counted.withLock { counted in
+      for length in counted.byLength.keys {
+        counted.byLength[length]?.add(event, prefixLength: length)
+      }
+    }
+  }
+}
+
+extension OperationClient {
+  /// What the stores of this client have done since this was read first. Until then nothing is counted,
+  /// and counting costs nothing.
+  public var statistics: OperationStatistics {
+    statisticsCounter.read(prefixLength: 0, from: hub.events)
+  }
+
+  /// Returns the statistics with counts for each path of a length, since they were read first for this
+  /// length.
+  ///
+  /// - Parameter length: The number of elements. A number below one is reported, and one is used.
+  public func statistics(byPrefixOfLength length: Int) -> OperationStatistics {
+    let length = length.checkedLimit(for: "The length of the paths to count")
+    return statisticsCounter.read(prefixLength: length, from: hub.events)
+  }
+}

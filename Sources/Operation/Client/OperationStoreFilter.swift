@@ -1,0 +1,71 @@
+/// A predicate of stores, beside a prefix of their paths.
+///
+/// ```swift
+/// client.invalidate(matching: ["users"], where: .observed && !.loading)
+/// ```
+///
+/// A list such as `[.stale, .observed]` accepts the stores that satisfy all of its members. The empty
+/// list accepts each store.
+public struct OperationStoreFilter: Sendable, ExpressibleByArrayLiteral {
+  private let predicate: (@Sendable (OpaqueOperationStore) -> Bool)?
+  /// Whether each store that is accepted is stale.
+  let requiresStale: Bool
+
+  private init(
+    requiresStale: Bool = false, _ predicate: (@Sendable (OpaqueOperationStore) -> Bool)?
+  ) {
+    self.predicate = predicate
+    self.requiresStale = requiresStale
+  }
+
+  /// Creates a filter that accepts the stores that all of some filters accept.
+  public init(arrayLiteral filters: OperationStoreFilter...) {
+    self = filters.dropFirst().reduce(filters.first ?? OperationStoreFilter(nil)) { $0 && $1 }
+  }
+
+  /// Accepts the stores that a closure accepts.
+  ///
+  /// - Parameter isIncluded: Called on the thread that uses the filter, with no lock held.
+  public static func `where`(
+    _ isIncluded: @escaping @Sendable (OpaqueOperationStore) -> Bool
+  ) -> OperationStoreFilter { OperationStoreFilter(isIncluded) }
+
+  /// Accepts stores without a value, or with one that is out of date.
+  public static let stale = OperationStoreFilter(requiresStale: true) { $0.isStale }
+  /// Accepts stores with a run that is scheduled or in flight.
+  public static let loading = OperationStoreFilter { $0.isLoading }
+  /// The same as ``loading``.
+  public static let running = loading
+  /// Accepts stores with subscribers.
+  public static let observed = OperationStoreFilter { $0.subscriberCount > 0 }
+  /// Accepts stores whose last run failed.
+  public static let failed = OperationStoreFilter { $0.error != nil }
+
+  /// Returns a filter that accepts the stores that both filters accept.
+  public static func && (
+    lhs: OperationStoreFilter, rhs: OperationStoreFilter
+  ) -> OperationStoreFilter {
+    OperationStoreFilter(requiresStale: lhs.requiresStale || rhs.requiresStale) {
+      lhs.accepts($0) && rhs.accepts($0)
+    }
+  }
+
+  /// Returns a filter that accepts the stores that at least one of two filters accepts.
+  public static func || (
+    lhs: OperationStoreFilter, rhs: OperationStoreFilter
+  ) -> OperationStoreFilter {
+    OperationStoreFilter(requiresStale: lhs.requiresStale && rhs.requiresStale) {
+      lhs.accepts($0) || rhs.accepts($0)
+    }
+  }
+
+  /// Returns a filter that accepts the stores that another one does not accept.
+  public static prefix func ! (filter: OperationStoreFilter) -> OperationStoreFilter {
+    OperationStoreFilter { !filter.accepts($0) }
+  }
+
+  /// Whether it accepts each store.
+  var isEmpty: Bool { predicate == nil }
+
+  func accepts(_ store: OpaqueOperationStore) -> Bool { predicate?(store) ?? true }
+}

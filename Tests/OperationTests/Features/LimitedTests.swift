@@ -1,0 +1,101 @@
+import Operation
+import Synchronization
+import Testing
+
+@Suite struct LimitedTests {
+  /// How many requests are being called, and the greatest number of them.
+  private final class Meter: Sendable {
+    private let counts = Mutex((now: 0, most: 0))
+    let begun = EventLog<Int>()
+
+    var most: Int { counts.withLock { $0.most } }
+
+    func begin(_ id: Int) {
+      counts.withLock { counts in
+        counts.now += 1
+        counts.most = max(counts.most, counts.now)
+      }
+      begun.append(id)
+    }
+
+    func end() { counts.withLock { $0.now -= 1 } }
+  }
+
+  private let client = OperationClient(defaults: .testing)
+  private let meter = Meter()
+
+  private func query(_ id: Int, until gate: AsyncGate) -> Query<Int, any Error> {
+    Query(path: ["limited", id]) { [meter] _ in
+      meter.begin(id)
+      defer { meter.end() }
+      await gate.wait()
+      return id
+    }
+  }
+
+  @Test("As many runs as the limit are in flight, and the others begin in the order of their calls")
+  func order() async throws {
+    let gates = (0..<10).map { _ in AsyncGate() }
+    let tasks = gates.indices.map { id in
+      client.store(for: query(id, until: gates[id]).limited(to: 4, in: "api")).runTask()
+    }
+    let runs = tasks.map { task in
+      _ = Task { try await task.runIfNeeded() }
+      return task
+    }
+    await meter.begun.wait(for: 4)
+    let first = Set(meter.begun.values)
+    for id in first { gates[id].open() }
+    await meter.begun.wait(for: 8)
+    for gate in gates { gate.open() }
+    for run in runs { _ = try await run.runIfNeeded() }
+    #expect(meter.most <= 4)
+    #expect(meter.begun.count == 10)
+  }
+
+  @Test("Callers of one turn begin in their order") func turns() async throws {
+    let gate = AsyncGate()
+    let calls = Mutation(path: ["calls"]) { [meter] (id: Int, _) in
+      meter.begin(id)
+      await gate.wait()
+      return id
+    }.limited(to: 2, in: "calls")
+    let store = client.store(for: calls)
+    let tasks = (0..<6).map { store.mutateTask(with: $0) }
+    let results = tasks.map { task in Task { try await task.runIfNeeded() } }
+    await meter.begun.wait(for: 2)
+    gate.open()
+    for result in results { _ = try await result.value }
+    #expect(meter.begun.count == 6)
+  }
+
+  @Test("A cancelled run leaves the queue, and the next one begins") func cancelled() async throws {
+    let gates = (0..<3).map { _ in AsyncGate() }
+    let stores = gates.indices.map {
+      client.store(for: query($0, until: gates[$0]).limited(to: 1, in: "one"))
+    }
+    let first = Task { try await stores[0].fetch() }
+    await meter.begun.wait(for: 1)
+    let second = Task { try await stores[1].fetch() }
+    while stores[1].leaseCount == 0 { await Task.yield() }
+    let third = Task { try await stores[2].fetch() }
+    while stores[2].leaseCount == 0 { await Task.yield() }
+    second.cancel()
+    await #expect(throws: CancellationError.self) { try await second.value }
+    gates[0].open()
+    await meter.begun.wait(for: 2)
+    gates[2].open()
+    #expect(try await first.value == 0)
+    #expect(try await third.value == 2)
+    #expect(meter.begun.values == [0, 2])
+  }
+
+  @Test("A limit below one is reported, and one is used", arguments: [0, -3])
+  func badLimit(limit: Int) async throws {
+    let (issues, request) = await issues {
+      query(1, until: AsyncGate()).limited(to: limit, in: "bad")
+    }
+    #expect(issues.map(\.kind) == [.invalidValue])
+    #expect(client.store(for: request).path == ["limited", 1])
+  }
+}

@@ -1,0 +1,155 @@
+import Operation
+import Testing
+
+@Suite struct PolicyTests {
+  private let clock = ManualClock()
+  private let script = Script()
+
+  private func client() -> OperationClient { OperationClient(defaults: .testing, clock: clock) }
+
+  @Test("A stale value is returned at once, and is fetched again in the background")
+  func revalidates() async throws {
+    let client = client()
+    let request = OpenQuery(script: script).stale(after: .seconds(10))
+    #expect(try await client.ensure(request, whileStale: .revalidates) == 1)
+    #expect(try await client.ensure(request, whileStale: .revalidates) == 1)
+    await clock.advance(by: .seconds(11))
+    let values = client.store(for: request).values.makeAsyncIterator()
+    #expect(try await client.ensure(request, whileStale: .revalidates) == 1)
+    var iterator = values
+    while let value = await iterator.next(), value != 2 {}
+    #expect(try await client.ensure(request, whileStale: .revalidates) == 2)
+    #expect(script.attempts == 2)
+  }
+
+  @Test("Stale pages are returned at once, too") func revalidatesPages() async throws {
+    let client = client()
+    let count = EventLog<Int>()
+    let pages = Paginated(
+      path: ["pages"], initialPageId: 0, nextPageId: { _, _ in nil }
+    ) { _, _ in count.append(0) }
+    #expect(try await client.ensure(pages).map(\.value) == [1])
+    client.invalidate(pages)
+    #expect(try await client.ensure(pages, whileStale: .revalidates).map(\.value) == [1])
+    await count.wait(for: 2)
+  }
+
+  @Test(
+    "An invalidation runs the observed stores, none, or all",
+    arguments: [
+      (InvalidatedStores.observed, [2, 1]), (.nothing, [1, 1]), (.all, [2, 2]),
+    ])
+  func running(_ running: InvalidatedStores, expected: [Int]) async throws {
+    let client = client()
+    let scripts = [Script(), Script()]
+    let stores = scripts.indices.map { index in
+      client.store(for: OpenQuery(script: scripts[index], path: ["some", index]).neverStale())
+    }
+    for store in stores { try await store.fetch() }
+    let subscription = stores[0].subscribe { _ in }
+    client.invalidate(matching: ["some"], running: running)
+    for (script, count) in zip(scripts, expected) { await script.contexts.wait(for: count) }
+    while stores.contains(where: \.isLoading) { await Task.yield() }
+    #expect(scripts.map(\.attempts) == expected)
+    #expect(stores.map(\.isStale) == expected.map { $0 == 1 })
+    subscription.cancel()
+  }
+
+  @Test("A restart cancels the request in flight, and all callers get the value of the new one")
+  func restarting() async throws {
+    let client = client()
+    let gate = AsyncGate()
+    let cancelled = EventLog<Bool>()
+    let script = Script { attempt, _, yield in
+      if attempt > 1 { return .success(attempt) }
+      yield(.success(-1))
+      await gate.wait()
+      cancelled.append(Task.isCancelled)
+      yield(.success(-2))
+      return .success(0)
+    }
+    let store = client.store(for: OpenQuery(script: script).deduplicated())
+    let first = Task { try await store.fetch() }
+    await script.contexts.wait(for: 1)
+    while store.currentValue != -1 { await Task.yield() }
+    let second = try await store.fetch(restarting: true)
+    #expect(second == 2)
+    #expect(try await first.value == 2)
+    gate.open()
+    await cancelled.wait(for: 1)
+    #expect(cancelled.values == [true])
+    for _ in 0..<100 { await Task.yield() }
+    #expect(store.currentValue == 2)
+    #expect(store.leaseCount == 0)
+    #expect(!store.isLoading)
+  }
+
+  @Test("A restarted run keeps its place in its queue, and leaves it once") func serialized()
+    async throws
+  {
+    let client = client()
+    let gate = AsyncGate()
+    let script = Script { attempt, _, _ in
+      if attempt == 1 { await gate.wait() }
+      return .success(attempt)
+    }
+    let request = OpenQuery(script: script).deduplicated().serialized(in: "queue")
+    let store = client.store(for: request)
+    let first = Task { try await store.fetch() }
+    await script.contexts.wait(for: 1)
+    let other = client.store(
+      for: OpenQuery(script: Script(), path: ["other"]).serialized(in: "queue"))
+    let second = Task { try await other.fetch() }
+    while other.leaseCount == 0 { await Task.yield() }
+    #expect(try await client.fetch(request, restarting: true) == 2)
+    gate.open()
+    #expect(try await first.value == 2)
+    #expect(try await second.value == 1)
+    #expect(try await other.fetch() == 2)
+  }
+
+  @Test("A restart without a run in flight starts one") func restartingNothing() async throws {
+    let store = client().store(for: OpenQuery(script: script))
+    #expect(try await store.fetch(restarting: true) == 1)
+  }
+
+  @Test("Random restarts, cancellations and resets: every caller returns, and nothing is left")
+  func restartingRandomly() async throws {
+    for _ in 0..<200 {
+      let client = client()
+      let request = Query(path: ["random"]) { _ in
+        await Task.yield()
+        return 1
+      }.deduplicated()
+      let store = client.store(for: request)
+      await withTaskGroup(of: Void.self) { group in
+        for index in 0..<8 {
+          group.addTask {
+            switch index % 4 {
+            case 0: store.cancel()
+            case 1: store.resetState()
+            default: _ = try? await store.fetch(restarting: index > 3)
+            }
+          }
+        }
+      }
+      #expect(store.leaseCount == 0)
+      while store.isLoading { await Task.yield() }
+      #expect(try await store.fetch() == 1)
+    }
+  }
+
+  @Test(
+    "As many pages are prefetched as are asked for, or as there are",
+    arguments: [
+      (1, 1), (2, 2), (9, 3),
+    ])
+  func prefetchPages(count: Int, expected: Int) async {
+    let client = client()
+    let pages = Paginated(
+      path: ["pages"], initialPageId: 0, nextPageId: { page, _ in page.id < 2 ? page.id + 1 : nil }
+    ) { paging, _ in paging.pageId }
+    await client.prefetch(pages, pages: count)
+    #expect(client.store(for: pages).currentValue.count == expected)
+  }
+}

@@ -1,0 +1,50 @@
+import Operation
+import Testing
+
+@Suite struct StoreFilterTests {
+  /// Stores by name: one without a value, one with a fresh value, one that failed, and one that is
+  /// observed.
+  private static func client() async throws -> (OperationClient, OperationSubscription) {
+    let client = OperationClient(defaults: .testing)
+    func query(_ name: String, _ script: Script = Script()) -> some QueryRequest<
+      Int, QueryState<Int, any Error>
+    > {
+      OpenQuery(script: script, path: ["all", name]).neverStale()
+    }
+    _ = client.store(for: query("empty"))
+    try await client.fetch(query("fresh"))
+    _ = try? await client.fetch(query("failed", Script(failures: 9)))
+    try await client.fetch(query("observed"))
+    return (client, client.store(for: query("observed")).subscribe { _ in })
+  }
+
+  @Test("A filter is a predicate that is combined with &&, || and !") func combined() async throws {
+    let (client, subscription) = try await Self.client()
+    func names(_ filter: OperationStoreFilter) -> Set<String> {
+      Set(client.stores(matching: ["all"], where: filter).map { "\($0.path.elements[1])" })
+    }
+    let all = names([])
+    #expect(all.count == 4)
+    #expect(names(.failed).count == 1)
+    #expect(names(.observed).count == 1)
+    #expect(names(.stale).count == 2)
+    #expect(names(.loading).isEmpty)
+    #expect(names(!.stale) == all.subtracting(names(.stale)))
+    #expect(names(.stale && !.failed).count == 1)
+    #expect(names(.failed || .observed) == names(.failed).union(names(.observed)))
+    #expect(names([.stale, .failed]) == names(.failed))
+    #expect(names(.where { $0.currentValue as? Int? == 1 && $0.subscriberCount == 0 }).count == 1)
+    subscription.cancel()
+  }
+
+  @Test("Calls that take a path take a predicate") func calls() async throws {
+    let (client, subscription) = try await Self.client()
+    client.invalidate(matching: ["all"], where: !.observed && !.failed)
+    #expect(client.stores(matching: ["all"], where: .stale).count == 3)
+    client.reset(matching: ["all"], where: .failed)
+    #expect(client.stores(matching: ["all"], where: .failed).isEmpty)
+    _ = try? await client.fetch(matching: ["all"], where: .stale && .where { $0.error == nil })
+    #expect(client.stores(matching: ["all"], where: .stale || .failed).count == 1)
+    subscription.cancel()
+  }
+}
