@@ -3,38 +3,67 @@ import Operation
 
 /// The store that a wrapper is bound to, or the empty state of a wrapper without a store.
 enum Binding<State: OperationState>: Sendable {
-  case store(OperationStore<State>, rules: RequestRules<State>? = nil)
+  /// - Parameters:
+  ///   - rules: The rules of the request; `nil` if they are those of the store.
+  ///   - previous: What is displayed while the store has no value.
+  case store(
+    OperationStore<State>, rules: RequestRules<State>? = nil, previous: PreviousState<State>? = nil)
   indirect case unbacked(State)
 
-  var store: OperationStore<State>? { if case .store(let store, _) = self { store } else { nil } }
+  var store: OperationStore<State>? {
+    if case .store(let store, _, _) = self { store } else { nil }
+  }
 
   /// The rules of the request; `nil` if they are those of the store.
-  var rules: RequestRules<State>? { if case .store(_, let rules) = self { rules } else { nil } }
+  var rules: RequestRules<State>? { if case .store(_, let rules, _) = self { rules } else { nil } }
+
+  /// What is displayed while the store has no value.
+  var previous: PreviousState<State>? {
+    if case .store(_, _, let previous) = self { previous } else { nil }
+  }
+
+  /// Returns the binding with another state to display while the store has no value.
+  func displaying(_ previous: PreviousState<State>?) -> Binding {
+    guard case .store(let store, let rules, _) = self else { return self }
+    return .store(store, rules: rules, previous: previous)
+  }
+
+  /// The state to display while another binding has no value; `nil` if this one has none, either.
+  var kept: PreviousState<State>? {
+    let state = state
+    return state.hasValue ? PreviousState(state) : previous
+  }
+
+  /// Whether the displayed value is that of an earlier binding.
+  var isPrevious: Bool { previous != nil && !state.hasValue }
 
   var state: State {
     switch self {
-    case .store(let store, _): store.state
+    case .store(let store, _, _): store.state
     case .unbacked(let state): state
     }
   }
 
   var currentValue: State.StateValue {
     switch self {
-    case .store(let store, _): store.currentValue
+    case .store(let store, _, nil): store.currentValue
+    case .store(let store, _, let previous?): store.state.value(or: previous)
     case .unbacked(let state): state.currentValue
     }
   }
 
   var states: StateStream<State> {
     switch self {
-    case .store(let store, let rules): store.states(by: rules)
+    case .store(let store, let rules, _): store.states(by: rules)
     case .unbacked(let state): .just(state)
     }
   }
 
   var values: StateStream<State.StateValue> {
     switch self {
-    case .store(let store, let rules): store.values(by: rules)
+    case .store(let store, let rules, nil): store.values(by: rules)
+    case .store(let store, let rules, let previous?):
+      store.states(by: rules).map { $0.value(or: previous) }
     case .unbacked(let state): .just(state.currentValue)
     }
   }
@@ -50,6 +79,24 @@ extension Binding {
 
   func isSame(as other: Binding) -> Bool {
     store === other.store && rules?.key == other.rules?.key
+  }
+}
+
+/// A state that is displayed while another store has no value.
+final class PreviousState<State: OperationState>: Sendable {
+  let state: State
+
+  init(_ state: State) { self.state = state }
+}
+
+extension OperationState {
+  /// Whether there is a value that came from a run, a write, or the creation of the state.
+  var hasValue: Bool { valueUpdateCount > 0 || hasInitialValue }
+
+  /// The value, or that of an earlier state if this one has none.
+  func value(or previous: PreviousState<Self>?) -> StateValue {
+    guard let previous, !hasValue else { return currentValue }
+    return previous.state.currentValue
   }
 }
 
@@ -174,10 +221,20 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
   /// Takes a state that was delivered. Returns the change from each state that readers may have read.
   mutating func receive(_ new: State, epoch: Int) -> [StateChange<State>] {
     guard isCurrent(epoch) else { return [] }
-    defer { phase = .following(new) }
+    let previous = binding.previous
+    defer {
+      phase = .following(new)
+      // The changes retain it, to be released without the lock.
+      if previous != nil, new.hasValue {
+        binding = binding.displaying(nil)
+        made?.binding = binding
+      }
+    }
     return switch phase {
-    case .following(let old): [StateChange(old: old, new: new, isSameStore: true)]
-    case .changing(let states): states.map { StateChange(old: $0, new: new, isSameStore: false) }
+    case .following(let old):
+      [StateChange(old: old, new: new, previous: previous, isSameStore: true)]
+    case .changing(let states):
+      states.map { StateChange(old: $0, new: new, previous: previous, isSameStore: false) }
     case .ended: []
     }
   }
@@ -194,6 +251,8 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
 struct StateChange<State: OperationState>: Sendable {
   let old: State
   let new: State
+  /// What is displayed in place of a missing value.
+  var previous: PreviousState<State>?
   /// Counts and dates can be compared only within one store.
   let isSameStore: Bool
 
@@ -203,6 +262,12 @@ struct StateChange<State: OperationState>: Sendable {
       || old.valueLastUpdatedAt != new.valueLastUpdatedAt
   }
 
+  var oldValue: State.StateValue { old.value(or: previous) }
+  var newValue: State.StateValue { new.value(or: previous) }
+
+  /// A Boolean value that indicates whether the displayed value begins or ceases to be an earlier one.
+  var hasOtherOrigin: Bool { previous != nil && (!isSameStore || old.hasValue != new.hasValue) }
+
   /// A Boolean value that indicates whether there is a new error or no error any more.
   var hasNewError: Bool {
     if old.error == nil, new.error == nil { return false }
@@ -211,14 +276,21 @@ struct StateChange<State: OperationState>: Sendable {
       || (old.error == nil) != (new.error == nil)
   }
 
-  /// Returns a function that compares a member of both states.
-  ///
-  /// - Parameter fallback: The function for a member that is not `Equatable`.
-  static func comparing<Member: Sendable>(
-    _ member: @escaping @Sendable (State) -> Member,
-    otherwise fallback: @escaping @Sendable (StateChange) -> Bool = { _ in true }
+  /// Returns a function that compares the displayed values in a projection, by counts and dates if they
+  /// are not `Equatable`.
+  static func comparingValues<Value: Sendable>(
+    _ project: @escaping @Sendable (State.StateValue) -> Value
   ) -> @Sendable (StateChange) -> Bool {
-    guard let areEqual = Equality<Member>.comparison else { return fallback }
+    guard let areEqual = Equality<Value>.comparison else { return { $0.hasNewValue } }
+    return { !areEqual(project($0.oldValue), project($0.newValue)) }
+  }
+
+  /// Returns a function that compares a member of both states; one that is not `Equatable` counts as
+  /// changed.
+  static func comparing<Member: Sendable>(
+    _ member: @escaping @Sendable (State) -> Member
+  ) -> @Sendable (StateChange) -> Bool {
+    guard let areEqual = Equality<Member>.comparison else { return { _ in true } }
     return { !areEqual(member($0.old), member($0.new)) }
   }
 }

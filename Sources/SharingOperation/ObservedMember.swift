@@ -8,6 +8,8 @@ enum ObservedMember: Sendable, Hashable {
   case value
   case error
   case staleness
+  /// Whether the value is that of the request before.
+  case origin
   case keyPath(HashableKeyPath)
 }
 

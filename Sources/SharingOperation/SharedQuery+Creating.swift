@@ -65,39 +65,118 @@ extension SharedQuery {
 }
 
 extension SharedQuery {
+  /// Creates a wrapper of the store for a query that displays a part of its value, and whose observers
+  /// are notified only when that part changes.
+  ///
+  /// ```swift
+  /// @SharedQuery(PostQuery(id: 1), select: { $0.title }) var title
+  /// ```
+  ///
+  /// It is a projection: a wrapper of the same query without it has the same store. A part cannot be
+  /// written; that is reported as an `OperationIssue`, and dropped.
+  ///
+  /// - Parameters:
+  ///   - request: The query.
+  ///   - client: The client of the store; `OperationClient.shared` by default.
+  ///   - select: Returns the part. It is called on any thread, with no lock held, whenever the value is
+  ///     read or compared, and must be quick.
+  public init<Request: StatefulOperationRequest, Value, Failure, Selected>(
+    _ request: Request, client: OperationClient? = nil,
+    select: @escaping @Sendable (Value) -> Selected
+  )
+  where
+    Request.State == QueryState<Value, Failure>,
+    State == SelectedState<QueryState<Value, Failure>, Selected?>
+  {
+    let client = client ?? .shared
+    let binding = Binding(request, in: client.store(for: request), of: client)
+    let projection = Projection<State>.selecting { $0.map(select) }
+    self.init(SharedQueryCore(binding, client: client, projection: projection))
+  }
+
+  /// Creates a wrapper of the store for a request that displays a part of its value, such as the number
+  /// of its pages, as `init(_:client:select:)` does for a query.
+  @_disfavoredOverload
+  public init<Request: StatefulOperationRequest, Selected>(
+    _ request: Request, client: OperationClient? = nil,
+    select: @escaping @Sendable (Request.State.StateValue) -> Selected
+  ) where Request.State: ValueInitializedState, State == SelectedState<Request.State, Selected> {
+    let client = client ?? .shared
+    let binding = Binding(request, in: client.store(for: request), of: client)
+    self.init(SharedQueryCore(binding, client: client, projection: .selecting(select)))
+  }
+}
+
+extension SharedQuery {
   /// Creates a wrapper of the request that is made from the value of another wrapper.
   ///
   /// The wrapper is bound to a new request whenever the other value changes. While the other value is
-  /// missing, this wrapper is unbacked and displays the empty value. A read on any thread uses the
-  /// request for the other value as it is at that moment.
+  /// missing, and for a value without a request, this wrapper is unbacked and displays the empty value. A
+  /// read on any thread uses the request for the other value as it is at that moment.
   ///
   /// - Parameters:
   ///   - other: The wrapper that is followed. A wrapper that is assigned in its place later is not.
   ///   - client: The client of the store; that of the other wrapper by default.
-  ///   - request: Returns the request for a value. It is called with no lock held, on a thread that
-  ///     changes the other value or reads this wrapper.
+  ///   - keepingPrevious: Whether the value for the earlier request is displayed until the new one has a
+  ///     value; `false` by default. See ``isPrevious``.
+  ///   - request: Returns the request for a value; `nil` for none. It is called with no lock held, on a
+  ///     thread that changes the other value or reads this wrapper.
   public init<Other, Value: Sendable, Request: StatefulOperationRequest>(
     dependingOn other: SharedQuery<Other>, client: OperationClient? = nil,
-    _ request: @escaping @Sendable (Value) -> Request
+    keepingPrevious: Bool = false, _ request: @escaping @Sendable (Value) -> Request?
   ) where Request.State == State, State: ValueInitializedState, Other.StateValue == Value? {
-    self.init(following: other, client: client) { $0.map(request) }
+    self.init(following: other, client: client, keepingPrevious) { $0.flatMap(request) }
   }
 
   /// Creates a wrapper of the request that is made from the value of another wrapper, whose value is
   /// never missing.
   public init<Other, Request: StatefulOperationRequest>(
     dependingOn other: SharedQuery<Other>, client: OperationClient? = nil,
-    _ request: @escaping @Sendable (Other.StateValue) -> Request
+    keepingPrevious: Bool = false, _ request: @escaping @Sendable (Other.StateValue) -> Request?
   ) where Request.State == State, State: ValueInitializedState {
-    self.init(following: other, client: client, request)
+    self.init(following: other, client: client, keepingPrevious, request)
+  }
+
+  /// Creates a wrapper of the request that is made from the newest element of a stream, such as the
+  /// selection in a list.
+  ///
+  /// Before the first element, and for one without a request, the wrapper is unbacked and displays the
+  /// empty value. When the stream ends, the wrapper stays with the last request.
+  ///
+  /// - Parameters:
+  ///   - stream: The stream. It is read as long as the wrapper lives.
+  ///   - client: The client of the store; `OperationClient.shared` by default.
+  ///   - keepingPrevious: Whether the value for the earlier request is displayed until the new one has a
+  ///     value; `false` by default. See ``isPrevious``.
+  ///   - request: Returns the request for an element; `nil` for none. It is called with no lock held, on a
+  ///     thread that sends an element or reads this wrapper.
+  public init<Element, Request: StatefulOperationRequest>(
+    dependingOn stream: StateStream<Element>, client: OperationClient? = nil,
+    keepingPrevious: Bool = false, _ request: @escaping @Sendable (Element) -> Request?
+  ) where Request.State == State, State: ValueInitializedState {
+    let client = client ?? .shared
+    let newest = UpstreamElement<Element>()
+    let upstream = Upstream<State>(
+      newest, keepsPrevious: keepingPrevious,
+      bind: { element in
+        request(element).map { Binding($0, in: client.store(for: $0), of: client) } ?? .empty
+      }, empty: .empty)
+    let core = SharedQueryCore<State>(
+      .empty, client: client, projection: .identity, upstream: upstream)
+    let subscription = stream.source.subscribe { signal in
+      guard case .element(let element, _) = signal else { return }
+      newest.set(element)
+      core.followUpstream()
+    }
+    self.init(core, upstream: subscription)
   }
 
   private init<Other, Request: StatefulOperationRequest>(
-    following other: SharedQuery<Other>, client: OperationClient?,
+    following other: SharedQuery<Other>, client: OperationClient?, _ keepsPrevious: Bool,
     _ request: @escaping @Sendable (Other.StateValue) -> Request?
   ) where Request.State == State, State: ValueInitializedState {
     let client = client ?? other.core.client
-    let upstream = Upstream<State>(other.core) { value in
+    let upstream = Upstream<State>(other.core, keepsPrevious: keepsPrevious) { value in
       request(value).map { Binding($0, in: client.store(for: $0), of: client) } ?? .empty
     }
     let core = SharedQueryCore<State>(

@@ -14,10 +14,67 @@ extension SharedQuery {
   ///
   /// Observers of members that differ are notified on this thread, with no lock held. The
   /// subscription to the earlier store ends, and the wrapper releases it.
-  public func bind<Request: StatefulOperationRequest>(to request: Request)
-  where Request.State == State.StoredState, Request.State: ValueInitializedState {
-    let client = core.client
-    core.bind(to: Binding(request, in: client.store(for: request), of: client))
+  ///
+  /// - Parameters:
+  ///   - request: The request; with `nil` the wrapper is unbacked.
+  ///   - keepingPrevious: Whether the present value is displayed until the new store has one; `false` by
+  ///     default. See ``isPrevious``.
+  public func bind<Request: StatefulOperationRequest>(
+    to request: Request?, keepingPrevious: Bool = false
+  ) where Request.State == State.StoredState, Request.State: ValueInitializedState {
+    core.bind(to: core.binding(to: request, keepingPrevious: keepingPrevious))
+  }
+
+  /// Binds the wrapper to no store: it displays the empty value, and its runs throw
+  /// ``SharedQueryError/unbacked``.
+  public func bind(to nothing: Never?) where State.StoredState: ValueInitializedState {
+    core.bind(to: .empty)
+  }
+
+  /// Binds the wrapper to the store for another request when no other call has followed for a time, such
+  /// as while a user types.
+  ///
+  /// - Parameters:
+  ///   - request: The request; with `nil` the wrapper is unbacked after the delay.
+  ///   - delay: The time, by the clock of the client. With zero or less the wrapper is bound at once.
+  ///   - keepingPrevious: Whether the value that is displayed then is displayed until the new store has
+  ///     one; `false` by default.
+  public func bind<Request: StatefulOperationRequest>(
+    to request: Request?, debouncedBy delay: Duration, keepingPrevious: Bool = false
+  ) where Request.State == State.StoredState, Request.State: ValueInitializedState {
+    if delay <= .zero { return bind(to: request, keepingPrevious: keepingPrevious) }
+    core.bind(after: delay) { [weak core] in
+      core?.binding(to: request, keepingPrevious: keepingPrevious) ?? .empty
+    }
+  }
+
+  /// A Boolean value that indicates whether the value is that of the request before, which is displayed
+  /// until the new one has a value: see ``bind(to:keepingPrevious:)``.
+  public var isPrevious: Bool {
+    core.access(.origin, hasChanged: { $0.hasOtherOrigin })
+    return core.binding.isPrevious
+  }
+
+  /// Returns the value of the query, or waits for the first one.
+  ///
+  /// It joins a run in flight, and starts one if there is none. A value that is out of date is returned.
+  ///
+  /// - Throws: The failure of the run, `CancellationError`, or ``SharedQueryError/unbacked``.
+  nonisolated(nonsending) public func value<Value, Failure>() async throws -> Value
+  where State.StoredState == QueryState<Value, Failure> {
+    let (store, rules) = try backedRules()
+    return try await store.firstValue(by: rules, present: { $0 }, fetched: { $0 })
+  }
+
+  /// Returns the pages of the request, or waits for the first one, as `value()` does for a query.
+  ///
+  /// - Throws: The failure of the run, `CancellationError`, or ``SharedQueryError/unbacked``.
+  nonisolated(nonsending) public func value<PageID, PageValue, Failure>() async throws
+    -> PaginatedPages<PageID, PageValue>
+  where State.StoredState == PaginatedState<PageID, PageValue, Failure> {
+    let (store, rules) = try backedRules()
+    return try await store.firstValue(
+      by: rules, present: { $0.isEmpty ? nil : $0 }, fetched: { _ in store.currentValue })
   }
 
   /// A Boolean value that indicates whether the value is missing, invalidated, or out of date by the
@@ -117,12 +174,12 @@ extension SharedQuery {
     let binding = core.binding
     guard let store = binding.store else {
       return try Self.edit(projection.value(binding.currentValue), body) { _ in
-        Self.reportLostWrite()
+        Self.reportLostWrite(because: "\(SharedQueryError.unbacked)")
       }
     }
     return try store.withExclusiveAccess {
       try Self.edit(projection.value(store.currentValue), body) {
-        store.currentValue = projection.stateValue($0)
+        Self.stored($0, in: projection).map { store.currentValue = $0 }
       }
     }
   }
@@ -156,14 +213,25 @@ extension SharedQuery {
     guard let store = core.binding.store else { return try await work() }
     return try await store.optimistically(
       { [projection = core.projection] stored in
-        Self.edit(projection.value(stored), edit) { stored = projection.stateValue($0) }
+        Self.edit(projection.value(stored), edit) { value in
+          Self.stored(value, in: projection).map { stored = $0 }
+        }
       }, while: work)
   }
 
-  private static func reportLostWrite() {
+  /// Returns the stored form of a value; without one, its write is reported.
+  private static func stored(
+    _ value: State.StateValue, in projection: Projection<State>
+  ) -> State.StoredState.StateValue? {
+    let stored = projection.stateValue(value)
+    if stored == nil { reportLostWrite(because: "Only a part of the value is selected.") }
+    return stored
+  }
+
+  private static func reportLostWrite(because reason: String) {
     OperationIssue(
       kind: .unbackedWrite,
-      message: "A write to a wrapper of \(State.self) is dropped. \(SharedQueryError.unbacked)"
+      message: "A write to a wrapper of \(State.self) is dropped. \(reason)"
     ).report()
   }
 
@@ -173,8 +241,16 @@ extension SharedQuery {
     to result: Result<State.StateValue, State.StoredState.Failure>,
     using context: OperationContext? = nil
   ) {
-    guard let store = core.binding.store else { return Self.reportLostWrite() }
-    store.setResult(to: result.map(core.projection.stateValue), using: context)
+    guard let store = core.binding.store else {
+      return Self.reportLostWrite(because: "\(SharedQueryError.unbacked)")
+    }
+    switch result {
+    case .success(let value):
+      Self.stored(value, in: core.projection).map {
+        store.setResult(to: .success($0), using: context)
+      }
+    case .failure(let error): store.setResult(to: .failure(error), using: context)
+    }
   }
 
   /// Restores the initial state, and cancels all runs.
@@ -196,14 +272,16 @@ extension SharedQuery {
   ///
   /// The stream can be read after the wrapper is released. It then stays with the last store.
   public var states: StateStream<State> {
-    StateStream(core.bindings.flatMapLatest { $0.states.source }).map(core.projection.state)
+    StateStream(core.client.ending(core.bindings.flatMapLatest { $0.states.source }))
+      .map(core.projection.state)
   }
 
   /// The values of the store, and of each store that is bound later, without repeats where they are
   /// `Equatable`.
   public var values: StateStream<State.StateValue> {
     StateStream(
-      core.bindings.flatMapLatest { $0.values.source }.map(core.projection.value),
+      core.client.ending(
+        core.bindings.flatMapLatest { $0.values.source }.map(core.projection.value)),
       areEqual: Equality<State.StateValue>.comparison)
   }
 

@@ -16,6 +16,8 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
   private let upstream: Upstream<StoredState>?
   private let shell: DeliveryShell<BindingMachine<StoredState>>
   private let registrar = ObservationRegistrar()
+  /// A binding that follows after a delay.
+  private let delayed = Mutex((generation: 0, timer: OperationSubscription.empty))
   private let readers = Mutex<[ObservedMember: MemberReaders<State>]>([:])
   private let valueKeyPath: any KeyPath<SharedQueryCore, Bool> & Sendable
   /// A Boolean value that indicates whether `readers` has an entry for the value.
@@ -52,9 +54,10 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
     // The user's closure may read the wrapper that it makes the request for.
     let id = ObjectIdentifier(self)
     if BindingMakers.current.contains(id) { return present?.binding ?? bound }
-    let binding = BindingMakers.$current.withValue(BindingMakers.current + [id]) {
+    var binding = BindingMakers.$current.withValue(BindingMakers.current + [id]) {
       upstream.bind(source)
     }
+    if upstream.keepsPrevious { binding = binding.displaying((present?.binding ?? bound).kept) }
     let new = MadeBinding(source: source, binding: binding, isReadAhead: isReadAhead)
     let old = shell.withLock { $0.make(new) }
     withExtendedLifetime(old) {}
@@ -69,8 +72,36 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
   /// The displayed value.
   var value: State.StateValue { projection.value(binding.currentValue) }
 
+  /// Replaces the binding after a delay, by the clock of the client, unless it is replaced before.
+  func bind(after delay: Duration, to binding: @escaping @Sendable () -> Binding<StoredState>) {
+    let generation = cancelDelayedBinding()
+    let timer = client.clock.schedule(after: delay) { [weak self] in
+      guard let self, delayed.withLock({ $0.generation == generation }) else { return }
+      bind(to: binding())
+    }
+    let old = delayed.withLock { delayed -> OperationSubscription in
+      if delayed.generation != generation { return timer }
+      defer { delayed.timer = timer }
+      return delayed.timer
+    }
+    old.cancel()
+  }
+
+  /// Cancels what `bind(after:to:)` has begun. Returns the number of the next delay.
+  @discardableResult
+  private func cancelDelayedBinding() -> Int {
+    let (timer, generation) = delayed.withLock { delayed in
+      delayed.generation += 1
+      defer { delayed.timer = .empty }
+      return (delayed.timer, delayed.generation)
+    }
+    timer.cancel()
+    return generation
+  }
+
   /// Replaces the binding, until the value of the wrapper that this one follows changes.
   func bind(to binding: Binding<StoredState>) {
+    cancelDelayedBinding()
     let old = shell.withLock { $0.override(with: binding) }
     replaceBinding(with: binding)
     withExtendedLifetime(old) {}
@@ -112,6 +143,7 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
   /// Ends the subscription, and notifies all readers. Called when the last copy of the wrapper is
   /// released.
   func end() {
+    cancelDelayedBinding()
     let ended = shell.withLock { $0.end() }
     ended.subscription?.cancel()
     notifyAllReaders()
@@ -140,8 +172,7 @@ extension SharedQueryCore {
     } else {
       access(
         .value,
-        hasChanged: StateChange<StoredState>.comparing(
-          { [projection] in projection.value($0.currentValue) }, otherwise: { $0.hasNewValue }))
+        hasChanged: StateChange<StoredState>.comparingValues(projection.value))
       isValueRead.store(true, ordering: .releasing)
     }
     return value
@@ -177,11 +208,31 @@ extension SharedQueryCore {
   }
 }
 
+extension SharedQueryCore {
+  /// Returns a request as a binding, or the empty one without a request.
+  func binding<Request: StatefulOperationRequest>(
+    to request: Request?, keepingPrevious: Bool
+  ) -> Binding<StoredState> where Request.State == StoredState, StoredState: ValueInitializedState {
+    guard let request else { return .empty }
+    let new = Binding(request, in: client.store(for: request), of: client)
+    return keepingPrevious ? new.displaying(binding.kept) : new
+  }
+}
+
 /// The displayed form of a stored state.
 struct Projection<State: OperationState>: Sendable {
   let state: @Sendable (State.StoredState) -> State
   let value: @Sendable (State.StoredState.StateValue) -> State.StateValue
-  let stateValue: @Sendable (State.StateValue) -> State.StoredState.StateValue
+  /// Returns the stored form of a value; `nil` if there is none, so that the value cannot be written.
+  let stateValue: @Sendable (State.StateValue) -> State.StoredState.StateValue?
+
+  /// A projection that displays a part of the value.
+  static func selecting<Base, Selected>(
+    _ select: @escaping @Sendable (Base.StateValue) -> Selected
+  ) -> Projection where State == SelectedState<Base, Selected> {
+    Projection(
+      state: { SelectedState($0, select: select) }, value: select, stateValue: { _ in nil })
+  }
 
   /// A projection that displays a default for a missing value.
   static func defaulting<Base>(to value: Base.DefaultedValue) -> Projection

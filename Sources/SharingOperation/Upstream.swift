@@ -1,4 +1,5 @@
 import Operation
+import Synchronization
 
 /// The wrapper that another one follows, and how bindings are made from its value.
 struct Upstream<State: OperationState>: Sendable {
@@ -8,13 +9,16 @@ struct Upstream<State: OperationState>: Sendable {
   let read: @Sendable () -> BindingSource
   /// Returns whether two sources have the same value.
   let areEqual: @Sendable (BindingSource, BindingSource) -> Bool
+  /// Whether the value before is displayed while a new store has none.
+  let keepsPrevious: Bool
   /// Makes the binding for the value of a source. It calls the user's closure.
   let bind: @Sendable (BindingSource) -> Binding<State>
 
   init<Other>(
-    _ core: SharedQueryCore<Other>,
+    _ core: SharedQueryCore<Other>, keepsPrevious: Bool,
     bind: @escaping @Sendable (Other.StateValue) -> Binding<State>
   ) {
+    self.keepsPrevious = keepsPrevious
     isCurrent = { source in
       guard let store = core.binding.store else { return source.store == nil }
       return store === source.store && source.version != nil && store.version == source.version
@@ -39,6 +43,51 @@ struct Upstream<State: OperationState>: Sendable {
     self.bind = { source in
       // The value is always of that type.
       bind(source.value as? Other.StateValue ?? core.value)
+    }
+  }
+}
+
+/// The newest element of a stream that a wrapper follows.
+final class UpstreamElement<Element: Sendable>: Sendable {
+  private let newest = Mutex((element: Element?.none, version: 0))
+
+  func set(_ element: Element) {
+    let old = newest.withLock { newest in
+      defer { newest = (element, newest.version + 1) }
+      return newest.element
+    }
+    withExtendedLifetime(old) {}
+  }
+
+  var element: Element? { newest.withLock { $0.element } }
+  var version: Int { newest.withLock { $0.version } }
+
+  var source: BindingSource {
+    let (element, version) = newest.withLock { $0 }
+    return BindingSource(
+      store: self, version: version, value: element, updateCount: version, date: nil)
+  }
+}
+
+extension Upstream {
+  /// Follows the newest element of a stream.
+  init<Element>(
+    _ newest: UpstreamElement<Element>, keepsPrevious: Bool,
+    bind: @escaping @Sendable (Element) -> Binding<State>, empty: Binding<State>
+  ) {
+    self.keepsPrevious = keepsPrevious
+    isCurrent = { $0.version == newest.version }
+    read = { newest.source }
+    let areEqual = Equality<Element>.comparison
+    self.areEqual = { old, new in
+      if let areEqual, let old = old.value as? Element, let new = new.value as? Element {
+        return areEqual(old, new)
+      }
+      return old.version == new.version
+    }
+    self.bind = { source in
+      guard let element = source.value as? Element? else { return empty }
+      return element.map(bind) ?? empty
     }
   }
 }

@@ -1,3 +1,5 @@
+package import ReactiveStreams
+
 /// What a shutdown of a client has cut off.
 public struct OperationShutdown: Sendable, CustomStringConvertible {
   /// A run that was cancelled.
@@ -25,6 +27,11 @@ public struct OperationShutdown: Sendable, CustomStringConvertible {
 }
 
 extension OperationClient {
+  /// Returns a source that also ends when the client is shut down.
+  package func ending<Element>(_ source: StreamSource<Element>) -> StreamSource<Element> {
+    hub.ending(source)
+  }
+
   /// Ends the work of this client, such as when the process receives SIGTERM.
   ///
   /// No run is started any more: callers of a new one get `CancellationError`, where the failure of the
@@ -39,7 +46,8 @@ extension OperationClient {
   ///   is reported, and zero is used. If the calling task is cancelled, the time is over.
   /// - Returns: What was cut off.
   @discardableResult
-  nonisolated(nonsending) public func shutdown(within duration: Duration) async -> OperationShutdown {
+  nonisolated(nonsending) public func shutdown(within duration: Duration) async -> OperationShutdown
+  {
     let duration = duration.checked(for: "The time of a shutdown")
     hub.close()
     let stores = stores(matching: [])

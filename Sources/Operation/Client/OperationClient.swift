@@ -18,7 +18,7 @@ public final class OperationClient: DeliveryDrainer {
   private let index: Mutex<StoreIndex>
   /// What the stores of this client share.
   let hub: StoreHub
-  let clock: any OperationClock
+  package let clock: any OperationClock
   private let retention: OperationRetention
   /// The timer of the retention. The lock guards which timer is the newest.
   let timer = Mutex((generation: 0, subscription: OperationSubscription.empty))

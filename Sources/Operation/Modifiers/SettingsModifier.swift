@@ -89,8 +89,9 @@ extension OperationRequest {
   /// edits. This applies to queries whose state is a ``QueryState``.
   ///
   /// - Parameter duration: The age. A negative duration is reported, and zero is used.
-  public func staleIfError(for duration: Duration) -> ModifiedOperation<Self, SettingsModifier<Self>>
-  {
+  public func staleIfError(
+    for duration: Duration
+  ) -> ModifiedOperation<Self, SettingsModifier<Self>> {
     let duration = duration.checked(for: "The age of a value in place of an error of \(Self.self)")
     return settings { $0.staleIfError = duration }
   }

@@ -37,6 +37,20 @@ extension OperationStore {
     }
   }
 
+  /// Returns the current value, usable or not, or else that of a run, which may be one in flight.
+  nonisolated(nonsending) package func firstValue<Output>(
+    by rules: RequestRules<State>?, present: (State.StateValue) -> Output?,
+    fetched: (State.OperationValue) -> Output
+  ) async throws -> Output {
+    while true {
+      let results = read { $0.visibleResultCount }
+      if let value = present(currentValue) { return value }
+      if let (value, _) = try await run(by: rules, unlessNewerThan: results) {
+        return fetched(value)
+      }
+    }
+  }
+
   /// Waits until there is a usable value.
   nonisolated(nonsending) func ensure() async throws { try await ensure(by: nil) }
 

@@ -123,6 +123,17 @@ extension OperationStore {
     return StateStream(changed.map { $0.currentValue })
   }
 
+  /// Returns a stream of a part of the displayed values, without repeats if it is `Equatable`.
+  ///
+  /// - Parameter select: Returns the part. It is called on a thread that changes the store, and must be
+  ///   quick.
+  public func values<Selected: Sendable>(
+    select: @escaping @Sendable (State.StateValue) -> Selected
+  ) -> StateStream<Selected> {
+    StateStream(
+      stateSource().map { select($0.currentValue) }, areEqual: Equality<Selected>.comparison)
+  }
+
   /// The statuses of the state, without repeats if values and failures are `Equatable`.
   public var statuses: StateStream<OperationStatus<State.StatusValue, State.Failure>> {
     changes(of: \.status)

@@ -221,7 +221,9 @@ extension StoreHub {
     removed: DependencyGraph.RemovedPaths = .none, isRun: Bool
   ) {
     guard hasReaders else {
-      for store in starts where isRun { _ = store.store.performInvalidation(.rerun(because: cause, after: [])) }
+      for store in starts where isRun {
+        _ = store.store.performInvalidation(.rerun(because: cause, after: []))
+      }
       return
     }
     var roots: [OperationPath: Visited] = [:]

@@ -1,0 +1,303 @@
+import Observation
+import SharingOperation
+import Synchronization
+import Testing
+
+/// A query of a number, which waits for its gate, if it has one.
+private struct Detail: SimpleQueryRequest {
+  let id: Int
+  var gate: Gate?
+  var failure: Failed?
+
+  var path: OperationPath { ["detail", id] }
+
+  func fetch(in context: OperationContext) async throws -> String {
+    await gate?.wait()
+    if let failure { throw failure }
+    return "detail \(id)"
+  }
+}
+
+private struct Failed: Error, Equatable {}
+
+/// Where tasks wait until it is opened.
+private final class Gate: Sendable {
+  private let broadcast = Broadcast<Void>()
+  private let isOpen = Mutex(false)
+
+  func wait() async {
+    var iterator = broadcast.values.makeAsyncIterator()
+    if isOpen.withLock({ $0 }) { return }
+    _ = await iterator.next()
+  }
+
+  func open() {
+    isOpen.withLock { $0 = true }
+    broadcast.finish()
+  }
+}
+
+@Suite struct SelectionTests {
+  private let client = OperationClient(defaults: .testing, clock: ManualClock())
+
+  @Test("A wrapper that is bound to nothing is unbacked") func nothing() async throws {
+    let wrapper = SharedQuery(Detail(id: 1), client: client)
+    #expect(try await wrapper.fetch() == "detail 1")
+    wrapper.bind(to: nil)
+    #expect(!wrapper.isBacked)
+    #expect(wrapper.wrappedValue == nil)
+    await #expect(throws: SharedQueryError.unbacked) { try await wrapper.fetch() }
+    let none: Detail? = nil
+    wrapper.bind(to: Detail(id: 2))
+    wrapper.bind(to: none)
+    #expect(!wrapper.isBacked)
+    wrapper.bind(to: Detail(id: 1))
+    #expect(wrapper.wrappedValue == "detail 1")
+  }
+
+  @Test("A dependent wrapper without a request is unbacked") func dependentNothing() async throws {
+    let id = SharedQuery(Query(path: ["id"]) { _ in 1 }.neverStale(), client: client)
+    let detail = SharedQuery(dependingOn: id) { id in id > 0 ? Detail(id: id) : nil }
+    #expect(!detail.isBacked)
+    id.withLock { $0 = 3 }
+    #expect(detail.isBacked)
+    #expect(try await detail.fetch() == "detail 3")
+    id.withLock { $0 = -1 }
+    #expect(!detail.isBacked)
+    #expect(detail.wrappedValue == nil)
+  }
+
+  @Test("A selection in a stream drives a query") func stream() async throws {
+    let selection = client.store(
+      for: Query(path: ["selection"]) { _ in 0 }.manual(), initialValue: nil)
+    let detail = SharedQuery(dependingOn: selection.values, client: client) { id in
+      id.map { Detail(id: $0) }
+    }
+    #expect(!detail.isBacked)
+    selection.currentValue = 4
+    #expect(detail.isBacked)
+    #expect(try await detail.fetch() == "detail 4")
+    selection.currentValue = nil
+    #expect(!detail.isBacked)
+  }
+}
+
+@Suite struct KeepingPreviousTests {
+  private let client = OperationClient(defaults: .testing, clock: ManualClock())
+
+  @Test("The value stays until the new one arrives") func bind() async throws {
+    let gate = Gate()
+    let wrapper = SharedQuery(Detail(id: 1), client: client)
+    try await wrapper.fetch()
+    #expect(!wrapper.isPrevious)
+    let changes = Mutex(0)
+    let origins = Mutex(0)
+    withObservationTracking {
+      _ = wrapper.wrappedValue
+    } onChange: {
+      changes.withLock { $0 += 1 }
+    }
+    withObservationTracking {
+      _ = wrapper.isPrevious
+    } onChange: {
+      origins.withLock { $0 += 1 }
+    }
+    wrapper.bind(to: Detail(id: 2, gate: gate), keepingPrevious: true)
+    #expect(wrapper.wrappedValue == "detail 1")
+    #expect(wrapper.isPrevious)
+    #expect(wrapper.store?.currentValue == nil)
+    #expect(changes.withLock { $0 } == 0)
+    #expect(origins.withLock { $0 } == 1)
+    gate.open()
+    try await wrapper.fetch()
+    #expect(wrapper.wrappedValue == "detail 2")
+    #expect(!wrapper.isPrevious)
+    #expect(changes.withLock { $0 } == 1)
+  }
+
+  @Test("An error of the new one is beside the old value") func error() async throws {
+    let wrapper = SharedQuery(Detail(id: 1), client: client)
+    try await wrapper.fetch()
+    wrapper.bind(to: Detail(id: 2, failure: Failed()), keepingPrevious: true)
+    await #expect(throws: Failed.self) { try await wrapper.fetch() }
+    #expect(wrapper.wrappedValue == "detail 1")
+    #expect(wrapper.isPrevious)
+    #expect(wrapper.error is Failed)
+  }
+
+  @Test("Of several bindings without a value, the last value stays") func chain() async throws {
+    let wrapper = SharedQuery(Detail(id: 1), client: client)
+    try await wrapper.fetch()
+    for id in 2...4 { wrapper.bind(to: Detail(id: id, gate: Gate()), keepingPrevious: true) }
+    #expect(wrapper.wrappedValue == "detail 1")
+    wrapper.bind(to: Detail(id: 5, gate: Gate()))
+    #expect(wrapper.wrappedValue == nil)
+    wrapper.bind(to: Detail(id: 6, gate: Gate()), keepingPrevious: true)
+    #expect(wrapper.wrappedValue == nil)
+    #expect(!wrapper.isPrevious)
+  }
+
+  @Test("A dependent wrapper keeps the value, and its stream never shows a missing one")
+  func dependent() async throws {
+    let id = SharedQuery(Query(path: ["id"]) { _ in 1 }.neverStale(), client: client)
+    id.withLock { $0 = 1 }
+    let gate = Gate()
+    let detail = SharedQuery(dependingOn: id, keepingPrevious: true) { id in
+      Detail(id: id, gate: id == 1 ? nil : gate)
+    }
+    try await detail.fetch()
+    var values = detail.values.makeAsyncIterator()
+    #expect(await values.next() == "detail 1")
+    id.withLock { $0 = 2 }
+    #expect(detail.wrappedValue == "detail 1")
+    #expect(detail.isPrevious)
+    gate.open()
+    #expect(await values.next() == "detail 2")
+    #expect(!detail.isPrevious)
+  }
+}
+
+@Suite struct SelectTests {
+  private struct Post: Sendable, Equatable {
+    var title: String
+    var likes: Int
+  }
+
+  private static let query = Query(path: ["post"]) { _ in Post(title: "a", likes: 1) }.manual()
+  private let client = OperationClient(defaults: .testing, clock: ManualClock())
+
+  @Test("Readers are notified when the selected part changes, and only then") func select()
+    async throws
+  {
+    let title = SharedQuery(Self.query, client: client, select: { $0.title })
+    #expect(title.wrappedValue == nil)
+    try await title.fetch()
+    #expect(title.wrappedValue == "a")
+    let changes = Mutex(0)
+    withObservationTracking {
+      _ = title.wrappedValue
+    } onChange: {
+      changes.withLock { $0 += 1 }
+    }
+    let store = client.store(for: Self.query)
+    store.currentValue = Post(title: "a", likes: 2)
+    #expect(changes.withLock { $0 } == 0)
+    store.currentValue = Post(title: "b", likes: 2)
+    #expect(changes.withLock { $0 } == 1)
+    #expect(title.wrappedValue == "b")
+    #expect(title.state.base.currentValue == Post(title: "b", likes: 2))
+  }
+
+  @Test("A wrapper of the same query without it has the same store") func sameStore() {
+    let title = SharedQuery(Self.query, client: client, select: { $0.title })
+    let post = SharedQuery(Self.query, client: client)
+    #expect(title.store === post.store)
+  }
+
+  @Test("A write to a part is reported, and dropped") func write() async throws {
+    let title = SharedQuery(Self.query, client: client, select: { $0.title })
+    try await title.fetch()
+    let kinds = Mutex<[OperationIssue.Kind]>([])
+    OperationIssue.withHandler { issue in
+      kinds.withLock { $0.append(issue.kind) }
+    } operation: {
+      title.withLock { $0 = "b" }
+      title.setResult(to: .success("c"))
+    }
+    #expect(kinds.withLock { $0 } == [.unbackedWrite, .unbackedWrite])
+    #expect(title.wrappedValue == "a")
+  }
+
+  @Test("The number of pages can be selected") func pages() async throws {
+    let pages = Paginated(path: ["pages"], initialPageId: 0, nextPageId: { page, _ in page.id + 1 })
+    {
+      paging, _ in paging.pageId
+    }
+    let count = SharedQuery(pages, client: client, select: { $0.count })
+    #expect(count.wrappedValue == 0)
+    try await client.fetch(pages)
+    #expect(count.wrappedValue == 1)
+  }
+
+  @Test("A stream of a part has no repeats") func stream() async throws {
+    let store = client.store(for: Self.query)
+    var titles = store.values(select: { $0?.title }).makeAsyncIterator()
+    #expect(await titles.next() == .some(nil))
+    store.currentValue = Post(title: "a", likes: 1)
+    #expect(await titles.next() == "a")
+    store.currentValue = Post(title: "a", likes: 2)
+    store.currentValue = Post(title: "b", likes: 2)
+    #expect(await titles.next() == "b")
+  }
+}
+
+@Suite struct FirstValueTests {
+  private let client = OperationClient(defaults: .testing, clock: ManualClock())
+
+  @Test("It is the cached value, also a stale one") func cached() async throws {
+    let wrapper = SharedQuery(Detail(id: 1), client: client)
+    wrapper.withLock { $0 = "written" }
+    wrapper.invalidate()
+    wrapper.cancel()
+    #expect(try await wrapper.value() == "written")
+  }
+
+  @Test("It waits for the first value, in the run that is in flight") func waits() async throws {
+    let gate = Gate()
+    let wrapper = SharedQuery(Detail(id: 2, gate: gate), client: client)
+    let value = Task { try await wrapper.value() }
+    while wrapper.store?.leaseCount != 2 { await Task.yield() }
+    gate.open()
+    #expect(try await value.value == "detail 2")
+  }
+
+  @Test("Or for the error") func error() async throws {
+    let wrapper = SharedQuery(Detail(id: 3, failure: Failed()), client: client)
+    await #expect(throws: Failed.self) { try await wrapper.value() }
+    let unbacked = SharedQuery<QueryState<Int, any Error>>()
+    await #expect(throws: SharedQueryError.unbacked) { try await unbacked.value() }
+  }
+
+  @Test("Pages, too") func pages() async throws {
+    let wrapper = SharedQuery(
+      Paginated(path: ["pages"], initialPageId: 0, nextPageId: { _, _ in nil }) { _, _ in 5 },
+      client: client)
+    #expect(try await wrapper.value().map(\.value) == [5])
+  }
+}
+
+@Suite struct DebouncedBindingTests {
+  private let clock = ManualClock()
+
+  @Test("The wrapper is bound when the typing has paused") func pause() async throws {
+    let client = OperationClient(defaults: .testing, clock: clock)
+    let wrapper = SharedQuery(Detail(id: 0), client: client)
+    try await wrapper.fetch()
+    for id in 1...3 {
+      wrapper.bind(to: Detail(id: id), debouncedBy: .milliseconds(300), keepingPrevious: true)
+      await clock.advance(by: .milliseconds(200))
+      #expect(wrapper.store?.path == ["detail", 0])
+    }
+    await clock.advance(by: .milliseconds(100))
+    while wrapper.store?.path != ["detail", 3] { await Task.yield() }
+    #expect(client.store(with: ["detail", 1]) == nil)
+    #expect(try await wrapper.value() == "detail 3")
+  }
+
+  @Test("A binding at once cancels one that is delayed; so does the end of the wrapper")
+  func cancelled() async throws {
+    let client = OperationClient(defaults: .testing, clock: clock)
+    do {
+      let wrapper = SharedQuery(Detail(id: 0), client: client)
+      wrapper.bind(to: Detail(id: 1), debouncedBy: .seconds(1))
+      wrapper.bind(to: Detail(id: 2), debouncedBy: .zero)
+      #expect(wrapper.store?.path == ["detail", 2])
+      await clock.advance(by: .seconds(2))
+      #expect(wrapper.store?.path == ["detail", 2])
+      wrapper.bind(to: Detail(id: 3), debouncedBy: .seconds(1))
+    }
+    await clock.advance(by: .seconds(2))
+    #expect(client.store(with: ["detail", 1]) == nil)
+    #expect(client.store(with: ["detail", 3]) == nil)
+  }
+}
