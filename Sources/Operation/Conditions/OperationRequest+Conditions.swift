@@ -1,13 +1,33 @@
+import Synchronization
+
 extension StatefulOperationRequest {
   /// Runs the request when a condition becomes satisfied, if its store is stale and has subscribers.
   ///
   /// Several such modifiers on one request apply independently.
   ///
-  /// - Parameter condition: The condition. The store subscribes to it while it has subscribers itself.
+  /// - Parameters:
+  ///   - condition: The condition. The store subscribes to it while it has subscribers itself.
+  ///   - evenIfFresh: Whether the request also runs if its value is fresh; `false` by default.
   public func rerunOnChange(
-    of condition: some OperationRunSpecification
+    of condition: some OperationRunSpecification, evenIfFresh: Bool = false
   ) -> ModifiedOperation<Self, SettingsModifier<Self>> {
-    settings { $0.automatic.triggers.append(condition.trigger) }
+    settings {
+      $0.automatic.triggers.append(evenIfFresh ? condition.edgeTrigger : condition.trigger)
+    }
+  }
+
+  /// Lets the retries of a run wait until a condition is satisfied, such as `.connected && .foreground`.
+  ///
+  /// The wait follows that of the backoff. A run that waits is in flight, and is cancelled like any other.
+  /// Of several such modifiers the last one counts.
+  public func retries(
+    onlyWhile condition: some OperationRunSpecification
+  ) -> ModifiedOperation<Self, SettingsModifier<Self>> {
+    settings {
+      $0.retry.condition = RunCondition(isSatisfied: condition.isSatisfied) {
+        condition.subscribe(in: $0, onChange: $1)
+      }
+    }
   }
 
   /// Runs the request automatically, but only while a condition is satisfied.
@@ -61,6 +81,21 @@ extension StatefulOperationRequest {
 }
 
 extension OperationRunSpecification {
+  /// Starts a run whenever the condition becomes satisfied.
+  fileprivate var edgeTrigger: RerunTrigger {
+    RerunTrigger { context, request in
+      let wasSatisfied = Mutex(isSatisfied(in: context))
+      return subscribe(in: context) {
+        let isSatisfied = isSatisfied(in: context)
+        let hasBecome = wasSatisfied.withLock { was in
+          defer { was = isSatisfied }
+          return isSatisfied && !was
+        }
+        if hasBecome { request.store?.rerun(by: request.rules) }
+      }
+    }
+  }
+
   /// Starts a run of a stale store whenever the condition may have changed and is satisfied.
   fileprivate var trigger: RerunTrigger {
     RerunTrigger { context, request in

@@ -19,7 +19,25 @@ extension StatefulOperationRequest {
     every interval: Duration, while condition: some OperationRunSpecification = .always,
     inBackground: Bool = false
   ) -> ModifiedOperation<Self, SettingsModifier<Self>> {
-    poll(every: interval, while: condition, inBackground: inBackground, isUnfinished: nil)
+    poll(every: interval, while: condition, inBackground: inBackground)
+  }
+
+  /// Runs the request while its store has subscribers, at an interval that the state decides, such as a
+  /// short one while a job is in progress.
+  ///
+  /// Apply this modifier after the modifiers that change the state: before one of them, the poll ends with
+  /// a report.
+  ///
+  /// - Parameters:
+  ///   - interval: Returns the wait before the next run, by the context's clock. It is called after the
+  ///     first subscription and after each run, on any thread, with no lock held. An interval that is not
+  ///     above zero is reported and taken as one second.
+  ///   - inBackground: Whether the request also runs while the program is in the background; `false`
+  ///     by default.
+  public func rerun(
+    every interval: @escaping @Sendable (State) -> Duration, inBackground: Bool = false
+  ) -> ModifiedOperation<Self, SettingsModifier<Self>> {
+    poll(every: .seconds(1), by: interval, while: .always, inBackground: inBackground)
   }
 
   /// Runs the request at an interval while its store has subscribers and its state is unfinished, such
@@ -43,19 +61,21 @@ extension StatefulOperationRequest {
   }
 
   private func poll(
-    every interval: Duration, while condition: some OperationRunSpecification, inBackground: Bool,
-    isUnfinished: (@Sendable (State) -> Bool)?
+    every interval: Duration, by stateInterval: (@Sendable (State) -> Duration)? = nil,
+    while condition: some OperationRunSpecification, inBackground: Bool,
+    isUnfinished: (@Sendable (State) -> Bool)? = nil
   ) -> ModifiedOperation<Self, SettingsModifier<Self>> {
     let interval = interval.checkedInterval(for: "The interval of \(Self.self)")
     let ready = CombinedRunSpecification(inBackground ? [condition] : [condition, .foreground]) {
       $0.allSatisfy { $0 }
     }
-    let trigger = RerunTrigger(interval: interval) { context, request in
+    let trigger = RerunTrigger(interval: stateInterval == nil ? interval : nil) {
+      context, request in
       // Held as long as the poll, for a condition that changes only while it has subscribers.
       let subscription = condition.subscribe(in: context) {}
       let poll = Poll<State>(
-        interval: interval, condition: ready, isUnfinished: isUnfinished, context: context,
-        request: request)
+        interval: interval, stateInterval: stateInterval, condition: ready,
+        isUnfinished: isUnfinished, context: context, request: request)
       let task = Task { await poll.run() }
       return OperationSubscription {
         subscription.cancel()
@@ -69,23 +89,34 @@ extension StatefulOperationRequest {
 /// The polling of a store, until its task is cancelled or the store is deallocated.
 private struct Poll<State: OperationState>: Sendable {
   let interval: Duration
+  let stateInterval: (@Sendable (State) -> Duration)?
   let condition: CombinedRunSpecification
   let isUnfinished: (@Sendable (State) -> Bool)?
   let context: OperationContext
   let request: ObservedRequest
 
   func run() async {
-    while await context.operationClock.hasSlept(for: interval), await isReady(),
-      let store = request.store
+    while let interval = nextInterval(), await context.operationClock.hasSlept(for: interval),
+      await isReady(), let store = request.store
     {
       if let isUnfinished {
-        guard let state = store.presentState as? State else {
-          return store.reportStateMismatch(of: "A poll", so: "it never runs")
-        }
+        guard let state = state(of: store) else { return }
         guard isUnfinished(state) else { continue }
       }
       await store.poll(by: request.rules)
     }
+  }
+
+  private func nextInterval() -> Duration? {
+    guard let stateInterval else { return interval }
+    guard let store = request.store, let state = state(of: store) else { return nil }
+    return stateInterval(state).checkedInterval(for: "The interval of a poll of \(State.self)")
+  }
+
+  private func state(of store: any Rerunnable) -> State? {
+    if let state = store.presentState as? State { return state }
+    store.reportStateMismatch(of: "A poll", so: "it never runs")
+    return nil
   }
 
   /// Waits until the condition is satisfied. Returns `false` if the task is cancelled.

@@ -52,6 +52,15 @@ struct RetrySettings: Sendable {
   /// Whether a modifier of the request does the retries, so that the store does not.
   var isPlaced = false
   var backoff = OperationBackoffFunction.standard
+  /// The condition that a retry waits for.
+  var condition: RunCondition?
+}
+
+/// A condition, without its type.
+struct RunCondition: Sendable {
+  let isSatisfied: @Sendable (OperationContext) -> Bool
+  let subscribe:
+    @Sendable (OperationContext, @escaping @Sendable () -> Void) -> OperationSubscription
 }
 
 /// When a store runs its request without a caller.
@@ -110,6 +119,8 @@ protocol Rerunnable: AnyObject, Sendable {
 
   /// Runs the request if it is stale.
   func rerunIfStale(by rules: (any RunRules)?)
+  /// Runs the request.
+  func rerun(by rules: (any RunRules)?)
   /// Runs the request, and waits until the run has ended or the calling task is cancelled.
   nonisolated(nonsending) func poll(by rules: (any RunRules)?) async
   /// Reports a rule for a state of another type.

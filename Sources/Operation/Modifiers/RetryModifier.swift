@@ -63,12 +63,34 @@ extension OperationRequest {
           shouldRetry(error)
         else { throw error }
         let backoff = context.settings.values.retry.backoff(context.attempt.index)
+        context.noteRetry(
+          OperationRetry(
+            failedAttempts: context.attempt.index + 1, lastFailure: error,
+            nextAttemptAt: context.now().advanced(by: backoff)))
         guard await context.operationClock.hasSlept(for: backoff),
-          await context.mayAttempt(isRetry: true)
+          await context.mayAttempt(isRetry: true), await context.mayRetry()
         else { throw cancellationFailure(as: Failure.self) ?? error }
+        context.noteRetry(nil)
         context.attempt.index += 1
         context.hooks?.attemptBegan(context.attempt.index)
       }
+    }
+  }
+}
+
+extension OperationContext {
+  /// Notifies the store of a retry.
+  fileprivate func noteRetry(_ retry: OperationRetry<any Error>?) {
+    if let runNode { runNode.driver?.noteRetry(of: runNode.id, retry) }
+  }
+
+  /// Waits for the condition of retries. Returns `false` if the task was cancelled before.
+  nonisolated(nonsending) fileprivate func mayRetry() async -> Bool {
+    guard let condition = settings.values.retry.condition else { return true }
+    return await wait {
+      condition.isSatisfied(self)
+    } changes: {
+      condition.subscribe(self, $0)
     }
   }
 }

@@ -9,6 +9,8 @@ public struct OperationTask<Value: Sendable, Failure: Error>: Sendable, Identifi
   private let extras: Extras?
   /// Whether the run waits for a connection, in the copy that a state holds.
   var isPaused = false
+  /// The retry that the run waits for, in the copy that a state holds.
+  @Indirect var retry: OperationRetry<Failure>?
 
   /// Shared by copies.
   var box: OperationTaskConfiguration.Box
@@ -48,6 +50,8 @@ public struct OperationTask<Value: Sendable, Failure: Error>: Sendable, Identifi
     self.box = box
     self.extras = extras
   }
+
+  var isRetrying: Bool { !_retry.isNil }
 
   /// The identifier of the task, which is that of its run.
   public var id: OperationTaskID { node.id }

@@ -14,12 +14,15 @@ protocol TaskDriver: AnyObject, Sendable {
   func cancel(_ id: OperationTaskID)
   /// The run that a task of this driver waits for, because the runs of its scope are serialized.
   var serialRun: OperationTaskID? { get }
+  /// A run waits for a retry until a date, after a number of attempts, or, with `nil`, the attempt begins.
+  func noteRetry(of id: OperationTaskID, _ retry: OperationRetry<any Error>?)
   /// Reports an issue of a task when no lock of the driver is held.
   func report(_ issue: OperationIssue)
 }
 
 extension TaskDriver {
   var serialRun: OperationTaskID? { nil }
+  func noteRetry(of id: OperationTaskID, _ retry: OperationRetry<any Error>?) {}
   func report(_ issue: OperationIssue) { issue.report() }
 }
 
@@ -194,8 +197,8 @@ extension TaskNode {
   }
 
   /// Calls a closure whose tasks do not work for the current run.
-  static func withoutCurrent(_ body: () -> Void) {
-    if current == nil { body() } else { $current.withValue(nil) { body() } }
+  static func withoutCurrent<Output>(_ body: () -> Output) -> Output {
+    current == nil ? body() : $current.withValue(nil) { body() }
   }
 
   /// This run and those that await it, whose requests are being called.

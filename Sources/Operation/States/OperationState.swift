@@ -118,6 +118,10 @@ public protocol OperationState<StateValue, OperationValue, Failure>: Sendable {
   var isPaused: Bool { get }
   /// Records whether a run waits for a connection. The default does nothing.
   mutating func setPaused(_ isPaused: Bool, _ id: OperationTaskID)
+  /// The retry that a run in flight waits for; `nil` if none does. The default is `nil`.
+  var retry: OperationRetry<Failure>? { get }
+  /// Records the retry that a run waits for, or `nil` when the attempt begins. The default does nothing.
+  mutating func setRetry(_ retry: OperationRetry<Failure>?, _ id: OperationTaskID)
   /// Restores the initial value, and returns an effect that cancels the active tasks.
   ///
   /// The store performs the effect after it has unlocked. It also cancels every run of its own, and
@@ -135,6 +139,10 @@ extension OperationState {
   public var isPaused: Bool { false }
   /// Does nothing.
   public mutating func setPaused(_ isPaused: Bool, _ id: OperationTaskID) {}
+  /// `nil`.
+  public var retry: OperationRetry<Failure>? { nil }
+  /// Does nothing.
+  public mutating func setRetry(_ retry: OperationRetry<Failure>?, _ id: OperationTaskID) {}
   /// Returns `nil`.
   public func taskToJoin(in context: inout OperationContext) -> OperationTaskID? { nil }
   /// Does nothing.

@@ -91,6 +91,14 @@ extension PaginatedState {
   /// A Boolean value that indicates whether there are active runs and all wait for a connection.
   public var isPaused: Bool { isLoading && activeTasks.allSatisfy(\.isPaused) }
 
+  /// The retry that a run in flight waits for; that of the newest such run.
+  public var retry: OperationRetry<Failure>? { activeTasks.newestRetry() }
+
+  /// Records the retry that a run waits for.
+  public mutating func setRetry(_ retry: OperationRetry<Failure>?, _ id: OperationTaskID) {
+    activeTasks[id: id]?.retry = retry
+  }
+
   /// Records whether a run waits for a connection.
   public mutating func setPaused(_ isPaused: Bool, _ id: OperationTaskID) {
     activeTasks[id: id]?.isPaused = isPaused

@@ -33,6 +33,8 @@ extension ProjectedState {
   public var errorLastUpdatedAt: Date? { base.errorLastUpdatedAt }
   /// A Boolean value that indicates whether there are active runs and all wait for a connection.
   public var isPaused: Bool { base.isPaused }
+  /// The retry that a run in flight waits for.
+  public var retry: OperationRetry<Failure>? { base.retry }
   /// The status of the projected state.
   public var status: OperationStatus<StatusValue, Failure> { base.status }
   /// The kind of request that the state belongs to.

@@ -61,6 +61,14 @@ public struct QueryState<Value: Sendable, Failure: Error>: ValueInitializedState
     return .result(.success(value))
   }
 
+  /// The retry that a run in flight waits for; that of the newest such run.
+  public var retry: OperationRetry<Failure>? { tasks.newestRetry() }
+
+  /// Records the retry that a run waits for.
+  public mutating func setRetry(_ retry: OperationRetry<Failure>?, _ id: OperationTaskID) {
+    tasks[id: id]?.retry = retry
+  }
+
   /// Records whether a run waits for a connection.
   public mutating func setPaused(_ isPaused: Bool, _ id: OperationTaskID) {
     tasks[id: id]?.isPaused = isPaused

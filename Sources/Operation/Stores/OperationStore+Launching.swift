@@ -33,8 +33,9 @@ extension OperationStore {
     // A run that is launched again has kept its place in the queue.
     if let scope, launch == 0 { queue(run, in: scope, mustWait: !dependencies.isEmpty) }
     let configuration = run.box.configuration
+    let name = configuration.name ?? TaskNames.name(of: requestType, in: context)
     run.core.node.attach(
-      Task(name: configuration.name, priority: configuration.priority) { [self] in
+      Task(name: name, priority: configuration.priority) { [self] in
         await Self.wait(for: dependencies)
         let hooks = hooks(of: run.core, launch, in: context, isObserved: began != nil)
         if let scope {
@@ -207,6 +208,16 @@ extension OperationStore: TaskDriver {
       launch(AdmittedRun(core: core, box: .init(configuration), mustLaunch: true))
     }
     return true
+  }
+
+  func noteRetry(of id: OperationTaskID, _ retry: OperationRetry<any Error>?) {
+    guard let retry else { return commit { $0.setRetry(nil, id) } }
+    // A retry below a modifier that changes the type of the failure.
+    guard let failure = retry.lastFailure as? State.Failure else { return }
+    let own = OperationRetry(
+      failedAttempts: retry.failedAttempts, lastFailure: failure,
+      nextAttemptAt: retry.nextAttemptAt)
+    commit { $0.setRetry(own, id) }
   }
 
   func releaseLease(on id: OperationTaskID) {

@@ -73,6 +73,10 @@ extension OperationStore: Rerunnable {
     runIfStale(by: rules as? RequestRules<State>, cause: .rerun)
   }
 
+  func rerun(by rules: (any RunRules)?) {
+    runForObservers(by: rules as? RequestRules<State>, cause: .rerun)
+  }
+
   nonisolated(nonsending) func poll(by rules: (any RunRules)?) async {
     let task =
       runForObservers(by: rules as? RequestRules<State>, cause: .poll)

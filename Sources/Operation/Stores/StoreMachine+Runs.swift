@@ -29,6 +29,7 @@ extension StoreMachine {
     let payload = record.payload
     runs.update(id) { $0.payload = payload }
     committed.changeAll { $0.setPaused(false, id) }
+    setRetry(nil, id, launch: payload.launch)
     notifyChange(also: payload.handlers)
     return (record.task.box, payload.launch)
   }
@@ -63,6 +64,7 @@ extension StoreMachine {
       giveUp(record)
     } else {
       confirmYields(output, of: record)
+      releaseRetry(of: record.payload)
       take(output, of: record)
       committed.changeAll { $0.finishFetchTask(record.task) }
       if case .success = output {
@@ -101,6 +103,24 @@ extension StoreMachine {
     case .nextPage, .previousPage: return false
     case .initialPage, .allPages, .refetch: return true
     }
+  }
+
+  /// A run begins to wait for a retry, or the attempt begins.
+  mutating func setRetry(
+    _ retry: OperationRetry<State.Failure>?, _ id: OperationTaskID, launch: Int? = nil
+  ) {
+    guard let payload = runs[id]?.payload, payload.launch == launch ?? payload.launch,
+      retry != nil || payload.hasRetried
+    else { return }
+    runs.update(id) { $0.payload.hasRetried = true }
+    releaseRetry(of: payload)
+    committed.changeAll { $0.setRetry(retry, id) }
+    notifyChange(also: payload.handlers)
+  }
+
+  /// Keeps the failure of a retry until the lock is released.
+  private mutating func releaseRetry(of payload: RunPayload) {
+    if payload.hasRetried, let retry = state.retry { release(retry) }
   }
 
   /// A run begins to wait for a connection, or continues.
@@ -184,6 +204,7 @@ extension StoreMachine {
   /// Restores what a run had replaced, and removes its task from the state.
   private mutating func giveUp(_ record: Runs.Record) {
     restoreYields(of: record.id)
+    releaseRetry(of: record.payload)
     committed.changeAll { $0.giveUpFetchTask(record.task) }
     notifyChange(also: record.payload.handlers)
     notifyCancelled(record)

@@ -19,6 +19,8 @@ struct StoreMachine<State: OperationState>: DeliveryMachine {
     var handlers: Handlers
     /// The number of restarts. What an earlier launch yields and returns is dropped.
     var launch = 0
+    /// Whether the state was notified of a retry.
+    var hasRetried = false
     /// The configuration that the task in the state was made with, if the run was started with another
     /// one. It is released with the run, and not under the lock.
     var scheduledBox: Box?

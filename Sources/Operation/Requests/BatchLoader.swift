@@ -1,0 +1,146 @@
+import ReactiveStreams
+import Synchronization
+
+/// Collects keys that are requested at about the same time, and loads them with one call.
+///
+/// ```swift
+/// let users = BatchLoader<Int, User>(delay: .milliseconds(5), maxSize: 100) { ids in
+///   Dictionary(uniqueKeysWithValues: try await api.users(ids).map { ($0.id, $0) })
+/// }
+///
+/// struct UserQuery: SimpleQueryRequest, Hashable {
+///   let id: Int
+///   func fetch(in context: OperationContext) async throws -> User { try await users.load(id, in: context) }
+/// }
+/// ```
+///
+/// Each key keeps its own store, with its own retries and its own cancellation. A batch begins when the
+/// delay after its first key is over, or when it is full. One batch is loaded after the other. A key that is
+/// requested while it is being loaded is loaded again, in a later batch. A batch is cancelled when the last
+/// caller that waits for it is.
+public final class BatchLoader<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+  private typealias Waiter = CheckedContinuation<Result<Value, any Error>, Never>
+  private typealias Machine = BatchMachine<Key, Waiter>
+
+  /// The lock guards the machine. The function is called, and callers are resumed, without it.
+  private let machine: Mutex<Machine>
+  /// The task that loads the batch in flight.
+  private let task = Mutex<Task<Void, Never>?>(nil)
+  private let delay: Duration
+  private let load: @Sendable ([Key]) async throws -> [Key: Result<Value, any Error>]
+
+  /// Creates a loader whose function returns a value or a failure for each key.
+  ///
+  /// - Parameters:
+  ///   - delay: The time in which keys are collected, by the clock of the first key's context. A negative
+  ///     duration is reported, and zero is used: then a batch has the keys that come before it begins.
+  ///   - maxSize: The greatest number of keys of a batch. A number below one is reported, and one is used.
+  ///   - load: Loads the values of different keys, in the order of their requests. It is called on no
+  ///     actor, with no lock held. If it throws, all keys of the batch fail with that error.
+  public init(
+    delay: Duration, maxSize: Int,
+    results load: @escaping @Sendable ([Key]) async throws -> [Key: Result<Value, any Error>]
+  ) {
+    self.delay = delay.checked(for: "The delay of a batch of \(Key.self)")
+    machine = Mutex(
+      Machine(maxSize: maxSize.checkedLimit(for: "The size of a batch of \(Key.self)")))
+    self.load = load
+  }
+
+  /// Creates a loader whose function returns the values by key. A key without a value fails with
+  /// ``BatchLoaderError``.
+  public convenience init(
+    delay: Duration, maxSize: Int,
+    _ load: @escaping @Sendable ([Key]) async throws -> [Key: Value]
+  ) {
+    self.init(
+      delay: delay, maxSize: maxSize, results: { try await load($0).mapValues { .success($0) } })
+  }
+
+  /// Returns the value of a key, which is loaded with others.
+  ///
+  /// - Parameter context: The context of the run. Its clock measures the delay.
+  /// - Throws: The failure of the key or of its batch, ``BatchLoaderError`` if the function returned
+  ///   nothing for the key, or `CancellationError` as soon as the calling task is cancelled.
+  nonisolated(nonsending) public func load(
+    _ key: Key, in context: OperationContext = OperationContext()
+  ) async throws -> Value {
+    try Task.checkCancellation()
+    let id = OperationTaskID.next()
+    let clock = context.operationClock
+    return try await withTaskCancellationHandler {
+      await withCheckedContinuation { waiter in
+        perform(machine.withLock { $0.add(key, id, waiter) }, clock: clock)
+        // The handler may have been called before the key was added.
+        if Task.isCancelled { cancel(id, of: key) }
+      }
+    } onCancel: {
+      cancel(id, of: key)
+    }.get()
+  }
+
+  private func cancel(_ id: OperationTaskID, of key: Key) {
+    let (waiter, isAbandoned) = machine.withLock { $0.cancel(id, of: key) }
+    waiter?.resume(returning: .failure(CancellationError()))
+    if isAbandoned { task.withLock { $0 }?.cancel() }
+  }
+
+  private func perform(_ action: Machine.Action, clock: any OperationClock) {
+    switch action {
+    case .none: break
+    case .startDelay(let number):
+      begin { [self] in
+        if await clock.hasSlept(for: delay) {
+          perform(machine.withLock { $0.delayIsOver(number) }, clock: clock)
+        }
+      }
+    case .load(let keys):
+      let new = begin { [self] in await loadBatch(keys, clock: clock) }
+      task.withLock { $0 = new }
+    }
+  }
+
+  /// Starts a task that does not work for the run of the caller.
+  @discardableResult
+  private func begin(_ work: @escaping @Sendable () async -> Void) -> Task<Void, Never> {
+    TaskNode.withoutCurrent { Task { await work() } }
+  }
+
+  private func loadBatch(_ keys: [Key], clock: any OperationClock) async {
+    var results: [Key: Result<Value, any Error>] = [:]
+    var failure: (any Error)?
+    do {
+      results = try await load(keys)
+      reportSurplus(in: results, for: keys)
+    } catch {
+      failure = error
+    }
+    let (entries, next) = machine.withLock { $0.end() }
+    perform(next, clock: clock)
+    for entry in entries {
+      let missing = failure ?? BatchLoaderError(key: "\(entry.id)")
+      let result = results[entry.id] ?? .failure(missing)
+      for (_, waiter) in entry.waiters { waiter.resume(returning: result) }
+    }
+  }
+
+  private func reportSurplus(in results: [Key: Result<Value, any Error>], for keys: [Key]) {
+    guard results.count > 0, let surplus = Set(results.keys).subtracting(keys).first else { return }
+    OperationIssue(
+      kind: .invalidValue,
+      message: """
+        A batch of \(Key.self) returned a value for \(surplus), which it was not asked for; the value \
+        is dropped.
+        """
+    ).report()
+  }
+}
+
+/// An error of a batch that returned neither a value nor a failure for a key.
+public struct BatchLoaderError: Error, Sendable, Hashable, CustomStringConvertible {
+  /// The key as text.
+  public let key: String
+
+  /// A sentence that names the key.
+  public var description: String { "The batch returned nothing for the key \(key)." }
+}

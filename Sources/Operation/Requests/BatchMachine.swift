@@ -1,0 +1,85 @@
+/// The machine of a ``BatchLoader``: the keys that wait for a batch, and the batch in flight.
+///
+/// - *idle*: no key waits, and no batch is in flight.
+/// - *collecting*: keys wait for the delay, or for more keys.
+/// - *loading*: a batch is in flight. Keys that are requested meanwhile wait for a later one.
+struct BatchMachine<Key: Hashable & Sendable, Waiter: Sendable>: Sendable {
+  struct Entry: Sendable, Identifiable {
+    let id: Key
+    var waiters: [(id: OperationTaskID, waiter: Waiter)]
+  }
+
+  enum Action: Sendable {
+    case none
+    /// The delay begins, and ends with ``BatchMachine/delayIsOver(_:)``.
+    case startDelay(Int)
+    case load([Key])
+  }
+
+  private var pending = IdentifiedArrayOf<Entry>()
+  private var batch: IdentifiedArrayOf<Entry>?
+  /// The number of the delay, and whether it is over for the pending keys.
+  private var delay = 0
+  private var isDue = false
+  private let maxSize: Int
+
+  init(maxSize: Int) { self.maxSize = maxSize }
+
+  mutating func add(_ key: Key, _ id: OperationTaskID, _ waiter: Waiter) -> Action {
+    let isFirst = pending.isEmpty
+    if pending[id: key] != nil {
+      pending[id: key]?.waiters.append((id, waiter))
+    } else {
+      pending.append(Entry(id: key, waiters: [(id, waiter)]))
+    }
+    if batch == nil, pending.count >= maxSize { return load() }
+    guard isFirst else { return .none }
+    delay += 1
+    return .startDelay(delay)
+  }
+
+  mutating func delayIsOver(_ delay: Int) -> Action {
+    guard delay == self.delay, !pending.isEmpty else { return .none }
+    isDue = true
+    return batch == nil ? load() : .none
+  }
+
+  /// The batch has ended. Returns its keys with their waiters, and what follows.
+  mutating func end() -> (entries: [Entry], next: Action) {
+    let entries = Array(batch ?? [])
+    batch = nil
+    return (entries, isDue || pending.count >= maxSize ? load() : .none)
+  }
+
+  /// A waiter is cancelled. Returns it, and whether nobody waits for the batch in flight any more.
+  mutating func cancel(_ id: OperationTaskID, of key: Key) -> (waiter: Waiter?, isAbandoned: Bool) {
+    if let waiter = Self.remove(id, of: key, from: &pending, isKept: false) {
+      if pending.isEmpty { isDue = false }
+      return (waiter, false)
+    }
+    guard var entries = batch else { return (nil, false) }
+    let waiter = Self.remove(id, of: key, from: &entries, isKept: true)
+    batch = entries
+    return (waiter, waiter != nil && entries.allSatisfy { $0.waiters.isEmpty })
+  }
+
+  private static func remove(
+    _ id: OperationTaskID, of key: Key, from entries: inout IdentifiedArrayOf<Entry>, isKept: Bool
+  ) -> Waiter? {
+    guard let index = entries[id: key]?.waiters.firstIndex(where: { $0.id == id }) else {
+      return nil
+    }
+    let waiter = entries[id: key]?.waiters.remove(at: index).waiter
+    if !isKept, entries[id: key]?.waiters.isEmpty == true { _ = entries.remove(id: key) }
+    return waiter
+  }
+
+  private mutating func load() -> Action {
+    let entries = IdentifiedArrayOf<Entry>(pending.prefix(maxSize))
+    for entry in entries { _ = pending.remove(id: entry.id) }
+    if pending.isEmpty { isDue = false }
+    if entries.isEmpty { return .none }
+    batch = entries
+    return .load(entries.map(\.id))
+  }
+}

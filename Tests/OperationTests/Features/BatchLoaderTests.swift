@@ -1,0 +1,164 @@
+import Operation
+import Synchronization
+import Testing
+
+@Suite struct BatchLoaderTests {
+  private let clock = ManualClock()
+  private let batches = EventLog<[Int]>()
+
+  private func loader(
+    delay: Duration = .milliseconds(10), maxSize: Int = 100, until gate: AsyncGate? = nil
+  ) -> BatchLoader<Int, String> {
+    BatchLoader(delay: delay, maxSize: maxSize) { [batches] keys in
+      batches.append(keys)
+      await gate?.wait()
+      try Task.checkCancellation()
+      return Dictionary(uniqueKeysWithValues: keys.map { ($0, "value \($0)") })
+    }
+  }
+
+  private func query(_ id: Int, _ loader: BatchLoader<Int, String>) -> Query<String, any Error> {
+    Query(path: ["batched", id]) { context in try await loader.load(id, in: context) }
+  }
+
+  private var client: OperationClient { OperationClient(defaults: .testing, clock: clock) }
+
+  @Test("Keys of one delay are loaded with one call, and each has its own store") func oneCall()
+    async throws
+  {
+    let (client, loader) = (client, loader())
+    let tasks = (0..<5).map { id in Task { try await client.fetch(query(id, loader)) } }
+    while client.stores(matching: ["batched"], where: .loading).count < 5 { await Task.yield() }
+    await clock.sleepers(atLeast: 1)
+    for _ in 0..<50 { await Task.yield() }
+    await clock.advance(by: .milliseconds(10))
+    for (id, task) in tasks.enumerated() { #expect(try await task.value == "value \(id)") }
+    #expect(batches.values.flatMap(\.self).sorted() == [0, 1, 2, 3, 4])
+    #expect(client.stores(matching: ["batched"]).count == 5)
+  }
+
+  @Test("A full batch does not wait for the delay") func full() async throws {
+    let (client, loader) = (client, loader(delay: .seconds(3_600), maxSize: 2))
+    async let first = client.fetch(query(1, loader))
+    async let second = client.fetch(query(2, loader))
+    #expect(try await [first, second] == ["value 1", "value 2"])
+    #expect(batches.values.map { $0.sorted() } == [[1, 2]])
+  }
+
+  @Test("Ten thousand keys in one turn are batches of the size, one after the other")
+  func tenThousand() async throws {
+    let inFlight = Mutex((now: 0, most: 0))
+    let loader = BatchLoader<Int, Int>(delay: .zero, maxSize: 100) { [batches] keys in
+      batches.append(keys)
+      inFlight.withLock { $0 = ($0.now + 1, max($0.most, $0.now + 1)) }
+      await Task.yield()
+      inFlight.withLock { $0.now -= 1 }
+      return Dictionary(uniqueKeysWithValues: keys.map { ($0, $0) })
+    }
+    let sum = try await withThrowingTaskGroup(of: Int.self) { group in
+      for key in 0..<10_000 { group.addTask { try await loader.load(key) } }
+      return try await group.reduce(0, +)
+    }
+    #expect(sum == 9_999 * 5_000)
+    #expect(inFlight.withLock { $0.most } == 1)
+    #expect(batches.values.allSatisfy { $0.count <= 100 })
+    #expect(batches.values.reduce(0) { $0 + $1.count } == 10_000)
+  }
+
+  @Test("Each key gets its own value or failure; an omitted one, an error that names it")
+  func results() async throws {
+    let loader = BatchLoader<Int, Int>(
+      delay: .zero, maxSize: 3,
+      results: { _ in [1: .success(10), 2: .failure(Refused())] })
+    let tasks = (1...3).map { key in Task { try await loader.load(key) } }
+    #expect(try await tasks[0].value == 10)
+    await #expect(throws: Refused()) { try await tasks[1].value }
+    await #expect(throws: BatchLoaderError.self) { try await tasks[2].value }
+  }
+
+  @Test("A value that was not asked for is reported, and dropped") func surplus() async throws {
+    let loader = BatchLoader<Int, Int>(delay: .zero, maxSize: 1) { _ in [1: 10, 2: 20] }
+    let (reports, value) = try await issues { try await loader.load(1) }
+    #expect(value == 10)
+    #expect(reports.map(\.kind) == [.invalidValue])
+  }
+
+  @Test("A batch that throws fails all of its keys, and the next one is loaded") func thrown()
+    async throws
+  {
+    let attempts = Mutex(0)
+    let loader = BatchLoader<Int, Int>(delay: .zero, maxSize: 1) { keys in
+      let attempt = attempts.withLock {
+        $0 += 1
+        return $0
+      }
+      if attempt == 1 { throw Refused() }
+      return [keys[0]: attempt]
+    }
+    let query = Query(path: ["retried"]) { context in try await loader.load(7, in: context) }
+      .retry(limit: 1).backoff(.noBackoff)
+    #expect(try await client.fetch(query) == 2)
+  }
+
+  @Test("A cancelled caller returns at once; the batch is cancelled with its last caller")
+  func cancelled() async throws {
+    let gate = AsyncGate()
+    let loader = loader(delay: .zero, maxSize: 2, until: gate)
+    let first = Task { try await loader.load(1) }
+    let second = Task { try await loader.load(2) }
+    await batches.wait(for: 1)
+    while batches.values.flatMap(\.self).count < 2 {
+      if batches.values.first == [1] || batches.values.first == [2] { break }
+      await Task.yield()
+    }
+    first.cancel()
+    second.cancel()
+    await #expect(throws: CancellationError.self) { try await first.value }
+    await #expect(throws: CancellationError.self) { try await second.value }
+    gate.open()
+    #expect(try await loader.load(3) == "value 3")
+  }
+
+  @Test("A key whose caller is cancelled before the batch begins is not loaded") func removed()
+    async throws
+  {
+    let loader = loader(delay: .seconds(1))
+    let context = OperationContext.timed(by: clock)
+    let first = Task { try await loader.load(1, in: context) }
+    await clock.sleepers(atLeast: 1)
+    let second = Task { try await loader.load(2, in: context) }
+    first.cancel()
+    await #expect(throws: CancellationError.self) { try await first.value }
+    for _ in 0..<100 { await Task.yield() }
+    await clock.advance(by: .seconds(1))
+    #expect(try await second.value == "value 2")
+    #expect(batches.values == [[2]])
+  }
+
+  @Test("Bad delays and sizes are reported") func badNumbers() async throws {
+    let (issues, loader) = await issues {
+      BatchLoader<Int, Int>(delay: .seconds(-1), maxSize: 0) { keys in [keys[0]: 1] }
+    }
+    #expect(issues.map(\.kind) == [.invalidValue, .invalidValue])
+    #expect(try await loader.load(1) == 1)
+  }
+
+  @Test("Random loads and cancellations: every caller returns once") func random() async {
+    for round in 0..<200 {
+      let loader = BatchLoader<Int, Int>(delay: .zero, maxSize: 1 + round % 5) { keys in
+        await Task.yield()
+        return Dictionary(uniqueKeysWithValues: keys.map { ($0, $0) })
+      }
+      await withTaskGroup(of: Void.self) { group in
+        for index in 0..<12 {
+          group.addTask {
+            let task = Task { try await loader.load(index % 4) }
+            if index % 3 == 0 { task.cancel() }
+            let result = await task.result
+            if case .success(let value) = result { #expect(value == index % 4) }
+          }
+        }
+      }
+    }
+  }
+}

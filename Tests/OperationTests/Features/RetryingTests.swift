@@ -1,0 +1,134 @@
+import FoundationEssentials
+import Operation
+import Testing
+
+@Suite struct RetryingTests {
+  private let clock = ManualClock()
+
+  @Test("While a run waits for a retry, the state has the failure and the time of the next attempt")
+  func retry() async throws {
+    let client = OperationClient(defaults: .testing, clock: clock)
+    let store = client.store(
+      for: OpenQuery(script: Script(failures: 2)).retry(limit: 3).backoff(.linear(.seconds(10))))
+    let run = Task { try await store.fetch() }
+    for attempt in 1...2 {
+      await clock.sleepers(atLeast: 1)
+      let retry = try #require(store.state.retry)
+      #expect(retry.failedAttempts == attempt)
+      #expect(retry.lastFailure as? Refused == Refused(attempt: attempt))
+      #expect(retry.nextAttemptAt == clock.now().addingTimeInterval(Double(attempt) * 10))
+      #expect(store.error == nil)
+      await clock.advance(by: .seconds(attempt * 10))
+    }
+    #expect(try await run.value == 3)
+    #expect(store.state.retry == nil)
+  }
+
+  @Test("A cancelled run leaves no retry in the state") func cancelled() async {
+    let client = OperationClient(defaults: .standard, clock: clock)
+    let store = client.store(for: TypedQuery(script: Script(failures: 9)))
+    let run = Task { try await store.fetch() }
+    await clock.sleepers(atLeast: 1)
+    #expect(store.state.retry?.lastFailure == Refused(attempt: 1))
+    store.cancel()
+    #expect(store.state.retry == nil)
+    _ = await run.result
+  }
+
+  @Test("Pages and mutations have it, too") func kinds() async {
+    let client = OperationClient(defaults: .standard, clock: clock)
+    let pages = Paginated(path: ["pages"], initialPageId: 0, nextPageId: { _, _ in nil }) {
+      _, _ -> Int in throw Refused()
+    }
+    let mutation = Mutation(path: ["mutation"]) { (_: Int, _) -> Int in throw Refused() }
+      .retry(limit: 1)
+    let (first, second) = (client.store(for: pages), client.store(for: mutation))
+    let runs = [
+      Task { _ = try? await first.fetch() }, Task { _ = try? await second.mutate(with: 1) },
+    ]
+    await clock.sleepers(atLeast: 2)
+    #expect(first.state.retry?.failedAttempts == 1)
+    #expect(second.state.retry?.failedAttempts == 1)
+    for run in runs { run.cancel() }
+    first.cancel()
+    second.cancel()
+    for run in runs { await run.value }
+  }
+
+  @Test("Retries wait for a condition") func condition() async throws {
+    let client = OperationClient(defaults: .testing, clock: clock)
+    let isReady = Broadcast<Bool>()
+    let script = Script(failures: 1)
+    let store = client.store(
+      for: OpenQuery(script: script).retry(limit: 1).backoff(.constant(.seconds(1)))
+        .retries(onlyWhile: .latest(of: isReady)))
+    let run = Task { try await store.fetch() }
+    await clock.sleepers(atLeast: 1)
+    await clock.advance(by: .seconds(1))
+    for _ in 0..<100 { await Task.yield() }
+    #expect(script.attempts == 1)
+    isReady.send(true)
+    #expect(try await run.value == 2)
+  }
+
+  @Test("A condition that becomes satisfied runs a fresh request where the modifier says so")
+  func evenIfFresh() async throws {
+    let client = OperationClient(defaults: .testing, clock: clock)
+    let isReady = Broadcast<Bool>()
+    let script = Script()
+    let store = client.store(
+      for: OpenQuery(script: script).neverStale()
+        .rerunOnChange(of: .latest(of: isReady), evenIfFresh: true))
+    let subscription = store.subscribe { _ in }
+    while store.currentValue != 1 { await Task.yield() }
+    isReady.send(true)
+    isReady.send(true)
+    while store.currentValue != 2 { await Task.yield() }
+    isReady.send(false)
+    #expect(!store.isLoading)
+    isReady.send(true)
+    while store.currentValue != 3 { await Task.yield() }
+    #expect(script.attempts == 3)
+    subscription.cancel()
+  }
+
+  @Test("The state decides the interval of a poll") func interval() async throws {
+    let client = OperationClient(defaults: .testing, clock: clock)
+    let script = Script()
+    let store = client.store(
+      for: OpenQuery(script: script)
+        .rerun(every: { $0.currentValue == 1 ? .seconds(5) : .seconds(60) }))
+    try await store.fetch()
+    let subscription = store.subscribe { _ in }
+    while store.isLoading { await Task.yield() }
+    let first = script.attempts
+    await clock.sleepers(atLeast: 1)
+    await clock.advance(by: .seconds(60))
+    await script.contexts.wait(for: first + 1)
+    while store.isLoading { await Task.yield() }
+    await clock.sleepers(atLeast: 1)
+    await clock.advance(by: .seconds(59))
+    #expect(script.attempts == first + 1)
+    await clock.advance(by: .seconds(1))
+    await script.contexts.wait(for: first + 2)
+    subscription.cancel()
+  }
+
+  @Test("A run without a name has that of its request") func names() async throws {
+    let names = EventLog<String?>()
+    struct NamedQuery: SimpleQueryRequest {
+      let names: EventLog<String?>
+      var path: OperationPath { ["named"] }
+      func fetch(in context: OperationContext) async throws -> Int { names.append(Task.name) }
+    }
+    let client = OperationClient(defaults: .testing, clock: clock)
+    try await client.fetch(NamedQuery(names: names).retry(limit: 1))
+    let pages = Paginated(
+      path: ["pages"], initialPageId: 0, nextPageId: { page, _ in page.id + 1 }
+    ) { _, _ in names.append(Task.name) }
+    try await client.fetch(pages)
+    try await client.store(for: pages).fetchNextPage()
+    #expect(names.values[0] == "NamedQuery")
+    #expect(names.values[2]?.hasSuffix(", next page") == true)
+  }
+}
