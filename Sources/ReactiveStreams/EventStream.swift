@@ -47,6 +47,24 @@ extension EventStream {
     EventStream<Output>(source.compactMap(transform), buffering: buffering)
   }
 
+  /// Drops the elements for which `isIncluded` returns `false`.
+  public func filter(
+    _ isIncluded: @escaping @Sendable (Element) -> Bool
+  ) -> EventStream { EventStream(source.filter(isIncluded), buffering: buffering) }
+
+  /// Combines every element with the result before it, and sends each result.
+  ///
+  /// Each iterator begins with `initialResult`, which is not sent itself.
+  ///
+  /// - Parameters:
+  ///   - initialResult: The result before the first element.
+  ///   - nextResult: Returns the next result for the one before and an element.
+  public func scan<Output: Sendable>(
+    _ initialResult: Output, _ nextResult: @escaping @Sendable (Output, Element) -> Output
+  ) -> EventStream<Output> {
+    EventStream<Output>(source.scan(initialResult, nextResult), buffering: buffering)
+  }
+
   /// Drops each element that equals the one before it.
   public func removeDuplicates(
     by areEqual: @escaping @Sendable (Element, Element) -> Bool
@@ -69,6 +87,28 @@ extension EventStream {
     _ other: EventStream<Other>
   ) -> EventStream<(Element, Other)> {
     EventStream<(Element, Other)>(source.combineLatest(other.source), buffering: buffering)
+  }
+
+  /// Sends the elements of this stream and of another one, in the order in which they arrive.
+  ///
+  /// The stream ends when both have ended. It has the ``buffering`` of this stream.
+  public func merge(_ other: EventStream) -> EventStream {
+    EventStream(source.merge(other.source), buffering: buffering)
+  }
+
+  /// Combines the newest elements of several streams into arrays, in the order of the streams.
+  ///
+  /// An array is sent whenever one of the streams changes, once all have an element. The stream
+  /// ends when all have ended, or when one has ended without an element. Without streams it sends
+  /// one empty array and ends.
+  ///
+  /// - Parameters:
+  ///   - streams: The streams, each of which is subscribed to once for each iterator.
+  ///   - buffering: The policy for arrays that the reader has not taken; by default, all are kept.
+  public static func combineLatest(
+    _ streams: [EventStream], buffering: StreamBuffering = .all
+  ) -> EventStream<[Element]> {
+    EventStream<[Element]>(StreamSource.combineLatest(streams.map(\.source)), buffering: buffering)
   }
 }
 

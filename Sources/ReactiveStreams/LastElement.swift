@@ -9,12 +9,13 @@ package final class LastElement<Element: Sendable>: Sendable {
 
   package init() {}
 
+  var value: Element? { element.withLock { $0 } }
+
   /// Stores `new` unless it equals the stored element. Returns whether it was stored.
   package func replace(with new: Element, unless areEqual: (Element, Element) -> Bool)
     -> Bool
   {
-    let last = element.withLock { $0 }
-    if let last, areEqual(last, new) { return false }
+    if let last = value, areEqual(last, new) { return false }
     let old = element.withLock { element in
       let old = element.take()
       element = new

@@ -70,6 +70,25 @@ extension StateStream {
     _ transform: @escaping @Sendable (Element) -> Output?
   ) -> StateStream<Output> { StateStream<Output>(source.compactMap(transform)) }
 
+  /// Drops the elements for which `isIncluded` returns `false`.
+  public func filter(
+    _ isIncluded: @escaping @Sendable (Element) -> Bool
+  ) -> StateStream { StateStream(source.filter(isIncluded)) }
+
+  /// Combines every element with the result before it, and sends each result.
+  ///
+  /// Each iterator begins with `initialResult`, which is not sent itself. A slow reader receives
+  /// the newest result, which includes the elements that it did not read. States that a store
+  /// replaces before it has notified its subscribers do not count; its `states(buffering:)` has
+  /// all of them.
+  ///
+  /// - Parameters:
+  ///   - initialResult: The result before the first element.
+  ///   - nextResult: Returns the next result for the one before and an element.
+  public func scan<Output: Sendable>(
+    _ initialResult: Output, _ nextResult: @escaping @Sendable (Output, Element) -> Output
+  ) -> StateStream<Output> { StateStream<Output>(source.scan(initialResult, nextResult)) }
+
   /// Drops each element that equals the one before it.
   public func removeDuplicates(
     by areEqual: @escaping @Sendable (Element, Element) -> Bool
@@ -89,6 +108,23 @@ extension StateStream {
     _ other: StateStream<Other>
   ) -> StateStream<(Element, Other)> {
     StateStream<(Element, Other)>(source.combineLatest(other.source))
+  }
+
+  /// Sends the elements of this stream and of another one, in the order in which they arrive.
+  ///
+  /// It begins with the current element of this stream, followed by that of the other. The reader
+  /// receives the newest element of both. The stream ends when both have ended.
+  public func merge(_ other: StateStream) -> StateStream { StateStream(source.merge(other.source)) }
+
+  /// Combines the newest elements of several streams into arrays, in the order of the streams.
+  ///
+  /// An array is sent whenever one of the streams changes, once all have an element. The stream
+  /// ends when all have ended, or when one has ended without an element. Without streams it sends
+  /// one empty array and ends.
+  ///
+  /// - Parameter streams: The streams, each of which is subscribed to once for each iterator.
+  public static func combineLatest(_ streams: [StateStream]) -> StateStream<[Element]> {
+    StateStream<[Element]>(StreamSource.combineLatest(streams.map(\.source)))
   }
 }
 

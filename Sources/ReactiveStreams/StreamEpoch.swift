@@ -18,6 +18,8 @@ package final class StreamEpoch: Sendable {
 
   init(within outer: StreamEpoch?...) { state = Mutex(State(outer: outer.compactMap(\.self))) }
 
+  private init(withinAll outer: [StreamEpoch]) { state = Mutex(State(outer: outer)) }
+
   var isOver: Bool {
     while true {
       let seen = state.withLock { $0 }
@@ -45,5 +47,11 @@ package final class StreamEpoch: Sendable {
   static func common(_ first: StreamEpoch?, _ second: StreamEpoch?) -> StreamEpoch? {
     guard let first, let second, first !== second else { return first ?? second }
     return StreamEpoch(within: first, second)
+  }
+
+  /// Returns the epoch of an element that was made from elements of many.
+  static func common(_ epochs: [StreamEpoch?]) -> StreamEpoch? {
+    let own = epochs.compactMap(\.self)
+    return own.count > 1 ? StreamEpoch(withinAll: own) : own.first
   }
 }

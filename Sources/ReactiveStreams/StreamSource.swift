@@ -55,6 +55,26 @@ extension StreamSource {
     }
   }
 
+  package func filter(
+    _ isIncluded: @escaping @Sendable (Element) -> Bool
+  ) -> StreamSource { compactMap { isIncluded($0) ? $0 : nil } }
+
+  package func scan<Output: Sendable>(
+    _ initial: Output, _ next: @escaping @Sendable (Output, Element) -> Output
+  ) -> StreamSource<Output> {
+    StreamSource<Output> { handler in
+      let last = LastElement<Output>()
+      return subscribe { signal in
+        handler(
+          signal.map { element in
+            let result = next(last.value ?? initial, element)
+            _ = last.replace(with: result) { _, _ in false }
+            return result
+          })
+      }
+    }
+  }
+
   package func removeDuplicates(
     by areEqual: @escaping @Sendable (Element, Element) -> Bool
   ) -> StreamSource {

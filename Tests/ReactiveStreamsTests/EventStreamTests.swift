@@ -101,6 +101,66 @@ struct EventStreamTests {
     #expect(await unread(0..<6, stream) == [0, 2, 4])
   }
 
+  @Test("filter drops elements that its closure excludes, and keeps those that are nil")
+  func filter() async {
+    #expect(await unread(0..<6, broadcast.values.filter { $0 % 2 == 0 }) == [0, 2, 4])
+    let optionals = Broadcast<Int?>()
+    var iterator = optionals.values.filter { $0 != 1 }.makeAsyncIterator()
+    for element in [1, nil, 2] { optionals.send(element) }
+    optionals.finish()
+    #expect(await iterator.next() == .some(nil))
+    #expect(await iterator.next() == 2)
+  }
+
+  @Test("scan combines every element with the result before it, also with a result of nil")
+  func scan() async {
+    #expect(await unread(1...4, broadcast.values.scan(0, +)) == [1, 3, 6, 10])
+    let optionals = Broadcast<Int>()
+    var iterator = optionals.values.scan(Int?.some(0)) { sum, element in
+      element == 0 ? nil : (sum ?? 100) + element
+    }.makeAsyncIterator()
+    for element in [1, 0, 2] { optionals.send(element) }
+    optionals.finish()
+    #expect(await iterator.next() == 1)
+    #expect(await iterator.next() == .some(nil))
+    #expect(await iterator.next() == 102)
+  }
+
+  @Test("merge keeps the elements of both, and has the buffering of the first")
+  func merge() async {
+    let other = Broadcast<Int>()
+    var iterator = broadcast.values.merge(other.values).makeAsyncIterator()
+    let newest = broadcast.values(buffering: .newest(1)).merge(other.values)
+    var second = newest.makeAsyncIterator()
+    for element in 0..<4 { (element % 2 == 0 ? broadcast : other).send(element) }
+    broadcast.finish()
+    other.finish()
+    var all: [Int] = []
+    while let element = await iterator.next() { all.append(element) }
+    #expect(all == [0, 1, 2, 3])
+    #expect(newest.buffering == .newest(1))
+    #expect(await second.next() == 3)
+    #expect(await second.next() == nil)
+  }
+
+  @Test("combineLatest of an array keeps every array by default")
+  func combineLatestOfArray() async {
+    let sources = [broadcast, Broadcast<Int>()]
+    let streams = sources.map(\.values)
+    var all = EventStream.combineLatest(streams).makeAsyncIterator()
+    var newest = EventStream.combineLatest(streams, buffering: .newest(1)).makeAsyncIterator()
+    for element in 0..<4 { sources[element % 2].send(element) }
+    for source in sources { source.finish() }
+    var arrays: [[Int]] = []
+    while let array = await all.next() { arrays.append(array) }
+    #expect(arrays == [[0, 1], [2, 1], [2, 3]])
+    #expect(await newest.next() == [2, 3])
+    #expect(await newest.next() == nil)
+    var none = EventStream<Int>.combineLatest([]).makeAsyncIterator()
+    #expect(await none.next() == [])
+    #expect(await none.next() == nil)
+  }
+
   @Test("removeDuplicates drops an element that equals the one before it, and no other")
   func removeDuplicates() async {
     #expect(await unread([1, 1, 2, 2, 1], broadcast.values.removeDuplicates()) == [1, 2, 1])

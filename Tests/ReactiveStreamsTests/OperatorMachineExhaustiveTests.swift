@@ -4,7 +4,7 @@ import Testing
 @testable import ReactiveStreams
 
 /// Performs the queued deliveries, and returns them as text.
-private func deliver<Machine: DeliveryMachine>(_ machine: inout Machine, to tape: Tape<String>)
+func deliver<Machine: DeliveryMachine>(_ machine: inout Machine, to tape: Tape<String>)
   -> [String]
 {
   var delivery = machine.deliveries.beginDraining()

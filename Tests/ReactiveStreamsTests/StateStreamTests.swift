@@ -160,6 +160,62 @@ struct StateStreamOperatorTests {
     #expect(states([1, 2, 3, 4], through: even) == [0, 2, 4])
   }
 
+  @Test("filter drops elements that its closure excludes")
+  func filter() {
+    #expect(states([1, 2, 3, 4], through: cell.stream.filter { $0 % 2 == 0 }) == [0, 2, 4])
+  }
+
+  @Test("scan combines every element with the result before it")
+  func scan() {
+    #expect(states([1, 2, 3], through: cell.stream.scan(10, +)) == [10, 11, 13, 16])
+  }
+
+  @Test("scan counts the elements that a slow reader misses, separately for each iterator")
+  func missedInScan() async {
+    let sums = cell.stream.scan(0, +)
+    var first = sums.makeAsyncIterator()
+    for state in 1...4 { cell.set(state) }
+    var second = sums.makeAsyncIterator()
+    #expect(await first.next() == 10)
+    #expect(await second.next() == 4)
+    cell.set(5)
+    #expect(await first.next() == 15)
+    #expect(await second.next() == 9)
+  }
+
+  @Test("merge begins with the states of both, and a reader gets the newest of both")
+  func merge() {
+    let other = StateCell(100)
+    let task = executor.read(cell.stream.merge(other.stream), into: read)
+    executor.run()
+    #expect(read.elements == [100])
+    cell.set(1)
+    executor.run()
+    other.set(101)
+    executor.run()
+    #expect(read.elements == [100, 1, 101])
+    task.cancel()
+    executor.run()
+    #expect(cell.subscriberCount + other.subscriberCount == 0)
+  }
+
+  @Test("combineLatest of an array has the newest states in the order of the streams")
+  func combineLatestOfArray() {
+    let cells = [StateCell(1), StateCell<Int>(), StateCell(3)]
+    let arrays = Recorder<[Int]>()
+    let task = executor.read(StateStream.combineLatest(cells.map(\.stream)), into: arrays)
+    executor.run()
+    #expect(arrays.elements == [])
+    cells[1].set(2)
+    executor.run()
+    cells[0].set(4)
+    executor.run()
+    #expect(arrays.elements == [[1, 2, 3], [4, 2, 3]])
+    task.cancel()
+    executor.run()
+    #expect(cells.map(\.subscriberCount) == [0, 0, 0])
+  }
+
   @Test("removeDuplicates drops an element that equals the one before it, and no other")
   func removeDuplicates() {
     let stream = cell.stream.removeDuplicates()
