@@ -28,7 +28,7 @@ public final class Broadcast<Element: Sendable>: Sendable {
 
   /// Calls `handler` with every element that is sent from now on.
   public func subscribe(_ handler: @escaping @Sendable (Element) -> Void) -> OperationSubscription {
-    subscribe(to: { signal in if case .element(let element, _) = signal { handler(element) } })
+    subscribeToSignals { signal in if case .element(let element, _) = signal { handler(element) } }
   }
 
   /// The number of subscribed handlers and stream iterators.
@@ -47,13 +47,13 @@ public final class Broadcast<Element: Sendable>: Sendable {
           handler(.finished)
           return .empty
         }
-        return self.subscribe(to: handler)
+        return self.subscribeToSignals(handler)
       }, buffering: buffering)
   }
 
   /// Calls `handler` with every signal that is sent from now on, or at once with the end.
-  package func subscribe(
-    to handler: @escaping @Sendable (StreamSignal<Element>) -> Void
+  package func subscribeToSignals(
+    _ handler: @escaping @Sendable (StreamSignal<Element>) -> Void
   ) -> OperationSubscription { shell.subscribe(handler) { $0.subscribe($1) } }
 
   deinit { finish() }

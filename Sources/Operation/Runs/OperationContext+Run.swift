@@ -12,6 +12,8 @@ final class RunFacts: ContextRun {
     var work: (any AnyObject & Sendable)?
     /// The rules that the run has been started with; `nil` if they are those of its store.
     var rules: (any RunRules)?
+    /// Whether the caller takes a cached value where there is one.
+    var acceptsCached = false
   }
 
   let values: Values
@@ -31,6 +33,9 @@ extension OperationContext {
   /// The rules that the run has been started with; `nil` if they are those of its store.
   var rules: (any RunRules)? { facts.rules }
 
+  /// Whether the caller of the run takes a cached value where there is one.
+  var acceptsCached: Bool { facts.acceptsCached }
+
   var input: (any RunInput)? {
     get { facts.input }
     set { facts.input = newValue }
@@ -49,10 +54,11 @@ extension OperationContext {
   /// Returns the context of a run that begins now, over `base`. Nothing of another run is left in it.
   func beginning(
     _ node: TaskNode, input: (any RunInput)?, rules: (any RunRules)? = nil,
-    over base: OperationContext
+    acceptsCached: Bool = false, over base: OperationContext
   ) -> OperationContext {
     var context = over(base)
-    context.run = RunFacts(RunFacts.Values(node: node, input: input, rules: rules))
+    context.run = RunFacts(
+      RunFacts.Values(node: node, input: input, rules: rules, acceptsCached: acceptsCached))
     return context
   }
 

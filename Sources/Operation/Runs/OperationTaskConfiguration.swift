@@ -49,11 +49,14 @@ public struct OperationTaskConfiguration: Sendable {
 
     /// Returns the configuration of a run that begins now, in a context over `base`.
     func beginning(
-      _ node: TaskNode, input: (any RunInput)?, rules: (any RunRules)?, over base: OperationContext
+      _ node: TaskNode, input: (any RunInput)?, rules: (any RunRules)?, acceptsCached: Bool,
+      over base: OperationContext
     ) -> Box {
       let context = configuration.context
       return Box(
-        configuration.with(context.beginning(node, input: input, rules: rules, over: base)))
+        configuration.with(
+          context.beginning(
+            node, input: input, rules: rules, acceptsCached: acceptsCached, over: base)))
     }
   }
 }

@@ -228,7 +228,9 @@ extension OperationStore {
   ) -> Machine.NewRun {
     let origin = OperationRun.Origin(path: path, hub: ObjectIdentifier(hub))
     let core = Machine.Core(driver: self, cause: cause, origin: origin)
-    let box = box.beginning(core.node, input: input, rules: rules, over: rules?.context ?? context)
+    let box = box.beginning(
+      core.node, input: input, rules: rules, acceptsCached: seenResults != nil,
+      over: rules?.context ?? context)
     let task = Machine.Task(core, box: box)
     // It calls the user's code, which must not run under the lock.
     _ = task.context.valuesHash

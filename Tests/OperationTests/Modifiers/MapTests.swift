@@ -42,7 +42,7 @@ import Testing
     #expect(error == Refused(attempt: 1))
     #expect(try await store.run() == "<2>")
     #expect(store.currentValue == "<2>")
-    #expect(store.path == ["typed"])
+    #expect(OperationPath(["typed"]).isPrefix(of: store.path))
   }
 
   @Test("Modifiers before and after a map apply")
@@ -55,15 +55,80 @@ import Testing
     #expect(try await OperationClient(defaults: .testing).store(for: request()).run() == "3")
   }
 
-  @Test("A query and its map clash on one path, which is reported, and neither loses its state")
-  func clash() async throws {
+  @Test("A query and its map share one fetch, and have stores of their own without a clash")
+  func oneFetch() async throws {
     let client = OperationClient(defaults: .testing)
-    let query = OpenQuery(script: Script())
-    let store = client.store(for: query)
-    let reported = await issues { client.store(for: query.map { "\($0)" }) }
-    #expect(reported.issues.map(\.kind) == [.pathClash])
-    #expect(try await store.run() == 1)
-    #expect(try await reported.output.run() == "2")
-    #expect(store.currentValue == 1)
+    let script = Script()
+    let query = OpenQuery(script: script)
+    let mapped = query.map { "<\($0)>" }
+    let reported = await issues {
+      _ = client.store(for: query)
+      _ = client.store(for: mapped)
+    }
+    #expect(reported.issues.isEmpty)
+    #expect(try await client.fetch(mapped) == "<1>")
+    #expect(client.store(for: query).currentValue == 1)
+    #expect(try await client.ensure(query) == 1)
+    #expect(try await client.ensure(mapped) == "<1>")
+    #expect(script.attempts == 1)
+    #expect(try await client.fetch(query) == 2)
+    #expect(try await client.ensure(mapped) == "<2>")
+    #expect(try await client.fetch(mapped) == "<3>")
+    #expect(script.attempts == 3)
+  }
+
+  @Test("Two maps of one query are two views, and observers of all share one fetch")
+  func twoViews() async throws {
+    let client = OperationClient(defaults: .testing)
+    let script = Script()
+    let query = OpenQuery(script: script)
+    let first = client.store(for: query.map { $0 + 10 })
+    let second = client.store(for: query.map { $0 + 20 })
+    #expect(first !== second)
+    var (ones, twos) = (first.values.makeAsyncIterator(), second.values.makeAsyncIterator())
+    while let value = await ones.next(), value != 11 {}
+    while let value = await twos.next(), value != 21 {}
+    #expect(script.attempts == 1)
+    client.store(for: query).currentValue = 5
+    #expect(await ones.next() == 15)
+    #expect(await twos.next() == 25)
+    #expect(script.attempts == 1)
+  }
+
+  @Test("An invalidation of the query invalidates its maps, and fetches once") func invalidation()
+    async throws
+  {
+    let client = OperationClient(defaults: .testing)
+    let script = Script()
+    let query = OpenQuery(script: script).neverStale()
+    let store = client.store(for: query.map { $0 + 10 })
+    var values = store.values.makeAsyncIterator()
+    while let value = await values.next(), value != 11 {}
+    client.invalidate(query)
+    #expect(await values.next() == 12)
+    client.invalidate(matching: ["open"])
+    #expect(await values.next() == 13)
+    while client.stores(matching: [], where: .loading).count > 0 { await Task.yield() }
+    #expect(script.attempts == 3)
+  }
+
+  @Test("A map may throw, and a failure of the query is its own") func throwing() async throws {
+    let client = OperationClient(defaults: .testing)
+    let odd = OpenQuery(script: Script(failures: 1)).map { value -> Int in
+      if value % 2 == 0 { throw Refused(attempt: -value) }
+      return value
+    }
+    await #expect(throws: Refused(attempt: 1)) { try await client.fetch(odd) }
+    await #expect(throws: Refused(attempt: -2)) { try await client.fetch(odd) }
+    #expect(try await client.fetch(odd) == 3)
+  }
+
+  @Test("The retries of both do not multiply") func retries() async throws {
+    var defaults = OperationDefaults.standard
+    defaults.backoff = .noBackoff
+    let script = Script(failures: 99)
+    let client = OperationClient(defaults: defaults)
+    _ = try? await client.fetch(OpenQuery(script: script).map { $0 })
+    #expect(script.attempts == 4)
   }
 }

@@ -54,7 +54,7 @@ final class StoreHub: Sendable {
   func ending<Element>(_ source: StreamSource<Element>) -> StreamSource<Element> {
     StreamSource { [self] handler in
       .combined([
-        source.subscribe(handler), closing.subscribe(to: { _ in handler(.finished) }),
+        source.subscribe(handler), closing.subscribeToSignals { _ in handler(.finished) },
       ])
     }
   }

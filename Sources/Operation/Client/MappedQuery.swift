@@ -1,0 +1,152 @@
+import ReactiveStreams
+import Synchronization
+
+/// A query whose value is made from that of another one, which it reads through the other's store.
+///
+/// `map(_:)` makes it. See there.
+public struct MappedQuery<Base: QueryRequest, Value: Sendable, Failure: Error>: QueryRequest
+where Base.State == QueryState<Base.FetchValue, Base.FetchFailure> {
+  /// The type of the transformed value.
+  public typealias FetchValue = Value
+  /// The type of the failure: that of the other query, or of the transformation.
+  public typealias FetchFailure = Failure
+
+  let base: Base
+  let place: String
+  let transform: @Sendable (Base.Value) throws(Failure) -> Value
+  let failure: @Sendable (Base.Failure) -> Failure
+
+  /// The path of the other query, and the place in the source where `map` was called.
+  public var path: OperationPath { base.path.appending(place) }
+
+  /// The retention of the other query.
+  public var retention: OperationRetention? { base.retention }
+
+  /// Lets the store follow the value of the other query. The store of that one does the retries.
+  public func setup(context: inout OperationContext) {
+    context.settings.values.retry = RetrySettings()
+    context.settings.values.staleness = .when { [base] state, context in
+      (state as? State).map { $0.isOutdated(by: base, in: context) }
+    }
+    context.settings.values.automatic.triggers.append(
+      RerunTrigger { [base] context, request in
+        guard let client = context.operationClient else { return .empty }
+        let store = client.store(for: base)
+        let rules = client.rules(of: base, in: store)
+        let isFirst = Mutex(true)
+        return store.values(by: rules).source.subscribe { _ in
+          // The first value is the present one.
+          if !isFirst.withLock({ isFirst in
+            defer { isFirst = false }
+            return isFirst
+          }) {
+            request.store?.rerun(by: request.rules)
+          }
+        }
+      })
+  }
+
+  /// Reads the value of the other query, which is fetched if needed, and transforms it.
+  nonisolated(nonsending) public func fetch(
+    in context: OperationContext, with continuation: OperationContinuation<Value, Failure>
+  ) async throws(Failure) -> Value { try transform(await baseValue(in: context, continuation)) }
+
+  nonisolated(nonsending) private func baseValue(
+    in context: OperationContext, _ continuation: OperationContinuation<Value, Failure>
+  ) async throws(Failure) -> Base.Value {
+    do throws(Base.Failure) {
+      guard let client = context.operationClient, let node = context.runNode else {
+        return try await base.run(
+          in: context,
+          with: OperationContinuation { result in yield(result, to: continuation) })
+      }
+      _ = client.hub.note(node, reads: base.path)
+      let store = client.store(for: base)
+      store.noteRead()
+      let rules = client.rules(of: base, in: store)
+      if !context.requestsFetch(of: store, by: rules), let value = store.currentValue {
+        return value
+      }
+      return try await store.run(.empty, by: rules)
+    } catch {
+      throw failure(error)
+    }
+  }
+
+  private func yield(
+    _ result: Result<Base.Value, Base.Failure>,
+    to continuation: OperationContinuation<Value, Failure>
+  ) {
+    switch result {
+    case .success(let value):
+      continuation.yield(
+        with: Result { () throws(Failure) -> Value in try transform(value) })
+    case .failure(let error): continuation.yield(with: .failure(failure(error)))
+    }
+  }
+}
+
+extension OperationContext {
+  /// Whether the run of a mapped query has the other one fetched: a caller requested that, or there is no
+  /// usable value. The observers of the mapped query observe the other one, too, which runs by itself.
+  fileprivate func requestsFetch<State>(
+    of store: OperationStore<State>, by rules: RequestRules<State>?
+  ) -> Bool {
+    switch operationRun?.cause {
+    case .fetch where !acceptsCached, .poll: true
+    default: !store.isUsable(by: store.settings(by: rules).values.staleness)
+    }
+  }
+}
+
+extension QueryState {
+  /// Whether the value was made from one of another query that is not usable, or not the newest.
+  fileprivate func isOutdated<Base: QueryRequest>(
+    by base: Base, in context: OperationContext
+  ) -> Bool where Base.State == QueryState<Base.FetchValue, Base.FetchFailure> {
+    guard let client = context.operationClient, let date = valueLastUpdatedAt else { return true }
+    let store = client.store(for: base)
+    let rules = client.rules(of: base, in: store)
+    guard store.isUsable(by: store.settings(by: rules).values.staleness) else { return true }
+    return store.state.valueLastUpdatedAt.map { $0 > date } ?? false
+  }
+}
+
+extension QueryRequest where State == QueryState<FetchValue, FetchFailure> {
+  /// Returns a query whose value is made from that of this one.
+  ///
+  /// ```swift
+  /// let titles = PostsQuery().map { posts in posts.map(\.title) }
+  /// ```
+  ///
+  /// Both have stores of their own, and one fetch serves both: the mapped query reads this one through its
+  /// store, with this one's modifiers. While it is observed, it follows each new value. A `fetch()` of it
+  /// fetches this one. Its path is that of this query, and one more element for the place in the source
+  /// where this is called: so the closure must not capture what differs between calls, unless that is in
+  /// the path of this query. An invalidation of this query, and of all paths that begin with its path,
+  /// invalidates both. Modifiers that are applied to the mapped query concern its own store.
+  ///
+  /// - Parameter transform: Transforms a value. It is called on no actor, with no lock held.
+  public func map<NewValue: Sendable>(
+    fileID: String = #fileID, line: Int = #line, column: Int = #column,
+    _ transform: @escaping @Sendable (FetchValue) -> NewValue
+  ) -> MappedQuery<Self, NewValue, FetchFailure> {
+    MappedQuery(
+      base: self, place: "map at \(fileID):\(line):\(column)",
+      transform: { value throws(FetchFailure) in transform(value) }, failure: { $0 })
+  }
+
+  /// Returns a query whose value is made from that of this one by a closure that can throw; otherwise as
+  /// `map(_:)` does.
+  ///
+  /// - Parameter transform: Transforms a value. The error that it throws is the failure of a run.
+  @_disfavoredOverload
+  public func map<NewValue: Sendable>(
+    fileID: String = #fileID, line: Int = #line, column: Int = #column,
+    _ transform: @escaping @Sendable (FetchValue) throws -> NewValue
+  ) -> MappedQuery<Self, NewValue, any Error> {
+    MappedQuery(
+      base: self, place: "map at \(fileID):\(line):\(column)", transform: transform,
+      failure: { $0 })
+  }
+}
