@@ -45,6 +45,9 @@ let package = Package(
     .executableTarget(
       name: "watch", dependencies: ["SharingOperation"], path: "Examples/Watch",
       swiftSettings: strict),
+    .executableTarget(
+      name: "search", dependencies: ["SharingOperation"], path: "Examples/Search",
+      swiftSettings: strict),
     .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: strict),
     .testTarget(
       name: "ReactiveStreamsTests", dependencies: ["ReactiveStreams", "TestSupport"],
@@ -86,6 +89,8 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(
       name: "WatchTests", dependencies: ["watch", "SharingOperation"], swiftSettings: strict),
+    .testTarget(
+      name: "SearchTests", dependencies: ["search", "SharingOperation"], swiftSettings: strict),
   ],
   swiftLanguageModes: [.v6]
 )

@@ -105,3 +105,73 @@ func forecastOnce(for place: String, from service: WeatherService) async throws 
   return try await patientForecast(for: place).run(in: context)
 }
 // end
+
+// snippet: shortform
+struct StationQuery: SimpleQueryRequest, Hashable {
+  let id: Int
+  func fetch(in context: OperationContext) async throws -> String { "station \(id)" }
+}
+// end
+
+// snippet: mapped
+func stationName(_ id: Int) -> some QueryRequest<String, QueryState<String, any Error>> {
+  StationQuery(id: id).map { name in name.uppercased() }
+}
+// end
+
+// snippet: sequence
+func newestReading(from readings: @escaping @Sendable () -> AsyncThrowingStream<Double, any Error>)
+  -> some QueryRequest<Double, QueryState<Double, any Error>>
+{
+  Query(path: ["reading"], newestOf: { _ in readings() })
+    .retry(limit: 100).backoff(.exponential(.seconds(1)).capped(at: .seconds(30)))
+}
+
+func allReadings(from readings: @escaping @Sendable () -> AsyncThrowingStream<Double, any Error>)
+  -> some QueryRequest<[Double], QueryState<[Double], any Error>>
+{
+  Query(path: ["readings"], appending: { _ in readings() })
+}
+// end
+
+// snippet: batch
+let celsiusByPlace = BatchLoader<String, Double>(delay: .milliseconds(5), maxSize: 100) { places in
+  Dictionary(uniqueKeysWithValues: places.map { ($0, 20) })
+}
+
+func batchedTemperature(in place: String) -> Query<Double, any Error> {
+  Query(path: ["batched", place]) { context in
+    try await celsiusByPlace.load(place, in: context)
+  }
+}
+// end
+
+// snippet: limits
+func politeForecast(for place: String) -> some QueryRequest<Forecast, ForecastQuery.State> {
+  ForecastQuery(place: place).limited(to: 4, in: "weather service")
+}
+// end
+
+// snippet: staleiferror
+func forecastAnyway(for place: String, in client: OperationClient) async throws -> Forecast {
+  let query = ForecastQuery(place: place).stale(after: .seconds(60)).staleIfError(
+    for: .seconds(3_600))
+  return try await client.ensure(query, whileStale: .revalidates)
+}
+// end
+
+// snippet: retrying
+func describeRetry(of store: OperationStore<ForecastQuery.State>) -> String? {
+  store.state.retry.map { "failed \($0.failedAttempts) times, next try at \($0.nextAttemptAt)" }
+}
+
+func connectedForecast(for place: String) -> some QueryRequest<Forecast, ForecastQuery.State> {
+  ForecastQuery(place: place).retry(limit: 5).retries(onlyWhile: .connected && .foreground)
+}
+// end
+
+// snippet: restarting
+func reload(_ store: OperationStore<ForecastQuery.State>) async throws -> Forecast {
+  try await store.fetch(restarting: true)
+}
+// end

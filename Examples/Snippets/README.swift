@@ -16,24 +16,16 @@ struct Author: Codable, Sendable, Equatable {
   let name: String
 }
 
-struct PostQuery: QueryRequest, Hashable {
+struct PostQuery: SimpleQueryRequest, Hashable {
   let id: Int
 
-  func fetch(
-    in context: OperationContext, with continuation: OperationContinuation<Post, any Error>
-  ) async throws -> Post {
-    try await get("posts/\(id)")
-  }
+  func fetch(in context: OperationContext) async throws -> Post { try await get("posts/\(id)") }
 }
 
-struct AuthorQuery: QueryRequest, Hashable {
+struct AuthorQuery: SimpleQueryRequest, Hashable {
   let id: Int
 
-  func fetch(
-    in context: OperationContext, with continuation: OperationContinuation<Author, any Error>
-  ) async throws -> Author {
-    try await get("authors/\(id)")
-  }
+  func fetch(in context: OperationContext) async throws -> Author { try await get("authors/\(id)") }
 }
 
 func get<Value: Decodable>(_ path: String) async throws -> Value {

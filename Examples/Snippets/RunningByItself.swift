@@ -106,3 +106,18 @@ func reportedForecast(
   ForecastQuery(place: place).controlled(by: Station(reports: reports))
 }
 // end
+
+// snippet: manual
+func forecastOnDemand(for place: String) -> some QueryRequest<Forecast, ForecastQuery.State> {
+  ForecastQuery(place: place).manual()
+}
+// end
+
+// snippet: stateinterval
+func adaptiveForecast(for place: String) -> some QueryRequest<Forecast, ForecastQuery.State> {
+  ForecastQuery(place: place)
+    .rerun(every: { state in state.error == nil ? .seconds(60) : .seconds(5) })
+    .rerunOnChange(of: .connected && .foreground, evenIfFresh: true)
+    .automaticRuns(named: "forecast", priority: .background)
+}
+// end

@@ -86,3 +86,29 @@ func makeModel(in client: OperationClient) -> ForecastModel {
   OperationClient.withCurrent(client) { ForecastModel() }
 }
 // end
+
+// snippet: previous
+@MainActor
+final class PlaceSearch {
+  @SharedQuery<ForecastQuery.State> var forecast
+
+  func search(_ place: String) {
+    let query = place.isEmpty ? nil : ForecastQuery(place: place)
+    $forecast.bind(to: query, debouncedBy: .milliseconds(300), keepingPrevious: true)
+  }
+
+  func clear() { $forecast.bind(to: nil) }
+}
+// end
+
+// snippet: select
+struct TemperatureModel {
+  @SharedQuery(ForecastQuery(place: "Rome"), select: { $0.celsius }) var celsius
+}
+// end
+
+// snippet: firstvalue
+func firstForecast(of model: PlaceSearch) async throws -> Forecast {
+  try await model.$forecast.value()
+}
+// end

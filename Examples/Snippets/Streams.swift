@@ -61,3 +61,51 @@ func moves(ofThe chosen: Broadcast<Door>) -> EventStream<String> {
     .map { isOpen in isOpen ? "open" : "shut" }
 }
 // end
+
+// snippet: operator 0
+func openings(of door: Door) -> EventStream<Bool> {
+  door.isOpen.values.filter { $0 }
+}
+// end
+
+// snippet: operator 1
+func openingCount(of door: Door) -> EventStream<Int> {
+  door.isOpen.values.scan(0) { count, isOpen in isOpen ? count + 1 : count }
+}
+// end
+
+// snippet: operator 2
+func moves(of front: Door, and back: Door) -> EventStream<String> {
+  front.isOpen.values.map { "front: \($0)" }
+    .merge(back.isOpen.values.map { "back: \($0)" })
+}
+// end
+
+// snippet: operator 3
+func openCount(of doors: [Door]) -> EventStream<Int> {
+  EventStream.combineLatest(doors.map { $0.isOpen.values })
+    .map { states in states.count { $0 } }
+}
+// end
+
+// snippet: operator 4
+import Operation
+
+func searchTexts(
+  _ field: Broadcast<String>, clock: any OperationClock = SystemClock()
+) -> EventStream<String> {
+  field.values
+    .debounce(for: .milliseconds(300), clock: clock)
+    .removeDuplicates()
+}
+// end
+
+// snippet: operator 5
+import Operation
+
+func positions(
+  _ pointer: Broadcast<SIMD2<Double>>, clock: any OperationClock = SystemClock()
+) -> EventStream<SIMD2<Double>> {
+  pointer.values.throttle(for: .milliseconds(16), clock: clock)
+}
+// end

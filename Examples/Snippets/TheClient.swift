@@ -54,3 +54,31 @@ func describe(_ client: OperationClient) throws -> String {
   return String(decoding: snapshot, as: UTF8.self)
 }
 // end
+
+// snippet: filters
+func refreshFailures(in client: OperationClient) async throws {
+  try await client.fetch(matching: ["temperature"], where: .failed && !.loading)
+  client.invalidate(
+    matching: ["temperature"], where: .where { $0.leaseCount == 0 }, running: .nothing)
+}
+// end
+
+// snippet: prefixes
+func makeClientWithDefaults() -> OperationClient {
+  let client = OperationClient()
+  client.setDefaults(matching: ["temperature"]) { $0.staleTime = .seconds(60) }
+  return client
+}
+// end
+
+// snippet: shutdown
+func stop(_ client: OperationClient) async {
+  print(await client.shutdown(within: .seconds(5)))
+}
+// end
+
+// snippet: statistics
+func metrics(of client: OperationClient) -> String {
+  client.statistics(byPrefixOfLength: 1).prometheusText()
+}
+// end

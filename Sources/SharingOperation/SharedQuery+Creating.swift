@@ -45,7 +45,7 @@ extension SharedQuery {
     self.init(SharedQueryCore(.store(store), client: client, projection: .identity))
   }
 
-  private init<Request: StatefulOperationRequest>(
+  init<Request: StatefulOperationRequest>(
     _ request: Request, in store: OperationStore<State>, of client: OperationClient
   ) where Request.State == State, State.StoredState == State {
     let binding = Binding(request, in: store, of: client)

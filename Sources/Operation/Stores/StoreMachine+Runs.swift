@@ -35,7 +35,7 @@ extension StoreMachine {
   }
 
   /// A run yielded. Returns the configuration of the run, if the run is still in the store.
-  mutating func yield(_ id: OperationTaskID, launch: Int, _ output: Output) -> Box? {
+  mutating func yield(_ id: OperationTaskID, launch: Int = 0, _ output: Output) -> Box? {
     guard let record = runs[id] else { return nil }
     guard record.payload.launch == launch else { return nil }
     let handlers = record.payload.handlers
@@ -124,7 +124,7 @@ extension StoreMachine {
   }
 
   /// A run begins to wait for a connection, or continues.
-  mutating func setPaused(_ isPaused: Bool, _ id: OperationTaskID, launch: Int) {
+  mutating func setPaused(_ isPaused: Bool, _ id: OperationTaskID, launch: Int = 0) {
     guard let payload = runs[id]?.payload, payload.launch == launch else { return }
     committed.changeAll { $0.setPaused(isPaused, id) }
     notifyChange(also: payload.handlers)

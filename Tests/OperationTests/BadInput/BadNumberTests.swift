@@ -184,15 +184,6 @@ import Testing
       items.removeLast(count)
       return "\(items.ids)"
     }
-    + [(-1, 0), (Int.min, 1), (0, 1), (Int.max, 0), (1 << 40, 1)].map { bits, count in
-      // All bits ask for a store that is observed and running; those without a meaning for nothing.
-      BadInput("OperationStoreFilter.init(rawValue:)", "\(bits)", "\(count) stores") {
-        let client = OperationClient(defaults: .testing)
-        _ = client.store(for: OpenQuery(script: Script()))
-        let filter = OperationStoreFilter(rawValue: bits)
-        return "\(client.stores(matching: [], where: filter).count) stores"
-      }
-    }
     + rows(
       "OperationActivity.Counts.init(running:paused:failed:)", negative: "as it is",
       zero: "as it is", greatest: "as it is", report: nil

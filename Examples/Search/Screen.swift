@@ -1,0 +1,63 @@
+import Foundation
+import Glibc
+import Synchronization
+
+/// A terminal that passes each key at once, and displays lines in place of the ones before.
+///
+/// Its settings are restored when it is released.
+final class Screen {
+  private let input: Int32
+  private let output: Int32
+  private let settings: termios
+
+  /// Returns `nil` if the input is no terminal.
+  init?(input: Int32, output: Int32) {
+    var settings = termios()
+    guard tcgetattr(input, &settings) == 0 else { return nil }
+    (self.input, self.output, self.settings) = (input, output, settings)
+    settings.c_lflag &= ~tcflag_t(ICANON | ECHO | ISIG)
+    tcsetattr(input, TCSANOW, &settings)
+  }
+
+  deinit {
+    var settings = settings
+    tcsetattr(input, TCSANOW, &settings)
+  }
+
+  /// The keys, until the terminal is closed. They are read on a queue, and not on a thread of tasks.
+  var keys: AsyncStream<UInt8> {
+    AsyncStream { [input] keys in
+      let reader = KeyReader(input, keys)
+      keys.onTermination = { _ in reader.end() }
+    }
+  }
+
+  /// Displays lines from the top of the terminal.
+  func show(_ lines: [String]) {
+    let text = "\u{1B}[H\u{1B}[2J" + lines.joined(separator: "\n")
+    let bytes = Array(text.utf8)
+    _ = write(output, bytes, bytes.count)
+  }
+}
+
+/// Reads keys on a queue until it is ended.
+///
+/// The lock guards the source until it is cancelled.
+private final class KeyReader: Sendable {
+  private let source: Mutex<(any DispatchSourceRead)?>
+
+  init(_ input: Int32, _ keys: AsyncStream<UInt8>.Continuation) {
+    let source = DispatchSource.makeReadSource(fileDescriptor: input, queue: .global())
+    source.setEventHandler {
+      var byte: UInt8 = 0
+      if read(input, &byte, 1) == 1 { keys.yield(byte) } else { keys.finish() }
+    }
+    source.activate()
+    self.source = Mutex(source)
+  }
+
+  func end() {
+    let source = source.withLock { $0.take() }
+    source?.cancel()
+  }
+}
