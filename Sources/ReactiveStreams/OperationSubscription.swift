@@ -69,3 +69,12 @@ private final class Token: Sendable {
 
   deinit { cancel() }
 }
+
+extension OperationSubscription: CustomStringConvertible, CustomDebugStringConvertible {
+  /// The name of the type, and whether the subscription is `empty`.
+  public var description: String {
+    self == .empty ? "OperationSubscription.empty" : "OperationSubscription"
+  }
+  /// The same as ``description``.
+  public var debugDescription: String { description }
+}

@@ -35,4 +35,15 @@ extension SharedQuery {
   where State.StoredState == MutationState<Arguments, MutateValue, MutateFailure> {
     try await backed().retryLatest(using: context, handler: handler)
   }
+
+  /// Returns a scheduled call of the mutation with the arguments of the latest call, that has not started.
+  ///
+  /// - Throws: `MutationError.noArguments` if the mutation was never called, or
+  ///   ``SharedQueryError/unbacked``.
+  public func retryLatestTask<Arguments, MutateValue, MutateFailure>(
+    using context: OperationContext? = nil
+  ) throws -> OperationTask<MutateValue, MutateFailure>
+  where State.StoredState == MutationState<Arguments, MutateValue, MutateFailure> {
+    try backed().retryLatestTask(using: context)
+  }
 }

@@ -101,6 +101,20 @@ public struct SharedQuery<State: OperationState>: Sendable {
   }
 }
 
+extension SharedQuery: CustomStringConvertible, CustomDebugStringConvertible {
+  /// The path of the store, or `unbacked`, and the state.
+  ///
+  /// A read is not tracked by observation.
+  public var description: String {
+    let binding = core.binding
+    let state = core.projection.state(binding.state)
+    return describe(
+      as: "SharedQuery", [binding.store?.path.description ?? "unbacked", describe(state)])
+  }
+  /// The same as ``description``.
+  public var debugDescription: String { description }
+}
+
 /// An error of a wrapper itself.
 public enum SharedQueryError: Error, Sendable, Hashable, CustomStringConvertible {
   /// The wrapper has no store.

@@ -227,9 +227,11 @@ extension IdentifiedArray: Hashable where Element: Hashable {
   public func hash(into hasher: inout Hasher) { hasher.combine(Array(self)) }
 }
 
-extension IdentifiedArray: CustomStringConvertible {
+extension IdentifiedArray: CustomStringConvertible, CustomDebugStringConvertible {
   /// The description of an array of the elements.
-  public var description: String { Array(self).description }
+  public var description: String { "[\(map { describe($0) }.joined(separator: ", "))]" }
+  /// The same as ``description``.
+  public var debugDescription: String { description }
 }
 
 extension IdentifiedArray: Encodable where Element: Encodable {

@@ -87,6 +87,13 @@ public struct OperationContext: Sendable {
   }
 }
 
+extension OperationContext: CustomStringConvertible, CustomDebugStringConvertible {
+  /// The number of keys that were written.
+  public var description: String { describe(as: "OperationContext", ["keys: \(writtenKeyCount)"]) }
+  /// The same as ``description``.
+  public var debugDescription: String { description }
+}
+
 /// What belongs to one run, of a type that only the folder `Runs` knows.
 protocol ContextRun: AnyObject, Sendable {}
 

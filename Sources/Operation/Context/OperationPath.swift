@@ -65,7 +65,8 @@ extension OperationPath {
 
     private let content: Content
 
-    init(_ value: any Hashable & Sendable) {
+    /// Creates an element from a value.
+    public init(_ value: any Hashable & Sendable) {
       // By its type first: a cast would open an optional.
       if type(of: value) == Int.self, let int = value as? Int {
         content = .int(int)
@@ -83,6 +84,27 @@ extension OperationPath {
       case .string(let string): string
       case .other(let other): other.value
       }
+    }
+
+    /// Returns the value if it is of exactly this type, and otherwise `nil`.
+    public func value<Value: Hashable & Sendable>(as type: Value.Type) -> Value? {
+      let value = value
+      // A cast alone would open an optional, and find a superclass.
+      return Swift.type(of: value) == type ? value as? Value : nil
+    }
+
+    /// Returns a Boolean value that indicates whether the element has the type of the pattern and an equal
+    /// value. It makes values patterns of a `switch`:
+    ///
+    /// ```swift
+    /// switch path.first {
+    /// case "posts"?: …
+    /// case 1?: …
+    /// default: …
+    /// }
+    /// ```
+    public static func ~= (pattern: some Hashable & Sendable, element: Element) -> Bool {
+      Element(pattern) == element
     }
 
     /// Returns a Boolean value that indicates whether both have the same type and equal values.
@@ -170,9 +192,19 @@ extension OperationPath: RandomAccessCollection {
   public subscript(position: Int) -> Element { elements[position] }
 }
 
-extension OperationPath: CustomStringConvertible {
+extension OperationPath: CustomStringConvertible, CustomDebugStringConvertible {
   /// The elements in brackets, like an array literal.
+  public var description: String { "[\(elements.map(\.description).joined(separator: ", "))]" }
+  /// The same as ``description``.
+  public var debugDescription: String { description }
+}
+
+extension OperationPath.Element: CustomStringConvertible, CustomDebugStringConvertible {
+  /// The value, like a literal.
   public var description: String {
-    "[" + elements.map { String(reflecting: $0.value) }.joined(separator: ", ") + "]"
+    func describeValue(_ value: some Any) -> String { describe(value) }
+    return describeValue(value)
   }
+  /// The same as ``description``.
+  public var debugDescription: String { description }
 }

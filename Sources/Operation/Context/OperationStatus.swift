@@ -28,6 +28,40 @@ extension OperationStatus {
   public var result: Result<Value, Failure>? {
     if case .result(let result) = self { result } else { nil }
   }
+
+  /// Returns the status with the value of a success transformed.
+  ///
+  /// - Parameter transform: Called at once, and only for a success.
+  /// - Throws: What `transform` throws.
+  public func map<NewValue, E: Error>(
+    _ transform: (Value) throws(E) -> NewValue
+  ) throws(E) -> OperationStatus<NewValue, Failure> {
+    switch self {
+    case .idle: .idle
+    case .loading: .loading
+    case .paused: .paused
+    case .result(.success(let value)): .result(.success(try transform(value)))
+    case .result(.failure(let error)): .result(.failure(error))
+    }
+  }
+}
+
+extension OperationStatus: CustomStringConvertible, CustomDebugStringConvertible {
+  /// The status, with the value or the error of a result, such as `loading` or `success(1)`.
+  public var description: String { result.map { describe($0) } ?? name }
+  /// The same as ``description``.
+  public var debugDescription: String { description }
+
+  /// One word for the status.
+  var name: String {
+    switch self {
+    case .idle: "idle"
+    case .loading: "loading"
+    case .paused: "paused"
+    case .result(.success): "success"
+    case .result(.failure): "failure"
+    }
+  }
 }
 
 extension OperationStatus: Sendable where Value: Sendable {}

@@ -2,10 +2,13 @@ public import ReactiveStreams
 
 /// How scarce memory is.
 public enum MemoryPressure: Int, Sendable, Hashable, Comparable, Codable {
+  /// No task waits for memory. Only a source that also notifies of the end of a pressure sends it, which
+  /// ``PressureStallSource`` does not.
+  case normal = -1
   /// Some tasks wait for memory. A program should release what it can easily make again.
-  case warning
+  case warning = 0
   /// All tasks wait for memory. A program should release everything that it can.
-  case critical
+  case critical = 1
 
   /// Returns a Boolean value that indicates whether the first pressure is the lower one.
   public static func < (lhs: MemoryPressure, rhs: MemoryPressure) -> Bool {
@@ -19,7 +22,7 @@ public enum MemoryPressure: Int, Sendable, Hashable, Comparable, Codable {
 /// library uses the source of the context, ``OperationContext/memoryPressureSource``.
 public protocol MemoryPressureSource: Sendable {
   /// Calls `handler` whenever memory is scarce, and repeatedly while it remains so, until the
-  /// subscription ends.
+  /// subscription ends. A source may also notify of ``MemoryPressure/normal`` when that is over.
   ///
   /// The calls come one at a time, in order, on any thread and with no lock held.
   func subscribe(_ handler: @escaping @Sendable (MemoryPressure) -> Void) -> OperationSubscription

@@ -39,9 +39,40 @@ extension OperationRun {
   }
 }
 
+extension OperationRun {
+  /// Returns the arguments of the call, in a run of a mutation with arguments of exactly this type;
+  /// otherwise `nil`.
+  ///
+  /// ```swift
+  /// let subscription = store.subscribe { event in
+  ///   if let title = event.run?.arguments(as: String.self) { print("creates \(title)") }
+  /// }
+  /// ```
+  public func arguments<Arguments: Sendable>(as type: Arguments.Type) -> Arguments? {
+    (context.input as? RunArguments<Arguments>)?.arguments
+  }
+}
+
 extension OperationContext {
   /// The run that this context belongs to; `nil` outside of a run.
   public var operationRun: OperationRun? {
     runNode.map { OperationRun(id: $0.id, cause: $0.cause, context: self) }
   }
+}
+
+extension OperationRun: CustomStringConvertible, CustomDebugStringConvertible {
+  /// The cause of the run, the path of its store if it has one, and the index of a retry.
+  ///
+  /// It does not contain the identifier, which depends on what ran before.
+  public var description: String {
+    let retry = context.operationRetryIndex
+    return describe(
+      as: "OperationRun",
+      [
+        cause.rawValue, context.runNode?.origin?.path.description,
+        retry > 0 ? "retry: \(retry)" : nil,
+      ])
+  }
+  /// The same as ``description``.
+  public var debugDescription: String { description }
 }

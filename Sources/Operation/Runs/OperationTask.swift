@@ -115,6 +115,21 @@ extension OperationTask {
       transform: { result(of: $0)?.map(transform) }, lifetime: extras?.lifetime)
     return OperationTask<NewValue, Failure>(node, box, extras)
   }
+
+  /// Returns this task with its failure transformed.
+  ///
+  /// With `any Error` as the new failure, a cancelled caller returns at once with `CancellationError`,
+  /// which is not transformed. With another one it receives what the run ends with.
+  ///
+  /// - Parameter transform: Called with the failure for each caller that reads the result, also with the
+  ///   `CancellationError` of a cancelled run.
+  public func mapError<NewFailure: Error>(
+    _ transform: @escaping @Sendable (Failure) -> NewFailure
+  ) -> OperationTask<Value, NewFailure> {
+    let extras = OperationTask<Value, NewFailure>.Extras(
+      transform: { result(of: $0)?.mapError(transform) }, lifetime: extras?.lifetime)
+    return OperationTask<Value, NewFailure>(node, box, extras)
+  }
 }
 
 extension OperationTask {
@@ -138,6 +153,32 @@ extension OperationTask {
 
   var dependency: TaskDependency {
     TaskDependency(node: node) { [self] in await node.waitForEnd(startingWith: configuration) }
+  }
+}
+
+extension OperationTask: CustomStringConvertible, CustomDebugStringConvertible {
+  /// The progress and the cause of the run, the path of its store if it has one, and its name if it has
+  /// one.
+  ///
+  /// It contains neither the result nor the identifier, which depends on what ran before.
+  public var description: String {
+    describe(
+      as: "OperationTask",
+      [
+        node.progress.name, node.cause.rawValue, node.origin?.path.description,
+        configuration.name.map { "name: \(describe($0))" },
+      ])
+  }
+  /// The same as ``description``.
+  public var debugDescription: String { description }
+}
+
+extension TaskProgress {
+  /// One word for the progress.
+  fileprivate var name: String {
+    if isCancelled { return "cancelled" }
+    if isEnded { return "finished" }
+    return hasStarted ? "running" : "scheduled"
   }
 }
 

@@ -60,3 +60,17 @@ public struct OperationTaskConfiguration: Sendable {
     }
   }
 }
+
+extension OperationTaskConfiguration: CustomStringConvertible, CustomDebugStringConvertible {
+  /// The name and the priority, if they are set, and the context.
+  public var description: String {
+    describe(
+      as: "OperationTaskConfiguration",
+      [
+        name.map { "name: \(describe($0))" }, priority.map { "priority: \($0.rawValue)" },
+        "context: \(context)",
+      ])
+  }
+  /// The same as ``description``.
+  public var debugDescription: String { description }
+}

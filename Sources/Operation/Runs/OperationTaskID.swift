@@ -1,7 +1,9 @@
 import Synchronization
 
 /// An identifier of a task or run, unique within the process. Later ones are greater.
-public struct OperationTaskID: Sendable, Hashable, Comparable, CustomStringConvertible {
+public struct OperationTaskID: Sendable, Hashable, Comparable, CustomStringConvertible,
+  CustomDebugStringConvertible
+{
   private static let last = Atomic<UInt64>(0)
 
   let rawValue: UInt64
@@ -16,6 +18,8 @@ public struct OperationTaskID: Sendable, Hashable, Comparable, CustomStringConve
     lhs.rawValue < rhs.rawValue
   }
 
-  /// A hash sign and a number.
+  /// A hash sign and a number, which depends on how many tasks the process has made before.
   public var description: String { "#\(rawValue)" }
+  /// The same as ``description``.
+  public var debugDescription: String { description }
 }

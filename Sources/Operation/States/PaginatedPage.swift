@@ -34,6 +34,15 @@ extension PaginatedPage: Hashable where Value: Hashable {
   }
 }
 
+extension PaginatedPage: CustomStringConvertible, CustomDebugStringConvertible {
+  /// The identifier and the value, such as `PaginatedPage(id: 0, value: ["a"])`.
+  public var description: String {
+    describe(as: "PaginatedPage", ["id: \(describe(id))", "value: \(describe(value))"])
+  }
+  /// The same as ``description``.
+  public var debugDescription: String { description }
+}
+
 /// The pages of a paginated request, in their order and by their identifiers.
 public typealias PaginatedPages<PageID: Hashable & Sendable, PageValue: Sendable> =
   IdentifiedArrayOf<PaginatedPage<PageID, PageValue>>
@@ -46,6 +55,17 @@ public struct PaginatedPaging<PageID: Hashable & Sendable, PageValue: Sendable>:
   public let pages: PaginatedPages<PageID, PageValue>
   /// The kind of the run.
   public let kind: PaginatedRunKind
+}
+
+extension PaginatedPaging: CustomStringConvertible, CustomDebugStringConvertible {
+  /// The identifier of the page, the kind of the run, and the identifiers of the pages.
+  public var description: String {
+    describe(
+      as: "PaginatedPaging",
+      ["pageId: \(describe(pageId))", kind.rawValue, "pages: \(describe(pages.ids))"])
+  }
+  /// The same as ``description``.
+  public var debugDescription: String { description }
 }
 
 /// The identifiers of the pages before and after a page, as the request returned them for it.

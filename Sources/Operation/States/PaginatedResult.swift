@@ -20,6 +20,15 @@ public struct PaginatedResult<PageID: Hashable & Sendable, PageValue: Sendable>:
   let place: PagePlace<PageID>
 }
 
+extension PaginatedResult: CustomStringConvertible, CustomDebugStringConvertible {
+  /// The kind of the run, and the fetched pages.
+  public var description: String {
+    describe(as: "PaginatedResult", [kind.rawValue, "pages: \(pages)"])
+  }
+  /// The same as ``description``.
+  public var debugDescription: String { description }
+}
+
 /// The place of fetched pages among the pages of a state.
 enum PagePlace<PageID: Hashable & Sendable>: Sendable, Equatable {
   /// They replace all pages.

@@ -73,6 +73,31 @@ public struct OperationControls<State: OperationState>: Sendable {
   /// A Boolean value that indicates whether the store has subscribers.
   public var isObserved: Bool { (store?.subscriberCount ?? 0) > 0 }
 
+  /// The state of the store; `nil` when the store was deallocated.
+  ///
+  /// During a transaction of this thread, it is the state with what was written so far.
+  public var state: State? { store?.state }
+
+  /// Calls `body` with exclusive access to the store, as one transaction, so that a value can be read and
+  /// changed while no other thread writes.
+  ///
+  /// ```swift
+  /// controls.withExclusiveAccess {
+  ///   if let score = controls.state?.currentValue { controls.yield(score + 1) }
+  /// }
+  /// ```
+  ///
+  /// Subscribers are notified once, at the end. `body` must not block: other writers wait for it. What it
+  /// has written remains if it throws.
+  ///
+  /// - Parameter body: Called at once, on this thread; not called when the store was deallocated.
+  /// - Returns: What `body` returns; `nil` when the store was deallocated.
+  /// - Throws: What `body` throws.
+  @discardableResult
+  public func withExclusiveAccess<Output>(_ body: () throws -> Output) rethrows -> Output? {
+    try store?.withExclusiveAccess(body)
+  }
+
   /// Sets a value, as ``OperationStore/setResult(to:using:)`` does.
   public func yield(_ value: State.StateValue) { yield(with: .success(value)) }
 

@@ -38,6 +38,20 @@ extension OperationStore {
   }
 }
 
+extension OperationStore {
+  /// Schedules a call of the mutation with the arguments of the latest call, without starting it.
+  ///
+  /// - Parameter context: Overrides the context of the store for this run.
+  /// - Throws: ``MutationError/noArguments`` if the mutation was never called.
+  public func retryLatestTask<Arguments, MutateValue, MutateFailure>(
+    using context: OperationContext? = nil
+  ) throws(MutationError) -> OperationTask<MutateValue, MutateFailure>
+  where State == MutationState<Arguments, MutateValue, MutateFailure> {
+    guard let arguments = state.latestArguments else { throw .noArguments }
+    return mutateTask(with: arguments, using: context)
+  }
+}
+
 // A mutation that was never called has no arguments to run with, which its own type of failure cannot
 // say. So these throw any error. The compiler prefers them to those for every state, which are disfavored.
 extension OperationStore {

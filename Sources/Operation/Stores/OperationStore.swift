@@ -95,12 +95,32 @@ public final class OperationStore<State: OperationState>: Sendable {
       initialContext: initialContext)
   }
 
+  /// Creates a store for a paginated request without a client. No defaults apply to it, and it is found by
+  /// no path.
+  public static func detached<Request: PaginatedRequest, PageID, PageValue, PageFailure>(
+    paginated: Request, initialValue: PaginatedPages<PageID, PageValue> = [],
+    initialContext: OperationContext = OperationContext()
+  ) -> OperationStore<State>
+  where
+    Request.PageID == PageID, Request.PageValue == PageValue, Request.PageFailure == PageFailure,
+    State == PaginatedState<PageID, PageValue, PageFailure>
+  {
+    detached(
+      operation: paginated, initialState: State(initialValue: initialValue),
+      initialContext: initialContext)
+  }
+
   /// Creates a store for a mutation without a client. No defaults apply to it, and it is found by no
   /// path.
-  public static func detached<Request: StatefulOperationRequest>(
-    mutation: Request, initialValue: State.StateValue = State.emptyValue,
+  public static func detached<Request: MutationRequest, Arguments, MutateValue, MutateFailure>(
+    mutation: Request, initialValue: MutateValue? = nil,
     initialContext: OperationContext = OperationContext()
-  ) -> OperationStore<State> where Request.State == State, State: ValueInitializedState {
+  ) -> OperationStore<State>
+  where
+    Request.Arguments == Arguments, Request.MutateValue == MutateValue,
+    Request.MutateFailure == MutateFailure,
+    State == MutationState<Arguments, MutateValue, MutateFailure>
+  {
     detached(
       operation: mutation, initialState: State(initialValue: initialValue),
       initialContext: initialContext)

@@ -1,0 +1,18 @@
+/// Returns the debug description of a value, which is the same in every process: without the addresses
+/// that Swift writes into the names of private types.
+package func describe(_ value: some Any) -> String {
+  String(reflecting: value).replacing(#/\(unknown context at \$[0-9a-f]+\)\./#, with: "")
+}
+
+/// Returns a name, and in parentheses the parts that are not `nil`.
+package func describe(as name: String, _ parts: [String?]) -> String {
+  "\(name)(\(parts.compactMap { $0 }.joined(separator: ", ")))"
+}
+
+/// Returns a success or a failure with its value or error.
+package func describe(_ result: Result<some Any, some Error>) -> String {
+  switch result {
+  case .success(let value): "success(\(describe(value)))"
+  case .failure(let error): "failure(\(describe(error)))"
+  }
+}

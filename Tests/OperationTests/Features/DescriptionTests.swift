@@ -1,0 +1,151 @@
+import Operation
+import Testing
+
+/// A value of a private type, in whose name Swift writes an address.
+private struct Secret: Hashable, Sendable, Error { var id = 1 }
+
+private struct Numbers: PaginatedRequest {
+  let path: OperationPath = ["numbers"]
+  let initialPageId = 0
+
+  func pageId(
+    after page: PaginatedPage<Int, String>, using paging: PaginatedPaging<Int, String>,
+    in context: OperationContext
+  ) -> Int? { page.id + 1 }
+
+  func fetchPage(
+    using paging: PaginatedPaging<Int, String>, in context: OperationContext,
+    with continuation: OperationContinuation<String, any Error>
+  ) async throws -> String { "page \(paging.pageId)" }
+}
+
+private struct Doubling: MutationRequest {
+  let path: OperationPath = ["double"]
+
+  func mutate(
+    with arguments: Int, in context: OperationContext,
+    with continuation: OperationContinuation<Int, Refused>
+  ) async throws(Refused) -> Int { arguments * 2 }
+}
+
+@Suite("Descriptions", .timeLimit(.minutes(1))) struct DescriptionTests {
+  private let client = OperationClient(
+    defaults: OperationDefaults(retryLimit: 0, runsAutomatically: false), clock: ManualClock())
+
+  /// Both descriptions, which must be equal.
+  private func text(_ value: some Any) -> String {
+    let text = String(describing: value)
+    #expect(String(reflecting: value) == text)
+    return text
+  }
+
+  @Test("A path and its elements read like literals, also with a value of a private type")
+  func paths() {
+    let path = OperationPath(["a", 1, Secret()])
+    #expect(text(path) == #"["a", 1, OperationTests.Secret(id: 1)]"#)
+    #expect(path.map(text) == [#""a""#, "1", "OperationTests.Secret(id: 1)"])
+  }
+
+  @Test("A status is its name, or its result")
+  func statuses() {
+    typealias Status = OperationStatus<String, Secret>
+    #expect(text(Status.idle) == "idle")
+    #expect(text(Status.loading) == "loading")
+    #expect(text(Status.paused) == "paused")
+    #expect(text(Status.result(.success("x"))) == #"success("x")"#)
+    #expect(text(Status.result(.failure(Secret()))) == "failure(OperationTests.Secret(id: 1))")
+  }
+
+  @Test("The state of a query has its status, its value and its error")
+  func queries() async throws {
+    let script = Script { attempt, _, _ in attempt == 1 ? .success(7) : .failure(Refused()) }
+    let store = client.store(for: TypedQuery(script: script))
+    #expect(text(store.state) == "QueryState(idle)")
+    try await store.run()
+    #expect(text(store.state) == "QueryState(success, value: 7)")
+    _ = try? await store.run()
+    let failed = "QueryState(failure, value: 7, error: OperationTests.Refused(attempt: 0))"
+    #expect(text(store.state) == failed)
+    #expect(text(OperationEvent.stateChanged(store.state)) == "stateChanged(\(failed))")
+    let shown = DefaultState(QueryState<Int, any Error>(), default: 3)
+    #expect(text(shown) == "DefaultState(QueryState(idle), default: 3)")
+  }
+
+  @Test("A run has its cause and its path, and its events have the run and the result")
+  func events() async throws {
+    let log = EventLog<String>()
+    let script = Script { _, _, yield in
+      yield(.success(1))
+      return .failure(Refused())
+    }
+    let store = client.store(for: TypedQuery(script: script))
+    _ = try? await store.run { event in if event.run != nil { log.append(text(event)) } }
+    let run = #"OperationRun(fetch, ["typed"])"#
+    #expect(
+      log.values == [
+        "runStarted(\(run))", "yielded(success(1), \(run))",
+        "runEnded(failure(OperationTests.Refused(attempt: 0)), \(run))",
+      ])
+    let retried = EventLog<String>()
+    let flaky = Script { attempt, context, _ in
+      retried.append(context.operationRun.map { text($0) } ?? "none")
+      return attempt == 1 ? .failure(Refused()) : .success(attempt)
+    }
+    let request = TypedQuery(script: flaky, path: ["flaky"]).retry(limit: 1).backoff(.noBackoff)
+    _ = try await client.store(for: request).run()
+    #expect(
+      retried.values == [
+        #"OperationRun(fetch, ["flaky"])"#, #"OperationRun(fetch, ["flaky"], retry: 1)"#,
+      ])
+  }
+
+  @Test("A task has its progress, its cause, its path and its name")
+  func tasks() async throws {
+    let store = client.store(for: TypedQuery(script: Script()))
+    var task = store.runTask()
+    #expect(text(task) == #"OperationTask(scheduled, fetch, ["typed"])"#)
+    task.configuration.name = "refresh"
+    try await task.runIfNeeded()
+    #expect(text(task) == #"OperationTask(finished, fetch, ["typed"], name: "refresh")"#)
+    let cancelled = store.runTask()
+    cancelled.cancel()
+    #expect(text(cancelled) == #"OperationTask(cancelled, fetch, ["typed"])"#)
+    #expect(text(task.id).hasPrefix("#"))
+    #expect(
+      text(OperationTaskConfiguration(name: "n", priority: .high))
+        == #"OperationTaskConfiguration(name: "n", priority: 25, context: OperationContext(keys: 0))"#
+    )
+    #expect(text(OperationContext.number(3)) == "OperationContext(keys: 1)")
+  }
+
+  @Test("Pages have their identifiers and values, and their state has the identifiers")
+  func pages() async throws {
+    let page = PaginatedPage(id: 0, value: Secret())
+    #expect(text(page) == "PaginatedPage(id: 0, value: OperationTests.Secret(id: 1))")
+    let pages: PaginatedPages<Int, Secret> = [page]
+    #expect(text(pages) == "[PaginatedPage(id: 0, value: OperationTests.Secret(id: 1))]")
+    let store = client.store(for: Numbers())
+    #expect(text(store.state) == "PaginatedState(idle, pages: [])")
+    let result = try await store.run()
+    #expect(
+      text(result)
+        == #"PaginatedResult(initialPage, pages: [PaginatedPage(id: 0, value: "page 0")])"#)
+    try await store.fetchNextPage()
+    #expect(text(store.state) == "PaginatedState(success, pages: [0, 1], next: 2)")
+  }
+
+  @Test("The state of a mutation has its value and the length of its history")
+  func mutations() async throws {
+    let store = client.store(for: Doubling())
+    #expect(text(store.state) == "MutationState(idle, history: 0)")
+    try await store.mutate(with: 2)
+    #expect(text(store.state) == "MutationState(success, value: 4, history: 1)")
+    #expect(text(store.history) == "[Attempt(success(4), arguments: 2)]")
+  }
+
+  @Test("A subscription has its type, and a retry its failure")
+  func others() {
+    #expect(text(OperationSubscription.empty) == "OperationSubscription.empty")
+    #expect(text(OperationSubscription {}) == "OperationSubscription")
+  }
+}
