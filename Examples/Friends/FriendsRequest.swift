@@ -4,7 +4,7 @@ import SharingOperation
 /// Somebody's friends, page by page: a list without an end, until the server has no more.
 ///
 /// The path has two elements, so that the lists of all users are found by the first one.
-struct FriendsRequest: PaginatedRequest {
+struct FriendsRequest: SimplePaginatedRequest {
   static let pathOfAll: OperationPath = ["user-friends"]
 
   let userID: User.ID
@@ -20,8 +20,7 @@ struct FriendsRequest: PaginatedRequest {
   }
 
   func fetchPage(
-    using paging: PaginatedPaging<Int, [User]>, in context: OperationContext,
-    with continuation: OperationContinuation<[User], any Error>
+    using paging: PaginatedPaging<Int, [User]>, in context: OperationContext
   ) async throws -> [User] {
     try await context.api.friends(of: userID, page: paging.pageId)
   }

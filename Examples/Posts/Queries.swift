@@ -4,15 +4,13 @@ import SharingOperation
 ///
 /// A request is a value that says what to fetch. It is `Hashable`, so it is its own path: wherever
 /// the program asks for post 7, it gets the one store of post 7.
-protocol BlogQuery: QueryRequest, Hashable
+protocol BlogQuery: SimpleQueryRequest, Hashable
 where FetchValue: Decodable & Equatable, FetchFailure == BlogError {
   var route: String { get }
 }
 
 extension BlogQuery {
-  func fetch(
-    in context: OperationContext, with continuation: OperationContinuation<FetchValue, BlogError>
-  ) async throws(BlogError) -> FetchValue {
+  func fetch(in context: OperationContext) async throws(BlogError) -> FetchValue {
     try await context.blog.get(route)
   }
 }

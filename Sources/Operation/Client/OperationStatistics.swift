@@ -29,7 +29,7 @@ public struct OperationStatistics: Sendable, Hashable {
       case .runEnded(_, .failure, _): failures += 1
       case .runEnded(_, .cancelled, _): cancellations += 1
       case .storeRemoved: evictions += event.isEviction ? 1 : 0
-      case .storeAdded, .yielded, .runEnded(_, .success, _): break
+      case .storeAdded, .yielded, .pageBegan, .pageEnded, .runEnded(_, .success, _): break
       }
     }
 

@@ -119,6 +119,8 @@ extension PaginatedRequest {
       continuation.yield(
         with: result.map { walk.result(with: walk.page(id, $0, of: self, in: context)) })
     }
+    context.hooks?.notePage("\(id)", false)
+    defer { context.hooks?.notePage("\(id)", true) }
     let value = try await fetchPage(
       using: walk.paging(for: id), in: context, with: pageContinuation)
     return walk.page(id, value, of: self, in: context)

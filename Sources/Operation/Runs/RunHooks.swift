@@ -1,9 +1,12 @@
 import ReactiveStreams
 
-/// What a run in flight calls when it is paused, and when it begins a further attempt.
+/// What a run in flight calls when it is paused, when it begins a further attempt, and when it begins or
+/// ends to fetch a page.
 struct RunHooks: Sendable {
   let setPaused: @Sendable (Bool) -> Void
   let attemptBegan: @Sendable (Int) -> Void
+  /// Called with the identifier of the page as text.
+  let notePage: @Sendable (String, _ hasEnded: Bool) -> Void
 }
 
 extension OperationContext {

@@ -16,6 +16,10 @@ public struct OperationClientEvent: Sendable, CustomStringConvertible {
     case runStarted(Run)
     /// An attempt of a run began. The index of the first one is 0.
     case attemptBegan(Run, index: Int)
+    /// A run begins to fetch a page. The page is its identifier as text.
+    case pageBegan(Run, page: String)
+    /// A run has ended to fetch a page, with whatever result.
+    case pageEnded(Run, page: String)
     /// A run yielded a value or a failure before its end.
     case yielded(Run)
     /// A run ended. The duration is `nil` if the events had no subscriber when the run was started.
@@ -65,6 +69,8 @@ extension OperationClientEvent.Occurrence: CustomStringConvertible {
     case .joined(let run): "run \(run.id) joined"
     case .runStarted(let run): "run \(run.id) started (\(run.cause.rawValue))"
     case .attemptBegan(let run, let index): "run \(run.id) attempt \(index)"
+    case .pageBegan(let run, let page): "run \(run.id) page \(page)"
+    case .pageEnded(let run, let page): "run \(run.id) page \(page) ended"
     case .yielded(let run): "run \(run.id) yielded"
     case .runEnded(let run, let outcome, let duration):
       "run \(run.id) ended\(duration.map { " after \($0.inMilliseconds) ms" } ?? ""): \(outcome)"

@@ -22,7 +22,7 @@ extension OperationStore {
         if isUsable || policy == .revalidates {
           // Detached: a request that calls this does not await the run.
           if !isUsable { Task.detached { try? await self.ensure(by: rules) } }
-          send(.answeredFromCache, in: context)
+          if hub.events.isObserved { send(.answeredFromCache, in: context) }
           return value
         }
       }

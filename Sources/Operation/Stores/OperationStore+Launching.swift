@@ -82,6 +82,9 @@ extension OperationStore {
       self?.commit { $0.setPaused(isPaused, core.id, launch: launch) }
     } attemptBegan: { [weak self] index in
       self?.send(.attemptBegan(context.eventRun, index: index), in: context)
+    } notePage: { [weak self] page, hasEnded in
+      let run = context.eventRun
+      self?.send(hasEnded ? .pageEnded(run, page: page) : .pageBegan(run, page: page), in: context)
     }
   }
 

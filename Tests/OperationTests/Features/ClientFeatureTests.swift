@@ -203,6 +203,35 @@ import Testing
   }
 }
 
+@Suite struct PageEventTests {
+  @Test("A run of several pages sends an event for the begin and the end of each") func pages()
+    async throws
+  {
+    let client = OperationClient(defaults: .testing, clock: ManualClock())
+    let pages = Paginated(
+      path: ["pages"], initialPageId: 0, nextPageId: { page, _ in page.id < 1 ? page.id + 1 : nil }
+    ) { paging, _ in paging.pageId }
+    let store = client.store(for: pages)
+    try await store.fetch()
+    try await store.fetchNextPage()
+    let log = EventLog<String>()
+    struct Logger: OperationLogger {
+      let log: EventLog<String>
+      func log(_ event: OperationClientEvent) {
+        switch event.occurrence {
+        case .pageBegan(_, let page): log.append("begin \(page)")
+        case .pageEnded(_, let page): log.append("end \(page)")
+        default: break
+        }
+      }
+    }
+    let logging = client.log(to: Logger(log: log))
+    try await store.refetchAllPages()
+    #expect(log.values == ["begin 0", "end 0", "begin 1", "end 1"])
+    logging.cancel()
+  }
+}
+
 @Suite(.serialized) struct RequiredClientTests {
   @Test("A forgotten client is an issue that says so") func missing() async {
     OperationClient.requiresCurrent = true
