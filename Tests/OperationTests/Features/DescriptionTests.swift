@@ -4,7 +4,7 @@ import Testing
 /// A value of a private type, in whose name Swift writes an address.
 private struct Secret: Hashable, Sendable, Error { var id = 1 }
 
-private struct Numbers: PaginatedRequest {
+private struct NumberPages: PaginatedRequest {
   let path: OperationPath = ["numbers"]
   let initialPageId = 0
 
@@ -124,7 +124,7 @@ private struct Doubling: MutationRequest {
     #expect(text(page) == "PaginatedPage(id: 0, value: OperationTests.Secret(id: 1))")
     let pages: PaginatedPages<Int, Secret> = [page]
     #expect(text(pages) == "[PaginatedPage(id: 0, value: OperationTests.Secret(id: 1))]")
-    let store = client.store(for: Numbers())
+    let store = client.store(for: NumberPages())
     #expect(text(store.state) == "PaginatedState(idle, pages: [])")
     let result = try await store.run()
     #expect(
