@@ -56,6 +56,12 @@ public protocol SimplePaginatedRequest<PageID, PageValue>: PaginatedRequest {
   associatedtype PageValue
   /// The type of the error that a fetch of a page throws.
   associatedtype PageFailure
+  /// The type of the value that a run returns.
+  associatedtype Value = PaginatedResult<PageID, PageValue>
+  /// The type of the error that a run throws.
+  associatedtype Failure = PageFailure
+  /// The state of the store.
+  associatedtype State = PaginatedState<PageID, PageValue, PageFailure>
 
   /// Fetches one page.
   ///
@@ -91,6 +97,12 @@ public protocol SimpleMutationRequest<Arguments, MutateValue>: MutationRequest {
   associatedtype MutateValue
   /// The type of the error that a call throws.
   associatedtype MutateFailure
+  /// The type of the value that a run returns.
+  associatedtype Value = MutateValue
+  /// The type of the error that a run throws.
+  associatedtype Failure = MutateFailure
+  /// The state of the store.
+  associatedtype State = MutationState<Arguments, MutateValue, MutateFailure>
 
   /// Makes the change.
   ///
