@@ -134,7 +134,7 @@ import Testing
       await client.prefetch(matching: path)
       return count(client) { $0.currentValue == 1 }
     },
-    matching("invalidate(matching:where:)") { client, path in
+    matching("invalidate(matching:where:running:)") { client, path in
       for store in client.stores(matching: [], of: State.self) { store.currentValue = 0 }
       client.invalidate(matching: path)
       return count(client, \.isStale)

@@ -16,8 +16,25 @@ import Testing
     "init(path:initialPageId:nextPageId:previousPageId:_:)": "BadIdentityTests.pages",
     "init(arrayLiteral:)": "init(_:) in BadPathTests",
     "init(retryLimit:backoff:isDeduplicated:runsAutomatically:mutationRetryLimit:networkMode:"
-      + "networkObserver:applicationActivityObserver:memoryPressureSource:setup:)":
-      "OperationDefaults.retryLimit in BadNumberTests",
+      + "networkObserver:applicationActivityObserver:memoryPressureSource:staleTime:setup:)":
+      "OperationDefaults.retryLimit in BadNumberTests, PrefixDefaultsTests.negative",
+    "init(path:reducingInto:replacingValue:elements:update:)": "store(for:) in BadPathTests",
+    "init(path:replacingValue:appending:)": "store(for:) in BadPathTests",
+    "init(path:replacingValue:newestOf:)": "store(for:) in BadPathTests",
+    "automaticRuns(named:priority:)": "OperationTaskConfiguration.init in BadNameTests",
+    "bind(to:debouncedBy:keepingPrevious:)": "DebouncedBindingTests.cancelled",
+    "combineLatest(_:buffering:)": "its buffering is that of values(buffering:)",
+    "debounce(for:clock:)": "StreamTimeTests",
+    "throttle(for:clock:)": "StreamTimeTests",
+    "init(delay:maxSize:results:)": "BatchLoaderTests.badNumbers",
+    "limited(to:in:)": "LimitedTests.badLimit; its scope is that of serialized(in:)",
+    "map(fileID:line:column:_:)": "the compiler passes the place",
+    "prefetch(_:pages:)": "PolicyTests.prefetchBadCount",
+    "prometheusText(namespace:)": "a name is taken as it is",
+    "setDefaults(matching:_:)": "PrefixDefaultsTests.empty",
+    "shutdown(within:)": "ShutdownTests.negative",
+    "staleIfError(for:)": "WordsTests.badAge",
+    "statistics(byPrefixOfLength:)": "StatisticsTests.badLength",
   ]
 
   /// The types of parameters that have values which an entry cannot use.

@@ -161,16 +161,28 @@ final class Knob: OperationController {
     #expect(log.all.dropFirst(6).sorted() == ["a cancel", "b cancel"])
   }
 
-  @Test("A controller for the state under a map is reported, and the others get the store")
-  func mismatch() async {
+  @Test("A controller for the state under a map gets the store of what is mapped")
+  func mapped() async {
     let request = query().controlled(by: Knob(log, name: "a ")).map { $0 + 1 }
       .map { String($0) }.controlled(by: Texts(log: log))
     let client = client()
     let (issues, store) = await issues { client.store(for: request) }
-    #expect(issues.map(\.kind) == [.stateMismatch])
-    #expect(issues[0].message.hasPrefix("A controller of [\"number\", 0] is for another state"))
+    #expect(issues.isEmpty)
     store.subscribe { _ in }.cancel()
-    #expect(log.all == ["texts"] && store.currentValue == "text")
+    #expect(log.all.contains("texts") && log.all.contains("a control"))
+  }
+
+  @Test("A controller for the state under a modifier that changes it is reported")
+  func mismatch() async {
+    struct Idle: OperationController {
+      typealias State = QueryState<Int, Refused>
+      func control(with controls: OperationControls<State>) -> OperationSubscription { .empty }
+    }
+    let request = TypedQuery(script: Script()).controlled(by: Idle()).timeout(after: .seconds(9))
+    let client = client()
+    let (issues, _) = await issues { client.store(for: request) }
+    #expect(issues.map(\.kind) == [.stateMismatch])
+    #expect(issues.first?.message.hasPrefix("A controller of [\"typed\"] is for another") == true)
   }
 
   private struct Texts: OperationController {

@@ -39,6 +39,16 @@ import Testing
     #expect(store.isStale)
   }
 
+  @Test("A negative default stale time is reported, and zero is used") func negative() async throws
+  {
+    let (issues, client) = await issues {
+      OperationClient(defaults: OperationDefaults(staleTime: .seconds(-1)), clock: clock)
+    }
+    #expect(issues.map(\.kind) == [.invalidValue])
+    try await client.fetch(query(["a"]))
+    #expect(client.store(for: query(["a"])).isStale)
+  }
+
   @Test("An empty prefix is reported, and applies to all stores") func empty() async throws {
     let client = OperationClient(defaults: .testing, clock: clock)
     let (issues, _) = await issues {
@@ -187,6 +197,15 @@ import Testing
     await clock.advance(by: .seconds(30))
     while client.store(with: ["evicted"]) != nil { await Task.yield() }
     #expect(client.statistics.total.evictions == 1)
+  }
+
+  @Test("A length below one is reported, and one is used", arguments: [0, -1])
+  func badLength(length: Int) async throws {
+    let client = OperationClient(defaults: .testing, clock: clock)
+    let (issues, _) = await issues { client.statistics(byPrefixOfLength: length) }
+    #expect(issues.map(\.kind) == [.invalidValue])
+    try await client.fetch(OpenQuery(script: Script(), path: ["a", 1]))
+    #expect(client.statistics(byPrefixOfLength: 1).byPrefix[["a"]]?.runs == 1)
   }
 
   @Test("The text has the format of Prometheus") func text() async throws {

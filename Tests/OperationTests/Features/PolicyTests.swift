@@ -139,6 +139,18 @@ import Testing
     }
   }
 
+  @Test("A number of pages below one is reported, and one is used", arguments: [0, -4])
+  func prefetchBadCount(count: Int) async {
+    let client = client()
+    let pages = Paginated(path: ["pages"], initialPageId: 0, nextPageId: { page, _ in page.id + 1 })
+    {
+      paging, _ in paging.pageId
+    }
+    let (reported, _) = await issues { await client.prefetch(pages, pages: count) }
+    #expect(reported.map(\.kind) == [.invalidValue])
+    #expect(client.store(for: pages).currentValue.count == 1)
+  }
+
   @Test(
     "As many pages are prefetched as are asked for, or as there are",
     arguments: [

@@ -126,12 +126,12 @@ import Testing
   @Test("A rule for another state is reported, and the value counts as stale")
   func mismatch() async {
     let store = client.store(
-      for: OpenQuery(script: script).staleWhen { _, _ in false }.map { "\($0)" })
-    store.currentValue = "1"
+      for: TypedQuery(script: script).staleWhen { _, _ in false }.timeout(after: .seconds(9)))
+    store.currentValue = 1
     let reported = await issues { store.isStale }
     #expect(reported.output)
     #expect(reported.issues.map(\.kind) == [.stateMismatch])
-    #expect(reported.issues.first?.message.contains("\"open\"") == true)
+    #expect(reported.issues.first?.message.contains("\"typed\"") == true)
   }
 
   @Test("A run without a store ignores the rules, and calls the request each time")

@@ -81,7 +81,9 @@ import Testing
     #expect(ByHash(number: 1).path != ByHash(number: 2).path)
     #expect(ByIdentifier(id: "a").path == ["a"])
     #expect(ByBoth(id: "a").path == OperationPath(ByBoth(id: "a")))
-    #expect(ByHash(number: 1).retry(limit: 1).map { $0 }.path == ByHash(number: 1).path)
+    #expect(ByHash(number: 1).retry(limit: 1).path == ByHash(number: 1).path)
+    let mapped = ByHash(number: 1).retry(limit: 1).map { $0 }.path
+    #expect(ByHash(number: 1).path.isPrefix(of: mapped) && mapped.count == 2)
   }
 }
 
