@@ -24,8 +24,8 @@ public final class BatchLoader<Key: Hashable & Sendable, Value: Sendable>: Senda
 
   /// The lock guards the machine. The function is called, and callers are resumed, without it.
   private let machine: Mutex<Machine>
-  /// The task that loads the batch in flight.
-  private let task = Mutex<Task<Void, Never>?>(nil)
+  /// The number of the batch in flight, and the task that loads it.
+  private let task = Mutex<(number: Int, task: Task<Void, Never>?)>((0, nil))
   private let delay: Duration
   private let load: @Sendable ([Key]) async throws -> [Key: Result<Value, any Error>]
 
@@ -82,7 +82,7 @@ public final class BatchLoader<Key: Hashable & Sendable, Value: Sendable>: Senda
   private func cancel(_ id: OperationTaskID, of key: Key) {
     let (waiter, isAbandoned) = machine.withLock { $0.cancel(id, of: key) }
     waiter?.resume(returning: .failure(CancellationError()))
-    if isAbandoned { task.withLock { $0 }?.cancel() }
+    if isAbandoned { task.withLock { $0.task }?.cancel() }
   }
 
   private func perform(_ action: Machine.Action, clock: any OperationClock) {
@@ -94,9 +94,11 @@ public final class BatchLoader<Key: Hashable & Sendable, Value: Sendable>: Senda
           perform(machine.withLock { $0.delayIsOver(number) }, clock: clock)
         }
       }
-    case .load(let keys):
+    case .load(let keys, let number):
       let new = begin { [self] in await loadBatch(keys, clock: clock) }
-      task.withLock { $0 = new }
+      // A later batch may have begun meanwhile, or the callers of this one may have been cancelled.
+      task.withLock { if $0.number < number { $0 = (number, new) } }
+      if machine.withLock({ $0.isAbandoned(number) }) { new.cancel() }
     }
   }
 

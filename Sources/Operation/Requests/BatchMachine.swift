@@ -13,13 +13,15 @@ struct BatchMachine<Key: Hashable & Sendable, Waiter: Sendable>: Sendable {
     case none
     /// The delay begins, and ends with ``BatchMachine/delayIsOver(_:)``.
     case startDelay(Int)
-    case load([Key])
+    /// A batch is loaded, which has a number.
+    case load([Key], Int)
   }
 
   private var pending = IdentifiedArrayOf<Entry>()
   private var batch: IdentifiedArrayOf<Entry>?
   /// The number of the delay, and whether it is over for the pending keys.
   private var delay = 0
+  private var batchNumber = 0
   private var isDue = false
   private let maxSize: Int
 
@@ -63,6 +65,11 @@ struct BatchMachine<Key: Hashable & Sendable, Waiter: Sendable>: Sendable {
     return (waiter, waiter != nil && entries.allSatisfy { $0.waiters.isEmpty })
   }
 
+  /// Whether nobody waits for a batch that is in flight.
+  func isAbandoned(_ number: Int) -> Bool {
+    number == batchNumber && batch?.allSatisfy { $0.waiters.isEmpty } ?? false
+  }
+
   private static func remove(
     _ id: OperationTaskID, of key: Key, from entries: inout IdentifiedArrayOf<Entry>, isKept: Bool
   ) -> Waiter? {
@@ -80,6 +87,7 @@ struct BatchMachine<Key: Hashable & Sendable, Waiter: Sendable>: Sendable {
     if pending.isEmpty { isDue = false }
     if entries.isEmpty { return .none }
     batch = entries
-    return .load(entries.map(\.id))
+    batchNumber += 1
+    return .load(entries.map(\.id), batchNumber)
   }
 }

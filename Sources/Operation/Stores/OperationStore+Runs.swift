@@ -110,7 +110,8 @@ extension OperationStore {
   ) async throws(State.Failure) -> State.OperationValue {
     let new = newRun(box, by: rules, cause: .fetch, lease: .awaiter, input: input, handler: handler)
     let run = mustAdmit(new)
-    if isRestarting, !run.mustLaunch { restart(run.core) }
+    // A request that restarts itself would never end: it gets the cycle error instead.
+    if isRestarting, !run.mustLaunch, run.core.node.cycleOfAwaiting == nil { restart(run.core) }
     return try await result(of: run, by: rules)
   }
 

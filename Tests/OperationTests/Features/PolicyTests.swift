@@ -108,6 +108,21 @@ import Testing
     #expect(try await other.fetch() == 2)
   }
 
+  @Test("A request that restarts its own run gets the cycle error") func restartingItself() async {
+    let attempts = EventLog<Int>()
+    let request = Query(path: ["own"]) { context -> Int in
+      attempts.append(0)
+      guard let store = context.operationClient?.store(with: ["own"])?.base,
+        let own = store as? OperationStore<QueryState<Int, any Error>>
+      else { return 0 }
+      return try await own.fetch(restarting: true)
+    }
+    let client = client()
+    let store = client.store(for: request.deduplicated())
+    await #expect(throws: OperationDependencyError.self) { try await store.fetch() }
+    #expect(attempts.count == 1)
+  }
+
   @Test("A restart without a run in flight starts one") func restartingNothing() async throws {
     let store = client().store(for: OpenQuery(script: script))
     #expect(try await store.fetch(restarting: true) == 1)
