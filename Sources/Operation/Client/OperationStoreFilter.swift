@@ -69,3 +69,13 @@ public struct OperationStoreFilter: Sendable, ExpressibleByArrayLiteral {
 
   func accepts(_ store: OpaqueOperationStore) -> Bool { predicate?(store) ?? true }
 }
+
+/// The stores that run again after an invalidation.
+public enum InvalidatedStores: Sendable, Hashable {
+  /// Those with subscribers.
+  case observed
+  /// None. A run that is in flight for subscribers is still followed by another one.
+  case nothing
+  /// Those with subscribers, and all other ones that match and are no mutations.
+  case all
+}

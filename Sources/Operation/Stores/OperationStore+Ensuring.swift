@@ -1,5 +1,13 @@
 import Synchronization
 
+/// What `ensure` does if there is a value that is out of date.
+public enum StaleValuePolicy: Sendable, Hashable {
+  /// It fetches, and returns the new value.
+  case fetches
+  /// It returns the old value at once, and fetches in the background.
+  case revalidates
+}
+
 extension OperationStore {
   /// Returns the current value if it is usable, and otherwise that of a run.
   ///

@@ -58,10 +58,13 @@ import Testing
   @Test("A restart cancels the request in flight, and all callers get the value of the new one")
   func restarting() async throws {
     let client = client()
-    let gate = AsyncGate()
+    let (gate, secondGate) = (AsyncGate(), AsyncGate())
     let cancelled = EventLog<Bool>()
     let script = Script { attempt, _, yield in
-      if attempt > 1 { return .success(attempt) }
+      if attempt > 1 {
+        await secondGate.wait()
+        return .success(attempt)
+      }
       yield(.success(-1))
       await gate.wait()
       cancelled.append(Task.isCancelled)
@@ -72,13 +75,19 @@ import Testing
     let first = Task { try await store.fetch() }
     await script.contexts.wait(for: 1)
     while store.currentValue != -1 { await Task.yield() }
-    let second = try await store.fetch(restarting: true)
-    #expect(second == 2)
-    #expect(try await first.value == 2)
+    let second = Task { try await store.fetch(restarting: true) }
+    await script.contexts.wait(for: 2)
+    #expect(store.currentValue == nil)
+    // The old request ends while the new one is in flight.
     gate.open()
     await cancelled.wait(for: 1)
     #expect(cancelled.values == [true])
     for _ in 0..<100 { await Task.yield() }
+    #expect(store.currentValue == nil)
+    #expect(store.isLoading)
+    secondGate.open()
+    #expect(try await second.value == 2)
+    #expect(try await first.value == 2)
     #expect(store.currentValue == 2)
     #expect(store.leaseCount == 0)
     #expect(!store.isLoading)
@@ -106,6 +115,25 @@ import Testing
     #expect(try await first.value == 2)
     #expect(try await second.value == 1)
     #expect(try await other.fetch() == 2)
+  }
+
+  @Test("An invalidation that runs nothing marks what reads a value, and runs that neither")
+  func runningNothing() async throws {
+    let client = client()
+    let (source, reader) = (Script(), Script())
+    let query = OpenQuery(script: source, path: ["source"]).neverStale()
+    let reading = Query(path: ["reader"]) { [reader] context in
+      _ = await reader.run(in: context) { _ in }
+      return try await context.ensure(query)
+    }.neverStale()
+    let stores = [client.store(for: query), client.store(for: reading)]
+    for store in stores { try await store.fetch() }
+    let subscriptions = stores.map { $0.subscribe { _ in } }
+    client.invalidate(matching: ["source"], running: .nothing)
+    #expect(stores.map(\.isStale) == [true, true])
+    #expect(!stores.contains(where: \.isLoading))
+    #expect([source.attempts, reader.attempts] == [1, 1])
+    for subscription in subscriptions { subscription.cancel() }
   }
 
   @Test("A request that restarts its own run gets the cycle error") func restartingItself() async {
