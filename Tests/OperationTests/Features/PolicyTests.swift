@@ -131,7 +131,7 @@ import Testing
     let subscriptions = stores.map { $0.subscribe { _ in } }
     client.invalidate(matching: ["source"], running: .nothing)
     #expect(stores.map(\.isStale) == [true, true])
-    #expect(!stores.contains(where: \.isLoading))
+    #expect(stores.map(\.isLoading) == [false, false])
     #expect([source.attempts, reader.attempts] == [1, 1])
     for subscription in subscriptions { subscription.cancel() }
   }
