@@ -41,7 +41,7 @@ extension OperationState {
 }
 
 extension StatefulOperationRequest {
-  /// Another name for ``rerunOnChange(of:)``.
+  /// Another name for ``rerunOnChange(of:evenIfFresh:)``.
   public func refetchOnChange(
     of condition: some OperationRunSpecification
   ) -> ModifiedOperation<Self, SettingsModifier<Self>> { rerunOnChange(of: condition) }

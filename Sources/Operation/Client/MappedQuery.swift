@@ -126,7 +126,11 @@ extension QueryRequest where State == QueryState<FetchValue, FetchFailure> {
   /// the path of this query. An invalidation of this query, and of all paths that begin with its path,
   /// invalidates both. Modifiers that are applied to the mapped query concern its own store.
   ///
-  /// - Parameter transform: Transforms a value. It is called on no actor, with no lock held.
+  /// - Parameters:
+  ///   - fileID: The file of the call.
+  ///   - line: The line of the call.
+  ///   - column: The column of the call.
+  ///   - transform: Transforms a value. It is called on no actor, with no lock held.
   public func map<NewValue: Sendable>(
     fileID: String = #fileID, line: Int = #line, column: Int = #column,
     _ transform: @escaping @Sendable (FetchValue) -> NewValue
@@ -139,7 +143,11 @@ extension QueryRequest where State == QueryState<FetchValue, FetchFailure> {
   /// Returns a query whose value is made from that of this one by a closure that can throw; otherwise as
   /// `map(_:)` does.
   ///
-  /// - Parameter transform: Transforms a value. The error that it throws is the failure of a run.
+  /// - Parameters:
+  ///   - fileID: The file of the call.
+  ///   - line: The line of the call.
+  ///   - column: The column of the call.
+  ///   - transform: Transforms a value. The error that it throws is the failure of a run.
   @_disfavoredOverload
   public func map<NewValue: Sendable>(
     fileID: String = #fileID, line: Int = #line, column: Int = #column,

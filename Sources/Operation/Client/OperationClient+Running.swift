@@ -3,8 +3,10 @@ extension OperationClient {
   ///
   /// It starts a run, or joins one in flight if the request is deduplicated.
   ///
-  /// - Parameter isRestarting: Whether a request in flight that the caller joins is cancelled and called
-  ///   again, for all its callers. The default is `false`.
+  /// - Parameters:
+  ///   - request: The request.
+  ///   - isRestarting: Whether a request in flight that the caller joins is cancelled and called again,
+  ///     for all its callers. The default is `false`.
   /// - Throws: The failure of the run.
   @discardableResult
   nonisolated(nonsending) public func fetch<Request: StatefulOperationRequest>(

@@ -59,7 +59,9 @@ public final class BatchLoader<Key: Hashable & Sendable, Value: Sendable>: Senda
 
   /// Returns the value of a key, which is loaded with others.
   ///
-  /// - Parameter context: The context of the run. Its clock measures the delay.
+  /// - Parameters:
+  ///   - key: The key.
+  ///   - context: The context of the run. Its clock measures the delay.
   /// - Throws: The failure of the key or of its batch, ``BatchLoaderError`` if the function returned
   ///   nothing for the key, or `CancellationError` as soon as the calling task is cancelled.
   nonisolated(nonsending) public func load(

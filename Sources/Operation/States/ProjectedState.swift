@@ -73,7 +73,9 @@ public struct SelectedState<Base: OperationState, StateValue: Sendable>: Project
 
   /// Creates a projection of a state.
   ///
-  /// - Parameter select: Returns the part of a value.
+  /// - Parameters:
+  ///   - base: The projected state.
+  ///   - select: Returns the part of a value.
   public init(_ base: Base, select: @escaping @Sendable (Base.StateValue) -> StateValue) {
     self.base = base
     self.select = select
