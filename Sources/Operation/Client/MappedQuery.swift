@@ -40,7 +40,8 @@ where Base.State == QueryState<Base.FetchValue, Base.FetchFailure> {
             defer { isFirst = false }
             return isFirst
           }) {
-            request.store?.rerun(by: request.rules)
+            // A run in flight may have read the value before, so another one has to follow it.
+            request.store?.invalidate()
           }
         }
       })

@@ -121,6 +121,8 @@ protocol Rerunnable: AnyObject, Sendable {
   func rerunIfStale(by rules: (any RunRules)?)
   /// Runs the request.
   func rerun(by rules: (any RunRules)?)
+  /// Invalidates the value: a run follows that begins after this.
+  func invalidate()
   /// Runs the request, and waits until the run has ended or the calling task is cancelled.
   nonisolated(nonsending) func poll(by rules: (any RunRules)?) async
   /// Reports a rule for a state of another type.
