@@ -65,10 +65,8 @@ where Base.State == QueryState<Base.FetchValue, Base.FetchFailure> {
       let store = client.store(for: base)
       store.noteRead()
       let rules = client.rules(of: base, in: store)
-      if !context.requestsFetch(of: store, by: rules), let value = store.currentValue {
-        return value
-      }
-      return try await store.run(.empty, by: rules)
+      if context.requestsFetch { return try await store.run(.empty, by: rules) }
+      return try await store.ensure(by: rules, present: { $0 }, fetched: { $0 })
     } catch {
       throw failure(error)
     }
@@ -88,14 +86,13 @@ where Base.State == QueryState<Base.FetchValue, Base.FetchFailure> {
 }
 
 extension OperationContext {
-  /// Whether the run of a mapped query has the other one fetched: a caller requested that, or there is no
-  /// usable value. The observers of the mapped query observe the other one, too, which runs by itself.
-  fileprivate func requestsFetch<State>(
-    of store: OperationStore<State>, by rules: RequestRules<State>?
-  ) -> Bool {
+  /// Whether the run of a mapped query has the other one fetched, whether its value is usable or not.
+  /// Otherwise that is not needed: the observers of the mapped query observe the other one, too.
+  fileprivate var requestsFetch: Bool {
     switch operationRun?.cause {
-    case .fetch where !acceptsCached, .poll: true
-    default: !store.isUsable(by: store.settings(by: rules).values.staleness)
+    case .fetch: !acceptsCached
+    case .poll: true
+    default: false
     }
   }
 }

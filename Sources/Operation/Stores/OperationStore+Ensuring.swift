@@ -20,7 +20,7 @@ extension OperationStore {
   nonisolated(nonsending) func ensure<Output>(
     by rules: RequestRules<State>? = nil, whileStale policy: StaleValuePolicy = .fetches,
     present: (State.StateValue) -> Output?, fetched: (State.OperationValue) -> Output
-  ) async throws -> Output {
+  ) async throws(State.Failure) -> Output {
     let staleness = settings(by: rules).values.staleness
     var hasWaited = false
     while true {

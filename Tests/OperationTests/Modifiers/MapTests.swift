@@ -78,8 +78,7 @@ import Testing
   }
 
   @Test(
-    "Two maps of one query are two views, and observers of all share one fetch",
-    .disabled("known defect: a map can miss a value that comes in its run"))
+    "Two maps of one query are two views, and observers of all share one fetch")
   func twoViews() async throws {
     let client = OperationClient(defaults: .testing)
     let script = Script()
@@ -98,8 +97,7 @@ import Testing
   }
 
   @Test(
-    "An invalidation of the query invalidates its maps, and fetches once",
-    .disabled("known defect: a map can miss a value that comes in its run")) func invalidation()
+    "An invalidation of the query invalidates its maps, and fetches once") func invalidation()
     async throws
   {
     let client = OperationClient(defaults: .testing)
