@@ -43,8 +43,10 @@ extension OperationState {
 extension StatefulOperationRequest {
   /// Another name for ``rerunOnChange(of:evenIfFresh:)``.
   public func refetchOnChange(
-    of condition: some OperationRunSpecification
-  ) -> ModifiedOperation<Self, SettingsModifier<Self>> { rerunOnChange(of: condition) }
+    of condition: some OperationRunSpecification, evenIfFresh: Bool = false
+  ) -> ModifiedOperation<Self, SettingsModifier<Self>> {
+    rerunOnChange(of: condition, evenIfFresh: evenIfFresh)
+  }
 }
 
 extension OperationContext {

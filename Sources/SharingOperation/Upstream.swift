@@ -59,7 +59,6 @@ final class UpstreamElement<Element: Sendable>: Sendable {
     withExtendedLifetime(old) {}
   }
 
-  var element: Element? { newest.withLock { $0.element } }
   var version: Int { newest.withLock { $0.version } }
 
   var source: BindingSource {

@@ -198,7 +198,7 @@ extension OperationClient {
   ) {
     let stores = found(matching: path, where: filter)
     hub.invalidate(
-      stores, removed: filter.isEmpty ? .below(path) : .none, isRun: running != .nothing)
+      stores, removed: filter.isEmpty ? .below(path) : .none, runsObserved: running != .nothing)
     guard running == .all else { return }
     for store in stores where store.store.kind != .mutation && store.subscriberCount == 0 {
       // Detached: a request that calls this does not await the run.

@@ -18,7 +18,10 @@ struct BatchMachine<Key: Hashable & Sendable, Waiter: Sendable>: Sendable {
   }
 
   private var pending = IdentifiedArrayOf<Entry>()
-  private var batch: IdentifiedArrayOf<Entry>?
+  /// The entries of the batch in flight; empty while there is none.
+  private var batch = IdentifiedArrayOf<Entry>()
+  /// The number of waiters of the batch in flight.
+  private var batchWaiterCount = 0
   /// The number of the delay, and whether it is over for the pending keys.
   private var delay = 0
   private var batchNumber = 0
@@ -34,7 +37,7 @@ struct BatchMachine<Key: Hashable & Sendable, Waiter: Sendable>: Sendable {
     } else {
       pending.append(Entry(id: key, waiters: [(id, waiter)]))
     }
-    if batch == nil, pending.count >= maxSize { return load() }
+    if batch.isEmpty, pending.count >= maxSize { return load() }
     guard isFirst else { return .none }
     delay += 1
     return .startDelay(delay)
@@ -43,13 +46,13 @@ struct BatchMachine<Key: Hashable & Sendable, Waiter: Sendable>: Sendable {
   mutating func delayIsOver(_ delay: Int) -> Action {
     guard delay == self.delay, !pending.isEmpty else { return .none }
     isDue = true
-    return batch == nil ? load() : .none
+    return batch.isEmpty ? load() : .none
   }
 
   /// The batch has ended. Returns its keys with their waiters, and what follows.
   mutating func end() -> (entries: [Entry], next: Action) {
-    let entries = Array(batch ?? [])
-    batch = nil
+    let entries = Array(batch)
+    batch = []
     return (entries, isDue || pending.count >= maxSize ? load() : .none)
   }
 
@@ -59,15 +62,16 @@ struct BatchMachine<Key: Hashable & Sendable, Waiter: Sendable>: Sendable {
       if pending.isEmpty { isDue = false }
       return (waiter, false)
     }
-    guard var entries = batch else { return (nil, false) }
-    let waiter = Self.remove(id, of: key, from: &entries, isKept: true)
-    batch = entries
-    return (waiter, waiter != nil && entries.allSatisfy { $0.waiters.isEmpty })
+    guard let waiter = Self.remove(id, of: key, from: &batch, isKept: true) else {
+      return (nil, false)
+    }
+    batchWaiterCount -= 1
+    return (waiter, batchWaiterCount == 0)
   }
 
   /// Whether nobody waits for a batch that is in flight.
   func isAbandoned(_ number: Int) -> Bool {
-    number == batchNumber && batch?.allSatisfy { $0.waiters.isEmpty } ?? false
+    number == batchNumber && !batch.isEmpty && batchWaiterCount == 0
   }
 
   private static func remove(
@@ -87,6 +91,7 @@ struct BatchMachine<Key: Hashable & Sendable, Waiter: Sendable>: Sendable {
     if pending.isEmpty { isDue = false }
     if entries.isEmpty { return .none }
     batch = entries
+    batchWaiterCount = entries.reduce(0) { $0 + $1.waiters.count }
     batchNumber += 1
     return .load(entries.map(\.id), batchNumber)
   }

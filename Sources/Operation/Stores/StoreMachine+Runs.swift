@@ -11,9 +11,6 @@ extension StoreMachine {
     return (runs.contains(id), !edits.isPlain)
   }
 
-  /// Whether a run is in the store, and no launch of it has replaced this one.
-  func isCurrent(_ id: OperationTaskID, launch: Int) -> Bool { runs[id]?.payload.launch == launch }
-
   /// Whether a run is in the store, and a launch has replaced this one.
   func isReplaced(_ id: OperationTaskID, launch: Int) -> Bool {
     runs[id].map { $0.payload.launch != launch } ?? false
@@ -29,7 +26,7 @@ extension StoreMachine {
     let payload = record.payload
     runs.update(id) { $0.payload = payload }
     committed.changeAll { $0.setPaused(false, id) }
-    setRetry(nil, id, launch: payload.launch)
+    setRetry(nil, id)
     notifyChange(also: payload.handlers)
     return (record.task.box, payload.launch)
   }
@@ -106,12 +103,8 @@ extension StoreMachine {
   }
 
   /// A run begins to wait for a retry, or the attempt begins.
-  mutating func setRetry(
-    _ retry: OperationRetry<State.Failure>?, _ id: OperationTaskID, launch: Int? = nil
-  ) {
-    guard let payload = runs[id]?.payload, payload.launch == launch ?? payload.launch,
-      retry != nil || payload.hasRetried
-    else { return }
+  mutating func setRetry(_ retry: OperationRetry<State.Failure>?, _ id: OperationTaskID) {
+    guard let payload = runs[id]?.payload, retry != nil || payload.hasRetried else { return }
     runs.update(id) { $0.payload.hasRetried = true }
     releaseRetry(of: payload)
     committed.changeAll { $0.setRetry(retry, id) }

@@ -35,6 +35,30 @@ import Testing
     _ = await run.result
   }
 
+  @Test("A failure of a retry is released without the lock of the store") func released()
+    async throws
+  {
+    struct Failure: Error { let sentinel: Sentinel }
+    let released = EventLog<Bool>()
+    let stores = EventLog<OperationStore<QueryState<Int, any Error>>>()
+    let request = Query(path: ["released"]) { context in
+      if context.operationRetryIndex == 3 { return 1 }
+      throw Failure(
+        sentinel: Sentinel { released.append(stores.values.first?.isLoading ?? false) })
+    }
+    let client = OperationClient(defaults: .testing, clock: clock)
+    let store = client.store(for: request.retry(limit: 3).backoff(.constant(.seconds(1))))
+    stores.append(store)
+    let run = Task { try await store.fetch() }
+    for _ in 0..<3 {
+      await clock.sleepers(atLeast: 1)
+      await clock.advance(by: .seconds(1))
+    }
+    #expect(try await run.value == 1)
+    await released.wait(for: 3)
+    stores.clear()
+  }
+
   @Test("Pages and mutations have it, too") func kinds() async {
     let client = OperationClient(defaults: .standard, clock: clock)
     let pages = Paginated(path: ["pages"], initialPageId: 0, nextPageId: { _, _ in nil }) {

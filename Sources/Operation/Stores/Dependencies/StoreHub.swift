@@ -51,6 +51,9 @@ final class StoreHub: Sendable {
   func endStreams() { closing.finish() }
 
   /// Returns a source that also ends when the client is shut down.
+  ///
+  /// The end may come while an element is delivered. Operators pass it on, or take it in under their lock,
+  /// and a reader that has ended drops what comes later.
   func ending<Element>(_ source: StreamSource<Element>) -> StreamSource<Element> {
     StreamSource { [self] handler in
       .combined([
@@ -197,10 +200,10 @@ extension StoreHub {
   /// - Parameters:
   ///   - removed: Selects the paths without a store that the invalidation begins with, too, if they are
   ///     still read.
-  ///   - isRun: Whether the observed stores run.
+  ///   - runsObserved: Whether the observed stores run.
   func invalidate(
     _ starts: [OpaqueOperationStore], because cause: OperationRun.Cause = .invalidation,
-    removed: DependencyGraph.RemovedPaths = .none, isRun: Bool = true
+    removed: DependencyGraph.RemovedPaths = .none, runsObserved: Bool = true
   ) {
     let marked = starts.filter { store in
       switch store.store.performInvalidation(.mark) {
@@ -208,20 +211,20 @@ extension StoreHub {
       case .marked, .run: return true
       case .inAccess:
         return !store.store.atEndOfAccess { [self] in
-          propagate(from: [store], because: cause, isRun: isRun)
+          propagate(from: [store], because: cause, runsObserved: runsObserved)
         }
       }
     }
-    propagate(from: marked, because: cause, removed: removed, isRun: isRun)
+    propagate(from: marked, because: cause, removed: removed, runsObserved: runsObserved)
   }
 
   /// Marks all stores that depend on marked ones, and runs those that are observed.
   private func propagate(
     from starts: [OpaqueOperationStore], because cause: OperationRun.Cause,
-    removed: DependencyGraph.RemovedPaths = .none, isRun: Bool
+    removed: DependencyGraph.RemovedPaths = .none, runsObserved: Bool
   ) {
     guard hasReaders else {
-      for store in starts where isRun {
+      for store in starts where runsObserved {
         _ = store.store.performInvalidation(.rerun(because: cause, after: []))
       }
       return
@@ -232,7 +235,7 @@ extension StoreHub {
       roots[path] = Visited(isRoot: true)
     }
     let (steps, visited) = markReaders(of: roots)
-    if !isRun { return }
+    if !runsObserved { return }
     // The runs that later steps wait for: those of a step itself, or, if its stores are not observed,
     // those that it waits for.
     var runs: [[TaskDependency]] = []

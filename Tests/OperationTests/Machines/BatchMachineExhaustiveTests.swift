@@ -1,0 +1,84 @@
+import TestSupport
+import Testing
+
+@testable import Operation
+
+/// One batch is in flight at a time, with at most two keys, in the order of their requests. Every waiter
+/// continues exactly once. While keys wait, a delay or a batch is in progress.
+@Suite("BatchMachine, every sequence") struct BatchMachineExhaustiveTests {
+  private enum Step {
+    case add(Int), cancel(Int), delayIsOver, end
+  }
+
+  private struct Walk {
+    let ids = (0..<4).map { _ in OperationTaskID.next() }
+    private var machine = BatchMachine<Int, Int>(maxSize: 2)
+    private var added: Set<Int> = []
+    /// The waiters that have not continued: those that are collected, and those of the batch.
+    private var pending: [Int] = []
+    private var batch: [Int]?
+    /// The keys of the batch, also those whose waiters were cancelled.
+    private var keys: [Int] = []
+    private var number = 0
+    private var delay: Int?
+
+    /// The first two wait for one key.
+    private func key(_ waiter: Int) -> Int { max(waiter - 1, 0) }
+
+    mutating func take(_ step: Step) throws -> Bool {
+      switch step {
+      case .add(let waiter):
+        guard added.insert(waiter).inserted else { return false }
+        pending.append(waiter)
+        try perform(machine.add(key(waiter), ids[waiter], waiter))
+      case .cancel(let waiter):
+        guard added.contains(waiter) else { return false }
+        let isWaiting = pending.contains(waiter) || batch?.contains(waiter) == true
+        let isInBatch = batch?.contains(waiter) == true
+        pending.removeAll { $0 == waiter }
+        batch?.removeAll { $0 == waiter }
+        let (cancelled, isAbandoned) = machine.cancel(ids[waiter], of: key(waiter))
+        try mustHold(cancelled == (isWaiting ? waiter : nil), "a waiter continues once")
+        try mustHold(
+          isAbandoned == (isInBatch && batch == []), "the last waiter abandons the batch")
+      case .delayIsOver:
+        guard let delay else { return false }
+        self.delay = nil
+        try perform(machine.delayIsOver(delay))
+      case .end:
+        guard let batch else { return false }
+        self.batch = nil
+        let (entries, next) = machine.end()
+        try mustHold(entries.map(\.id) == keys, "the batch has its keys")
+        let waiters = entries.flatMap { $0.waiters.map(\.waiter) }
+        try mustHold(waiters.sorted() == batch.sorted(), "all waiters of the batch continue")
+        try perform(next)
+      }
+      try mustHold(machine.isAbandoned(number) == (batch == []), "it is known who waits")
+      try mustHold(pending.isEmpty || delay != nil || batch != nil, "who waits is not forgotten")
+      return true
+    }
+
+    private mutating func perform(_ action: BatchMachine<Int, Int>.Action) throws {
+      switch action {
+      case .none: break
+      case .startDelay(let number): delay = number
+      case .load(let keys, let number):
+        try mustHold(batch == nil, "one batch is in flight")
+        try mustHold((1...2).contains(keys.count), "a batch has one or two keys")
+        self.keys = keys
+        self.number = number
+        let loaded = pending.filter { keys.contains(key($0)) }
+        try mustHold(Set(loaded.map(key)) == Set(keys), "a key without a waiter is not loaded")
+        batch = loaded
+        pending.removeAll { loaded.contains($0) }
+      }
+    }
+  }
+
+  @Test("Every waiter continues once, in one batch at a time") func sequences() {
+    let events: [Step] =
+      (0..<4).map { .add($0) } + [0, 1, 3].map { .cancel($0) } + [.delayIsOver, .end]
+    exhaust("Batches", events: events, length: 8, from: Walk()) { try $0.take($1) }
+  }
+}
