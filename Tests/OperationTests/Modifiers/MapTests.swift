@@ -114,6 +114,21 @@ import Testing
     #expect(script.attempts == 3)
   }
 
+  @Test("A value that comes while the run of a map has read the one before is not missed")
+  func missedValue() async throws {
+    let client = OperationClient(defaults: .testing)
+    let query = OpenQuery(script: Script()).neverStale()
+    let store = client.store(for: query)
+    let mapped = client.store(
+      for: query.map { value in
+        if value == 1 { store.currentValue = 5 }
+        return value + 10
+      })
+    var values = mapped.values.makeAsyncIterator()
+    while let value = await values.next(), value != 15 {}
+    #expect(mapped.currentValue == 15)
+  }
+
   @Test("A map may throw, and a failure of the query is its own") func throwing() async throws {
     let client = OperationClient(defaults: .testing)
     let odd = OpenQuery(script: Script(failures: 1)).map { value -> Int in
