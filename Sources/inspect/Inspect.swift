@@ -1,0 +1,119 @@
+import Foundation
+import Glibc
+
+/// Shows what the queries of a running program do, in a terminal, as text or in a browser.
+@main
+enum Inspect {
+  /// A connection, and the path of its socket.
+  typealias Link = (path: String, connection: ProgramConnection)
+
+  static func main() {
+    StandardStreams.open()
+    do throws(InspectError) {
+      let arguments = try Arguments(CommandLine.arguments.dropFirst())
+      exit(try run(arguments))
+    } catch {
+      StandardStreams.error("inspect: \(error)\n")
+      exit(EXIT_FAILURE)
+    }
+  }
+
+  /// Does what the arguments ask for, and returns the exit status.
+  private static func run(_ arguments: Arguments) throws(InspectError) -> Int32 {
+    var arguments = arguments
+    if arguments.form == .help {
+      StandardStreams.output(Arguments.helpText + "\n")
+      return EXIT_SUCCESS
+    }
+    if arguments.form == .list { return list(Programs.ofUser.all(matching: arguments.target)) }
+    var demo: Demo?
+    if arguments.isDemo {
+      let started = try Demo()
+      demo = started
+      arguments.target = "\(started.pid)"
+    }
+    defer { demo?.end() }
+    let target = Target(arguments.target, programs: .ofUser)
+    guard let link = try connect(to: target, arguments, hasStarted: demo != nil) else {
+      return EXIT_FAILURE
+    }
+    return try show(link, arguments, target)
+  }
+
+  private static func show(
+    _ link: Link, _ arguments: Arguments, _ target: Target
+  ) throws(InspectError) -> Int32 {
+    let style = OutputStyle(
+      environment: ProcessInfo.processInfo.environment, isTerminal: isatty(STDOUT_FILENO) == 1)
+    let plain = PlainSession(arguments: arguments, target: target, style: style)
+    switch arguments.form {
+    case .automatic where TerminalDevice.isUsable:
+      let session = try TerminalSession(target: target, waits: arguments.waits, style: style)
+      return session.run(link).map { 128 + $0 } ?? EXIT_SUCCESS
+    case .follow: plain.follow(link)
+    case .svg: try plain.drawing(link.connection)
+    case .web:
+      try WebServer(arguments: arguments, target: target, path: link.path).run()
+    default: try plain.once(link.connection)
+    }
+    return EXIT_SUCCESS
+  }
+
+  /// Connects to the program that the user means; writes why not, and returns `nil` otherwise.
+  private static func connect(
+    to target: Target, _ arguments: Arguments, hasStarted: Bool
+  ) throws(InspectError) -> Link? {
+    switch target.kind {
+    case .socket(let path):
+      if arguments.waits { return wait(for: target, after: nil) }
+      return (path, try ProgramConnection(path: path))
+    case .any, .program:
+      if hasStarted { return wait(for: target, after: nil) }
+      let programs = target.programs.all(matching: arguments.target)
+      if programs.isEmpty, arguments.waits {
+        StandardStreams.error("inspect: waiting for \(arguments.target ?? "a program")\n")
+        return wait(for: target, after: nil)
+      }
+      guard programs.count == 1, let program = programs.first else {
+        _ = list(programs, writes: StandardStreams.error)
+        return nil
+      }
+      return (program.path, try ProgramConnection(path: program.path))
+    }
+  }
+
+  /// Waits until a program has started, and connects to it.
+  static func wait(for target: Target, after path: String?) -> Link {
+    while true {
+      if let link = target.connect(after: path) { return link }
+      var poll = Poll()
+      poll.wait(0.25)
+    }
+  }
+
+  /// Writes the programs that can be inspected, and returns the exit status.
+  private static func list(
+    _ programs: [Program], writes: (String) -> Void = StandardStreams.output
+  ) -> Int32 {
+    if programs.isEmpty {
+      StandardStreams.error(
+        """
+        inspect: no program can be inspected
+        A program opens its inspector with `try client.serveInspector()`.
+        To see one that is part of this package: swift run inspect --demo
+
+        """)
+      return EXIT_FAILURE
+    }
+    let width = programs.map { $0.hello.title.printable.columns }.max() ?? 0
+    var text = "\("PROGRAM".fit(max(width, 7)))      PID  UP        SOCKET\n"
+    for program in programs {
+      let hello = program.hello
+      let up = clockDuration(hello.now - hello.started)
+      text += hello.title.printable.fit(max(width, 7))
+      text += " \("\(hello.pid)".fit(8, isRight: true))  \(up.fit(8))  \(program.path)\n"
+    }
+    writes(text)
+    return EXIT_SUCCESS
+  }
+}

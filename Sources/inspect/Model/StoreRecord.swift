@@ -1,0 +1,121 @@
+import Foundation
+
+/// What a program reports about one of its stores.
+struct StoreRecord: Equatable, Sendable, Identifiable {
+  let id: Int
+  var path: [String]
+  var request: String
+  var kind: String
+  var status: Status
+  var isStale: Bool
+  /// The value as a short text, or at full length in a detail.
+  var value: String
+  /// The last error, if the last result is one.
+  var error: String?
+  var times: Times
+  var numbers: Numbers
+  var links: Links
+
+  enum Status: String, CaseIterable, Sendable {
+    case loading, paused, failure, success, idle
+  }
+
+  /// Points of time, in seconds since 1970.
+  struct Times: Equatable, Sendable {
+    var updated: Double?
+    var failed: Double?
+  }
+
+  struct Numbers: Equatable, Sendable {
+    var subscribers = 0
+    /// The awaiters of the runs in flight.
+    var leases = 0
+    var runs = 0
+    var valueUpdates = 0
+    var errorUpdates = 0
+    /// The pending optimistic edits.
+    var edits = 0
+    /// The calls that wait in a serial scope.
+    var queued = 0
+  }
+
+  /// The stores that a store reads and that read it, by their identifiers.
+  struct Links: Equatable, Sendable {
+    var reads: [Int] = []
+    var readBy: [Int] = []
+  }
+}
+
+extension StoreRecord {
+  /// The path as one text.
+  var name: String { path.isEmpty ? "(no path)" : path.joined(separator: "/") }
+
+  /// The time of the last result, in seconds since 1970; `nil` without a result.
+  var lastResult: Double? {
+    guard let updated = times.updated else { return times.failed }
+    return max(updated, times.failed ?? updated)
+  }
+
+  /// Returns whether all words of a filter occur in the path, the request, the status or the error.
+  func matches(_ words: [String]) -> Bool {
+    guard !words.isEmpty else { return true }
+    let freshness = isStale ? "stale" : "fresh"
+    let text = "\(name) \(request) \(kind) \(status.rawValue) \(freshness) \(error ?? "")"
+      .lowercased()
+    return words.allSatisfy { text.contains($0) }
+  }
+}
+
+extension StoreRecord: Decodable {
+  private enum Key: String, CodingKey {
+    case id, path, request, kind, status, isStale, value, error
+  }
+
+  init(from decoder: any Decoder) throws {
+    let fields = try decoder.container(keyedBy: Key.self)
+    id = try fields.decode(Int.self, forKey: .id)
+    path = try fields.decode([String].self, forKey: .path)
+    request = try fields.decodeIfPresent(String.self, forKey: .request) ?? ""
+    kind = try fields.decodeIfPresent(String.self, forKey: .kind) ?? "other"
+    let status = try fields.decodeIfPresent(String.self, forKey: .status)
+    self.status = status.flatMap(Status.init) ?? .idle
+    isStale = try fields.decodeIfPresent(Bool.self, forKey: .isStale) ?? false
+    value = try fields.decodeIfPresent(String.self, forKey: .value) ?? ""
+    error = try fields.decodeIfPresent(String.self, forKey: .error)
+    times = try Times(from: decoder)
+    numbers = try Numbers(from: decoder)
+    links = try Links(from: decoder)
+  }
+}
+
+extension StoreRecord.Times: Decodable {}
+
+extension StoreRecord.Numbers: Decodable {
+  private enum Key: String, CodingKey {
+    case subscribers, leases, runs, valueUpdates, errorUpdates, edits, queued
+  }
+
+  init(from decoder: any Decoder) throws {
+    let fields = try decoder.container(keyedBy: Key.self)
+    func number(_ key: Key) throws -> Int { try fields.decodeIfPresent(Int.self, forKey: key) ?? 0 }
+    subscribers = try number(.subscribers)
+    leases = try number(.leases)
+    runs = try number(.runs)
+    valueUpdates = try number(.valueUpdates)
+    errorUpdates = try number(.errorUpdates)
+    edits = try number(.edits)
+    queued = try number(.queued)
+  }
+}
+
+extension StoreRecord.Links: Decodable {
+  private enum Key: String, CodingKey {
+    case reads, readBy
+  }
+
+  init(from decoder: any Decoder) throws {
+    let fields = try decoder.container(keyedBy: Key.self)
+    reads = try fields.decodeIfPresent([Int].self, forKey: .reads) ?? []
+    readBy = try fields.decodeIfPresent([Int].self, forKey: .readBy) ?? []
+  }
+}

@@ -1,0 +1,102 @@
+import Foundation
+import Glibc
+
+/// The forms that write text and draw nothing: `--once` and `--follow`, as lines or as JSON.
+final class PlainSession {
+  private let arguments: Arguments
+  private let target: Target
+  private let text: PlainText
+  private var pending: [[UInt8]] = []
+  private var model = InspectorModel()
+
+  init(arguments: Arguments, target: Target, style: OutputStyle) {
+    self.arguments = arguments
+    self.target = target
+    text = PlainText(style: style)
+  }
+
+  /// Writes the state of the program once.
+  func once(_ connection: ProgramConnection) throws(InspectError) {
+    let raw = try readSnapshot(connection)
+    let now = model.hello?.now ?? Time.now
+    if arguments.isJSON {
+      StandardStreams.output("{\"hello\":\(raw[0]),\"snapshot\":\(raw[1])}\n")
+    } else {
+      StandardStreams.output(text.encoded(text.table(model, now: now)))
+    }
+  }
+
+  /// Writes the screen of the terminal form once, as an image.
+  func drawing(_ connection: ProgramConnection) throws(InspectError) {
+    _ = try readSnapshot(connection)
+    let size = TerminalSize(columns: 100, rows: 30)
+    let screen = TerminalScreen(model: model, size: size, now: model.hello?.now ?? Time.now)
+    var view = TerminalView()
+    StandardStreams.output(ScreenDrawing(size: size).svg(screen.lines(&view)))
+  }
+
+  /// Reads the first two messages, and returns their lines.
+  private func readSnapshot(_ connection: ProgramConnection) throws(InspectError) -> [String] {
+    var raw: [String] = []
+    while raw.count < 2 {
+      let deadline = Time.monotonic + 10
+      guard let line = connection.nextLine(before: deadline, pending: &pending) else {
+        throw InspectError(model.endReason ?? "the program does not answer")
+      }
+      receive(line)
+      if model.hello != nil { raw.append(String(decoding: line, as: UTF8.self)) }
+    }
+    return raw
+  }
+
+  /// Writes the events until the program ends, and with `--wait` those of its next start.
+  func follow(_ link: (path: String, connection: ProgramConnection)) {
+    var link: (path: String, connection: ProgramConnection)? = link
+    while let (path, connection) = link {
+      while let line = connection.nextLine(before: nil, pending: &pending) {
+        if arguments.isJSON {
+          StandardStreams.output(String(decoding: line, as: UTF8.self) + "\n")
+          if model.hello != nil { continue }
+        }
+        receive(line)
+      }
+      let title = model.hello.map { "\($0.title.printable) (pid \($0.pid))" } ?? path
+      StandardStreams.error("inspect: \(title) has ended\n")
+      link = arguments.waits ? next(after: path) : nil
+    }
+  }
+
+  private func next(after path: String) -> (path: String, connection: ProgramConnection) {
+    model.reconnect()
+    return Inspect.wait(for: target, after: path)
+  }
+
+  private func receive(_ line: [UInt8]) {
+    guard let message = try? ServerMessage(line: line) else { return }
+    let before = model.stores
+    model.receive(message)
+    guard arguments.form == .follow, !arguments.isJSON else { return }
+    switch message {
+    case .snapshot:
+      StandardStreams.output(text.encoded(text.table(model, now: model.hello?.now ?? Time.now)))
+    case .changes(let changes):
+      var lines = changes.events.map { event in
+        // An added store is only in the new state, a removed one only in the old.
+        let store = model.stores[event.store] ?? before[event.store]
+        return text.line(event, name: store?.name ?? "store \(event.store)")
+      }
+      if changes.missed > 0 {
+        lines.append(StyledLine("\(changes.missed) changes were left out", .secondary))
+      }
+      StandardStreams.output(text.encoded(lines))
+    default: break
+    }
+  }
+}
+
+extension InspectorModel {
+  /// The reason of the end, once the program has ended.
+  var endReason: String? {
+    if case .ended(let reason) = connection { reason } else { nil }
+  }
+}

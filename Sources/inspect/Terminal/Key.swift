@@ -1,0 +1,100 @@
+/// A key that was pressed.
+enum Key: Equatable, Sendable {
+  case character(Character)
+  case up, down, left, right, pageUp, pageDown, home, end
+  case enter, escape, backspace, tab, redraw
+}
+
+/// Decodes the bytes that a terminal sends into keys.
+struct KeyDecoder: Sendable {
+  private var state = State.ground
+
+  private enum State: Equatable {
+    case ground
+    /// After the byte ESC, which is a key of its own or begins a sequence.
+    case escape
+    /// After `ESC [` or `ESC O`, with the parameters so far.
+    case sequence([UInt8])
+    /// In a character of several bytes, of which some are missing.
+    case character([UInt8], missing: Int)
+  }
+
+  /// Whether the bytes so far could be the key Escape. After a short time without more, they are.
+  var isUndecided: Bool { state == .escape }
+
+  /// Returns the keys that a byte completes.
+  mutating func feed(_ byte: UInt8) -> [Key] {
+    switch state {
+    case .ground: return begin(byte)
+    case .escape:
+      if byte == UInt8(ascii: "[") || byte == UInt8(ascii: "O") {
+        state = .sequence([])
+        return []
+      }
+      state = .ground
+      return [.escape] + begin(byte)
+    case .sequence(let parameters):
+      if (0x20...0x3F).contains(byte), parameters.count < 16 {
+        state = .sequence(parameters + [byte])
+        return []
+      }
+      state = .ground
+      return Self.key(of: byte, parameters).map { [$0] } ?? []
+    case .character(let bytes, let missing):
+      guard byte & 0xC0 == 0x80 else {
+        state = .ground
+        return begin(byte)
+      }
+      state = missing == 1 ? .ground : .character(bytes + [byte], missing: missing - 1)
+      return missing == 1 ? Self.characters(bytes + [byte]) : []
+    }
+  }
+
+  /// Returns the key Escape, if it was pressed and nothing has followed.
+  mutating func timeOut() -> [Key] {
+    guard isUndecided else { return [] }
+    state = .ground
+    return [.escape]
+  }
+
+  private mutating func begin(_ byte: UInt8) -> [Key] {
+    switch byte {
+    case 0x1B: state = .escape
+    case 0x0D, 0x0A: return [.enter]
+    case 0x7F, 0x08: return [.backspace]
+    case 0x09: return [.tab]
+    case 0x0C: return [.redraw]
+    case 0xC2...0xDF: state = .character([byte], missing: 1)
+    case 0xE0...0xEF: state = .character([byte], missing: 2)
+    case 0xF0...0xF4: state = .character([byte], missing: 3)
+    case 0x20...0x7E: return [.character(Character(Unicode.Scalar(byte)))]
+    default: break
+    }
+    return []
+  }
+
+  private static func characters(_ bytes: [UInt8]) -> [Key] {
+    String(validating: bytes, as: UTF8.self).map { $0.map(Key.character) } ?? []
+  }
+
+  private static func key(of final: UInt8, _ parameters: [UInt8]) -> Key? {
+    switch final {
+    case UInt8(ascii: "A"): .up
+    case UInt8(ascii: "B"): .down
+    case UInt8(ascii: "C"): .right
+    case UInt8(ascii: "D"): .left
+    case UInt8(ascii: "H"): .home
+    case UInt8(ascii: "F"): .end
+    case UInt8(ascii: "M"): .enter
+    case UInt8(ascii: "~"):
+      switch String(decoding: parameters.prefix { $0 != UInt8(ascii: ";") }, as: UTF8.self) {
+      case "1", "7": .home
+      case "4", "8": .end
+      case "5": .pageUp
+      case "6": .pageDown
+      default: nil
+      }
+    default: nil
+    }
+  }
+}
