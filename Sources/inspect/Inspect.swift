@@ -4,9 +4,6 @@ import Glibc
 /// Shows what the queries of a running program do, in a terminal, as text or in a browser.
 @main
 enum Inspect {
-  /// A connection, and the path of its socket.
-  typealias Link = (path: String, connection: ProgramConnection)
-
   static func main() {
     StandardStreams.open()
     do throws(InspectError) {
@@ -66,7 +63,7 @@ enum Inspect {
     switch target.kind {
     case .socket(let path):
       if arguments.waits { return wait(for: target, after: nil) }
-      return (path, try ProgramConnection(path: path))
+      return Link(path: path, connection: try ProgramConnection(path: path))
     case .any, .program:
       if hasStarted { return wait(for: target, after: nil) }
       let programs = target.programs.all(matching: arguments.target)
@@ -78,7 +75,7 @@ enum Inspect {
         _ = list(programs, writes: StandardStreams.error)
         return nil
       }
-      return (program.path, try ProgramConnection(path: program.path))
+      return program.link
     }
   }
 
@@ -111,7 +108,7 @@ enum Inspect {
       let hello = program.hello
       let up = clockDuration(hello.now - hello.started)
       text += hello.title.printable.fit(max(width, 7))
-      text += " \("\(hello.pid)".fit(8, isRight: true))  \(up.fit(8))  \(program.path)\n"
+      text += " \("\(hello.pid)".fit(8, isRight: true))  \(up.fit(8))  \(program.link.path)\n"
     }
     writes(text)
     return EXIT_SUCCESS

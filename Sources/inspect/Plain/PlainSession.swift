@@ -6,7 +6,6 @@ final class PlainSession {
   private let arguments: Arguments
   private let target: Target
   private let text: PlainText
-  private var pending: [[UInt8]] = []
   private var model = InspectorModel()
 
   init(arguments: Arguments, target: Target, style: OutputStyle) {
@@ -40,7 +39,7 @@ final class PlainSession {
     var raw: [String] = []
     while raw.count < 2 {
       let deadline = Time.monotonic + 10
-      guard let line = connection.nextLine(before: deadline, pending: &pending) else {
+      guard let line = connection.nextLine(before: deadline) else {
         throw InspectError(model.endReason ?? "the program does not answer")
       }
       receive(line)
@@ -50,23 +49,23 @@ final class PlainSession {
   }
 
   /// Writes the events until the program ends, and with `--wait` those of its next start.
-  func follow(_ link: (path: String, connection: ProgramConnection)) {
-    var link: (path: String, connection: ProgramConnection)? = link
-    while let (path, connection) = link {
-      while let line = connection.nextLine(before: nil, pending: &pending) {
+  func follow(_ link: Link) {
+    var link: Link? = link
+    while let current = link {
+      while let line = current.connection.nextLine(before: nil) {
         if arguments.isJSON {
           StandardStreams.output(String(decoding: line, as: UTF8.self) + "\n")
           if model.hello != nil { continue }
         }
         receive(line)
       }
-      let title = model.hello.map { "\($0.title.printable) (pid \($0.pid))" } ?? path
+      let title = model.hello.map { "\($0.title.printable) (pid \($0.pid))" } ?? current.path
       StandardStreams.error("inspect: \(title) has ended\n")
-      link = arguments.waits ? next(after: path) : nil
+      link = arguments.waits ? next(after: current.path) : nil
     }
   }
 
-  private func next(after path: String) -> (path: String, connection: ProgramConnection) {
+  private func next(after path: String) -> Link {
     model.reconnect()
     return Inspect.wait(for: target, after: path)
   }

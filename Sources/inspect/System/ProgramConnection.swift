@@ -7,6 +7,8 @@ final class ProgramConnection {
   let descriptor: Descriptor
   private var input = LineBuffer()
   private var output: [UInt8] = []
+  /// The lines that were read, and that nobody has taken.
+  private var lines: [[UInt8]] = []
   /// Whether the program has closed the connection.
   private(set) var isEnded = false
   private var lastCommand = 0
@@ -34,18 +36,22 @@ final class ProgramConnection {
 
   /// Reads what the program has sent, and returns the complete lines.
   func readLines() -> [[UInt8]] {
-    var lines: [[UInt8]] = []
+    fill()
+    defer { lines = [] }
+    return lines
+  }
+
+  private func fill() {
     // A limit, so that a program that sends without a pause does not keep the keys waiting.
     for _ in 0..<64 {
-      guard case .bytes(let bytes) = read() else { break }
+      guard case .bytes(let bytes) = read() else { return }
       input.append(bytes)
       while let line = input.next() { lines.append(Array(line)) }
       if input.isOverLimit {
         isEnded = true
-        break
+        return
       }
     }
-    return lines
   }
 
   private func read() -> Descriptor.Input {
@@ -75,20 +81,31 @@ final class ProgramConnection {
     }
   }
 
-  /// Waits for the next message.
+  /// Waits for the next line, and returns it.
   ///
   /// - Returns: `nil` if the program has closed the connection, or at the monotonic time `deadline`.
-  func nextLine(before deadline: Double?, pending: inout [[UInt8]]) -> [UInt8]? {
-    while pending.isEmpty {
-      if isEnded { return nil }
+  func nextLine(before deadline: Double?) -> [UInt8]? {
+    waitForLine(before: deadline) ? lines.removeFirst() : nil
+  }
+
+  /// Waits for the greeting of the program, which a later call returns as a line.
+  func hello(before deadline: Double) -> Hello? {
+    guard waitForLine(before: deadline), case .hello(let hello) = try? ServerMessage(line: lines[0])
+    else { return nil }
+    return hello
+  }
+
+  private func waitForLine(before deadline: Double?) -> Bool {
+    while lines.isEmpty {
+      if isEnded { return false }
       let rest = deadline.map { $0 - Time.monotonic }
-      if let rest, rest <= 0 { return nil }
+      if let rest, rest <= 0 { return false }
       var poll = Poll()
       poll.add(descriptor, write: hasOutput)
       poll.wait(rest)
       flush()
-      if poll.canRead(descriptor) { pending += readLines() }
+      if poll.canRead(descriptor) { fill() }
     }
-    return pending.removeFirst()
+    return true
   }
 }

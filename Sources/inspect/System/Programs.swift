@@ -17,10 +17,16 @@ struct SocketName: Equatable, Sendable {
   }
 }
 
+/// A connection, and the path of its socket.
+struct Link {
+  let path: String
+  let connection: ProgramConnection
+}
+
 /// A program that can be inspected.
-struct Program: Equatable, Sendable {
-  var path: String
-  var hello: Hello
+struct Program {
+  let link: Link
+  let hello: Hello
 }
 
 /// Finds the programs that can be inspected.
@@ -64,13 +70,10 @@ struct Programs: Equatable, Sendable {
   /// Returns the programs that answer.
   func all(matching target: String? = nil) -> [Program] {
     sockets(matching: target).compactMap { path in
-      guard let connection = try? ProgramConnection(path: path) else { return nil }
-      var pending: [[UInt8]] = []
-      let deadline = Time.monotonic + 2
-      guard let line = connection.nextLine(before: deadline, pending: &pending),
-        case .hello(let hello) = try? ServerMessage(line: line)
+      guard let connection = try? ProgramConnection(path: path),
+        let hello = connection.hello(before: Time.monotonic + 2)
       else { return nil }
-      return Program(path: path, hello: hello)
+      return Program(link: Link(path: path, connection: connection), hello: hello)
     }
   }
 }
@@ -106,7 +109,7 @@ struct Target: Equatable, Sendable {
   }
 
   /// Connects to the next start of a program: to a socket that is not `last`.
-  func connect(after last: String?) -> (path: String, connection: ProgramConnection)? {
+  func connect(after last: String?) -> Link? {
     var paths = candidates
     if let last, let name = SocketName(String(last.split(separator: "/").last ?? "")) {
       let folder = last.split(separator: "/", omittingEmptySubsequences: false).dropLast()
@@ -114,7 +117,9 @@ struct Target: Equatable, Sendable {
       paths = siblings.sockets(matching: name.program).filter { $0 != last } + [last]
     }
     for path in paths {
-      if let connection = try? ProgramConnection(path: path) { return (path, connection) }
+      if let connection = try? ProgramConnection(path: path) {
+        return Link(path: path, connection: connection)
+      }
     }
     return nil
   }

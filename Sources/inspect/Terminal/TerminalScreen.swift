@@ -104,8 +104,8 @@ struct TerminalScreen: Sendable {
       switch view.page {
       case .table:
         [
-          ("/", "filter"), ("s", "sort"), ("space", "fold"), ("enter", "detail"),
-          ("r", "refetch"), ("i", "invalidate"), ("?", "keys"), ("q", "quit"),
+          ("/", "filter"), ("s", "sort"), ("enter", "open"), ("r", "refetch"),
+          ("i", "invalidate"), ("?", "keys"), ("q", "quit"),
         ]
       case .detail:
         [

@@ -13,7 +13,7 @@ final class TerminalSession {
   private let style: OutputStyle
   private let device: TerminalDevice
   private let signals: Signals
-  private var link: (path: String, connection: ProgramConnection)?
+  private var link: Link?
   private var lastPath: String?
   private var state = State()
 
@@ -40,7 +40,7 @@ final class TerminalSession {
   }
 
   /// Shows the program until the user quits, or a signal ends it, whose number is returned then.
-  func run(_ link: (path: String, connection: ProgramConnection)?) -> Int32? {
+  func run(_ link: Link?) -> Int32? {
     connect(to: link)
     device.enter()
     defer { device.leave() }
@@ -74,13 +74,14 @@ final class TerminalSession {
     return max(next - now, 0)
   }
 
-  private func connect(to link: (path: String, connection: ProgramConnection)?) {
+  private func connect(to link: Link?) {
     self.link = link
     guard let link else { return }
     lastPath = link.path
     state.model.reconnect()
     state.view.reconnect()
-    state.isDirty = true
+    // The greeting may have been read to list the programs.
+    receive()
   }
 
   private func search() {
