@@ -50,6 +50,8 @@ enum Inspect {
     case .follow: plain.follow(link)
     case .svg: try plain.drawing(link.connection)
     case .web:
+      // Each page has a connection of its own.
+      link.connection.close()
       try WebServer(arguments: arguments, target: target, path: link.path).run()
     default: try plain.once(link.connection)
     }

@@ -81,6 +81,12 @@ final class ProgramConnection {
     }
   }
 
+  /// Ends the connection.
+  func close() {
+    shutdown(descriptor.number, Int32(SHUT_RDWR))
+    isEnded = true
+  }
+
   /// Waits for the next line, and returns it.
   ///
   /// - Returns: `nil` if the program has closed the connection, or at the monotonic time `deadline`.

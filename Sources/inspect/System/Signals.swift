@@ -19,7 +19,14 @@ final class Signals {
     self.output = output
     self.numbers = numbers
     signalOutput.store(output.number, ordering: .sequentiallyConsistent)
-    for number in numbers { Self.handle(number) }
+    var unblocked = sigset_t()
+    sigemptyset(&unblocked)
+    for number in numbers {
+      Self.handle(number)
+      sigaddset(&unblocked, number)
+    }
+    // The parent may have blocked them.
+    sigprocmask(SIG_UNBLOCK, &unblocked, nil)
   }
 
   deinit {
