@@ -94,6 +94,10 @@ struct Timeline: Equatable, Sendable {
       if runs.count > Self.limit { runs.removeFirst() }
     } else if let number, let index = runs.lastIndex(where: { $0.number == number }) {
       runs[index].apply(event)
+    } else if let number = event.run, event.kind == "attempt" {
+      // The run began before the inspector connected.
+      runs.append(RunRecord(event, number: number))
+      runs[runs.count - 1].apply(event)
     }
   }
 }

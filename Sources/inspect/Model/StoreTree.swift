@@ -32,6 +32,8 @@ struct StoreTree: Equatable, Sendable {
   }
 
   private(set) var rows: [Row] = []
+  /// The columns that the longest label takes, with its indentation and the sign before it.
+  private(set) var longestLabel = 0
 
   init() {}
 
@@ -50,6 +52,7 @@ struct StoreTree: Equatable, Sendable {
       for store in kept { root.insert(store, options) }
       root.appendRows(to: &rows, options: options)
     }
+    longestLabel = rows.map { min($0.depth, 12) * 2 + 2 + $0.label.columns }.max() ?? 0
   }
 
   /// Compares two elements of paths: numbers by their value, other texts by their characters.

@@ -7,6 +7,8 @@ final class PlainSession {
   private let target: Target
   private let text: PlainText
   private var model = InspectorModel()
+  /// The names of the stores that were removed last. Their last events come one message later.
+  private var removedNames: [Int: String] = [:]
 
   init(arguments: Arguments, target: Target, style: OutputStyle) {
     self.arguments = arguments
@@ -72,7 +74,12 @@ final class PlainSession {
 
   private func receive(_ line: [UInt8]) {
     guard let message = try? ServerMessage(line: line) else { return }
-    let before = model.stores
+    var names = removedNames
+    if case .changes(let changes) = message {
+      removedNames = [:]
+      for id in changes.removed { removedNames[id] = model.stores[id]?.name }
+      names.merge(removedNames) { $1 }
+    }
     model.receive(message)
     guard arguments.form == .follow, !arguments.isJSON else { return }
     switch message {
@@ -80,9 +87,8 @@ final class PlainSession {
       StandardStreams.output(text.encoded(text.table(model, now: model.hello?.now ?? Time.now)))
     case .changes(let changes):
       var lines = changes.events.map { event in
-        // An added store is only in the new state, a removed one only in the old.
-        let store = model.stores[event.store] ?? before[event.store]
-        return text.line(event, name: store?.name ?? "store \(event.store)")
+        let name = model.stores[event.store]?.name ?? names[event.store]
+        return text.line(event, name: name ?? "store \(event.store)")
       }
       if changes.missed > 0 {
         lines.append(StyledLine("\(changes.missed) changes were left out", .secondary))

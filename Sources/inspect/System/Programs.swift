@@ -43,7 +43,7 @@ struct Programs: Equatable, Sendable {
     func variable(_ name: String) -> String? {
       ProcessInfo.processInfo.environment[name].flatMap { $0.isEmpty ? nil : $0 }
     }
-    if let runtime = variable("XDG_RUNTIME_DIR") {
+    if let runtime = variable("XDG_RUNTIME_DIR"), runtime.hasPrefix("/") {
       return Programs(folder: "\(runtime)/swift-operation")
     }
     let temporary = variable("TMPDIR") ?? "/tmp"

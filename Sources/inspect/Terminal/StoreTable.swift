@@ -4,6 +4,8 @@ struct StoreTable {
   let width: Int
   var glyphs = StyledLine.Glyphs()
   let now: Double
+  /// The columns that the longest path takes.
+  var longestPath = Int.max
 
   /// The widths of the columns; a width of 0 hides the column.
   struct Columns: Equatable {
@@ -17,19 +19,20 @@ struct StoreTable {
     var error: Int
 
     /// Divides a width. A narrow terminal shows fewer columns.
-    init(width: Int) {
+    init(width: Int, longestPath: Int) {
       if width < 46 { (freshness, subscribers, awaiters, runs) = (0, 0, 0, 0) }
       if width < 62 { (subscribers, awaiters) = (0, 0) }
       let fixed =
         [status, age, freshness, subscribers, awaiters, runs].filter { $0 > 0 }
         .reduce(1) { $0 + $1 + 1 }
       let room = max(width - fixed, 8)
-      error = room < 36 ? 0 : max(room * 2 / 5, 14)
-      path = room - (error > 0 ? error + 2 : 0)
+      let most = room < 36 ? room : room - max(room * 2 / 5, 14) - 2
+      path = min(max(longestPath, 16), most)
+      error = room < 36 ? 0 : room - path - 2
     }
   }
 
-  var columns: Columns { Columns(width: width) }
+  var columns: Columns { Columns(width: width, longestPath: longestPath) }
 
   func heading(_ options: StoreTree.Options) -> StyledLine {
     let columns = columns
@@ -101,8 +104,9 @@ struct StoreTable {
       line.append(
         " " + text.fit(columns.freshness), hasResult && store.isStale ? .stale : .plain)
     }
-    cell("\(numbers.subscribers)", columns.subscribers, numbers.subscribers == 0 ? .secondary : .plain)
-    cell("\(numbers.leases)", columns.awaiters, numbers.leases == 0 ? .secondary : .plain)
+    func style(_ number: Int) -> StyledLine.Style { number == 0 ? .secondary : .plain }
+    cell("\(numbers.subscribers)", columns.subscribers, style(numbers.subscribers))
+    cell("\(numbers.leases)", columns.awaiters, style(numbers.leases))
     cell("\(numbers.runs)", columns.runs)
     guard columns.error > 0, let error = store.error else { return }
     line.append("  " + error.printable.cut(to: columns.error, ellipsis: glyphs.ellipsis), .failure)

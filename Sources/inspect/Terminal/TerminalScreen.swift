@@ -19,7 +19,9 @@ struct TerminalScreen: Sendable {
     var lines = [titleLine, countsLine, summaryLine(view)]
     switch view.page {
     case .table:
-      let table = StoreTable(model: model, width: size.columns, glyphs: glyphs, now: now)
+      let table = StoreTable(
+        model: model, width: size.columns, glyphs: glyphs, now: now,
+        longestPath: view.tree.longestLabel)
       lines.append(table.heading(view.options))
       lines += table.rows(view, height: height)
     case .detail(let store):

@@ -167,7 +167,9 @@ extension Page {
       const isDark = () => document.documentElement.dataset.theme
         ? document.documentElement.dataset.theme === 'dark'
         : matchMedia('(prefers-color-scheme: dark)').matches;
-      $('theme').textContent = isDark() ? 'Light' : 'Dark';
+      const nameTheme = () => setText($('theme'), isDark() ? 'Light' : 'Dark');
+      matchMedia('(prefers-color-scheme: dark)').addEventListener('change', nameTheme);
+      nameTheme();
       $('theme').addEventListener('click', () => setTheme(isDark() ? 'light' : 'dark'));
       // Ages change each second.
       setInterval(() => schedule(false, state.selected !== null), 1000);

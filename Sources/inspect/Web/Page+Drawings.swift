@@ -33,7 +33,7 @@ extension Page {
 
     function timeline(runs, width) {
       const longest = Math.max(...runs.map(durationOf), 0.001);
-      const [left, right, step] = [50, width < 480 ? 150 : 230, 24];
+      const [left, right, step] = [50, width < 480 ? 150 : Math.round(width * 0.52), 24];
       const height = runs.length * step + 30;
       const room = width - left - right - 12;
       const title = `${counted(runs.length, 'run')}, the newest first. ` +

@@ -168,10 +168,12 @@ extension Page {
       if (event.kind === 'hit') line.hits += 1;
       const last = line.runs[line.runs.length - 1];
       const number = event.run ?? (last ? last.number : null);
-      if (event.kind === 'runStarted') {
+      const isKnown = line.runs.some((run) => run.number === number);
+      // A run of which only an attempt is seen began before the page connected.
+      if (event.kind === 'runStarted' || (event.kind === 'attempt' && event.run && !isKnown)) {
         line.runs.push({
           number: event.run ?? (last ? last.number + 1 : 1), started: event.time,
-          cause: event.cause, attempts: 1, joins: 0, yields: 0, pages: 0,
+          cause: event.cause, attempts: (event.attempt ?? 0) + 1, joins: 0, yields: 0, pages: 0,
           phases: [{ kind: 'working', begin: event.time }],
         });
         if (line.runs.length > 50) line.runs.shift();

@@ -63,13 +63,15 @@ extension Page {
     .chips { display: flex; flex-wrap: wrap; gap: 6px; padding: 0 16px 10px; }
     .chips button { border-radius: 14px; padding: 1px 10px; font-size: 13px; }
     .grid { flex: 1; min-height: 0; display: flex; flex-direction: column; background: var(--panel); border-top: 1px solid var(--line); }
-    .grid:focus-visible { outline-offset: -2px; }
+    .grid:focus-visible { outline: none; }
+    .grid:focus-visible .heads { box-shadow: inset 0 2px var(--accent); }
+    .grid:focus-visible .row[aria-selected="true"] { outline: 2px solid var(--accent); outline-offset: -2px; }
     .row {
       display: grid; align-items: center; height: 28px; padding: 0 16px; column-gap: 12px;
       grid-template-columns: minmax(140px, 1fr) 84px 38px 44px 32px 44px 36px minmax(0, .7fr);
       white-space: nowrap;
     }
-    .row > * { overflow: hidden; text-overflow: ellipsis; }
+    .row > * { overflow: hidden; text-overflow: ellipsis; line-height: 27px; }
     .heads { border-bottom: 1px solid var(--line); color: var(--soft); font-size: 12px; scrollbar-gutter: stable; overflow: hidden; }
     .heads button { all: unset; cursor: pointer; }
     .heads button:focus-visible { outline: 2px solid var(--accent); }
