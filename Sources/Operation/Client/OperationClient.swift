@@ -36,14 +36,17 @@ public final class OperationClient: DeliveryDrainer {
   ///   - retention: How long the client retains stores that are not in use. The default is five
   ///     minutes.
   ///   - context: The values that the context of each store starts with.
+  ///   - storage: Keeps the values and calls of requests with `persisted()` until the program starts
+  ///     again. The default is none.
   public init(
     defaults: OperationDefaults = .standard,
     clock: any OperationClock = SystemClock(),
     retention: OperationRetention = .unusedFor(.seconds(300)),
-    context: OperationContext = OperationContext()
+    context: OperationContext = OperationContext(),
+    storage: (any OperationStorage)? = nil
   ) {
     self.clock = clock
-    hub = StoreHub(clock: clock)
+    hub = StoreHub(clock: clock, storage: storage)
     self.retention = retention
     index = Mutex(StoreIndex(limit: retention.limit))
     let defaults = defaults.checked
@@ -104,11 +107,13 @@ public final class OperationClient: DeliveryDrainer {
       request, state: initialState(), context: context(for: Request.State.kind, at: lookup.path),
       hub: hub)
     if let unequalPosition {
+      store.endSaving()
       reportUnequalElement(at: unequalPosition, in: lookup)
     } else if let present = insert(OpaqueOperationStore(store), for: lookup) {
       return present.base as? OperationStore<Request.State> ?? store
     }
     store.attachControllers()
+    store.persistence?.restore(into: store)
     return store
   }
 
@@ -191,6 +196,8 @@ public final class OperationClient: DeliveryDrainer {
         store; give it a path of its own.
         """)
     case .clashed(let first):
+      // What is saved for the path is that of the first one.
+      store.store.endSaving()
       send(.storeAdded, of: [store])
       report(
         .pathClash,
@@ -250,6 +257,8 @@ public final class OperationClient: DeliveryDrainer {
   /// Removes stores, ends their counting, and removes their dependencies.
   func remove(_ stores: [OpaqueOperationStore]) {
     if stores.isEmpty { return }
+    // Before another store can be on one of the paths.
+    for store in stores { store.store.forgetSaved() }
     let removed = update { $0.remove(stores) }
     for store in stores { _ = store.store.performInvalidation(.count) }
     send(.storeRemoved, of: removed)

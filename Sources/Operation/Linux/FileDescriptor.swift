@@ -13,4 +13,7 @@ final class FileDescriptor: Sendable {
 /// An error of a system call: the `errno` after it.
 struct SystemError: Error {
   var code = errno
+
+  /// The text of the system for the error.
+  var text: String { String(cString: strerror(code)) }
 }

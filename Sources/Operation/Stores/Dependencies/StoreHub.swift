@@ -23,6 +23,9 @@ final class StoreHub: Sendable {
   let activity = ActivityMeter()
   let events = EventMeter()
   private let clock: any OperationClock
+  /// Writes values and calls into the storage of the client; `nil` without a storage.
+  let valueWriter: StorageWriter?
+  let outbox: OperationOutbox?
   private let graph = Mutex(DependencyGraph())
   private let isRead = Atomic(false)
   private let host = Mutex(WeakHost())
@@ -35,8 +38,10 @@ final class StoreHub: Sendable {
     weak var host: (any StoreHost)?
   }
 
-  init(clock: any OperationClock = SystemClock()) {
+  init(clock: any OperationClock = SystemClock(), storage: (any OperationStorage)? = nil) {
     self.clock = clock
+    valueWriter = storage.map { StorageWriter($0, clock: clock, delay: .seconds(1)) }
+    outbox = storage.map { OperationOutbox($0, clock: clock) }
   }
 
   /// The time of the clock that does not jump, for the uses of stores.
