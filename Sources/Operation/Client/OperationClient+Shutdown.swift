@@ -65,6 +65,7 @@ extension OperationClient {
     hub.endStreams()
     var saveFailure: (any Error)?
     do { try await flush() } catch { saveFailure = error }
+    inspection.withLock { $0.take() }?.cancel()
     return OperationShutdown(
       cancelledRuns: cut.map { store, node in
         OperationShutdown.Run(path: store.path, kind: store.store.kind, cause: node.cause)

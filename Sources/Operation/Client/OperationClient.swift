@@ -27,6 +27,8 @@ public final class OperationClient: DeliveryDrainer {
   private let contexts = Mutex(InitialContexts())
   /// Counts for ``statistics``.
   let statisticsCounter = StatisticsCounter()
+  /// The inspector, which ends with the client or its shutdown.
+  let inspection = Mutex<OperationSubscription?>(nil)
 
   /// Creates a client without stores.
   ///

@@ -16,8 +16,8 @@ protocol StoreHost: AnyObject, Sendable {
 /// What the stores of a client share: the queues of their serialized runs, their counts and events, and
 /// the graph of their dependencies.
 ///
-/// Stores retain their hub, and the hub retains no store, so that a store can outlive its client. One
-/// lock guards the graph, and one the reference to the client. No store is called under either.
+/// Stores retain their hub, and the hub retains no store, so that a store can outlive its client; an
+/// inspected one only until the inspector has read its change. One lock guards the graph, and one the reference to the client. No store is called under either.
 final class StoreHub: Sendable {
   let queues = SerialQueues()
   let activity = ActivityMeter()
@@ -94,6 +94,11 @@ final class StoreHub: Sendable {
   /// Notes that an evicted store is not referenced any more.
   func wasReleased(_ id: ObjectIdentifier, at path: OperationPath) {
     client?.wasReleased(id, at: path)
+  }
+
+  /// Returns the paths that a path reads, and those that read it.
+  func dependencies(of path: OperationPath) -> (reads: [OperationPath], readers: [OperationPath]) {
+    hasReaders ? graph.withLock { $0.dependencies(of: path) } : ([], [])
   }
 
   /// Whether nothing is left of any dependency.
