@@ -1,4 +1,5 @@
 package import ReactiveStreams
+import Synchronization
 
 /// What a shutdown of a client has cut off.
 public struct OperationShutdown: Sendable, CustomStringConvertible {
@@ -65,7 +66,7 @@ extension OperationClient {
     hub.endStreams()
     var saveFailure: (any Error)?
     do { try await flush() } catch { saveFailure = error }
-    inspection.withLock { $0.take() }?.cancel()
+    inspection.withLock { $0.take() }?.end.cancel()
     return OperationShutdown(
       cancelledRuns: cut.map { store, node in
         OperationShutdown.Run(path: store.path, kind: store.store.kind, cause: node.cause)

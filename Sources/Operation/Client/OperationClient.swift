@@ -28,7 +28,7 @@ public final class OperationClient: DeliveryDrainer {
   /// Counts for ``statistics``.
   let statisticsCounter = StatisticsCounter()
   /// The inspector, which ends with the client or its shutdown.
-  let inspection = Mutex<OperationSubscription?>(nil)
+  let inspection = Mutex<(inspector: ObjectIdentifier, end: OperationSubscription)?>(nil)
 
   /// Creates a client without stores.
   ///
@@ -273,6 +273,7 @@ public final class OperationClient: DeliveryDrainer {
   ) {
     guard !stores.isEmpty, hub.events.isObserved else { return }
     for store in stores {
+      hub.events.noteChange(of: store.store)
       hub.events.send(
         OperationClientEvent(
           date: clock.now(), path: store.path, kind: store.store.kind, occurrence: occurrence,
