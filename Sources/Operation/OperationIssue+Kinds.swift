@@ -24,4 +24,12 @@ extension OperationIssue.Kind {
   public static let unobservableNetwork = Self(rawValue: "unobservable network")
   /// A source of system events cannot be observed.
   public static let unavailableSource = Self(rawValue: "unavailable source")
+  /// The storage of a client could not read or write.
+  public static let storageFailure = Self(rawValue: "storage failure")
+  /// A value, or a call of a mutation, cannot be saved.
+  public static let unsavedValue = Self(rawValue: "unsaved value")
+  /// What is saved cannot be decoded.
+  public static let unreadableEntry = Self(rawValue: "unreadable entry")
+  /// A saved call has no registered mutation, or is too old.
+  public static let unresumedCall = Self(rawValue: "unresumed call")
 }

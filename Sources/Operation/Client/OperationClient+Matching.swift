@@ -101,10 +101,12 @@ extension OperationClient {
 
   /// Removes the stores whose paths begin with `path` from the client.
   ///
-  /// See ``clearStore(with:)``.
+  /// See ``clearStore(with:)``. What is saved below the path is removed, too, whether it has a store or
+  /// not, but for what has a name of its own.
   ///
   /// - Parameter path: The prefix of the paths. The default matches all stores.
   public func clearStores(matching path: OperationPath = []) {
+    removeSaved(below: path)
     remove(read { $0.stores(matching: path) })
   }
 

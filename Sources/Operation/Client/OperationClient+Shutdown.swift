@@ -1,4 +1,5 @@
 package import ReactiveStreams
+import Synchronization
 
 /// What a shutdown of a client has cut off.
 public struct OperationShutdown: Sendable, CustomStringConvertible {
@@ -17,12 +18,14 @@ public struct OperationShutdown: Sendable, CustomStringConvertible {
 
   /// The runs that had not ended in time, and were cancelled.
   public let cancelledRuns: [Run]
+  /// Why values or calls were not saved; `nil` if all are in the storage, or there is none.
+  public let saveFailure: (any Error)?
 
   /// One line that lists the cancelled runs.
   public var description: String {
-    if cancelledRuns.isEmpty { return "shut down; no run was cancelled" }
     let runs = cancelledRuns.map(\.description).joined(separator: ", ")
-    return "shut down; cancelled: \(runs)"
+    let cut = runs.isEmpty ? "shut down; no run was cancelled" : "shut down; cancelled: \(runs)"
+    return saveFailure.map { "\(cut); not saved: \($0)" } ?? cut
   }
 }
 
@@ -37,13 +40,15 @@ extension OperationClient {
   /// No run is started any more: callers of a new one get `CancellationError`, where the failure of the
   /// request can be that; otherwise the request is called in a cancelled task. Runs in flight continue for
   /// `duration`, and then they are cancelled, for all their callers. At last the streams of the client and
-  /// its stores end. Values can still be read and written. A request that calls this is not waited for, and
+  /// its stores end, and what has changed is saved. Calls of persisted mutations that are cut off stay in the
+  /// outbox. Values can still be read and written. A request that calls this is not waited for, and
   /// neither are those that await it.
   ///
   /// A second call does the same again: it cancels what is left after its own time.
   ///
   /// - Parameter duration: The time for runs in flight, by the clock of the client. A negative duration
-  ///   is reported, and zero is used. If the calling task is cancelled, the time is over.
+  ///   is reported, and zero is used. It does not limit how long the storage saves. If the calling task is
+  ///   cancelled, both times are over.
   /// - Returns: What was cut off.
   @discardableResult
   nonisolated(nonsending) public func shutdown(within duration: Duration) async -> OperationShutdown
@@ -59,10 +64,13 @@ extension OperationClient {
     let cut = stores.flatMap { store in store.store.startedRuns.map { (store, $0) } }
     for store in stores { store.cancel() }
     hub.endStreams()
+    var saveFailure: (any Error)?
+    do { try await flush() } catch { saveFailure = error }
+    inspection.withLock { $0.take() }?.end.cancel()
     return OperationShutdown(
       cancelledRuns: cut.map { store, node in
         OperationShutdown.Run(path: store.path, kind: store.store.kind, cause: node.cause)
-      })
+      }, saveFailure: saveFailure)
   }
 
   nonisolated(nonsending) private static func wait(

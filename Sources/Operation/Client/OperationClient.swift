@@ -27,6 +27,8 @@ public final class OperationClient: DeliveryDrainer {
   private let contexts = Mutex(InitialContexts())
   /// Counts for ``statistics``.
   let statisticsCounter = StatisticsCounter()
+  /// The inspector, which ends with the client or its shutdown.
+  let inspection = Mutex<(inspector: ObjectIdentifier, end: OperationSubscription)?>(nil)
 
   /// Creates a client without stores.
   ///
@@ -36,14 +38,17 @@ public final class OperationClient: DeliveryDrainer {
   ///   - retention: How long the client retains stores that are not in use. The default is five
   ///     minutes.
   ///   - context: The values that the context of each store starts with.
+  ///   - storage: Keeps the values and calls of requests with `persisted()` until the program starts
+  ///     again. The default is none.
   public init(
     defaults: OperationDefaults = .standard,
     clock: any OperationClock = SystemClock(),
     retention: OperationRetention = .unusedFor(.seconds(300)),
-    context: OperationContext = OperationContext()
+    context: OperationContext = OperationContext(),
+    storage: (any OperationStorage)? = nil
   ) {
     self.clock = clock
-    hub = StoreHub(clock: clock)
+    hub = StoreHub(clock: clock, storage: storage)
     self.retention = retention
     index = Mutex(StoreIndex(limit: retention.limit))
     let defaults = defaults.checked
@@ -104,11 +109,13 @@ public final class OperationClient: DeliveryDrainer {
       request, state: initialState(), context: context(for: Request.State.kind, at: lookup.path),
       hub: hub)
     if let unequalPosition {
+      store.endSaving()
       reportUnequalElement(at: unequalPosition, in: lookup)
     } else if let present = insert(OpaqueOperationStore(store), for: lookup) {
       return present.base as? OperationStore<Request.State> ?? store
     }
     store.attachControllers()
+    store.persistence?.restore(into: store)
     return store
   }
 
@@ -191,6 +198,8 @@ public final class OperationClient: DeliveryDrainer {
         store; give it a path of its own.
         """)
     case .clashed(let first):
+      // What is saved for the path is that of the first one.
+      store.store.endSaving()
       send(.storeAdded, of: [store])
       report(
         .pathClash,
@@ -250,6 +259,8 @@ public final class OperationClient: DeliveryDrainer {
   /// Removes stores, ends their counting, and removes their dependencies.
   func remove(_ stores: [OpaqueOperationStore]) {
     if stores.isEmpty { return }
+    // Before another store can be on one of the paths.
+    for store in stores { store.store.forgetSaved() }
     let removed = update { $0.remove(stores) }
     for store in stores { _ = store.store.performInvalidation(.count) }
     send(.storeRemoved, of: removed)
@@ -262,6 +273,7 @@ public final class OperationClient: DeliveryDrainer {
   ) {
     guard !stores.isEmpty, hub.events.isObserved else { return }
     for store in stores {
+      hub.events.noteChange(of: store.store)
       hub.events.send(
         OperationClientEvent(
           date: clock.now(), path: store.path, kind: store.store.kind, occurrence: occurrence,

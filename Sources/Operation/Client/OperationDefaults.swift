@@ -36,6 +36,9 @@ public struct OperationDefaults: Sendable {
   /// The stale time of queries and paginated requests. `nil`, the default, makes a value stale as soon
   /// as it arrives. A client reports a negative one, and takes it as zero.
   public var staleTime: Duration?
+  /// Whether, and how, the values of queries and paginated requests are saved, as JSON; `nil`, the default,
+  /// saves those with `persisted()`. A value whose type is not `Codable` is reported.
+  public var persistence: OperationPersistence?
   /// Changes the initial context of stores. Called once for each kind of request when a client is
   /// created, after the other defaults are set and before any request's `setup(context:)`.
   public var setup: @Sendable (inout OperationContext, OperationKind) -> Void
@@ -53,6 +56,7 @@ public struct OperationDefaults: Sendable {
     applicationActivityObserver: (any ApplicationActivityObserver)? = nil,
     memoryPressureSource: (any MemoryPressureSource)? = nil,
     staleTime: Duration? = nil,
+    persistence: OperationPersistence? = nil,
     setup: @escaping @Sendable (inout OperationContext, OperationKind) -> Void = { _, _ in }
   ) {
     self.retryLimit = retryLimit
@@ -65,6 +69,7 @@ public struct OperationDefaults: Sendable {
     self.applicationActivityObserver = applicationActivityObserver
     self.memoryPressureSource = memoryPressureSource
     self.staleTime = staleTime
+    self.persistence = persistence
     self.setup = setup
   }
 
@@ -84,6 +89,7 @@ public struct OperationDefaults: Sendable {
     defaults.mutationRetryLimit = mutationRetryLimit.checkedCount(
       for: "The default mutation retry limit")
     defaults.staleTime = staleTime?.checked(for: "The default stale time")
+    defaults.persistence?.maxAge = persistence?.maxAge?.checked(for: "The default age of what is saved")
     return defaults
   }
 
@@ -100,6 +106,9 @@ public struct OperationDefaults: Sendable {
       values.deduplication = isDeduplicated ? .equivalentContexts : .never
       values.automatic.isEnabled = runsAutomatically
       if let staleTime { values.staleness = .after(staleTime) }
+      values.persistence = persistence.map {
+        PersistenceSettings(maxAge: $0.maxAge, version: $0.version)
+      }
     case .mutation:
       values.retry.limit = mutationRetryLimit
       values.automatic.isEnabled = false
@@ -110,5 +119,19 @@ public struct OperationDefaults: Sendable {
     if let source = memoryPressureSource { context.memoryPressureSource = source }
     setup(&context, kind)
     return context
+  }
+}
+
+/// How the values of several requests are saved.
+public struct OperationPersistence: Sendable, Hashable {
+  /// The age from which a saved value is dropped when it is loaded; `nil` is none.
+  public var maxAge: Duration?
+  /// The version of the encoding. What was saved with a lower one is dropped.
+  public var version: Int
+
+  /// Creates rules.
+  public init(maxAge: Duration? = nil, version: Int = 0) {
+    self.maxAge = maxAge
+    self.version = version
   }
 }

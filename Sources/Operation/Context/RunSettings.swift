@@ -20,6 +20,8 @@ struct RunSettings: Sendable {
     var networkMode = NetworkMode.always
     /// How long a value may be returned in place of a failure.
     var staleIfError: Duration?
+    /// How values or calls are saved; `nil` if they are not.
+    var persistence: PersistenceSettings?
     /// The name and the priority of runs that no caller requested.
     var automaticTask = AutomaticTask()
     /// Whether a store runs the request, and deduplicates its runs.
@@ -78,6 +80,17 @@ struct AutomaticRunning: Sendable {
 struct AutomaticTask: Sendable {
   var name: String?
   var priority: TaskPriority?
+}
+
+/// How the values of a query, or the calls of a mutation, are saved.
+struct PersistenceSettings: Sendable {
+  /// The name under which they are saved; `nil` is that of the path.
+  var name: String?
+  /// The age from which a value, or a call, is dropped.
+  var maxAge: Duration?
+  var version = 0
+  /// The `StorageCoding` of the value or of the arguments; `nil` is JSON, if the type is `Codable`.
+  var coding: (any Sendable)?
 }
 
 /// Rules of a paginated request. Closures and values are of types that only the request knows.

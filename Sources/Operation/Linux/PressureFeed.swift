@@ -31,7 +31,7 @@ final class PressureFeed: Sendable {
         }
         return OperationSubscription { poll.end() }
       } catch {
-        problems += " \(file): \(String(cString: strerror(error.code)))."
+        problems += " \(file): \(error.text)."
       }
     }
     if !hasReported.exchange(true, ordering: .relaxed) {

@@ -109,13 +109,24 @@ extension OperationContext {
 protocol RunInput: AnyObject, Sendable {
   /// The part that is equal in two runs that are the same.
   var value: any Sendable { get }
+  /// The call in the outbox that the run makes again; `nil` for any other run.
+  var savedCall: (any AnyObject & Sendable)? { get }
+}
+
+extension RunInput {
+  var savedCall: (any AnyObject & Sendable)? { nil }
 }
 
 /// The arguments of a mutation.
 final class RunArguments<Arguments: Sendable>: RunInput {
   let arguments: Arguments
+  /// The call in the outbox that the run makes again.
+  let savedCall: (any AnyObject & Sendable)?
 
-  init(_ arguments: Arguments) { self.arguments = arguments }
+  init(_ arguments: Arguments, savedCall: (any AnyObject & Sendable)? = nil) {
+    self.arguments = arguments
+    self.savedCall = savedCall
+  }
 
   var value: any Sendable { arguments }
 }

@@ -1,15 +1,42 @@
+import FoundationEssentials
 import ReactiveStreams
 
 /// What a run in flight calls when it is paused, when it begins a further attempt, and when it begins or
 /// ends to fetch a page.
 struct RunHooks: Sendable {
+  /// The saved call that the run makes; `nil` for any other run.
+  var call: RunCall?
   let setPaused: @Sendable (Bool) -> Void
   let attemptBegan: @Sendable (Int) -> Void
   /// Called with the identifier of the page as text.
   let notePage: @Sendable (String, _ hasEnded: Bool) -> Void
 }
 
+/// A call of a mutation that is saved until it has ended.
+struct RunCall: Sendable {
+  let id: String
+  /// The number of attempts that earlier programs have begun.
+  let earlierAttempts: Int
+}
+
 extension OperationContext {
+  private static let process = UUID().uuidString
+
+  /// An identifier of the call that a run makes, which a request can send as an idempotency key, so that
+  /// a server knows a call that arrives again. `nil` outside of a run.
+  ///
+  /// It is the same in all attempts of the run, and, for a mutation with `persisted()`, also after a
+  /// restart of the program. No other call has it.
+  public var operationCallID: String? {
+    hooks?.call?.id ?? runNode.map { "\(Self.process)-\($0.id.rawValue)" }
+  }
+
+  /// The number of attempts that were begun for this call before this one, by this program and, for a
+  /// mutation with `persisted()`, by earlier ones.
+  public var operationCallAttempt: Int {
+    (hooks?.call?.earlierAttempts ?? 0) + operationRetryIndex
+  }
+
   /// Waits for a connection before an attempt, where the request's network mode requires one.
   ///
   /// Returns `false` if the task was cancelled before there was a connection.

@@ -11,6 +11,8 @@ struct StateFacts<Value: Sendable, Failure: Error>: Sendable {
   private(set) var error: Failure?
   private(set) var errorDate: Date?
   private(set) var errorCount = 0
+  /// Whether a saved value is being loaded.
+  var isRestoring = false
 
   /// Creates the facts of a state that begins with a value.
   ///
@@ -26,6 +28,13 @@ struct StateFacts<Value: Sendable, Failure: Error>: Sendable {
   mutating func succeed(with value: Value, at date: Date) {
     self.value = value
     succeed(at: date)
+  }
+
+  /// Takes in a saved value, which is older than anything else.
+  mutating func restore(_ value: Value, from date: Date) {
+    self.value = value
+    valueCount += 1
+    valueDate = date
   }
 
   /// Takes in that `value` has been changed.

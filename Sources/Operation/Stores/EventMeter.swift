@@ -9,10 +9,30 @@ import Synchronization
 final class EventMeter: Sendable {
   private let broadcast = Broadcast<OperationClientEvent>()
   private let subscriberCount = Atomic(0)
+  /// Counts as a subscriber while it has a reader.
+  let changes = ChangeFeed()
 
   var isObserved: Bool { subscriberCount.load(ordering: .relaxed) > 0 }
 
-  func send(_ event: OperationClientEvent) { broadcast.send(event) }
+  func send(_ event: OperationClientEvent) {
+    if changes.hasReader { changes.append(event) }
+    broadcast.send(event)
+  }
+
+  /// Notes that a store has changed. Called if there is a subscriber.
+  func noteChange(of store: some ErasedOperationStore) {
+    if changes.hasReader { changes.append(store) }
+  }
+
+  /// Begins to collect changes and events, until the subscription ends. One reader at a time.
+  func collectChanges() -> OperationSubscription {
+    changes.begin()
+    subscriberCount.wrappingAdd(1, ordering: .relaxed)
+    return OperationSubscription { [self] in
+      subscriberCount.wrappingSubtract(1, ordering: .relaxed)
+      changes.end()
+    }
+  }
 
   func subscribe(
     _ handler: @escaping @Sendable (OperationClientEvent) -> Void

@@ -122,6 +122,10 @@ protocol ErasedOperationStore: AnyObject, Sendable {
   ) -> OperationSubscription
 
   func attachControllers()
+  /// Saves nothing from now on. Called before the store is used.
+  func endSaving()
+  /// Removes what was saved, and saves nothing from now on.
+  func forgetSaved()
   /// The run of another request is about to read the value.
   func noteRead()
   func snapshot(at date: Date) -> OperationClientSnapshot.Store
@@ -185,6 +189,10 @@ extension OperationStore: ErasedOperationStore {
   func performInvalidation(_ step: InvalidationStep) -> InvalidationOutcome {
     invalidationStep(self, step)
   }
+
+  func endSaving() { persistence?.end() }
+
+  func forgetSaved() { persistence?.forget() }
 
   var startedRuns: [TaskNode] {
     read { machine in machine.runs.records.filter(\.isStarted).map { $0.core.node } }

@@ -21,6 +21,7 @@ extension OperationStore {
     by rules: RequestRules<State>? = nil, whileStale policy: StaleValuePolicy = .fetches,
     present: (State.StateValue) -> Output?, fetched: (State.OperationValue) -> Output
   ) async throws(State.Failure) -> Output {
+    await persistence?.waitUntilLoaded()
     let staleness = settings(by: rules).values.staleness
     var hasWaited = false
     while true {
@@ -50,6 +51,7 @@ extension OperationStore {
     by rules: RequestRules<State>?, present: (State.StateValue) -> Output?,
     fetched: (State.OperationValue) -> Output
   ) async throws -> Output {
+    await persistence?.waitUntilLoaded()
     while true {
       let results = read { $0.visibleResultCount }
       if let value = present(currentValue) { return value }

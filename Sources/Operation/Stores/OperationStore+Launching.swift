@@ -34,16 +34,19 @@ extension OperationStore {
     if let scope, launch == 0 { queue(run, in: scope, mustWait: !dependencies.isEmpty) }
     let configuration = run.box.configuration
     let name = configuration.name ?? TaskNames.name(of: requestType, in: context)
+    let ticket = ticket(of: run, launch)
     run.core.node.attach(
       Task(name: name, priority: configuration.priority) { [self] in
+        let call = await call(of: run, ticket)
         await Self.wait(for: dependencies)
-        let hooks = hooks(of: run.core, launch, in: context, isObserved: began != nil)
+        let hooks = hooks(of: run.core, launch, call, in: context, isObserved: began != nil)
         if let scope {
           if !dependencies.isEmpty { hub.queues.append(run.core.id, to: scope) }
           await waitForTurn(of: run.core, in: scope, context, hooks)
         }
         let isOver = await execute(run, launch, hooks, began: began)
         if let scope, isOver { hub.queues.remove(run.core.id, from: scope) }
+        if let call, isOver { settle(call, of: run) }
       }, launch: launch)
   }
 
@@ -75,12 +78,16 @@ extension OperationStore {
 
   /// Returns what notifies the store of a run, if the run can be paused or is observed.
   private func hooks(
-    of core: Machine.Core, _ launch: Int, in context: OperationContext, isObserved: Bool
+    of core: Machine.Core, _ launch: Int, _ call: OutboxEntry?, in context: OperationContext,
+    isObserved: Bool
   ) -> RunHooks? {
-    guard isObserved || context.settings.values.networkMode != .always else { return nil }
-    return RunHooks { [weak self] isPaused in
+    guard isObserved || call != nil || context.settings.values.networkMode != .always else {
+      return nil
+    }
+    return RunHooks(call: call?.runCall) { [weak self] isPaused in
       self?.commit { $0.setPaused(isPaused, core.id, launch: launch) }
     } attemptBegan: { [weak self] index in
+      if let call, index > 0 { self?.hub.outbox?.noteAttempt(of: call) }
       self?.send(.attemptBegan(context.eventRun, index: index), in: context)
     } notePage: { [weak self] page, hasEnded in
       let run = context.eventRun

@@ -60,6 +60,8 @@ extension OperationStore {
 
   /// Starts a run for the observers if the value is stale, unless a result comes meanwhile.
   private func runIfStale(by rules: RequestRules<State>?, cause: OperationRun.Cause) {
+    // A saved value comes first.
+    if persistence?.whenLoaded({ [self] in runIfStale(by: rules, cause: cause) }) == true { return }
     let results = read { $0.visibleResultCount }
     guard isStale(by: rules) else { return }
     runForObservers(by: rules, cause: cause, unlessNewerThan: results)

@@ -44,6 +44,8 @@ public final class OperationStore<State: OperationState>: Sendable {
   /// it. The state's own members are inside.
   private let machine: Mutex<Machine>
   private let deferredActions = DeferredActions()
+  /// Saves the value; `nil` if it is not saved.
+  let persistence: StorePersistence<State>?
 
   init<Request: StatefulOperationRequest>(
     _ request: Request, state: State, context: OperationContext, hub: StoreHub? = nil
@@ -57,6 +59,9 @@ public final class OperationStore<State: OperationState>: Sendable {
     path = request.path
     settings = context.settings
     self.hub = hub
+    persistence =
+      hub.valueWriter.flatMap { Self.persistence(at: request.path, context.settings, $0) }
+    persistence?.begin(&state)
     self.request = request.storeCall
     invalidationStep = { $0.perform($1) }
     // A store that was here before may have been read, also while it was stale.
@@ -66,6 +71,13 @@ public final class OperationStore<State: OperationState>: Sendable {
       Machine(
         state: state, context: context, wasReadStale: wasRead,
         initialDate: state.hasInitialValue ? context.now() : nil))
+  }
+
+  private static func persistence(
+    at path: OperationPath, _ settings: RunSettings, _ writer: StorageWriter
+  ) -> StorePersistence<State>? {
+    guard State.kind != .mutation, let rules = settings.values.persistence else { return nil }
+    return .make(at: path, rules, writer)
   }
 
   deinit {
@@ -173,6 +185,7 @@ extension OperationStore {
   private func finish(_ effects: Effects, afterDelivery actions: [@Sendable () -> Void] = []) {
     // First: a slow handler must not delay the end of a use.
     if let change = effects.use, !change.isUsed { hub.noteEnd(change, of: use) }
+    if hub.events.isObserved { hub.events.noteChange(of: self) }
     if let delivery = effects.delivery {
       // A task that a handler starts does not work for the run whose request has called it.
       TaskNode.withoutCurrent { drain(from: delivery) }
@@ -180,6 +193,7 @@ extension OperationStore {
     for action in actions { action() }
     if effects.mustCompute { computeDisplayedValue().finish() }
     if effects.mustComputeInside { computeConfirmedValue() }
+    if let persistence, effects.mayHaveChanged { persistence.noteChange(of: self) }
     if effects.mustNotifyReaders { hub.invalidateOutdatedReaders(of: path, isWritten: true) }
     if let change = effects.use, use.isWatched {
       hub.useChanged(of: OpaqueOperationStore(self), change)

@@ -117,6 +117,7 @@ extension StoreMachine {
       if kind == .edit || !_withheld.isNil { effects.mustCompute = beginComputing(on: thread) }
     }
     if isUsed != wasUsed { effects.use = use.change(isUsed: !wasUsed) }
+    effects.mayHaveChanged = kind != .note
     effects.activity = activity.change(to: committed.state, isRetained: use.isRetained)
     effects.mustNotifyReaders = takeReadStale()
     effects.delivery = deliveries.beginDraining()
@@ -134,6 +135,8 @@ struct StoreEffects<Event: Sendable>: Sendable {
   var mustComputeInside = false
   /// Whether requests that read a stale value are notified of the new one.
   var mustNotifyReaders = false
+  /// Whether the confirmed value may be another one.
+  var mayHaveChanged = false
   var use: StoreUse.Change?
   var activity: CountedActivity.Change?
 }

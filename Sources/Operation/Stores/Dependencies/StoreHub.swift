@@ -16,13 +16,16 @@ protocol StoreHost: AnyObject, Sendable {
 /// What the stores of a client share: the queues of their serialized runs, their counts and events, and
 /// the graph of their dependencies.
 ///
-/// Stores retain their hub, and the hub retains no store, so that a store can outlive its client. One
-/// lock guards the graph, and one the reference to the client. No store is called under either.
+/// Stores retain their hub, and the hub retains no store, so that a store can outlive its client; an
+/// inspected one only until the inspector has read its change. One lock guards the graph, and one the reference to the client. No store is called under either.
 final class StoreHub: Sendable {
   let queues = SerialQueues()
   let activity = ActivityMeter()
   let events = EventMeter()
   private let clock: any OperationClock
+  /// Writes values and calls into the storage of the client; `nil` without a storage.
+  let valueWriter: StorageWriter?
+  let outbox: OperationOutbox?
   private let graph = Mutex(DependencyGraph())
   private let isRead = Atomic(false)
   private let host = Mutex(WeakHost())
@@ -35,8 +38,10 @@ final class StoreHub: Sendable {
     weak var host: (any StoreHost)?
   }
 
-  init(clock: any OperationClock = SystemClock()) {
+  init(clock: any OperationClock = SystemClock(), storage: (any OperationStorage)? = nil) {
     self.clock = clock
+    valueWriter = storage.map { StorageWriter($0, clock: clock, delay: .seconds(1)) }
+    outbox = storage.map { OperationOutbox($0, clock: clock) }
   }
 
   /// The time of the clock that does not jump, for the uses of stores.
@@ -89,6 +94,11 @@ final class StoreHub: Sendable {
   /// Notes that an evicted store is not referenced any more.
   func wasReleased(_ id: ObjectIdentifier, at path: OperationPath) {
     client?.wasReleased(id, at: path)
+  }
+
+  /// Returns the paths that a path reads, and those that read it.
+  func dependencies(of path: OperationPath) -> (reads: [OperationPath], readers: [OperationPath]) {
+    hasReaders ? graph.withLock { $0.dependencies(of: path) } : ([], [])
   }
 
   /// Whether nothing is left of any dependency.

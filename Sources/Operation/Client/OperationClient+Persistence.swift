@@ -1,0 +1,145 @@
+import FoundationEssentials
+import ReactiveStreams
+
+extension OperationClient {
+  /// The calls of persisted mutations that have not ended. Without a storage there are none.
+  public var outbox: OperationOutbox { hub.outbox ?? Self.emptyOutbox }
+
+  private static let emptyOutbox = OperationOutbox(MemoryStorage(), clock: SystemClock())
+
+  /// Waits until the values and calls that have changed are in the storage.
+  ///
+  /// - Throws: What the storage throws, or `CancellationError` if the task is cancelled. What was not saved
+  ///   is tried again later.
+  nonisolated(nonsending) public func flush() async throws {
+    try await hub.outbox?.flush()
+    try await hub.valueWriter?.flush()
+  }
+
+  /// Makes the calls of persisted mutations again that earlier programs could not end.
+  ///
+  /// ```swift
+  /// try await client.resumeMutations { outbox in
+  ///   outbox.register(CreatePost())
+  ///   outbox.register(DeletePost())
+  /// }
+  /// ```
+  ///
+  /// Calls are made in the order in which they were made first, and wait for others of their scope and for
+  /// a connection as they did then. Call this before new calls of these mutations are made: only then do
+  /// those follow. A call whose mutation is not registered is reported, and stays. One that is older than
+  /// the `maxAge` of its mutation is reported, and dropped. A resumed call that fails stays in
+  /// ``outbox``.
+  ///
+  /// - Parameter register: Registers the mutations. It is called once, before anything is loaded.
+  /// - Returns: The calls that are in the outbox then.
+  /// - Throws: What the storage throws when it lists the calls.
+  @discardableResult
+  nonisolated(nonsending) public func resumeMutations(
+    _ register: (inout MutationRegistry) -> Void
+  ) async throws -> [OutboxCall] {
+    var registry = MutationRegistry(client: self)
+    register(&registry)
+    guard let outbox = hub.outbox else { return [] }
+    try await outbox.load()
+    outbox.resume(maxAges: registry.maxAges)
+    return outbox.calls
+  }
+
+  /// Removes what is saved below a path.
+  func removeSaved(below path: OperationPath) {
+    guard let writer = hub.valueWriter, let key = StorageKey.value(at: path) else { return }
+    writer.remove(.below(key))
+  }
+}
+
+/// The mutations whose calls are made again after a restart, see
+/// ``OperationClient/resumeMutations(_:)``.
+public struct MutationRegistry {
+  fileprivate let client: OperationClient
+  fileprivate var maxAges: [String: Duration] = [:]
+
+  /// Registers a mutation.
+  ///
+  /// - Parameter request: The request, with or without its `persisted()`.
+  public mutating func register<Request: MutationRequest>(_ request: Request)
+  where Request.Arguments: Codable { register(request) { _, _, outcome in _ = try await outcome() } }
+
+  /// Registers a mutation that shows what its calls will change until they have ended.
+  ///
+  /// ```swift
+  /// outbox.register(CreatePost()) { title, client, outcome in
+  ///   try await client.store(for: FeedQuery()).optimistically { posts in
+  ///     posts?.append(Post(title: title))
+  ///   } while: {
+  ///     try await outcome()
+  ///   }
+  /// }
+  /// ```
+  ///
+  /// - Parameters:
+  ///   - request: The request, with or without its `persisted()`.
+  ///   - show: Called once for each resumed call with its arguments, the client, and a function that makes
+  ///     the call and returns its value, which it has to call once. Errors that it throws are dropped: the
+  ///     outbox has the failure of the call.
+  public mutating func register<Request: MutationRequest>(
+    _ request: Request,
+    showing show:
+      @escaping @Sendable (
+        Request.Arguments, OperationClient, @escaping @Sendable () async throws -> Request.MutateValue
+      ) async throws -> Void
+  ) where Request.Arguments: Codable {
+    let given = request.settingUp(OperationContext()).settings.values.persistence
+    if given == nil {
+      add(request.persisted(), PersistenceSettings(coding: StorageCoding<Request.Arguments>.json), show)
+    } else {
+      add(request, given ?? PersistenceSettings(), show)
+    }
+  }
+
+  private mutating func add<Request: MutationRequest>(
+    _ request: Request, _ settings: PersistenceSettings,
+    _ show:
+      @escaping @Sendable (
+        Request.Arguments, OperationClient, @escaping @Sendable () async throws -> Request.MutateValue
+      ) async throws -> Void
+  ) {
+    guard let name = settings.name ?? StorageKey.description(of: request.path),
+      let coding = settings.coding as? StorageCoding<Request.Arguments>
+    else {
+      OperationIssue(
+        kind: .unresumedCall,
+        message: "\(Request.self) cannot be registered: its path has no stable form, and it has no name."
+      ).report()
+      return
+    }
+    maxAges[name] = settings.maxAge
+    client.hub.outbox?.register(name) { [weak client] entry in
+      guard let client else { return }
+      let call = entry.call
+      let arguments: Request.Arguments
+      do {
+        arguments = try coding.arguments(of: call, version: settings.version)
+      } catch {
+        client.outbox.suspend(entry, as: .waiting)
+        OperationIssue(
+          kind: .unreadableEntry, message: "A call of \(name) stays, and is not made again: \(error)"
+        ).report()
+        return
+      }
+      let store = client.store(for: request)
+      try await show(arguments, client) { try await store.resume(entry, with: arguments) }
+    }
+  }
+}
+
+extension StorageCoding {
+  /// The arguments of a call that an earlier program has made.
+  fileprivate func arguments(of call: OutboxCall, version: Int) throws -> Value {
+    if call.version == version { return try decode(call.arguments) }
+    if call.version < version, let arguments = try migrate?(call.arguments, call.version) ?? nil {
+      return arguments
+    }
+    throw PersistenceError.otherVersion(saved: call.version, expected: version)
+  }
+}

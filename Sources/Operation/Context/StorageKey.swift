@@ -1,0 +1,125 @@
+import FoundationEssentials
+
+/// The keys under which a client saves values and calls.
+///
+/// The key of a path consists of its elements, each in a form that is the same in every process, and
+/// different for different elements: `values/posts/3`, `values/Shop.CartQuery(user: 7)`.
+enum StorageKey {
+  /// What the keys of values begin with.
+  static let values = "values/"
+  /// What the keys of waiting calls begin with.
+  static let calls = "calls/"
+
+  /// Returns the key of the value on a path; `nil` if an element has no stable form.
+  static func value(at path: OperationPath) -> String? { description(of: path).map { values + $0 } }
+
+  /// Returns the key of a value under a name of its own.
+  static func value(named name: String) -> String { "\(values)=\(escaped(name))" }
+
+  /// The elements of a path, separated by slashes; `nil` if one has no stable form.
+  static func description(of path: OperationPath) -> String? {
+    var parts: [String] = []
+    for element in path {
+      guard let part = stable(element.value) else { return nil }
+      parts.append(part)
+    }
+    return parts.joined(separator: "/")
+  }
+
+  /// Returns whether the value under a key is on a path below a prefix.
+  static func isKey(_ key: String, below prefix: String) -> Bool {
+    prefix == values || key == prefix || key.hasPrefix(prefix + "/")
+  }
+
+  /// A form of a value that is the same in every process: that of a number, a text, a truth value, an
+  /// identifier, or of a structure or a case that consists of such. Otherwise `nil`.
+  private static func stable(_ value: any Any) -> String? {
+    // Before the casts, which would open it.
+    if Mirror(reflecting: value).displayStyle == .optional { return reflected(value) }
+    switch value {
+    case let text as String: return stable(text)
+    case let flag as Bool: return "\(flag)"
+    case let number as Int: return "\(number)"
+    case let number as any FixedWidthInteger: return "\(number):\(type(of: number))"
+    case let number as any BinaryFloatingPoint: return "\(number):\(type(of: number))"
+    case let id as UUID: return "#\(id.uuidString)"
+    case let date as Date: return "\(date.timeIntervalSinceReferenceDate):Date"
+    case let data as Data: return "\(data.base64EncodedString()):Data"
+    case let url as URL: return "<\(escaped(url.absoluteString))>"
+    case let character as Character: return "'\(escaped(String(character)))'"
+    default: return reflected(value)
+    }
+  }
+
+  /// A text as it is, or in quotes where it could be mistaken for something else.
+  private static func stable(_ text: String) -> String {
+    let isPlain = text.first?.isLetter == true && text != "true" && text != "false" && text != "nil"
+    return isPlain ? escaped(text) : "\"\(escaped(text))\""
+  }
+
+  private static func escaped(_ text: String) -> String {
+    text.utf8.reduce(into: "") { escaped, byte in
+      switch byte {
+      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"),
+        UInt8(ascii: "~"), UInt8(ascii: " "), UInt8(ascii: "@"):
+        escaped.unicodeScalars.append(Unicode.Scalar(byte))
+      default: escaped += "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16)
+      }
+    }
+  }
+
+  private static func reflected(_ value: any Any) -> String? {
+    let mirror = Mirror(reflecting: value)
+    switch mirror.displayStyle {
+    case .optional:
+      guard let child = mirror.children.first else { return "nil" }
+      return stable(child.value).map { "\($0)?" }
+    case .struct: return typeName(of: value).flatMap { named($0, mirror.children) }
+    case .tuple: return named("", mirror.children)
+    case .collection: return list(mirror.children.map(\.value), sorted: false)
+    case .set, .dictionary: return list(mirror.children.map(\.value), sorted: true)
+    case .enum:
+      guard let type = typeName(of: value) else { return nil }
+      if let child = mirror.children.first {
+        return stable(child.value).map { "\(type).\(child.label ?? "")(\($0))" }
+      }
+      return caseName(of: value).map { "\(type).\($0)" }
+    default: return nil
+    }
+  }
+
+  /// The name of a type with its module; `nil` for a private or local one, whose name has an address, and
+  /// for one that is reflected as something else than it is.
+  private static func typeName(of value: any Any) -> String? {
+    if value is any CustomReflectable { return nil }
+    let name = String(reflecting: type(of: value))
+    return name.contains("$") ? nil : name
+  }
+
+  /// The name of a case without values. A type may describe itself in another way, which a raw value
+  /// goes before.
+  private static func caseName(of value: any Any) -> String? {
+    func raw(_ value: some RawRepresentable) -> String? { stable(value.rawValue) }
+    if let value = value as? any RawRepresentable { return raw(value) }
+    return escaped(String(describing: value))
+  }
+
+  private static func named(_ name: String, _ children: Mirror.Children) -> String? {
+    var parts: [String] = []
+    for child in children {
+      guard let part = stable(child.value) else { return nil }
+      parts.append(child.label.map { "\($0): \(part)" } ?? part)
+    }
+    return "\(name)(\(parts.joined(separator: ", ")))"
+  }
+
+  private static func list(_ values: [any Any], sorted isSorted: Bool) -> String? {
+    var parts: [String] = []
+    for value in values {
+      guard let part = stable(value) else { return nil }
+      parts.append(part)
+    }
+    return "[\((isSorted ? parts.sorted() : parts).joined(separator: ", "))]"
+  }
+}

@@ -1,0 +1,164 @@
+import FoundationEssentials
+import Glibc
+
+/// The files of one directory, which only its user can access.
+final class DirectoryFiles: StorageFiles {
+  private static let lockName = "lock"
+
+  let directory: String
+  private let descriptor: FileDescriptor
+  /// The lock file; `nil` if the directory is only read. The kernel unlocks it when it is closed.
+  private let lock: FileDescriptor?
+
+  /// Opens a directory, and creates it if needed.
+  init(_ directory: String, isReadOnly: Bool) throws(StorageError) {
+    self.directory = directory
+    if !isReadOnly { try Self.create(directory) }
+    let flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC
+    descriptor = FileDescriptor(Glibc.open(directory, flags))
+    if descriptor.number < 0 {
+      let reason = errno == ENOTDIR ? "it is a file" : SystemError().text
+      throw .unusable(directory: directory, reason: reason)
+    }
+    if isReadOnly {
+      lock = nil
+      return
+    }
+    try Self.makePrivate(descriptor, directory)
+    lock = try Self.lock(descriptor, directory)
+  }
+
+  /// Creates a directory and those that contain it.
+  private static func create(_ directory: String) throws(StorageError) {
+    var path = directory.hasPrefix("/") ? "/" : ""
+    for component in directory.split(separator: "/") {
+      path += component + "/"
+      // One that exists is checked when the last one is opened.
+      if mkdir(path, 0o700) == 0 || errno == EEXIST || errno == EISDIR { continue }
+      throw .unusable(directory: directory, reason: "\(path): \(SystemError().text)")
+    }
+  }
+
+  private static func makePrivate(
+    _ descriptor: FileDescriptor, _ directory: String
+  ) throws(StorageError) {
+    var status = stat()
+    guard fstat(descriptor.number, &status) == 0 else {
+      throw .unusable(directory: directory, reason: SystemError().text)
+    }
+    if status.st_uid != geteuid() {
+      throw .unusable(directory: directory, reason: "it belongs to another user")
+    }
+    if status.st_mode & 0o077 == 0 { return }
+    // A directory that others use for something else does not become private by accident.
+    let names = try names(in: directory)
+    guard names.isEmpty || names.contains(lockName) else {
+      throw .unusable(
+        directory: directory,
+        reason: "others can access it, and it contains files; use a directory of its own (mode 0700)")
+    }
+    guard fchmod(descriptor.number, 0o700) == 0 else {
+      throw .unusable(directory: directory, reason: SystemError().text)
+    }
+  }
+
+  private static func lock(
+    _ descriptor: FileDescriptor, _ directory: String
+  ) throws(StorageError) -> FileDescriptor {
+    let flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW
+    let lock = FileDescriptor(openat(descriptor.number, lockName, flags, 0o600))
+    guard lock.number >= 0 else { throw .unusable(directory: directory, reason: SystemError().text) }
+    if flock(lock.number, LOCK_EX | LOCK_NB) == 0 { return lock }
+    if errno == EWOULDBLOCK { throw .inUse(directory: directory) }
+    throw .unusable(directory: directory, reason: SystemError().text)
+  }
+
+  private func error(_ call: String, _ name: String) -> StorageError {
+    .system(call: call, file: "\(directory)/\(name)", code: errno)
+  }
+
+  private func open(
+    _ name: String, _ flags: Int32, _ call: String = "open"
+  ) throws(StorageError) -> FileDescriptor {
+    let number = openat(descriptor.number, name, flags | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    if number < 0 { throw error(call, name) }
+    return FileDescriptor(number)
+  }
+
+  private static func names(in directory: String) throws(StorageError) -> [String] {
+    do {
+      return try FileManager.default.contentsOfDirectory(atPath: directory)
+    } catch {
+      throw .unusable(directory: directory, reason: "its files cannot be listed: \(error)")
+    }
+  }
+
+  func names() throws(StorageError) -> [String] { try Self.names(in: directory) }
+
+  func read(_ name: String) throws(StorageError) -> Data? {
+    // `O_NONBLOCK`: a pipe with this name must not block.
+    let number = openat(descriptor.number, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+    let file = FileDescriptor(number)
+    let foreign = StorageError.foreign(key: "", file: "\(directory)/\(name)")
+    if number < 0 {
+      if errno == ENOENT { return nil }
+      // A symbolic link, or a file that another user does not let this one read.
+      throw errno == ELOOP || errno == EACCES || errno == ENXIO ? foreign : error("open", name)
+    }
+    var status = stat()
+    guard fstat(number, &status) == 0 else { throw error("fstat", name) }
+    guard status.st_mode & S_IFMT == S_IFREG, status.st_uid == geteuid() else { throw foreign }
+    return try read(file, count: Int(status.st_size), name)
+  }
+
+  private func read(
+    _ file: FileDescriptor, count: Int, _ name: String
+  ) throws(StorageError) -> Data {
+    var data = Data(count: count)
+    var position = 0
+    while position < count {
+      let read = data.withUnsafeMutableBytes { bytes in
+        Glibc.read(file.number, bytes.baseAddress?.advanced(by: position), count - position)
+      }
+      if read < 0, errno == EINTR { continue }
+      if read < 0 { throw error("read", name) }
+      // Somebody has made it shorter, which its header will tell.
+      if read == 0 { return data.prefix(position) }
+      position += read
+    }
+    return data
+  }
+
+  func write(_ data: Data, to name: String) throws(StorageError) {
+    let file = try open(name, O_WRONLY | O_CREAT | O_TRUNC)
+    var position = 0
+    while position < data.count {
+      let written = data.withUnsafeBytes { bytes in
+        Glibc.write(file.number, bytes.baseAddress?.advanced(by: position), data.count - position)
+      }
+      if written < 0, errno == EINTR { continue }
+      if written < 0 { throw error("write", name) }
+      position += written
+    }
+  }
+
+  func flush(_ name: String) throws(StorageError) {
+    // Another descriptor of the same file flushes what any of them has written.
+    let file = try open(name, O_RDONLY)
+    if fsync(file.number) != 0 { throw error("fsync", name) }
+  }
+
+  func rename(_ name: String, to new: String) throws(StorageError) {
+    guard renameat(descriptor.number, name, descriptor.number, new) == 0 else {
+      throw error("rename", name)
+    }
+  }
+
+  func remove(_ name: String) throws(StorageError) {
+    if unlinkat(descriptor.number, name, 0) != 0, errno != ENOENT { throw error("unlink", name) }
+  }
+
+  func flushNames() throws(StorageError) {
+    if fsync(descriptor.number) != 0 { throw error("fsync", "") }
+  }
+}

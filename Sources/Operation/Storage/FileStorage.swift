@@ -1,0 +1,99 @@
+import Dispatch
+public import FoundationEssentials
+
+/// A storage that keeps each entry in a file of one directory.
+///
+/// ```swift
+/// let client = OperationClient(storage: try FileStorage(directory: "/var/lib/shop/state"))
+/// ```
+///
+/// Only the user can access the directory (mode 0700) and its files (0600). A file has the name of its
+/// key, and begins with a line that a person can read. It is always complete: a new one is written beside
+/// it, flushed, and renamed over it. A file that is torn, too new, or of another user is moved aside, to a
+/// name that ends with `.aside-1`, and is thrown as an error once.
+///
+/// The calls of the system are made on a thread of the storage, one after the other.
+public final class FileStorage: OperationStorage {
+  /// What the storage does in its directory.
+  public enum Access: Sendable, Hashable {
+    /// Reads and writes. One storage has this access to a directory at a time.
+    case readWrite
+    /// Only reads, also beside a storage that writes.
+    case readOnly
+  }
+
+  private let stored: StoredFiles
+  private let access: Access
+  /// The calls of the system block.
+  private let queue = DispatchQueue(label: "swift-operation.storage")
+
+  /// Opens a directory, and creates it if needed.
+  ///
+  /// - Parameters:
+  ///   - directory: The path. Those that contain it are created, too.
+  ///   - access: What the storage does there.
+  /// - Throws: ``StorageError/unusable(directory:reason:)`` for a directory that is a file, that belongs to
+  ///   another user, or that contains other files and that others can access;
+  ///   ``StorageError/inUse(directory:)`` if another storage writes there.
+  public convenience init(
+    directory: String, access: Access = .readWrite
+  ) throws(StorageError) {
+    let files = try DirectoryFiles(directory, isReadOnly: access == .readOnly)
+    try self.init(files, access: access)
+  }
+
+  /// Opens a directory, as `init(directory:access:)` with a path does.
+  public convenience init(directory: URL, access: Access = .readWrite) throws(StorageError) {
+    try self.init(directory: directory.path, access: access)
+  }
+
+  package init(_ files: any StorageFiles, access: Access = .readWrite) throws(StorageError) {
+    stored = StoredFiles(files)
+    self.access = access
+    if access == .readWrite { try stored.removeTemporaryFiles() }
+  }
+
+  /// Returns the entry under a key.
+  nonisolated(nonsending) public func load(_ key: String) async throws -> StorageEntry? {
+    try await perform { stored throws(StorageError) in try stored.load(key) }
+  }
+
+  /// Saves entries, and flushes them to the disk.
+  nonisolated(nonsending) public func save(_ entries: [String: StorageEntry]) async throws {
+    try checkAccess()
+    try await perform { stored throws(StorageError) in try stored.save(entries) }
+  }
+
+  /// Removes the files of entries.
+  nonisolated(nonsending) public func remove(_ keys: [String]) async throws {
+    try checkAccess()
+    try await perform { stored throws(StorageError) in try stored.remove(keys) }
+  }
+
+  /// Returns the keys with a prefix. It reads the files whose names begin with it.
+  nonisolated(nonsending) public func keys(withPrefix prefix: String) async throws -> [String] {
+    try await perform { stored throws(StorageError) in try stored.keys(withPrefix: prefix) }
+  }
+
+  /// Renames the file of an entry.
+  nonisolated(nonsending) public func setAside(_ key: String) async throws {
+    try checkAccess()
+    try await perform { stored throws(StorageError) in try stored.setAside(key) }
+  }
+
+  private func checkAccess() throws(StorageError) {
+    if access == .readOnly { throw .readOnly(directory: stored.files.directory) }
+  }
+
+  nonisolated(nonsending) private func perform<Output: Sendable>(
+    _ body: @escaping @Sendable (StoredFiles) throws(StorageError) -> Output
+  ) async throws -> Output {
+    let result: Result<Output, StorageError> = await withCheckedContinuation { continuation in
+      queue.async { [stored] in
+        continuation.resume(
+          returning: Result { () throws(StorageError) -> Output in try body(stored) })
+      }
+    }
+    return try result.get()
+  }
+}

@@ -1,0 +1,140 @@
+package import FoundationEssentials
+import Glibc
+
+/// The calls of the system by which entries are kept in one directory. A test replaces them with a disk
+/// that fails and tears.
+package protocol StorageFiles: Sendable {
+  /// The path of the directory.
+  var directory: String { get }
+
+  /// Returns the names of the files, in any order.
+  func names() throws(StorageError) -> [String]
+  /// Returns the contents of a file, `nil` if there is none. What is no file of this user is an error
+  /// `foreign`, with an empty key.
+  func read(_ name: String) throws(StorageError) -> Data?
+  /// Creates or replaces a file that only the user can read.
+  func write(_ data: Data, to name: String) throws(StorageError)
+  /// Returns when the contents of a file survive a loss of power.
+  func flush(_ name: String) throws(StorageError)
+  func rename(_ name: String, to new: String) throws(StorageError)
+  /// Removes a file, if there is one.
+  func remove(_ name: String) throws(StorageError)
+  /// Returns when the names of the files survive a loss of power.
+  func flushNames() throws(StorageError)
+}
+
+/// Keeps each entry in a file, by the calls of the system.
+///
+/// A new entry is written to a temporary file and flushed, which then gets the name of the old one, and
+/// at last the directory is flushed. So under each name there is always a complete file, an old or a new
+/// one, whatever the moment at which the program or the machine ends.
+package struct StoredFiles: Sendable {
+  private static let suffix = ".entry"
+  private static let temporarySuffix = ".entry-new"
+  private static let longestName = 120
+
+  package let files: any StorageFiles
+
+  package init(_ files: any StorageFiles) { self.files = files }
+
+  /// The name of an entry's file: the readable part of its key, and a hash of the key.
+  package static func name(for key: String) -> String {
+    var hash = Checksum()
+    hash.add(key.utf8)
+    return "\(readable(key).prefix(longestName))-\(hash)\(suffix)"
+  }
+
+  private static func readable(_ key: String) -> String {
+    String(
+      key.unicodeScalars.map { scalar in
+        let isPlain = scalar.isASCII && scalar.properties.isAlphabetic
+        let isKept = isPlain || ("0"..."9").contains(scalar) || "-.".unicodeScalars.contains(scalar)
+        return isKept ? Character(scalar) : "_"
+      })
+  }
+
+  /// Removes temporary files that a program has left when it ended.
+  package func removeTemporaryFiles() throws(StorageError) {
+    for name in try files.names() where name.hasSuffix(Self.temporarySuffix) {
+      try files.remove(name)
+    }
+  }
+
+  package func load(_ key: String) throws(StorageError) -> StorageEntry? {
+    // Another key can have the same name; then this one has no entry.
+    try decode(Self.name(for: key), of: key).flatMap { $0.key == key ? $0.entry : nil }
+  }
+
+  /// Reads a file. One that is not an entry is moved aside.
+  private func decode(
+    _ name: String, of key: String
+  ) throws(StorageError) -> (key: String, entry: StorageEntry)? {
+    let file = "\(files.directory)/\(name)"
+    let bytes: Data?
+    do {
+      bytes = try files.read(name)
+    } catch {
+      guard case .foreign = error else { throw error }
+      try moveAside(name)
+      throw .foreign(key: key, file: file)
+    }
+    guard let bytes else { return nil }
+    do {
+      return try StorageFormat.decode(bytes)
+    } catch {
+      try moveAside(name)
+      switch error {
+      case .damaged(let reason): throw .damaged(key: key, file: file, reason: reason)
+      case .tooNew(let format): throw .tooNew(key: key, file: file, format: format)
+      }
+    }
+  }
+
+  package func save(_ entries: [String: StorageEntry]) throws(StorageError) {
+    // In one order, so that the calls of two programs that do the same are the same.
+    let names = entries.map { ($0.key, Self.name(for: $0.key), $0.value) }.sorted { $0.1 < $1.1 }
+    do {
+      for (key, name, entry) in names {
+        let temporary = temporary(name)
+        try files.write(StorageFormat.encode(entry, for: key), to: temporary)
+        try files.flush(temporary)
+      }
+      for (_, name, _) in names { try files.rename(temporary(name), to: name) }
+    } catch {
+      for (_, name, _) in names { try? files.remove(temporary(name)) }
+      throw error
+    }
+    try files.flushNames()
+  }
+
+  package func remove(_ keys: [String]) throws(StorageError) {
+    if keys.isEmpty { return }
+    for key in keys { try files.remove(Self.name(for: key)) }
+    try files.flushNames()
+  }
+
+  /// Returns the keys that begin with `prefix`. A file without a readable key is moved aside, and thrown
+  /// as an error; the next call returns the others.
+  package func keys(withPrefix prefix: String) throws(StorageError) -> [String] {
+    let readable = Self.readable(prefix).prefix(Self.longestName)
+    var keys: [String] = []
+    for name in try files.names() where name.hasSuffix(Self.suffix) && name.hasPrefix(readable) {
+      if let key = try decode(name, of: "\(prefix)…")?.key, key.hasPrefix(prefix) { keys.append(key) }
+    }
+    return keys
+  }
+
+  package func setAside(_ key: String) throws(StorageError) { try moveAside(Self.name(for: key)) }
+
+  private func moveAside(_ name: String) throws(StorageError) {
+    let taken = Set(try files.names())
+    let free = (1...).lazy.map { "\(name).aside-\($0)" }.first { !taken.contains($0) }
+    guard let free else { return }
+    try files.rename(name, to: free)
+    try files.flushNames()
+  }
+
+  private func temporary(_ name: String) -> String {
+    name.dropLast(Self.suffix.utf8.count) + Self.temporarySuffix
+  }
+}

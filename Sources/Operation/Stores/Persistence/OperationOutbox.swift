@@ -1,0 +1,256 @@
+import FoundationEssentials
+public import ReactiveStreams
+import Synchronization
+
+/// The calls of persisted mutations that have not ended.
+///
+/// `client.outbox` is the outbox of a client. A call is in the storage before its request is called, and
+/// leaves it when the call has ended, with a value or a failure, or was cancelled. When the program ends
+/// before, or the client is shut down, the call stays, and ``OperationClient/resumeMutations(_:)`` makes it
+/// again in the next program. A resumed call that fails stays here, as nobody awaits it.
+public final class OperationOutbox: Sendable {
+  /// What makes calls of one mutation again.
+  typealias Resumption = @Sendable (OutboxEntry) async throws -> Void
+
+  private let shell = DeliveryShell(OutboxMachine())
+  private let writer: StorageWriter
+  private let clock: any OperationClock
+  private let resumptions = Mutex<[String: Resumption]>([:])
+  /// The number of the last call in the storage when it was read.
+  private let lastSaved = Mutex<Int?>(nil)
+
+  init(_ storage: any OperationStorage, clock: any OperationClock) {
+    self.clock = clock
+    writer = StorageWriter(storage, clock: clock, delay: .zero)
+  }
+
+  /// The calls that have not ended, in the order in which they were made. Those of earlier programs are
+  /// among them once ``load()`` or ``OperationClient/resumeMutations(_:)`` was called.
+  public var calls: [OutboxCall] { shell.withLock { $0.calls } }
+
+  /// The calls, as a stream: the present ones, and those after each change; the newest ones win.
+  public var values: StateStream<[OutboxCall]> {
+    StateStream(
+      StreamSource { [shell] handler in
+        shell.subscribe({ handler(.element($0)) }) { machine, subscriber in
+          let calls = machine.calls
+          return machine.deliveries.subscribe(subscriber, initially: calls)
+        }
+      }, areEqual: ==)
+  }
+
+  /// Reads the calls of earlier programs, which are listed then. It resumes none.
+  ///
+  /// A call that cannot be decoded is set aside, and reported.
+  ///
+  /// - Throws: What the storage throws.
+  nonisolated(nonsending) public func load() async throws {
+    for key in try await keys().sorted() where !shell.withLock({ $0.contains(key) }) {
+      do {
+        guard let saved = try await writer.load(key) else { continue }
+        let entry = try OutboxEntry(saved, under: key)
+        shell.commit { $0.add(entry) }
+      } catch let error as DecodingError {
+        try await writer.storage.setAside(key)
+        report(.unreadableEntry, "The call \(key) was set aside: \(error)")
+      } catch {
+        report(.storageFailure, "The call \(key) was not loaded: \(error)")
+      }
+    }
+  }
+
+  /// Makes a call again that waits or has failed, if its mutation is registered.
+  ///
+  /// - Returns: Whether the call is being made.
+  @discardableResult
+  public func retry(_ id: OutboxCall.ID) -> Bool {
+    guard let entry = shell.withLock({ $0.entry(id) }), entry.call.status != .running,
+      let resumption = resumptions.withLock({ $0[entry.call.mutation] })
+    else { return false }
+    resume(entry, by: resumption)
+    return true
+  }
+
+  /// Removes a call, which is not made again. One that runs is cancelled.
+  public func discard(_ id: OutboxCall.ID) {
+    guard let (entry, run) = shell.withLock({ $0.entryAndRun(id) }) else { return }
+    run?()
+    remove(entry)
+  }
+
+  /// Waits until the storage has what is listed here.
+  nonisolated(nonsending) func flush() async throws { try await writer.flush() }
+}
+
+// MARK: - Calls of this program
+
+extension OperationOutbox {
+  /// Returns the number of a call that is made now, by which calls are sorted.
+  func nextTicket() -> Int { shell.withLock { $0.nextTicket() } }
+
+  /// Saves a call, and returns when it is in the storage, or when that has failed.
+  func enter(
+    _ call: OutboxCall, ticket: Int, cancel: @escaping @Sendable () -> Void
+  ) async -> OutboxEntry {
+    let entry = OutboxEntry(call, number: await base() + ticket)
+    shell.commit { $0.add(entry, cancel: cancel) }
+    writer.note(entry)
+    // The writer reports a failure and tries again. The program continues.
+    try? await writer.flush()
+    return entry
+  }
+
+  /// The run of a resumed call begins.
+  func begin(_ entry: OutboxEntry, cancel: @escaping @Sendable () -> Void) {
+    shell.commit { $0.add(entry, cancel: cancel) }
+    noteAttempt(of: entry)
+  }
+
+  /// Notes that a further attempt begins.
+  func noteAttempt(of entry: OutboxEntry) {
+    shell.commit { $0.update(entry) { $0.attempts += 1 } }
+    writer.note(entry)
+  }
+
+  /// Removes a call that has ended.
+  func remove(_ entry: OutboxEntry) {
+    entry.end()
+    shell.commit { $0.remove(entry) }
+    writer.note(entry)
+  }
+
+  /// A resumed call has failed, or waits again because the client is shut down.
+  func suspend(_ entry: OutboxEntry, as status: OutboxCall.Status) {
+    shell.commit { $0.update(entry) { $0.status = status } }
+  }
+
+  /// The number after which the calls of this program are sorted.
+  private func base() async -> Int {
+    if let last = lastSaved.withLock({ $0 }) { return last }
+    var last = 0
+    do { last = try await keys().compactMap(OutboxEntry.number).max() ?? 0 } catch {
+      report(.storageFailure, "The waiting calls were not listed: \(error)")
+    }
+    return lastSaved.withLock { saved in
+      let found = saved ?? last
+      saved = found
+      return found
+    }
+  }
+
+  /// The keys of the calls in the storage. A file that is no call is moved aside by the storage, reported,
+  /// and then the others are listed.
+  nonisolated(nonsending) private func keys() async throws -> [String] {
+    while true {
+      do { return try await writer.storage.keys(withPrefix: StorageKey.calls) } catch {
+        switch error as? StorageError {
+        case .damaged, .tooNew, .foreign: report(.unreadableEntry, "A waiting call is lost: \(error)")
+        case nil, .unusable, .inUse, .readOnly, .system, .powerLost: throw error
+        }
+      }
+    }
+  }
+
+  private func report(_ kind: OperationIssue.Kind, _ message: String) {
+    OperationIssue(kind: kind, message: message).report()
+  }
+}
+
+// MARK: - Resuming
+
+extension OperationOutbox {
+  /// Registers a mutation whose calls can be made again.
+  func register(_ name: String, _ resumption: @escaping Resumption) {
+    let old = resumptions.withLock { $0.updateValue(resumption, forKey: name) }
+    withExtendedLifetime(old) {}
+  }
+
+  /// Makes the calls that wait again whose mutations are registered, in their order.
+  ///
+  /// - Parameter maxAges: The age from which a call of a mutation is dropped.
+  func resume(maxAges: [String: Duration]) {
+    for entry in shell.withLock({ $0.waitingEntries }) {
+      let call = entry.call
+      if let maxAge = maxAges[call.mutation], clock.now().duration(since: call.date) >= maxAge {
+        report(.unresumedCall, "A call of \(call.mutation) is older than \(maxAge), and is dropped.")
+        remove(entry)
+      } else if let resumption = resumptions.withLock({ $0[call.mutation] }) {
+        resume(entry, by: resumption)
+      } else {
+        report(
+          .unresumedCall,
+          """
+          A call of \(call.mutation) waits, and no mutation of this name is registered; it stays until \
+          one is.
+          """)
+      }
+    }
+  }
+
+  private func resume(_ entry: OutboxEntry, by resumption: @escaping Resumption) {
+    shell.commit { $0.update(entry) { $0.status = .running } }
+    // At once up to its first suspension, so that calls keep their order.
+    TaskNode.withoutCurrent { _ = Task.immediate { try? await resumption(entry) } }
+  }
+}
+
+/// The machine of an outbox: the calls that have not ended, and its subscribers.
+struct OutboxMachine: DeliveryMachine {
+  private struct Listed: Sendable {
+    let entry: OutboxEntry
+    /// Cancels the run of the call; `nil` if there is none.
+    var cancel: (@Sendable () -> Void)?
+  }
+
+  var deliveries = DeliveryQueue<[OutboxCall]>()
+  /// Sorted by their keys.
+  private var listed: [Listed] = []
+  private var lastTicket = 0
+
+  var calls: [OutboxCall] { listed.map(\.entry.call) }
+
+  var waitingEntries: [OutboxEntry] {
+    listed.map(\.entry).filter { $0.call.status == .waiting }
+  }
+
+  mutating func nextTicket() -> Int {
+    lastTicket += 1
+    return lastTicket
+  }
+
+  func contains(_ key: String) -> Bool { listed.contains { $0.entry.key == key } }
+
+  func entry(_ id: OutboxCall.ID) -> OutboxEntry? { entryAndRun(id)?.entry }
+
+  func entryAndRun(
+    _ id: OutboxCall.ID
+  ) -> (entry: OutboxEntry, cancel: (@Sendable () -> Void)?)? {
+    listed.first { $0.entry.call.id == id }.map { ($0.entry, $0.cancel) }
+  }
+
+  mutating func add(_ entry: OutboxEntry, cancel: (@Sendable () -> Void)? = nil) {
+    if let index = listed.firstIndex(where: { $0.entry === entry }) {
+      listed[index].cancel = cancel
+      return
+    }
+    // From the end: most calls are the newest one.
+    let index = listed.lastIndex { $0.entry.key < entry.key }.map { $0 + 1 } ?? 0
+    listed.insert(Listed(entry: entry, cancel: cancel), at: index)
+    notify()
+  }
+
+  mutating func update(_ entry: OutboxEntry, _ change: (inout OutboxCall) -> Void) {
+    entry.update(change)
+    notify()
+  }
+
+  mutating func remove(_ entry: OutboxEntry) {
+    listed.removeAll { $0.entry === entry }
+    notify()
+  }
+
+  private mutating func notify() {
+    let calls = calls
+    if deliveries.subscriberCount > 0 { deliveries.append(calls) }
+  }
+}

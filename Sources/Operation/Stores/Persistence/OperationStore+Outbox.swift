@@ -1,0 +1,72 @@
+import FoundationEssentials
+
+/// How the calls of a persisted mutation are kept in the outbox of the client while they run.
+extension OperationStore {
+  /// The place of a new call among those of the outbox; `nil` if the call is not saved.
+  func ticket(of run: AdmittedRun, _ launch: Int) -> Int? {
+    let context = run.box.configuration.context
+    guard let outbox = hub.outbox, State.kind == .mutation, launch == 0,
+      context.settings.values.persistence != nil, context.input?.savedCall == nil
+    else { return nil }
+    return outbox.nextTicket()
+  }
+
+  /// Returns the call of a run in the outbox, when it is in the storage; `nil` if it is not saved.
+  func call(of run: AdmittedRun, _ ticket: Int?) async -> OutboxEntry? {
+    guard let outbox = hub.outbox, State.kind == .mutation else { return nil }
+    let cancel = { @Sendable [weak self] () -> Void in self?.cancel(run.core.id) }
+    if let entry = run.box.configuration.context.input?.savedCall as? OutboxEntry {
+      outbox.begin(entry, cancel: cancel)
+      return entry
+    }
+    guard let ticket, let call = newCall(in: run.box.configuration.context) else { return nil }
+    return await outbox.enter(call, ticket: ticket, cancel: cancel)
+  }
+
+  private func newCall(in context: OperationContext) -> OutboxCall? {
+    guard let settings = context.settings.values.persistence,
+      let coding = settings.coding as? any ErasedStorageCoding, let input = context.input
+    else { return nil }
+    guard let mutation = settings.name ?? StorageKey.description(of: path) else {
+      reportUnsaved(
+        "an element of the path has no form that is the same in every process; name it with `as:`")
+      return nil
+    }
+    do {
+      return OutboxCall(
+        id: UUID().uuidString, mutation: mutation, arguments: try coding.encode(any: input.value),
+        version: settings.version, date: context.now(), attempts: 1, status: .running)
+    } catch {
+      reportUnsaved("its arguments cannot be encoded: \(error)")
+      return nil
+    }
+  }
+
+  private func reportUnsaved(_ reason: String) {
+    OperationIssue(
+      kind: .unsavedValue,
+      message: "A call of \(path) is not saved, and is lost if the program ends: \(reason)."
+    ).report()
+  }
+
+  /// Removes a call that has ended. A resumed one that has failed stays, and so does one that a shutdown
+  /// has cut off.
+  func settle(_ entry: OutboxEntry, of run: AdmittedRun) {
+    guard let outbox = hub.outbox else { return }
+    let isResumed = run.box.configuration.context.input?.savedCall != nil
+    if run.core.progress.isCancelled {
+      if hub.isClosed { outbox.suspend(entry, as: .waiting) } else { outbox.remove(entry) }
+    } else if isResumed, case .failure(let error)? = run.core.finishedResult {
+      outbox.suspend(entry, as: .failed("\(error)"))
+    } else {
+      outbox.remove(entry)
+    }
+  }
+
+  /// Makes a saved call again.
+  nonisolated(nonsending) func resume<Arguments, Value, Failure>(
+    _ entry: OutboxEntry, with arguments: Arguments
+  ) async throws(Failure) -> Value where State == MutationState<Arguments, Value, Failure> {
+    try await run(.empty, input: RunArguments(arguments, savedCall: entry))
+  }
+}

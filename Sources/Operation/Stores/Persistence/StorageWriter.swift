@@ -1,0 +1,123 @@
+import ReactiveStreams
+import Synchronization
+
+/// Writes what has changed into the storage of a client, in batches, from tasks of its own.
+///
+/// The lock guards the machine. Items, the storage and those who wait are called without it.
+final class StorageWriter: Sendable {
+  let storage: any OperationStorage
+  private let clock: any OperationClock
+  private let machine: Mutex<StorageWriterMachine>
+  /// The number of batches, for those that wait for one.
+  private let rounds = ObservedValue(0)
+  private let lastFailure = Mutex<(any Error)?>(nil)
+  private let subscription = Mutex(OperationSubscription.empty)
+
+  /// - Parameter delay: How long changes are collected.
+  init(_ storage: any OperationStorage, clock: any OperationClock, delay: Duration) {
+    self.storage = storage
+    self.clock = clock
+    machine = Mutex(StorageWriterMachine(delay: delay))
+  }
+
+  /// Notes that an item has changed.
+  func note(_ item: any SavedItem) { start(machine.withLock { $0.note(item) }) }
+
+  /// Removes entries.
+  func remove(_ removal: StorageWriterMachine.Removal) {
+    start(machine.withLock { $0.remove(removal) })
+  }
+
+  /// Returns the entry under a key, with all changes that were noted before.
+  nonisolated(nonsending) func load(_ key: String) async throws -> StorageEntry? {
+    if machine.withLock({ $0.isPending(key) }) { try? await flush() }
+    if machine.withLock({ $0.isRemoved(key) }) { return nil }
+    return try await storage.load(key)
+  }
+
+  /// Waits until all that has changed is in the storage.
+  ///
+  /// - Throws: What the storage has thrown for it, or `CancellationError` if the task is cancelled.
+  nonisolated(nonsending) func flush() async throws {
+    let (count, failures) = machine.withLock { ($0.changeCount, $0.failureCount) }
+    while true {
+      let (isDone, hasFailed, batch, round) = machine.withLock { machine in
+        let isDone = machine.writtenCount >= count
+        let hasFailed = machine.failureCount > failures
+        let batch = isDone || hasFailed ? nil : machine.flush()
+        return (isDone, hasFailed, batch, machine.roundCount)
+      }
+      if isDone { return }
+      if hasFailed, let failure = lastFailure.withLock({ $0 }) { throw failure }
+      if let batch { write(batch) }
+      let hasEnded = await wait { [rounds] in
+        rounds.value > round
+      } changes: { [rounds] notify in
+        rounds.subscribe { _ in notify() }
+      }
+      if !hasEnded { throw CancellationError() }
+    }
+  }
+
+  private func start(_ timer: StorageWriterMachine.Timer?) {
+    guard let timer else { return }
+    if timer.delay == .zero { return wake(timer) }
+    // The closure retains the writer until it has written.
+    let new = clock.schedule(after: timer.delay) { [self] in wake(timer) }
+    let old = subscription.withLock { subscription in
+      defer { subscription = new }
+      return subscription
+    }
+    withExtendedLifetime(old) {}
+  }
+
+  private func wake(_ timer: StorageWriterMachine.Timer) {
+    if let batch = machine.withLock({ $0.timerEnded(timer.number) }) { write(batch) }
+  }
+
+  private func write(_ batch: StorageWriterMachine.Batch) {
+    // Its reports go where those of the caller go.
+    Task { [self] in
+      var failure: (any Error)?
+      do { try await perform(batch) } catch { failure = error }
+      if let failure { lastFailure.withLock { $0 = failure } }
+      let isSuccess = failure == nil
+      let (outcome, round) = machine.withLock {
+        ($0.end(batch, isSuccess: isSuccess), $0.roundCount)
+      }
+      start(outcome.timer)
+      if outcome.mustReport, let failure { report(failure) }
+      rounds.set(round)
+    }
+  }
+
+  private func perform(_ batch: StorageWriterMachine.Batch) async throws {
+    var (entries, removed): ([String: StorageEntry], [String]) = ([:], [])
+    var changes: [(any SavedItem, SavedChange)] = []
+    for item in batch.items {
+      guard let change = item.takeChange() else { continue }
+      if let entry = change.entry { entries[item.key] = entry } else { removed.append(item.key) }
+      changes.append((item, change))
+    }
+    for removal in batch.removals {
+      switch removal {
+      case .key(let key): removed.append(key)
+      case .below(let prefix):
+        removed += try await storage.keys(withPrefix: prefix).filter(removal.contains)
+      }
+    }
+    if !removed.isEmpty { try await storage.remove(removed) }
+    if !entries.isEmpty { try await storage.save(entries) }
+    for (item, change) in changes { item.didSave(change) }
+  }
+
+  private func report(_ failure: any Error) {
+    OperationIssue(
+      kind: .storageFailure,
+      message: """
+        What has changed was not saved: \(failure) It is tried again, with longer and longer waits of up \
+        to 30 s, until it succeeds.
+        """
+    ).report()
+  }
+}

@@ -1,0 +1,283 @@
+import FoundationEssentials
+import ReactiveStreams
+import Synchronization
+
+/// Saves the value of a store, and restores it when the store is first used.
+///
+/// The lock guards whether the value was loaded, and what is in the storage. Encodings, the storage, and
+/// those who wait for the value are called without it.
+final class StorePersistence<State: OperationState>: Sendable {
+  private enum Phase: Sendable {
+    /// The saved value is being loaded. The actions follow.
+    case loading([@Sendable () -> Void])
+    case loaded
+  }
+
+  private struct Facts: Sendable {
+    var phase = Phase.loading([])
+    /// What is in the storage; `nil` if that is not known.
+    var saved: [Int]?
+    /// Whether changes are not saved: the store was removed from the client, or is not the first one on
+    /// its path.
+    var isEnded = false
+  }
+
+  let key: String
+  private let settings: PersistenceSettings
+  private let form: SavedForm<State>
+  private let writer: StorageWriter
+  private let facts = Mutex(Facts())
+
+  private init(
+    _ key: String, _ settings: PersistenceSettings, _ form: SavedForm<State>,
+    _ writer: StorageWriter
+  ) {
+    self.key = key
+    self.settings = settings
+    self.form = form
+    self.writer = writer
+  }
+
+  /// Returns what saves the value on a path; `nil`, after a report, if it cannot be saved.
+  static func make(
+    at path: OperationPath, _ settings: PersistenceSettings, _ writer: StorageWriter
+  ) -> StorePersistence? {
+    guard let form = SavedForm<State>(coding: settings.coding) else {
+      reportUnsaved(path, "its state, \(State.self), has no value that can be encoded")
+      return nil
+    }
+    guard let key = settings.name.map(StorageKey.value(named:)) ?? StorageKey.value(at: path) else {
+      reportUnsaved(
+        path, "an element of the path has no form that is the same in every process; name it with `as:`")
+      return nil
+    }
+    return StorePersistence(key, settings, form, writer)
+  }
+
+  private static func reportUnsaved(_ path: OperationPath, _ reason: String) {
+    OperationIssue(kind: .unsavedValue, message: "The value of \(path) is not saved: \(reason).")
+      .report()
+  }
+
+  func begin(_ state: inout State) { form.setRestoring(&state, true) }
+
+  /// Calls an action when the value was loaded. Returns `false` if it was loaded before.
+  func whenLoaded(_ action: @escaping @Sendable () -> Void) -> Bool {
+    facts.withLock { facts in
+      guard case .loading(let actions) = facts.phase else { return false }
+      facts.phase = .loading(actions + [action])
+      return true
+    }
+  }
+
+  /// Waits until the value was loaded, or the task is cancelled.
+  nonisolated(nonsending) func waitUntilLoaded() async {
+    let shot = OneShot()
+    if whenLoaded({ shot.finish(true) }) { _ = await shot.wait() }
+  }
+
+  /// Notes that the store may have changed.
+  func noteChange(of store: OperationStore<State>) {
+    if !facts.withLock({ $0.isEnded }) { writer.note(SavedStore(store, self)) }
+  }
+
+  /// Saves nothing from now on.
+  func end() { facts.withLock { $0.isEnded = true } }
+
+  /// Removes what was saved, and saves nothing from now on.
+  func forget() {
+    end()
+    writer.remove(.key(key))
+  }
+}
+
+// MARK: - Restoring
+
+extension StorePersistence {
+  /// Loads the saved value, and displays it if nothing newer has come.
+  func restore(into store: OperationStore<State>) {
+    if facts.withLock({ $0.isEnded }) { return finish(store, nil) }
+    // Its reports go where those of the caller go.
+    Task { [self] in
+      var restored: SavedForm<State>.Restoration?
+      do {
+        if let entry = try await writer.load(key) {
+          restored = try await decode(entry, in: store.context)
+        }
+      } catch {
+        report(.storageFailure, "was not loaded", because: error)
+      }
+      finish(store, restored)
+    }
+  }
+
+  private func finish(_ store: OperationStore<State>, _ restored: SavedForm<State>.Restoration?) {
+    let mark = store.commit { machine in
+      let isRestored = machine.finishRestoring { [form] state in
+        form.setRestoring(&state, false)
+      } with: { state in
+        restored?(&state) != nil
+      }
+      return isRestored ? machine.savedMark : nil
+    }
+    let actions = facts.withLock { facts in
+      // A migrated value is saved again when it changes.
+      if let mark { facts.saved = mark }
+      guard case .loading(let actions) = facts.phase else { return [@Sendable () -> Void]() }
+      facts.phase = .loaded
+      return actions
+    }
+    for action in actions { action() }
+  }
+
+  /// Decodes an entry, or drops it. One that cannot be decoded is set aside, and reported.
+  private func decode(
+    _ entry: StorageEntry, in context: OperationContext
+  ) async throws -> SavedForm<State>.Restoration? {
+    if let maxAge = settings.maxAge, context.now().duration(since: entry.date) >= maxAge {
+      writer.remove(.key(key))
+      return nil
+    }
+    do {
+      if entry.version == settings.version { return try form.decode(entry, context) }
+      if entry.version > settings.version {
+        throw PersistenceError.otherVersion(saved: entry.version, expected: settings.version)
+      }
+      let restored = try form.migrate(entry, context)
+      if restored == nil { writer.remove(.key(key)) }
+      return restored
+    } catch {
+      try await writer.storage.setAside(key)
+      report(.unreadableEntry, "was set aside", because: error)
+      return nil
+    }
+  }
+
+  private func report(_ kind: OperationIssue.Kind, _ event: String, because error: any Error) {
+    OperationIssue(kind: kind, message: "What is saved as \(key) \(event): \(error)").report()
+  }
+}
+
+// MARK: - Saving
+
+extension StorePersistence {
+  fileprivate func takeChange(of store: OperationStore<State>) -> SavedChange? {
+    let (saved, isEnded) = facts.withLock { ($0.saved, $0.isEnded) }
+    let (state, mark) = store.stateToSave
+    if isEnded || mark == saved || (saved == nil && mark == StoreMachine<State>.unchangedMark) {
+      return nil
+    }
+    do {
+      let data = try form.encode(state)
+      return SavedChange(
+        mark: mark,
+        entry: data.map {
+          StorageEntry(
+            version: settings.version, date: state.valueLastUpdatedAt ?? store.context.now(),
+            data: $0)
+        })
+    } catch {
+      // Not again until it changes.
+      facts.withLock { $0.saved = mark }
+      OperationIssue(
+        kind: .unsavedValue,
+        message: "The value of \(store.path) is not saved, because it cannot be encoded: \(error)"
+      ).report()
+      return nil
+    }
+  }
+
+  fileprivate func didSave(_ change: SavedChange) { facts.withLock { $0.saved = change.mark } }
+}
+
+/// A store with a change that is to be saved. It retains the store until then.
+private final class SavedStore<State: OperationState>: SavedItem {
+  private let store: OperationStore<State>
+  private let persistence: StorePersistence<State>
+
+  init(_ store: OperationStore<State>, _ persistence: StorePersistence<State>) {
+    self.store = store
+    self.persistence = persistence
+  }
+
+  var key: String { persistence.key }
+
+  func takeChange() -> SavedChange? { persistence.takeChange(of: store) }
+
+  func didSave(_ change: SavedChange) { persistence.didSave(change) }
+}
+
+extension OperationStore {
+  /// The confirmed state and its mark, after the exclusive access of a thread.
+  fileprivate var stateToSave: (State, [Int]) {
+    read { $0.isOpen ? ($0.state, $0.savedMark) : nil } ?? commit { ($0.state, $0.savedMark) }
+  }
+}
+
+extension StoreMachine {
+  /// Numbers that differ after each change of the confirmed value.
+  var savedMark: [Int] { [committed.resultCount, state.valueUpdateCount, edits.settlementCount] }
+
+  /// The mark of a store in which nothing has happened.
+  static var unchangedMark: [Int] { [0, 0, 0] }
+
+  /// Ends the loading of a saved value, and displays it if nothing newer has come. Returns whether it does.
+  ///
+  /// - Parameters:
+  ///   - end: Notes in the state that nothing is being loaded any more.
+  ///   - restore: Writes the value into the state. It returns `false` if there is none.
+  mutating func finishRestoring(
+    _ end: (inout State) -> Void, with restore: (inout State) -> Bool
+  ) -> Bool {
+    committed.changeAll(end)
+    var isRestored = false
+    if committed.resultCount == 0, committed.yields.isEmpty, state.valueUpdateCount == 0 {
+      land(after: edits.settlementCount) { isRestored = restore(&$0) }
+      if isRestored { committed.noteResult() }
+    }
+    notifyChange()
+    return isRestored
+  }
+}
+
+// MARK: - The form of a state
+
+/// How a state is saved, without the type of what is saved.
+struct SavedForm<State: OperationState>: Sendable {
+  typealias Restoration = @Sendable (inout State) -> Void
+
+  let setRestoring: @Sendable (inout State, Bool) -> Void
+  /// Returns `nil` for a state with nothing to save.
+  let encode: @Sendable (State) throws -> Data?
+  let decode: @Sendable (StorageEntry, OperationContext) throws -> Restoration?
+  /// The same for an entry with a lower version.
+  let migrate: @Sendable (StorageEntry, OperationContext) throws -> Restoration?
+
+  /// - Parameter coding: The `StorageCoding` of the saved value; `nil` is JSON, if its type is `Codable`.
+  init?(coding: (any Sendable)?) {
+    func form<Saved: PersistableState>(of type: Saved.Type) -> SavedForm? {
+      let given = coding.map { $0 as? StorageCoding<Saved.SavedValue> } ?? .ifCodable()
+      return given.map { SavedForm<Saved>($0) } as? SavedForm
+    }
+    guard let form = (State.self as? any PersistableState.Type).flatMap({ form(of: $0) }) else {
+      return nil
+    }
+    self = form
+  }
+}
+
+extension SavedForm where State: PersistableState {
+  fileprivate init(_ coding: StorageCoding<State.SavedValue>) {
+    let restore = { @Sendable (value: State.SavedValue?, date: Date, context: OperationContext) in
+      value.map { value -> Restoration in
+        var value = value
+        State.prepare(saved: &value, in: context)
+        return { [value] state in state.restore(value, from: date) }
+      }
+    }
+    setRestoring = { $0.setRestoring($1) }
+    encode = { try $0.savedValue.map(coding.encode) }
+    decode = { try restore(coding.decode($0.data), $0.date, $1) }
+    migrate = { try restore(coding.migrate?($0.data, $0.version) ?? nil, $0.date, $1) }
+  }
+}

@@ -1,0 +1,318 @@
+import FoundationEssentials
+import Operation
+import Testing
+
+private let start = Date(timeIntervalSinceReferenceDate: 800_000_000)
+
+/// A server that counts what arrives, by the identifier of the call.
+private final class Server: Sendable {
+  let arrivals = EventLog<(title: String, call: String, attempt: Int)>()
+  /// Calls return when it is opened.
+  let gate = AsyncGate()
+  let waits: Bool
+
+  init(waits: Bool = false) { self.waits = waits }
+
+  var titles: [String] { arrivals.values.map(\.title) }
+}
+
+/// Creates a post on a server.
+private struct CreatePost: MutationRequest {
+  let server: Server
+  var failures = 0
+
+  var path: OperationPath { ["create-post"] }
+
+  func mutate(
+    with title: String, in context: OperationContext,
+    with continuation: OperationContinuation<Int, any Error>
+  ) async throws -> Int {
+    let count = server.arrivals.append(
+      (title, context.operationCallID ?? "", context.operationCallAttempt))
+    if count <= failures { throw Refused(attempt: count) }
+    if server.waits { await server.gate.wait() }
+    return count
+  }
+}
+
+private func program(
+  _ storage: any OperationStorage, network: ManualNetworkObserver = ManualNetworkObserver(),
+  clock: ManualClock = ManualClock(now: start)
+) -> OperationClient {
+  var defaults = OperationDefaults.testing
+  defaults.networkObserver = network
+  return OperationClient(defaults: defaults, clock: clock, storage: storage)
+}
+
+@Suite("The outbox")
+struct OutboxTests {
+  private let storage = MemoryStorage()
+
+  @Test("A call is in the storage before the request is called, and leaves it when it has ended")
+  func saved() async throws {
+    let server = Server(waits: true)
+    let client = program(storage)
+    let store = client.store(for: CreatePost(server: server).persisted())
+    let call = Task { try await store.mutate(with: "a") }
+    await server.arrivals.wait(for: 1)
+    #expect(storage.entries.count == 1)
+    #expect(client.outbox.calls.map(\.status) == [.running])
+    #expect(client.outbox.calls.first?.id == server.arrivals.values[0].call)
+    server.gate.open()
+    #expect(try await call.value == 1)
+    #expect(client.outbox.calls.isEmpty)
+    try await client.flush()
+    #expect(storage.entries.isEmpty)
+  }
+
+  @Test("A slow storage delays the request until the call is saved")
+  func slowStorage() async throws {
+    let clock = ManualClock(now: start)
+    let slow = MemoryStorage(clock: clock)
+    slow.delay = .seconds(2)
+    let server = Server()
+    let store = program(slow, clock: clock).store(for: CreatePost(server: server).persisted())
+    let call = Task { try await store.mutate(with: "a") }
+    for _ in 0..<2 {
+      await clock.sleepers(atLeast: 1)
+      #expect(server.arrivals.count == 0)
+      await clock.advance(by: .seconds(2))
+    }
+    _ = try await call.value
+  }
+
+  @Test("Calls that a program could not make are made by the next one, in order, with their numbers")
+  func resumed() async throws {
+    let offline = ManualNetworkObserver(.disconnected)
+    let server = Server()
+    let mutation = CreatePost(server: server).networkMode(.online).serialized(in: "posts").persisted()
+    let first = program(storage, network: offline)
+    let store = first.store(for: mutation)
+    let tasks = ["a", "b", "c"].map { title in Task { try await store.mutate(with: title) } }
+    var calls: [OutboxCall] = []
+    for await present in first.outbox.values where present.count == 3 {
+      calls = present
+      break
+    }
+    try await first.flush()
+    #expect(server.arrivals.count == 0)
+
+    let network = ManualNetworkObserver(.disconnected)
+    let next = program(MemoryStorage(storage.entries), network: network)
+    let resumed = try await next.resumeMutations { outbox in outbox.register(mutation) }
+    #expect(resumed.map(\.id) == calls.map(\.id))
+    #expect(resumed.map(\.status) == [.running, .running, .running])
+    #expect(server.arrivals.count == 0, "they wait for the connection")
+    network.set(.connected)
+    for await present in next.outbox.values where present.isEmpty { break }
+    let order = calls.map { try? JSONDecoder().decode(String.self, from: $0.arguments) }
+    #expect(server.titles == order)
+    #expect(server.arrivals.values.map(\.call) == calls.map(\.id))
+    #expect(server.arrivals.values.map(\.attempt) == [1, 1, 1])
+    try await next.flush()
+    for task in tasks { task.cancel() }
+  }
+
+  @Test("The calls of one task are restored in the order in which they were made")
+  func order() async throws {
+    let server = Server()
+    let mutation = CreatePost(server: server).networkMode(.online).serialized(in: "posts").persisted()
+    let first = program(storage, network: ManualNetworkObserver(.disconnected))
+    let store = first.store(for: mutation)
+    let tasks = (0..<20).map { store.mutateTask(with: "\($0)") }
+    for task in tasks { Task { try? await task.runIfNeeded() } }
+    for await present in first.outbox.values where present.count == 20 { break }
+    try await first.flush()
+    let launched = first.outbox.calls.map { String(decoding: $0.arguments, as: UTF8.self) }
+
+    let next = program(MemoryStorage(storage.entries))
+    try await next.resumeMutations { $0.register(mutation) }
+    for await present in next.outbox.values where present.isEmpty { break }
+    #expect(server.titles.map { "\"\($0)\"" } == launched)
+    first.cancel(matching: [])
+  }
+
+  @Test("A call that a shutdown cuts off stays; one that is cancelled does not")
+  func shutdown() async throws {
+    let server = Server(waits: true)
+    let client = program(storage)
+    let store = client.store(for: CreatePost(server: server).persisted())
+    let cancelled = Task { try await store.mutate(with: "cancelled") }
+    await server.arrivals.wait(for: 1)
+    cancelled.cancel()
+    await #expect(throws: CancellationError.self) { try await cancelled.value }
+    let cut = Task { try await store.mutate(with: "cut") }
+    await server.arrivals.wait(for: 2)
+    async let shutdown = client.shutdown(within: .zero)
+    server.gate.open()
+    #expect(await shutdown.cancelledRuns.count == 1)
+    _ = await cut.result
+    for await calls in client.outbox.values where calls.map(\.status) == [.waiting] { break }
+    try await client.flush()
+    #expect(storage.entries.count == 1)
+    let next = program(MemoryStorage(storage.entries))
+    try await next.resumeMutations { $0.register(CreatePost(server: server)) }
+    for await present in next.outbox.values where present.isEmpty { break }
+    #expect(server.titles == ["cancelled", "cut", "cut"])
+  }
+
+  @Test("A call whose mutation is not registered stays, and is reported")
+  func unregistered() async throws {
+    try await interrupt(["a"])
+    let next = program(storage)
+    let (reports, calls) = try await issues { try await next.resumeMutations { _ in } }
+    #expect(reports.map(\.kind) == [.unresumedCall])
+    #expect(calls.map(\.status) == [.waiting])
+    try await next.flush()
+    #expect(storage.entries.count == 1)
+    let server = Server()
+    try await next.resumeMutations { $0.register(CreatePost(server: server)) }
+    for await present in next.outbox.values where present.isEmpty { break }
+    #expect(server.titles == ["a"])
+  }
+
+  @Test("A resumed call that fails stays until it is made again, or discarded")
+  func failed() async throws {
+    try await interrupt(["a", "b"])
+    let server = Server()
+    let next = program(storage)
+    try await next.resumeMutations { $0.register(CreatePost(server: server, failures: 3)) }
+    func isFailed(_ call: OutboxCall) -> Bool {
+      if case .failed = call.status { true } else { false }
+    }
+    for await calls in next.outbox.values where calls.count == 2 && calls.allSatisfy(isFailed) { break }
+    let ids = next.outbox.calls.map(\.id)
+    #expect(next.outbox.retry(ids[0]))
+    await server.arrivals.wait(for: 3)
+    for await calls in next.outbox.values where calls.allSatisfy(isFailed) { break }
+    #expect(next.outbox.retry(ids[0]))
+    for await calls in next.outbox.values where calls.count == 1 { break }
+    next.outbox.discard(ids[1])
+    #expect(next.outbox.calls.isEmpty)
+    try await next.flush()
+    #expect(storage.entries.isEmpty)
+    #expect(!next.outbox.retry(ids[1]))
+    #expect(server.arrivals.values.filter { $0.call == ids[0] }.map(\.attempt) == [1, 2, 3])
+  }
+
+  @Test("A call that is discarded while it runs is cancelled")
+  func discardRunning() async throws {
+    let server = Server(waits: true)
+    let client = program(storage)
+    let store = client.store(for: CreatePost(server: server).persisted())
+    let call = Task { try await store.mutate(with: "a") }
+    await server.arrivals.wait(for: 1)
+    client.outbox.discard(server.arrivals.values[0].call)
+    await #expect(throws: CancellationError.self) { try await call.value }
+    server.gate.open()
+    try await client.flush()
+    #expect(storage.entries.isEmpty)
+  }
+
+  @Test("A call that is too old is reported, and dropped")
+  func expired() async throws {
+    try await interrupt(["a"])
+    let server = Server()
+    let next = program(storage, clock: ManualClock(now: start + 60))
+    let (reports, calls) = try await issues {
+      try await next.resumeMutations {
+        $0.register(CreatePost(server: server).persisted(maxAge: .seconds(60)))
+      }
+    }
+    #expect(reports.map(\.kind) == [.unresumedCall])
+    #expect(calls.isEmpty)
+    try await next.flush()
+    #expect(storage.entries.isEmpty)
+  }
+
+  @Test("Edits are displayed again, in the order of the calls, until the calls have ended")
+  func edits() async throws {
+    try await interrupt(["a", "b"])
+    let server = Server(waits: true)
+    let next = program(storage)
+    let feed = Query<[String], any Error>(path: ["feed"]) { _ in ["old"] }.manual()
+    let store = next.store(for: feed)
+    store.setResult(to: .success(["old"]))
+    try await next.resumeMutations { outbox in
+      outbox.register(CreatePost(server: server)) { title, client, outcome in
+        try await client.store(for: feed).optimistically {
+          $0?.append(title)
+        } while: {
+          _ = try await outcome()
+        }
+      }
+    }
+    #expect(store.currentValue == ["old", "a", "b"])
+    #expect(store.confirmedValue == ["old"])
+    server.gate.open()
+    for await calls in next.outbox.values where calls.isEmpty { break }
+    for await state in store.states where !store.isOptimistic && state.currentValue?.count == 3 { break }
+    #expect(store.confirmedValue == ["old", "a", "b"])
+  }
+
+  @Test("A call of another version, or that cannot be decoded, stays or is set aside, and is reported")
+  func unreadable() async throws {
+    try await interrupt(["a"], version: 1)
+    storage.entries["calls/0000000000000009-x"] = StorageEntry(
+      version: 1, date: start, data: Data("{}".utf8))
+    let server = Server()
+    let next = program(storage)
+    let (reports, calls) = try await issues {
+      try await next.resumeMutations { $0.register(CreatePost(server: server).persisted(version: 2)) }
+    }
+    #expect(reports.map(\.kind) == [.unreadableEntry, .unreadableEntry])
+    #expect(calls.map(\.status) == [.waiting])
+    #expect(storage.entriesSetAside.count == 1)
+    let migrating = StorageCoding<String>.json.migrating { data, version in
+      "\(version): \(String(decoding: data, as: UTF8.self))"
+    }
+    try await next.resumeMutations {
+      $0.register(CreatePost(server: server).persisted(version: 2, coding: migrating))
+    }
+    for await present in next.outbox.values where present.isEmpty { break }
+    #expect(server.titles == [#"1: "a""#])
+  }
+
+  @Test("A storage that fails is reported, and the call is made")
+  func failingStorage() async throws {
+    storage.failure = Refused()
+    let server = Server()
+    let store = program(storage).store(for: CreatePost(server: server).persisted())
+    let (reports, value) = try await issues { try await store.mutate(with: "a") }
+    #expect(value == 1)
+    #expect(Set(reports.map(\.kind)) == [.storageFailure])
+  }
+
+  @Test("Every attempt of a call, and no other call, has the same identifier")
+  func identifiers() async throws {
+    let server = Server()
+    let client = program(storage)
+    let plain = client.store(for: CreatePost(server: server, failures: 1).retry(limit: 1).backoff(.noBackoff))
+    try await plain.mutate(with: "a")
+    try await plain.mutate(with: "b")
+    let calls = server.arrivals.values.map(\.call)
+    #expect(calls.count == 3)
+    #expect(calls[0] == calls[1] && calls[1] != calls[2] && !calls[0].isEmpty)
+    #expect(server.arrivals.values.map(\.attempt) == [0, 1, 0])
+    #expect(OperationContext().operationCallID == nil)
+  }
+
+  /// A program makes calls, and is ended while the server has them.
+  private func interrupt(_ titles: [String], version: Int = 0) async throws {
+    let server = Server(waits: true)
+    let client = program(storage)
+    let store = client.store(for: CreatePost(server: server).persisted(version: version))
+    var tasks: [Task<Int, any Error>] = []
+    for (index, title) in titles.enumerated() {
+      tasks.append(Task { try await store.mutate(with: title) })
+      await server.arrivals.wait(for: index + 1)
+    }
+    let entries = storage.entries
+    for task in tasks { task.cancel() }
+    for task in tasks { _ = await task.result }
+    server.gate.open()
+    for await calls in client.outbox.values where calls.isEmpty { break }
+    try await client.flush()
+    storage.entries = entries
+  }
+}
