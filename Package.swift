@@ -21,11 +21,13 @@ let package = Package(
     .library(name: "Operation", targets: ["Operation"]),
     .library(name: "SharingOperation", targets: ["SharingOperation"]),
     .library(name: "ReactiveStreams", targets: ["ReactiveStreams"]),
+    .executable(name: "inspect", targets: ["inspect"]),
   ],
   targets: [
     .target(name: "ReactiveStreams", swiftSettings: library),
     .target(name: "Operation", dependencies: ["ReactiveStreams"], swiftSettings: library),
     .target(name: "SharingOperation", dependencies: ["Operation"], swiftSettings: library),
+    .executableTarget(name: "inspect", swiftSettings: strict),
     .target(name: "LoopbackServer", path: "Examples/LoopbackServer", swiftSettings: strict),
     .target(
       name: "Snippets", dependencies: ["SharingOperation"], path: "Examples/Snippets",
@@ -89,6 +91,9 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(
       name: "WatchTests", dependencies: ["watch", "SharingOperation"], swiftSettings: strict),
+    // The tests start both programs.
+    .testTarget(
+      name: "InspectTests", dependencies: ["inspect", "posts"], swiftSettings: strict),
     .testTarget(
       name: "SearchTests", dependencies: ["search", "SharingOperation"], swiftSettings: strict),
   ],

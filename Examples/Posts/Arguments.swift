@@ -2,7 +2,7 @@ import Foundation
 
 /// What the command line asks for.
 enum Arguments: Equatable {
-  static let usage = "usage: posts [--api URL | --offline-demo]"
+  static let usage = "usage: posts [--api URL | --offline-demo | --busy]"
 
   static let helpText = """
     \(usage)
@@ -13,6 +13,7 @@ enum Arguments: Equatable {
                   it needs GET /posts, /posts/ID, /posts/ID/comments and /authors/ID
       --offline-demo
                   write posts while there is no connection, to a server of the program
+      --busy      read and write without a pause until standard input ends, for the inspector
       --help      print this and exit
     """
 
@@ -20,12 +21,15 @@ enum Arguments: Equatable {
   case read(api: URL?)
   /// Write to a blog whose connection goes and comes back.
   case offlineDemo
+  /// Keep a blog busy that the inspector can show.
+  case busy
   case help
 
   /// Reads the arguments that follow the name of the program.
   init(_ arguments: some Sequence<String>) throws(BadArguments) {
     var api: URL?
     var isOffline = false
+    var isBusy = false
     var rest = arguments.makeIterator()
     while let argument = rest.next() {
       switch argument {
@@ -39,12 +43,15 @@ enum Arguments: Equatable {
         throw BadArguments("--api is there twice")
       case "--offline-demo":
         isOffline = true
+      case "--busy":
+        isBusy = true
       default:
         throw BadArguments("'\(argument)' is not an argument of this program")
       }
     }
     if isOffline, api != nil { throw BadArguments("--offline-demo has a server of its own") }
-    self = isOffline ? .offlineDemo : .read(api: api)
+    if isBusy, isOffline || api != nil { throw BadArguments("--busy has a server of its own") }
+    self = isBusy ? .busy : isOffline ? .offlineDemo : .read(api: api)
   }
 
   private static func url(_ text: String) throws(BadArguments) -> URL {

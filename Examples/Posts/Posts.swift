@@ -25,6 +25,8 @@ enum Posts {
         return await perform { try await read(api, on: $0) }
       case .offlineDemo:
         return await perform(OfflineDemo.run)
+      case .busy:
+        return await perform(BusyBlog.run)
       }
     } catch {
       StandardStreams.error("posts: \(error)\n\(Arguments.usage)\n")

@@ -2,14 +2,16 @@ import SharingOperation
 
 /// A query that gets one route of the blog.
 ///
-/// A request is a value that says what to fetch. It is `Hashable`, so it is its own path: wherever
-/// the program asks for post 7, it gets the one store of post 7.
+/// A request is a value that says what to fetch. Its path is its route: wherever the program asks for
+/// post 7, it gets the one store of post 7, and all stores of posts can be found together.
 protocol BlogQuery: SimpleQueryRequest, Hashable
 where FetchValue: Decodable & Equatable, FetchFailure == BlogError {
   var route: String { get }
 }
 
 extension BlogQuery {
+  var path: OperationPath { OperationPath(route.split(separator: "/").map(String.init)) }
+
   func fetch(in context: OperationContext) async throws(BlogError) -> FetchValue {
     try await context.blog.get(route)
   }

@@ -22,6 +22,16 @@ import Testing
     }
   }
 
+  @Test("--busy has a blog of its own")
+  func busy() throws {
+    #expect(try Arguments(["--busy"]) == .busy)
+    for others in [["--api", "http://a"], ["--offline-demo"]] {
+      #expect(throws: BadArguments("--busy has a server of its own")) {
+        try Arguments(others + ["--busy"])
+      }
+    }
+  }
+
   @Test("--help wins over what follows it", arguments: [["--help"], ["-h"], ["--help", "x"]])
   func help(arguments: [String]) throws {
     #expect(try Arguments(arguments) == .help)

@@ -68,6 +68,8 @@ struct PlainText: Sendable {
   }
 
   func encoded(_ lines: [StyledLine]) -> String {
-    lines.map { $0.encoded(hasColour: style.hasColour) + "\n" }.joined()
+    lines.map { line in
+      (style.isTerminal ? line.encoded(hasColour: style.hasColour) : line.text) + "\n"
+    }.joined()
   }
 }

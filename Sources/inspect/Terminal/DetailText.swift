@@ -78,7 +78,7 @@ struct DetailText {
     let numbers = record.numbers
     let parts = [
       counted(numbers.subscribers, "subscriber"), counted(numbers.leases, "awaiter"),
-      counted(numbers.runs, "run"), counted(numbers.valueUpdates, "value"),
+      "\(counted(numbers.runs, "run")) in flight", counted(numbers.valueUpdates, "value"),
       counted(numbers.errorUpdates, "error"),
       counted(model.timelines[store]?.hits ?? 0, "hit"),
     ]

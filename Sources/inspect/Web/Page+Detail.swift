@@ -126,7 +126,7 @@ extension Page {
       const line = state.timelines.get(store.id);
       replace($('numbers'), [
         counted(store.subscribers, 'subscriber'), counted(store.leases, 'awaiter'),
-        counted(store.runs, 'run'), counted(store.valueUpdates || 0, 'value'),
+        `${counted(store.runs, 'run')} in flight`, counted(store.valueUpdates || 0, 'value'),
         counted(store.errorUpdates || 0, 'error'), counted(line ? line.hits : 0, 'hit'),
       ].map((text) => element('span', text)));
     }
