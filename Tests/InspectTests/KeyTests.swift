@@ -1,0 +1,56 @@
+import Testing
+
+@testable import inspect
+
+@Suite struct KeyTests {
+  private func keys(_ text: String) -> [Key] {
+    var decoder = KeyDecoder()
+    return text.utf8.flatMap { decoder.feed($0) } + decoder.timeOut()
+  }
+
+  @Test(
+    "Bytes are decoded to keys",
+    arguments: [
+      ("q", [Key.character("q")]), ("ä€😀", [.character("ä"), .character("€"), .character("😀")]),
+      ("\u{1B}[A\u{1B}[B\u{1B}OC\u{1B}OD", [.up, .down, .right, .left]),
+      ("\u{1B}[5~\u{1B}[6~", [.pageUp, .pageDown]),
+      ("\u{1B}[H\u{1B}[F\u{1B}[1~\u{1B}[4~\u{1B}[7~\u{1B}[8~", [.home, .end, .home, .end, .home, .end]),
+      ("\r\n\t\u{7F}\u{8}\u{C}", [.enter, .enter, .tab, .backspace, .backspace, .redraw]),
+      ("\u{1B}", [.escape]), ("\u{1B}\u{1B}", [.escape, .escape]),
+      ("\u{1B}q", [.escape, .character("q")]),
+      // Sequences that are not known, with modifiers, and control characters.
+      ("\u{1B}[1;5A\u{1B}[24~\u{1B}[99Z\u{1}\u{2}x", [.up, .character("x")]),
+    ] as [(String, [Key])])
+  func decode(_ text: String, _ expected: [Key]) {
+    #expect(keys(text) == expected)
+  }
+
+  @Test("Escape alone is undecided until the time is over") func escape() {
+    var decoder = KeyDecoder()
+    #expect(decoder.feed(0x1B) == [] && decoder.isUndecided)
+    #expect(decoder.timeOut() == [.escape] && !decoder.isUndecided)
+    #expect(decoder.timeOut() == [])
+    #expect(decoder.feed(0x1B) == [] && decoder.feed(0x5B) == [] && !decoder.isUndecided)
+    #expect(decoder.feed(0x41) == [.up])
+  }
+
+  @Test("Bytes that are no UTF-8 are dropped, and what follows is read") func malformed() {
+    var decoder = KeyDecoder()
+    let bytes: [UInt8] = [0xFF, 0x80, 0xC3, 0x61, 0xE0, 0x80, 0x80, 0xF0, 0x9F, 0x1B, 0x5B, 0x41, 0x62]
+    #expect(bytes.flatMap { decoder.feed($0) } == [.character("a"), .up, .character("b")])
+  }
+
+  @Test("No byte in no state stops the decoder") func everyByte() {
+    let prefixes: [[UInt8]] = [[], [0x1B], [0x1B, 0x5B], [0x1B, 0x5B, 0x31], [0xE2], [0xE2, 0x82]]
+    for prefix in prefixes {
+      for byte in UInt8.min...UInt8.max {
+        var decoder = KeyDecoder()
+        for first in prefix { _ = decoder.feed(first) }
+        _ = decoder.feed(byte)
+        // At most the end of a sequence or of a character swallows it.
+        let rest = [UInt8](repeating: UInt8(ascii: "A"), count: 20).flatMap { decoder.feed($0) }
+        #expect(rest.contains(.character("A")))
+      }
+    }
+  }
+}

@@ -1,0 +1,114 @@
+import Testing
+
+@testable import inspect
+
+@Suite struct ViewTests {
+  private var view = TerminalView()
+  private let model: InspectorModel
+
+  init() throws {
+    model = try Blog.model()
+    view.update(model, height: 4)
+  }
+
+  private mutating func press(_ keys: Key..., model: InspectorModel? = nil) -> TerminalView.Action? {
+    var action: TerminalView.Action?
+    for key in keys {
+      action = view.press(key, model: model ?? self.model, height: 4)
+      view.update(model ?? self.model, height: 4)
+    }
+    return action
+  }
+
+  @Test("The selection moves within the rows, and the rows scroll with it") mutating func moving() {
+    _ = press(.up)
+    #expect(view.selection == 0)
+    _ = press(.character("j"), .down, .down, .down)
+    #expect(view.selection == 4 && view.scroll == 1)
+    _ = press(.end)
+    #expect(view.selection == 5 && view.scroll == 2)
+    _ = press(.pageUp)
+    #expect(view.selection == 2 && view.scroll == 2)
+    _ = press(.character("G"), .character("j"), .pageDown)
+    #expect(view.selection == 5)
+    _ = press(.character("g"))
+    #expect(view.selection == 0 && view.scroll == 0)
+  }
+
+  @Test("The selection stays on its store when others come and go") mutating func sameStore() throws {
+    _ = press(.end)
+    #expect(view.selectedStore == 3)
+    var model = model
+    model.receive(
+      try Blog.message(Blog.changes(stores: [Blog.store(9, ["a"], "Q"), Blog.store(8, ["posts", "1"], "Q")])))
+    view.update(model, height: 4)
+    #expect(view.selectedStore == 3 && view.selection == 7)
+    model.receive(try Blog.message(Blog.changes(removed: [3])))
+    view.update(model, height: 4)
+    #expect(view.selection == 6)
+  }
+
+  @Test("Typing filters, Enter keeps the filter and Escape clears it") mutating func filtering() {
+    _ = press(.character("/"), .character("5"), .character("0"), .character("q"), .backspace)
+    #expect(view.isFiltering && view.options.filter == "50")
+    #expect(view.tree.rows.map(\.label) == ["posts/3"])
+    #expect(press(.enter) == nil)
+    #expect(!view.isFiltering && view.options.filter == "50")
+    #expect(press(.escape) == nil && view.options.filter.isEmpty && view.tree.rows.count == 6)
+  }
+
+  @Test("Space, left and right fold and unfold, and left goes to the parent") mutating func folding() {
+    _ = press(.down, .down, .character(" "))
+    #expect(view.tree.rows.count == 3)
+    _ = press(.right, .down, .down, .left)
+    #expect(view.tree.rows.count == 6 && view.selection == 2)
+    _ = press(.left)
+    #expect(view.tree.rows.count == 3)
+  }
+
+  @Test("Enter opens a store and Escape closes it") mutating func detail() {
+    #expect(press(.down, .enter) == .send(.watch(store: 5)))
+    #expect(view.page == .detail(store: 5))
+    #expect(press(.character("r")) == .send(.perform(.refetch, store: 5)))
+    #expect(press(.escape) == .send(.unwatch) && view.page == .table)
+    #expect(view.selection == 1)
+  }
+
+  @Test(
+    "Letters are commands for the selected store",
+    arguments: zip("rixRC", [InspectorCommand.Operation.refetch, .invalidate, .cancel, .reset, .clear]))
+  mutating func commands(_ letter: Character, _ operation: InspectorCommand.Operation) {
+    #expect(press(.character(letter)) == .send(.perform(operation, store: 6)))
+  }
+
+  @Test("Without a store, a connection or the permission there is a notice, and no command")
+  mutating func refusals() throws {
+    var readOnly = InspectorModel()
+    readOnly.receive(try Blog.message(Blog.hello(isReadOnly: true, canGoOffline: false)))
+    readOnly.receive(try Blog.message(Blog.snapshot))
+    #expect(press(.character("i"), model: readOnly) == .redraw)
+    #expect(view.notice == "The inspector is read-only.")
+    _ = press(.character("o"), model: readOnly)
+    #expect(view.notice == "This client has no manual network observer.")
+    var ended = model
+    ended.end(reason: "")
+    #expect(press(.character("i"), model: ended) == .redraw)
+    #expect(view.notice == "The program has ended.")
+    let grouped = try Blog.model([Blog.store(1, ["a", "b"], "Q"), Blog.store(2, ["a", "c"], "Q")])
+    view = TerminalView()
+    view.update(grouped, height: 4)
+    #expect(press(.character("i"), model: grouped) == nil)
+    #expect(view.notice == "Select a store, not a group.")
+    #expect(press(.enter, model: grouped) == nil && view.tree.rows.count == 1)
+  }
+
+  @Test("Sorting, the flat list, offline, help and quit have keys") mutating func others() {
+    _ = press(.character("s"), .character("S"), .character("t"))
+    #expect(view.options.order == .status && view.options.isReversed && view.options.isFlat)
+    #expect(press(.character("o")) == .send(.offline(true)))
+    #expect(press(.character("?")) == nil && view.page == .help)
+    #expect(press(.character("q")) == nil && view.page == .table)
+    #expect(press(.redraw) == .redraw)
+    #expect(press(.character("q")) == .quit)
+  }
+}
