@@ -92,7 +92,8 @@ struct BusyBlog: Sendable {
     var count = 0
     while !Task.isCancelled {
       count += 1
-      let draft = Draft(title: "Note \(count)", body: "Written on a train.", authorId: count % 5 + 1)
+      let draft = Draft(
+        title: "Note \(count)", body: "Written on a train.", authorId: count % 5 + 1)
       _ = try? await store.mutate(with: draft)
       client.invalidate(PostsQuery().busy)
       await pause(seconds: 7)

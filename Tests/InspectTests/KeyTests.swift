@@ -14,7 +14,10 @@ import Testing
       ("q", [Key.character("q")]), ("ä€😀", [.character("ä"), .character("€"), .character("😀")]),
       ("\u{1B}[A\u{1B}[B\u{1B}OC\u{1B}OD", [.up, .down, .right, .left]),
       ("\u{1B}[5~\u{1B}[6~", [.pageUp, .pageDown]),
-      ("\u{1B}[H\u{1B}[F\u{1B}[1~\u{1B}[4~\u{1B}[7~\u{1B}[8~", [.home, .end, .home, .end, .home, .end]),
+      (
+        "\u{1B}[H\u{1B}[F\u{1B}[1~\u{1B}[4~\u{1B}[7~\u{1B}[8~",
+        [.home, .end, .home, .end, .home, .end]
+      ),
       ("\r\n\t\u{7F}\u{8}\u{C}", [.enter, .enter, .tab, .backspace, .backspace, .redraw]),
       ("\u{1B}", [.escape]), ("\u{1B}\u{1B}", [.escape, .escape]),
       ("\u{1B}q", [.escape, .character("q")]),
@@ -36,12 +39,16 @@ import Testing
 
   @Test("Bytes that are no UTF-8 are dropped, and what follows is read") func malformed() {
     var decoder = KeyDecoder()
-    let bytes: [UInt8] = [0xFF, 0x80, 0xC3, 0x61, 0xE0, 0x80, 0x80, 0xF0, 0x9F, 0x1B, 0x5B, 0x41, 0x62]
+    let bytes: [UInt8] = [
+      0xFF, 0x80, 0xC3, 0x61, 0xE0, 0x80, 0x80, 0xF0, 0x9F, 0x1B, 0x5B, 0x41, 0x62,
+    ]
     #expect(bytes.flatMap { decoder.feed($0) } == [.character("a"), .up, .character("b")])
   }
 
   @Test("No byte in no state stops the decoder") func everyByte() {
-    let prefixes: [[UInt8]] = [[], [0x1B], [0x1B, 0x5B], [0x1B, 0x5B, 0x31], [0xE2], [0xE2, 0x82]]
+    let prefixes: [[UInt8]] = [
+      [], [0x1B], [0x1B, 0x5B], [0x1B, 0x5B, 0x31], [0xE2], [0xE2, 0x82],
+    ]
     for prefix in prefixes {
       for byte in UInt8.min...UInt8.max {
         var decoder = KeyDecoder()

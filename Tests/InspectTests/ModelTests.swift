@@ -53,7 +53,8 @@ import Testing
   }
 
   @Test("Commands are lines of the protocol") func commands() {
-    #expect(InspectorCommand.watch(store: 3).line(id: 7) == #"{"id":7,"command":"watch","store":3}"#)
+    #expect(
+      InspectorCommand.watch(store: 3).line(id: 7) == #"{"id":7,"command":"watch","store":3}"#)
     #expect(InspectorCommand.unwatch.line(id: 8) == #"{"id":8,"command":"unwatch"}"#)
     #expect(
       InspectorCommand.perform(.invalidate, store: 1).line(id: 9)
@@ -70,7 +71,7 @@ import Testing
     #expect(run.phases.map(\.kind) == [.working, .waiting, .working])
     #expect(run.phases.map { $0.begin - Blog.now } == [-4, -3, -2])
     #expect(run.outcome == "failure" && run.duration(now: Blog.now) == 3)
-    #expect(run.notes == "invalidation · 2 attempts · 1 join · status 503")
+    #expect(run.notes() == "invalidation · 2 attempts · 1 join · status 503")
   }
 
   @Test("An event without a run belongs to the last one, and a late attempt begins one")
@@ -109,7 +110,9 @@ import Testing
   @Test("A socket's name has the program, its process and a number") func socketNames() {
     let name = SocketName("my-app-12-1.sock")
     #expect(name?.program == "my-app" && name?.pid == 12)
-    for other in ["posts.sock", "posts-1.sock", "posts-a-1.sock", "posts-1-1.txt", "posts-1-b.sock"] {
+    for other in [
+      "posts.sock", "posts-1.sock", "posts-a-1.sock", "posts-1-1.txt", "posts-1-b.sock",
+    ] {
       #expect(SocketName(other) == nil)
     }
   }

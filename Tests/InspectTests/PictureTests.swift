@@ -72,21 +72,37 @@ enum Pictures {
         1, ["posts"], "PostsQuery", age: 8, value: "[Post(id: 1, …), …]", runs: 12,
         subscribers: 3, readBy: [11, 12, 13, 14, 15]),
       Blog.store(11, ["posts", "1"], "PostQuery", age: 8, runs: 3, reads: [1], readBy: [21, 31]),
-      Blog.store(12, ["posts", "2"], "PostQuery", status: "loading", age: 74, leases: 4, reads: [1], readBy: [22]),
+      Blog.store(
+        12, ["posts", "2"], "PostQuery", status: "loading", age: 74, leases: 4, reads: [1],
+        readBy: [22]),
       failed,
-      Blog.store(14, ["posts", "4"], "PostQuery", isStale: true, age: 192, runs: 2, reads: [1], readBy: [23]),
+      Blog.store(
+        14, ["posts", "4"], "PostQuery", isStale: true, age: 192, runs: 2, reads: [1], readBy: [23]),
       Blog.store(15, ["posts", "5"], "PostQuery", age: 21, runs: 1, reads: [1]),
-      Blog.store(21, ["authors", "1"], "AuthorQuery", age: 41, runs: 1, subscribers: 2, reads: [11]),
-      Blog.store(22, ["authors", "2"], "AuthorQuery", age: 8, runs: 2, subscribers: 1, reads: [12, 13]),
+      Blog.store(
+        21, ["authors", "1"], "AuthorQuery", age: 41, runs: 1, subscribers: 2, reads: [11]),
+      Blog.store(
+        22, ["authors", "2"], "AuthorQuery", age: 8, runs: 2, subscribers: 1, reads: [12, 13]),
       Blog.store(
         23, ["authors", "5"], "AuthorQuery", status: "failure", age: 3,
         error: "the server did not answer in time", runs: 4, reads: [14]),
-      Blog.store(31, ["comments", "1"], "CommentsQuery", age: 12, runs: 6, subscribers: 12, reads: [11]),
-      Blog.store(33, ["comments", "3"], "CommentsQuery", status: "loading", age: nil, leases: 12, reads: [13]),
-      Blog.store(41, ["drafts", "create"], "CreatePost", kind: "mutation", status: "paused", age: nil, runs: 2, queued: 2),
-      Blog.store(42, ["drafts", "autosave"], "SaveDraft", kind: "mutation", status: "idle", age: nil, runs: 0),
-      Blog.store(51, ["search", "train"], "SearchQuery", kind: "paginated", isStale: true, age: 4_000, runs: 3),
-      Blog.store(52, ["search", "tunnel"], "SearchQuery", kind: "paginated", age: 30, runs: 1, subscribers: 1),
+      Blog.store(
+        31, ["comments", "1"], "CommentsQuery", age: 12, runs: 6, subscribers: 12, reads: [11]),
+      Blog.store(
+        33, ["comments", "3"], "CommentsQuery", status: "loading", age: nil, leases: 12, reads: [13]
+      ),
+      Blog.store(
+        41, ["drafts", "create"], "CreatePost", kind: "mutation", status: "paused", age: nil,
+        runs: 2, queued: 2),
+      Blog.store(
+        42, ["drafts", "autosave"], "SaveDraft", kind: "mutation", status: "idle", age: nil, runs: 0
+      ),
+      Blog.store(
+        51, ["search", "train"], "SearchQuery", kind: "paginated", isStale: true, age: 4_000,
+        runs: 3),
+      Blog.store(
+        52, ["search", "tunnel"], "SearchQuery", kind: "paginated", age: 30, runs: 1, subscribers: 1
+      ),
     ]
 
   static var changes: String {

@@ -5,32 +5,195 @@ import Testing
 
 /// The terminal form as a program of its own, in a pseudo-terminal.
 @Suite(.serialized, .timeLimit(.minutes(5))) struct TerminalTests {
-  @Test("The screen follows the keys", arguments: [(80, 24), (120, 40)])
+  @Test("The screen follows each key", arguments: [(80, 24), (120, 40)])
   func keys(_ columns: Int, _ rows: Int) async throws {
     try await onThread {
       let runtime = try TemporaryFolder()
       let program = try FakeProgram(runtime)
       let child = try TerminalChild([], in: runtime, columns: columns, rows: rows)
       let peer = try program.serveBlog()
-      try child.wait { $0.text.contains("6 stores") && $0.lines.last?.contains("quit") == true }
-      print(child.screen.text)
-      #expect(child.screen.lines.count == rows)
-      #expect(child.screen.lines[4].hasPrefix(">    authors/7"))
+      try child.wait("the table") {
+        $0.lines[4].hasPrefix(">  authors/7") && $0.lines[rows - 1].hasSuffix("quit")
+      }
+      #expect(child.screen.isAlternate && !child.screen.isCursorVisible && child.screen.hasColour)
+      #expect(!child.isInOriginalMode)
       try child.type("j")
-      try child.wait { $0.lines[5].hasPrefix(">") }
-      try child.type("\u{1B}[B\u{1B}[B\u{1B}[B\u{1B}[B\r")
-      let watch = try peer.command()
-      #expect(watch.command == "watch" && watch.store == 3)
-      try peer.send(Blog.detail(Blog.stores[2]))
-      try child.wait(for: "stale after")
-      print(child.screen.text)
-      try child.type("q")
-      #expect(try peer.command().command == "unwatch")
-      try child.wait { $0.lines[3].contains("PATH") }
+      try child.wait { $0.lines[5].hasPrefix(">  create") && $0.lines[4].hasPrefix("   authors") }
+      try child.type("\u{1B}[B ")
+      try child.wait { $0.lines[6].hasPrefix(">▸ posts") && $0.lines[7].isEmpty }
+      try child.type(" ")
+      try child.wait { $0.lines[7].hasPrefix("     2") }
+      try child.type("/5")
+      try child.wait { $0.lines[rows - 1] == " Filter: 5_" && $0.lines[4].hasPrefix(">  posts/3") }
+      try child.type("\u{1B}")
+      try child.wait { $0.lines[6].hasPrefix(" ▾ posts") && $0.lines[rows - 1].hasSuffix("quit") }
+      try child.type("s")
+      try child.wait { $0.lines[3].contains("STATUS↓") && $0.lines[4].hasPrefix(" ▾ posts") }
+      try child.type("?")
+      try child.wait { $0.lines[3] == " Keys" && $0.text.contains("invalidate: mark as stale") }
+      try child.type("x")
+      try child.wait { $0.lines[3].hasPrefix(" PATH") }
       try child.type("q")
       #expect(try child.waitForEnd() == 0)
       #expect(child.isInOriginalMode && child.screen.isCursorVisible)
       #expect(child.screen.unknown == [])
+      try peer.waitForEnd()
+    }
+  }
+
+  @Test("A store is opened, invalidated, and its run appears") func detail() async throws {
+    try await onThread {
+      let runtime = try TemporaryFolder()
+      let program = try FakeProgram(runtime)
+      let child = try TerminalChild(["posts"], in: runtime)
+      let peer = try program.serveBlog()
+      try child.wait(for: "posts · pid 123")
+      try child.wait(for: "authors/7")
+      try child.type("G\u{1B}[A\r")
+      let watch = try peer.command()
+      #expect(watch.command == "watch" && watch.store == 4)
+      try peer.send(Blog.detail(Blog.stores[3]))
+      try child.wait(for: "stale after  60 s")
+      try child.type("i")
+      let invalidate = try peer.command()
+      #expect(invalidate.command == "invalidate" && invalidate.store == 4)
+      try peer.send(Blog.reply(invalidate.id))
+      try peer.send(Blog.changes(events: Blog.retriedRun))
+      try child.wait {
+        $0.lines[23] == " invalidate posts/3: done" && $0.text.contains("2 attempts")
+      }
+      try child.type("R")
+      let reset = try peer.command()
+      try peer.send(Blog.reply(reset.id, error: "The store is owned."))
+      try child.wait { $0.lines[23] == " reset posts/3: The store is owned." }
+      try child.type("\u{1B}")
+      #expect(try peer.command().command == "unwatch")
+      try child.wait { $0.lines[3].hasPrefix(" PATH") }
+      try child.type("o")
+      let offline = try peer.command()
+      #expect(offline.command == "offline" && offline.value == true)
+      try peer.send(Blog.changes(isOffline: true))
+      try child.wait { $0.lines[0].hasSuffix("as if offline") }
+    }
+  }
+
+  @Test("SIGWINCH draws the screen in its new size") func resizing() async throws {
+    try await onThread {
+      let runtime = try TemporaryFolder()
+      let program = try FakeProgram(runtime)
+      let child = try TerminalChild([], in: runtime)
+      let peer = try program.serveBlog()
+      try child.wait { $0.lines[23].hasSuffix("quit") }
+      try child.resize(columns: 120, rows: 40)
+      try child.wait { $0.lines[39].hasSuffix("quit") && $0.lines[8].hasSuffix("status 503") }
+      try child.resize(columns: 50, rows: 10)
+      try child.wait { $0.lines[9].hasPrefix(" / filter") && $0.lines[3].hasPrefix(" PATH") }
+      withExtendedLifetime(peer) {}
+    }
+  }
+
+  @Test(
+    "A signal that ends the program restores the terminal",
+    arguments: [SIGTERM, SIGINT, SIGHUP, SIGQUIT])
+  func ending(_ signal: Int32) async throws {
+    try await onThread {
+      let runtime = try TemporaryFolder()
+      let program = try FakeProgram(runtime)
+      let child = try TerminalChild([], in: runtime)
+      let peer = try program.serveBlog()
+      try child.wait { $0.lines[23].hasSuffix("quit") }
+      child.send(signal)
+      #expect(try child.waitForEnd() == 128 + signal)
+      #expect(child.isInOriginalMode && child.screen.isCursorVisible)
+      try peer.waitForEnd()
+    }
+  }
+
+  @Test("A trap restores the terminal") func trap() async throws {
+    try await onThread {
+      let runtime = try TemporaryFolder()
+      let program = try FakeProgram(runtime)
+      let child = try TerminalChild([], in: runtime)
+      let peer = try program.serveBlog()
+      try child.wait { $0.lines[23].hasSuffix("quit") }
+      child.send(SIGILL)
+      try child.wait("the main screen") { !$0.isAlternate && $0.isCursorVisible }
+      try peer.waitForEnd()
+      #expect(child.isInOriginalMode)
+    }
+  }
+
+  @Test("Stopping restores the terminal, and continuing draws again") func stopping() async throws {
+    try await onThread {
+      let runtime = try TemporaryFolder()
+      let program = try FakeProgram(runtime)
+      let child = try TerminalChild([], in: runtime)
+      let peer = try program.serveBlog()
+      try child.wait { $0.lines[23].hasSuffix("quit") }
+      // The kernel ignores SIGTSTP in an orphaned process group, which a session of its own is.
+      child.send(SIGTSTP)
+      try child.wait("the table") {
+        $0.departures == 1 && $0.isAlternate && $0.lines[23].hasSuffix("quit")
+      }
+      child.send(SIGSTOP)
+      #expect(child.waitUntilStopped() == SIGSTOP)
+      child.send(SIGCONT)
+      try child.type("j")
+      try child.wait { $0.lines[5].hasPrefix(">") }
+      #expect(!child.isInOriginalMode)
+      withExtendedLifetime(peer) {}
+    }
+  }
+
+  @Test("The end of the program is reported, and its last state stays") func lost() async throws {
+    try await onThread {
+      let runtime = try TemporaryFolder()
+      let program = try FakeProgram(runtime)
+      let child = try TerminalChild([], in: runtime)
+      try {
+        let peer = try program.serveBlog()
+        try child.wait(for: "authors/7")
+        try peer.send(#"{"type":"bye","reason":"The client has ended."}"#)
+      }()
+      try child.wait { $0.lines[2].hasPrefix(" The program has ended. The client has ended.") }
+      #expect(child.screen.text.contains("authors/7") && child.screen.lines[0].hasSuffix("ended"))
+      try child.type("i")
+      try child.wait { $0.lines[23] == " The program has ended." }
+      try child.type("q")
+      #expect(try child.waitForEnd() == 0)
+    }
+  }
+
+  @Test("--wait finds the start of a program, and its next start") func waiting() async throws {
+    try await onThread {
+      let runtime = try TemporaryFolder()
+      let child = try TerminalChild(["posts", "--wait"], in: runtime)
+      try child.wait(for: "waiting for posts")
+      try {
+        let program = try FakeProgram(runtime, pid: 1)
+        let peer = try program.serveBlog(pid: 1)
+        try child.wait(for: "posts · pid 1 ")
+        withExtendedLifetime(peer) {}
+      }()
+      try child.wait(for: "The program has ended. Waiting for its next start.")
+      let program = try FakeProgram(runtime, pid: 2)
+      let peer = try program.serveBlog(Array(Blog.stores[..<1]), pid: 2)
+      try child.wait { $0.lines[0].contains("pid 2") && $0.lines[2].hasPrefix(" 1 store ") }
+      withExtendedLifetime(peer) {}
+    }
+  }
+
+  @Test("NO_COLOR and a terminal without UTF-8 are respected") func plain() async throws {
+    try await onThread {
+      let runtime = try TemporaryFolder()
+      let program = try FakeProgram(runtime)
+      let child = try TerminalChild([], in: runtime, environment: ["NO_COLOR=1", "LC_ALL=C"])
+      let peer = try program.serveBlog()
+      try child.wait { $0.lines[23].hasSuffix("quit") }
+      #expect(!child.screen.hasColour)
+      #expect(child.screen.text.utf8.allSatisfy { $0 < 0x80 })
+      #expect(child.screen.text.contains("! failure"))
+      withExtendedLifetime(peer) {}
     }
   }
 }

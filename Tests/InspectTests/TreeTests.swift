@@ -11,13 +11,15 @@ import Testing
     tree.rows.map { String(repeating: " ", count: $0.depth) + $0.label }
   }
 
-  @Test("Stores are below the stores of shorter paths, numbers in their order") func order() throws {
+  @Test("Stores are below the stores of shorter paths, numbers in their order") func order() throws
+  {
     let tree = try tree()
     #expect(labels(tree) == ["authors/7", "create", "posts", " 2", " 3", " 10"])
     #expect(tree.rows[2].store == 1 && tree.rows[2].descendants == 3)
   }
 
-  @Test("A group without a store has a row, and a single child shares its row") func groups() throws {
+  @Test("A group without a store has a row, and a single child shares its row") func groups() throws
+  {
     let stores = [
       Blog.store(1, ["a", "b", "c"], "Q"), Blog.store(2, ["a", "b", "d"], "Q"),
       Blog.store(3, [], "Q"), Blog.store(4, ["a", "b", "d"], "Q"),
@@ -60,7 +62,8 @@ import Testing
   }
 
   @Test("A group sorts as the first of its stores") func sortedTree() throws {
-    #expect(labels(try tree(.init(order: .runs))) == ["posts", " 3", " 2", " 10", "authors/7", "create"])
+    #expect(
+      labels(try tree(.init(order: .runs))) == ["posts", " 3", " 2", " 10", "authors/7", "create"])
     #expect(
       labels(try tree(.init(order: .path, isReversed: true)))
         == ["posts", " 10", " 3", " 2", "create", "authors/7"])

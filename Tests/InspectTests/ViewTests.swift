@@ -11,7 +11,8 @@ import Testing
     view.update(model, height: 4)
   }
 
-  private mutating func press(_ keys: Key..., model: InspectorModel? = nil) -> TerminalView.Action? {
+  private mutating func press(_ keys: Key..., model: InspectorModel? = nil) -> TerminalView.Action?
+  {
     var action: TerminalView.Action?
     for key in keys {
       action = view.press(key, model: model ?? self.model, height: 4)
@@ -35,12 +36,14 @@ import Testing
     #expect(view.selection == 0 && view.scroll == 0)
   }
 
-  @Test("The selection stays on its store when others come and go") mutating func sameStore() throws {
+  @Test("The selection stays on its store when others come and go") mutating func sameStore() throws
+  {
     _ = press(.end)
     #expect(view.selectedStore == 3)
     var model = model
     model.receive(
-      try Blog.message(Blog.changes(stores: [Blog.store(9, ["a"], "Q"), Blog.store(8, ["posts", "1"], "Q")])))
+      try Blog.message(
+        Blog.changes(stores: [Blog.store(9, ["a"], "Q"), Blog.store(8, ["posts", "1"], "Q")])))
     view.update(model, height: 4)
     #expect(view.selectedStore == 3 && view.selection == 7)
     model.receive(try Blog.message(Blog.changes(removed: [3])))
@@ -57,7 +60,8 @@ import Testing
     #expect(press(.escape) == nil && view.options.filter.isEmpty && view.tree.rows.count == 6)
   }
 
-  @Test("Space, left and right fold and unfold, and left goes to the parent") mutating func folding() {
+  @Test("Space, left and right fold and unfold, and left goes to the parent")
+  mutating func folding() {
     _ = press(.down, .down, .character(" "))
     #expect(view.tree.rows.count == 3)
     _ = press(.right, .down, .down, .left)
@@ -76,7 +80,8 @@ import Testing
 
   @Test(
     "Letters are commands for the selected store",
-    arguments: zip("rixRC", [InspectorCommand.Operation.refetch, .invalidate, .cancel, .reset, .clear]))
+    arguments: zip(
+      "rixRC", [InspectorCommand.Operation.refetch, .invalidate, .cancel, .reset, .clear]))
   mutating func commands(_ letter: Character, _ operation: InspectorCommand.Operation) {
     #expect(press(.character(letter)) == .send(.perform(operation, store: 6)))
   }

@@ -65,7 +65,7 @@ struct RunRecord: Equatable, Sendable {
   func duration(now: Double) -> Double { max((ended ?? now) - started, 0) }
 
   /// What happened in the run beside its outcome.
-  var notes: String {
+  func notes(separator: String = " · ") -> String {
     var notes: [String] = []
     if let cause { notes.append(cause) }
     if attempts > 1 { notes.append("\(attempts) attempts") }
@@ -73,7 +73,7 @@ struct RunRecord: Equatable, Sendable {
     if yields > 0 { notes.append(yields == 1 ? "1 yield" : "\(yields) yields") }
     if pages > 0 { notes.append(pages == 1 ? "1 page" : "\(pages) pages") }
     if let message { notes.append(message) }
-    return notes.joined(separator: " · ")
+    return notes.joined(separator: separator)
   }
 }
 

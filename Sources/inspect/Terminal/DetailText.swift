@@ -26,7 +26,7 @@ struct DetailText {
     }
     var lines = [statusLine(record), numbersLine(record)]
     if let error = record.error {
-      lines.append(StyledLine("   \(error.printable)".cut(to: width), .failure))
+      lines.append(StyledLine("   \(error.printable)", .failure))
     }
     lines += section("Value", text(of: watched?.store.value ?? record.value))
     if watched?.isTruncated == true {
@@ -145,7 +145,7 @@ struct RunBar {
     line.append("\(word.fit(9)) ", style)
     line.append(exactDuration(run.duration(now: now)).fit(7, isRight: true) + "  ")
     line.append(bar(run), style)
-    line.append("  \(run.notes.printable)", .secondary)
+    line.append("  \(run.notes(separator: glyphs.bullet).printable)", .secondary)
     return line
   }
 

@@ -68,7 +68,7 @@ struct StoreTable {
     return rows.indices.dropFirst(view.scroll).prefix(height).map { index in
       var line = self.line(rows[index], isSelected: index == view.selection)
       line.isReversed = index == view.selection
-      return line.fit(width)
+      return line.fit(width, ellipsis: glyphs.ellipsis)
     }
   }
 

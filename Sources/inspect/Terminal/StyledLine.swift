@@ -27,10 +27,10 @@ struct StyledLine: Equatable, Sendable {
   var text: String { spans.reduce("") { $0 + $1.text } }
 
   /// Returns the line in exactly so many columns.
-  func fit(_ width: Int) -> StyledLine {
+  func fit(_ width: Int, ellipsis: String = "…") -> StyledLine {
     var (line, room) = (StyledLine(isReversed: isReversed), width)
     for span in spans where room > 0 {
-      let text = span.text.columns <= room ? span.text : span.text.cut(to: room)
+      let text = span.text.columns <= room ? span.text : span.text.cut(to: room, ellipsis: ellipsis)
       line.append(text, span.style)
       room -= text.columns
     }

@@ -38,7 +38,7 @@ struct TerminalScreen: Sendable {
     lines = Array(lines.prefix(size.rows - 1))
     lines += Array(repeating: StyledLine(), count: max(size.rows - 1 - lines.count, 0))
     lines.append(footer(view))
-    return lines.map { $0.fit(size.columns) }
+    return lines.map { $0.fit(size.columns, ellipsis: glyphs.ellipsis) }
   }
 
   private var titleLine: StyledLine {

@@ -48,16 +48,18 @@ struct HTTPRequest: Equatable, Sendable {
     }
     return nil
   }
+}
 
-  private init?(head: String) {
+extension HTTPRequest {
+  fileprivate init?(head: String) {
     let lines = head.split(separator: "\r\n", omittingEmptySubsequences: false)
     let words = lines[0].split(separator: " ", omittingEmptySubsequences: false)
     guard words.count == 3, words[2].hasPrefix("HTTP/1."), words[1].hasPrefix("/") else {
       return nil
     }
-    method = String(words[0])
+    let method = String(words[0])
     let parts = words[1].split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
-    path = String(parts[0])
+    self.init(method: method, path: String(parts[0]))
     for item in parts.count > 1 ? parts[1].split(separator: "&") : [] {
       let pair = item.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
       query[String(pair[0])] = pair.count > 1 ? String(pair[1]) : ""

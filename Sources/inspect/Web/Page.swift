@@ -4,7 +4,8 @@
 enum Page {
   static func response() -> HTTPResponse {
     var random = SystemRandomNumberGenerator()
-    let nonce = String(random.next() as UInt64, radix: 36) + String(random.next() as UInt64, radix: 36)
+    let nonce =
+      String(random.next() as UInt64, radix: 36) + String(random.next() as UInt64, radix: 36)
     let policy = [
       "default-src 'none'", "script-src 'nonce-\(nonce)'", "style-src 'nonce-\(nonce)'",
       "connect-src 'self'", "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'",

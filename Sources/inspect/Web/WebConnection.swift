@@ -62,6 +62,8 @@ final class WebConnection {
     if program == nil { sendEnd(waits: waits) }
   }
 
+  func connect(to program: ProgramConnection) { self.program = program }
+
   /// Forwards the lines that the program has sent.
   func forward(waits: Bool) {
     guard let program else { return }

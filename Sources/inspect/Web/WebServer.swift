@@ -117,8 +117,9 @@ final class WebServer {
     guard waits, now >= nextSearch else { return }
     nextSearch = now + Self.searchInterval
     let lost = connections.filter { $0.hasLostProgram }
-    guard !lost.isEmpty, let link = target.connect(after: path) else { return }
+    guard let first = lost.first, let link = target.connect(after: path) else { return }
     path = link.path
-    for connection in lost { connection.connect(to: path, waits: waits) }
+    first.connect(to: link.connection)
+    for connection in lost.dropFirst() { connection.connect(to: path, waits: waits) }
   }
 }

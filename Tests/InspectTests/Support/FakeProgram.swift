@@ -1,3 +1,4 @@
+import Dispatch
 import Foundation
 import Glibc
 import Testing
@@ -26,9 +27,13 @@ final class TemporaryFolder {
 final class FakeProgram {
   let path: String
   private let listener: Descriptor
+  private let runtime: TemporaryFolder
 
   /// - Parameter runtime: The value of `XDG_RUNTIME_DIR`.
   init(_ runtime: TemporaryFolder, program: String = "posts", pid: Int = 123) throws {
+    self.runtime = runtime
+    // An inspector that has ended is an error of `write`, and not the end of the tests.
+    signal(SIGPIPE, SIG_IGN)
     path = "\(runtime.path)/swift-operation/\(program)-\(pid)-1.sock"
     let kind = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
     listener = Descriptor(owning: socket(AF_UNIX, kind, 0))
@@ -64,7 +69,7 @@ final class FakeProgram {
 
   /// An inspector at the other end of a connection.
   final class Peer {
-    private let descriptor: Descriptor
+    fileprivate let descriptor: Descriptor
     private var input = LineBuffer()
 
     init(_ descriptor: Descriptor) {
@@ -72,7 +77,9 @@ final class FakeProgram {
     }
 
     func send(_ line: String) throws {
-      try #require(StandardStreams.write(line + "\n", to: descriptor.number))
+      guard StandardStreams.write(line + "\n", to: descriptor.number) else {
+        throw Stuck(description: "nobody reads \(line)")
+      }
     }
 
     /// Waits for the next command.
@@ -111,7 +118,41 @@ func wait(_ descriptor: Descriptor, for what: String) throws {
 
 /// Runs a test whose calls block on a thread of its own.
 func onThread(_ body: @escaping @Sendable () throws -> Void) async throws {
-  try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
-    Thread.detachNewThread { continuation.resume(with: Result { try body() }) }
+  let executor = BlockingExecutor()
+  try await withTaskExecutorPreference(executor) {
+    dispatchPrecondition(condition: .onQueue(executor.queue))
+    try body()
+  }
+}
+
+private final class BlockingExecutor: TaskExecutor {
+  let queue = DispatchQueue(label: "a test that blocks")
+
+  func enqueue(_ job: consuming ExecutorJob) {
+    let job = UnownedJob(job)
+    queue.async { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
+  }
+}
+
+extension FakeProgram.Peer {
+  /// Sends a line again and again until nobody reads for a second, and returns how often it was sent.
+  func sendUntilFull(_ line: String) throws -> Int {
+    let bytes = Array((line + "\n").utf8)
+    descriptor.setNonBlocking()
+    var count = 0
+    while count < 1_000 {
+      var rest = bytes[...]
+      while !rest.isEmpty {
+        let written = try #require(descriptor.write(rest))
+        rest = rest.dropFirst(written)
+        guard written == 0 else { continue }
+        var poll = Poll()
+        poll.add(descriptor, write: true, read: false)
+        poll.wait(1)
+        if !poll.canWrite(descriptor) { return count }
+      }
+      count += 1
+    }
+    return count
   }
 }

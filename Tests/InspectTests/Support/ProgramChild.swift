@@ -24,7 +24,9 @@ final class ProgramChild {
     posix_spawn_file_actions_init(&files)
     // Above those that the child gets, so that no copy closes another's source.
     var sources: [Descriptor] = []
-    for (target, descriptor) in descriptors.merging([STDOUT_FILENO: childs], uniquingKeysWith: { $1 }) {
+    for (target, descriptor) in descriptors.merging(
+      [STDOUT_FILENO: childs], uniquingKeysWith: { $1 })
+    {
       let source = Descriptor(owning: fcntl(descriptor.number, F_DUPFD_CLOEXEC, 20))
       sources.append(source)
       posix_spawn_file_actions_adddup2(&files, source.number, target)

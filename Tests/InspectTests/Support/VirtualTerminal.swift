@@ -5,6 +5,8 @@ struct VirtualTerminal {
   private var cursor = (row: 0, column: 0)
   private var pending = ""
   private(set) var isAlternate = false
+  /// How often the alternate screen was left.
+  private(set) var departures = 0
   private(set) var isCursorVisible = true
   /// Whether a code for a colour was sent.
   private(set) var hasColour = false
@@ -66,7 +68,9 @@ struct VirtualTerminal {
   private mutating func perform(_ code: String) {
     switch code {
     case "?1049h": (isAlternate, cells) = (true, Self.blank(size))
-    case "?1049l": (isAlternate, cells) = (false, Self.blank(size))
+    case "?1049l":
+      (isAlternate, cells) = (false, Self.blank(size))
+      departures += 1
     case "?25h": isCursorVisible = true
     case "?25l": isCursorVisible = false
     case "?2026h", "?2026l": break

@@ -54,7 +54,7 @@ final class WebChild {
 
   /// Makes a request with a good host and token, unless others are given.
   func request(
-    _ method: String = "GET", _ path: String, host: String? = nil, token: String?,
+    _ method: String, _ path: String, host: String? = nil, token: String?,
     fields: [String] = [], body: String = ""
   ) -> String {
     let separator = path.contains("?") ? "&" : "?"

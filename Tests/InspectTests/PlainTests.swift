@@ -1,0 +1,162 @@
+import Foundation
+import Testing
+
+@testable import inspect
+
+@Suite(.serialized, .timeLimit(.minutes(5))) struct PlainTests {
+  private func child(_ program: FakeProgram, _ arguments: [String]) throws -> ProgramChild {
+    try ProgramChild([TerminalChild.program("inspect"), program.path] + arguments)
+  }
+
+  @Test("A pipe gets the stores once, as lines without codes") func once() async throws {
+    try await onThread {
+      let program = try FakeProgram(TemporaryFolder())
+      let child = try child(program, [])
+      _ = try program.serveBlog()
+      var lines: [String] = []
+      while let line = try child.line() { lines.append(line) }
+      #expect(lines.count == 8)
+      #expect(lines[0] == "posts (pid 123), up 12:34, 6 stores")
+      #expect(
+        lines[6]
+          == "✗ failure  12s  stale     0     0     3  posts/3    PostQuery  the server answered with status 503"
+      )
+      #expect(lines.allSatisfy { !$0.contains("\u{1B}") })
+      #expect(try child.waitForEnd() == 0)
+    }
+  }
+
+  @Test("--json prints one document") func json() async throws {
+    try await onThread {
+      let program = try FakeProgram(TemporaryFolder())
+      let child = try child(program, ["--json"])
+      _ = try program.serveBlog()
+      let text = try #require(try child.line())
+      let object = try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any]
+      let snapshot = object?["snapshot"] as? [String: Any]
+      #expect((object?["hello"] as? [String: Any])?["pid"] as? Int == 123)
+      #expect((snapshot?["stores"] as? [Any])?.count == 6)
+      #expect(try child.waitForEnd() == 0)
+    }
+  }
+
+  @Test("--follow prints each event until the program ends") func follow() async throws {
+    try await onThread {
+      let program = try FakeProgram(TemporaryFolder())
+      let child = try child(program, ["--follow"])
+      try {
+        let peer = try program.serveBlog()
+        for _ in 0..<8 { _ = try child.line() }
+        try peer.send(Blog.changes(removed: [4], events: Blog.retriedRun, missed: 2))
+        var texts: [String] = []
+        for _ in 0..<7 { texts.append(String(try child.line()?.dropFirst(13) ?? "")) }
+        #expect(texts.first == "posts/3 run 3 started (invalidation)")
+        #expect(texts[5] == "posts/3 run 3 ended: failure: status 503")
+        #expect(texts[6].hasSuffix("left out"))
+        try peer.send(Blog.changes(events: [Blog.event(4, "removed")]))
+        #expect(try child.line()?.hasSuffix("posts/3 removed") == true)
+      }()
+      #expect(try child.line() == nil)
+      #expect(try child.waitForEnd() == 0)
+    }
+  }
+
+  @Test("--follow --json prints the messages as they are") func followJSON() async throws {
+    try await onThread {
+      let program = try FakeProgram(TemporaryFolder())
+      let child = try child(program, ["--follow", "--json"])
+      let peer = try program.serveBlog()
+      try peer.send(Blog.changes(events: Blog.retriedRun))
+      #expect(try child.line() == Blog.hello())
+      #expect(try child.line() == Blog.snapshot)
+      #expect(try child.line() == Blog.changes(events: Blog.retriedRun))
+    }
+  }
+
+  @Test("Without a program that answers there is an error") func none() async throws {
+    try await onThread {
+      let runtime = try TemporaryFolder()
+      let environment = ["XDG_RUNTIME_DIR": runtime.path]
+      for arguments in [[], ["posts"], [runtime.path + "/none.sock"], ["--list"], ["--what"]] {
+        let child = try ProgramChild(
+          [TerminalChild.program("inspect")] + arguments, environment: environment)
+        #expect(try child.waitForEnd() == 1)
+      }
+      // What a killed program has left.
+      _ = FileManager.default.createFile(
+        atPath: runtime.path + "/swift-operation/posts-1-1.sock", contents: nil)
+      let child = try ProgramChild([TerminalChild.program("inspect")], environment: environment)
+      #expect(try child.waitForEnd() == 1)
+    }
+  }
+
+  @Test("Several programs are listed, and one is chosen by its name or process") func several()
+    async throws
+  {
+    try await onThread {
+      let runtime = try TemporaryFolder()
+      let environment = ["XDG_RUNTIME_DIR": runtime.path]
+      let programs = [
+        try FakeProgram(runtime, program: "alpha", pid: 1),
+        try FakeProgram(runtime, program: "beta", pid: 2),
+      ]
+      func run(_ arguments: [String], _ serving: [Int]) throws -> (lines: [String], status: Int32) {
+        let child = try ProgramChild(
+          [TerminalChild.program("inspect")] + arguments, environment: environment)
+        var peers: [FakeProgram.Peer] = []
+        for index in serving {
+          let peer = try programs[index].accept()
+          try peer.send(Blog.hello(program: ["alpha", "beta"][index], pid: index + 1))
+          // The list needs only the name.
+          try? peer.send(Blog.snapshot)
+          peers.append(peer)
+        }
+        var lines: [String] = []
+        while let line = try child.line() { lines.append(line) }
+        return (lines, try child.waitForEnd())
+      }
+      let list = try run(["--list"], [0, 1])
+      #expect(list.status == 0 && list.lines.count == 3)
+      #expect(list.lines[1].hasPrefix("alpha          1  12:34"))
+      #expect(try run(["--once"], [0, 1]).status == 1)
+      #expect(try run(["beta", "--once"], [1]).lines.first?.hasPrefix("beta (pid 2)") == true)
+      #expect(try run(["1", "--once"], [0]).lines.first?.hasPrefix("alpha (pid 1)") == true)
+    }
+  }
+
+  @Test("Arguments are read") func arguments() throws {
+    #expect(try Arguments([]).form == .automatic)
+    let arguments = try Arguments(["posts", "--web", "--wait", "--port", "8080"])
+    #expect(arguments.form == .web && arguments.target == "posts" && arguments.waits)
+    #expect(arguments.port == 8080)
+    #expect(try Arguments(["--json"]).form == .once)
+    #expect(try Arguments(["--demo", "-h"]).form == .help)
+  }
+
+  @Test(
+    "Bad arguments are named",
+    arguments: [
+      (["-x"], "'-x' is not an option of this program"),
+      (["a", "b"], "there is more than one program to inspect"),
+      (["--web", "--once"], "--once does not go with another form"),
+      (["--web", "--json"], "--json goes with --once and --follow"),
+      (["--port", "70000"], "--port needs a number up to 65535"),
+      (["--demo", "posts"], "--demo has a program of its own"),
+    ])
+  func badArguments(_ arguments: [String], _ text: String) {
+    #expect(throws: InspectError(text)) { try Arguments(arguments) }
+  }
+
+  @Test(
+    "Colours and signs follow the environment",
+    arguments: [
+      (["TERM": "xterm"], true, true), (["TERM": "xterm", "NO_COLOR": "1"], false, true),
+      (["NO_COLOR": ""], true, true), (["TERM": "dumb"], false, true), (["LANG": "C"], true, false),
+      (["LANG": "de_DE.utf8"], true, true), (["LANG": "C.UTF-8", "LC_ALL": "POSIX"], true, false),
+    ])
+  func style(_ environment: [String: String], _ hasColour: Bool, _ isUnicode: Bool) {
+    let style = OutputStyle(environment: environment, isTerminal: true)
+    #expect(style.hasColour == hasColour && style.glyphs.isUnicode == isUnicode)
+    #expect(!OutputStyle(environment: environment, isTerminal: false).hasColour)
+  }
+}

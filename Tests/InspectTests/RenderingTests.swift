@@ -1,0 +1,177 @@
+import Testing
+
+@testable import inspect
+
+@Suite struct RenderingTests {
+  private func lines(
+    _ model: InspectorModel, columns: Int = 80, rows: Int = 24, keys: [Key] = [],
+    isUnicode: Bool = true
+  ) -> [StyledLine] {
+    let size = TerminalSize(columns: columns, rows: rows)
+    let screen = TerminalScreen(
+      model: model, size: size, glyphs: .init(isUnicode: isUnicode), now: Blog.now)
+    var view = TerminalView()
+    for key in keys {
+      view.update(model, height: TerminalScreen.height(size))
+      _ = view.press(key, model: model, height: TerminalScreen.height(size))
+    }
+    return screen.lines(&view)
+  }
+
+  private func texts(_ lines: [StyledLine]) -> [String] {
+    lines.map { line in
+      var text = line.text
+      while text.last == " " { text.removeLast() }
+      return text
+    }
+  }
+
+  @Test("The table in 80×24") func table() throws {
+    let lines = texts(lines(try Blog.model()))
+    let expected = """
+       posts · pid 123 · up 12:34                                              ● live
+       hits 120  joins 14  runs 88  failures 3  cancelled 1  retries 4  evictions 0
+       6 stores  ↻ 1 loading  ‖ 1 paused  ✗ 1 failure  ✓ 3 success
+       PATH             STATUS     AGE FRESH  SUB AWAIT  RUN  LAST ERROR
+      >  authors/7      ✓ success  12s fresh    0     0    1
+         create         ‖ paused     – –        0     0    1
+       ▾ posts          ✓ success  12s fresh    2     0    4
+           2            ✓ success   1m stale    0     0    1
+           3            ✗ failure  12s stale    0     0    3  the server answered wit…
+           10           ↻ loading    – –        0     2    1
+      """
+    #expect(Array(lines[..<10]) == expected.split(separator: "\n").map(String.init))
+    #expect(lines[10..<23].joined() == "")
+    #expect(lines[23] == " / filter  s sort  enter open  r refetch  i invalidate  ? keys  q quit")
+  }
+
+  @Test(
+    "Every line has the width of the terminal",
+    arguments: [(80, 24), (120, 40), (40, 10), (20, 5), (8, 3), (1, 1)])
+  func widths(_ columns: Int, _ rows: Int) throws {
+    let keys: [[Key]] = [
+      [], [.character("?")], [.end, .enter], [.character("/"), .character("x")],
+    ]
+    for keys in keys {
+      let lines = lines(try Blog.model(), columns: columns, rows: rows, keys: keys)
+      #expect(lines.count == rows)
+      #expect(lines.allSatisfy { $0.text.columns == columns })
+    }
+  }
+
+  @Test("A wide terminal shows the whole error") func wide() throws {
+    let lines = texts(lines(try Blog.model(), columns: 120, rows: 40))
+    #expect(lines[8].hasSuffix("  the server answered with status 503"))
+    #expect(lines.count == 40)
+  }
+
+  @Test("The detail has the value, the rules, the links and a bar for each run") func detail()
+    throws
+  {
+    var model = try Blog.model()
+    model.receive(try Blog.message(Blog.changes(events: Blog.retriedRun)))
+    let store = Blog.stores[3].merging(["readBy": [6], "value": "Post(id: 3)"]) { $1 }
+    model.receive(try Blog.message(Blog.changes(stores: [store])))
+    model.receive(try Blog.message(Blog.detail(store)))
+    let lines = texts(lines(model, keys: [.down, .down, .down, .down, .enter]))
+    let expected = """
+       posts/3  PostQuery · query
+         ✗ failure  stale  last result 12s ago
+         0 subscribers · 0 awaiters · 3 runs in flight · 3 values · 0 errors · 0 hits
+         the server answered with status 503
+       Value
+         Post(id: 3)
+       Runs                       █ attempt  ░ wait  ‖ pause
+         #3    failure     3.0 s  ███████░░░░░░███████  invalidation · 2 attempts · 1…
+       Read by
+         ✓ authors/7
+       Rules
+         stale after  60 s
+         retries      2
+      """
+    #expect(Array(lines[3..<16]) == expected.split(separator: "\n").map(String.init))
+  }
+
+  @Test("Each colour has one meaning, and without colours no code for one is sent") func colours()
+    throws
+  {
+    let lines = lines(try Blog.model())
+    #expect(lines[9].encoded(hasColour: true).contains("\u{1B}[36m ↻ loading"))
+    #expect(lines[8].encoded(hasColour: true).contains("\u{1B}[31m ✗ failure"))
+    #expect(lines[8].encoded(hasColour: true).contains("\u{1B}[33m stale"))
+    #expect(lines[5].encoded(hasColour: true).contains("\u{1B}[35m ‖ paused"))
+    #expect(lines[7].encoded(hasColour: true).contains("\u{1B}[32m ✓ success"))
+    let plain = lines.map { $0.encoded(hasColour: false) }.joined()
+    let codes = plain.split(separator: "\u{1B}[").dropFirst().map { $0.prefix { $0 != "m" } }
+    #expect(Set(codes) == ["0", "1", "7", "1;7"])
+  }
+
+  @Test("A terminal without UTF-8 gets ASCII") func ascii() throws {
+    for keys in [[], [Key.enter], [.character("?")]] {
+      let lines = lines(try Blog.model(), keys: keys, isUnicode: false)
+      #expect(lines.allSatisfy { $0.text.utf8.allSatisfy { $0 < 0x80 } })
+    }
+    let text = texts(lines(try Blog.model(), isUnicode: false)).joined(separator: "\n")
+    #expect(text.contains("! failure") && text.contains("+ success") && text.contains("> loading"))
+  }
+
+  @Test("What a program sends cannot command the terminal") func printable() throws {
+    let bad = "a\u{1B}[2Jb\nc\u{7}\u{202E}d\u{9B}"
+    let store = Blog.store(1, [bad], bad, status: "failure", error: bad, value: bad)
+    for keys in [[], [Key.enter]] {
+      for line in lines(try Blog.model([store]), keys: keys) {
+        #expect(
+          !line.text.unicodeScalars.contains {
+            $0.value < 0x20 || $0.value == 0x9B || $0.value == 0x202E
+          })
+      }
+    }
+  }
+
+  @Test("The end, missed changes and offline are shown") func states() throws {
+    var model = try Blog.model()
+    model.receive(try Blog.message(Blog.changes(missed: 9, isOffline: true)))
+    var lines = texts(lines(model))
+    #expect(lines[0].hasSuffix("as if offline") && lines[2].hasSuffix("9 changes left out"))
+    model.end(reason: "Press q to quit.")
+    lines = texts(self.lines(model))
+    #expect(lines[0].hasSuffix("ended"))
+    #expect(lines[2] == " The program has ended. Press q to quit.")
+    #expect(texts(self.lines(InspectorModel()))[0] == " inspect: connecting…")
+  }
+
+  @Test("A bar has its width for any run") func bars() throws {
+    let bar = RunBar(width: 20, longest: 10, now: 100)
+    var run = RunRecord(InspectorEvent(store: 1, time: 90, kind: "runStarted"), number: 1)
+    #expect(bar.bar(run) == String(repeating: "█", count: 20))
+    run.apply(InspectorEvent(store: 1, time: 95, kind: "paused"))
+    #expect(bar.bar(run) == String(repeating: "█", count: 10) + String(repeating: "‖", count: 10))
+    run.apply(InspectorEvent(store: 1, time: 90.001, kind: "runEnded"))
+    #expect(bar.bar(run) == "█".fit(20))
+    #expect(RunBar(width: 5, longest: 0, now: 90).bar(run) == "█    ")
+  }
+
+  @Test(
+    "Texts are cut and padded by columns",
+    arguments: [
+      ("abc", 5, "abc  "), ("abcdef", 4, "abc…"), ("日本語", 5, "日本…"), ("日本語", 4, "日… "),
+      ("e\u{301}a", 2, "e\u{301}a"), ("👩‍👧x", 3, "👩‍👧x"), ("ab", 0, ""), ("ab", 1, "…"),
+    ])
+  func fit(_ text: String, _ width: Int, _ expected: String) {
+    #expect(text.fit(width) == expected)
+  }
+
+  @Test("Only lines that change are drawn again") func differences() {
+    let first = TerminalSession.codes(from: [], to: ["a", "b"])
+    #expect(first == "\u{1B}[?2026h\u{1B}[2J\u{1B}[1;1Ha\u{1B}[2;1Hb\u{1B}[?2026l")
+    let second = TerminalSession.codes(from: ["a", "b"], to: ["a", "c"])
+    #expect(second == "\u{1B}[?2026h\u{1B}[2;1Hc\u{1B}[?2026l")
+  }
+
+  @Test("A screen is drawn as an image, with its text as text") func image() throws {
+    let store = Blog.store(1, ["<script>&"], "Q")
+    let size = TerminalSize(columns: 80, rows: 24)
+    let svg = ScreenDrawing(size: size).svg(lines(try Blog.model([store])))
+    #expect(svg.contains("&lt;script&gt;&amp;") && !svg.contains("<script"))
+  }
+}

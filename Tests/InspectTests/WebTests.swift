@@ -1,0 +1,158 @@
+import Foundation
+import Testing
+
+@testable import inspect
+
+/// The server of the page, without a browser.
+@Suite(.serialized, .timeLimit(.minutes(5))) struct WebTests {
+  @Test("The page is served with its token, and its policy allows nothing else") func page()
+    async throws
+  {
+    try await onThread {
+      let web = try WebChild(try FakeProgram(TemporaryFolder()))
+      let answer = try web.answer(to: web.request("GET", "/", token: web.token))
+      #expect(answer.hasPrefix("HTTP/1.1 200 OK\r\n"))
+      #expect(answer.contains("Content-Security-Policy: default-src 'none'; script-src 'nonce-"))
+      #expect(answer.contains("X-Content-Type-Options: nosniff\r\n"))
+      #expect(answer.contains("Referrer-Policy: no-referrer\r\n"))
+      #expect(
+        !answer.contains("http://") && !answer.contains("https://") || answer.contains("www.w3.org")
+      )
+      #expect(!answer.contains("innerHTML") && !answer.contains("insertAdjacentHTML"))
+      #expect(!answer.contains(" onclick=") && !answer.contains(" style="))
+    }
+  }
+
+  @Test(
+    "Without the token, or with a foreign host or origin, there is nothing",
+    arguments: ["/", "/events", "/command"])
+  func refused(_ path: String) async throws {
+    try await onThread {
+      let program = try FakeProgram(TemporaryFolder())
+      let web = try WebChild(program)
+      let method = path == "/command" ? "POST" : "GET"
+      let good = web.token
+      let foreign = ["Origin: http://evil.test"]
+      let neighbour = ["Origin: http://127.0.0.1:1", "Sec-Fetch-Site: same-site"]
+      let requests = [
+        web.request(method, path, token: nil), web.request(method, path, token: ""),
+        web.request(method, path, token: String(good.dropLast()) + "x"),
+        web.request(method, path, token: good.uppercased() + "0"),
+        web.request(method, path, host: "evil.test", token: good),
+        web.request(method, path, host: "127.0.0.1", token: good),
+        web.request(method, path, host: "127.0.0.1:\(web.port).evil.test", token: good),
+        web.request(method, path, token: good, fields: foreign),
+        web.request(method, path, token: good, fields: ["Origin: null"]),
+        web.request(method, path, token: good, fields: neighbour),
+        web.request(method, path, token: good, fields: ["Sec-Fetch-Site: cross-site"]),
+        "\(method) \(path)?token=\(good) HTTP/1.1\r\n\r\n",
+      ]
+      for request in requests {
+        let answer = try web.answer(to: request)
+        #expect(answer.hasPrefix("HTTP/1.1 403 "), "\(request)")
+        #expect(answer.hasSuffix("\r\n\r\n") && !answer.contains(good))
+      }
+      let twice = "Host: 127.0.0.1:\(web.port)\r\nHost: evil.test"
+      let answer = try web.answer(
+        to: "\(method) \(path)?token=\(good) HTTP/1.1\r\n\(twice)\r\n\r\n")
+      #expect(answer.hasPrefix("HTTP/1.1 400 "))
+    }
+  }
+
+  @Test("The events are those of the program, and commands reach it") func stream() async throws {
+    try await onThread {
+      let program = try FakeProgram(TemporaryFolder())
+      let web = try WebChild(program)
+      let stream = try web.connect(web.request("GET", "/events", token: web.token))
+      let peer = try program.serveBlog()
+      var (text, needed) = ("", [#"data: {"type":"stream","id":1}"#, "data: \(Blog.snapshot)\n\n"])
+      while let next = needed.first {
+        try wait(stream, for: next)
+        guard case .bytes(let bytes) = stream.read() else { throw Stuck(description: "the end") }
+        text += String(decoding: bytes, as: UTF8.self)
+        while let next = needed.first, text.contains(next) { needed.removeFirst() }
+      }
+      #expect(text.contains("Content-Type: text/event-stream\r\n"))
+      func post(_ body: String, stream: String = "1", type: String = "application/json") throws
+        -> String
+      {
+        let fields = ["Origin: http://127.0.0.1:\(web.port)", "Content-Type: \(type)"]
+        let answer = try web.answer(
+          to: web.request(
+            "POST", "/command?stream=\(stream)", token: web.token, fields: fields, body: body))
+        return String(answer.split(separator: " ")[1])
+      }
+      #expect(try post(#"{"id":5,"command":"invalidate","store":4}"#) == "204")
+      let command = try peer.command()
+      #expect(command == .init(id: 5, command: "invalidate", store: 4))
+      #expect(try post(#"{"id":6,"command":"offline","offline":true}"#) == "204")
+      #expect(try peer.command() == .init(id: 6, command: "offline", value: true))
+      #expect(try post(#"{"id":7,"command":"unwatch"}"#, stream: "2") == "409")
+      for body in [
+        #"{"id":7,"command":"other","store":1}"#, "[]", #"{"id":7,"command":"watch"}"#, "{",
+      ] {
+        #expect(try post(body) == "400")
+      }
+      #expect(try post(#"{"id":7,"command":"unwatch"}"#, type: "text/plain") == "415")
+      let noOrigin = web.request("POST", "/command?stream=1", token: web.token, body: "{}")
+      #expect(try web.answer(to: noOrigin).hasPrefix("HTTP/1.1 403 "))
+    }
+  }
+
+  @Test("A page that does not read is not read for, and does not delay another") func stuck()
+    async throws
+  {
+    try await onThread {
+      let program = try FakeProgram(TemporaryFolder())
+      let web = try WebChild(program)
+      let stuck = try web.connect(web.request("GET", "/events", token: web.token))
+      let peer = try program.serveBlog()
+      let value = String(repeating: "x", count: 100_000)
+      let line = Blog.changes(stores: [Blog.store(1, ["posts"], "PostsQuery", value: value)])
+      #expect(try peer.sendUntilFull(line) < 200)
+      #expect(
+        try web.answer(to: web.request("GET", "/", token: web.token)).hasPrefix("HTTP/1.1 200"))
+      withExtendedLifetime(stuck) {}
+    }
+  }
+
+  @Test("A hundred connections that ask for nothing leave room for one that does")
+  func connections() async throws {
+    try await onThread {
+      let web = try WebChild(try FakeProgram(TemporaryFolder()))
+      let idle = try (0..<100).map { _ in try web.connect("GET /") }
+      #expect(
+        try web.answer(to: web.request("GET", "/", token: web.token)).hasPrefix("HTTP/1.1 200"))
+      withExtendedLifetime(idle) {}
+    }
+  }
+
+  @Test(
+    "Bytes are parsed to requests",
+    arguments: [
+      ("GET / HTTP/1.1\r\nHost: a\r\n", HTTPRequest.Parsing.incomplete),
+      ("POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\nab", .incomplete),
+      (
+        "POST /c?a=1&b HTTP/1.1\r\nHost:  a\r\nContent-Length: 2\r\n\r\nab",
+        .request(
+          HTTPRequest(
+            method: "POST", path: "/c", query: ["a": "1", "b": ""],
+            fields: ["host": "a", "content-length": "2"], body: Array("ab".utf8)))
+      ),
+      ("GET /\r\n\r\n", .refused(status: 400)), ("GET x HTTP/1.1\r\n\r\n", .refused(status: 400)),
+      ("GET / HTTP/1.1\r\nno colon\r\n\r\n", .refused(status: 400)),
+      ("GET / HTTP/1.1\r\nContent-Length: -1\r\n\r\n", .refused(status: 400)),
+      ("GET / HTTP/1.1\r\nContent-Length: 65537\r\n\r\n", .refused(status: 413)),
+      ("GET / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n", .refused(status: 501)),
+      ("\r\n\r\n", .refused(status: 400)),
+      (String(repeating: "a", count: 20_000), .refused(status: 431)),
+    ] as [(String, HTTPRequest.Parsing)])
+  func parse(_ text: String, _ expected: HTTPRequest.Parsing) {
+    #expect(HTTPRequest.parse(Array(text.utf8)) == expected)
+  }
+
+  @Test("Every gate has its own token") func tokens() {
+    let tokens = Set((0..<50).map { _ in WebGate(port: 1).token })
+    #expect(tokens.count == 50 && tokens.allSatisfy { $0.count == 32 })
+  }
+}
