@@ -2,8 +2,8 @@ import SharingOperation
 
 /// A query that gets one route of the blog.
 ///
-/// A request is a value that says what to fetch. Its path is its route: wherever the program asks for
-/// post 7, it gets the one store of post 7, and all stores of posts can be found together.
+/// A request is a value that says what to fetch. Its path is its route: wherever the program asks
+/// for post 7, it gets the one store of post 7, and all stores of posts can be found together.
 protocol BlogQuery: SimpleQueryRequest, Hashable
 where FetchValue: Decodable & Equatable, FetchFailure == BlogError {
   var route: String { get }

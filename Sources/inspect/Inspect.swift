@@ -31,9 +31,8 @@ enum Inspect {
     }
     defer { demo?.end() }
     let target = Target(arguments.target, programs: .ofUser)
-    guard let link = try connect(to: target, arguments, hasStarted: demo != nil) else {
-      return EXIT_FAILURE
-    }
+    if let demo { return try show(try demo.connect(to: target), arguments, target) }
+    guard let link = try connect(to: target, arguments) else { return EXIT_FAILURE }
     return try show(link, arguments, target)
   }
 
@@ -60,14 +59,13 @@ enum Inspect {
 
   /// Connects to the program that the user means; writes why not, and returns `nil` otherwise.
   private static func connect(
-    to target: Target, _ arguments: Arguments, hasStarted: Bool
+    to target: Target, _ arguments: Arguments
   ) throws(InspectError) -> Link? {
     switch target.kind {
     case .socket(let path):
       if arguments.waits { return wait(for: target, after: nil) }
       return Link(path: path, connection: try ProgramConnection(path: path))
     case .any, .program:
-      if hasStarted { return wait(for: target, after: nil) }
       let programs = target.programs.all(matching: arguments.target)
       if programs.isEmpty, arguments.waits {
         StandardStreams.error("inspect: waiting for \(arguments.target ?? "a program")\n")

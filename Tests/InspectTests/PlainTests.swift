@@ -19,7 +19,8 @@ import Testing
       #expect(lines[0] == "posts (pid 123), up 12:34, 6 stores")
       #expect(
         lines[6]
-          == "✗ failure  12s  stale     0     0     3  posts/3    PostQuery  the server answered with status 503"
+          == "✗ failure  12s  stale     0     0     3  posts/3    PostQuery  "
+          + "the server answered with status 503"
       )
       #expect(lines.allSatisfy { !$0.contains("\u{1B}") })
       #expect(try child.waitForEnd() == 0)

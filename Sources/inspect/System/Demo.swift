@@ -52,8 +52,27 @@ struct Demo {
     else { throw InspectError("--demo needs the package's example `posts`") }
   }
 
+  /// Waits for the socket of the demo, and connects to it.
+  func connect(to target: Target) throws(InspectError) -> Link {
+    while true {
+      if let link = target.connect(after: nil) { return link }
+      guard waitpid(pid, nil, WNOHANG) == 0 else {
+        throw InspectError("the demo has ended: see `swift run posts --busy`")
+      }
+      var poll = Poll()
+      poll.wait(0.05)
+    }
+  }
+
+  /// Ends the demo, which removes its socket.
   func end() {
-    kill(pid, SIGTERM)
+    shutdown(input.number, Int32(SHUT_RDWR))
+    for _ in 0..<40 {
+      if waitpid(pid, nil, WNOHANG) != 0 { return }
+      var poll = Poll()
+      poll.wait(0.05)
+    }
+    kill(pid, SIGKILL)
     waitpid(pid, nil, 0)
   }
 }

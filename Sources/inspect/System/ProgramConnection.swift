@@ -89,14 +89,16 @@ final class ProgramConnection {
 
   /// Waits for the next line, and returns it.
   ///
-  /// - Returns: `nil` if the program has closed the connection, or at the monotonic time `deadline`.
+  /// - Returns: `nil` if the program has closed the connection, or at the monotonic time
+  ///   `deadline`.
   func nextLine(before deadline: Double?) -> [UInt8]? {
     waitForLine(before: deadline) ? lines.removeFirst() : nil
   }
 
   /// Waits for the greeting of the program, which a later call returns as a line.
   func hello(before deadline: Double) -> Hello? {
-    guard waitForLine(before: deadline), case .hello(let hello) = try? ServerMessage(line: lines[0])
+    guard waitForLine(before: deadline),
+      case .hello(let hello) = try? ServerMessage(line: lines[0])
     else { return nil }
     return hello
   }

@@ -116,11 +116,15 @@ extension Page {
       const parts = [element('span', `${signs[kind]} ${kind}`, kind)];
       if (result !== null) {
         const age = shortDuration(now() - result);
-        parts.push(element('span', store.isStale ? 'stale' : 'fresh', store.isStale ? 'stale' : ''));
+        parts.push(store.isStale ? element('span', 'stale', 'stale') : element('span', 'fresh'));
         parts.push(element('span', `last result ${age === 'now' ? 'now' : `${age} ago`}`));
       }
-      if (store.edits) parts.push(element('span', counted(store.edits, 'optimistic edit'), 'paused'));
-      if (store.queued) parts.push(element('span', `${counted(store.queued, 'call')} in queue`, 'paused'));
+      if (store.edits) {
+        parts.push(element('span', counted(store.edits, 'optimistic edit'), 'paused'));
+      }
+      if (store.queued) {
+        parts.push(element('span', `${counted(store.queued, 'call')} in queue`, 'paused'));
+      }
       if (detail.pages != null) parts.push(element('span', counted(detail.pages, 'page')));
       replace($('status'), parts);
       const line = state.timelines.get(store.id);
@@ -133,7 +137,8 @@ extension Page {
 
     // Replaces the children only where their text differs, which a screen reader would read again.
     function replace(node, children) {
-      const text = (list) => [...list].map((child) => child.className + child.textContent).join('\n');
+      const text = (list) =>
+        [...list].map((child) => child.className + child.textContent).join('\n');
       if (text(node.children) !== text(children)) node.replaceChildren(...children);
     }
 

@@ -38,7 +38,9 @@ extension Page {
       const room = width - left - right - 12;
       const title = `${counted(runs.length, 'run')}, the newest first. ` +
         `The longest took ${exactDuration(longest)}.`;
-      const image = svg('svg', { viewBox: `0 0 ${width} ${height}`, role: 'img', 'aria-label': title });
+      const image = svg('svg', {
+        viewBox: `0 0 ${width} ${height}`, role: 'img', 'aria-label': title,
+      });
       for (const [index, share] of [0, 0.5, 1].entries()) {
         const x = left + share * room;
         image.append(svg('line', {
@@ -79,7 +81,8 @@ extension Page {
         const short = notes.length > space ? `${notes.slice(0, space - 1)}…` : notes;
         label.append(svg('tspan', { class: 'soft', dx: 8 }, short));
       }
-      group.append(svg('title', {}, `run ${run.number}: ${text}${notes ? ` · ${notes}` : ''}`), label);
+      const title = `run ${run.number}: ${text}${notes ? ` · ${notes}` : ''}`;
+      group.append(svg('title', {}, title), label);
       return group;
     }
 

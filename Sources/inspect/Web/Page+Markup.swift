@@ -20,7 +20,8 @@ extension Page {
             spellcheck="false">
           <button id="flat" aria-pressed="true">Tree</button>
         </div>
-        <div class="chips" id="chips" role="group" aria-label="Show only stores with a status"></div>
+        <div class="chips" id="chips" role="group"
+          aria-label="Show only stores with a status"></div>
         <div class="grid" id="grid" role="treegrid" tabindex="0" aria-label="Stores by path"
           aria-describedby="keys" aria-multiselectable="false">
           <div class="heads" role="rowgroup"><div class="row" role="row" id="heads"></div></div>
@@ -51,12 +52,14 @@ extension Page {
           <div class="facts-line" id="status"></div>
           <div class="facts-line idle" id="numbers"></div>
           <div class="actions" id="actions" role="group" aria-label="Commands"></div>
-          <div id="error-part" hidden><h3>Last error</h3><pre class="failure" id="error"></pre></div>
+          <div id="error-part" hidden>
+            <h3>Last error</h3><pre class="failure" id="error"></pre>
+          </div>
           <h3>Value</h3>
           <pre id="value" tabindex="0" aria-label="Value"></pre>
           <p class="idle" id="truncated" hidden>The program sends only this part of the value.</p>
           <div id="runs-part"><h3>Runs</h3><div id="runs"></div></div>
-          <div id="graph-part"><h3>Reads and read by</h3><div id="graph"></div></div>
+          <div id="graph-part"><h3>Reads, and read by</h3><div id="graph"></div></div>
           <div id="rules-part"><h3>Rules</h3><dl class="rules" id="rules"></dl></div>
           <div id="calls-part"><h3>Calls</h3><table id="calls"></table></div>
         </article>

@@ -47,7 +47,9 @@ extension Page {
     .live { font-weight: 600; color: var(--success); white-space: nowrap; }
     .live[data-state="ended"] { color: var(--failure); }
     .live[data-state="offline"] { color: var(--paused); }
-    main { flex: 1; min-height: 0; display: grid; grid-template-columns: minmax(0, 11fr) minmax(0, 9fr); }
+    main {
+      flex: 1; min-height: 0; display: grid; grid-template-columns: minmax(0, 11fr) minmax(0, 9fr);
+    }
     button, select, input {
       font: inherit; color: inherit; background: var(--panel); border: 1px solid var(--line);
       border-radius: 6px; padding: 4px 10px;
@@ -57,29 +59,43 @@ extension Page {
     button:disabled { opacity: .5; cursor: default; }
     button[aria-pressed="true"] { background: var(--select); border-color: var(--accent); }
     :focus-visible { outline: 2px solid var(--accent); outline-offset: 1px; }
-    .stores { display: flex; flex-direction: column; min-height: 0; border-right: 1px solid var(--line); }
+    .stores {
+      display: flex; flex-direction: column; min-height: 0; border-right: 1px solid var(--line);
+    }
     .tools { display: flex; flex-wrap: wrap; gap: 8px; padding: 10px 16px; }
     .tools input { flex: 1; min-width: 160px; }
     .chips { display: flex; flex-wrap: wrap; gap: 6px; padding: 0 16px 10px; }
     .chips button { border-radius: 14px; padding: 1px 10px; font-size: 13px; }
-    .grid { flex: 1; min-height: 0; display: flex; flex-direction: column; background: var(--panel); border-top: 1px solid var(--line); }
+    .grid {
+      flex: 1; min-height: 0; display: flex; flex-direction: column; background: var(--panel);
+      border-top: 1px solid var(--line);
+    }
     .grid:focus-visible { outline: none; }
     .grid:focus-visible .heads { box-shadow: inset 0 2px var(--accent); }
-    .grid:focus-visible .row[aria-selected="true"] { outline: 2px solid var(--accent); outline-offset: -2px; }
+    .grid:focus-visible .row[aria-selected="true"] {
+      outline: 2px solid var(--accent); outline-offset: -2px;
+    }
     .row {
       display: grid; align-items: center; height: 28px; padding: 0 16px; column-gap: 12px;
       grid-template-columns: minmax(140px, 1fr) 84px 38px 44px 32px 44px 36px minmax(0, .7fr);
       white-space: nowrap;
     }
     .row > * { overflow: hidden; text-overflow: ellipsis; line-height: 27px; }
-    .heads { border-bottom: 1px solid var(--line); color: var(--soft); font-size: 12px; scrollbar-gutter: stable; overflow: hidden; }
+    .heads {
+      border-bottom: 1px solid var(--line); color: var(--soft); font-size: 12px;
+      scrollbar-gutter: stable; overflow: hidden;
+    }
     .heads button { all: unset; cursor: pointer; }
     .heads button:focus-visible { outline: 2px solid var(--accent); }
     .heads [aria-sort]:not([aria-sort="none"]) button { color: var(--text); font-weight: 700; }
-    .body { flex: 1; min-height: 0; overflow-y: auto; scrollbar-gutter: stable; position: relative; }
+    .body {
+      flex: 1; min-height: 0; overflow-y: auto; scrollbar-gutter: stable; position: relative;
+    }
     .body .row { position: absolute; left: 0; right: 0; cursor: default; }
     .body .row:hover { background: var(--hover); }
-    .body .row[aria-selected="true"] { background: var(--select); box-shadow: inset 3px 0 var(--accent); }
+    .body .row[aria-selected="true"] {
+      background: var(--select); box-shadow: inset 3px 0 var(--accent);
+    }
     .path { font-family: var(--mono); font-size: 13px; }
     .fold { display: inline-block; width: 16px; color: var(--soft); }
     .group .path { color: var(--soft); }
@@ -103,7 +119,10 @@ extension Page {
     .plain { list-style: none; margin: 0; padding: 0; }
     .log { font: 12.5px/1.6 var(--mono); }
     .log time { color: var(--soft); }
-    svg { display: block; width: 100%; background: var(--panel); border: 1px solid var(--line); border-radius: 6px; }
+    svg {
+      display: block; width: 100%; background: var(--panel); border: 1px solid var(--line);
+      border-radius: 6px;
+    }
     svg text { fill: var(--text); font: 12px var(--mono); }
     svg .soft { fill: var(--soft); }
     svg .bar-success { fill: var(--success); } svg .bar-failure { fill: var(--failure); }
@@ -124,13 +143,23 @@ extension Page {
     th, td { text-align: left; padding: 2px 10px 2px 0; vertical-align: top; }
     th { color: var(--soft); font-weight: 500; }
     summary { cursor: pointer; color: var(--soft); margin-top: 6px; font-size: 13px; }
-    kbd { font: 12px var(--mono); border: 1px solid var(--line); border-radius: 4px; padding: 0 4px; }
-    .toast { min-height: 1.4em; padding: 4px 16px; color: var(--soft); border-top: 1px solid var(--line); background: var(--panel); font-size: 13px; }
+    kbd {
+      font: 12px var(--mono); border: 1px solid var(--line); border-radius: 4px; padding: 0 4px;
+    }
+    .toast {
+      min-height: 1.4em; padding: 4px 16px; color: var(--soft); border-top: 1px solid var(--line);
+      background: var(--panel); font-size: 13px;
+    }
     .empty { padding: 24px 16px; color: var(--soft); }
-    .hidden { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
+    .hidden {
+      position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%);
+    }
     [hidden] { display: none !important; }
     @media (max-width: 900px) {
-      main { grid-template-columns: minmax(0, 1fr); grid-template-rows: minmax(240px, 1fr) minmax(240px, 1fr); }
+      main {
+        grid-template-columns: minmax(0, 1fr);
+        grid-template-rows: minmax(240px, 1fr) minmax(240px, 1fr);
+      }
       .stores { border-right: 0; border-bottom: 1px solid var(--line); }
       .row { grid-template-columns: minmax(120px, 1fr) 84px 38px 44px; }
       .row > :nth-child(n+5) { display: none; }

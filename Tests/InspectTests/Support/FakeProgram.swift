@@ -17,7 +17,8 @@ final class TemporaryFolder {
   init() throws {
     path = NSTemporaryDirectory() + "inspect-\(UUID().uuidString.prefix(8))"
     try FileManager.default.createDirectory(
-      atPath: path + "/swift-operation", withIntermediateDirectories: true)
+      atPath: path + "/swift-operation", withIntermediateDirectories: true,
+      attributes: [.posixPermissions: 0o700])
   }
 
   deinit { try? FileManager.default.removeItem(atPath: path) }
@@ -135,7 +136,9 @@ private final class BlockingExecutor: TaskExecutor {
 }
 
 extension FakeProgram.Peer {
-  /// Sends a line again and again until nobody reads for a second, and returns how often it was sent.
+  /// Sends a line again and again until nobody reads for a second.
+  ///
+  /// - Returns: How often it was sent.
   func sendUntilFull(_ line: String) throws -> Int {
     let bytes = Array((line + "\n").utf8)
     descriptor.setNonBlocking()
