@@ -66,7 +66,7 @@ enum Pictures {
     value: #"Post(id: 3, title: "Notes from a train", body: "The window was open.", authorId: 2)"#,
     runs: 5, subscribers: 1, reads: [1], readBy: [22, 33])
 
-  static let stores: [Blog.Fields] =
+  private static let others: [Blog.Fields] =
     [
       Blog.store(
         1, ["posts"], "PostsQuery", age: 8, value: "[Post(id: 1, …), …]", runs: 12,
@@ -75,7 +75,6 @@ enum Pictures {
       Blog.store(
         12, ["posts", "2"], "PostQuery", status: "loading", age: 74, leases: 4, reads: [1],
         readBy: [22]),
-      failed,
       Blog.store(
         14, ["posts", "4"], "PostQuery", isStale: true, age: 192, runs: 2, reads: [1], readBy: [23]),
       Blog.store(15, ["posts", "5"], "PostQuery", age: 21, runs: 1, reads: [1]),
@@ -104,6 +103,14 @@ enum Pictures {
         52, ["search", "tunnel"], "SearchQuery", kind: "paginated", age: 30, runs: 1, subscribers: 1
       ),
     ]
+
+  /// The stores with as many runs in flight as their status says.
+  static var stores: [Blog.Fields] {
+    ([failed] + others).map { store in
+      let isRunning = ["loading", "paused"].contains(store["status"] as? String)
+      return store.merging(["runs": isRunning ? 1 : 0]) { $1 }
+    }
+  }
 
   static var changes: String {
     let runs: [Blog.Fields] = [
@@ -138,6 +145,9 @@ enum Pictures {
         ["name": "deduplicated", "value": "yes"],
       ]
     ]
-    return Blog.json(["type": "detail", "time": Blog.now, "store": failed.merging(more) { $1 }])
+    return Blog.json([
+      "type": "detail", "time": Blog.now,
+      "store": failed.merging(["runs": 0]) { $1 }.merging(more) { $1 },
+    ])
   }
 }

@@ -189,7 +189,7 @@ import Testing
       let program = try FakeProgram(runtime)
       let child = try TerminalChild([], in: runtime, environment: ["NO_COLOR=1", "LC_ALL=C"])
       let peer = try program.serveBlog()
-      try child.wait { $0.lines[23].hasSuffix("quit") }
+      try child.wait { $0.text.contains("authors/7") && $0.lines[23].hasSuffix("quit") }
       #expect(!child.screen.hasColour)
       #expect(child.screen.text.utf8.allSatisfy { $0 < 0x80 })
       #expect(child.screen.text.contains("! failure"))

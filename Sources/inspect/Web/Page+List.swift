@@ -5,7 +5,7 @@ extension Page {
     const columns = [
       ['path', 'Path'], ['status', 'Status'], ['age', 'Age', 'number'],
       ['freshness', 'Fresh'], ['subscribers', 'Sub', 'number', 'Subscribers'],
-      ['leases', 'Await', 'number', 'Awaiters'], ['runs', 'Runs', 'number'],
+      ['leases', 'Await', 'number', 'Awaiters'], ['runs', 'Runs', 'number', 'Runs in flight'],
       ['error', 'Last error'],
     ];
     const pool = [];
