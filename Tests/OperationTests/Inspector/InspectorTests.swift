@@ -56,13 +56,13 @@ import Testing
   func collecting() async throws {
     let inspector = try inspector()
     let store = client.store(for: number(["number"]))
-    #expect(!client.hub.events.isObserved && !client.hub.events.changes.hasReader)
+    #expect(!client.hub.events.isObserved && !client.hub.events.hasReader)
     let peer = try InspectingPeer(at: inspector.path)
     try await peer.store("number")
-    #expect(client.hub.events.isObserved && client.hub.events.changes.hasReader)
+    #expect(client.hub.events.isObserved && client.hub.events.hasReader)
     #expect(store.subscriberCount == 0 && !store.isLoading && store.valueUpdateCount == 0)
     peer.hangUp()
-    while client.hub.events.isObserved || client.hub.events.changes.hasReader { await Task.yield() }
+    while client.hub.events.isObserved || client.hub.events.hasReader { await Task.yield() }
     // What changes between two peers is not lost for the second one.
     store.currentValue = 5
     let second = try InspectingPeer(at: inspector.path)
