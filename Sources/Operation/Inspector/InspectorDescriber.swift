@@ -37,13 +37,33 @@ struct InspectorDescriber: Sendable {
   /// than the limit is stored.
   static func describe(_ value: Any, limit: Int) -> (text: String, isTruncated: Bool) {
     var stream = BoundedStream(limit: limit)
-    debugPrint(content(of: value) ?? value, terminator: "", to: &stream)
+    let content = content(of: value) ?? value
+    let part = (content as? any DescribedList)?.prefix(describedBy: limit)
+    debugPrint(part ?? content, terminator: "", to: &stream)
     return (stream.text.withoutAddresses, stream.isTruncated)
   }
 
   private static func content(of value: Any) -> Any? {
     let mirror = Mirror(reflecting: value)
     return mirror.displayStyle == .optional ? mirror.children.first?.value : value
+  }
+}
+
+/// A list whose description begins with those of its elements, so that one of few elements is enough.
+private protocol DescribedList {
+  /// Returns as many elements as a description of a length can contain, or more.
+  func prefix(describedBy length: Int) -> [Any]?
+}
+
+extension Array: DescribedList {
+  fileprivate func prefix(describedBy length: Int) -> [Any]? {
+    count > length ? self.prefix(length).map { $0 } : nil
+  }
+}
+
+extension IdentifiedArray: DescribedList {
+  fileprivate func prefix(describedBy length: Int) -> [Any]? {
+    count > length ? self.prefix(length).map { $0 } : nil
   }
 }
 

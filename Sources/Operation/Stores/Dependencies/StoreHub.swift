@@ -96,9 +96,11 @@ final class StoreHub: Sendable {
     client?.wasReleased(id, at: path)
   }
 
-  /// Returns the paths that a path reads, and those that read it.
-  func dependencies(of path: OperationPath) -> (reads: [OperationPath], readers: [OperationPath]) {
-    hasReaders ? graph.withLock { $0.dependencies(of: path) } : ([], [])
+  /// Returns paths that a path reads, and paths that read it, at most as many of each as a limit.
+  func dependencies(
+    of path: OperationPath, limit: Int
+  ) -> (reads: [OperationPath], readers: [OperationPath]) {
+    hasReaders ? graph.withLock { $0.dependencies(of: path, limit: limit) } : ([], [])
   }
 
   /// Whether nothing is left of any dependency.
