@@ -44,9 +44,10 @@ extension OperationStore {
           if !dependencies.isEmpty { hub.queues.append(run.core.id, to: scope) }
           await waitForTurn(of: run.core, in: scope, context, hooks)
         }
-        let isOver = await execute(run, launch, hooks, began: began)
+        let isOver = await keeping(call, of: run) {
+          await execute(run, launch, hooks, began: began)
+        }
         if let scope, isOver { hub.queues.remove(run.core.id, from: scope) }
-        if let call, isOver { settle(call, of: run) }
       }, launch: launch)
   }
 

@@ -114,13 +114,14 @@ extension OperationOutbox {
 
   /// Removes a call that has ended.
   func remove(_ entry: OutboxEntry) {
-    entry.end()
+    guard entry.end() else { return }
     shell.commit { $0.remove(entry) }
     writer.note(entry)
   }
 
   /// A resumed call has failed, or waits again because the client is shut down.
   func suspend(_ entry: OutboxEntry, as status: OutboxCall.Status) {
+    if entry.hasEnded { return }
     shell.commit { $0.update(entry) { $0.status = status } }
   }
 

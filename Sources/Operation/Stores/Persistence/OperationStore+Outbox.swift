@@ -49,17 +49,34 @@ extension OperationStore {
     ).report()
   }
 
-  /// Removes a call that has ended. A resumed one that has failed stays, and so does one that a shutdown
-  /// has cut off.
-  func settle(_ entry: OutboxEntry, of run: AdmittedRun) {
-    guard let outbox = hub.outbox else { return }
+  /// Executes a run, and removes its call from the outbox when the run has ended, or is cancelled. A
+  /// resumed call that has failed stays, and so does one that a shutdown cuts off.
+  ///
+  /// - Parameter execute: Returns whether the run is over.
+  func keeping(
+    _ call: OutboxEntry?, of run: AdmittedRun, _ execute: () async -> Bool
+  ) async -> Bool {
+    guard let call, let outbox = hub.outbox else { return await execute() }
+    let isOver = await withTaskCancellationHandler {
+      await execute()
+    } onCancel: {
+      // A request may return long after its run was cancelled. A launch that is replaced is not.
+      if run.core.progress.isCancelled, !hub.isCutOff { outbox.remove(call) }
+    }
+    if isOver { settle(call, of: run, in: outbox) }
+    return isOver
+  }
+
+  private func settle(_ call: OutboxEntry, of run: AdmittedRun, in outbox: OperationOutbox) {
     let isResumed = run.box.configuration.context.input?.savedCall != nil
-    if run.core.progress.isCancelled {
-      if hub.isClosed { outbox.suspend(entry, as: .waiting) } else { outbox.remove(entry) }
-    } else if isResumed, case .failure(let error)? = run.core.finishedResult {
-      outbox.suspend(entry, as: .failed("\(error)"))
+    if run.core.progress.isCancelled, hub.isCutOff {
+      outbox.suspend(call, as: .waiting)
+    } else if isResumed, case .failure(let error)? = run.core.finishedResult,
+      !run.core.progress.isCancelled
+    {
+      outbox.suspend(call, as: .failed("\(error)"))
     } else {
-      outbox.remove(entry)
+      outbox.remove(call)
     }
   }
 

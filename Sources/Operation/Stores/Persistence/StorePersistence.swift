@@ -101,7 +101,7 @@ extension StorePersistence {
     Task { [self] in
       var restored: SavedForm<State>.Restoration?
       do {
-        if let entry = try await writer.load(key) {
+        if let entry = try await writer.load(key, for: ObjectIdentifier(self)) {
           restored = try await decode(entry, in: store.context)
         }
       } catch {
@@ -201,6 +201,7 @@ private final class SavedStore<State: OperationState>: SavedItem {
   }
 
   var key: String { persistence.key }
+  var owner: ObjectIdentifier { ObjectIdentifier(persistence) }
 
   func takeChange() -> SavedChange? { persistence.takeChange(of: store) }
 
