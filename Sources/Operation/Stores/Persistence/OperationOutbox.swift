@@ -145,7 +145,8 @@ extension OperationOutbox {
     while true {
       do { return try await writer.storage.keys(withPrefix: StorageKey.calls) } catch {
         switch error as? StorageError {
-        case .damaged, .tooNew, .foreign: report(.unreadableEntry, "A waiting call is lost: \(error)")
+        case .damaged, .tooNew, .foreign:
+          report(.unreadableEntry, "A waiting call is lost: \(error)")
         case nil, .unusable, .inUse, .readOnly, .system, .powerLost: throw error
         }
       }
@@ -173,7 +174,8 @@ extension OperationOutbox {
     for entry in shell.withLock({ $0.waitingEntries }) {
       let call = entry.call
       if let maxAge = maxAges[call.mutation], clock.now().duration(since: call.date) >= maxAge {
-        report(.unresumedCall, "A call of \(call.mutation) is older than \(maxAge), and is dropped.")
+        report(
+          .unresumedCall, "A call of \(call.mutation) is older than \(maxAge), and is dropped.")
         remove(entry)
       } else if let resumption = resumptions.withLock({ $0[call.mutation] }) {
         resume(entry, by: resumption)

@@ -49,8 +49,8 @@ extension OperationStore {
     ).report()
   }
 
-  /// Executes a run, and removes its call from the outbox when the run has ended, or is cancelled. A
-  /// resumed call that has failed stays, and so does one that a shutdown cuts off.
+  /// Executes a run, and removes its call from the outbox when the run is cancelled. One that a shutdown
+  /// cuts off stays.
   ///
   /// - Parameter execute: Returns whether the run is over.
   func keeping(
@@ -63,20 +63,22 @@ extension OperationStore {
       // A request may return long after its run was cancelled. A launch that is replaced is not.
       if run.core.progress.isCancelled, !hub.isCutOff { outbox.remove(call) }
     }
-    if isOver { settle(call, of: run, in: outbox) }
+    if isOver, run.core.progress.isCancelled { outbox.suspend(call, as: .waiting) }
     return isOver
   }
 
-  private func settle(_ call: OutboxEntry, of run: AdmittedRun, in outbox: OperationOutbox) {
-    let isResumed = run.box.configuration.context.input?.savedCall != nil
-    if run.core.progress.isCancelled, hub.isCutOff {
-      outbox.suspend(call, as: .waiting)
-    } else if isResumed, case .failure(let error)? = run.core.finishedResult,
-      !run.core.progress.isCancelled
-    {
-      outbox.suspend(call, as: .failed("\(error)"))
-    } else {
-      outbox.remove(call)
+  /// What the request of a run knows of its call. When it ends, the call leaves the outbox, but for a resumed
+  /// one that has failed.
+  func runCall(of entry: OutboxEntry?, in context: OperationContext) -> RunCall? {
+    guard let entry, let outbox = hub.outbox else { return nil }
+    let call = entry.call
+    let isResumed = context.input?.savedCall != nil
+    return RunCall(id: call.id, earlierAttempts: call.attempts - 1) { failure in
+      if isResumed, let failure {
+        outbox.suspend(entry, as: .failed("\(failure)"))
+      } else {
+        outbox.remove(entry)
+      }
     }
   }
 

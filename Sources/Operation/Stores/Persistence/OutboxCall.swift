@@ -76,12 +76,6 @@ final class OutboxEntry: SavedItem {
 
   var hasEnded: Bool { facts.withLock { $0.isEnded } }
 
-  /// What a run knows of the call.
-  var runCall: RunCall {
-    let call = call
-    return RunCall(id: call.id, earlierAttempts: call.attempts - 1)
-  }
-
   var call: OutboxCall { facts.withLock { $0.call } }
 
   func update(_ change: (inout OutboxCall) -> Void) { facts.withLock { change(&$0.call) } }

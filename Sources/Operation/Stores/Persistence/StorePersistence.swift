@@ -48,7 +48,8 @@ final class StorePersistence<State: OperationState>: Sendable {
     }
     guard let key = settings.name.map(StorageKey.value(named:)) ?? StorageKey.value(at: path) else {
       reportUnsaved(
-        path, "an element of the path has no form that is the same in every process; name it with `as:`")
+        path,
+        "an element of the path has no form that is the same in every process; name it with `as:`")
       return nil
     }
     return StorePersistence(key, settings, form, writer)
