@@ -62,6 +62,7 @@ extension OperationClient {
     }
     await Self.wait(for: runs, atMost: duration, on: clock)
     let cut = stores.flatMap { store in store.store.startedRuns.map { (store, $0) } }
+    hub.cutOff()
     for store in stores { store.cancel() }
     hub.endStreams()
     var saveFailure: (any Error)?

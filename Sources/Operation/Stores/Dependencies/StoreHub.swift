@@ -33,6 +33,7 @@ final class StoreHub: Sendable {
   /// Ends when the client is shut down. It sends nothing.
   private let closing = Broadcast<Never>()
   private let wasClosed = Atomic(false)
+  private let wasCutOff = Atomic(false)
 
   private struct WeakHost: Sendable {
     weak var host: (any StoreHost)?
@@ -51,6 +52,11 @@ final class StoreHub: Sendable {
   var isClosed: Bool { wasClosed.load(ordering: .acquiring) }
 
   func close() { wasClosed.store(true, ordering: .releasing) }
+
+  /// Whether a shutdown cancels the runs that have not ended in time, or has.
+  var isCutOff: Bool { wasCutOff.load(ordering: .acquiring) }
+
+  func cutOff() { wasCutOff.store(true, ordering: .releasing) }
 
   /// Ends the streams.
   func endStreams() { closing.finish() }
