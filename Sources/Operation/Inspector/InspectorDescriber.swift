@@ -84,17 +84,10 @@ private struct BoundedStream: TextOutputStream {
 }
 
 extension String {
-  /// Returns the beginning of at most some bytes of UTF-8, without a part of a scalar at its end.
+  /// Returns the beginning of at most some bytes of UTF-8. A string ends at a scalar: the index of a part
+  /// of one is rounded down.
   fileprivate func truncated(to limit: Int) -> (text: String, isTruncated: Bool) {
     guard utf8.count > limit else { return (self, false) }
-    var end = utf8.index(startIndex, offsetBy: max(limit, 0))
-    while !end.isScalarBoundary(in: self) { end = utf8.index(before: end) }
-    return (String(self[..<end]), true)
-  }
-}
-
-extension String.Index {
-  fileprivate func isScalarBoundary(in string: String) -> Bool {
-    samePosition(in: string.unicodeScalars) != nil
+    return (String(self[..<utf8.index(startIndex, offsetBy: max(limit, 0))]), true)
   }
 }
