@@ -63,7 +63,9 @@ public struct MutationRegistry {
   ///
   /// - Parameter request: The request, with or without its `persisted()`.
   public mutating func register<Request: MutationRequest>(_ request: Request)
-  where Request.Arguments: Codable { register(request) { _, _, outcome in _ = try await outcome() } }
+  where Request.Arguments: Codable {
+    register(request) { _, _, outcome in _ = try await outcome() }
+  }
 
   /// Registers a mutation that shows what its calls will change until they have ended.
   ///
@@ -86,12 +88,15 @@ public struct MutationRegistry {
     _ request: Request,
     showing show:
       @escaping @Sendable (
-        Request.Arguments, OperationClient, @escaping @Sendable () async throws -> Request.MutateValue
+        Request.Arguments, OperationClient,
+        @escaping @Sendable () async throws -> Request.MutateValue
       ) async throws -> Void
   ) where Request.Arguments: Codable {
     let given = request.settingUp(OperationContext()).settings.values.persistence
     if given == nil {
-      add(request.persisted(), PersistenceSettings(coding: StorageCoding<Request.Arguments>.json), show)
+      add(
+        request.persisted(), PersistenceSettings(coding: StorageCoding<Request.Arguments>.json),
+        show)
     } else {
       add(request, given ?? PersistenceSettings(), show)
     }
@@ -101,7 +106,8 @@ public struct MutationRegistry {
     _ request: Request, _ settings: PersistenceSettings,
     _ show:
       @escaping @Sendable (
-        Request.Arguments, OperationClient, @escaping @Sendable () async throws -> Request.MutateValue
+        Request.Arguments, OperationClient,
+        @escaping @Sendable () async throws -> Request.MutateValue
       ) async throws -> Void
   ) {
     guard let name = settings.name ?? StorageKey.description(of: request.path),
@@ -109,7 +115,8 @@ public struct MutationRegistry {
     else {
       OperationIssue(
         kind: .unresumedCall,
-        message: "\(Request.self) cannot be registered: its path has no stable form, and it has no name."
+        message:
+          "\(Request.self) cannot be registered: its path has no stable form, and it has no name."
       ).report()
       return
     }
@@ -123,7 +130,8 @@ public struct MutationRegistry {
       } catch {
         client.outbox.suspend(entry, as: .waiting)
         OperationIssue(
-          kind: .unreadableEntry, message: "A call of \(name) stays, and is not made again: \(error)"
+          kind: .unreadableEntry,
+          message: "A call of \(name) stays, and is not made again: \(error)"
         ).report()
         return
       }

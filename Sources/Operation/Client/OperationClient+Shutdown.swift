@@ -40,9 +40,9 @@ extension OperationClient {
   /// No run is started any more: callers of a new one get `CancellationError`, where the failure of the
   /// request can be that; otherwise the request is called in a cancelled task. Runs in flight continue for
   /// `duration`, and then they are cancelled, for all their callers. At last the streams of the client and
-  /// its stores end, and what has changed is saved. Calls of persisted mutations that are cut off stay in the
-  /// outbox. Values can still be read and written. A request that calls this is not waited for, and
-  /// neither are those that await it.
+  /// its stores end, what has changed is saved, and its inspector ends. Calls of persisted mutations that are
+  /// cut off stay in the outbox. Values can still be read and written. A request that calls this is not
+  /// waited for, and neither are those that await it.
   ///
   /// A second call does the same again: it cancels what is left after its own time.
   ///
@@ -62,6 +62,7 @@ extension OperationClient {
     }
     await Self.wait(for: runs, atMost: duration, on: clock)
     let cut = stores.flatMap { store in store.store.startedRuns.map { (store, $0) } }
+    hub.cutOff()
     for store in stores { store.cancel() }
     hub.endStreams()
     var saveFailure: (any Error)?

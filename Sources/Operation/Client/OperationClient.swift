@@ -273,7 +273,7 @@ public final class OperationClient: DeliveryDrainer {
   ) {
     guard !stores.isEmpty, hub.events.isObserved else { return }
     for store in stores {
-      hub.events.noteChange(of: store.store)
+      if hub.events.hasReader { hub.events.changes.append(store.store) }
       hub.events.send(
         OperationClientEvent(
           date: clock.now(), path: store.path, kind: store.store.kind, occurrence: occurrence,

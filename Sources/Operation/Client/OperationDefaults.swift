@@ -89,7 +89,8 @@ public struct OperationDefaults: Sendable {
     defaults.mutationRetryLimit = mutationRetryLimit.checkedCount(
       for: "The default mutation retry limit")
     defaults.staleTime = staleTime?.checked(for: "The default stale time")
-    defaults.persistence?.maxAge = persistence?.maxAge?.checked(for: "The default age of what is saved")
+    defaults.persistence?.maxAge = persistence?.maxAge?.checked(
+      for: "The default age of what is saved")
     return defaults
   }
 

@@ -28,7 +28,7 @@ enum StorageKey {
 
   /// Returns whether the value under a key is on a path below a prefix.
   static func isKey(_ key: String, below prefix: String) -> Bool {
-    prefix == values || key == prefix || key.hasPrefix(prefix + "/")
+    key == prefix || key.hasPrefix(prefix == values ? prefix : prefix + "/")
   }
 
   /// A form of a value that is the same in every process: that of a number, a text, a truth value, an

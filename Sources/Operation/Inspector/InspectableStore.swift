@@ -63,7 +63,7 @@ extension OperationStore: InspectableStore {
   func inspect(by describer: InspectorDescriber) -> (InspectedStore.Facts, InspectedStore.Use) {
     let (state, runs, edits) = read { machine in
       (
-        machine.visibleState(to: .current), machine.runs.ids,
+        machine.visibleState(to: .current), machine.runs.records.map(\.id),
         machine.edits.layers?.pendingCount ?? 0
       )
     }

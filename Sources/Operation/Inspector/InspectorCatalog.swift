@@ -107,7 +107,7 @@ struct InspectorCatalog {
         id: id, path: store.path.map { String(describing: $0.value) }, request: store.requestName,
         kind: store.kind == .pages ? "paginated" : store.kind.rawValue),
       facts: facts, use: use)
-    let (reads, readers) = client.hub.dependencies(of: store.path)
+    let (reads, readers) = client.hub.dependencies(of: store.path, limit: 200)
     inspected.use.reads = reads.compactMap { idsByPath[$0] }
     inspected.use.readBy = readers.compactMap { idsByPath[$0] }
     note(inspected, waits: store.waits, at: client.clock.now())

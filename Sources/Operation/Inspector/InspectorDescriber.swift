@@ -37,13 +37,33 @@ struct InspectorDescriber: Sendable {
   /// than the limit is stored.
   static func describe(_ value: Any, limit: Int) -> (text: String, isTruncated: Bool) {
     var stream = BoundedStream(limit: limit)
-    debugPrint(content(of: value) ?? value, terminator: "", to: &stream)
+    let content = content(of: value) ?? value
+    let part = (content as? any DescribedList)?.prefix(describedBy: limit)
+    debugPrint(part ?? content, terminator: "", to: &stream)
     return (stream.text.withoutAddresses, stream.isTruncated)
   }
 
   private static func content(of value: Any) -> Any? {
     let mirror = Mirror(reflecting: value)
     return mirror.displayStyle == .optional ? mirror.children.first?.value : value
+  }
+}
+
+/// A list whose description begins with those of its elements, so that one of few elements is enough.
+private protocol DescribedList {
+  /// Returns as many elements as a description of a length can contain, or more.
+  func prefix(describedBy length: Int) -> [Any]?
+}
+
+extension Array: DescribedList {
+  fileprivate func prefix(describedBy length: Int) -> [Any]? {
+    count > length ? self.prefix(length).map { $0 } : nil
+  }
+}
+
+extension IdentifiedArray: DescribedList {
+  fileprivate func prefix(describedBy length: Int) -> [Any]? {
+    count > length ? self.prefix(length).map { $0 } : nil
   }
 }
 
@@ -64,17 +84,10 @@ private struct BoundedStream: TextOutputStream {
 }
 
 extension String {
-  /// Returns the beginning of at most some bytes of UTF-8, without a part of a scalar at its end.
+  /// Returns the beginning of at most some bytes of UTF-8. A string ends at a scalar: the index of a part
+  /// of one is rounded down.
   fileprivate func truncated(to limit: Int) -> (text: String, isTruncated: Bool) {
     guard utf8.count > limit else { return (self, false) }
-    var end = utf8.index(startIndex, offsetBy: max(limit, 0))
-    while !end.isScalarBoundary(in: self) { end = utf8.index(before: end) }
-    return (String(self[..<end]), true)
-  }
-}
-
-extension String.Index {
-  fileprivate func isScalarBoundary(in string: String) -> Bool {
-    samePosition(in: string.unicodeScalars) != nil
+    return (String(self[..<utf8.index(startIndex, offsetBy: max(limit, 0))]), true)
   }
 }

@@ -159,37 +159,32 @@ struct InspectedEvent: Encodable, Sendable {
 
 extension InspectedEvent {
   init(_ event: OperationClientEvent, of store: Int, describedBy describer: InspectorDescriber) {
-    self.store = store
-    time = event.date.timeIntervalSince1970
-    switch event.occurrence {
-    case .storeAdded: kind = "added"
-    case .storeRemoved:
-      kind = "removed"
-      message = event.isEviction ? "evicted" : nil
-    case .answeredFromCache: kind = "hit"
-    case .joined(let run): (kind, self.run, cause) = ("joined", run.id.rawValue, run.cause.rawValue)
-    case .runStarted(let run):
-      (kind, self.run, cause) = ("runStarted", run.id.rawValue, run.cause.rawValue)
-    case .attemptBegan(let run, let index):
-      (kind, self.run, cause) = ("attempt", run.id.rawValue, run.cause.rawValue)
-      attempt = index
-    case .pageBegan(let run, let page):
-      (kind, self.run, cause) = ("pageBegan", run.id.rawValue, run.cause.rawValue)
-      message = describer.text(page, at: event.path)
-    case .pageEnded(let run, let page):
-      (kind, self.run, cause) = ("pageEnded", run.id.rawValue, run.cause.rawValue)
-      message = describer.text(page, at: event.path)
-    case .yielded(let run):
-      (kind, self.run, cause) = ("yielded", run.id.rawValue, run.cause.rawValue)
-    case .runEnded(let run, let outcome, _):
-      (kind, self.run, cause) = ("runEnded", run.id.rawValue, run.cause.rawValue)
-      switch outcome {
-      case .success: self.outcome = "success"
-      case .cancelled: self.outcome = "cancelled"
-      case .failure(let error):
-        self.outcome = "failure"
-        message = describer.short(error, at: event.path)
+    let (kind, run): (String, OperationClientEvent.Run?) =
+      switch event.occurrence {
+      case .storeAdded: ("added", nil)
+      case .storeRemoved: ("removed", nil)
+      case .answeredFromCache: ("hit", nil)
+      case .joined(let run): ("joined", run)
+      case .runStarted(let run): ("runStarted", run)
+      case .attemptBegan(let run, _): ("attempt", run)
+      case .pageBegan(let run, _): ("pageBegan", run)
+      case .pageEnded(let run, _): ("pageEnded", run)
+      case .yielded(let run): ("yielded", run)
+      case .runEnded(let run, _, _): ("runEnded", run)
       }
+    self.init(
+      store: store, time: event.date.timeIntervalSince1970, kind: kind, run: run?.id.rawValue,
+      cause: run?.cause.rawValue)
+    switch event.occurrence {
+    case .storeRemoved where event.isEviction: message = "evicted"
+    case .attemptBegan(_, let index): attempt = index
+    case .pageBegan(_, let page), .pageEnded(_, let page):
+      message = describer.text(page, at: event.path)
+    case .runEnded(_, .success, _): outcome = "success"
+    case .runEnded(_, .cancelled, _): outcome = "cancelled"
+    case .runEnded(_, .failure(let error), _):
+      (outcome, message) = ("failure", describer.short(error, at: event.path))
+    default: break
     }
   }
 }

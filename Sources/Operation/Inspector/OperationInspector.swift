@@ -43,6 +43,9 @@ extension OperationClient {
   /// invalidate, reset, cancel and clear a store, and to work as if offline. Only processes of the same
   /// user can connect, at most 16 at once. It listens on no network.
   ///
+  /// A command is performed on the thread of the inspector, and so are the handlers that it causes to be
+  /// called.
+  ///
   /// Until a program has connected, nothing is collected. Then a thread of the inspector describes the
   /// stores that have changed, ten times a second. A reader that is slow gets the newest state of each
   /// store, and the number of results and events that it has missed. It never delays this program.

@@ -17,6 +17,8 @@ struct RunCall: Sendable {
   let id: String
   /// The number of attempts that earlier programs have begun.
   let earlierAttempts: Int
+  /// Called when the call has ended and was not cancelled, before its callers continue.
+  let didEnd: @Sendable (_ failure: (any Error)?) -> Void
 }
 
 extension OperationContext {

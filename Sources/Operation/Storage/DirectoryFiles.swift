@@ -55,7 +55,8 @@ final class DirectoryFiles: StorageFiles {
     guard names.isEmpty || names.contains(lockName) else {
       throw .unusable(
         directory: directory,
-        reason: "others can access it, and it contains files; use a directory of its own (mode 0700)")
+        reason:
+          "others can access it, and it contains files; use a directory of its own (mode 0700)")
     }
     guard fchmod(descriptor.number, 0o700) == 0 else {
       throw .unusable(directory: directory, reason: SystemError().text)
@@ -67,7 +68,9 @@ final class DirectoryFiles: StorageFiles {
   ) throws(StorageError) -> FileDescriptor {
     let flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW
     let lock = FileDescriptor(openat(descriptor.number, lockName, flags, 0o600))
-    guard lock.number >= 0 else { throw .unusable(directory: directory, reason: SystemError().text) }
+    guard lock.number >= 0 else {
+      throw .unusable(directory: directory, reason: SystemError().text)
+    }
     if flock(lock.number, LOCK_EX | LOCK_NB) == 0 { return lock }
     if errno == EWOULDBLOCK { throw .inUse(directory: directory) }
     throw .unusable(directory: directory, reason: SystemError().text)

@@ -76,7 +76,8 @@ public enum StorageError: Error, Sendable, Hashable, CustomStringConvertible {
   /// A sentence that names the file or the directory.
   public var description: String {
     switch self {
-    case .unusable(let directory, let reason): "The directory \(directory) cannot be used: \(reason)."
+    case .unusable(let directory, let reason):
+      "The directory \(directory) cannot be used: \(reason)."
     case .inUse(let directory):
       "The directory \(directory) is in use by another client; open it for reading only, or use another one."
     case .readOnly(let directory): "The directory \(directory) was opened for reading only."

@@ -35,7 +35,9 @@ public struct StorageCoding<Value: Sendable>: Sendable {
   static func ifCodable() -> StorageCoding? {
     guard Value.self is any Codable.Type else { return nil }
     return StorageCoding { value in
-      guard let value = value as? any Encodable else { throw PersistenceError.otherType(Value.self) }
+      guard let value = value as? any Encodable else {
+        throw PersistenceError.otherType(Value.self)
+      }
       return try jsonEncoder.encode(value)
     } decode: { data in
       func decode(_ type: any Decodable.Type) throws -> Any {
@@ -70,7 +72,9 @@ extension StorageCoding: ErasedStorageCoding {
 extension StorageCoding where Value: Codable {
   /// JSON, with sorted keys.
   public static var json: StorageCoding {
-    StorageCoding { value in try jsonEncoder.encode(value) } decode: { data in
+    StorageCoding { value in
+      try jsonEncoder.encode(value)
+    } decode: { data in
       try JSONDecoder().decode(Value.self, from: data)
     }
   }

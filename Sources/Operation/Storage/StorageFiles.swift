@@ -119,7 +119,9 @@ package struct StoredFiles: Sendable {
     let readable = Self.readable(prefix).prefix(Self.longestName)
     var keys: [String] = []
     for name in try files.names() where name.hasSuffix(Self.suffix) && name.hasPrefix(readable) {
-      if let key = try decode(name, of: "\(prefix)…")?.key, key.hasPrefix(prefix) { keys.append(key) }
+      if let key = try decode(name, of: "\(prefix)…")?.key, key.hasPrefix(prefix) {
+        keys.append(key)
+      }
     }
     return keys
   }

@@ -49,7 +49,8 @@ struct StorageFormat {
     let body = bytes[(end + 1)...]
     // Subtracted: a sum of two numbers of a file could be too large.
     guard body.count >= keyCount, body.count - keyCount == dataCount else {
-      throw .damaged("it has \(body.count) bytes behind the header, not \(keyCount) and \(dataCount)")
+      throw .damaged(
+        "it has \(body.count) bytes behind the header, not \(keyCount) and \(dataCount)")
     }
     var checksum = Checksum()
     checksum.add(line[..<fields.lowerBound].utf8)

@@ -2,9 +2,9 @@ import Synchronization
 
 /// Collects what happens in a client for a reader that takes it from time to time.
 ///
-/// Without a reader it collects nothing. With one, a store that changes is listed once until the reader
-/// takes the list, however often it changes, and the first events after that are kept. So what the
-/// program pays does not depend on the speed of the reader. A listed store is retained.
+/// An ``EventMeter`` fills it while there is a reader. Then a store that changes is listed once until the
+/// reader takes the list, however often it changes, and the first events after that are kept. So what
+/// the program pays does not depend on the speed of the reader. A listed store is retained.
 ///
 /// The lock guards the lists.
 final class ChangeFeed: Sendable {
@@ -21,19 +21,12 @@ final class ChangeFeed: Sendable {
   /// The number of events that are kept.
   static let eventLimit = 1_000
 
-  private let isOn = Atomic(false)
   /// `nil` without a reader.
   private let changes = Mutex<Changes?>(nil)
 
-  var hasReader: Bool { isOn.load(ordering: .relaxed) }
-
-  func begin() {
-    changes.withLock { $0 = Changes() }
-    isOn.store(true, ordering: .relaxed)
-  }
+  func begin() { changes.withLock { $0 = Changes() } }
 
   func end() {
-    isOn.store(false, ordering: .relaxed)
     let rest = changes.withLock { $0.take() }
     for store in rest?.stores ?? [] { store.use.noteUnlisted() }
   }

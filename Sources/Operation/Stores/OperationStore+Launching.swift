@@ -44,9 +44,10 @@ extension OperationStore {
           if !dependencies.isEmpty { hub.queues.append(run.core.id, to: scope) }
           await waitForTurn(of: run.core, in: scope, context, hooks)
         }
-        let isOver = await execute(run, launch, hooks, began: began)
+        let isOver = await keeping(call, of: run) {
+          await execute(run, launch, hooks, began: began)
+        }
         if let scope, isOver { hub.queues.remove(run.core.id, from: scope) }
-        if let call, isOver { settle(call, of: run) }
       }, launch: launch)
   }
 
@@ -84,7 +85,7 @@ extension OperationStore {
     guard isObserved || call != nil || context.settings.values.networkMode != .always else {
       return nil
     }
-    return RunHooks(call: call?.runCall) { [weak self] isPaused in
+    return RunHooks(call: runCall(of: call, in: context)) { [weak self] isPaused in
       self?.commit { $0.setPaused(isPaused, core.id, launch: launch) }
     } attemptBegan: { [weak self] index in
       if let call, index > 0 { self?.hub.outbox?.noteAttempt(of: call) }
@@ -111,7 +112,7 @@ extension OperationStore {
     }
     let output = await output(of: core, launch, in: context, hooks)
     if read({ $0.isReplaced(core.id, launch: launch) }) { return false }
-    return finish(core, launch, with: output, in: context, began: began)
+    return finish(core, launch, with: output, in: context, hooks, began: began)
   }
 
   private func output(
@@ -142,7 +143,7 @@ extension OperationStore {
   /// Ends a run. Returns whether it is over: no launch has replaced this one.
   private func finish(
     _ core: Machine.Core, _ launch: Int, with output: Machine.Output, in context: OperationContext,
-    began: Date?
+    _ hooks: RunHooks?, began: Date?
   ) -> Bool {
     let output = hub.hasReaders ? cycle(closedBy: core, output) ?? output : output
     let isCancelled = output.isCancellation || core.progress.isCancelled
@@ -155,6 +156,7 @@ extension OperationStore {
     // Before awaiters continue.
     if mustNotifyReaders { hub.invalidateOutdatedReaders(of: path, isWritten: false) }
     if mustFollow { follow() }
+    if isCounted, !isCancelled { hooks?.call?.didEnd(output.failure) }
     core.end(with: output)
     withExtendedLifetime(record) {}
     return true
@@ -238,6 +240,10 @@ extension OperationStore: TaskDriver {
 }
 
 extension Result {
+  fileprivate var failure: Failure? {
+    if case .failure(let error) = self { error } else { nil }
+  }
+
   fileprivate var outcome: OperationClientEvent.Outcome {
     switch self {
     case .success: .success

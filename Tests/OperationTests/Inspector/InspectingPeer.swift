@@ -64,6 +64,10 @@ final class InspectingPeer: Sendable {
   let received = Monitor(0)
 
   init(at path: String, reads: Bool = true) throws {
+    // A test that waits in vain fails, instead of waiting forever.
+    var silence = timeval(tv_sec: 30 * patience, tv_usec: 0)
+    setsockopt(
+      socket.number, SOL_SOCKET, SO_RCVTIMEO, &silence, socklen_t(MemoryLayout<timeval>.size))
     var address = sockaddr_un()
     address.sun_family = sa_family_t(AF_UNIX)
     withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }

@@ -1,3 +1,4 @@
+import Synchronization
 import TestSupport
 import Testing
 
@@ -136,5 +137,51 @@ import Testing
       let described = describer.full(value, at: [])
       #expect(described.text == text && described.isTruncated == isTruncated)
     }
+  }
+
+  private struct Counted: CustomDebugStringConvertible, Identifiable {
+    static let count = Atomic(0)
+    let id: Int
+
+    var debugDescription: String {
+      Self.count.wrappingAdd(1, ordering: .relaxed)
+      return "\(id)"
+    }
+  }
+
+  @Test("Of a long list no more elements are described than are shown") func longList() {
+    let describer = InspectorDescriber(limit: 8, redacting: nil)
+    let list = (0..<100_000).map { Counted(id: $0) }
+    for list in [list as Any, IdentifiedArray(list)] {
+      let described = describer.full(list, at: [])
+      #expect(described.text == "[0, 1, 2" && described.isTruncated)
+    }
+    #expect(Counted.count.load(ordering: .relaxed) <= 16)
+  }
+
+  @Test("The graph returns the neighbours of a path, up to a limit") func neighbours() {
+    var graph = DependencyGraph()
+    for number in 0..<10 {
+      let run = OperationTaskID.next()
+      _ = graph.note(run, of: ["reader", number], reads: ["source"])
+      if number > 0 { graph.end(run, of: ["reader", number], isCancelled: false) }
+    }
+    #expect(graph.dependencies(of: ["reader", 0], limit: 3).reads == [["source"]])
+    #expect(graph.dependencies(of: ["reader", 1], limit: 3).reads == [["source"]])
+    #expect(graph.dependencies(of: ["source"], limit: 20).readers.count == 10)
+    #expect(graph.dependencies(of: ["source"], limit: 3).readers.count == 3)
+    #expect(graph.dependencies(of: ["other"], limit: 3).readers.isEmpty)
+  }
+
+  @Test("Runs that wait in a queue are counted, and those in flight are not") func queued() {
+    var queues = SerialQueuesMachine<Int>()
+    let runs = (0..<3).map { _ in OperationTaskID.next() }
+    let scope = SerialScope("scope", limit: 2)
+    #expect(queues.waitingCount(of: runs, in: scope) == 0)
+    for run in runs { queues.append(run, to: scope) }
+    #expect(queues.waitingCount(of: runs, in: scope) == 1)
+    #expect(queues.waitingCount(of: [runs[0]], in: scope) == 0)
+    _ = queues.remove(runs[0], from: scope)
+    #expect(queues.waitingCount(of: runs, in: scope) == 0)
   }
 }

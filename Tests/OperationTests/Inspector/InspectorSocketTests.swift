@@ -159,7 +159,7 @@ import Testing
     let peer = try InspectingPeer(at: directory.socket)
     #expect(await peer.end() == "The program belongs to another user.")
     #expect(peer.lines.all.compactMap { $0 }.map(\.type) == ["bye"])
-    #expect(!client.hub.events.changes.hasReader)
+    #expect(!client.hub.events.hasReader)
     withExtendedLifetime(inspector) {}
   }
 }

@@ -56,13 +56,13 @@ import Testing
   func collecting() async throws {
     let inspector = try inspector()
     let store = client.store(for: number(["number"]))
-    #expect(!client.hub.events.isObserved && !client.hub.events.changes.hasReader)
+    #expect(!client.hub.events.isObserved && !client.hub.events.hasReader)
     let peer = try InspectingPeer(at: inspector.path)
     try await peer.store("number")
-    #expect(client.hub.events.isObserved && client.hub.events.changes.hasReader)
+    #expect(client.hub.events.isObserved && client.hub.events.hasReader)
     #expect(store.subscriberCount == 0 && !store.isLoading && store.valueUpdateCount == 0)
     peer.hangUp()
-    while client.hub.events.isObserved || client.hub.events.changes.hasReader { await Task.yield() }
+    #expect(await eventually { !client.hub.events.isObserved && !client.hub.events.hasReader })
     // What changes between two peers is not lost for the second one.
     store.currentValue = 5
     let second = try InspectingPeer(at: inspector.path)
@@ -121,19 +121,25 @@ import Testing
     withExtendedLifetime(inspector) {}
   }
 
-  @Test("Dependencies are the numbers of the stores, on both sides") func dependencies()
-    async throws
-  {
+  @Test("Dependencies are the numbers of the stores, on both sides, also where only they change")
+  func dependencies() async throws {
     let inspector = try inspector()
-    let source = number(["source"])
-    let store = client.store(
-      for: Query<Int, any Error>(path: ["reader"]) { try await $0.ensure(source) })
+    let source = number(["source"]).neverStale()
+    let read = client.store(for: source)
+    try await read.fetch()
+    let query = Query<Int, any Error>(path: ["reader"]) { context in
+      context.fixtureNumber == 1 ? try await context.ensure(source) : 2
+    }
+    let reader = client.store(for: query)
     let peer = try InspectingPeer(at: inspector.path)
-    _ = try await peer.line("snapshot")
-    try await store.fetch()
-    let reader = try await peer.store("reader") { !$0.reads.isEmpty }
-    let read = try await peer.store("source") { !$0.readBy.isEmpty }
-    #expect(reader.reads == [read.id] && read.readBy == [reader.id])
+    let id = try await peer.store("source") { $0.readBy.isEmpty }.id
+    try await reader.fetch(using: .number(1))
+    let reading = try await peer.store("reader") { !$0.reads.isEmpty }
+    #expect(reading.reads == [id])
+    #expect(try await peer.store("source") { !$0.readBy.isEmpty }.readBy == [reading.id])
+    peer.lines.clear()
+    try await reader.fetch()
+    try await peer.store("source") { $0.readBy.isEmpty }
     withExtendedLifetime(inspector) {}
   }
 

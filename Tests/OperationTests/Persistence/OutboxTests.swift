@@ -81,11 +81,13 @@ struct OutboxTests {
     _ = try await call.value
   }
 
-  @Test("Calls that a program could not make are made by the next one, in order, with their numbers")
+  @Test(
+    "Calls that a program could not make are made by the next one, in order, with their numbers")
   func resumed() async throws {
     let offline = ManualNetworkObserver(.disconnected)
     let server = Server()
-    let mutation = CreatePost(server: server).networkMode(.online).serialized(in: "posts").persisted()
+    let mutation = CreatePost(server: server).networkMode(.online).serialized(in: "posts")
+      .persisted()
     let first = program(storage, network: offline)
     let store = first.store(for: mutation)
     let tasks = ["a", "b", "c"].map { title in Task { try await store.mutate(with: title) } }
@@ -116,7 +118,8 @@ struct OutboxTests {
   @Test("The calls of one task are restored in the order in which they were made")
   func order() async throws {
     let server = Server()
-    let mutation = CreatePost(server: server).networkMode(.online).serialized(in: "posts").persisted()
+    let mutation = CreatePost(server: server).networkMode(.online).serialized(in: "posts")
+      .persisted()
     let first = program(storage, network: ManualNetworkObserver(.disconnected))
     let store = first.store(for: mutation)
     let tasks = (0..<20).map { store.mutateTask(with: "\($0)") }
@@ -143,9 +146,8 @@ struct OutboxTests {
     await #expect(throws: CancellationError.self) { try await cancelled.value }
     let cut = Task { try await store.mutate(with: "cut") }
     await server.arrivals.wait(for: 2)
-    async let shutdown = client.shutdown(within: .zero)
+    #expect(await client.shutdown(within: .zero).cancelledRuns.count == 1)
     server.gate.open()
-    #expect(await shutdown.cancelledRuns.count == 1)
     _ = await cut.result
     for await calls in client.outbox.values where calls.map(\.status) == [.waiting] { break }
     try await client.flush()
@@ -180,7 +182,9 @@ struct OutboxTests {
     func isFailed(_ call: OutboxCall) -> Bool {
       if case .failed = call.status { true } else { false }
     }
-    for await calls in next.outbox.values where calls.count == 2 && calls.allSatisfy(isFailed) { break }
+    for await calls in next.outbox.values where calls.count == 2 && calls.allSatisfy(isFailed) {
+      break
+    }
     let ids = next.outbox.calls.map(\.id)
     #expect(next.outbox.retry(ids[0]))
     await server.arrivals.wait(for: 3)
@@ -246,11 +250,14 @@ struct OutboxTests {
     #expect(store.confirmedValue == ["old"])
     server.gate.open()
     for await calls in next.outbox.values where calls.isEmpty { break }
-    for await state in store.states where !store.isOptimistic && state.currentValue?.count == 3 { break }
+    for await state in store.states where !store.isOptimistic && state.currentValue?.count == 3 {
+      break
+    }
     #expect(store.confirmedValue == ["old", "a", "b"])
   }
 
-  @Test("A call of another version, or that cannot be decoded, stays or is set aside, and is reported")
+  @Test(
+    "A call of another version, or that cannot be decoded, stays or is set aside, and is reported")
   func unreadable() async throws {
     try await interrupt(["a"], version: 1)
     storage.entries["calls/0000000000000009-x"] = StorageEntry(
@@ -258,7 +265,9 @@ struct OutboxTests {
     let server = Server()
     let next = program(storage)
     let (reports, calls) = try await issues {
-      try await next.resumeMutations { $0.register(CreatePost(server: server).persisted(version: 2)) }
+      try await next.resumeMutations {
+        $0.register(CreatePost(server: server).persisted(version: 2))
+      }
     }
     #expect(reports.map(\.kind) == [.unreadableEntry, .unreadableEntry])
     #expect(calls.map(\.status) == [.waiting])
@@ -287,7 +296,8 @@ struct OutboxTests {
   func identifiers() async throws {
     let server = Server()
     let client = program(storage)
-    let plain = client.store(for: CreatePost(server: server, failures: 1).retry(limit: 1).backoff(.noBackoff))
+    let plain = client.store(
+      for: CreatePost(server: server, failures: 1).retry(limit: 1).backoff(.noBackoff))
     try await plain.mutate(with: "a")
     try await plain.mutate(with: "b")
     let calls = server.arrivals.values.map(\.call)

@@ -113,7 +113,8 @@ struct SavedValueTests {
     #expect(store.isRestoring)
     await clock.advance(by: .seconds(5))
     for await state in store.states where !state.isRestoring { break }
-    #expect(store.currentValue == Post(title: "post 2"), "a loaded value never replaces a newer one")
+    #expect(
+      store.currentValue == Post(title: "post 2"), "a loaded value never replaces a newer one")
   }
 
   @Test("A subscriber's run waits for the saved value, and follows if there is none")
@@ -348,7 +349,11 @@ struct SavedValueTests {
   @Test("A value that does not encode is reported once, and the program continues")
   func unencodable() async throws {
     let program = Program()
-    let coding = StorageCoding<Post> { _ in throw Refused() } decode: { _ in throw Refused() }
+    let coding = StorageCoding<Post> { _ in
+      throw Refused()
+    } decode: { _ in
+      throw Refused()
+    }
     let query = posts(fetches).persisted(coding: coding)
     try await program.noting {
       try await program.client.fetch(query)

@@ -33,6 +33,7 @@ final class StoreHub: Sendable {
   /// Ends when the client is shut down. It sends nothing.
   private let closing = Broadcast<Never>()
   private let wasClosed = Atomic(false)
+  private let wasCutOff = Atomic(false)
 
   private struct WeakHost: Sendable {
     weak var host: (any StoreHost)?
@@ -51,6 +52,11 @@ final class StoreHub: Sendable {
   var isClosed: Bool { wasClosed.load(ordering: .acquiring) }
 
   func close() { wasClosed.store(true, ordering: .releasing) }
+
+  /// Whether a shutdown cancels the runs that have not ended in time, or has.
+  var isCutOff: Bool { wasCutOff.load(ordering: .acquiring) }
+
+  func cutOff() { wasCutOff.store(true, ordering: .releasing) }
 
   /// Ends the streams.
   func endStreams() { closing.finish() }
@@ -96,9 +102,11 @@ final class StoreHub: Sendable {
     client?.wasReleased(id, at: path)
   }
 
-  /// Returns the paths that a path reads, and those that read it.
-  func dependencies(of path: OperationPath) -> (reads: [OperationPath], readers: [OperationPath]) {
-    hasReaders ? graph.withLock { $0.dependencies(of: path) } : ([], [])
+  /// Returns paths that a path reads, and paths that read it, at most as many of each as a limit.
+  func dependencies(
+    of path: OperationPath, limit: Int
+  ) -> (reads: [OperationPath], readers: [OperationPath]) {
+    hasReaders ? graph.withLock { $0.dependencies(of: path, limit: limit) } : ([], [])
   }
 
   /// Whether nothing is left of any dependency.

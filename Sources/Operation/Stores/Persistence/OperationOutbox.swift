@@ -114,13 +114,14 @@ extension OperationOutbox {
 
   /// Removes a call that has ended.
   func remove(_ entry: OutboxEntry) {
-    entry.end()
+    guard entry.end() else { return }
     shell.commit { $0.remove(entry) }
     writer.note(entry)
   }
 
   /// A resumed call has failed, or waits again because the client is shut down.
   func suspend(_ entry: OutboxEntry, as status: OutboxCall.Status) {
+    if entry.hasEnded { return }
     shell.commit { $0.update(entry) { $0.status = status } }
   }
 
@@ -144,7 +145,8 @@ extension OperationOutbox {
     while true {
       do { return try await writer.storage.keys(withPrefix: StorageKey.calls) } catch {
         switch error as? StorageError {
-        case .damaged, .tooNew, .foreign: report(.unreadableEntry, "A waiting call is lost: \(error)")
+        case .damaged, .tooNew, .foreign:
+          report(.unreadableEntry, "A waiting call is lost: \(error)")
         case nil, .unusable, .inUse, .readOnly, .system, .powerLost: throw error
         }
       }
@@ -172,7 +174,8 @@ extension OperationOutbox {
     for entry in shell.withLock({ $0.waitingEntries }) {
       let call = entry.call
       if let maxAge = maxAges[call.mutation], clock.now().duration(since: call.date) >= maxAge {
-        report(.unresumedCall, "A call of \(call.mutation) is older than \(maxAge), and is dropped.")
+        report(
+          .unresumedCall, "A call of \(call.mutation) is older than \(maxAge), and is dropped.")
         remove(entry)
       } else if let resumption = resumptions.withLock({ $0[call.mutation] }) {
         resume(entry, by: resumption)

@@ -49,17 +49,36 @@ extension OperationStore {
     ).report()
   }
 
-  /// Removes a call that has ended. A resumed one that has failed stays, and so does one that a shutdown
-  /// has cut off.
-  func settle(_ entry: OutboxEntry, of run: AdmittedRun) {
-    guard let outbox = hub.outbox else { return }
-    let isResumed = run.box.configuration.context.input?.savedCall != nil
-    if run.core.progress.isCancelled {
-      if hub.isClosed { outbox.suspend(entry, as: .waiting) } else { outbox.remove(entry) }
-    } else if isResumed, case .failure(let error)? = run.core.finishedResult {
-      outbox.suspend(entry, as: .failed("\(error)"))
-    } else {
-      outbox.remove(entry)
+  /// Executes a run, and removes its call from the outbox when the run is cancelled. One that a shutdown
+  /// cuts off stays.
+  ///
+  /// - Parameter execute: Returns whether the run is over.
+  func keeping(
+    _ call: OutboxEntry?, of run: AdmittedRun, _ execute: () async -> Bool
+  ) async -> Bool {
+    guard let call, let outbox = hub.outbox else { return await execute() }
+    let isOver = await withTaskCancellationHandler {
+      await execute()
+    } onCancel: {
+      // A request may return long after its run was cancelled. A launch that is replaced is not.
+      if run.core.progress.isCancelled, !hub.isCutOff { outbox.remove(call) }
+    }
+    if isOver, run.core.progress.isCancelled { outbox.suspend(call, as: .waiting) }
+    return isOver
+  }
+
+  /// What the request of a run knows of its call. When it ends, the call leaves the outbox, but for a resumed
+  /// one that has failed.
+  func runCall(of entry: OutboxEntry?, in context: OperationContext) -> RunCall? {
+    guard let entry, let outbox = hub.outbox else { return nil }
+    let call = entry.call
+    let isResumed = context.input?.savedCall != nil
+    return RunCall(id: call.id, earlierAttempts: call.attempts - 1) { failure in
+      if isResumed, let failure {
+        outbox.suspend(entry, as: .failed("\(failure)"))
+      } else {
+        outbox.remove(entry)
+      }
     }
   }
 

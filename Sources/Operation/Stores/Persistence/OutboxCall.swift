@@ -74,18 +74,21 @@ final class OutboxEntry: SavedItem {
     Int(key.dropFirst(StorageKey.calls.utf8.count).prefix { $0 != "-" })
   }
 
-  /// What a run knows of the call.
-  var runCall: RunCall {
-    let call = call
-    return RunCall(id: call.id, earlierAttempts: call.attempts - 1)
-  }
+  var hasEnded: Bool { facts.withLock { $0.isEnded } }
 
   var call: OutboxCall { facts.withLock { $0.call } }
 
   func update(_ change: (inout OutboxCall) -> Void) { facts.withLock { change(&$0.call) } }
 
-  /// The call has ended: the storage must not keep it.
-  func end() { facts.withLock { $0.isEnded = true } }
+  /// The call has ended: the storage must not keep it. Returns `false` if it had ended before.
+  func end() -> Bool {
+    facts.withLock { facts in
+      defer { facts.isEnded = true }
+      return !facts.isEnded
+    }
+  }
+
+  var owner: ObjectIdentifier { ObjectIdentifier(self) }
 
   func takeChange() -> SavedChange? {
     let (call, isEnded, saved) = facts.withLock { ($0.call, $0.isEnded, $0.saved) }

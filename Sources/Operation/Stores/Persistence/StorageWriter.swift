@@ -28,9 +28,11 @@ final class StorageWriter: Sendable {
     start(machine.withLock { $0.remove(removal) })
   }
 
-  /// Returns the entry under a key, with all changes that were noted before.
-  nonisolated(nonsending) func load(_ key: String) async throws -> StorageEntry? {
-    if machine.withLock({ $0.isPending(key) }) { try? await flush() }
+  /// Returns the entry under a key, after what others than the owner save there.
+  nonisolated(nonsending) func load(
+    _ key: String, for owner: ObjectIdentifier? = nil
+  ) async throws -> StorageEntry? {
+    if machine.withLock({ $0.isPending(key, besides: owner) }) { try? await flush() }
     if machine.withLock({ $0.isRemoved(key) }) { return nil }
     return try await storage.load(key)
   }

@@ -1,6 +1,8 @@
 /// Something that is saved under one key: the value of a store, or a call of a mutation.
 protocol SavedItem: AnyObject, Sendable {
   var key: String { get }
+  /// Identifies the store or the call that the item is of.
+  var owner: ObjectIdentifier { get }
 
   /// Returns what has changed since it was saved, `nil` if nothing has. Called with no lock held.
   func takeChange() -> SavedChange?
@@ -64,6 +66,7 @@ struct StorageWriterMachine: Sendable {
 
   private(set) var phase = Phase.idle
   private var items: [String: any SavedItem] = [:]
+  private var itemsInBatch: [String: any SavedItem] = [:]
   private var removals: [Removal] = []
   /// What the batch removes that is being written.
   private var removalsInBatch: [Removal] = []
@@ -104,8 +107,10 @@ struct StorageWriterMachine: Sendable {
     (removals + removalsInBatch).contains { $0.contains(key) }
   }
 
-  /// Whether a change under a key may not be in the storage yet.
-  func isPending(_ key: String) -> Bool { items[key] != nil || phase == .writing }
+  /// Whether something else than the owner is to be saved under a key.
+  func isPending(_ key: String, besides owner: ObjectIdentifier?) -> Bool {
+    [items[key], itemsInBatch[key]].contains { $0.map { $0.owner != owner } ?? false }
+  }
 
   private mutating func schedule(after delay: Duration) -> Timer? {
     guard phase == .idle else { return nil }
@@ -128,6 +133,7 @@ struct StorageWriterMachine: Sendable {
     phase = .writing
     let batch = Batch(items: Array(items.values), removals: removals, changeCount: changeCount)
     removalsInBatch = removals
+    itemsInBatch = items
     items = [:]
     removals = []
     return batch
@@ -139,6 +145,7 @@ struct StorageWriterMachine: Sendable {
     phase = .idle
     roundCount += 1
     removalsInBatch = []
+    itemsInBatch = [:]
     var outcome = Outcome()
     if isSuccess {
       recentFailureCount = 0

@@ -48,7 +48,8 @@ final class StorePersistence<State: OperationState>: Sendable {
     }
     guard let key = settings.name.map(StorageKey.value(named:)) ?? StorageKey.value(at: path) else {
       reportUnsaved(
-        path, "an element of the path has no form that is the same in every process; name it with `as:`")
+        path,
+        "an element of the path has no form that is the same in every process; name it with `as:`")
       return nil
     }
     return StorePersistence(key, settings, form, writer)
@@ -101,7 +102,7 @@ extension StorePersistence {
     Task { [self] in
       var restored: SavedForm<State>.Restoration?
       do {
-        if let entry = try await writer.load(key) {
+        if let entry = try await writer.load(key, for: ObjectIdentifier(self)) {
           restored = try await decode(entry, in: store.context)
         }
       } catch {
@@ -201,6 +202,7 @@ private final class SavedStore<State: OperationState>: SavedItem {
   }
 
   var key: String { persistence.key }
+  var owner: ObjectIdentifier { ObjectIdentifier(persistence) }
 
   func takeChange() -> SavedChange? { persistence.takeChange(of: store) }
 

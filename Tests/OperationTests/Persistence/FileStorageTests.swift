@@ -1,0 +1,203 @@
+import Foundation
+import Glibc
+import Operation
+import Testing
+
+/// A directory that is removed at the end of a test.
+private final class TemporaryDirectory {
+  let path: String
+
+  init() {
+    path = NSTemporaryDirectory() + "/swift-operation-\(UUID().uuidString)"
+  }
+
+  deinit {
+    umount2(path, Int32(MNT_DETACH))
+    try? FileManager.default.removeItem(atPath: path)
+  }
+
+  /// Whether a file system of 64 KiB was mounted here. It is unmounted with the directory.
+  lazy var mountsSmallDisk: Bool = {
+    mkdir(path, 0o700)
+    return mount("none", path, "tmpfs", 0, "size=64k,mode=0700") == 0
+  }()
+
+  var names: [String] {
+    ((try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []).sorted()
+  }
+
+  /// The only file of an entry.
+  var file: String { "\(path)/\(names.first { $0.hasSuffix(".entry") } ?? "")" }
+
+  func mode(of path: String) -> mode_t {
+    var status = stat()
+    return stat(path, &status) == 0 ? status.st_mode & 0o777 : 0
+  }
+}
+
+private let entry = StorageEntry(
+  version: 3, date: Date(timeIntervalSinceReferenceDate: 785_788_732.1234567),
+  data: Data([0, 10, 255, 61]))
+
+@Suite("File storage")
+struct FileStorageTests {
+  private let directory = TemporaryDirectory()
+
+  @Test("An entry is loaded as it was saved, by another storage")
+  func roundTrip() async throws {
+    do {
+      let storage = try FileStorage(directory: directory.path)
+      try await storage.save(["values/posts/3": entry, "values/päge \u{1F600}": entry])
+      #expect(try await storage.load("values/none") == nil)
+    }
+    let storage = try FileStorage(directory: directory.path)
+    #expect(try await storage.load("values/posts/3") == entry)
+    #expect(try await storage.load("values/päge \u{1F600}") == entry)
+    #expect(try await storage.keys(withPrefix: "values/po") == ["values/posts/3"])
+    #expect(try await storage.keys(withPrefix: "values/").count == 2)
+    #expect(try await storage.keys(withPrefix: "calls/").isEmpty)
+    try await storage.remove(["values/posts/3", "values/none"])
+    #expect(try await storage.load("values/posts/3") == nil)
+    #expect(try await storage.keys(withPrefix: "values/").count == 1)
+  }
+
+  @Test(
+    "Only the user can access the directory and the files, whose names and first lines are readable"
+  )
+  func permissions() async throws {
+    let previous = umask(0)
+    let storage = try FileStorage(directory: directory.path + "/a/b")
+    try await storage.save(["values/posts/3": entry])
+    umask(previous)
+    let nested = directory.path + "/a/b"
+    #expect(directory.mode(of: nested) == 0o700)
+    let names = try FileManager.default.contentsOfDirectory(atPath: nested).sorted()
+    #expect(names.count == 2)
+    #expect(names[0] == "lock" && names[1].hasPrefix("values_posts_3-"))
+    for name in names { #expect(directory.mode(of: "\(nested)/\(name)") == 0o600) }
+    let bytes = try Data(contentsOf: URL(fileURLWithPath: "\(nested)/\(names[1])"))
+    let line = String(decoding: bytes.prefix { $0 != 10 }, as: UTF8.self)
+    #expect(
+      line.hasPrefix("swift-operation entry format=1 version=3 date=785788732.1234567 (2025-11-2"))
+  }
+
+  @Test("A second storage gets a clear error, or reads only")
+  func secondStorage() async throws {
+    let first = try FileStorage(directory: directory.path)
+    try await first.save(["a": entry])
+    #expect(throws: StorageError.inUse(directory: directory.path)) {
+      _ = try FileStorage(directory: directory.path)
+    }
+    let reader = try FileStorage(directory: directory.path, access: .readOnly)
+    #expect(try await reader.load("a") == entry)
+    let error = StorageError.readOnly(directory: directory.path)
+    await #expect(throws: error) { try await reader.save(["b": entry]) }
+    await #expect(throws: error) { try await reader.remove(["a"]) }
+    await #expect(throws: error) { try await reader.setAside("a") }
+    withExtendedLifetime(first) {}
+  }
+
+  @Test("Directories that cannot be used are refused with a reason")
+  func unusableDirectories() throws {
+    try FileManager.default.createDirectory(
+      atPath: directory.path, withIntermediateDirectories: true)
+    let file = directory.path + "/file"
+    try Data().write(to: URL(fileURLWithPath: file))
+    for path in [file, file + "/below"] {
+      #expect(throws: StorageError.self) { _ = try FileStorage(directory: path) }
+    }
+    #expect(throws: StorageError.self) {
+      _ = try FileStorage(directory: directory.path + "/missing", access: .readOnly)
+    }
+    // Others can access it, and it has files that are not ours.
+    chmod(directory.path, 0o755)
+    let error = #expect(throws: StorageError.self) {
+      _ = try FileStorage(directory: directory.path)
+    }
+    #expect(error?.description.contains("others can access it") == true)
+    #expect(directory.names == ["file"])
+    unlink(file)
+    _ = try FileStorage(directory: directory.path)
+    #expect(directory.mode(of: directory.path) == 0o700)
+  }
+
+  @Test(
+    "A file that is torn, changed, or too new is thrown once and moved aside",
+    arguments: [0, 1, 30, 100, -1, -2, -3])
+  func damagedFiles(cut: Int) async throws {
+    let storage = try FileStorage(directory: directory.path)
+    try await storage.save(["a": entry])
+    let url = URL(fileURLWithPath: directory.file)
+    var bytes = try Data(contentsOf: url)
+    switch cut {
+    case -1: bytes[bytes.count - 1] ^= 1
+    case -2: bytes.append(0)
+    case -3:
+      let text = String(decoding: bytes.prefix { $0 != 10 }, as: UTF8.self)
+      bytes = Data(text.replacing("format=1", with: "format=2").utf8) + bytes.drop { $0 != 10 }
+    default: bytes = bytes.prefix(cut)
+    }
+    try bytes.write(to: url)
+    let error = await #expect(throws: StorageError.self) { try await storage.load("a") }
+    if cut == -3, case .tooNew("a", _, 2)? = error {} else { #expect(cut != -3) }
+    #expect(try await storage.load("a") == nil)
+    #expect(directory.names.filter { $0.hasSuffix(".aside-1") }.count == 1)
+    try await storage.save(["a": entry])
+    try await storage.setAside("a")
+    #expect(directory.names.filter { $0.hasSuffix(".aside-2") }.count == 1)
+  }
+
+  @Test("What is no file, or a link to one, is not followed and is moved aside")
+  func foreignFiles() async throws {
+    let storage = try FileStorage(directory: directory.path)
+    try await storage.save(["a": entry])
+    let file = directory.file
+    for make in [
+      { symlink("/etc/passwd", file) }, { mkfifo(file, 0o600) }, { mkdir(file, 0o700) },
+    ] {
+      unlink(file)
+      rmdir(file)
+      #expect(make() == 0)
+      let error = await #expect(throws: StorageError.self) { try await storage.load("a") }
+      if case .foreign("a", _)? = error {} else { Issue.record("\(String(describing: error))") }
+      #expect(try await storage.load("a") == nil)
+    }
+    if geteuid() == 0 {
+      try await storage.save(["a": entry])
+      chown(file, 12_345, 12_345)
+      let error = await #expect(throws: StorageError.self) { try await storage.load("a") }
+      if case .foreign("a", _)? = error {} else { Issue.record("\(String(describing: error))") }
+    }
+  }
+
+  @Test("Temporary files of a program that was killed are removed, and other files are not touched")
+  func leftovers() async throws {
+    do { _ = try FileStorage(directory: directory.path) }
+    for name in ["a-0.entry-new", "notes.txt"] {
+      try Data("x".utf8).write(to: URL(fileURLWithPath: "\(directory.path)/\(name)"))
+    }
+    let storage = try FileStorage(directory: directory.path)
+    try await storage.save(["a": entry])
+    try await storage.remove(["a"])
+    #expect(directory.names == ["lock", "notes.txt"])
+  }
+
+  @Test(
+    "A full disk is an error, and nothing that was there is lost",
+    .enabled(if: TemporaryDirectory().mountsSmallDisk, "a small file system can be mounted"))
+  func fullDisk() async throws {
+    #expect(directory.mountsSmallDisk)
+    let storage = try FileStorage(directory: directory.path)
+    try await storage.save(["a": entry])
+    var large = entry
+    large.data = Data(count: 1_000_000)
+    let error = await #expect(throws: StorageError.self) { try await storage.save(["a": large]) }
+    if case .system("write", _, ENOSPC)? = error {
+    } else {
+      Issue.record("\(String(describing: error))")
+    }
+    #expect(try await storage.load("a") == entry)
+    try await storage.save(["b": entry])
+    #expect(!directory.names.contains { $0.hasSuffix("-new") })
+  }
+}

@@ -1,0 +1,140 @@
+import Testing
+
+@testable import Operation
+
+private final class Item: SavedItem {
+  let key: String
+
+  init(_ key: String) { self.key = key }
+
+  var owner: ObjectIdentifier { ObjectIdentifier(self) }
+  func takeChange() -> SavedChange? { nil }
+  func didSave(_ change: SavedChange) {}
+}
+
+private typealias Timer = StorageWriterMachine.Timer
+
+/// The machine, so that expectations can call what changes it.
+private final class Driver {
+  private var machine = StorageWriterMachine(delay: .seconds(1))
+
+  var phase: StorageWriterMachine.Phase { machine.phase }
+  var writtenCount: Int { machine.writtenCount }
+
+  func note(_ item: Item) -> Timer? { machine.note(item) }
+  func remove(_ removal: StorageWriterMachine.Removal) { _ = machine.remove(removal) }
+  func isRemoved(_ key: String) -> Bool { machine.isRemoved(key) }
+  func isPending(_ key: String, besides owner: ObjectIdentifier?) -> Bool {
+    machine.isPending(key, besides: owner)
+  }
+  func timerEnded(_ number: Int) -> StorageWriterMachine.Batch? { machine.timerEnded(number) }
+  func flush() -> StorageWriterMachine.Batch? { machine.flush() }
+  func end(
+    _ batch: StorageWriterMachine.Batch, isSuccess: Bool
+  ) -> StorageWriterMachine.Outcome { machine.end(batch, isSuccess: isSuccess) }
+}
+
+@Suite("The machine of a storage writer")
+struct StorageWriterMachineTests {
+  private let machine = Driver()
+
+  @Test("The first change starts a timer, and a batch has the newest item of each key")
+  func batch() throws {
+    let newer = Item("a")
+    #expect(machine.note(Item("a")) == Timer(number: 1, delay: .seconds(1)))
+    #expect(machine.note(newer) == nil)
+    #expect(machine.note(Item("b")) == nil)
+    let batch = try #require(machine.timerEnded(1))
+    #expect(batch.items.count == 2)
+    #expect(batch.items.contains { $0 === newer })
+    #expect(machine.phase == .writing)
+    #expect(machine.writtenCount == 0)
+    let outcome = machine.end(batch, isSuccess: true)
+    #expect(outcome.timer == nil && !outcome.mustReport)
+    #expect(machine.phase == .idle)
+    #expect(machine.writtenCount == 3)
+  }
+
+  @Test("A flush writes at once, and the timer finds nothing to do")
+  func flush() throws {
+    #expect(machine.flush() == nil)
+    _ = machine.note(Item("a"))
+    #expect(machine.flush() != nil)
+    #expect(machine.timerEnded(1) == nil)
+    #expect(machine.flush() == nil)
+  }
+
+  @Test("What changes during a batch is in the next one, after a new timer")
+  func during() throws {
+    _ = machine.note(Item("a"))
+    let batch = try #require(machine.timerEnded(1))
+    #expect(machine.note(Item("a")) == nil)
+    #expect(machine.end(batch, isSuccess: true).timer == Timer(number: 2, delay: .seconds(1)))
+    #expect(machine.writtenCount == 1)
+    #expect(machine.timerEnded(2)?.items.count == 1)
+  }
+
+  @Test(
+    "A failed batch is written again with longer and longer waits, but for what has changed since")
+  func failures() throws {
+    let newer = Item("a")
+    _ = machine.note(Item("a"))
+    _ = machine.note(Item("b"))
+    var batch = try #require(machine.timerEnded(1))
+    _ = machine.note(newer)
+    var delays: [Duration] = []
+    for round in 2...8 {
+      let outcome = machine.end(batch, isSuccess: false)
+      #expect(outcome.mustReport == (round == 2))
+      let timer = try #require(outcome.timer)
+      delays.append(timer.delay)
+      batch = try #require(machine.timerEnded(timer.number))
+      #expect(batch.items.count == 2 && batch.items.contains { $0 === newer })
+    }
+    #expect(delays == [1, 2, 4, 8, 16, 30, 30].map { .seconds($0) })
+    #expect(machine.end(batch, isSuccess: true).timer == nil)
+    #expect(machine.writtenCount == 3)
+  }
+
+  @Test("A removal drops what was to be saved there, and hides it until it is done")
+  func removal() throws {
+    _ = machine.note(Item("values/a/1"))
+    _ = machine.note(Item("values/b"))
+    machine.remove(.below("values/a"))
+    #expect(machine.isRemoved("values/a/1") && !machine.isRemoved("values/b"))
+    let later = Item("values/a/2")
+    _ = machine.note(later)
+    let batch = try #require(machine.timerEnded(1))
+    #expect(batch.items.map(\.key).sorted() == ["values/a/2", "values/b"])
+    #expect(machine.isRemoved("values/a/1"))
+    let outcome = machine.end(batch, isSuccess: false)
+    #expect(machine.isRemoved("values/a/1"))
+    let timer = try #require(outcome.timer)
+    let again = try #require(machine.timerEnded(timer.number))
+    #expect(again.removals.count == 1 && again.items.count == 2)
+    _ = machine.end(again, isSuccess: true)
+    #expect(!machine.isRemoved("values/a/1"))
+  }
+
+  @Test("A removal during a batch that fails drops the items of the batch")
+  func removalDuringBatch() throws {
+    _ = machine.note(Item("values/a"))
+    let batch = try #require(machine.timerEnded(1))
+    machine.remove(.key("values/a"))
+    let timer = try #require(machine.end(batch, isSuccess: false).timer)
+    #expect(machine.timerEnded(timer.number)?.items.isEmpty == true)
+  }
+
+  @Test("A key is pending for others than its owner, until the batch has ended")
+  func pending() throws {
+    let item = Item("a")
+    let other = Item("a")
+    _ = machine.note(item)
+    #expect(machine.isPending("a", besides: other.owner) && machine.isPending("a", besides: nil))
+    #expect(!machine.isPending("a", besides: item.owner))
+    let batch = try #require(machine.timerEnded(1))
+    #expect(machine.isPending("a", besides: other.owner))
+    _ = machine.end(batch, isSuccess: true)
+    #expect(!machine.isPending("a", besides: other.owner))
+  }
+}
