@@ -39,7 +39,7 @@ struct PictureTests {
       for isDark in [false, true] {
         try browser.show(width: 1280, height: 820, isDark: isDark)
         try browser.wait(until: "$('rules').textContent.includes('60 s')")
-        let name = "inspect-web\(isDark ? "-dark" : "").png"
+        let name = "inspect-web\(isDark ? "~dark" : "").png"
         try Pictures.write(try browser.picture(), name)
       }
       withExtendedLifetime(peer) {}

@@ -51,6 +51,23 @@ import Testing
     #expect(view.selection == 6)
   }
 
+  @Test("A changed store is sorted anew, and filtered anew") mutating func changedStore() throws {
+    _ = press(.character("s"))
+    #expect(view.tree.rows[0].label == "posts")
+    var model = model
+    model.receive(
+      try Blog.message(
+        Blog.changes(stores: [Blog.store(6, ["authors", "7"], "AuthorQuery", status: "loading")])))
+    view.update(model, height: 4)
+    #expect(view.tree.rows[0].label == "authors/7")
+    _ = press(.character("/"), .character("l"), .character("o"), .character("a"), model: model)
+    #expect(view.tree.rows.compactMap(\.store).sorted() == [3, 6])
+    model.receive(
+      try Blog.message(Blog.changes(stores: [Blog.store(6, ["authors", "7"], "AuthorQuery")])))
+    view.update(model, height: 4)
+    #expect(view.tree.rows.compactMap(\.store) == [3])
+  }
+
   @Test("Typing filters, Enter keeps the filter and Escape clears it") mutating func filtering() {
     _ = press(.character("/"), .character("5"), .character("0"), .character("q"), .backspace)
     #expect(view.isFiltering && view.options.filter == "50")

@@ -20,6 +20,8 @@ struct InspectorModel: Equatable, Sendable {
   private(set) var reply: Reply?
   /// Increases with each change of a store.
   private(set) var version = 0
+  /// Increases when a store is added or removed.
+  private(set) var structureVersion = 0
 
   struct Reply: Equatable, Sendable {
     var id: Int
@@ -47,6 +49,7 @@ struct InspectorModel: Equatable, Sendable {
       stores = Dictionary(snapshot.stores.map { ($0.id, $0) }, uniquingKeysWith: { $1 })
       counts = snapshot.counts
       version += 1
+      structureVersion += 1
     case .changes(let changes): receive(changes)
     case .detail(let detail, _):
       self.detail = detail
@@ -57,7 +60,10 @@ struct InspectorModel: Equatable, Sendable {
   }
 
   private mutating func receive(_ changes: Changes) {
+    let before = stores.count
     for store in changes.stores { stores[store.id] = store }
+    // Identifiers are never used again, so a new store adds to the count.
+    if stores.count != before || !changes.removed.isEmpty { structureVersion += 1 }
     for id in changes.removed {
       stores[id] = nil
       timelines[id] = nil

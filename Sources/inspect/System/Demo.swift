@@ -10,8 +10,9 @@ struct Demo {
   /// Starts the demo, and builds it first where it is missing.
   init() throws(InspectError) {
     let inspect = URL(filePath: "/proc/self/exe").resolvingSymlinksInPath()
-    let program = inspect.deletingLastPathComponent().appending(path: "posts").path()
-    if access(program, X_OK) != 0 { try Self.build() }
+    let folder = inspect.deletingLastPathComponent()
+    let program = folder.appending(path: "posts").path()
+    if access(program, X_OK) != 0 { try Self.build(folder.lastPathComponent) }
     let (own, demos) = try Descriptor.pair()
     input = own
     var (files, attributes) = (posix_spawn_file_actions_t(), posix_spawnattr_t())
@@ -44,10 +45,10 @@ struct Demo {
   }
 
   /// Builds the example. `swift run inspect` builds only the inspector.
-  private static func build() throws(InspectError) {
+  private static func build(_ configuration: String) throws(InspectError) {
     StandardStreams.error("inspect: building the example `posts`\n")
     var (child, status) = (pid_t(), Int32())
-    guard spawn(&child, ["swift", "build", "--product", "posts"]) == 0,
+    guard spawn(&child, ["swift", "build", "-c", configuration, "--product", "posts"]) == 0,
       waitpid(child, &status, 0) == child, status == 0
     else { throw InspectError("--demo needs the package's example `posts`") }
   }

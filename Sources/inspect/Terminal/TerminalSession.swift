@@ -174,7 +174,9 @@ final class TerminalSession {
     device.write(Self.codes(from: state.frame, to: frame))
     state.frame = frame
     state.isDirty = false
-    state.nextFrame = now + Self.frameInterval
+    // A program with many stores may change faster than they can be drawn. The keys come first.
+    let duration = Time.monotonic - now
+    state.nextFrame = now + max(Self.frameInterval, 4 * duration)
   }
 
   /// Returns the codes that change one screen into another, line by line.

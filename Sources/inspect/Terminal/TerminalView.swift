@@ -41,7 +41,10 @@ struct TerminalView: Equatable, Sendable {
   ///
   /// - Parameter height: The number of rows that are visible.
   mutating func update(_ model: InspectorModel, height: Int) {
-    let shown = Shown(version: model.version, options: options)
+    // Ten thousand rows take long to make. By path, only a new store changes them.
+    let isByPath = options.order == .path && options.filter.isEmpty
+    let version = isByPath ? model.structureVersion : model.version
+    let shown = Shown(version: version, options: options)
     if self.shown != shown {
       let selected = selectedRow
       tree = StoreTree(model.stores.values, options: options)
