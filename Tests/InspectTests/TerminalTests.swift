@@ -102,6 +102,7 @@ import Testing
       let child = try TerminalChild([], in: runtime)
       let peer = try program.serveBlog()
       try child.wait { $0.lines[23].hasSuffix("quit") }
+      #expect(!child.isInOriginalMode)
       child.send(signal)
       #expect(try child.waitForEnd() == 128 + signal)
       #expect(child.isInOriginalMode && child.screen.isCursorVisible)
