@@ -6,7 +6,7 @@ extension Catalogue {
   static let inspectors: [Benchmark] = [
     Benchmark(
       name: "fetch, served", floor: "the same, not served", sizes: [10_000], unit: "stores",
-      limit: 1.05
+      limit: 1.1
     ) { size in
       Pair(
         subject: try Inspected(size, isServed: true).fetches(),
