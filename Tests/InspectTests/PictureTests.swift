@@ -3,10 +3,10 @@ import Testing
 
 @testable import inspect
 
-/// Makes the pictures of the README; `Tests/pictures` runs it.
+/// Makes the pictures of the README; `Tests/screenshots` runs it.
 @Suite(
   .serialized, .timeLimit(.minutes(5)),
-  .enabled(if: Pictures.folder != nil, "Tests/pictures makes the pictures"))
+  .enabled(if: Pictures.folder != nil, "Tests/screenshots makes the pictures"))
 struct PictureTests {
   @Test("The terminal form") func terminal() throws {
     var model = try Blog.model(Pictures.stores)
