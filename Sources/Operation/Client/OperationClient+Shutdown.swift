@@ -53,7 +53,7 @@ extension OperationClient {
   nonisolated(nonsending) public func shutdown(within duration: Duration) async -> OperationShutdown
   {
     let duration = duration.checked(for: "The time of a shutdown")
-    hub.close()
+    hub.shutdown.begin()
     let stores = stores(matching: [])
     let own = TaskNode.currentAwaiters
     let runs = stores.flatMap { $0.store.startedRuns }.filter { run in
@@ -61,7 +61,7 @@ extension OperationClient {
     }
     await Self.wait(for: runs, atMost: duration, on: clock)
     let cut = stores.flatMap { store in store.store.startedRuns.map { (store, $0) } }
-    hub.cutOff()
+    hub.shutdown.cutOff()
     for store in stores { store.cancel() }
     hub.endStreams()
     var saveFailure: (any Error)?

@@ -22,8 +22,6 @@ struct RunSettings: Sendable {
     var staleIfError: Duration?
     /// How values or calls are saved; `nil` if they are not.
     var persistence: PersistenceSettings?
-    /// The name and the priority of runs that no caller requested.
-    var automaticTask = AutomaticTask()
     /// Whether a store runs the request, and deduplicates its runs.
     var isStored = false
   }
@@ -74,6 +72,8 @@ struct AutomaticRunning: Sendable {
   var condition: (@Sendable (OperationContext) -> Bool)?
   /// What runs the request while it is observed, such as polling.
   var triggers: [RerunTrigger] = []
+  /// The name and the priority of these runs.
+  var task = AutomaticTask()
 }
 
 /// The name and the priority of the Swift tasks of runs that no caller requested.

@@ -80,7 +80,7 @@ extension OperationRequest {
   public func automaticRuns(
     named name: String? = nil, priority: TaskPriority? = nil
   ) -> ModifiedOperation<Self, SettingsModifier<Self>> {
-    settings { $0.automaticTask = AutomaticTask(name: name, priority: priority) }
+    settings { $0.automatic.task = AutomaticTask(name: name, priority: priority) }
   }
 
   /// Lets `fetch` and `ensure` return the value of the store when a run fails, if the value is younger

@@ -182,7 +182,7 @@ extension OperationStore {
     after others: [TaskDependency] = [], unlessNewerThan results: Int? = nil
   ) -> OperationTask<State.OperationValue, State.Failure>? {
     guard allowsRun(by: rules, cause: cause) else { return nil }
-    let task = settings(by: rules).values.automaticTask
+    let task = settings(by: rules).values.automatic.task
     let box =
       task.name == nil && task.priority == nil
       ? .empty : Machine.Box(OperationTaskConfiguration(name: task.name, priority: task.priority))
