@@ -55,8 +55,11 @@ let package = Package(
     .executableTarget(
       name: "SignalChild", dependencies: ["Operation"], path: "Tests/SignalChild",
       swiftSettings: strict),
+    .executableTarget(
+      name: "KillChild", dependencies: ["Operation"], path: "Tests/KillChild",
+      swiftSettings: strict),
     .testTarget(
-      name: "OperationTests", dependencies: ["Operation", "SignalChild", "TestSupport"],
+      name: "OperationTests", dependencies: ["Operation", "SignalChild", "KillChild", "TestSupport"],
       swiftSettings: strict),
     .executableTarget(
       name: "storm", dependencies: ["Operation"], path: "Tests/Storm", swiftSettings: strict),
