@@ -1,6 +1,6 @@
+import Fetching
 import Foundation
 import FoundationNetworking
-import LoopbackServer
 
 /// Somebody in a list of friends, as the one who runs this program sees them.
 struct User: Codable, Identifiable, Equatable {

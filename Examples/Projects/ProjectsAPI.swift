@@ -1,6 +1,6 @@
+import Fetching
 import Foundation
 import FoundationNetworking
-import LoopbackServer
 
 struct User: Codable, Identifiable, Equatable {
   let id: Int
