@@ -44,11 +44,21 @@ extension OperationIssue {
   private static let processHandler = Mutex<Handler>(writeToStandardError)
 
   /// Sends the reports of `operation`, and of the tasks that it starts, to `handler`.
+  ///
+  /// - Parameters:
+  ///   - handler: Called on the thread that noticed the mistake, with no lock held.
+  ///   - operation: Called once, on the calling thread.
+  /// - Throws: The error of `operation`.
   public static func withHandler<Output>(
     _ handler: @escaping Handler, operation: () throws -> Output
   ) rethrows -> Output { try $scopedHandler.withValue(handler, operation: operation) }
 
   /// Sends the reports of `operation`, and of the tasks that it starts, to `handler`.
+  ///
+  /// - Parameters:
+  ///   - handler: Called on the thread that noticed the mistake, with no lock held.
+  ///   - operation: Called once, on the caller's actor.
+  /// - Throws: The error of `operation`.
   nonisolated(nonsending) public static func withHandler<Output>(
     _ handler: @escaping Handler, operation: nonisolated(nonsending) () async throws -> Output
   ) async rethrows -> Output { try await $scopedHandler.withValue(handler, operation: operation) }

@@ -44,6 +44,8 @@ public struct OperationDefaults: Sendable {
   public var setup: @Sendable (inout OperationContext, OperationKind) -> Void
 
   /// Creates defaults. A parameter that is not passed has the value of ``standard``.
+  ///
+  /// Each parameter is the initial value of the property with its name, which describes it.
   public init(
     retryLimit: Int = 3,
     backoff: OperationBackoffFunction = .exponential(.seconds(1)).jittered()

@@ -22,6 +22,8 @@ public struct TimeoutModifier<Base: OperationRequest>: OperationModifier {
   let duration: Duration
 
   /// Runs the request until it ends or its time is over.
+  ///
+  /// - Throws: The failure of the request, ``OperationTimeoutError``, or `CancellationError`.
   public func run(
     isolation: isolated (any Actor)?, in context: OperationContext, using base: Base,
     with continuation: OperationContinuation<Base.Value, any Error>

@@ -10,6 +10,8 @@ public struct TransformedOperation<Base: OperationRequest, Value: Sendable, Fail
   public func setup(context: inout OperationContext) { base.setup(context: &context) }
 
   /// Runs the request, and transforms its result.
+  ///
+  /// - Throws: The transformed failure.
   public func run(
     isolation: isolated (any Actor)?, in context: OperationContext,
     with continuation: OperationContinuation<Value, Failure>
@@ -41,6 +43,8 @@ extension TransformedOperation: StatefulOperationRequest, QueryRequest where Bas
   public var retention: OperationRetention? { base.retention }
 
   /// Fetches the value, and transforms it.
+  ///
+  /// - Throws: The transformed failure.
   nonisolated(nonsending) public func fetch(
     in context: OperationContext,
     with continuation: OperationContinuation<Value, Failure>

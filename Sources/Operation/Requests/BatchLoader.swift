@@ -49,6 +49,15 @@ public final class BatchLoader<Key: Hashable & Sendable, Value: Sendable>: Senda
 
   /// Creates a loader whose function returns the values by key. A key without a value fails with
   /// ``BatchLoaderError``.
+  ///
+  /// - Parameters:
+  ///   - delay: The time in which keys are collected, by the clock of the first key's context. A
+  ///     negative duration is reported, and zero is used: then a batch has the keys that come
+  ///     before it begins.
+  ///   - maxSize: The greatest number of keys of a batch. A number below one is reported, and one
+  ///     is used.
+  ///   - load: Loads the values of different keys, in the order of their requests. It is called on
+  ///     no actor, with no lock held. If it throws, all keys of the batch fail with that error.
   public convenience init(
     delay: Duration, maxSize: Int,
     _ load: @escaping @Sendable ([Key]) async throws -> [Key: Value]

@@ -68,6 +68,7 @@ where
   ///   - paging: The identifier of the page, and the pages of the state.
   ///   - context: The context of the run.
   ///   - continuation: Receives values and failures of the page before its final result.
+  /// - Throws: The failure of the page, which is that of the run.
   nonisolated(nonsending) func fetchPage(
     using paging: PaginatedPaging<PageID, PageValue>, in context: OperationContext,
     with continuation: OperationContinuation<PageValue, PageFailure>

@@ -69,6 +69,10 @@ public struct OpaqueOperationStore: Sendable {
   public func cancel() { store.cancel() }
 
   /// Calls `handler` with the current state, and with each later one.
+  ///
+  /// - Parameter handler: Called in the order of the states, on a thread that changes the store,
+  ///   with no lock held.
+  /// - Returns: The subscription, which retains the store.
   public func subscribe(
     _ handler: @escaping @Sendable (any OperationState) -> Void
   ) -> OperationSubscription { store.subscribeErased(handler) }

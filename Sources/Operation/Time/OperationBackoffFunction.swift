@@ -29,20 +29,28 @@ extension OperationBackoffFunction {
   public static let noBackoff = OperationBackoffFunction { _ in .zero }
 
   /// Waits the same duration before each retry.
+  ///
+  /// - Parameter duration: The wait. A negative duration is reported, and zero is used.
   public static func constant(_ duration: Duration) -> Self {
     let duration = duration.checked(for: "A backoff")
     return Self { _ in duration }
   }
 
   /// Waits 1, 2, 3 … times the duration.
+  ///
+  /// - Parameter base: The first wait. A negative duration is reported, and zero is used.
   public static func linear(_ base: Duration) -> Self { multiples(of: base) { Double($0) + 1 } }
 
   /// Waits 1, 2, 4 … times the duration.
+  ///
+  /// - Parameter base: The first wait. A negative duration is reported, and zero is used.
   public static func exponential(_ base: Duration) -> Self {
     multiples(of: base) { retry in (0..<min(retry, 1_000)).reduce(1) { product, _ in product * 2 } }
   }
 
   /// Waits 1, 1, 2, 3, 5 … times the duration.
+  ///
+  /// - Parameter base: The first wait. A negative duration is reported, and zero is used.
   public static func fibonacci(_ base: Duration) -> Self {
     multiples(of: base) { retry in
       (0..<min(retry, 1_000)).reduce((1.0, 1.0)) { pair, _ in (pair.1, pair.0 + pair.1) }.0
