@@ -38,7 +38,7 @@ public final class Broadcast<Element: Sendable>: Sendable {
   /// The number of subscribed handlers and stream iterators.
   public var subscriberCount: Int { shell.subscriberCount }
 
-  /// Every element that is sent after an iterator of the stream is made; nothing is dropped.
+  /// A stream of every element that is sent after its iterator is made; nothing is dropped.
   public var values: EventStream<Element> { values(buffering: .all) }
 
   /// Returns a stream of the elements that are sent after its iterator is made.

@@ -22,7 +22,7 @@ public struct OperationIssue: Error, Sendable, Hashable, CustomStringConvertible
 
   /// The kind of the mistake.
   public let kind: Kind
-  /// What was done, where, and what the library does instead, as text.
+  /// The text of the report: what was done, where, and what the library does instead.
   public let message: String
 
   /// Creates an issue, which ``report()`` sends to the handler.
@@ -31,7 +31,7 @@ public struct OperationIssue: Error, Sendable, Hashable, CustomStringConvertible
     self.message = message
   }
 
-  /// One line with the kind and the message.
+  /// A line with the kind and the message.
   public var description: String { "\(kind.rawValue): \(message)" }
 }
 

@@ -4,8 +4,8 @@ import Synchronization
 extension OperationClient {
   private static let isCurrentRequired = Atomic(false)
 
-  /// Whether a use of ``shared`` outside of `withCurrent(_:operation:)` is reported as an
-  /// `OperationIssue`; `false` by default.
+  /// A Boolean value that indicates whether a use of ``shared`` outside of
+  /// `withCurrent(_:operation:)` is reported as an `OperationIssue`; `false` by default.
   ///
   /// Set it in tests, where a forgotten client would share its stores with other tests. It applies to the
   /// whole process.

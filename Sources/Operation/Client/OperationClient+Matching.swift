@@ -110,8 +110,8 @@ extension OperationClient {
     remove(read { $0.stores(matching: path) })
   }
 
-  /// The changes below a path that happen after an iterator of the stream is made. Nothing is
-  /// dropped.
+  /// Returns a stream of the changes below a path that happen after its iterator is made. Nothing
+  /// is dropped.
   ///
   /// - Parameter path: The prefix of the paths. The default matches all stores.
   public func storeChanges(matching path: OperationPath = []) -> EventStream<OperationStoreChange> {

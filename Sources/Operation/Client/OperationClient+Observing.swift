@@ -1,8 +1,8 @@
 public import ReactiveStreams
 
 extension OperationClient {
-  /// How many queries, paginated requests and mutations of this client are running, paused, or have
-  /// failed.
+  /// The numbers of queries, paginated requests and mutations of this client that are running,
+  /// paused, or have failed.
   ///
   /// A read inside `withObservationTracking` is tracked.
   public var activity: OperationActivity { hub.activity.activity }

@@ -1,6 +1,6 @@
 package import ReactiveStreams
 
-/// What a shutdown of a client has cut off.
+/// The report of a client's shutdown: the runs that were cut off.
 public struct OperationShutdown: Sendable, CustomStringConvertible {
   /// A run that was cancelled.
   public struct Run: Sendable, CustomStringConvertible {
@@ -8,7 +8,7 @@ public struct OperationShutdown: Sendable, CustomStringConvertible {
     public let path: OperationPath
     /// The kind of its request.
     public let kind: OperationKind
-    /// Why it was started.
+    /// The cause of the run.
     public let cause: OperationRun.Cause
 
     /// The kind, the path and the cause.
@@ -20,7 +20,7 @@ public struct OperationShutdown: Sendable, CustomStringConvertible {
   /// Why values or calls were not saved; `nil` if all are in the storage, or there is none.
   public let saveFailure: (any Error)?
 
-  /// One line that lists the cancelled runs.
+  /// A line that lists the cancelled runs.
   public var description: String {
     let runs = cancelledRuns.map(\.description).joined(separator: ", ")
     let cut = runs.isEmpty ? "shut down; no run was cancelled" : "shut down; cancelled: \(runs)"

@@ -1,4 +1,4 @@
-/// Stores of a client, in no particular order.
+/// A collection of stores of a client, in no particular order.
 public struct OperationStoreCollection<Store: Sendable>: Sendable, RandomAccessCollection {
   private let stores: [Store]
   private let path: @Sendable (Store) -> OperationPath
@@ -22,7 +22,7 @@ public struct OperationStoreCollection<Store: Sendable>: Sendable, RandomAccessC
   public subscript(path: OperationPath) -> Store? { stores.first { self.path($0) == path } }
 }
 
-/// Stores that were added to a client or removed from it.
+/// A change of a client's stores: those that were added, and those that were removed.
 public struct OperationStoreChange: Sendable {
   /// The stores that were added.
   public let storesAdded: OperationStoreCollection<OpaqueOperationStore>

@@ -1,6 +1,6 @@
 public import ReactiveStreams
 
-/// Whether the program runs or is suspended.
+/// The activity of the program: in the foreground, or suspended.
 public enum ApplicationActivity: String, Sendable, Hashable, Codable {
   /// The program runs, also as a job in the background of its shell or without a terminal.
   case foreground

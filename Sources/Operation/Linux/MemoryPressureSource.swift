@@ -1,6 +1,6 @@
 public import ReactiveStreams
 
-/// How scarce memory is.
+/// A degree of memory pressure.
 public enum MemoryPressure: Int, Sendable, Hashable, Comparable, Codable {
   /// No task waits for memory. Only a source that also notifies of the end of a pressure sends it, which
   /// ``PressureStallSource`` does not.

@@ -1,6 +1,6 @@
 public import ReactiveStreams
 
-/// Whether the machine has a connection to a network.
+/// The status of the machine's connection to a network.
 public enum NetworkConnectionStatus: String, Sendable, Hashable, Codable {
   /// The machine has a connection, as far as the observer can determine.
   case connected

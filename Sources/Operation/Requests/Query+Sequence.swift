@@ -1,4 +1,5 @@
-/// When the elements of a sequence replace the cached value of a query that is fetched again.
+/// The moment at which the elements of a sequence replace the cached value of a query that is
+/// fetched again.
 public enum SequenceReplacement: Sendable, Hashable {
   /// The first element replaces it, and each later one changes the value.
   case atFirstElement

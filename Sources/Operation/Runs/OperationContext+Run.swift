@@ -101,7 +101,7 @@ extension OperationContext {
   /// The number of retries that the run makes at most. It makes one attempt more than that.
   public var operationMaxRetries: Int { attempt.retryLimit }
 
-  /// Whether a failure of this attempt is final.
+  /// A Boolean value that indicates whether a failure of this attempt is final.
   public var isLastRetryAttempt: Bool { attempt.index >= attempt.retryLimit }
 }
 

@@ -19,11 +19,12 @@ public struct OpaqueOperationStore: Sendable {
   public var currentValue: any Sendable { store.erasedValue }
   /// The status of the state.
   public var status: OperationStatus<any Sendable, any Error> { store.erasedStatus }
-  /// Whether a run is scheduled or in flight.
+  /// A Boolean value that indicates whether a run is scheduled or in flight.
   public var isLoading: Bool { store.isLoading }
   /// The latest failure; `nil` once a value has come.
   public var error: (any Error)? { store.erasedState.error }
-  /// Whether the value is missing, invalidated, or out of date by the request's rule.
+  /// A Boolean value that indicates whether the value is missing, invalidated, or out of date by
+  /// the request's rule.
   public var isStale: Bool { store.isStale }
   /// The context that runs begin with.
   public var context: OperationContext { store.context }

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// What `ensure` does if there is a value that is out of date.
+/// The policy of `ensure` for a value that is out of date.
 public enum StaleValuePolicy: Sendable, Hashable {
   /// It fetches, and returns the new value.
   case fetches

@@ -23,7 +23,7 @@ public final class ManualClock: OperationClock {
     machine = Mutex(ManualClockMachine(start: now))
   }
 
-  /// The present moment of the clock.
+  /// Returns the present moment of the clock.
   public func now() -> Date { machine.withLock { $0.now } }
 
   /// Returns the sum of all times by which the clock was advanced. A clock that is set back does not

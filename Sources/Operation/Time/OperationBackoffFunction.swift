@@ -25,7 +25,7 @@ public struct OperationBackoffFunction: Sendable {
 }
 
 extension OperationBackoffFunction {
-  /// Retries at once.
+  /// A function without a wait: retries begin at once.
   public static let noBackoff = OperationBackoffFunction { _ in .zero }
 
   /// Waits the same duration before each retry.
