@@ -1,5 +1,4 @@
-// The code of the guide Testing: it runs with the other tests, and one of them compares it with the
-// guide.
+// The code of the guide Testing: the build compiles it, and a test compares it with the guide.
 
 import Foundation
 import Operation
@@ -8,7 +7,7 @@ import Testing
 
 @testable import Snippets
 
-// snippet: first
+// snippet: a client for each test
 @Test("A forecast comes from the service") func forecast() async throws {
   var context = OperationContext()
   context.weather = WeatherService { place in Forecast(place: place, celsius: 7) }
@@ -19,7 +18,7 @@ import Testing
 }
 // end
 
-// snippet: retry
+// snippet: retries
 @Test("A second attempt comes after a second") func secondAttempt() async throws {
   struct Offline: Error {}
   let clock = ManualClock()
@@ -36,7 +35,7 @@ import Testing
 }
 // end
 
-// snippet: stale
+// snippet: staleness
 @Test("A forecast is fresh for ten minutes") func freshness() async throws {
   let clock = ManualClock()
   let client = OperationClient(defaults: .testing, clock: clock)
@@ -49,7 +48,7 @@ import Testing
 }
 // end
 
-// snippet: gate
+// snippet: hold a run in the middle
 @Test("Two callers share one run") func sharing() async throws {
   let requests = Broadcast<Void>()
   let answers = Broadcast<Int>()
@@ -70,7 +69,7 @@ import Testing
 }
 // end
 
-// snippet: wrapper
+// snippet: test a model
 @Test("A model asks the client of its test") @MainActor func model() async throws {
   try await OperationClient.withCurrent(OperationClient(defaults: .testing)) {
     let model = ForecastModel()
@@ -80,7 +79,7 @@ import Testing
 }
 // end
 
-// snippet: issues
+// snippet: test for reports
 @Test("A negative limit is reported") func report() async {
   await confirmation { reported in
     OperationIssue.withHandler { issue in
