@@ -1,4 +1,5 @@
-// The code of the guide DependentQueries: the build compiles it, and a test compares it with the guide.
+// The code of the guide DependentQueries: the build compiles it, and a test compares it with the
+// guide.
 
 struct Address: Sendable, Equatable {
   let place: String

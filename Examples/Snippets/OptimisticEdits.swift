@@ -1,4 +1,5 @@
-// The code of the guide OptimisticEdits: the build compiles it, and a test compares it with the guide.
+// The code of the guide OptimisticEdits: the build compiles it, and a test compares it with the
+// guide.
 
 // snippet: display a change at once
 import SharingOperation

@@ -1,4 +1,5 @@
-// The code of the guide OwnOperationTypes: the build compiles it, and a test compares it with the guide.
+// The code of the guide OwnOperationTypes: the build compiles it, and a test compares it with the
+// guide.
 
 // snippet: the protocol of the requests
 import Foundation

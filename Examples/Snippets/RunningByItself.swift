@@ -1,4 +1,5 @@
-// The code of the guide RunningByItself: the build compiles it, and a test compares it with the guide.
+// The code of the guide RunningByItself: the build compiles it, and a test compares it with the
+// guide.
 
 struct Parcel: Sendable, Equatable {
   let place: String

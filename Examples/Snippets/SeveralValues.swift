@@ -1,4 +1,5 @@
-// The code of the guide SeveralValues: the build compiles it, and a test compares it with the guide.
+// The code of the guide SeveralValues: the build compiles it, and a test compares it with the
+// guide.
 
 struct Disk: Sendable {
   var savedForecast: @Sendable (_ place: String) async -> Forecast? = { _ in nil }

@@ -1,4 +1,5 @@
-// The code of the guide WhichRulesWin: the build compiles it, and a test compares it with the guide.
+// The code of the guide WhichRulesWin: the build compiles it, and a test compares it with the
+// guide.
 
 // snippet: from the weakest to the strongest
 import Operation

@@ -1,4 +1,5 @@
-// The code of the guide Testing: the build compiles it, and a test compares it with the guide.
+// The code of the guide Testing: it runs with the other tests, and one of them compares it with the
+// guide.
 
 import Foundation
 import Operation
