@@ -46,7 +46,7 @@ final class SeatsModel {
 
 // snippet: the confirmed value
 func describeSeats(of store: OperationStore<FreeSeatsQuery.State>) -> String {
-  guard let shown = store.currentValue else { return "nobody knows" }
+  guard let shown = store.currentValue else { return "unknown" }
   guard store.isOptimistic, let confirmed = store.confirmedValue else { return "\(shown)" }
   return "\(shown), if all goes well, and \(confirmed) if nothing does"
 }

@@ -54,7 +54,7 @@ func download(
 }
 // end
 
-// snippet: tell yielded values from the last one
+// snippet: distinguish yielded values from the last one
 func printForecasts(for place: String, in client: OperationClient) async throws {
   let store = client.store(for: SavedForecastQuery(place: place))
   try await store.fetch { event in

@@ -31,7 +31,7 @@ func describeActivity(of client: OperationClient) -> String {
 
 func printActivity(of client: OperationClient) async {
   for await activity in client.activities {
-    print(activity.queries.running, "under way,", activity.queries.failed, "failed")
+    print(activity.queries.running, "running,", activity.queries.failed, "failed")
   }
 }
 // end
