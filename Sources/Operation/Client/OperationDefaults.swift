@@ -136,6 +136,10 @@ public struct OperationPersistence: Sendable, Hashable {
   public var version: Int
 
   /// Creates rules.
+  ///
+  /// - Parameters:
+  ///   - maxAge: The age from which a saved value is dropped; `nil`, the default, is none.
+  ///   - version: The version of the encoding; 0 by default.
   public init(maxAge: Duration? = nil, version: Int = 0) {
     self.maxAge = maxAge
     self.version = version
