@@ -6,7 +6,7 @@ import Glibc
 import Observation
 import SharingOperation
 
-struct Article: Sendable, Equatable, Identifiable {
+struct Article: Codable, Sendable, Equatable, Identifiable {
   let id: Int
   var title: String
   var stars = 0
@@ -53,7 +53,7 @@ struct ArticleSearch: SimpleQueryRequest {
 }
 
 struct RateArticle: SimpleMutationRequest, Hashable {
-  struct Arguments: Sendable {
+  struct Arguments: Codable, Sendable {
     let id: Int
     let stars: Int
   }
@@ -323,6 +323,18 @@ func shutDownOnSIGTERM(_ client: OperationClient) -> any DispatchSourceSignal {
   }
   source.resume()
   return source
+}
+// end
+
+// snippet: persist values and changes
+func startPersistently(in directory: String) async throws -> OperationClient {
+  let client = OperationClient(storage: try FileStorage(directory: directory))
+  try await client.resumeMutations { outbox in outbox.register(RateArticle().persisted()) }
+  return client
+}
+
+func savedArticle(_ id: Int) -> some QueryRequest<Article, ArticleQuery.State> {
+  ArticleQuery(id: id).persisted(maxAge: .seconds(86_400))
 }
 // end
 

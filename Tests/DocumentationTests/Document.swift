@@ -11,6 +11,18 @@ struct Document: Sendable, CustomTestStringConvertible {
 
   let url: URL
 
+  /// The names of the kinds of `OperationIssue`, from the files that declare them.
+  static func reportKinds() throws -> [String] {
+    let files = [
+      "ReactiveStreams/OperationIssue.swift", "Operation/OperationIssue+Kinds.swift",
+      "SharingOperation/SharedQuery.swift",
+    ]
+    return try files.flatMap { file in
+      try String(contentsOf: root.appending(path: "Sources/\(file)"), encoding: .utf8)
+        .matches(of: /(?:Kind|Self)\(rawValue: "([^"]+)"\)/).map { String($0.output.1) }
+    }
+  }
+
   /// The README and every file of the documentation catalogs.
   static let all: [Document] = {
     let sources = FileManager.default.enumerator(
