@@ -311,18 +311,16 @@ enum Tool {
 // end
 
 // snippet: shut down in time
-/// Keep the source as long as the program has to react.
-func shutDownOnSIGTERM(_ client: OperationClient) -> any DispatchSourceSignal {
+/// Returns when the process has received SIGTERM, and the client was shut down.
+func runUntilSIGTERM(_ client: OperationClient) async {
   signal(SIGTERM, SIG_IGN)
+  let (signals, received) = AsyncStream.makeStream(of: Void.self)
   let source = DispatchSource.makeSignalSource(signal: SIGTERM)
-  source.setEventHandler {
-    Task {
-      print(await client.shutdown(within: .seconds(5)))
-      exit(EXIT_SUCCESS)
-    }
-  }
+  source.setEventHandler { received.yield() }
   source.resume()
-  return source
+  for await _ in signals { break }
+  print(await client.shutdown(within: .seconds(5)))
+  source.cancel()
 }
 // end
 
