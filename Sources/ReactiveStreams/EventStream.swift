@@ -83,6 +83,9 @@ extension EventStream {
   ///
   /// Elements of the earlier stream that are still queued are dropped. Each one that the reader has
   /// received counts, and is kept until it is read.
+  ///
+  /// - Parameter transform: Returns the stream for an element. It is called on a thread that sends,
+  ///   with no lock held, and must be quick.
   public func flatMapLatest<Output: Sendable>(
     _ transform: @escaping @Sendable (Element) -> EventStream<Output>
   ) -> EventStream<Output> {

@@ -106,6 +106,9 @@ extension StateStream {
   /// Follows the stream that `transform` returns for the newest element, and cancels the one before.
   ///
   /// Elements of the earlier stream that the reader has not taken are dropped.
+  ///
+  /// - Parameter transform: Returns the stream for an element. It is called on a thread that sends,
+  ///   with no lock held, and must be quick.
   public func flatMapLatest<Output: Sendable>(
     _ transform: @escaping @Sendable (Element) -> StateStream<Output>
   ) -> StateStream<Output> { StateStream<Output>(source.flatMapLatest { transform($0).source }) }

@@ -69,6 +69,9 @@ extension OperationStore {
   ///
   /// The stores of the chain are those of this store's client, or of ``OperationClient/shared`` for
   /// a store without a client.
+  ///
+  /// - Parameter request: Returns the request for a value. It is called by one thread at a time, on
+  ///   any thread, with no lock held.
   public func chain<Value: Sendable, Request: StatefulOperationRequest>(
     _ request: @escaping @Sendable (Value) -> Request
   ) -> OperationChain<Request.State.StateValue>
@@ -80,6 +83,9 @@ extension OperationStore {
   ///
   /// The stores of the chain are those of this store's client, or of ``OperationClient/shared`` for
   /// a store without a client.
+  ///
+  /// - Parameter request: Returns the request for a value. It is called by one thread at a time, on
+  ///   any thread, with no lock held.
   @_disfavoredOverload
   public func chain<Request: StatefulOperationRequest>(
     _ request: @escaping @Sendable (State.StateValue) -> Request

@@ -54,6 +54,9 @@ extension MutationRequest {
   ///
   /// A mapped mutation has a state of its own, so it clashes with the mutation that it maps if a
   /// client uses both under one path.
+  ///
+  /// - Parameter transform: Returns the new value. It is called on any thread, with no lock held, for
+  ///   each value that is yielded or returned.
   public func map<NewValue: Sendable>(
     _ transform: @escaping @Sendable (MutateValue) -> NewValue
   ) -> TransformedMutation<Self, NewValue, MutateFailure> {

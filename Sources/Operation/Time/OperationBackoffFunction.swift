@@ -64,8 +64,9 @@ extension OperationBackoffFunction {
   /// Jitter](https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/), AWS
   /// Architecture Blog, 2015.
   ///
-  /// - Parameter random: Returns a number from 0 to 1, which selects the part. A number outside of
-  ///   this range is taken as the nearer bound, and a NaN as 1. By default it is a random number.
+  /// - Parameter random: Called for each wait. Returns a number from 0 to 1, which selects the part.
+  ///   A number outside of this range is taken as the nearer bound, and a NaN as 1. By default it is a
+  ///   random number.
   public func jittered(
     using random: @escaping @Sendable () -> Double = { Double.random(in: 0..<1) }
   ) -> Self {
