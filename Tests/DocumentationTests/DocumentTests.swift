@@ -31,4 +31,12 @@ import Testing
     #expect(kinds.count > 10)
     for kind in kinds { #expect(text.contains("| `\(kind)` |"), "\(kind)") }
   }
+
+  @Test("Each modifier is in the guide AllModifiers") func modifiers() throws {
+    let guide = try #require(Document.all.first { $0.name == "AllModifiers" })
+    let text = try String(contentsOf: guide.url, encoding: .utf8)
+    let names = try Document.modifierNames()
+    #expect(names.count > 25)
+    for name in names { #expect(text.contains("\(name)("), "\(name)") }
+  }
 }

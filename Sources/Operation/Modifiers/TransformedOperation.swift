@@ -69,12 +69,12 @@ extension OperationRequest {
   /// Transforms the value of the request.
   ///
   /// A query with a ``QueryState``, and a mutation, have a `map` of their own. A mapped query with
-  /// another state is a query with a ``QueryState``, so it clashes with the request that it maps if a
-  /// client uses both under one path. A mapped request of another kind has no state. Apply a ``StatefulOperationRequest/staleWhen(_:)`` after
-  /// the map, whose state it reads.
+  /// another state is a query with a ``QueryState``, so it clashes with the request that it maps if
+  /// a client uses both under one path. A mapped request of another kind has no state. Apply a
+  /// ``StatefulOperationRequest/staleWhen(_:)`` after the map, whose state it reads.
   ///
-  /// - Parameter transform: Returns the new value. It is called on any thread, with no lock held, for
-  ///   each value that is yielded or returned.
+  /// - Parameter transform: Returns the new value. It is called on any thread, with no lock held,
+  ///   for each value that is yielded or returned.
   public func map<NewValue: Sendable>(
     _ transform: @escaping @Sendable (Value) -> NewValue
   ) -> TransformedOperation<Self, NewValue, Failure> {
