@@ -1,9 +1,9 @@
 import Observation
 import SharingOperation
 
-/// Two lists of friends that are on the screen, and the button that sends a friend request.
+/// Two lists of friends on a screen, and the button that sends a friend request.
 ///
-/// The wrappers do their own tracking, property by property, so the macro is to leave them alone.
+/// The wrappers notify observers themselves, so the macro has to ignore them.
 @MainActor
 @Observable
 final class FriendsModel {
@@ -16,7 +16,7 @@ final class FriendsModel {
   @ObservationIgnored
   @SharedQuery(SendFriendRequest()) var latestRequest
 
-  /// Loads a list as far as it goes, as somebody does who scrolls down.
+  /// Loads all pages of a list, as a user does who scrolls down.
   func scrollToEnd(of list: SharedQuery<FriendsRequest.State>) async throws {
     try await list.fetchNextPage()
     while list.hasNextPage { try await list.fetchNextPage() }
@@ -26,7 +26,7 @@ final class FriendsModel {
     try await $latestRequest.mutate(with: .init(userID: user.id))
   }
 
-  /// Whether there is no use in asking somebody again.
+  /// Returns whether a user has refused a request.
   func hasRefused(_ user: User) -> Bool {
     $latestRequest.history.contains { $0.arguments.userID == user.id && $0.status.isFailure }
   }

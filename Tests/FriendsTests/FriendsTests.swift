@@ -53,7 +53,7 @@ import Testing
       let told = Lines<String>()
       try await Story(model: model) { told.add($0) }.run()
       #expect(told.all.contains("  in the list of Ada, Lotte is: request sent"))
-      #expect(told.all.contains("  the server has taken it"))
+      #expect(told.all.contains("  the server has accepted it"))
       #expect(told.all.contains("  in the list of Dunja, Jette is: no friend yet"))
       #expect(told.all.suffix(2) == ["  to Lotte: sent", "  to Jette: refused"])
     }
