@@ -24,6 +24,8 @@ extension OperationClient {
 
   /// Returns the stores with one type of state whose paths begin with `path`.
   ///
+  /// The stores are found at the cost of ``stores(matching:where:)``.
+  ///
   /// - Parameters:
   ///   - path: The prefix of the paths. The empty path matches all stores.
   ///   - state: The type of the state. Stores with another one are not returned.
@@ -42,6 +44,8 @@ extension OperationClient {
   /// its subscribers once, when the access to all stores has ended. The call waits for other threads
   /// that have exclusive access to one of the stores. The stores are acquired in one order
   /// throughout the process, so two such calls never wait for each other.
+  ///
+  /// The stores are found at the cost of ``stores(matching:where:)``.
   ///
   /// - Parameters:
   ///   - path: The prefix of the paths. The empty path matches all stores.
@@ -66,6 +70,8 @@ extension OperationClient {
   /// Displays an edit of the values below a path while the work that makes it true runs.
   ///
   /// It does for several stores what `OperationStore.optimistically(_:while:)` does for one.
+  ///
+  /// The stores are found at the cost of ``stores(matching:where:)``.
   ///
   /// - Parameters:
   ///   - path: The prefix of the paths. The empty path matches all stores.
@@ -103,6 +109,8 @@ extension OperationClient {
   ///
   /// See ``clearStore(with:)``. What is saved below the path is removed, too, whether it has a store or
   /// not, but for what has a name of its own.
+  ///
+  /// The stores are found at the cost of ``stores(matching:where:)``.
   ///
   /// - Parameter path: The prefix of the paths. The default matches all stores.
   public func clearStores(matching path: OperationPath = []) {
