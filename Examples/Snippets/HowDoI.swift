@@ -118,6 +118,16 @@ final class ArticleSearchModel {
 }
 // end
 
+// snippet: keep the previous value while the next one loads
+extension SelectionModel {
+  func selectSmoothly(_ id: Int) {
+    $article.bind(to: ArticleQuery(id: id), keepingPrevious: true)
+  }
+
+  var isOfEarlierSelection: Bool { $article.isPrevious }
+}
+// end
+
 // snippet: use it from an actor
 actor Rating {
   private let store: OperationStore<ArticleQuery.State>
