@@ -60,7 +60,8 @@ let package = Package(
       name: "KillChild", dependencies: ["Operation"], path: "Tests/KillChild",
       swiftSettings: strict),
     .testTarget(
-      name: "OperationTests", dependencies: ["Operation", "SignalChild", "KillChild", "TestSupport"],
+      name: "OperationTests",
+      dependencies: ["Operation", "SignalChild", "KillChild", "TestSupport"],
       swiftSettings: strict),
     .executableTarget(
       name: "storm", dependencies: ["Operation"], path: "Tests/Storm", swiftSettings: strict),

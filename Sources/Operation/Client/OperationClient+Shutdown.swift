@@ -38,9 +38,9 @@ extension OperationClient {
   ///
   /// No run is started any more: callers of a new one get `CancellationError`, where the failure of the
   /// request can be that; otherwise the request is called in a cancelled task. Runs in flight continue for
-  /// `duration`, and then they are cancelled, for all their callers. At last the streams of the client and
-  /// its stores end, and what has changed is saved. Calls of persisted mutations that are cut off stay in the
-  /// outbox. Values can still be read and written. A request that calls this is not waited for, and
+  /// `duration`, and then they are cancelled, for all their callers. Then what has changed is
+  /// saved, and at last the streams of the client and its stores end. Calls of persisted mutations that are cut
+  /// off stay in the outbox. Values can still be read and written. A request that calls this is not waited for, and
   /// neither are those that await it.
   ///
   /// A second call does the same again: it cancels what is left after its own time.
@@ -63,9 +63,10 @@ extension OperationClient {
     let cut = stores.flatMap { store in store.store.startedRuns.map { (store, $0) } }
     hub.shutdown.cutOff()
     for store in stores { store.cancel() }
-    hub.endStreams()
     var saveFailure: (any Error)?
     do { try await flush() } catch { saveFailure = error }
+    // At last: a program may end when its streams do.
+    hub.endStreams()
     return OperationShutdown(
       cancelledRuns: cut.map { store, node in
         OperationShutdown.Run(path: store.path, kind: store.store.kind, cause: node.cause)
