@@ -27,6 +27,11 @@ extension OperationClient {
         }), buffering: buffering)
   }
 
+  /// Returns a source that also ends when the client is shut down.
+  package func ending<Element>(_ source: StreamSource<Element>) -> StreamSource<Element> {
+    hub.ending(source)
+  }
+
   /// Sends each event to a logger until the subscription ends. Nothing is dropped.
   ///
   /// - Parameter logger: Called in the order of the events, see ``OperationLogger/log(_:)``.

@@ -1,5 +1,3 @@
-package import ReactiveStreams
-
 /// The report of a client's shutdown: the runs that were cut off.
 public struct OperationShutdown: Sendable, CustomStringConvertible {
   /// A run that was cancelled.
@@ -29,11 +27,6 @@ public struct OperationShutdown: Sendable, CustomStringConvertible {
 }
 
 extension OperationClient {
-  /// Returns a source that also ends when the client is shut down.
-  package func ending<Element>(_ source: StreamSource<Element>) -> StreamSource<Element> {
-    hub.ending(source)
-  }
-
   /// Ends the work of this client, such as when the process receives SIGTERM.
   ///
   /// No run is started any more: callers of a new one get `CancellationError`, where the failure of the
