@@ -212,13 +212,15 @@ extension StoreMachine {
 extension StoreMachine {
   /// Notifies a change of the state. In exclusive access it is notified once, at the end.
   mutating func notifyChange(also handlers: Handlers = []) {
+    // Most stores have no subscribers, so their states are not copied.
+    let isObserved = deliveries.subscriberCount > 0 || !handlers.isEmpty
     if !_withheld.isNil {
-      guard deliveries.subscriberCount > 0 || !handlers.isEmpty else { return }
+      guard isObserved else { return }
       let state = state
       withheld?.append(.state(state, also: handlers))
     } else if !_access.isNil {
       access?.noteChange(for: handlers)
-    } else {
+    } else if isObserved {
       notify(state, also: handlers)
     }
   }
