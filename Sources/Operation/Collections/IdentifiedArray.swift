@@ -34,7 +34,7 @@ public struct IdentifiedArray<ID: Hashable, Element: Identifiable> where Element
   }
 
   /// The identifiers in the order of the elements.
-  public var ids: [ID] { map(\.id) }
+  public var ids: [ID] { map { $0.id } }
 
   /// Returns the position of the element with an identifier, or `nil` if there is none.
   public func index(id: ID) -> Int? {

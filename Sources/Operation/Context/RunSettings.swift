@@ -79,7 +79,21 @@ struct AutomaticRunning: Sendable {
 /// The name and the priority of the Swift tasks of runs that no caller requested.
 struct AutomaticTask: Sendable {
   var name: String?
-  var priority: TaskPriority?
+  @StoredPriority var priority: TaskPriority?
+}
+
+/// A priority as a number, because the size of `TaskPriority` is not known at compile time, and so would
+/// not be that of everything that contains one.
+@propertyWrapper
+struct StoredPriority: Sendable {
+  private var rawValue: UInt8?
+
+  init(wrappedValue: TaskPriority?) { rawValue = wrappedValue?.rawValue }
+
+  var wrappedValue: TaskPriority? {
+    get { rawValue.map(TaskPriority.init) }
+    set { rawValue = newValue?.rawValue }
+  }
 }
 
 /// How the values of a query, or the calls of a mutation, are saved.

@@ -139,7 +139,7 @@ struct RunTable<Value: Sendable, Failure: Error, Payload: Sendable>: Sendable {
       if let new { idsByHash?[new.context.valuesHash, default: []].insert(new.id) }
       if records.isEmpty { idsByHash = nil }
     } else if records.count > Self.largestScannedCount {
-      idsByHash = Dictionary(grouping: records, by: \.context.valuesHash).mapValues {
+      idsByHash = Dictionary(grouping: records) { $0.context.valuesHash }.mapValues {
         Set($0.map { $0.id })
       }
     }
