@@ -200,7 +200,8 @@ extension OperationStore: ErasedOperationStore {
   func forgetSaved() { persistence?.forget() }
 
   var startedRuns: [TaskNode] {
-    read { machine in machine.runs.records.filter(\.isStarted).map { $0.core.node } }
+    read { machine in machine.runs.records.filter { $0.isStarted }.map { $0.core.node } }
+      .sorted { $0.id < $1.id }
   }
 
   func atEndOfAccess(_ action: @escaping @Sendable () -> Void) -> Bool {
