@@ -38,7 +38,7 @@ extension OperationStore {
     run.core.node.attach(
       Task(name: name, priority: configuration.priority) { [self] in
         let call = await call(of: run, ticket)
-        await Self.wait(for: dependencies)
+        if !dependencies.isEmpty { await Self.wait(for: dependencies) }
         let hooks = hooks(of: run.core, launch, call, in: context, isObserved: began != nil)
         if let scope {
           if !dependencies.isEmpty { hub.queues.append(run.core.id, to: scope) }
@@ -70,7 +70,6 @@ extension OperationStore {
   }
 
   private static func wait(for dependencies: [TaskDependency]) async {
-    if dependencies.isEmpty { return }
     if dependencies.count == 1 { return await dependencies[0].wait() }
     await withTaskGroup(of: Void.self) { group in
       for dependency in dependencies { group.addTask { await dependency.wait() } }
@@ -121,7 +120,7 @@ extension OperationStore {
     var context = context
     if let hooks { context.hooks = hooks }
     // A failure that cannot be a cancellation has to come from the request.
-    if await !context.mayAttempt(isRetry: false),
+    if !context.mayAttemptOffline(isRetry: false), await !context.mayAttempt(isRetry: false),
       let failure = cancellationFailure(as: Failure.self)
     {
       return .failure(failure)
@@ -133,7 +132,9 @@ extension OperationStore {
     if hasEdits { commit { $0.begin(core.id) } }
     // A run that a reset has ended may continue before it is cancelled itself.
     if !isPresent, let failure = cancellationFailure(as: Failure.self) { return .failure(failure) }
-    let call = (context.rules as? RequestRules<State>)?.call ?? request
+    let rules = context.rules as? RequestRules<State>
+    // Not with `??`, to which closures are passed in another form.
+    let call = if let rules { rules.call } else { request }
     return await core.node.callRequest(launch: launch) {
       send(.attemptBegan(context.eventRun, index: 0), in: context)
       return await call(context, Continuation { Self.yield($0, from: core, launch) })
