@@ -246,13 +246,15 @@ extension StoreMachine {
     }
   }
 
-  private mutating func notify(_ confirmed: State, settled: Int = 0, also handlers: Handlers) {
+  private mutating func notify(
+    _ confirmed: consuming State, settled: Int = 0, also handlers: Handlers
+  ) {
     guard deliveries.subscriberCount > 0 || !handlers.isEmpty else { return }
-    let event = Event.stateChanged(
-      edits.isPlain ? confirmed : edits.displaying(confirmed, settled: settled))
+    if !edits.isPlain { confirmed = edits.displaying(confirmed, settled: settled) }
     if handlers.isEmpty {
-      if let replaced = deliveries.append(state: event) { release(replaced) }
+      if let replaced = deliveries.append(state: .stateChanged(confirmed)) { release(replaced) }
     } else {
+      let event = Event.stateChanged(confirmed)
       deliveries.append(event, also: handlers)
     }
   }
