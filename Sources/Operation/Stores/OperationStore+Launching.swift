@@ -110,7 +110,6 @@ extension OperationStore {
       return true
     }
     let output = await output(of: core, launch, in: context, hooks)
-    if read({ $0.isReplaced(core.id, launch: launch) }) { return false }
     return finish(core, launch, with: output, in: context, hooks, began: began)
   }
 
@@ -146,7 +145,12 @@ extension OperationStore {
     _ core: Machine.Core, _ launch: Int, with output: Machine.Output, in context: OperationContext,
     _ hooks: RunHooks?, began: Date?
   ) -> Bool {
-    let output = hub.hasReaders ? cycle(closedBy: core, output) ?? output : output
+    var output = output
+    if hub.hasReaders {
+      // A launch that was replaced ends nothing in the graph.
+      if read({ $0.isReplaced(core.id, launch: launch) }) { return false }
+      output = cycle(closedBy: core, output) ?? output
+    }
     let isCancelled = output.isCancellation || core.progress.isCancelled
     // The record is released here, without the lock.
     let end = commit { $0.isReplaced(core.id, launch: launch) ? nil : $0.end(core.id, output) }
