@@ -37,7 +37,7 @@ extension OperationStore {
     let ticket = ticket(of: run, launch)
     run.core.node.attach(
       Task(name: name, priority: configuration.priority) { [self] in
-        let call = await call(of: run, ticket)
+        let call = hub.outbox == nil ? nil : await call(of: run, ticket)
         if !dependencies.isEmpty { await Self.wait(for: dependencies) }
         let hooks = hooks(of: run.core, launch, call, in: context, isObserved: began != nil)
         if let scope {
