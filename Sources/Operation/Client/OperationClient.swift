@@ -212,6 +212,8 @@ public final class OperationClient: DeliveryDrainer {
     return nil
   }
 
+  package var drainExecutor: (any TaskExecutor)? { clock.executor }
+
   package func drain(from delivery: Delivery<OperationStoreChange>) {
     index.drain(from: delivery, handOver: handOver)
   }
