@@ -122,9 +122,25 @@ extension PaginatedRequest {
     }
     context.hooks?.notePage("\(id)", false)
     defer { context.hooks?.notePage("\(id)", true) }
-    let value = try await fetchPage(
-      using: walk.paging(for: id), in: context, with: pageContinuation)
-    return walk.page(id, value, of: self, in: context)
+    let run = context.operationRun ?? OperationRun(id: .next(), cause: .fetch, context: context)
+    notify(.began(id, run), in: context)
+    do throws(Failure) {
+      let value = try await fetchPage(
+        using: walk.paging(for: id), in: context, with: pageContinuation)
+      notify(.ended(id, .success(value), run), in: context)
+      return walk.page(id, value, of: self, in: context)
+    } catch {
+      notify(.ended(id, .failure(error), run), in: context)
+      throw error
+    }
+  }
+
+  private func notify(
+    _ event: PaginatedPageEvent<PageID, PageValue>, in context: OperationContext
+  ) {
+    for handler in context.settings.values.pages.handlers {
+      (handler as? PageHandler<PageID, PageValue>)?.handle(event)
+    }
   }
 
   /// Writes a function that finds the pages before and after a written page into the context.
