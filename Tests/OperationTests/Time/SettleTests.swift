@@ -156,6 +156,48 @@ import Testing
     #expect(store.currentValue == 2)
   }
 
+  /// A storage that gives up its thread many times before it answers.
+  private struct SlowStorage: OperationStorage {
+    let memory = MemoryStorage()
+
+    private func passTime() async { for _ in 0..<100 { await Task.yield() } }
+
+    func load(_ key: String) async throws -> StorageEntry? {
+      await passTime()
+      return try await memory.load(key)
+    }
+
+    func save(_ entries: [String: StorageEntry]) async throws {
+      await passTime()
+      try await memory.save(entries)
+    }
+
+    func remove(_ keys: [String]) async throws { try await memory.remove(keys) }
+
+    func keys(withPrefix prefix: String) async throws -> [String] {
+      try await memory.keys(withPrefix: prefix)
+    }
+  }
+
+  @Test("A client is settled when it has saved and loaded what it can")
+  func storage() async {
+    let storage = SlowStorage()
+    let query = OpenQuery(script: Script()).persisted()
+    let writing = OperationClient(defaults: .testing, clock: clock, storage: storage)
+    writing.store(for: query).currentValue = 7
+    for _ in 0..<2 {
+      await clock.settle()
+      await clock.advance(by: .seconds(60))
+    }
+    await clock.settle()
+    #expect(storage.memory.entries.count == 1)
+    let reading = OperationClient(defaults: .testing, clock: clock, storage: storage)
+    let store = reading.store(for: query.manual())
+    #expect(store.isRestoring)
+    await clock.settle()
+    #expect(store.currentValue == 7 && !store.isRestoring)
+  }
+
   @Test("A request that settles the clock itself does not wait for itself")
   func fromRequest() async throws {
     let script = Script { [clock] attempt, _, _ in
