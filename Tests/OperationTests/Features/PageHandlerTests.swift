@@ -80,6 +80,24 @@ import Testing
       ])
   }
 
+  @Test("A handler that keeps its events is released with the request") func released() async throws
+  {
+    final class Kept: Sendable {
+      let events = EventLog<Event>()
+    }
+    weak var weakKept: Kept?
+    do {
+      let kept = Kept()
+      weakKept = kept
+      let request = pages().handlePages { kept.events.append($0) }
+      try await client.fetch(request)
+      try await client.store(for: request).fetchAllPages()
+      #expect(kept.events.count == 4)
+      client.clearStores()
+    }
+    while weakKept != nil { await Task.yield() }
+  }
+
   @Test("A run without a store has the events of its page, too") func withoutStore() async throws {
     try await pages().handlePages { [log] in log.append($0) }.run()
     #expect(words == ["begins 0", "ends 0: page 0"])
