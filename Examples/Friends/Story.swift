@@ -1,7 +1,8 @@
 import SharingOperation
 import Synchronization
 
-/// Scrolls through two lists of friends, sends two friend requests, and prints what happens.
+/// Scrolls through two lists of friends, chooses a third one, sends two friend requests, and prints what
+/// happens.
 @MainActor
 struct Story {
   let model: FriendsModel
@@ -11,6 +12,8 @@ struct Story {
     tell("Two lists, page by page, until there is no further page.")
     try await scroll(model.$friendsOfAda, of: "Ada")
     try await scroll(model.$friendsOfDunja, of: "Dunja")
+    tell("  Ada has \(model.countOfAda) friends")
+    try await choose(2, "Bea")
     try await sendRequest(to: "Lotte")
     try await sendRequest(to: "Jette")
 
@@ -27,6 +30,19 @@ struct Story {
     for page in list.wrappedValue {
       tell("  \(owner), page \(page.id): \(page.value.map(\.name).joined(separator: ", "))")
     }
+  }
+
+  private func choose(_ userID: User.ID, _ owner: String) async throws {
+    tell("")
+    tell("Another list: the one before stays until the first page of \(owner) has come.")
+    model.choose(userID)
+    if model.$chosenFriends.isPrevious { tell("  meanwhile: \(names(of: model.chosenFriends))") }
+    let friends = try await model.$chosenFriends.value()
+    tell("  \(owner): \(names(of: friends))")
+  }
+
+  private func names(of pages: FriendsRequest.State.StateValue) -> String {
+    pages.first?.value.map(\.name).joined(separator: ", ") ?? "nobody"
   }
 
   private func sendRequest(to name: String) async throws {

@@ -88,6 +88,18 @@ func recentLetters() -> some PaginatedRequest<Int, [Letter]> {
 }
 // end
 
+// snippet: follow each page
+func loggedLetters() -> some PaginatedRequest<Int, [Letter]> {
+  LettersRequest(years: 1890...1910, initialPageId: 1900).handlePages { event in
+    switch event {
+    case .began(let year, _): print("reads", year)
+    case .ended(let year, .success(let letters), _): print(year, "has", letters.count, "letters")
+    case .ended(let year, .failure(let error), _): print(year, "failed:", error)
+    }
+  }
+}
+// end
+
 // snippet: change a cached page
 func remove(_ letter: Letter.ID, from store: OperationStore<LettersRequest.State>) {
   store.withExclusiveAccess {

@@ -209,7 +209,7 @@ extension OperationClient {
     guard running == .all else { return }
     for store in stores where store.store.kind != .mutation && store.subscriberCount == 0 {
       // Detached: a request that calls this does not await the run.
-      Task.detached { try? await store.store.ensure() }
+      Task.detached(executorPreference: clock.executor) { try? await store.store.ensure() }
     }
   }
 

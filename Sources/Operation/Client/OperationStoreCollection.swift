@@ -34,12 +34,15 @@ public struct OperationStoreChange: Sendable {
     self.storesRemoved = OperationStoreCollection(storesRemoved, path: \.path)
   }
 
-  /// Returns the part of the change whose paths begin with a prefix; `nil` if it is empty.
-  func restricted(to prefix: OperationPath) -> OperationStoreChange? {
-    if prefix.isEmpty { return self }
+  /// Returns the part of the change whose paths begin with a prefix, and whose stores a filter accepts;
+  /// `nil` if it is empty.
+  func restricted(
+    to prefix: OperationPath, where filter: OperationStoreFilter
+  ) -> OperationStoreChange? {
+    if prefix.isEmpty, filter.isEmpty { return self }
+    let isIncluded = { prefix.isPrefix(of: $0.path) && filter.accepts($0) }
     let change = OperationStoreChange(
-      storesAdded: storesAdded.filter { prefix.isPrefix(of: $0.path) },
-      storesRemoved: storesRemoved.filter { prefix.isPrefix(of: $0.path) })
+      storesAdded: storesAdded.filter(isIncluded), storesRemoved: storesRemoved.filter(isIncluded))
     return change.storesAdded.isEmpty && change.storesRemoved.isEmpty ? nil : change
   }
 }

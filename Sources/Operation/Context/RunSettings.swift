@@ -115,6 +115,8 @@ struct PageSettings: Sendable {
   var refetch: (any Sendable)?
   /// The `PageEdgeFinder` of the request.
   var edges: (any Sendable)?
+  /// The `PageHandler`s of the request, in the order of the modifiers.
+  var handlers: [any Sendable] = []
 }
 
 extension OperationBackoffFunction {

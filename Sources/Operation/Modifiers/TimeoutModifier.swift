@@ -29,7 +29,7 @@ public struct TimeoutModifier<Base: OperationRequest>: OperationModifier {
     with continuation: OperationContinuation<Base.Value, any Error>
   ) async throws -> Base.Value {
     let race = TimeoutRace<Base.Value>()
-    let work = Task {
+    let work = Task(executorPreference: context.executor) {
       // An attempt that was cancelled before it began must not run beside the next one.
       guard race.isOpen else { return }
       let openContinuation = OperationContinuation<Base.Value, Base.Failure> { result in
@@ -42,7 +42,7 @@ public struct TimeoutModifier<Base: OperationRequest>: OperationModifier {
         race.finish(with: .failure(error))
       }
     }
-    let timer = Task {
+    let timer = Task(executorPreference: context.executor) {
       guard await context.operationClock.hasSlept(for: duration) else { return }
       race.finish(with: .failure(OperationTimeoutError(duration: duration)))
     }

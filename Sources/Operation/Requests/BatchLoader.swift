@@ -100,13 +100,13 @@ public final class BatchLoader<Key: Hashable & Sendable, Value: Sendable>: Senda
     switch action {
     case .none: break
     case .startDelay(let number):
-      begin { [self] in
+      begin(on: clock) { [self] in
         if await clock.hasSlept(for: delay) {
           perform(machine.withLock { $0.delayIsOver(number) }, clock: clock)
         }
       }
     case .load(let keys, let number):
-      let new = begin { [self] in await loadBatch(keys, clock: clock) }
+      let new = begin(on: clock) { [self] in await loadBatch(keys, clock: clock) }
       // A later batch may have begun meanwhile, or the callers of this one may have been cancelled.
       task.withLock { if $0.number < number { $0 = (number, new) } }
       if machine.withLock({ $0.isAbandoned(number) }) { new.cancel() }
@@ -115,8 +115,10 @@ public final class BatchLoader<Key: Hashable & Sendable, Value: Sendable>: Senda
 
   /// Starts a task that does not work for the run of the caller.
   @discardableResult
-  private func begin(_ work: @escaping @Sendable () async -> Void) -> Task<Void, Never> {
-    TaskNode.withoutCurrent { Task { await work() } }
+  private func begin(
+    on clock: any OperationClock, _ work: @escaping @Sendable () async -> Void
+  ) -> Task<Void, Never> {
+    TaskNode.withoutCurrent { Task(executorPreference: clock.executor) { await work() } }
   }
 
   private func loadBatch(_ keys: [Key], clock: any OperationClock) async {

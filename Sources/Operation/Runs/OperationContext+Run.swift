@@ -65,6 +65,14 @@ extension OperationContext {
     return context
   }
 
+  /// The context without the settings and the rules, which hold closures of the request.
+  var withoutRules: OperationContext {
+    var context = self
+    context.settings = RunSettings()
+    context.facts.rules = nil
+    return context
+  }
+
   /// Returns a Boolean value that indicates whether both contexts are equal for a request.
   ///
   /// Values that cannot be compared differ, unless they were written at once or are one object.

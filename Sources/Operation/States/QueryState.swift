@@ -18,9 +18,6 @@ public struct QueryState<Value: Sendable, Failure: Error>: ValueInitializedState
     facts = StateFacts(initialValue, isEmpty: initialValue == nil)
   }
 
-  /// Returns the state itself.
-  public func copied() -> Self { self }
-
   /// No value.
   public static var emptyValue: Value? { nil }
   /// `false`: a value is stored as it is set.

@@ -30,7 +30,11 @@ extension OperationStore {
         let isUsable = isUsable(by: staleness)
         if isUsable || policy == .revalidates {
           // Detached: a request that calls this does not await the run.
-          if !isUsable { Task.detached { try? await self.ensure(by: rules) } }
+          if !isUsable {
+            Task.detached(executorPreference: context.executor) {
+              try? await self.ensure(by: rules)
+            }
+          }
           if hub.events.isObserved { send(.answeredFromCache, in: context) }
           return value
         }

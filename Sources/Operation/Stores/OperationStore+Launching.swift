@@ -36,7 +36,9 @@ extension OperationStore {
     let name = configuration.name ?? TaskNames.name(of: requestType, in: context)
     let ticket = ticket(of: run, launch)
     run.core.node.attach(
-      Task(name: name, priority: configuration.priority) { [self] in
+      Task(
+        name: name, executorPreference: context.executor, priority: configuration.priority
+      ) { [self] in
         let call = hub.outbox == nil ? nil : await call(of: run, ticket)
         if !dependencies.isEmpty { await Self.wait(for: dependencies) }
         let hooks = hooks(of: run.core, launch, call, in: context, isObserved: began != nil)

@@ -211,6 +211,7 @@ extension OperationStore {
 
 extension OperationStore: DeliveryDrainer {
   package typealias Event = OperationEvent<State>
+  package var drainExecutor: (any TaskExecutor)? { context.executor }
 }
 
 // MARK: - Exclusive access

@@ -36,6 +36,25 @@ import Testing
 }
 // end
 
+// snippet: settle
+@Test("A poll fetches when it is due, and not before") func polling() async {
+  let clock = ManualClock()
+  let client = OperationClient(
+    defaults: OperationDefaults(retryLimit: 0, runsAutomatically: false), clock: clock)
+  let query = Query(path: ["time"]) { context in context.operationClock.now() }
+  let store = client.store(for: query.rerun(every: .seconds(10)))
+  let subscription = store.subscribe { _ in }
+  await clock.settle()
+  await clock.advance(by: .seconds(9))
+  await clock.settle()
+  #expect(store.currentValue == nil)
+  await clock.advance(by: .seconds(1))
+  await clock.settle()
+  #expect(store.currentValue == clock.now())
+  subscription.cancel()
+}
+// end
+
 // snippet: staleness
 @Test("A forecast is fresh for ten minutes") func freshness() async throws {
   let clock = ManualClock()

@@ -126,7 +126,7 @@ extension StoreHub {
     let readers = graph.withLock { $0.takeOutdatedReaders(of: path) }
     if readers.isEmpty { return }
     if isWritten {
-      Task.detached { self.invalidateReaders(readers) }
+      Task.detached(executorPreference: clock.executor) { self.invalidateReaders(readers) }
     } else {
       invalidateReaders(readers)
     }
