@@ -128,6 +128,38 @@ import Testing
     }
   }
 
+  @Test("Extreme numbers, times and paths are drawn", arguments: [Int.min, Int.max])
+  func extremes(_ number: Int) throws {
+    let time = number < 0 ? -1e308 : 1e308
+    var model = try Blog.model([])
+    let hello: Blog.Fields = ["type": "hello", "program": "p", "started": -time, "now": time]
+    model.receive(try Blog.message(Blog.json(hello)))
+    let path = Array(repeating: "a", count: 100_000)
+    let store: Blog.Fields = [
+      "id": 1, "path": path, "updated": time, "failed": -time, "runs": number,
+      "subscribers": number, "leases": number, "edits": number, "queued": number,
+      "valueUpdates": number, "reads": [number], "readBy": [1],
+    ]
+    let kinds = ["runStarted", "attempt", "waiting", "paused", "attempt", "runEnded", "runStarted"]
+    let events = kinds.enumerated().map { index, kind -> Blog.Fields in
+      [
+        "store": 1, "time": index.isMultiple(of: 2) ? time : -time, "kind": kind,
+        "attempt": number, "run": number,
+      ]
+    }
+    for _ in 0..<2 {
+      let changes = Blog.changes(stores: [store], events: events, missed: number, time: time)
+      model.receive(try Blog.message(changes))
+    }
+    for order in 0..<StoreTree.Order.allCases.count {
+      let sorting = Array(repeating: Key.character("s"), count: order)
+      #expect(lines(model, keys: sorting).count == 24)
+    }
+    #expect(lines(model, keys: [.enter]).count == 24)
+    let plain = PlainText(style: OutputStyle(environment: [:], isTerminal: false))
+    #expect(plain.table(model, now: time).count == 3)
+  }
+
   @Test("The end, missed changes and offline are shown") func states() throws {
     var model = try Blog.model()
     model.receive(try Blog.message(Blog.changes(missed: 9, isOffline: true)))

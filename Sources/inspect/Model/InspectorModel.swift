@@ -74,7 +74,7 @@ struct InspectorModel: Equatable, Sendable {
     }
     counts = changes.counts ?? counts
     isOffline = changes.isOffline
-    missed += changes.missed
+    missed = missed &+ changes.missed
   }
 
   /// Forgets the detail when another store is opened.

@@ -39,7 +39,7 @@ struct RunRecord: Equatable, Sendable {
   mutating func apply(_ event: InspectorEvent) {
     switch event.kind {
     case "attempt":
-      attempts = max(attempts, (event.attempt ?? 0) + 1)
+      attempts = max(attempts, event.attemptNumber)
       enter(.working, at: event.time)
     case "waiting": enter(.waiting, at: event.time)
     case "paused": enter(.paused, at: event.time)
@@ -90,7 +90,7 @@ struct Timeline: Equatable, Sendable {
     if event.kind == "hit" { hits += 1 }
     let number = event.run ?? runs.last?.number
     if event.kind == "runStarted" {
-      runs.append(RunRecord(event, number: number.map { event.run ?? $0 + 1 } ?? 1))
+      runs.append(RunRecord(event, number: number.map { event.run ?? $0 &+ 1 } ?? 1))
       if runs.count > Self.limit { runs.removeFirst() }
     } else if let number, let index = runs.lastIndex(where: { $0.number == number }) {
       runs[index].apply(event)

@@ -114,8 +114,8 @@ extension Hello: Decodable {
     program = try fields.decode(String.self, forKey: .program)
     pid = try fields.decodeIfPresent(Int.self, forKey: .pid) ?? 0
     name = try fields.decodeIfPresent(String.self, forKey: .name)
-    now = try fields.decodeIfPresent(Double.self, forKey: .now) ?? 0
-    started = try fields.decodeIfPresent(Double.self, forKey: .started) ?? now
+    now = try fields.decodeTime(forKey: .now) ?? 0
+    started = try fields.decodeTime(forKey: .started) ?? now
     isReadOnly = try fields.decodeIfPresent(Bool.self, forKey: .readOnly) ?? false
     canGoOffline = try fields.decodeIfPresent(Bool.self, forKey: .canGoOffline) ?? false
     isOffline = try fields.decodeIfPresent(Bool.self, forKey: .isOffline) ?? false
@@ -147,7 +147,7 @@ extension Changes: Decodable {
 
   init(from decoder: any Decoder) throws {
     let fields = try decoder.container(keyedBy: Key.self)
-    time = try fields.decode(Double.self, forKey: .time)
+    time = try fields.decodeTime(forKey: .time) ?? 0
     counts = try fields.decodeIfPresent(Counts.self, forKey: .counts)
     stores = try fields.decodeIfPresent([StoreRecord].self, forKey: .stores) ?? []
     removed = try fields.decodeIfPresent([Int].self, forKey: .removed) ?? []

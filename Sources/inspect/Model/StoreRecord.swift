@@ -74,7 +74,7 @@ extension StoreRecord: Decodable {
   init(from decoder: any Decoder) throws {
     let fields = try decoder.container(keyedBy: Key.self)
     id = try fields.decode(Int.self, forKey: .id)
-    path = try fields.decode([String].self, forKey: .path)
+    path = Self.limited(try fields.decode([String].self, forKey: .path))
     request = try fields.decodeIfPresent(String.self, forKey: .request) ?? ""
     kind = try fields.decodeIfPresent(String.self, forKey: .kind) ?? "other"
     let status = try fields.decodeIfPresent(String.self, forKey: .status)
@@ -88,7 +88,26 @@ extension StoreRecord: Decodable {
   }
 }
 
-extension StoreRecord.Times: Decodable {}
+extension StoreRecord {
+  /// Returns a path that is no deeper than a tree can be drawn: the last element has the rest.
+  private static func limited(_ path: [String]) -> [String] {
+    let depth = 64
+    guard path.count > depth else { return path }
+    return path[..<(depth - 1)] + [path[(depth - 1)...].joined(separator: "/")]
+  }
+}
+
+extension StoreRecord.Times: Decodable {
+  private enum Key: String, CodingKey {
+    case updated, failed
+  }
+
+  init(from decoder: any Decoder) throws {
+    let fields = try decoder.container(keyedBy: Key.self)
+    updated = try fields.decodeTime(forKey: .updated)
+    failed = try fields.decodeTime(forKey: .failed)
+  }
+}
 
 extension StoreRecord.Numbers: Decodable {
   private enum Key: String, CodingKey {
