@@ -69,7 +69,7 @@ extension OperationContext {
   var withoutRules: OperationContext {
     var context = self
     context.settings = RunSettings()
-    context.facts.rules = nil
+    context.changeFacts { $0.rules = nil }
     return context
   }
 
