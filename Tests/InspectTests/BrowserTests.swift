@@ -164,7 +164,7 @@ struct BrowserTests {
       }()
       program = nil
       try browser.wait(until: "$('banner').textContent.includes('Waiting for its next start')")
-      #expect(try browser.value("$('do-refetch').disabled") == "true")
+      try browser.wait(until: "$('do-refetch').disabled")
       let next = try FakeProgram(runtime, pid: 2)
       let moved = Blog.store(99, ["posts", "3"], "PostQuery")
       let peer = try next.serveBlog([moved], pid: 2)
