@@ -33,6 +33,17 @@ final class Browser {
       words, descriptors: [3: commandEnds.1, 4: answerEnds.1])
   }
 
+  deinit {
+    // A signal would end only one of its processes. The others write to the profile until they end,
+    // and then the pipe is closed.
+    let text = #"{"id":0,"method":"Browser.close"}"# + "\0"
+    guard StandardStreams.write(text, to: commands.number) else { return }
+    let deadline = Time.monotonic + 10
+    while answers.read() != .end, Time.monotonic < deadline {
+      guard (try? InspectTests.wait(answers, for: "the browser's end")) != nil else { return }
+    }
+  }
+
   /// Opens a page, and waits until it is loaded.
   func open(_ address: String) throws {
     if session == nil {
