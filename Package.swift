@@ -26,21 +26,22 @@ let package = Package(
     .target(name: "ReactiveStreams", swiftSettings: library),
     .target(name: "Operation", dependencies: ["ReactiveStreams"], swiftSettings: library),
     .target(name: "SharingOperation", dependencies: ["Operation"], swiftSettings: library),
+    .target(name: "Fetching", path: "Examples/Fetching", swiftSettings: strict),
     .target(name: "LoopbackServer", path: "Examples/LoopbackServer", swiftSettings: strict),
     .target(
-      name: "Snippets", dependencies: ["SharingOperation"], path: "Examples/Snippets",
+      name: "Snippets", dependencies: ["SharingOperation", "Fetching"], path: "Examples/Snippets",
       swiftSettings: strict),
     .executableTarget(
-      name: "posts", dependencies: ["SharingOperation", "LoopbackServer"], path: "Examples/Posts",
-      swiftSettings: strict),
+      name: "posts", dependencies: ["SharingOperation", "Fetching", "LoopbackServer"],
+      path: "Examples/Posts", swiftSettings: strict),
     .executableTarget(
-      name: "thread", dependencies: ["SharingOperation", "LoopbackServer"],
+      name: "thread", dependencies: ["SharingOperation", "Fetching", "LoopbackServer"],
       path: "Examples/Thread", swiftSettings: strict),
     .executableTarget(
-      name: "friends", dependencies: ["SharingOperation", "LoopbackServer"],
+      name: "friends", dependencies: ["SharingOperation", "Fetching", "LoopbackServer"],
       path: "Examples/Friends", swiftSettings: strict),
     .executableTarget(
-      name: "projects", dependencies: ["SharingOperation", "LoopbackServer"],
+      name: "projects", dependencies: ["SharingOperation", "Fetching", "LoopbackServer"],
       path: "Examples/Projects", swiftSettings: strict),
     .executableTarget(
       name: "watch", dependencies: ["SharingOperation"], path: "Examples/Watch",
@@ -55,8 +56,12 @@ let package = Package(
     .executableTarget(
       name: "SignalChild", dependencies: ["Operation"], path: "Tests/SignalChild",
       swiftSettings: strict),
+    .executableTarget(
+      name: "KillChild", dependencies: ["Operation"], path: "Tests/KillChild",
+      swiftSettings: strict),
     .testTarget(
-      name: "OperationTests", dependencies: ["Operation", "SignalChild", "TestSupport"],
+      name: "OperationTests",
+      dependencies: ["Operation", "SignalChild", "KillChild", "TestSupport"],
       swiftSettings: strict),
     .executableTarget(
       name: "storm", dependencies: ["Operation"], path: "Tests/Storm", swiftSettings: strict),
@@ -74,7 +79,8 @@ let package = Package(
       name: "DocumentationTests", dependencies: ["Snippets", "SharingOperation"],
       swiftSettings: strict),
     .testTarget(
-      name: "LoopbackServerTests", dependencies: ["LoopbackServer"], swiftSettings: strict),
+      name: "LoopbackServerTests", dependencies: ["Fetching", "LoopbackServer"],
+      swiftSettings: strict),
     .testTarget(
       name: "PostsTests", dependencies: ["posts", "SharingOperation", "LoopbackServer"],
       swiftSettings: strict),

@@ -1,8 +1,8 @@
+import Fetching
 import Foundation
 import FoundationNetworking
-import LoopbackServer
 
-/// Somebody in a list of friends, as the one who runs this program sees them.
+/// A user in a list of friends, with the relationship to the current user.
 struct User: Codable, Identifiable, Equatable {
   enum Relationship: String, Codable, CustomStringConvertible {
     case notFriends
@@ -21,7 +21,7 @@ struct User: Codable, Identifiable, Equatable {
   var relationship: Relationship
 }
 
-/// The server did not do what it was asked for.
+/// A refusal of the server.
 struct FriendsError: Error, Equatable, CustomStringConvertible {
   let status: Int
   let message: String
@@ -31,12 +31,12 @@ struct FriendsError: Error, Equatable, CustomStringConvertible {
 
 /// Reads lists of friends, and sends friend requests.
 struct FriendsAPI: Sendable {
-  /// How many users are on one page.
+  /// The number of users on one page.
   static let pageSize = 5
 
   let url: URL
 
-  /// One page of somebody's friends; pages count from 1.
+  /// Returns one page of a user's friends. Pages count from 1.
   func friends(of userID: User.ID, page: Int) async throws -> [User] {
     let items = [
       URLQueryItem(name: "page", value: String(page)),
@@ -46,7 +46,7 @@ struct FriendsAPI: Sendable {
     return try await send(URLRequest(url: url))
   }
 
-  /// Asks somebody to be a friend.
+  /// Sends a friend request to a user.
   func sendFriendRequest(to userID: User.ID) async throws -> User {
     var request = URLRequest(url: url.appending(path: "users/\(userID)/friend-requests"))
     request.httpMethod = "POST"

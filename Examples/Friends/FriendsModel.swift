@@ -1,9 +1,9 @@
 import Observation
 import SharingOperation
 
-/// Two lists of friends that are on the screen, and the button that sends a friend request.
+/// Two lists of friends on a screen, a third one to choose, and the button that sends a friend request.
 ///
-/// The wrappers do their own tracking, property by property, so the macro is to leave them alone.
+/// The wrappers notify observers themselves, so the macro has to ignore them.
 @MainActor
 @Observable
 final class FriendsModel {
@@ -13,20 +13,35 @@ final class FriendsModel {
   @ObservationIgnored
   @SharedQuery(FriendsRequest(userID: 4)) var friendsOfDunja
 
+  /// The number of Ada's friends that were loaded. A friend request changes the list but not the number,
+  /// so readers of this one are not notified.
+  @ObservationIgnored
+  @SharedQuery(FriendsRequest(userID: 1), select: { $0.map(\.value.count).reduce(0, +) })
+  var countOfAda
+
+  /// The list that was chosen, or the one before until that has come.
+  @ObservationIgnored
+  @SharedQuery(FriendsRequest(userID: 1)) var chosenFriends
+
   @ObservationIgnored
   @SharedQuery(SendFriendRequest()) var latestRequest
 
-  /// Loads a list as far as it goes, as somebody does who scrolls down.
+  /// Loads all pages of a list, as a user does who scrolls down.
   func scrollToEnd(of list: SharedQuery<FriendsRequest.State>) async throws {
     try await list.fetchNextPage()
     while list.hasNextPage { try await list.fetchNextPage() }
+  }
+
+  /// Chooses another list. The one before stays on the screen until the new one has come.
+  func choose(_ userID: User.ID) {
+    $chosenFriends.bind(to: FriendsRequest(userID: userID), keepingPrevious: true)
   }
 
   func sendRequest(to user: User) async throws {
     try await $latestRequest.mutate(with: .init(userID: user.id))
   }
 
-  /// Whether there is no use in asking somebody again.
+  /// Returns whether a user has refused a request.
   func hasRefused(_ user: User) -> Bool {
     $latestRequest.history.contains { $0.arguments.userID == user.id && $0.status.isFailure }
   }

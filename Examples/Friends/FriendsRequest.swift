@@ -1,7 +1,7 @@
 import Foundation
 import SharingOperation
 
-/// Somebody's friends, page by page: a list without an end, until the server has no more.
+/// The friends of a user, page by page, until the server has no more.
 ///
 /// The path has two elements, so that the lists of all users are found by the first one.
 struct FriendsRequest: SimplePaginatedRequest {
@@ -27,12 +27,12 @@ struct FriendsRequest: SimplePaginatedRequest {
 }
 
 extension PaginatedPages<Int, [User]> {
-  /// Somebody in the list, on whichever page.
+  /// Returns a user of the list, on whichever page.
   func user(_ id: User.ID) -> User? {
     lazy.flatMap(\.value).first { $0.id == id }
   }
 
-  /// The list in which somebody has another relationship.
+  /// Returns the list in which a user has another relationship.
   func settingRelationship(of userID: User.ID, to relationship: User.Relationship) -> Self {
     map { page in
       var page = page
@@ -44,7 +44,7 @@ extension PaginatedPages<Int, [User]> {
   }
 }
 
-/// What the requests are given by the program: a client hands its context to every store.
+/// The service of the requests. A client passes its context to every store.
 extension OperationContext {
   /// The server to talk to.
   var api: FriendsAPI {

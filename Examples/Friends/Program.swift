@@ -2,7 +2,7 @@ import Glibc
 import LoopbackServer
 import SharingOperation
 
-/// Looks at lists of friends: pages, and a change that is shown before the server has agreed to it.
+/// Reads lists of friends: pages, and a change that is displayed before the server has answered.
 @main
 enum Program {
   static func main() async throws {

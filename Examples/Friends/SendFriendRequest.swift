@@ -1,9 +1,9 @@
 import SharingOperation
 
-/// Asks somebody to be a friend.
+/// Sends a friend request to a user.
 ///
-/// Every list that is there shows it at once, before the server has answered, also over a list that
-/// is fetched meanwhile. If the server refuses, every list is as if nobody had asked.
+/// Every cached list displays it at once, before the server has answered, also if a list is fetched
+/// meanwhile. If the server refuses, the edit is removed from every list.
 struct SendFriendRequest: MutationRequest, Hashable {
   struct Arguments: Sendable {
     let userID: User.ID

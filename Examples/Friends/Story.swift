@@ -1,7 +1,8 @@
 import SharingOperation
 import Synchronization
 
-/// Scrolls through two lists of friends, sends two friend requests, and tells what happens.
+/// Scrolls through two lists of friends, chooses a third one, sends two friend requests, and prints what
+/// happens.
 @MainActor
 struct Story {
   let model: FriendsModel
@@ -11,11 +12,13 @@ struct Story {
     tell("Two lists, page by page, until there is no further page.")
     try await scroll(model.$friendsOfAda, of: "Ada")
     try await scroll(model.$friendsOfDunja, of: "Dunja")
+    tell("  Ada has \(model.countOfAda) friends")
+    try await choose(2, "Bea")
     try await sendRequest(to: "Lotte")
     try await sendRequest(to: "Jette")
 
     tell("")
-    tell("What the mutation remembers.")
+    tell("The history of the mutation.")
     for attempt in model.$latestRequest.history {
       let user = model.friendsOfAda.user(attempt.arguments.userID)
       tell("  to \(user?.name ?? "?"): \(attempt.status.isSuccess ? "sent" : "refused")")
@@ -29,12 +32,25 @@ struct Story {
     }
   }
 
+  private func choose(_ userID: User.ID, _ owner: String) async throws {
+    tell("")
+    tell("Another list: the one before stays until the first page of \(owner) has come.")
+    model.choose(userID)
+    if model.$chosenFriends.isPrevious { tell("  meanwhile: \(names(of: model.chosenFriends))") }
+    let friends = try await model.$chosenFriends.value()
+    tell("  \(owner): \(names(of: friends))")
+  }
+
+  private func names(of pages: FriendsRequest.State.StateValue) -> String {
+    pages.first?.value.map(\.name).joined(separator: ", ") ?? "nobody"
+  }
+
   private func sendRequest(to name: String) async throws {
     guard let user = model.friendsOfAda.flatMap(\.value).first(where: { $0.name == name }) else {
       return tell("There is no \(name) in the list of Ada.")
     }
     tell("")
-    tell("A friend request to \(name): shown at once, in both lists.")
+    tell("A friend request to \(name): displayed at once, in both lists.")
     let subscriptions = [
       follow(user.id, in: model.$friendsOfAda, of: "Ada"),
       follow(user.id, in: model.$friendsOfDunja, of: "Dunja"),
@@ -42,13 +58,13 @@ struct Story {
     defer { for subscription in subscriptions { subscription.cancel() } }
     do {
       try await model.sendRequest(to: user)
-      tell("  the server has taken it")
+      tell("  the server has accepted it")
     } catch let error as FriendsError {
-      tell("  the server refused it, and both lists took it back: \(error)")
+      tell("  the server refused it, and it is removed from both lists: \(error)")
     }
   }
 
-  /// Tells what a list shows of somebody, now and whenever that changes.
+  /// Prints the relationship that a list displays for a user, now and whenever it changes.
   private func follow(
     _ userID: User.ID, in list: SharedQuery<FriendsRequest.State>, of owner: String
   ) -> OperationSubscription {
@@ -63,7 +79,7 @@ struct Story {
 }
 
 extension Optional {
-  /// Puts another value in the place of this one, and gives the old one.
+  /// Replaces the value, and returns the old one.
   fileprivate mutating func replace(with value: Wrapped) -> Wrapped? {
     defer { self = value }
     return self

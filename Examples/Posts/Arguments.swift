@@ -1,6 +1,6 @@
 import Foundation
 
-/// What the command line asks for.
+/// The task that the command line requests.
 enum Arguments: Equatable {
   static let usage = "usage: posts [--api URL | --offline-demo]"
 
@@ -18,7 +18,7 @@ enum Arguments: Equatable {
 
   /// Read the blog at a URL, or without one, that of a server in this process.
   case read(api: URL?)
-  /// Write to a blog whose connection goes and comes back.
+  /// Write to a blog whose connection is lost and restored.
   case offlineDemo
   case help
 
@@ -55,7 +55,7 @@ enum Arguments: Equatable {
   }
 }
 
-/// Tells what is wrong with a command line.
+/// An error in a command line.
 struct BadArguments: Error, Equatable, CustomStringConvertible {
   let description: String
 

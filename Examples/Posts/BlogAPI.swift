@@ -1,6 +1,6 @@
+import Fetching
 import Foundation
 import FoundationNetworking
-import LoopbackServer
 
 struct Post: Codable, Identifiable, Equatable {
   let id: Int
@@ -30,7 +30,7 @@ struct Comment: Codable, Identifiable, Equatable {
 
 /// What can go wrong between this program and a blog.
 ///
-/// The requests throw this and nothing else, so nobody who reads an error of theirs needs a cast.
+/// The requests throw this and nothing else, so a reader of their errors needs no cast.
 struct BlogError: Error, Equatable {
   enum Reason: Equatable {
     case noConnection(String)

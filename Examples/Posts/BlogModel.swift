@@ -1,9 +1,9 @@
 import Observation
 import SharingOperation
 
-/// What a reader of the blog looks at.
+/// What a reader of the blog sees.
 ///
-/// The wrappers do their own tracking, property by property, so the macro is to leave them alone.
+/// The wrappers notify observers themselves, so the macro has to ignore them.
 @MainActor
 @Observable
 final class BlogModel {
@@ -14,7 +14,7 @@ final class BlogModel {
   @ObservationIgnored
   @SharedQuery<PostQuery.State> var post
 
-  /// Who wrote the open post. It follows the post, and nobody has to fetch it.
+  /// The author of the open post. It follows the post, without a call.
   @ObservationIgnored
   @SharedQuery<AuthorQuery.State> var author
 
@@ -26,7 +26,7 @@ final class BlogModel {
     _author = SharedQuery(dependingOn: $post) { AuthorQuery(id: $0.authorId).resilient }
   }
 
-  /// Who reads this in `withObservationTracking` is told when the post or the author changes.
+  /// A reader in `withObservationTracking` is notified when the post or the author changes.
   var byline: String? {
     guard let post, let author else { return nil }
     return "\"\(post.title)\" by \(author.name)"

@@ -11,8 +11,8 @@ struct CreatePost: MutationRequest, Hashable {
 }
 
 extension CreatePost {
-  /// The mutation, ready for a connection that comes and goes: a call waits for it, and so do those
-  /// behind it.
+  /// The mutation, ready for a connection that is lost at times: a call waits for it, and so do the
+  /// calls after it.
   var patient: some StatefulOperationRequest<Post, State> {
     serialized(in: "posts").networkMode(.online)
   }

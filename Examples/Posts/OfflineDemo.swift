@@ -1,7 +1,7 @@
 import LoopbackServer
 import SharingOperation
 
-/// Writes posts while there is no connection, and prints what becomes of them.
+/// Writes posts while there is no connection, and prints their statuses.
 @MainActor
 struct OfflineDemo {
   private let server: LoopbackServer
@@ -9,7 +9,7 @@ struct OfflineDemo {
   private let store: OperationStore<CreatePost.State>
   private let screen: Screen
 
-  /// Starts a server for the demo, and makes a client whose connection comes and goes by hand.
+  /// Starts a server for the demo, and makes a client whose connection the program sets.
   static func run(on screen: Screen) async throws {
     let server = LoopbackServer(router: Router(BlogRoutes(BlogData(seed: 5))))
     try server.start()

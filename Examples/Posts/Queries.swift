@@ -2,8 +2,8 @@ import SharingOperation
 
 /// A query that gets one route of the blog.
 ///
-/// A request is a value that says what to fetch. It is `Hashable`, so it is its own path: wherever
-/// the program asks for post 7, it gets the one store of post 7.
+/// A request is a value that describes what to fetch. It is `Hashable`, so it is its own path:
+/// wherever the program asks for post 7, it gets the one store of post 7.
 protocol BlogQuery: SimpleQueryRequest, Hashable
 where FetchValue: Decodable & Equatable, FetchFailure == BlogError {
   var route: String { get }
@@ -48,8 +48,8 @@ struct AuthorQuery: BlogQuery {
 extension BlogQuery {
   /// The query, ready for a network that fails now and then.
   ///
-  /// The handler stands below the retry, so it hears of every attempt. There is no `deduplicated()`
-  /// because a client deduplicates every query unless told otherwise.
+  /// The handler is below the retry, so it is called for every attempt. There is no
+  /// `deduplicated()`, because a client deduplicates every query by default.
   var resilient: some QueryRequest<FetchValue, State> {
     handleEvents { event in
       guard case .runEnded(.failure(let error), let run) = event else { return }
@@ -65,7 +65,7 @@ extension BlogQuery {
   }
 }
 
-/// What the requests are given by the program: a client hands its context to every store.
+/// The service of the requests. A client passes its context to every store.
 extension OperationContext {
   /// The blog to read.
   var blog: BlogAPI {
@@ -73,7 +73,7 @@ extension OperationContext {
     set { self[BlogKey.self] = newValue }
   }
 
-  /// Takes a line about what goes on in a run.
+  /// Receives a line about the progress of a run.
   var report: @Sendable (String) -> Void {
     get { self[ReportKey.self] }
     set { self[ReportKey.self] = newValue }

@@ -14,17 +14,17 @@ final class Screen {
     self.write = write
   }
 
-  /// Shows how far something is, until there is more to say.
+  /// Prints the progress of a run, until the next line.
   func progress(_ text: String) { write(self.text.progress(text)) }
-  /// Prints a line while something goes on.
+  /// Prints a line beside the progress.
   func note(_ text: String) { write(self.text.note(text)) }
-  /// Prints a line that takes the place of the progress.
+  /// Prints a line in place of the progress.
   func line(_ text: String = "") { write(self.text.line(text)) }
-  /// Takes away the progress.
+  /// Removes the progress.
   func clear() { write(text.clear()) }
 }
 
-/// Makes the text that a ``Screen`` writes; it knows which progress is shown.
+/// Makes the text that a ``Screen`` writes, with the progress that is displayed.
 struct ScreenText {
   enum Style: Equatable {
     case plain

@@ -10,8 +10,7 @@ enum StandardStreams {
 
   /// Writes to standard output.
   ///
-  /// When nobody reads on, as with `posts | head -1`, there is nothing left to do, and nothing is
-  /// wrong either: the process ends with success.
+  /// When the reader has closed the pipe, as with `posts | head -1`, the process ends with success.
   static func output(_ text: String) {
     switch write(text, to: STDOUT_FILENO) {
     case 0:

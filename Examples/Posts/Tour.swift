@@ -5,7 +5,7 @@ import SharingOperation
 struct Tour {
   let model: BlogModel
   let screen: Screen
-  /// Counts the requests that came to a route; `nil` if the server is somebody else's.
+  /// Counts the requests that came to a route; `nil` for a server of another program.
   let requestCount: (@Sendable (String) -> Int)?
 
   /// Makes the model, whose first query runs from then on, and begins to print.
@@ -35,8 +35,7 @@ struct Tour {
     for post in posts.prefix(3) { screen.line("  \(post.id). \(post.title)") }
   }
 
-  /// Opens a post; the author follows. One whom an earlier post has brought is there already, and
-  /// is not stale yet.
+  /// Opens a post; the author follows. The author of an earlier post is cached, and still fresh.
   private func read(_ id: Post.ID) async throws {
     model.open(id)
     try await follow(model.$post.statuses, as: "post \(id)") { firstSentence(of: $0.body) }
@@ -44,7 +43,8 @@ struct Tour {
     screen.line("  \(model.byline ?? "")")
   }
 
-  /// Many want the comments at the same time: all of them, and the wrapper, wait for one run.
+  /// Many callers fetch the comments at the same time: all of them, and the wrapper, wait for one
+  /// run.
   private func askTogether(about post: Post) async throws {
     let store = OperationClient.shared.store(for: CommentsQuery(postID: post.id).resilient)
     // Scheduled before any of them starts, so that no server is quick enough to answer in between.
@@ -90,7 +90,7 @@ struct Tour {
         return value
       }
     }
-    // A stream ends before its time only for a reader who is cancelled.
+    // A stream ends early only if its reader is cancelled.
     throw CancellationError()
   }
 }

@@ -1,10 +1,10 @@
 import Synchronization
 
-/// Holds the answers of the server until they are let through one by one, so that the program tells
-/// the same whichever answer the network brings first.
+/// Holds the answers of the server until they are let through one by one, so that the program
+/// prints the same whichever answer arrives first.
 ///
-/// An answer that waits does not hear that nobody wants it any more: it is as late as it can be. The
-/// lock guards which answers may pass, and who waits.
+/// An answer that waits ignores a cancellation: it is as late as it can be. The lock guards which
+/// answers may pass, and which requests wait.
 final class Answers: Sendable {
   private struct State {
     var areAllOpen = false

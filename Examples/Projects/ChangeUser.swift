@@ -1,6 +1,6 @@
 import SharingOperation
 
-/// Signs somebody in, in the place of whoever is, or signs out.
+/// Signs a user in, in place of the present one, or signs out.
 struct ChangeUser: MutationRequest, Hashable {
   func mutate(
     with userID: User.ID?, in context: OperationContext,
@@ -11,12 +11,12 @@ struct ChangeUser: MutationRequest, Hashable {
     return user
   }
 
-  /// Puts the user at the head of the chain, which turns before this returns. On the main actor, so
-  /// that nobody there reads one link when it has turned and the next when it has not.
+  /// Sets the user at the head of the chain, whose links change before this returns. On the main
+  /// actor, so that no reader there gets one link of the new user and the next of the old one.
   @MainActor
   private func show(_ user: User?, in context: OperationContext) {
     guard let store = context.operationClient?.store(for: User.currentQuery) else { return }
-    // Who is being asked for is the user from before.
+    // A run in flight may return the user from before.
     store.cancel()
     store.currentValue = user
   }

@@ -1,6 +1,6 @@
+import Fetching
 import Foundation
 import FoundationNetworking
-import LoopbackServer
 
 struct User: Codable, Identifiable, Equatable {
   let id: Int
@@ -19,7 +19,7 @@ struct OpenTask: Codable, Identifiable, Equatable {
   let title: String
 }
 
-/// The server did not do what it was asked for.
+/// A refusal of the server.
 struct ProjectsError: Error, Equatable, CustomStringConvertible {
   let status: Int
   let message: String
@@ -43,7 +43,7 @@ struct ProjectsAPI: Sendable {
     return try await send("GET", "open-tasks?projects=\(ids)")
   }
 
-  /// Signs somebody in, in the place of whoever is; `nil` signs out.
+  /// Signs a user in, in place of the present one; `nil` signs out.
   func changeUser(to userID: User.ID?) async throws -> User? {
     guard let userID else { return try await send("DELETE", "session") }
     return try await send("POST", "users/\(userID)/session")

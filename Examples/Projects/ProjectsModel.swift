@@ -1,9 +1,9 @@
 import Observation
 import SharingOperation
 
-/// The user who is signed in, the projects of that user, and what is to be done in them.
+/// The current user, the projects of that user, and the open tasks in them.
 ///
-/// The wrappers do their own tracking, property by property, so the macro is to leave them alone.
+/// The wrappers notify observers themselves, so the macro has to ignore them.
 @MainActor
 @Observable
 final class ProjectsModel {
@@ -18,7 +18,7 @@ final class ProjectsModel {
   @ObservationIgnored
   @SharedQuery<OpenTask.ProjectsQuery.State> var openTasks
 
-  /// One change after the other, so that the user who was asked for last is the one who stays.
+  /// Runs one change after the other, so that the last one counts.
   @ObservationIgnored
   @SharedQuery(ChangeUser().serialized(in: "session")) var latestChange
 
@@ -27,12 +27,12 @@ final class ProjectsModel {
     _openTasks = SharedQuery(dependingOn: $projects) { OpenTask.query(in: $0) }
   }
 
-  /// Signs somebody in, and the whole chain turns; `nil` signs out.
+  /// Signs a user in, which changes the whole chain; `nil` signs out.
   func switchUser(to userID: User.ID?) async throws {
     try await $latestChange.mutate(with: userID)
   }
 
-  /// Who reads this in `withObservationTracking` is told when any of the links changes.
+  /// A reader in `withObservationTracking` is notified when any of the links changes.
   var screen: Screen {
     var screen = Screen(user: user, projects: projects, openTasks: openTasks)
     screen.errors = [$user.error, $projects.error, $openTasks.error].compactMap { $0 }

@@ -5,7 +5,7 @@ import SharingOperation
 extension User {
   static let currentQuery = CurrentQuery()
 
-  /// Who is signed in.
+  /// The current user.
   struct CurrentQuery: QueryRequest, Hashable {
     func fetch(
       in context: OperationContext, with continuation: OperationContinuation<User, any Error>
@@ -16,12 +16,12 @@ extension User {
 }
 
 extension Project {
-  /// The projects of whoever is signed in. The query asks for the user itself.
+  /// The projects of the current user. The query reads the user itself.
   static var userProjectsQuery: some QueryRequest<[Project], UserProjectsQuery.State> {
     UserProjectsQuery(user: .current)
   }
 
-  /// The projects of somebody, which are not asked for again for a minute.
+  /// The projects of a user, which are fresh for a minute.
   static func userProjectsQuery(
     for userID: User.ID
   ) -> some QueryRequest<[Project], UserProjectsQuery.State> {
@@ -40,7 +40,7 @@ extension Project {
   }
 }
 
-/// Somebody by an identifier, or whoever is signed in.
+/// A user by an identifier, or the current one.
 enum UserKey: Hashable, Sendable {
   case id(User.ID)
   case current
@@ -54,7 +54,7 @@ enum UserKey: Hashable, Sendable {
 }
 
 extension OpenTask {
-  /// What is to be done in some projects, which is not asked for again for a minute.
+  /// The open tasks in some projects, which are fresh for a minute.
   static func query(in projects: [Project]) -> some QueryRequest<[OpenTask], ProjectsQuery.State> {
     ProjectsQuery(projectIDs: projects.map(\.id)).stale(after: .seconds(60))
   }
@@ -70,7 +70,7 @@ extension OpenTask {
   }
 }
 
-/// The whole chain as one query, which tells how far it is.
+/// The whole chain as one query, which yields what it has.
 struct OverviewQuery: QueryRequest, Hashable {
   func fetch(
     in context: OperationContext, with continuation: OperationContinuation<Overview, any Error>
@@ -92,7 +92,7 @@ struct Overview: Equatable {
 }
 
 extension OperationContext {
-  /// The user who is signed in, as the client has them; otherwise they are fetched.
+  /// The current user: the cached value, or a fetched one.
   func ensureCurrentUser() async throws -> User {
     guard let client = operationClient else { return try await User.currentQuery.run(in: self) }
     return try await client.ensure(User.currentQuery)

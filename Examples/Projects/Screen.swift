@@ -1,6 +1,6 @@
 import Observation
 
-/// What there is to see of the links, as one line.
+/// The displayed values of the links, as one line.
 struct Screen: Equatable, CustomStringConvertible {
   var user: User?
   var projects: [Project]?
@@ -17,7 +17,7 @@ struct Screen: Equatable, CustomStringConvertible {
   }
 }
 
-/// Tells what a model shows, whenever that changes.
+/// Prints what a model displays, whenever that changes.
 @MainActor
 final class Display {
   private let model: ProjectsModel
@@ -29,7 +29,7 @@ final class Display {
     self.tell = tell
   }
 
-  /// Waits until the model shows something else than what was told last, and tells it.
+  /// Waits until the model displays something else than the last line, and prints it.
   func next() async throws {
     while true {
       let (changes, continuation) = AsyncStream.makeStream(of: Void.self)
@@ -38,8 +38,8 @@ final class Display {
       } onChange: {
         continuation.finish()
       }
-      // Read again: the tracking begins when its closure has returned, and what another thread
-      // changes before that is not told.
+      // Read again: the tracking begins when its closure has returned, and a change of another
+      // thread before that is not notified.
       let screen = model.screen
       if screen != shown {
         shown = screen

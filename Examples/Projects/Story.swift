@@ -1,6 +1,6 @@
 import SharingOperation
 
-/// Signs users in and out, and tells how projects and open tasks follow.
+/// Signs users in and out, and prints how projects and open tasks follow.
 @MainActor
 struct Story {
   let model: ProjectsModel
@@ -34,7 +34,7 @@ struct Story {
   private func takeOver() async throws {
     tell("")
     tell("Bo takes over, while the open tasks of Ada are on their way.")
-    // Somebody else waits for them, too; nobody would fetch them any longer otherwise.
+    // Another caller waits for them, too; without it, the run would be cancelled.
     let store = client.store(for: OpenTask.query(in: model.projects ?? []))
     let late = Task.immediate { try await store.fetch() }
     try await turn(to: 2, after: "POST users/2/session")
@@ -56,7 +56,7 @@ struct Story {
     try await turn(to: nil, after: "DELETE session")
   }
 
-  /// Lets an answer through, and tells what it changes.
+  /// Lets an answer through, and prints what it changes.
   private func show(_ answer: String) async throws {
     answers.open(answer)
     try await display.next()

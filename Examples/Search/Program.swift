@@ -2,8 +2,8 @@ import Foundation
 import Glibc
 import SharingOperation
 
-/// Searches while one types: `swift run search`. Escape ends it. If the input is no terminal, each of its
-/// lines is a search.
+/// Searches as you type: `swift run search`. Escape ends it. If the input is no terminal, each of
+/// its lines is a search.
 @main
 struct Program {
   static func main() async throws {
@@ -51,7 +51,8 @@ struct Search: ~Copyable {
     results.cancel()
   }
 
-  /// Takes a key. Returns `false` for Escape, and for the end that Control-C and Control-D stand for.
+  /// Takes a key. Returns `false` for Escape, and for the end that Control-C and Control-D stand
+  /// for.
   private func take(_ key: UInt8) -> Bool {
     switch key {
     case 3, 4, 27: return false

@@ -1,8 +1,6 @@
 // The code of the guide DependentQueries: the build compiles it, and a test compares it with the
 // guide.
 
-import SharingOperation
-
 struct Address: Sendable, Equatable {
   let place: String
 }
@@ -22,32 +20,28 @@ extension OperationContext {
   }
 }
 
-// snippet: home
-struct HomeQuery: QueryRequest, Hashable {
-  func fetch(
-    in context: OperationContext, with continuation: OperationContinuation<Address, any Error>
-  ) async throws -> Address {
+// snippet: dependent queries
+import SharingOperation
+
+struct HomeQuery: SimpleQueryRequest, Hashable {
+  func fetch(in context: OperationContext) async throws -> Address {
     try await context.addressBook.home()
   }
 }
 // end
 
-// snippet: ask
-struct HomeForecastQuery: QueryRequest, Hashable {
-  func fetch(
-    in context: OperationContext, with continuation: OperationContinuation<Forecast, any Error>
-  ) async throws -> Forecast {
+// snippet: read another query
+struct HomeForecastQuery: SimpleQueryRequest, Hashable {
+  func fetch(in context: OperationContext) async throws -> Forecast {
     let home = try await context.ensure(HomeQuery())
     return try await context.weather.forecast(home.place)
   }
 }
 // end
 
-// snippet: value
-struct GreetingQuery: QueryRequest, Hashable {
-  func fetch(
-    in context: OperationContext, with continuation: OperationContinuation<String, any Error>
-  ) async throws -> String {
+// snippet: read another query 2
+struct GreetingQuery: SimpleQueryRequest, Hashable {
+  func fetch(in context: OperationContext) async throws -> String {
     let home = try await context.ensure(HomeQuery())
     guard let forecast = context.value(of: ForecastQuery(place: home.place)) else {
       return "Hello, \(home.place)!"
@@ -57,13 +51,13 @@ struct GreetingQuery: QueryRequest, Hashable {
 }
 // end
 
-// snippet: invalidation
+// snippet: invalidation follows what was read
 func moveHouse(in client: OperationClient) {
   client.invalidate(HomeQuery())
 }
 // end
 
-// snippet: wrapper
+// snippet: follow a query in a model
 final class HomeModel {
   @SharedQuery(HomeQuery()) var home
   @SharedQuery<ForecastQuery.State> var forecast
@@ -74,13 +68,13 @@ final class HomeModel {
 }
 // end
 
-// snippet: stream
+// snippet: follow a query in a loop
 func homeForecasts(in client: OperationClient) -> OperationChain<Forecast?> {
   client.chain(HomeQuery()) { home in ForecastQuery(place: home.place) }
 }
 // end
 
-// snippet: merge
+// snippet: make one query of both
 struct Overview: Sendable, Equatable {
   var home: Address
   var forecast: Forecast?

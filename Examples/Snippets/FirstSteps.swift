@@ -1,6 +1,6 @@
 // The code of the guide FirstSteps: the build compiles it, and a test compares it with the guide.
 
-// snippet: request
+// snippet: describe a query
 import Operation
 
 struct Forecast: Sendable, Equatable {
@@ -8,18 +8,16 @@ struct Forecast: Sendable, Equatable {
   var celsius: Double
 }
 
-struct ForecastQuery: QueryRequest, Hashable {
+struct ForecastQuery: SimpleQueryRequest, Hashable {
   let place: String
 
-  func fetch(
-    in context: OperationContext, with continuation: OperationContinuation<Forecast, any Error>
-  ) async throws -> Forecast {
+  func fetch(in context: OperationContext) async throws -> Forecast {
     try await context.weather.forecast(place)
   }
 }
 // end
 
-// snippet: service
+// snippet: inject a service
 struct WeatherService: Sendable {
   var forecast: @Sendable (_ place: String) async throws -> Forecast
 }
@@ -38,7 +36,7 @@ extension OperationContext {
 }
 // end
 
-// snippet: client
+// snippet: inject a service 2
 func makeClient(asking service: WeatherService) -> OperationClient {
   var context = OperationContext()
   context.weather = service
@@ -46,7 +44,7 @@ func makeClient(asking service: WeatherService) -> OperationClient {
 }
 // end
 
-// snippet: store
+// snippet: fetch the value
 func printForecast(in client: OperationClient) async throws {
   let store = client.store(for: ForecastQuery(place: "Bergen"))
   let forecast = try await store.fetch()
@@ -55,7 +53,7 @@ func printForecast(in client: OperationClient) async throws {
 }
 // end
 
-// snippet: follow
+// snippet: follow the value
 func follow(_ store: OperationStore<ForecastQuery.State>) async {
   for await forecast in store.values {
     print(forecast.map { "\($0.celsius) °C" } ?? "nothing yet")

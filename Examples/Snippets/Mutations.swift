@@ -1,7 +1,5 @@
 // The code of the guide Mutations: the build compiles it, and a test compares it with the guide.
 
-import Operation
-
 struct Restaurant: Sendable {
   var reserve: @Sendable (_ guest: String, _ seats: Int) async throws -> Reservation = {
     Reservation(guest: $0, seats: $1)
@@ -20,28 +18,27 @@ extension OperationContext {
   }
 }
 
-// snippet: request
+// snippet: call a mutation
+import Operation
+
 struct Reservation: Sendable, Equatable {
   let guest: String
   let seats: Int
 }
 
-struct Reserve: MutationRequest, Hashable {
+struct Reserve: SimpleMutationRequest, Hashable {
   struct Arguments: Sendable {
     let guest: String
     let seats: Int
   }
 
-  func mutate(
-    with arguments: Arguments, in context: OperationContext,
-    with continuation: OperationContinuation<Reservation, any Error>
-  ) async throws -> Reservation {
+  func mutate(with arguments: Arguments, in context: OperationContext) async throws -> Reservation {
     try await context.restaurant.reserve(arguments.guest, arguments.seats)
   }
 }
 // end
 
-// snippet: call
+// snippet: call a mutation 2
 func reserveTwice(in client: OperationClient) async throws {
   let store = client.store(for: Reserve())
   let first = try await store.mutate(with: Reserve.Arguments(guest: "Ada", seats: 2))
@@ -50,13 +47,13 @@ func reserveTwice(in client: OperationClient) async throws {
 }
 // end
 
-// snippet: history
+// snippet: the history of calls
 func hasFailedOften(_ guest: String, in store: OperationStore<Reserve.State>) -> Bool {
   store.history.count { $0.arguments.guest == guest && $0.status.isFailure } >= 3
 }
 // end
 
-// snippet: modifiers
+// snippet: calls that must not overlap
 func carefulReserve() -> some MutationRequest<Reserve.Arguments, Reservation> {
   Reserve()
     .timeout(after: .seconds(10))
@@ -66,11 +63,9 @@ func carefulReserve() -> some MutationRequest<Reserve.Arguments, Reservation> {
 }
 // end
 
-// snippet: refresh
-struct FreeSeatsQuery: QueryRequest, Hashable {
-  func fetch(
-    in context: OperationContext, with continuation: OperationContinuation<Int, any Error>
-  ) async throws -> Int {
+// snippet: update what the change affects
+struct FreeSeatsQuery: SimpleQueryRequest, Hashable {
+  func fetch(in context: OperationContext) async throws -> Int {
     try await context.restaurant.freeSeats()
   }
 }

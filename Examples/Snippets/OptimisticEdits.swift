@@ -1,9 +1,9 @@
 // The code of the guide OptimisticEdits: the build compiles it, and a test compares it with the
 // guide.
 
+// snippet: display a change at once
 import SharingOperation
 
-// snippet: edit
 func reserve(
   _ arguments: Reserve.Arguments, in client: OperationClient
 ) async throws -> Reservation {
@@ -15,7 +15,7 @@ func reserve(
 }
 // end
 
-// snippet: many
+// snippet: edit several stores
 func warm(
   _ places: OperationPath, by degrees: Double, in client: OperationClient,
   heating: @Sendable () async throws -> Void
@@ -28,7 +28,7 @@ func warm(
 }
 // end
 
-// snippet: wrapper
+// snippet: edit the value of a model
 @MainActor
 final class SeatsModel {
   @SharedQuery(FreeSeatsQuery(), default: 0) var free
@@ -44,9 +44,9 @@ final class SeatsModel {
 }
 // end
 
-// snippet: confirmed
+// snippet: the confirmed value
 func describeSeats(of store: OperationStore<FreeSeatsQuery.State>) -> String {
-  guard let shown = store.currentValue else { return "nobody knows" }
+  guard let shown = store.currentValue else { return "unknown" }
   guard store.isOptimistic, let confirmed = store.confirmedValue else { return "\(shown)" }
   return "\(shown), if all goes well, and \(confirmed) if nothing does"
 }

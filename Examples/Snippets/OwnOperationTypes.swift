@@ -1,10 +1,10 @@
 // The code of the guide OwnOperationTypes: the build compiles it, and a test compares it with the
 // guide.
 
+// snippet: the protocol of the requests
 import Foundation
 import Operation
 
-// snippet: protocol
 protocol TileRequest<Key, Tile>: StatefulOperationRequest
 where Value == [Key: Tile], Failure == any Error, State == TileState<Key, Tile> {
   associatedtype Key: Hashable & Sendable
@@ -22,7 +22,7 @@ where Value == [Key: Tile], Failure == any Error, State == TileState<Key, Tile> 
 }
 // end
 
-// snippet: context
+// snippet: the purpose of a run
 private enum TileKey<Key: Hashable & Sendable>: OperationContext.Key {
   static var defaultValue: Key? { nil }
 }
@@ -40,7 +40,7 @@ extension OperationContext {
 }
 // end
 
-// snippet: run
+// snippet: the run
 extension TileRequest {
   func run(
     isolation: isolated (any Actor)?, in context: OperationContext,
@@ -59,7 +59,7 @@ extension TileRequest {
 }
 // end
 
-// snippet: state
+// snippet: the state
 struct TileState<Key: Hashable & Sendable, Tile: Sendable>: ValueInitializedState {
   typealias StateValue = [Key: Tile]
   typealias OperationValue = [Key: Tile]
@@ -88,7 +88,7 @@ struct TileState<Key: Hashable & Sendable, Tile: Sendable>: ValueInitializedStat
 }
 // end
 
-// snippet: schedule
+// snippet: scheduling
 extension TileState {
   mutating func scheduleFetchTask(_ task: inout Task) {
     task.schedule(after: tasks.filter { $0.context.tile(Key.self) == nil })
@@ -101,7 +101,7 @@ extension TileState {
 }
 // end
 
-// snippet: update
+// snippet: results
 extension TileState {
   mutating func update(with result: Result<[Key: Tile], any Error>, for task: Task) {
     let merged = result.map { tiles in currentValue.merging(tiles) { _, new in new } }
@@ -135,7 +135,7 @@ extension TileState {
 }
 // end
 
-// snippet: edits
+// snippet: optimistic edits
 extension TileState: EditableState {
   mutating func show(_ tiles: [Key: Tile], updates: Int) {
     currentValue = tiles
@@ -144,7 +144,7 @@ extension TileState: EditableState {
 }
 // end
 
-// snippet: store
+// snippet: methods on the store
 extension OperationStore {
   @discardableResult
   nonisolated(nonsending) func fetchTile<Key, Tile>(
@@ -155,7 +155,7 @@ extension OperationStore {
 }
 // end
 
-// snippet: use
+// snippet: use it
 struct Square: Hashable, Sendable {
   let column: Int
   let row: Int
@@ -176,7 +176,7 @@ func soil(at square: Square, in client: OperationClient) async throws -> String?
 }
 // end
 
-// snippet: modifier
+// snippet: modifiers of your own
 struct Counted<Base: OperationRequest>: OperationModifier {
   let count: @Sendable () -> Void
 

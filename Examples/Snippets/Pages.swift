@@ -1,7 +1,5 @@
 // The code of the guide Pages: the build compiles it, and a test compares it with the guide.
 
-import Operation
-
 struct Archive: Sendable {
   var letters: @Sendable (_ year: Int) async throws -> [Letter] = { _ in [] }
   var search: @Sendable (_ text: String, _ cursor: String) async throws -> SearchResult = { _, _ in
@@ -20,13 +18,15 @@ extension OperationContext {
   }
 }
 
-// snippet: request
+// snippet: describe the pages
+import Operation
+
 struct Letter: Sendable, Equatable, Identifiable {
   let id: Int
   var text: String
 }
 
-struct LettersRequest: PaginatedRequest, Hashable {
+struct LettersRequest: SimplePaginatedRequest, Hashable {
   let years: ClosedRange<Int>
   let initialPageId: Int
 
@@ -45,15 +45,14 @@ struct LettersRequest: PaginatedRequest, Hashable {
   }
 
   func fetchPage(
-    using paging: PaginatedPaging<Int, [Letter]>, in context: OperationContext,
-    with continuation: OperationContinuation<[Letter], any Error>
+    using paging: PaginatedPaging<Int, [Letter]>, in context: OperationContext
   ) async throws -> [Letter] {
     try await context.archive.letters(paging.pageId)
   }
 }
 // end
 
-// snippet: fetch
+// snippet: fetch the next the previous and all pages
 func readAround(_ store: OperationStore<LettersRequest.State>) async throws {
   try await store.fetchNextPage()
   async let later = store.fetchNextPage()
@@ -65,7 +64,7 @@ func readAround(_ store: OperationStore<LettersRequest.State>) async throws {
 }
 // end
 
-// snippet: cursor
+// snippet: cursors
 struct SearchResult: Sendable, Equatable {
   let letters: [Letter]
   let nextCursor: String?
@@ -81,7 +80,7 @@ func lettersAbout(_ text: String) -> Paginated<String, SearchResult> {
 }
 // end
 
-// snippet: bounds
+// snippet: limit a long list
 func recentLetters() -> some PaginatedRequest<Int, [Letter]> {
   LettersRequest(years: 1890...1910, initialPageId: 1900)
     .maxPages(5)
@@ -89,7 +88,19 @@ func recentLetters() -> some PaginatedRequest<Int, [Letter]> {
 }
 // end
 
-// snippet: edit
+// snippet: follow each page
+func loggedLetters() -> some PaginatedRequest<Int, [Letter]> {
+  LettersRequest(years: 1890...1910, initialPageId: 1900).handlePages { event in
+    switch event {
+    case .began(let year, _): print("reads", year)
+    case .ended(let year, .success(let letters), _): print(year, "has", letters.count, "letters")
+    case .ended(let year, .failure(let error), _): print(year, "failed:", error)
+    }
+  }
+}
+// end
+
+// snippet: change a cached page
 func remove(_ letter: Letter.ID, from store: OperationStore<LettersRequest.State>) {
   store.withExclusiveAccess {
     store.currentValue = store.currentValue.map { page in

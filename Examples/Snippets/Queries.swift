@@ -1,8 +1,8 @@
 // The code of the guide Queries: the build compiles it, and a test compares it with the guide.
 
+// snippet: queries with and without a type
 import Operation
 
-// snippet: closure
 func temperature(in place: String) -> Query<Double, any Error> {
   Query(path: ["temperature", place]) { context in
     try await context.weather.forecast(place).celsius
@@ -10,17 +10,22 @@ func temperature(in place: String) -> Query<Double, any Error> {
 }
 // end
 
-// snippet: failure
+// snippet: queries with and without a type 2
+struct StationQuery: SimpleQueryRequest, Hashable {
+  let id: Int
+  func fetch(in context: OperationContext) async throws -> String { "station \(id)" }
+}
+// end
+
+// snippet: failures
 enum GaugeError: Error {
   case outOfReach
 }
 
-struct GaugeQuery: QueryRequest, Hashable {
+struct GaugeQuery: SimpleQueryRequest, Hashable {
   let river: String
 
-  func fetch(
-    in context: OperationContext, with continuation: OperationContinuation<Double, GaugeError>
-  ) async throws(GaugeError) -> Double {
+  func fetch(in context: OperationContext) async throws(GaugeError) -> Double {
     guard river == "Rhine" else { throw .outOfReach }
     return 3.5
   }
@@ -37,7 +42,7 @@ func level(of river: String, in client: OperationClient) async -> Double? {
 }
 // end
 
-// snippet: modifiers
+// snippet: retries backoff and timeouts
 struct UnknownPlace: Error {}
 
 func patientForecast(for place: String) -> some QueryRequest<Forecast, ForecastQuery.State> {
@@ -49,7 +54,7 @@ func patientForecast(for place: String) -> some QueryRequest<Forecast, ForecastQ
 }
 // end
 
-// snippet: defaults
+// snippet: retries backoff and timeouts 2
 func makePatientClient() -> OperationClient {
   var defaults = OperationDefaults.standard
   defaults.retryLimit = 5
@@ -58,13 +63,37 @@ func makePatientClient() -> OperationClient {
 }
 // end
 
-// snippet: fresh
+// snippet: the state of a retry
+func describeRetry(of store: OperationStore<ForecastQuery.State>) -> String? {
+  store.state.retry.map { "failed \($0.failedAttempts) times, next try at \($0.nextAttemptAt)" }
+}
+
+func connectedForecast(for place: String) -> some QueryRequest<Forecast, ForecastQuery.State> {
+  ForecastQuery(place: place).retry(limit: 5).retries(onlyWhile: .connected && .foreground)
+}
+// end
+
+// snippet: staleness
 func freshForecast(for place: String, in client: OperationClient) async throws -> Forecast {
   try await client.ensure(patientForecast(for: place))
 }
 // end
 
-// snippet: write
+// snippet: return a cached value in place of an error
+func forecastAnyway(for place: String, in client: OperationClient) async throws -> Forecast {
+  let query = ForecastQuery(place: place).stale(after: .seconds(60)).staleIfError(
+    for: .seconds(3_600))
+  return try await client.ensure(query, whileStale: .revalidates)
+}
+// end
+
+// snippet: restart a request in flight
+func reload(_ store: OperationStore<ForecastQuery.State>) async throws -> Forecast {
+  try await store.fetch(restarting: true)
+}
+// end
+
+// snippet: write the value
 func correct(_ store: OperationStore<ForecastQuery.State>, by degrees: Double) {
   store.withExclusiveAccess {
     guard var forecast = store.currentValue else { return }
@@ -74,7 +103,7 @@ func correct(_ store: OperationStore<ForecastQuery.State>, by degrees: Double) {
 }
 // end
 
-// snippet: events
+// snippet: events of a store
 func log(_ store: OperationStore<ForecastQuery.State>) -> OperationSubscription {
   store.subscribe { event in
     switch event {
@@ -87,7 +116,7 @@ func log(_ store: OperationStore<ForecastQuery.State>) -> OperationSubscription 
 }
 // end
 
-// snippet: matching
+// snippet: many stores at once
 func warmestPlace(in client: OperationClient) -> Double? {
   let stores = client.stores(matching: ["temperature"], of: QueryState<Double, any Error>.self)
   return stores.compactMap(\.currentValue).max()
@@ -98,28 +127,13 @@ func refreshTemperatures(in client: OperationClient) {
 }
 // end
 
-// snippet: storeless
-func forecastOnce(for place: String, from service: WeatherService) async throws -> Forecast {
-  var context = OperationContext()
-  context.weather = service
-  return try await patientForecast(for: place).run(in: context)
-}
-// end
-
-// snippet: shortform
-struct StationQuery: SimpleQueryRequest, Hashable {
-  let id: Int
-  func fetch(in context: OperationContext) async throws -> String { "station \(id)" }
-}
-// end
-
-// snippet: mapped
+// snippet: two views of one fetch
 func stationName(_ id: Int) -> some QueryRequest<String, QueryState<String, any Error>> {
   StationQuery(id: id).map { name in name.uppercased() }
 }
 // end
 
-// snippet: sequence
+// snippet: values from a socket or a file
 func newestReading(from readings: @escaping @Sendable () -> AsyncThrowingStream<Double, any Error>)
   -> some QueryRequest<Double, QueryState<Double, any Error>>
 {
@@ -134,7 +148,7 @@ func allReadings(from readings: @escaping @Sendable () -> AsyncThrowingStream<Do
 }
 // end
 
-// snippet: batch
+// snippet: batches
 let celsiusByPlace = BatchLoader<String, Double>(delay: .milliseconds(5), maxSize: 100) { places in
   Dictionary(uniqueKeysWithValues: places.map { ($0, 20) })
 }
@@ -152,26 +166,10 @@ func politeForecast(for place: String) -> some QueryRequest<Forecast, ForecastQu
 }
 // end
 
-// snippet: staleiferror
-func forecastAnyway(for place: String, in client: OperationClient) async throws -> Forecast {
-  let query = ForecastQuery(place: place).stale(after: .seconds(60)).staleIfError(
-    for: .seconds(3_600))
-  return try await client.ensure(query, whileStale: .revalidates)
-}
-// end
-
-// snippet: retrying
-func describeRetry(of store: OperationStore<ForecastQuery.State>) -> String? {
-  store.state.retry.map { "failed \($0.failedAttempts) times, next try at \($0.nextAttemptAt)" }
-}
-
-func connectedForecast(for place: String) -> some QueryRequest<Forecast, ForecastQuery.State> {
-  ForecastQuery(place: place).retry(limit: 5).retries(onlyWhile: .connected && .foreground)
-}
-// end
-
-// snippet: restarting
-func reload(_ store: OperationStore<ForecastQuery.State>) async throws -> Forecast {
-  try await store.fetch(restarting: true)
+// snippet: run without a store
+func forecastOnce(for place: String, from service: WeatherService) async throws -> Forecast {
+  var context = OperationContext()
+  context.weather = service
+  return try await patientForecast(for: place).run(in: context)
 }
 // end

@@ -1,8 +1,6 @@
 // The code of the guide RunningByItself: the build compiles it, and a test compares it with the
 // guide.
 
-import Operation
-
 struct Parcel: Sendable, Equatable {
   let place: String
   var hasArrived = false
@@ -23,7 +21,9 @@ extension OperationContext {
   }
 }
 
-// snippet: asked
+// snippet: what runs automatically
+import Operation
+
 func quietDefaults() -> OperationDefaults {
   var defaults = OperationDefaults.standard
   defaults.runsAutomatically = false
@@ -32,6 +32,12 @@ func quietDefaults() -> OperationDefaults {
 
 func wakefulForecast(for place: String) -> some QueryRequest<Forecast, ForecastQuery.State> {
   ForecastQuery(place: place).stale(after: .seconds(600)).enableAutomaticRunning()
+}
+// end
+
+// snippet: never run automatically
+func forecastOnDemand(for place: String) -> some QueryRequest<Forecast, ForecastQuery.State> {
+  ForecastQuery(place: place).manual()
 }
 // end
 
@@ -61,19 +67,28 @@ func parcel(_ number: Int) -> some QueryRequest<Parcel, QueryState<Parcel, any E
 }
 // end
 
-// snippet: network
+// snippet: an interval that the state decides
+func adaptiveForecast(for place: String) -> some QueryRequest<Forecast, ForecastQuery.State> {
+  ForecastQuery(place: place)
+    .rerun(every: { state in state.error == nil ? .seconds(60) : .seconds(5) })
+    .rerunOnChange(of: .connected && .foreground, evenIfFresh: true)
+    .automaticRuns(named: "forecast", priority: .background)
+}
+// end
+
+// snippet: wait for a connection
 func reserveWhenOnline() -> some StatefulOperationRequest<Reservation, Reserve.State> {
   Reserve().networkMode(.online).serialized(in: "dining room")
 }
 // end
 
-// snippet: paused
+// snippet: wait for a connection 2
 func waitingGuests(in store: OperationStore<Reserve.State>) -> [String] {
   store.history.filter(\.status.isPaused).map(\.arguments.guest)
 }
 // end
 
-// snippet: observer
+// snippet: observe connection and foreground
 func makeClient(on network: ManualNetworkObserver) -> OperationClient {
   var defaults = OperationDefaults.testing
   defaults.networkMode = .offlineFirst
@@ -82,7 +97,7 @@ func makeClient(on network: ManualNetworkObserver) -> OperationClient {
 }
 // end
 
-// snippet: pressure
+// snippet: evict stores when memory is short
 func letGoOfStores(
   of client: OperationClient, when source: some MemoryPressureSource
 ) -> OperationSubscription {
@@ -90,7 +105,7 @@ func letGoOfStores(
 }
 // end
 
-// snippet: controller
+// snippet: feed a store from outside
 struct Station: OperationController {
   typealias State = ForecastQuery.State
   let reports: Broadcast<Forecast>
@@ -104,20 +119,5 @@ func reportedForecast(
   for place: String, from reports: Broadcast<Forecast>
 ) -> some QueryRequest<Forecast, ForecastQuery.State> {
   ForecastQuery(place: place).controlled(by: Station(reports: reports))
-}
-// end
-
-// snippet: manual
-func forecastOnDemand(for place: String) -> some QueryRequest<Forecast, ForecastQuery.State> {
-  ForecastQuery(place: place).manual()
-}
-// end
-
-// snippet: stateinterval
-func adaptiveForecast(for place: String) -> some QueryRequest<Forecast, ForecastQuery.State> {
-  ForecastQuery(place: place)
-    .rerun(every: { state in state.error == nil ? .seconds(60) : .seconds(5) })
-    .rerunOnChange(of: .connected && .foreground, evenIfFresh: true)
-    .automaticRuns(named: "forecast", priority: .background)
 }
 // end

@@ -1,8 +1,6 @@
 // The code of the guide SeveralValues: the build compiles it, and a test compares it with the
 // guide.
 
-import Operation
-
 struct Disk: Sendable {
   var savedForecast: @Sendable (_ place: String) async -> Forecast? = { _ in nil }
 }
@@ -18,7 +16,9 @@ extension OperationContext {
   }
 }
 
-// snippet: saved
+// snippet: yield a value before the last one
+import Operation
+
 struct SavedForecastQuery: QueryRequest, Hashable {
   let place: String
 
@@ -33,7 +33,7 @@ struct SavedForecastQuery: QueryRequest, Hashable {
 }
 // end
 
-// snippet: progress
+// snippet: display progress
 enum Download: Sendable, Equatable {
   case under(percent: Int)
   case done(bytes: [UInt8])
@@ -54,7 +54,7 @@ func download(
 }
 // end
 
-// snippet: handler
+// snippet: distinguish yielded values from the last one
 func printForecasts(for place: String, in client: OperationClient) async throws {
   let store = client.store(for: SavedForecastQuery(place: place))
   try await store.fetch { event in

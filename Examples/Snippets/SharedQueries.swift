@@ -1,7 +1,7 @@
 // The code of the guide SharedQueries: the build compiles it, and a test compares it with the
 // guide.
 
-// snippet: model
+// snippet: declare a property
 import Observation
 import SharingOperation
 
@@ -21,7 +21,7 @@ final class ForecastModel {
 }
 // end
 
-// snippet: observe
+// snippet: observe a change
 @MainActor
 func printNextChange(of model: ForecastModel, to log: @escaping @Sendable (String) -> Void) {
   withObservationTracking {
@@ -32,7 +32,7 @@ func printNextChange(of model: ForecastModel, to log: @escaping @Sendable (Strin
 }
 // end
 
-// snippet: default
+// snippet: get rid of the optional
 func placesQuery() -> Query<[String], any Error> {
   Query(path: ["places"]) { _ in ["Bergen", "Oslo"] }
 }
@@ -44,7 +44,13 @@ struct Places {
 }
 // end
 
-// snippet: later
+// snippet: select a part of a value
+struct TemperatureModel {
+  @SharedQuery(ForecastQuery(place: "Rome"), select: { $0.celsius }) var celsius
+}
+// end
+
+// snippet: bind a request later or none
 @MainActor
 final class ChosenPlaceModel {
   @SharedQuery<ForecastQuery.State> var forecast
@@ -55,39 +61,7 @@ final class ChosenPlaceModel {
 }
 // end
 
-// snippet: follow
-final class NeighbourModel {
-  @SharedQuery(ForecastQuery(place: "Bergen")) var here
-  @SharedQuery<ForecastQuery.State> var there
-
-  init() {
-    _there = SharedQuery(dependingOn: $here) { here in
-      ForecastQuery(place: here.celsius < 10 ? "Lisbon" : "Tromsø")
-    }
-  }
-}
-// end
-
-// snippet: pages
-final class LettersModel {
-  @SharedQuery(LettersRequest(years: 1890...1910, initialPageId: 1900)) var years
-
-  var letters: [Letter] { years.flatMap(\.value) }
-
-  func more() async throws {
-    try await $years.fetchNextPage()
-  }
-}
-// end
-
-// snippet: client
-@MainActor
-func makeModel(in client: OperationClient) -> ForecastModel {
-  OperationClient.withCurrent(client) { ForecastModel() }
-}
-// end
-
-// snippet: previous
+// snippet: search as you type
 @MainActor
 final class PlaceSearch {
   @SharedQuery<ForecastQuery.State> var forecast
@@ -101,13 +75,39 @@ final class PlaceSearch {
 }
 // end
 
-// snippet: select
-struct TemperatureModel {
-  @SharedQuery(ForecastQuery(place: "Rome"), select: { $0.celsius }) var celsius
+// snippet: follow another property
+final class NeighbourModel {
+  @SharedQuery(ForecastQuery(place: "Bergen")) var here
+  @SharedQuery<ForecastQuery.State> var there
+
+  init() {
+    _there = SharedQuery(dependingOn: $here) { here in
+      ForecastQuery(place: here.celsius < 10 ? "Lisbon" : "Tromsø")
+    }
+  }
 }
 // end
 
-// snippet: firstvalue
+// snippet: pages and mutations
+final class LettersModel {
+  @SharedQuery(LettersRequest(years: 1890...1910, initialPageId: 1900)) var years
+
+  var letters: [Letter] { years.flatMap(\.value) }
+
+  func more() async throws {
+    try await $years.fetchNextPage()
+  }
+}
+// end
+
+// snippet: which client is used
+@MainActor
+func makeModel(in client: OperationClient) -> ForecastModel {
+  OperationClient.withCurrent(client) { ForecastModel() }
+}
+// end
+
+// snippet: wait for a first value
 func firstForecast(of model: PlaceSearch) async throws -> Forecast {
   try await model.$forecast.value()
 }

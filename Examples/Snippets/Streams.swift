@@ -1,6 +1,6 @@
 // The code of the guide Streams: the build compiles it, and a test compares it with the guide.
 
-// snippet: broadcast
+// snippet: publish elements
 import ReactiveStreams
 
 struct Door: Sendable {
@@ -13,7 +13,7 @@ struct Door: Sendable {
 }
 // end
 
-// snippet: loop
+// snippet: follow with a loop
 func countOpenings(of door: Door, upTo limit: Int) async -> Int {
   var count = 0
   for await isOpen in door.isOpen.values where isOpen {
@@ -24,7 +24,7 @@ func countOpenings(of door: Door, upTo limit: Int) async -> Int {
 }
 // end
 
-// snippet: subscribe
+// snippet: follow with a handler
 final class Porter: Sendable {
   private let subscription: OperationSubscription
 
@@ -39,13 +39,13 @@ final class Porter: Sendable {
 }
 // end
 
-// snippet: buffering
+// snippet: two kinds of stream
 func lastMoves(of door: Door) -> EventStream<Bool> {
   door.isOpen.values(buffering: .newest(2))
 }
 // end
 
-// snippet: operators
+// snippet: transform and combine
 func bothOpen(_ left: Door, _ right: Door) -> EventStream<Bool> {
   left.isOpen.values
     .combineLatest(right.isOpen.values)
@@ -54,7 +54,7 @@ func bothOpen(_ left: Door, _ right: Door) -> EventStream<Bool> {
 }
 // end
 
-// snippet: latest
+// snippet: follow the newest stream
 func moves(ofThe chosen: Broadcast<Door>) -> EventStream<String> {
   chosen.values
     .flatMapLatest { door in door.isOpen.values }
@@ -62,33 +62,33 @@ func moves(ofThe chosen: Broadcast<Door>) -> EventStream<String> {
 }
 // end
 
-// snippet: operator 0
+// snippet: filter
 func openings(of door: Door) -> EventStream<Bool> {
   door.isOpen.values.filter { $0 }
 }
 // end
 
-// snippet: operator 1
+// snippet: count or collect
 func openingCount(of door: Door) -> EventStream<Int> {
   door.isOpen.values.scan(0) { count, isOpen in isOpen ? count + 1 : count }
 }
 // end
 
-// snippet: operator 2
+// snippet: merge
 func moves(of front: Door, and back: Door) -> EventStream<String> {
   front.isOpen.values.map { "front: \($0)" }
     .merge(back.isOpen.values.map { "back: \($0)" })
 }
 // end
 
-// snippet: operator 3
+// snippet: combine an array of streams
 func openCount(of doors: [Door]) -> EventStream<Int> {
   EventStream.combineLatest(doors.map { $0.isOpen.values })
     .map { states in states.count { $0 } }
 }
 // end
 
-// snippet: operator 4
+// snippet: debounce
 import Operation
 
 func searchTexts(
@@ -100,7 +100,7 @@ func searchTexts(
 }
 // end
 
-// snippet: operator 5
+// snippet: throttle
 import Operation
 
 func positions(

@@ -1,9 +1,9 @@
 // The code of the guide TheClient: the build compiles it, and a test compares it with the guide.
 
+// snippet: the client
 import Foundation
 import Operation
 
-// snippet: retention
 func makeSparingClient(clock: some OperationClock = SystemClock()) -> OperationClient {
   OperationClient(clock: clock, retention: .unusedFor(.seconds(60)).limited(to: 500))
 }
@@ -13,7 +13,7 @@ func lastingForecast(for place: String) -> some QueryRequest<Forecast, ForecastQ
 }
 // end
 
-// snippet: changes
+// snippet: observe which stores exist
 func printStores(of client: OperationClient) -> OperationSubscription {
   client.subscribe(matching: ["temperature"]) { change in
     for store in change.storesAdded { print("new:", store.path) }
@@ -22,7 +22,7 @@ func printStores(of client: OperationClient) -> OperationSubscription {
 }
 // end
 
-// snippet: activity
+// snippet: count what runs
 func describeActivity(of client: OperationClient) -> String {
   let activity = client.activity
   if activity.mutations.paused > 0 { return "waiting for the connection" }
@@ -31,12 +31,12 @@ func describeActivity(of client: OperationClient) -> String {
 
 func printActivity(of client: OperationClient) async {
   for await activity in client.activities {
-    print(activity.queries.running, "under way,", activity.queries.failed, "failed")
+    print(activity.queries.running, "running,", activity.queries.failed, "failed")
   }
 }
 // end
 
-// snippet: events
+// snippet: events logs and snapshots
 func logWhatHappens(in client: OperationClient) -> OperationSubscription {
   client.log(to: StandardErrorLogger())
 }
@@ -55,6 +55,12 @@ func describe(_ client: OperationClient) throws -> String {
 }
 // end
 
+// snippet: statistics
+func metrics(of client: OperationClient) -> String {
+  client.statistics(byPrefixOfLength: 1).prometheusText()
+}
+// end
+
 // snippet: filters
 func refreshFailures(in client: OperationClient) async throws {
   try await client.fetch(matching: ["temperature"], where: .failed && !.loading)
@@ -63,7 +69,7 @@ func refreshFailures(in client: OperationClient) async throws {
 }
 // end
 
-// snippet: prefixes
+// snippet: defaults by path
 func makeClientWithDefaults() -> OperationClient {
   let client = OperationClient()
   client.setDefaults(matching: ["temperature"]) { $0.staleTime = .seconds(60) }
@@ -71,14 +77,8 @@ func makeClientWithDefaults() -> OperationClient {
 }
 // end
 
-// snippet: shutdown
+// snippet: shut down
 func stop(_ client: OperationClient) async {
   print(await client.shutdown(within: .seconds(5)))
-}
-// end
-
-// snippet: statistics
-func metrics(of client: OperationClient) -> String {
-  client.statistics(byPrefixOfLength: 1).prometheusText()
 }
 // end

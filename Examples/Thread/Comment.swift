@@ -1,6 +1,6 @@
+import Fetching
 import Foundation
 import FoundationNetworking
-import LoopbackServer
 
 /// A comment, with those of its replies that have been fetched.
 struct Comment: TreeValue, Decodable, Equatable {

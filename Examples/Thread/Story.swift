@@ -1,6 +1,6 @@
 import SharingOperation
 
-/// Reads two threads of comments, and tells what happens.
+/// Reads two threads of comments, and prints what happens.
 struct Story: Sendable {
   let client: OperationClient
   let tell: @Sendable (String) -> Void
@@ -29,7 +29,7 @@ struct Story: Sendable {
     show(bees.currentValue)
   }
 
-  /// Fetches what is below each of some comments. No two of them contain each other, so nobody
+  /// Fetches the replies below each of some comments. No two of them contain each other, so no run
   /// waits.
   private func open(
     _ branches: [Comment], in store: OperationStore<ThreadRequest.State>

@@ -21,13 +21,13 @@ struct ThreadRequest: TreeRequest, Hashable {
 
 extension ThreadRequest {
   /// The request, ready for a server that fails now and then. The modifiers are those of every
-  /// request; nobody had to write them for this operation type.
+  /// request; none was written for this operation type.
   var resilient: some StatefulOperationRequest<Comment, State> {
     retry(limit: 2).backoff(.constant(.milliseconds(100))).stale(after: .seconds(60))
   }
 }
 
-/// What the requests are given by the program: a client hands its context to every store.
+/// The service of the requests. A client passes its context to every store.
 extension OperationContext {
   /// Where the comments are.
   var serverURL: URL {
@@ -35,7 +35,7 @@ extension OperationContext {
     set { self[ServerURLKey.self] = newValue }
   }
 
-  /// Takes a line about what goes on in a run.
+  /// Receives a line about the progress of a run.
   var report: @Sendable (String) -> Void {
     get { self[ReportKey.self] }
     set { self[ReportKey.self] = newValue }

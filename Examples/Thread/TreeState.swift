@@ -31,7 +31,7 @@ struct TreeState<Value: TreeValue>: TreeStateProtocol, ValueInitializedState {
 }
 
 extension TreeState {
-  /// Takes in a task that is about to run.
+  /// Adds a task that is about to run.
   ///
   /// It waits for the fetches whose subtrees overlap with its own, such as that of its parent:
   /// what came later from above would cover it. All others run beside it.
@@ -42,8 +42,8 @@ extension TreeState {
     activeTasks.append(task)
   }
 
-  /// Whether one of two subtrees may contain the other. A node that nobody has seen yet can be
-  /// anywhere.
+  /// Whether one of two subtrees may contain the other. A node that was not fetched yet can
+  /// be anywhere.
   private func mayOverlap(_ first: OperationContext, _ second: OperationContext) -> Bool {
     guard let firstID = first.treeNode as? NodeID, let secondID = second.treeNode as? NodeID,
       let first = currentValue?[id: firstID], let second = currentValue?[id: secondID]
@@ -62,7 +62,7 @@ extension TreeState {
 }
 
 extension TreeState {
-  /// Takes in what a run gave: the whole tree, or a subtree, which has no place without one.
+  /// Stores the result of a run: the whole tree, or a subtree, which has no place without one.
   mutating func update(
     with result: Result<Value, any Error>, for task: OperationTask<Value, any Error>
   ) {
@@ -73,7 +73,7 @@ extension TreeState {
     }
   }
 
-  /// Takes in a tree that somebody set.
+  /// Stores a tree that was set.
   mutating func update(with result: Result<Value?, any Error>, using context: OperationContext) {
     update(with: result, at: context.operationClock.now()) { $0 = $1 }
   }

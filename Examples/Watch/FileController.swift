@@ -2,13 +2,13 @@ import Foundation
 import SharingOperation
 import Synchronization
 
-/// Has a query of a file read it again when it changes, for as long as somebody observes the query.
+/// Invalidates the query of a file when the file changes, as long as the query is observed.
 ///
 /// It watches for one store: give each client a request with a controller of its own.
 ///
 /// The lock guards the watch.
 final class FileController: OperationController {
-  /// Whether the file is watched, whenever that changes.
+  /// Sends whether the file is watched, whenever that changes.
   let isWatching = Broadcast<Bool>()
   private let file: URL
   private let watch = Mutex<FileWatch?>(nil)
@@ -23,15 +23,15 @@ final class FileController: OperationController {
 
   func observationBegan(with controls: OperationControls<SettingsQuery.State>) {
     do throws(SettingsError) {
-      // An invalidation, and not what the file says now: a run that is under way may have read
-      // what was there before, and must not have the last word.
+      // An invalidation, and not the new contents: a run in flight may have read the old ones, and
+      // its result must not be the last one.
       let new = try FileWatch(file) {
         controls.invalidate()
       } ended: { [weak self] in
         self?.watchEnded()
       }
       watch.withLock { $0 = new }
-      // On the queue on which watches end, so that the last word is what is so.
+      // On the queue on which watches end, so that the last element is the present state.
       FileWatch.queue.async { [isWatching] in isWatching.send(true) }
     } catch {
       controls.yield(error: error)

@@ -3,7 +3,7 @@ import Foundation
 import Glibc
 import Synchronization
 
-/// Hears of the changes of a file from the kernel.
+/// Watches a file with inotify.
 ///
 /// The lock guards the source until it is cancelled.
 final class FileWatch: Sendable {
@@ -18,7 +18,7 @@ final class FileWatch: Sendable {
   ) throws(SettingsError) {
     let descriptor = inotify_init1(Int32(IN_NONBLOCK | IN_CLOEXEC))
     guard descriptor >= 0 else { throw .notWatched(errno) }
-    // The folder, because who saves a file often puts a new one in its place.
+    // The folder, because many programs save a file by replacing it.
     let folder = file.deletingLastPathComponent().path(percentEncoded: false)
     let mask = IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE
     guard inotify_add_watch(descriptor, folder, UInt32(mask)) >= 0 else {
@@ -46,7 +46,7 @@ final class FileWatch: Sendable {
     source?.cancel()
   }
 
-  /// Reads the events that are there; tells whether one of them may be about the file.
+  /// Reads the pending events. Returns whether one of them may concern the file.
   private static func read(_ descriptor: Int32, mentions name: String) -> Bool {
     var isMentioned = false
     // Room for some events with names of any length.
@@ -58,7 +58,7 @@ final class FileWatch: Sendable {
           rest = rest.dropFirst(MemoryLayout<inotify_event>.size)
           let bytes = rest.prefix(Int(event.len)).prefix { $0 != 0 }
           rest = rest.dropFirst(Int(event.len))
-          // An event without a name says that there were too many, or that the folder is gone.
+          // An event without a name means that there were too many, or that the folder was removed.
           if bytes.isEmpty || bytes.elementsEqual(name.utf8) { isMentioned = true }
         }
       }

@@ -1,7 +1,7 @@
 import Foundation
 import SharingOperation
 
-/// What a file of settings says: a name and a value in each line.
+/// The contents of a file of settings: a name and a value in each line.
 struct Settings: Sendable, Equatable, CustomStringConvertible {
   let values: [String: String]
 
@@ -10,7 +10,7 @@ struct Settings: Sendable, Equatable, CustomStringConvertible {
   }
 }
 
-/// Why there are no settings.
+/// An error of a file without settings.
 enum SettingsError: Error, Equatable, CustomStringConvertible {
   case noFile
   case badLine(String)

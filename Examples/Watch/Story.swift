@@ -1,7 +1,7 @@
 import Foundation
 import SharingOperation
 
-/// Changes a file of settings, and tells what a query of it shows.
+/// Changes a file of settings, and prints what a query of it displays.
 struct Story: Sendable {
   let file: URL
   let client: OperationClient
@@ -9,46 +9,47 @@ struct Story: Sendable {
 
   func run() async throws {
     let controller = FileController(file)
-    // What is wrong with a file is wrong with it a second later, too.
+    // A file that is wrong is still wrong a second later.
     let query = SettingsQuery(file: file).retry(limit: 0).controlled(by: controller)
     let store = client.store(for: query)
     var watching = controller.isWatching.values.makeAsyncIterator()
     var screen = Screen(tell: tell)
 
-    try write("greeting = Hello", "Somebody looks at what a file says.")
+    try write("greeting = Hello", "The first observer subscribes; the file is watched.")
     screen.states = store.states.makeAsyncIterator()
     await screen.showNext()
     try write("greeting = Hello\nvolume = 3", "The file is written again.", inPlace: true)
     await screen.showNext()
-    try write("greeting = Hi\nvolume = 4", "Another file takes its place.")
+    try write("greeting = Hi\nvolume = 4", "The file is replaced by another one.")
     await screen.showNext()
-    try write("greeting: Hi", "Somebody makes a mistake.")
+    try write("greeting: Hi", "A line of the file is wrong.")
     await screen.showNext()
-    tell("The file goes.")
+    tell("The file is removed.")
     try FileManager.default.removeItem(at: file)
     await screen.showNext()
-    try write("greeting = Hello again", "It is back.")
+    try write("greeting = Hello again", "The file is back.")
     await screen.showNext()
 
     screen.states = nil
     while await watching.next() == true {}
-    try write("greeting = Bye", "Nobody looks any more; the file is not watched, and changes.")
-    tell("Somebody looks again.")
+    try write(
+      "greeting = Bye", "No observer is left; the file is not watched any more, and changes.")
+    tell("An observer subscribes again.")
     screen.states = store.states.makeAsyncIterator()
     await screen.showNext()
     screen.states = nil
     while await watching.next() == true {}
   }
 
-  /// Nobody sees half of a file that takes the place of another. One that is written in place may be
-  /// read in the middle, if there is something else to read it for, and is read again at the end.
+  /// Writes the file. A file that replaces another one is never read half-written. One that is
+  /// written in place may be, and is read again at the end.
   private func write(_ text: String, _ why: String, inPlace: Bool = false) throws {
     tell(why)
     try Data(text.utf8).write(to: file, options: inPlace ? [] : .atomic)
   }
 }
 
-/// Shows what a query of settings has come to.
+/// Prints the result of a query of settings.
 private struct Screen {
   let tell: @Sendable (String) -> Void
   var states: StateStream<SettingsQuery.State>.Iterator?
@@ -58,7 +59,7 @@ private struct Screen {
     self.tell = tell
   }
 
-  /// Waits for something else than what is shown, and shows it.
+  /// Waits for a line that differs from the last one, and prints it.
   mutating func showNext() async {
     while let state = await states?.next() {
       guard case .result(let result) = state.status else { continue }

@@ -27,6 +27,10 @@ public final class Broadcast<Element: Sendable>: Sendable {
   public func finish() { shell.commit { $0.send(.finished) } }
 
   /// Calls `handler` with every element that is sent from now on.
+  ///
+  /// - Parameter handler: Called in the order of the elements, by one thread at a time, on a thread
+  ///   that sends, with no lock held.
+  /// - Returns: The subscription, which ends with its last copy.
   public func subscribe(_ handler: @escaping @Sendable (Element) -> Void) -> OperationSubscription {
     subscribeToSignals { signal in if case .element(let element, _) = signal { handler(element) } }
   }
@@ -34,7 +38,7 @@ public final class Broadcast<Element: Sendable>: Sendable {
   /// The number of subscribed handlers and stream iterators.
   public var subscriberCount: Int { shell.subscriberCount }
 
-  /// Every element that is sent after an iterator of the stream is made; nothing is dropped.
+  /// A stream of every element that is sent after its iterator is made; nothing is dropped.
   public var values: EventStream<Element> { values(buffering: .all) }
 
   /// Returns a stream of the elements that are sent after its iterator is made.

@@ -51,11 +51,15 @@ package protocol DeliveryDrainer: AnyObject, Sendable {
   associatedtype Event: Sendable
   /// Performs deliveries, and hands over the rest.
   func drain(from delivery: Delivery<Event>)
+  /// The executor of the task that continues; `nil` for that of the process.
+  var drainExecutor: (any TaskExecutor)? { get }
 }
 
 extension DeliveryDrainer {
+  package var drainExecutor: (any TaskExecutor)? { nil }
+
   /// Continues to drain in a task of its own.
   package func handOver(_ delivery: Delivery<Event>) {
-    Task.detached { self.drain(from: delivery) }
+    Task.detached(executorPreference: drainExecutor) { self.drain(from: delivery) }
   }
 }

@@ -74,7 +74,7 @@ public import Synchronization
   /// only the newest state.
   ///
   /// - Returns: What was replaced, to be released without the lock.
-  @inlinable package mutating func append(state event: Event) -> Entry? {
+  @inlinable package mutating func append(state event: consuming Event) -> Entry? {
     guard subscribers.count > 0 else { return nil }
     let isReplaceable = newestCount == subscribers.count
     let entry = Entry(event, others: [], bound: nextID, isReplaceable: isReplaceable)

@@ -36,11 +36,17 @@ public struct EventStream<Element: Sendable>: AsyncSequence, Sendable {
 
 extension EventStream {
   /// Transforms every element.
+  ///
+  /// - Parameter transform: Returns the new element. It is called for each iterator, on a thread
+  ///   that sends, with no lock held, and must be quick.
   public func map<Output: Sendable>(
     _ transform: @escaping @Sendable (Element) -> Output
   ) -> EventStream<Output> { EventStream<Output>(source.map(transform), buffering: buffering) }
 
   /// Transforms every element, and drops those for which `transform` returns `nil`.
+  ///
+  /// - Parameter transform: Returns the new element, or `nil`. It is called for each iterator, on a
+  ///   thread that sends, with no lock held, and must be quick.
   public func compactMap<Output: Sendable>(
     _ transform: @escaping @Sendable (Element) -> Output?
   ) -> EventStream<Output> {
@@ -48,6 +54,9 @@ extension EventStream {
   }
 
   /// Drops the elements for which `isIncluded` returns `false`.
+  ///
+  /// - Parameter isIncluded: Returns whether to keep an element. It is called for each iterator, on
+  ///   a thread that sends, with no lock held, and must be quick.
   public func filter(
     _ isIncluded: @escaping @Sendable (Element) -> Bool
   ) -> EventStream { EventStream(source.filter(isIncluded), buffering: buffering) }
@@ -74,6 +83,9 @@ extension EventStream {
   ///
   /// Elements of the earlier stream that are still queued are dropped. Each one that the reader has
   /// received counts, and is kept until it is read.
+  ///
+  /// - Parameter transform: Returns the stream for an element. It is called on a thread that sends,
+  ///   with no lock held, and must be quick.
   public func flatMapLatest<Output: Sendable>(
     _ transform: @escaping @Sendable (Element) -> EventStream<Output>
   ) -> EventStream<Output> {

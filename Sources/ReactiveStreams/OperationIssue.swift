@@ -22,7 +22,7 @@ public struct OperationIssue: Error, Sendable, Hashable, CustomStringConvertible
 
   /// The kind of the mistake.
   public let kind: Kind
-  /// What was done, where, and what the library does instead, as text.
+  /// The text of the report: what was done, where, and what the library does instead.
   public let message: String
 
   /// Creates an issue, which ``report()`` sends to the handler.
@@ -31,7 +31,7 @@ public struct OperationIssue: Error, Sendable, Hashable, CustomStringConvertible
     self.message = message
   }
 
-  /// One line with the kind and the message.
+  /// A line with the kind and the message.
   public var description: String { "\(kind.rawValue): \(message)" }
 }
 
@@ -44,11 +44,21 @@ extension OperationIssue {
   private static let processHandler = Mutex<Handler>(writeToStandardError)
 
   /// Sends the reports of `operation`, and of the tasks that it starts, to `handler`.
+  ///
+  /// - Parameters:
+  ///   - handler: Called on the thread that noticed the mistake, with no lock held.
+  ///   - operation: Called once, on the calling thread.
+  /// - Throws: The error of `operation`.
   public static func withHandler<Output>(
     _ handler: @escaping Handler, operation: () throws -> Output
   ) rethrows -> Output { try $scopedHandler.withValue(handler, operation: operation) }
 
   /// Sends the reports of `operation`, and of the tasks that it starts, to `handler`.
+  ///
+  /// - Parameters:
+  ///   - handler: Called on the thread that noticed the mistake, with no lock held.
+  ///   - operation: Called once, on the caller's actor.
+  /// - Throws: The error of `operation`.
   nonisolated(nonsending) public static func withHandler<Output>(
     _ handler: @escaping Handler, operation: nonisolated(nonsending) () async throws -> Output
   ) async rethrows -> Output { try await $scopedHandler.withValue(handler, operation: operation) }

@@ -61,16 +61,25 @@ extension StateStream {
   public static func just(_ element: Element) -> StateStream { StateStream(.just(element)) }
 
   /// Transforms every element.
+  ///
+  /// - Parameter transform: Returns the new element. It is called for each iterator, on a thread
+  ///   that sends, with no lock held, and must be quick.
   public func map<Output: Sendable>(
     _ transform: @escaping @Sendable (Element) -> Output
   ) -> StateStream<Output> { StateStream<Output>(source.map(transform)) }
 
   /// Transforms every element, and drops those for which `transform` returns `nil`.
+  ///
+  /// - Parameter transform: Returns the new element, or `nil`. It is called for each iterator, on a
+  ///   thread that sends, with no lock held, and must be quick.
   public func compactMap<Output: Sendable>(
     _ transform: @escaping @Sendable (Element) -> Output?
   ) -> StateStream<Output> { StateStream<Output>(source.compactMap(transform)) }
 
   /// Drops the elements for which `isIncluded` returns `false`.
+  ///
+  /// - Parameter isIncluded: Returns whether to keep an element. It is called for each iterator, on
+  ///   a thread that sends, with no lock held, and must be quick.
   public func filter(
     _ isIncluded: @escaping @Sendable (Element) -> Bool
   ) -> StateStream { StateStream(source.filter(isIncluded)) }
@@ -97,6 +106,9 @@ extension StateStream {
   /// Follows the stream that `transform` returns for the newest element, and cancels the one before.
   ///
   /// Elements of the earlier stream that the reader has not taken are dropped.
+  ///
+  /// - Parameter transform: Returns the stream for an element. It is called on a thread that sends,
+  ///   with no lock held, and must be quick.
   public func flatMapLatest<Output: Sendable>(
     _ transform: @escaping @Sendable (Element) -> StateStream<Output>
   ) -> StateStream<Output> { StateStream<Output>(source.flatMapLatest { transform($0).source }) }

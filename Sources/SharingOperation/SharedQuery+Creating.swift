@@ -130,6 +130,14 @@ extension SharedQuery {
 
   /// Creates a wrapper of the request that is made from the value of another wrapper, whose value is
   /// never missing.
+  ///
+  /// - Parameters:
+  ///   - other: The wrapper that is followed. A wrapper that is assigned in its place later is not.
+  ///   - client: The client of the store; that of the other wrapper by default.
+  ///   - keepingPrevious: Whether the value for the earlier request is displayed until the new one
+  ///     has a value; `false` by default. See ``isPrevious``.
+  ///   - request: Returns the request for a value; `nil` for none. It is called with no lock held,
+  ///     on a thread that changes the other value or reads this wrapper.
   public init<Other, Request: StatefulOperationRequest>(
     dependingOn other: SharedQuery<Other>, client: OperationClient? = nil,
     keepingPrevious: Bool = false, _ request: @escaping @Sendable (Other.StateValue) -> Request?

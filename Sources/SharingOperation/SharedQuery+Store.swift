@@ -146,6 +146,23 @@ extension SharedQuery {
     return try await store.fetch(using: configuration, by: rules, handler: handler)
   }
 
+  /// Joins a run that is the same, and has its request cancelled and called again for all its callers, as
+  /// `OperationStore.fetch(restarting:)` does. Without one in flight it starts a run.
+  ///
+  /// - Parameters:
+  ///   - isRestarting: Whether a request that is being called is called again. With `false`, this is
+  ///     `fetch(using:handler:)`.
+  ///   - context: Overrides the context of the store for a new run.
+  /// - Throws: The failure of the run, `MutationError.noArguments` for a mutation that was never called,
+  ///   or ``SharedQueryError/unbacked``.
+  @discardableResult
+  nonisolated(nonsending) public func fetch(
+    restarting isRestarting: Bool, using context: OperationContext? = nil
+  ) async throws -> State.StoredState.OperationValue {
+    let (store, rules) = try runnable()
+    return try await store.fetch(restarting: isRestarting, using: context, by: rules)
+  }
+
   /// Returns a scheduled run that has not started.
   ///
   /// - Throws: `MutationError.noArguments` for a mutation that was never called, or

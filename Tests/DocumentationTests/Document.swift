@@ -11,6 +11,32 @@ struct Document: Sendable, CustomTestStringConvertible {
 
   let url: URL
 
+  /// The names of the kinds of `OperationIssue`, from the files that declare them.
+  static func reportKinds() throws -> [String] {
+    let files = [
+      "ReactiveStreams/OperationIssue.swift", "Operation/OperationIssue+Kinds.swift",
+      "SharingOperation/SharedQuery.swift",
+    ]
+    return try files.flatMap { file in
+      try String(contentsOf: root.appending(path: "Sources/\(file)"), encoding: .utf8)
+        .matches(of: /(?:Kind|Self)\(rawValue: "([^"]+)"\)/).map { String($0.output.1) }
+    }
+  }
+
+  /// The names of the methods that return a request with a modifier.
+  static func modifierNames() throws -> Set<String> {
+    let method =
+      /public func (\w+)[^{]*?->\s*(?:ModifiedOperation|Transformed(?:Mutation|Operation)|MappedQuery)\b/
+    let texts = try ["Modifiers", "Conditions", "Client"].flatMap { folder in
+      let folder = root.appending(path: "Sources/Operation/\(folder)")
+      return try FileManager.default.contentsOfDirectory(
+        at: folder, includingPropertiesForKeys: nil
+      )
+      .map { try String(contentsOf: $0, encoding: .utf8) }
+    }
+    return Set(texts.flatMap { $0.matches(of: method).map { String($0.output.1) } })
+  }
+
   /// The README and every file of the documentation catalogs.
   static let all: [Document] = {
     let sources = FileManager.default.enumerator(

@@ -1,3 +1,4 @@
+import Foundation
 import Testing
 
 @Suite struct DocumentTests {
@@ -21,5 +22,21 @@ import Testing
     let names = Set(Document.all.map(\.name))
     for file in try Document.snippetFiles() { #expect(names.contains(file), "\(file)") }
     #expect(names.count == Document.all.count, "Two documents have one name.")
+  }
+
+  @Test("Each kind of report is in the guide Troubleshooting") func reports() throws {
+    let guide = try #require(Document.all.first { $0.name == "Troubleshooting" })
+    let text = try String(contentsOf: guide.url, encoding: .utf8)
+    let kinds = try Document.reportKinds()
+    #expect(kinds.count > 10)
+    for kind in kinds { #expect(text.contains("| `\(kind)` |"), "\(kind)") }
+  }
+
+  @Test("Each modifier is in the guide AllModifiers") func modifiers() throws {
+    let guide = try #require(Document.all.first { $0.name == "AllModifiers" })
+    let text = try String(contentsOf: guide.url, encoding: .utf8)
+    let names = try Document.modifierNames()
+    #expect(names.count > 25)
+    for name in names { #expect(text.contains("\(name)("), "\(name)") }
   }
 }

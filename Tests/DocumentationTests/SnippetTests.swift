@@ -5,10 +5,6 @@ import Testing
 @testable import Snippets
 
 @Suite struct SnippetTests {
-  @Test("What the README shows of tests works") func clockIsMoved() async throws {
-    try await retriesAfterOneSecond()
-  }
-
   @Test("A forecast that is fresh is not fetched again, and one of ten minutes is")
   func freshness() async throws {
     let calls = Atomic(0)

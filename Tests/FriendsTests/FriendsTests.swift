@@ -1,4 +1,5 @@
 import LoopbackServer
+import Observation
 import SharingOperation
 import Synchronization
 import Testing
@@ -47,23 +48,67 @@ import Testing
     }
   }
 
+  @Test("A chosen list replaces the one before when it has come, and not before")
+  func chosen() async throws {
+    let behaviour = ServerBehaviour(
+      latency: .zero, faults: [.init("/users/2/friends", .always, status: 500)])
+    try await withFriends(behaviour) { _, model async throws in
+      let ofAda = try await model.$chosenFriends.value()
+      #expect(ofAda.user(4)?.name == "Dunja" && !model.$chosenFriends.isPrevious)
+      model.choose(2)
+      #expect(model.chosenFriends == ofAda)
+      await #expect(throws: FriendsError.self) { try await model.$chosenFriends.fetch() }
+      #expect(model.$chosenFriends.error is FriendsError)
+      #expect(model.chosenFriends == ofAda && model.$chosenFriends.isPrevious)
+      model.choose(4)
+      let ofDunja = try await model.$chosenFriends.value()
+      #expect(model.chosenFriends == ofDunja && ofDunja != ofAda)
+      #expect(!model.$chosenFriends.isPrevious)
+    }
+  }
+
+  @Test("A friend request notifies the readers of the list, and not those of the number")
+  func count() async throws {
+    try await withFriends { _, model async throws in
+      try await model.scrollToEnd(of: model.$friendsOfAda)
+      #expect(model.countOfAda == 14)
+      let notified = Lines<String>()
+      withObservationTracking {
+        _ = model.friendsOfAda
+      } onChange: {
+        notified.add("list")
+      }
+      withObservationTracking {
+        _ = model.countOfAda
+      } onChange: {
+        notified.add("number")
+      }
+      try await model.sendRequest(to: try #require(model.friendsOfAda.user(12)))
+      #expect(notified.all == ["list"])
+      model.$friendsOfAda.resetState()
+      #expect(notified.all == ["list", "number"])
+    }
+  }
+
   @Test("The story tells of a request that was taken and of one that was not")
   func story() async throws {
     try await withFriends { _, model async throws in
       let told = Lines<String>()
       try await Story(model: model) { told.add($0) }.run()
+      #expect(told.all.contains("  Ada has 14 friends"))
+      #expect(told.all.contains { $0.hasPrefix("  Bea: Carlo, ") })
       #expect(told.all.contains("  in the list of Ada, Lotte is: request sent"))
-      #expect(told.all.contains("  the server has taken it"))
+      #expect(told.all.contains("  the server has accepted it"))
       #expect(told.all.contains("  in the list of Dunja, Jette is: no friend yet"))
       #expect(told.all.suffix(2) == ["  to Lotte: sent", "  to Jette: refused"])
     }
   }
 
   private func withFriends(
+    _ behaviour: ServerBehaviour = ServerBehaviour(latency: .zero),
     _ body: (OperationClient, FriendsModel) async throws -> Void
   ) async throws {
-    let server = LoopbackServer(
-      router: Router(FriendRoutes()), behaviour: ServerBehaviour(latency: .zero))
+    let server = LoopbackServer(router: Router(FriendRoutes()), behaviour: behaviour)
     try server.start()
     defer { server.stop() }
     var context = OperationContext()

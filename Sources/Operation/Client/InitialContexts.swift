@@ -31,11 +31,9 @@ struct InitialContexts: Sendable {
 
   /// The context for a path: that of its longest prefix which has rules.
   func context(for kind: OperationKind, at path: OperationPath) -> OperationContext {
-    var rules = own
-    if !prefixes.isEmpty {
-      let lengths = stride(from: min(length, path.count), through: 0, by: -1)
-      rules = lengths.lazy.compactMap { prefixes[path.prefix(ofLength: $0)] }.first ?? own
-    }
+    if prefixes.isEmpty { return own.contexts[kind] ?? base }
+    let lengths = stride(from: min(length, path.count), through: 0, by: -1)
+    let rules = lengths.lazy.compactMap { prefixes[path.prefix(ofLength: $0)] }.first ?? own
     return rules.contexts[kind] ?? base
   }
 

@@ -48,6 +48,8 @@ where Base.State == QueryState<Base.FetchValue, Base.FetchFailure> {
   }
 
   /// Reads the value of the other query, which is fetched if needed, and transforms it.
+  ///
+  /// - Throws: The failure of the other query, or of the transformation.
   nonisolated(nonsending) public func fetch(
     in context: OperationContext, with continuation: OperationContinuation<Value, Failure>
   ) async throws(Failure) -> Value { try transform(await baseValue(in: context, continuation)) }

@@ -42,6 +42,9 @@ public struct OperationChain<Element: Sendable>: AsyncSequence, Sendable {
   public func makeAsyncIterator() -> AsyncIterator { values.makeAsyncIterator() }
 
   /// Continues the chain with a request that is made from each value that is not `nil`.
+  ///
+  /// - Parameter request: Returns the request for a value. It is called by one thread at a time, on
+  ///   any thread, with no lock held.
   public func chain<Value: Sendable, Request: StatefulOperationRequest>(
     _ request: @escaping @Sendable (Value) -> Request
   ) -> OperationChain<Request.State.StateValue>
@@ -50,6 +53,9 @@ public struct OperationChain<Element: Sendable>: AsyncSequence, Sendable {
   }
 
   /// Continues the chain with a request that is made from each value.
+  ///
+  /// - Parameter request: Returns the request for a value. It is called by one thread at a time, on
+  ///   any thread, with no lock held.
   @_disfavoredOverload
   public func chain<Request: StatefulOperationRequest>(
     _ request: @escaping @Sendable (Element) -> Request
@@ -63,6 +69,9 @@ extension OperationStore {
   ///
   /// The stores of the chain are those of this store's client, or of ``OperationClient/shared`` for
   /// a store without a client.
+  ///
+  /// - Parameter request: Returns the request for a value. It is called by one thread at a time, on
+  ///   any thread, with no lock held.
   public func chain<Value: Sendable, Request: StatefulOperationRequest>(
     _ request: @escaping @Sendable (Value) -> Request
   ) -> OperationChain<Request.State.StateValue>
@@ -74,6 +83,9 @@ extension OperationStore {
   ///
   /// The stores of the chain are those of this store's client, or of ``OperationClient/shared`` for
   /// a store without a client.
+  ///
+  /// - Parameter request: Returns the request for a value. It is called by one thread at a time, on
+  ///   any thread, with no lock held.
   @_disfavoredOverload
   public func chain<Request: StatefulOperationRequest>(
     _ request: @escaping @Sendable (State.StateValue) -> Request
@@ -95,6 +107,11 @@ extension OperationClient {
 
   /// Starts a chain with a request and a second one that is made from each value of the first that
   /// is not `nil`.
+  ///
+  /// - Parameters:
+  ///   - first: The first request.
+  ///   - next: Returns the second request for a value. It is called by one thread at a time, on any
+  ///     thread, with no lock held.
   public func chain<
     First: StatefulOperationRequest, Value: Sendable, Next: StatefulOperationRequest
   >(

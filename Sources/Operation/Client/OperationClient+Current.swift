@@ -4,8 +4,8 @@ import Synchronization
 extension OperationClient {
   private static let isCurrentRequired = Atomic(false)
 
-  /// Whether a use of ``shared`` outside of `withCurrent(_:operation:)` is reported as an
-  /// `OperationIssue`; `false` by default.
+  /// A Boolean value that indicates whether a use of ``shared`` outside of
+  /// `withCurrent(_:operation:)` is reported as an `OperationIssue`; `false` by default.
   ///
   /// Set it in tests, where a forgotten client would share its stores with other tests. It applies to the
   /// whole process.
@@ -37,6 +37,10 @@ extension OperationClient {
 
   /// Makes a client the ``shared`` one for `operation` and the tasks that it starts.
   ///
+  /// - Parameters:
+  ///   - client: The client.
+  ///   - operation: Called once, on the calling thread.
+  /// - Returns: What `operation` returns.
   /// - Throws: The error of `operation`.
   public static func withCurrent<Output>(
     _ client: OperationClient, operation: () throws -> Output
@@ -46,6 +50,10 @@ extension OperationClient {
   ///
   /// `operation` runs on the caller's actor.
   ///
+  /// - Parameters:
+  ///   - client: The client.
+  ///   - operation: Called once.
+  /// - Returns: What `operation` returns.
   /// - Throws: The error of `operation`.
   nonisolated(nonsending) public static func withCurrent<Output>(
     _ client: OperationClient, operation: nonisolated(nonsending) () async throws -> Output

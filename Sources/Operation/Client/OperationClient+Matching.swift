@@ -24,6 +24,8 @@ extension OperationClient {
 
   /// Returns the stores with one type of state whose paths begin with `path`.
   ///
+  /// The stores are found at the cost of ``stores(matching:where:)``.
+  ///
   /// - Parameters:
   ///   - path: The prefix of the paths. The empty path matches all stores.
   ///   - state: The type of the state. Stores with another one are not returned.
@@ -42,6 +44,8 @@ extension OperationClient {
   /// its subscribers once, when the access to all stores has ended. The call waits for other threads
   /// that have exclusive access to one of the stores. The stores are acquired in one order
   /// throughout the process, so two such calls never wait for each other.
+  ///
+  /// The stores are found at the cost of ``stores(matching:where:)``.
   ///
   /// - Parameters:
   ///   - path: The prefix of the paths. The empty path matches all stores.
@@ -67,10 +71,13 @@ extension OperationClient {
   ///
   /// It does for several stores what `OperationStore.optimistically(_:while:)` does for one.
   ///
+  /// The stores are found at the cost of ``stores(matching:where:)``.
+  ///
   /// - Parameters:
   ///   - path: The prefix of the paths. The empty path matches all stores.
   ///   - state: The type of the state. Stores with another one, and stores that are created while the
   ///     work runs, are not edited.
+  ///   - filter: The conditions that the stores satisfy when the work begins. The default is none.
   ///   - edit: Changes a value. It is called on any thread whenever the displayed value is computed,
   ///     with no lock held. It must not block.
   ///   - work: Makes the edit true. It runs on the caller's actor.
@@ -78,11 +85,11 @@ extension OperationClient {
   /// - Throws: The error of `work`, after the edit was removed.
   @discardableResult
   nonisolated(nonsending) public func optimistically<State: EditableState, Output, Failure>(
-    matching path: OperationPath, of state: State.Type,
+    matching path: OperationPath, of state: State.Type, where filter: OperationStoreFilter = [],
     _ edit: @escaping @Sendable (inout State.StateValue) -> Void,
     while work: nonisolated(nonsending) () async throws(Failure) -> Output
   ) async throws(Failure) -> Output {
-    let edits = stores(matching: path, of: state).map { ($0, $0.beginEdit(edit)) }
+    let edits = stores(matching: path, of: state, where: filter).map { ($0, $0.beginEdit(edit)) }
     do throws(Failure) {
       let output = try await work()
       for (store, id) in edits { store.endEdit(id, isSuccess: true) }
@@ -101,24 +108,34 @@ extension OperationClient {
 
   /// Removes the stores whose paths begin with `path` from the client.
   ///
-  /// See ``clearStore(with:)``. What is saved below the path is removed, too, whether it has a store or
-  /// not, but for what has a name of its own.
+  /// See ``clearStore(with:)``. Without a filter, what is saved below the path is removed, too, whether it
+  /// has a store or not, but for what has a name of its own.
   ///
-  /// - Parameter path: The prefix of the paths. The default matches all stores.
-  public func clearStores(matching path: OperationPath = []) {
-    removeSaved(below: path)
-    remove(read { $0.stores(matching: path) })
+  /// The stores are found at the cost of ``stores(matching:where:)``.
+  ///
+  /// - Parameters:
+  ///   - path: The prefix of the paths. The default matches all stores.
+  ///   - filter: The conditions that the stores satisfy as well. The default is none.
+  public func clearStores(
+    matching path: OperationPath = [], where filter: OperationStoreFilter = []
+  ) {
+    if filter.isEmpty { removeSaved(below: path) }
+    remove(found(matching: path, where: filter))
   }
 
-  /// The changes below a path that happen after an iterator of the stream is made. Nothing is
-  /// dropped.
+  /// Returns a stream of the changes below a path that happen after its iterator is made. Nothing
+  /// is dropped.
   ///
-  /// - Parameter path: The prefix of the paths. The default matches all stores.
-  public func storeChanges(matching path: OperationPath = []) -> EventStream<OperationStoreChange> {
+  /// - Parameters:
+  ///   - path: The prefix of the paths. The default matches all stores.
+  ///   - filter: The conditions that the stores satisfy when they change. The default is none.
+  public func storeChanges(
+    matching path: OperationPath = [], where filter: OperationStoreFilter = []
+  ) -> EventStream<OperationStoreChange> {
     EventStream(
       hub.ending(
         StreamSource { [self] handler in
-          subscribe(matching: path) { handler(.element($0)) }
+          subscribe(matching: path, where: filter) { handler(.element($0)) }
         }), buffering: .all)
   }
 }

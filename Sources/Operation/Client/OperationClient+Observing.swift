@@ -1,8 +1,8 @@
 public import ReactiveStreams
 
 extension OperationClient {
-  /// How many queries, paginated requests and mutations of this client are running, paused, or have
-  /// failed.
+  /// The numbers of queries, paginated requests and mutations of this client that are running,
+  /// paused, or have failed.
   ///
   /// A read inside `withObservationTracking` is tracked.
   public var activity: OperationActivity { hub.activity.activity }
@@ -25,6 +25,11 @@ extension OperationClient {
         StreamSource { [hub] handler in
           hub.events.subscribe { handler(.element($0)) }
         }), buffering: buffering)
+  }
+
+  /// Returns a source that also ends when the client is shut down.
+  package func ending<Element>(_ source: StreamSource<Element>) -> StreamSource<Element> {
+    hub.ending(source)
   }
 
   /// Sends each event to a logger until the subscription ends. Nothing is dropped.

@@ -117,6 +117,8 @@ extension OperationClient {
 extension OperationClient {
   /// Runs the queries and paginated requests below a path concurrently, and waits for all of them.
   ///
+  /// The stores are found at the cost of ``stores(matching:where:)``.
+  ///
   /// - Parameters:
   ///   - path: The prefix of the paths. The empty path matches all stores.
   ///   - filter: The conditions that the stores satisfy as well. The default is none.
@@ -136,6 +138,8 @@ extension OperationClient {
 
   /// Runs the queries and paginated requests below a path whose values are missing or out of date by
   /// the rules of `ensure(_:)`, concurrently, and waits for all of them.
+  ///
+  /// The stores are found at the cost of ``stores(matching:where:)``.
   ///
   /// - Parameters:
   ///   - path: The prefix of the paths. The empty path matches all stores.
@@ -188,6 +192,9 @@ extension OperationClient {
   /// Those of them that are observed run again, each once, and each after the requests that it
   /// depends on.
   ///
+  /// It costs the stores that it finds, as ``stores(matching:where:)`` does, and those that depend on
+  /// them.
+  ///
   /// - Parameters:
   ///   - path: The prefix of the paths. The empty path matches all stores.
   ///   - filter: The conditions that the stores satisfy as well. The default is none.
@@ -202,7 +209,7 @@ extension OperationClient {
     guard running == .all else { return }
     for store in stores where store.store.kind != .mutation && store.subscriberCount == 0 {
       // Detached: a request that calls this does not await the run.
-      Task.detached { try? await store.store.ensure() }
+      Task.detached(executorPreference: clock.executor) { try? await store.store.ensure() }
     }
   }
 
@@ -212,6 +219,8 @@ extension OperationClient {
   }
 
   /// Cancels the runs below a path, whatever leases are held on them.
+  ///
+  /// The stores are found at the cost of ``stores(matching:where:)``.
   ///
   /// - Parameters:
   ///   - path: The prefix of the paths. The empty path matches all stores.
@@ -227,6 +236,8 @@ extension OperationClient {
 
   /// Resets the stores below a path to their initial states, and cancels their runs. It starts no
   /// run.
+  ///
+  /// The stores are found at the cost of ``stores(matching:where:)``.
   ///
   /// - Parameters:
   ///   - path: The prefix of the paths. The empty path matches all stores.

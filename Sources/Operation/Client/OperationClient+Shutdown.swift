@@ -1,7 +1,6 @@
-package import ReactiveStreams
 import Synchronization
 
-/// What a shutdown of a client has cut off.
+/// The report of a client's shutdown: the runs that were cut off.
 public struct OperationShutdown: Sendable, CustomStringConvertible {
   /// A run that was cancelled.
   public struct Run: Sendable, CustomStringConvertible {
@@ -9,7 +8,7 @@ public struct OperationShutdown: Sendable, CustomStringConvertible {
     public let path: OperationPath
     /// The kind of its request.
     public let kind: OperationKind
-    /// Why it was started.
+    /// The cause of the run.
     public let cause: OperationRun.Cause
 
     /// The kind, the path and the cause.
@@ -21,7 +20,7 @@ public struct OperationShutdown: Sendable, CustomStringConvertible {
   /// Why values or calls were not saved; `nil` if all are in the storage, or there is none.
   public let saveFailure: (any Error)?
 
-  /// One line that lists the cancelled runs.
+  /// A line that lists the cancelled runs.
   public var description: String {
     let runs = cancelledRuns.map(\.description).joined(separator: ", ")
     let cut = runs.isEmpty ? "shut down; no run was cancelled" : "shut down; cancelled: \(runs)"
@@ -30,19 +29,14 @@ public struct OperationShutdown: Sendable, CustomStringConvertible {
 }
 
 extension OperationClient {
-  /// Returns a source that also ends when the client is shut down.
-  package func ending<Element>(_ source: StreamSource<Element>) -> StreamSource<Element> {
-    hub.ending(source)
-  }
-
   /// Ends the work of this client, such as when the process receives SIGTERM.
   ///
   /// No run is started any more: callers of a new one get `CancellationError`, where the failure of the
   /// request can be that; otherwise the request is called in a cancelled task. Runs in flight continue for
-  /// `duration`, and then they are cancelled, for all their callers. At last the streams of the client and
-  /// its stores end, what has changed is saved, and its inspector ends. Calls of persisted mutations that are
-  /// cut off stay in the outbox. Values can still be read and written. A request that calls this is not
-  /// waited for, and neither are those that await it.
+  /// `duration`, and then they are cancelled, for all their callers. Then what has changed is
+  /// saved, and at last the inspector of the client and the streams of the client and its stores end. Calls
+  /// of persisted mutations that are cut off stay in the outbox. Values can still be read and written. A
+  /// request that calls this is not waited for, and neither are those that await it.
   ///
   /// A second call does the same again: it cancels what is left after its own time.
   ///
@@ -54,7 +48,7 @@ extension OperationClient {
   nonisolated(nonsending) public func shutdown(within duration: Duration) async -> OperationShutdown
   {
     let duration = duration.checked(for: "The time of a shutdown")
-    hub.close()
+    hub.shutdown.begin()
     let stores = stores(matching: [])
     let own = TaskNode.currentAwaiters
     let runs = stores.flatMap { $0.store.startedRuns }.filter { run in
@@ -62,12 +56,13 @@ extension OperationClient {
     }
     await Self.wait(for: runs, atMost: duration, on: clock)
     let cut = stores.flatMap { store in store.store.startedRuns.map { (store, $0) } }
-    hub.cutOff()
+    hub.shutdown.cutOff()
     for store in stores { store.cancel() }
-    hub.endStreams()
     var saveFailure: (any Error)?
     do { try await flush() } catch { saveFailure = error }
     inspection.withLock { $0.take() }?.end.cancel()
+    // At last: a program may end when its streams do.
+    hub.endStreams()
     return OperationShutdown(
       cancelledRuns: cut.map { store, node in
         OperationShutdown.Run(path: store.path, kind: store.store.kind, cause: node.cause)

@@ -131,15 +131,16 @@ public final class OperationClient: DeliveryDrainer {
   ///
   /// - Parameters:
   ///   - path: The prefix of the paths. The default matches all stores.
+  ///   - filter: The conditions that the stores satisfy when the handler is called. The default is none.
   ///   - onChange: Called in the order of the changes, by one thread at a time, on a thread that
   ///     changes the client. No lock is held.
   /// - Returns: The subscription. It does not keep the client alive.
   public func subscribe(
-    matching path: OperationPath = [],
+    matching path: OperationPath = [], where filter: OperationStoreFilter = [],
     onChange: @escaping @Sendable (OperationStoreChange) -> Void
   ) -> OperationSubscription {
     let subscriber = Subscriber<OperationStoreChange> { change in
-      if let change = change.restricted(to: path) { onChange(change) }
+      if let change = change.restricted(to: path, where: filter) { onChange(change) }
     }
     let id = index.commit({ $0.deliveries.subscribe(subscriber) }, handOver: handOver)
     return OperationSubscription { [weak self] in
@@ -213,6 +214,8 @@ public final class OperationClient: DeliveryDrainer {
     }
     return nil
   }
+
+  package var drainExecutor: (any TaskExecutor)? { clock.executor }
 
   package func drain(from delivery: Delivery<OperationStoreChange>) {
     index.drain(from: delivery, handOver: handOver)

@@ -14,15 +14,17 @@ public struct OperationDefaults: Sendable {
   public var retryLimit: Int
   /// The wait before each retry. By default it is 1 s, doubles, is capped at 30 s, and has jitter.
   public var backoff: OperationBackoffFunction
-  /// Whether a run of a query or a page joins a run in flight; `true` by default.
+  /// A Boolean value that indicates whether a run of a query or a page joins a run in flight;
+  /// `true` by default.
   public var isDeduplicated: Bool
-  /// Whether a query or a paginated request runs when its store is stale and gets its first
-  /// subscriber; `true` by default.
+  /// A Boolean value that indicates whether a query or a paginated request runs when its store is
+  /// stale and gets its first subscriber; `true` by default.
   public var runsAutomatically: Bool
   /// The number of retries of a mutation: 0 by default. A client reports a negative number, and takes
   /// it as zero.
   public var mutationRetryLimit: Int
-  /// Whether runs wait for a connection; ``NetworkMode/always`` by default, which does not wait.
+  /// The rule by which runs wait for a connection; ``NetworkMode/always`` by default, which does
+  /// not wait.
   public var networkMode: NetworkMode
   /// The observer of the connection. `nil`, the default, uses the one in the client's context, which
   /// is that of the system unless set.
@@ -39,11 +41,14 @@ public struct OperationDefaults: Sendable {
   /// Whether, and how, the values of queries and paginated requests are saved, as JSON; `nil`, the default,
   /// saves those with `persisted()`. A value whose type is not `Codable` is reported.
   public var persistence: OperationPersistence?
-  /// Changes the initial context of stores. Called once for each kind of request when a client is
-  /// created, after the other defaults are set and before any request's `setup(context:)`.
+  /// A closure that changes the initial context of stores. It is called once for each kind of
+  /// request when a client is created, after the other defaults are set and before any request's
+  /// `setup(context:)`.
   public var setup: @Sendable (inout OperationContext, OperationKind) -> Void
 
   /// Creates defaults. A parameter that is not passed has the value of ``standard``.
+  ///
+  /// Each parameter is the initial value of the property with its name, which describes it.
   public init(
     retryLimit: Int = 3,
     backoff: OperationBackoffFunction = .exponential(.seconds(1)).jittered()
@@ -131,6 +136,10 @@ public struct OperationPersistence: Sendable, Hashable {
   public var version: Int
 
   /// Creates rules.
+  ///
+  /// - Parameters:
+  ///   - maxAge: The age from which a saved value is dropped; `nil`, the default, is none.
+  ///   - version: The version of the encoding; 0 by default.
   public init(maxAge: Duration? = nil, version: Int = 0) {
     self.maxAge = maxAge
     self.version = version

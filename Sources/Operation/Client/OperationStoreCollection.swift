@@ -1,4 +1,4 @@
-/// Stores of a client, in no particular order.
+/// A collection of stores of a client, in no particular order.
 public struct OperationStoreCollection<Store: Sendable>: Sendable, RandomAccessCollection {
   private let stores: [Store]
   private let path: @Sendable (Store) -> OperationPath
@@ -22,7 +22,7 @@ public struct OperationStoreCollection<Store: Sendable>: Sendable, RandomAccessC
   public subscript(path: OperationPath) -> Store? { stores.first { self.path($0) == path } }
 }
 
-/// Stores that were added to a client or removed from it.
+/// A change of a client's stores: those that were added, and those that were removed.
 public struct OperationStoreChange: Sendable {
   /// The stores that were added.
   public let storesAdded: OperationStoreCollection<OpaqueOperationStore>
@@ -34,12 +34,15 @@ public struct OperationStoreChange: Sendable {
     self.storesRemoved = OperationStoreCollection(storesRemoved, path: \.path)
   }
 
-  /// Returns the part of the change whose paths begin with a prefix; `nil` if it is empty.
-  func restricted(to prefix: OperationPath) -> OperationStoreChange? {
-    if prefix.isEmpty { return self }
+  /// Returns the part of the change whose paths begin with a prefix, and whose stores a filter accepts;
+  /// `nil` if it is empty.
+  func restricted(
+    to prefix: OperationPath, where filter: OperationStoreFilter
+  ) -> OperationStoreChange? {
+    if prefix.isEmpty, filter.isEmpty { return self }
+    let isIncluded = { prefix.isPrefix(of: $0.path) && filter.accepts($0) }
     let change = OperationStoreChange(
-      storesAdded: storesAdded.filter { prefix.isPrefix(of: $0.path) },
-      storesRemoved: storesRemoved.filter { prefix.isPrefix(of: $0.path) })
+      storesAdded: storesAdded.filter(isIncluded), storesRemoved: storesRemoved.filter(isIncluded))
     return change.storesAdded.isEmpty && change.storesRemoved.isEmpty ? nil : change
   }
 }

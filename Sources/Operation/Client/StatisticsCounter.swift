@@ -40,8 +40,8 @@ final class StatisticsCounter: Sendable {
 }
 
 extension OperationClient {
-  /// What the stores of this client have done since this was read first. Until then nothing is counted,
-  /// and counting costs nothing.
+  /// The counts of what the stores of this client have done since this was read first. Until then
+  /// nothing is counted, and counting costs nothing.
   public var statistics: OperationStatistics {
     statisticsCounter.read(prefixLength: 0, from: hub.events)
   }

@@ -34,7 +34,7 @@ public struct IdentifiedArray<ID: Hashable, Element: Identifiable> where Element
   }
 
   /// The identifiers in the order of the elements.
-  public var ids: [ID] { map(\.id) }
+  public var ids: [ID] { map { $0.id } }
 
   /// Returns the position of the element with an identifier, or `nil` if there is none.
   public func index(id: ID) -> Int? {
@@ -127,11 +127,21 @@ public struct IdentifiedArray<ID: Hashable, Element: Identifiable> where Element
   }
 
   /// Removes the elements that satisfy a predicate; none if that throws.
+  ///
+  /// It costs the number of elements.
+  ///
+  /// - Parameter shouldBeRemoved: Called once for each element, in their order.
+  /// - Throws: The error of `shouldBeRemoved`.
   public mutating func removeAll(where shouldBeRemoved: (Element) throws -> Bool) rethrows {
     self = Self(try filter { try !shouldBeRemoved($0) })
   }
 
   /// Returns an identified array of the results of a closure for each element.
+  ///
+  /// It costs the number of elements. Of results with equal identifiers, the last one counts.
+  ///
+  /// - Parameter transform: Called once for each element, in their order.
+  /// - Throws: The error of `transform`.
   public func map(_ transform: (Element) throws -> Element) rethrows -> Self {
     Self(try map(transform) as [Element])
   }
@@ -236,10 +246,14 @@ extension IdentifiedArray: CustomStringConvertible, CustomDebugStringConvertible
 
 extension IdentifiedArray: Encodable where Element: Encodable {
   /// Encodes the elements as an array.
+  ///
+  /// - Throws: The error of an element or of the encoder.
   public func encode(to encoder: any Encoder) throws { try Array(self).encode(to: encoder) }
 }
 
 extension IdentifiedArray: Decodable where Element: Decodable {
   /// Decodes an array of elements, of which the last one with an identifier counts.
+  ///
+  /// - Throws: The error of an element or of the decoder.
   public init(from decoder: any Decoder) throws { self.init(try [Element](from: decoder)) }
 }

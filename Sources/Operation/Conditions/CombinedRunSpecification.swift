@@ -19,6 +19,10 @@ public struct CombinedRunSpecification: OperationRunSpecification {
   }
 
   /// Calls `onChange` whenever one of the parts may have changed.
+  ///
+  /// - Parameters:
+  ///   - context: The context of the store whose runs depend on the condition.
+  ///   - onChange: Called on any thread, with no lock held.
   public func subscribe(
     in context: OperationContext, onChange: @escaping @Sendable () -> Void
   ) -> OperationSubscription {

@@ -76,7 +76,7 @@ extension StatefulOperationRequest {
       let poll = Poll<State>(
         interval: interval, stateInterval: stateInterval, condition: ready,
         isUnfinished: isUnfinished, context: context, request: request)
-      let task = Task { await poll.run() }
+      let task = Task(executorPreference: context.executor) { await poll.run() }
       return OperationSubscription {
         subscription.cancel()
         task.cancel()

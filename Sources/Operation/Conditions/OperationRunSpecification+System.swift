@@ -17,6 +17,10 @@ public struct ConnectionRunSpecification: OperationRunSpecification {
   }
 
   /// Calls `onChange` whenever the status of the connection changes.
+  ///
+  /// - Parameters:
+  ///   - context: The context of the store whose runs depend on the condition.
+  ///   - onChange: Called on any thread, with no lock held.
   public func subscribe(
     in context: OperationContext, onChange: @escaping @Sendable () -> Void
   ) -> OperationSubscription { context.networkObserver.subscribe { _ in onChange() } }
@@ -32,6 +36,10 @@ public struct ForegroundRunSpecification: OperationRunSpecification {
   }
 
   /// Calls `onChange` when the program enters the foreground or the background.
+  ///
+  /// - Parameters:
+  ///   - context: The context of the store whose runs depend on the condition.
+  ///   - onChange: Called on any thread, with no lock held.
   public func subscribe(
     in context: OperationContext, onChange: @escaping @Sendable () -> Void
   ) -> OperationSubscription { context.applicationActivityObserver.subscribe { _ in onChange() } }

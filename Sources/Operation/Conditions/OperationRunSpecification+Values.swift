@@ -18,6 +18,10 @@ public struct BroadcastRunSpecification: OperationRunSpecification {
   public func isSatisfied(in context: OperationContext) -> Bool { value.value }
 
   /// Calls `onChange` when an element differs from the one before it.
+  ///
+  /// - Parameters:
+  ///   - context: The context of the store whose runs depend on the condition.
+  ///   - onChange: Called on any thread, with no lock held.
   public func subscribe(
     in context: OperationContext, onChange: @escaping @Sendable () -> Void
   ) -> OperationSubscription {
@@ -50,6 +54,10 @@ public struct SequenceRunSpecification: OperationRunSpecification {
   public func isSatisfied(in context: OperationContext) -> Bool { value.value }
 
   /// Calls `onChange` when an element differs from the one before it.
+  ///
+  /// - Parameters:
+  ///   - context: The context of the store whose runs depend on the condition.
+  ///   - onChange: Called on any thread, with no lock held.
   public func subscribe(
     in context: OperationContext, onChange: @escaping @Sendable () -> Void
   ) -> OperationSubscription { value.subscribe { _ in onChange() } }
@@ -65,6 +73,8 @@ public struct ConstantRunSpecification: OperationRunSpecification {
   public func isSatisfied(in context: OperationContext) -> Bool { value }
 
   /// Never calls `onChange`.
+  ///
+  /// - Returns: An empty subscription.
   public func subscribe(
     in context: OperationContext, onChange: @escaping @Sendable () -> Void
   ) -> OperationSubscription { .empty }

@@ -104,6 +104,9 @@ extension OperationContext {
     set { self[ClockKey.self] = ContextClock(newValue) }
   }
 
+  /// The executor of the tasks that use the clock; `nil` for that of the process.
+  var executor: (any TaskExecutor)? { values?.clock?.executor }
+
   /// The time of the clock.
   func now() -> Date {
     guard let clock = values?.clock, !clock.isSystem else { return Date() }
@@ -119,10 +122,12 @@ extension OperationContext {
 private final class ContextClock: Sendable, Equatable {
   let clock: any OperationClock
   let isSystem: Bool
+  let executor: (any TaskExecutor)?
 
   init(_ clock: any OperationClock) {
     self.clock = clock
     isSystem = clock is SystemClock
+    executor = isSystem ? nil : clock.executor
   }
 
   static func == (lhs: ContextClock, rhs: ContextClock) -> Bool {

@@ -1,4 +1,4 @@
-/// How long a client retains a store that is not in use.
+/// A rule for how long a client retains a store that is not in use.
 ///
 /// A store is in use while it has subscribers, while a run of it is scheduled or in flight, and while
 /// it displays a pending optimistic edit. A call of `client.store(for:)` is a use of that instant; a
@@ -26,9 +26,10 @@ public struct OperationRetention: Sendable, Hashable {
     OperationRetention(duration: duration.checked(for: "The time of retention"))
   }
 
-  /// Evicts a store when its last use ends, or one minute after its creation if it is never used.
+  /// A rule that evicts a store when its last use ends, or one minute after its creation if it is
+  /// never used.
   public static let whileUsed = OperationRetention(duration: .zero)
-  /// Retains a store until it is cleared.
+  /// A rule that retains a store until it is cleared.
   public static let forever = OperationRetention(duration: nil)
 
   /// Returns this retention with at most `count` unused stores in the client.

@@ -11,17 +11,18 @@ public enum OperationStatus<Value, Failure: Error> {
 }
 
 extension OperationStatus {
-  /// Whether no run has begun.
+  /// A Boolean value that indicates whether no run has begun.
   public var isIdle: Bool { if case .idle = self { true } else { false } }
-  /// Whether a run is scheduled or in flight.
+  /// A Boolean value that indicates whether a run is scheduled or in flight.
   public var isLoading: Bool { if case .loading = self { true } else { false } }
-  /// Whether every run waits for a connection.
+  /// A Boolean value that indicates whether every run waits for a connection.
   public var isPaused: Bool { if case .paused = self { true } else { false } }
-  /// Whether the latest result is a value, and no run is in flight.
+  /// A Boolean value that indicates whether the latest result is a value, and no run is in flight.
   public var isSuccess: Bool { if case .result(.success) = self { true } else { false } }
-  /// Whether the latest result is a failure, and no run is in flight.
+  /// A Boolean value that indicates whether the latest result is a failure, and no run is in
+  /// flight.
   public var isFailure: Bool { if case .result(.failure) = self { true } else { false } }
-  /// Whether there is a result, and no run is in flight.
+  /// A Boolean value that indicates whether there is a result, and no run is in flight.
   public var isFinished: Bool { if case .result = self { true } else { false } }
 
   /// The latest result; `nil` if there is none or a run is in flight.

@@ -22,8 +22,6 @@ struct RunSettings: Sendable {
     var staleIfError: Duration?
     /// How values or calls are saved; `nil` if they are not.
     var persistence: PersistenceSettings?
-    /// The name and the priority of runs that no caller requested.
-    var automaticTask = AutomaticTask()
     /// Whether a store runs the request, and deduplicates its runs.
     var isStored = false
   }
@@ -74,12 +72,28 @@ struct AutomaticRunning: Sendable {
   var condition: (@Sendable (OperationContext) -> Bool)?
   /// What runs the request while it is observed, such as polling.
   var triggers: [RerunTrigger] = []
+  /// The name and the priority of these runs.
+  var task = AutomaticTask()
 }
 
 /// The name and the priority of the Swift tasks of runs that no caller requested.
 struct AutomaticTask: Sendable {
   var name: String?
-  var priority: TaskPriority?
+  @StoredPriority var priority: TaskPriority?
+}
+
+/// A priority as a number, because the size of `TaskPriority` is not known at compile time, and so would
+/// not be that of everything that contains one.
+@propertyWrapper
+struct StoredPriority: Sendable {
+  private var rawValue: UInt8?
+
+  init(wrappedValue: TaskPriority?) { rawValue = wrappedValue?.rawValue }
+
+  var wrappedValue: TaskPriority? {
+    get { rawValue.map(TaskPriority.init) }
+    set { rawValue = newValue?.rawValue }
+  }
 }
 
 /// How the values of a query, or the calls of a mutation, are saved.
@@ -101,6 +115,8 @@ struct PageSettings: Sendable {
   var refetch: (any Sendable)?
   /// The `PageEdgeFinder` of the request.
   var edges: (any Sendable)?
+  /// The `PageHandler`s of the request, in the order of the modifiers.
+  var handlers: [any Sendable] = []
 }
 
 extension OperationBackoffFunction {

@@ -1,6 +1,6 @@
 public import ReactiveStreams
 
-/// Whether the program runs or is suspended.
+/// The activity of the program: in the foreground, or suspended.
 public enum ApplicationActivity: String, Sendable, Hashable, Codable {
   /// The program runs, also as a job in the background of its shell or without a terminal.
   case foreground
@@ -50,6 +50,9 @@ public final class ManualApplicationActivityObserver: ApplicationActivityObserve
   public func set(_ activity: ApplicationActivity) { self.activity.set(activity) }
 
   /// Calls `handler` with each later change, on a thread that sets the activity.
+  ///
+  /// - Parameter handler: Called with no lock held, in the order of the changes.
+  /// - Returns: The subscription, which ends with its last copy.
   public func subscribe(
     _ handler: @escaping @Sendable (ApplicationActivity) -> Void
   ) -> OperationSubscription { activity.subscribe(handler) }

@@ -1,6 +1,6 @@
 public import ReactiveStreams
 
-/// How scarce memory is.
+/// A degree of memory pressure.
 public enum MemoryPressure: Int, Sendable, Hashable, Comparable, Codable {
   /// No task waits for memory. Only a source that also notifies of the end of a pressure sends it, which
   /// ``PressureStallSource`` does not.
@@ -45,6 +45,9 @@ public final class ManualMemoryPressureSource: MemoryPressureSource {
   public func send(_ pressure: MemoryPressure) { pressures.send(pressure) }
 
   /// Calls `handler` with each pressure that is sent from now on, on a thread that sends one.
+  ///
+  /// - Parameter handler: Called with no lock held, in the order of the changes.
+  /// - Returns: The subscription, which ends with its last copy.
   public func subscribe(
     _ handler: @escaping @Sendable (MemoryPressure) -> Void
   ) -> OperationSubscription { pressures.subscribe(handler) }

@@ -1,6 +1,6 @@
 public import ReactiveStreams
 
-/// Whether the machine has a connection to a network.
+/// The status of the machine's connection to a network.
 public enum NetworkConnectionStatus: String, Sendable, Hashable, Codable {
   /// The machine has a connection, as far as the observer can determine.
   case connected
@@ -55,6 +55,9 @@ public final class ManualNetworkObserver: NetworkObserver {
   public func set(_ status: NetworkConnectionStatus) { self.status.set(status) }
 
   /// Calls `handler` with each later change, on a thread that sets the status.
+  ///
+  /// - Parameter handler: Called with no lock held, in the order of the changes.
+  /// - Returns: The subscription, which ends with its last copy.
   public func subscribe(
     _ handler: @escaping @Sendable (NetworkConnectionStatus) -> Void
   ) -> OperationSubscription { status.subscribe(handler) }

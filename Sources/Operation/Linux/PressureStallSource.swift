@@ -28,6 +28,10 @@ public final class PressureStallSource: MemoryPressureSource {
 
   /// Calls `handler` whenever memory is scarce, on a queue of the library, until the subscription
   /// ends.
+  ///
+  /// - Parameter handler: Called with no lock held, at most once in two seconds for each kind of
+  ///   pressure.
+  /// - Returns: The subscription, which ends with its last copy.
   public func subscribe(
     _ handler: @escaping @Sendable (MemoryPressure) -> Void
   ) -> OperationSubscription { pressures.subscribe(handler) }

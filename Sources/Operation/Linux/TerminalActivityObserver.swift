@@ -37,6 +37,9 @@ public final class TerminalActivityObserver: ApplicationActivityObserver {
 
   /// Calls `handler` with each later change, on a queue of the library, or on a thread that
   /// subscribes.
+  ///
+  /// - Parameter handler: Called with no lock held, in the order of the changes.
+  /// - Returns: The subscription, which ends with its last copy.
   public func subscribe(
     _ handler: @escaping @Sendable (ApplicationActivity) -> Void
   ) -> OperationSubscription { activity.subscribe(handler) }

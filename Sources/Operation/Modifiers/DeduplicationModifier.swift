@@ -16,6 +16,9 @@ public struct DeduplicationModifier<Base: OperationRequest>: OperationModifier {
   }
 
   /// Runs the request. Without a store, joins the run in flight that is the same, if there is one.
+  ///
+  /// - Throws: The failure of the run, or ``OperationDependencyError`` if the request would await
+  ///   itself and its failure can be that.
   public func run(
     isolation: isolated (any Actor)?, in context: OperationContext, using base: Base,
     with continuation: OperationContinuation<Base.Value, Base.Failure>

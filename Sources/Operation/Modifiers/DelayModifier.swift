@@ -3,6 +3,9 @@ public struct DelayModifier<Base: OperationRequest>: OperationModifier {
   let duration: Duration
 
   /// Waits, and runs the request.
+  ///
+  /// - Throws: The failure of the request, or `CancellationError` if the failure can be that and
+  ///   the wait is cancelled.
   public func run(
     isolation: isolated (any Actor)?, in context: OperationContext, using base: Base,
     with continuation: OperationContinuation<Base.Value, Base.Failure>

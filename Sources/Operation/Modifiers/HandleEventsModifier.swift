@@ -4,6 +4,8 @@ where State.OperationValue == Base.Value, State.Failure == Base.Failure {
   let handler: @Sendable (OperationEvent<State>) -> Void
 
   /// Runs the request, and calls the handler.
+  ///
+  /// - Throws: The failure of the request.
   public func run(
     isolation: isolated (any Actor)?, in context: OperationContext, using base: Base,
     with continuation: OperationContinuation<Base.Value, Base.Failure>

@@ -7,6 +7,8 @@ public struct LogDurationModifier<Base: OperationRequest>: OperationModifier {
   let log: @Sendable (String) -> Void
 
   /// Runs the request, and logs how long it took.
+  ///
+  /// - Throws: The failure of the request.
   public func run(
     isolation: isolated (any Actor)?, in context: OperationContext, using base: Base,
     with continuation: OperationContinuation<Base.Value, Base.Failure>

@@ -22,6 +22,8 @@ public struct ModifiedOperation<Base: OperationRequest, Modifier: OperationModif
   }
 
   /// Runs the modified request.
+  ///
+  /// - Throws: The failure of the modified request.
   public func run(
     isolation: isolated (any Actor)?, in context: OperationContext,
     with continuation: OperationContinuation<Value, Failure>
@@ -58,6 +60,8 @@ where Base: QueryRequest, Modifier.Value == Base.Value, Modifier.Failure == Base
   public typealias FetchFailure = Base.FetchFailure
 
   /// Fetches the value with the modifier.
+  ///
+  /// - Throws: The failure of the modified request.
   nonisolated(nonsending) public func fetch(
     in context: OperationContext,
     with continuation: OperationContinuation<FetchValue, FetchFailure>
@@ -91,6 +95,8 @@ where Base: PaginatedRequest, Modifier.Value == Base.Value, Modifier.Failure == 
   ) -> PageID? { base.pageId(before: page, using: paging, in: context) }
 
   /// Fetches one page without the modifier, which applies to whole runs.
+  ///
+  /// - Throws: The failure of the modified request.
   nonisolated(nonsending) public func fetchPage(
     using paging: PaginatedPaging<PageID, PageValue>, in context: OperationContext,
     with continuation: OperationContinuation<PageValue, PageFailure>
@@ -109,6 +115,8 @@ where Base: MutationRequest, Modifier.Value == Base.Value, Modifier.Failure == B
   public typealias MutateFailure = Base.MutateFailure
 
   /// Calls the mutation without the modifier, which applies to whole runs.
+  ///
+  /// - Throws: The failure of the modified request.
   nonisolated(nonsending) public func mutate(
     with arguments: Arguments, in context: OperationContext,
     with continuation: OperationContinuation<MutateValue, MutateFailure>

@@ -39,6 +39,7 @@ public protocol OperationModifier<Base>: Sendable {
   ///   - context: The context of the run.
   ///   - base: The request.
   ///   - continuation: Receives values and failures before the final result.
+  /// - Throws: The failure of the modified request.
   func run(
     isolation: isolated (any Actor)?, in context: OperationContext, using base: Base,
     with continuation: OperationContinuation<Value, Failure>

@@ -13,6 +13,8 @@ public struct RetryModifier<Base: OperationRequest>: OperationModifier {
   ///
   /// If a retry modifier that was applied later repeats the run already, this runs the request
   /// once.
+  ///
+  /// - Throws: The failure of the last attempt.
   public func run(
     isolation: isolated (any Actor)?, in context: OperationContext, using base: Base,
     with continuation: OperationContinuation<Base.Value, Base.Failure>

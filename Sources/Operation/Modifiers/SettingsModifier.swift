@@ -80,7 +80,7 @@ extension OperationRequest {
   public func automaticRuns(
     named name: String? = nil, priority: TaskPriority? = nil
   ) -> ModifiedOperation<Self, SettingsModifier<Self>> {
-    settings { $0.automaticTask = AutomaticTask(name: name, priority: priority) }
+    settings { $0.automatic.task = AutomaticTask(name: name, priority: priority) }
   }
 
   /// Lets `fetch` and `ensure` return the value of the store when a run fails, if the value is younger
@@ -154,6 +154,18 @@ extension PaginatedRequest {
   public func refetching(
     _ pages: PaginatedRefetch<PageID, PageValue>
   ) -> ModifiedOperation<Self, SettingsModifier<Self>> { settings { $0.pages.refetch = pages } }
+
+  /// Calls `handler` when a run begins and ends to fetch a page: for each page of a run of several, and
+  /// for each attempt.
+  ///
+  /// The handler is called on any thread, with no lock held, before the page is in the state. Several
+  /// handlers are called in the order of the modifiers. ``OperationClient/events`` has these events for
+  /// all stores of a client, with the pages as text.
+  public func handlePages(
+    _ handler: @escaping @Sendable (PaginatedPageEvent<PageID, PageValue>) -> Void
+  ) -> ModifiedOperation<Self, SettingsModifier<Self>> {
+    settings { $0.pages.handlers.append(PageHandler(handle: handler)) }
+  }
 }
 
 /// A modifier that sets how long a client retains the store of a request.

@@ -22,12 +22,14 @@ public struct TimeoutModifier<Base: OperationRequest>: OperationModifier {
   let duration: Duration
 
   /// Runs the request until it ends or its time is over.
+  ///
+  /// - Throws: The failure of the request, ``OperationTimeoutError``, or `CancellationError`.
   public func run(
     isolation: isolated (any Actor)?, in context: OperationContext, using base: Base,
     with continuation: OperationContinuation<Base.Value, any Error>
   ) async throws -> Base.Value {
     let race = TimeoutRace<Base.Value>()
-    let work = Task {
+    let work = Task(executorPreference: context.executor) {
       // An attempt that was cancelled before it began must not run beside the next one.
       guard race.isOpen else { return }
       let openContinuation = OperationContinuation<Base.Value, Base.Failure> { result in
@@ -40,7 +42,7 @@ public struct TimeoutModifier<Base: OperationRequest>: OperationModifier {
         race.finish(with: .failure(error))
       }
     }
-    let timer = Task {
+    let timer = Task(executorPreference: context.executor) {
       guard await context.operationClock.hasSlept(for: duration) else { return }
       race.finish(with: .failure(OperationTimeoutError(duration: duration)))
     }

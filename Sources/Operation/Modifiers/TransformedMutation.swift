@@ -20,6 +20,8 @@ public struct TransformedMutation<
   public func setup(context: inout OperationContext) { base.setup(context: &context) }
 
   /// Runs the mutation, and transforms its result.
+  ///
+  /// - Throws: The transformed failure.
   public func run(
     isolation: isolated (any Actor)?, in context: OperationContext,
     with continuation: OperationContinuation<MutateValue, MutateFailure>
@@ -30,6 +32,8 @@ public struct TransformedMutation<
   }
 
   /// Calls the mutation without its modifiers, which apply to whole runs.
+  ///
+  /// - Throws: The transformed failure.
   nonisolated(nonsending) public func mutate(
     with arguments: Arguments, in context: OperationContext,
     with continuation: OperationContinuation<MutateValue, MutateFailure>
@@ -50,6 +54,9 @@ extension MutationRequest {
   ///
   /// A mapped mutation has a state of its own, so it clashes with the mutation that it maps if a
   /// client uses both under one path.
+  ///
+  /// - Parameter transform: Returns the new value. It is called on any thread, with no lock held, for
+  ///   each value that is yielded or returned.
   public func map<NewValue: Sendable>(
     _ transform: @escaping @Sendable (MutateValue) -> NewValue
   ) -> TransformedMutation<Self, NewValue, MutateFailure> {

@@ -10,6 +10,8 @@ public struct TransformedOperation<Base: OperationRequest, Value: Sendable, Fail
   public func setup(context: inout OperationContext) { base.setup(context: &context) }
 
   /// Runs the request, and transforms its result.
+  ///
+  /// - Throws: The transformed failure.
   public func run(
     isolation: isolated (any Actor)?, in context: OperationContext,
     with continuation: OperationContinuation<Value, Failure>
@@ -41,6 +43,8 @@ extension TransformedOperation: StatefulOperationRequest, QueryRequest where Bas
   public var retention: OperationRetention? { base.retention }
 
   /// Fetches the value, and transforms it.
+  ///
+  /// - Throws: The transformed failure.
   nonisolated(nonsending) public func fetch(
     in context: OperationContext,
     with continuation: OperationContinuation<Value, Failure>
@@ -64,10 +68,13 @@ extension OperationContinuation {
 extension OperationRequest {
   /// Transforms the value of the request.
   ///
-  /// A mapped query is a query, and a mapped mutation is a mutation. Each has a state of its own,
-  /// so it clashes with the request that it maps if a client uses both under one path. A mapped
-  /// request of another kind has no state. Apply a ``StatefulOperationRequest/staleWhen(_:)`` after
-  /// the map, whose state it reads.
+  /// A query with a ``QueryState``, and a mutation, have a `map` of their own. A mapped query with
+  /// another state is a query with a ``QueryState``, so it clashes with the request that it maps if
+  /// a client uses both under one path. A mapped request of another kind has no state. Apply a
+  /// ``StatefulOperationRequest/staleWhen(_:)`` after the map, whose state it reads.
+  ///
+  /// - Parameter transform: Returns the new value. It is called on any thread, with no lock held,
+  ///   for each value that is yielded or returned.
   public func map<NewValue: Sendable>(
     _ transform: @escaping @Sendable (Value) -> NewValue
   ) -> TransformedOperation<Self, NewValue, Failure> {

@@ -37,6 +37,8 @@ public struct TransformedPages<Base: PaginatedRequest>: PaginatedRequest {
   ) -> PageID? { base.pageId(before: page, using: paging, in: context) }
 
   /// Fetches the pages of the run.
+  ///
+  /// - Throws: The failure of the request.
   public func run(
     isolation: isolated (any Actor)?, in context: OperationContext,
     with continuation: OperationContinuation<Base.Value, any Error>
@@ -47,6 +49,8 @@ public struct TransformedPages<Base: PaginatedRequest>: PaginatedRequest {
   }
 
   /// Fetches one page without the modifiers of the request, which apply to whole runs.
+  ///
+  /// - Throws: The failure of the request.
   nonisolated(nonsending) public func fetchPage(
     using paging: PaginatedPaging<PageID, PageValue>, in context: OperationContext,
     with continuation: OperationContinuation<PageValue, any Error>

@@ -49,6 +49,15 @@ public final class BatchLoader<Key: Hashable & Sendable, Value: Sendable>: Senda
 
   /// Creates a loader whose function returns the values by key. A key without a value fails with
   /// ``BatchLoaderError``.
+  ///
+  /// - Parameters:
+  ///   - delay: The time in which keys are collected, by the clock of the first key's context. A
+  ///     negative duration is reported, and zero is used: then a batch has the keys that come
+  ///     before it begins.
+  ///   - maxSize: The greatest number of keys of a batch. A number below one is reported, and one
+  ///     is used.
+  ///   - load: Loads the values of different keys, in the order of their requests. It is called on
+  ///     no actor, with no lock held. If it throws, all keys of the batch fail with that error.
   public convenience init(
     delay: Duration, maxSize: Int,
     _ load: @escaping @Sendable ([Key]) async throws -> [Key: Value]
@@ -91,13 +100,13 @@ public final class BatchLoader<Key: Hashable & Sendable, Value: Sendable>: Senda
     switch action {
     case .none: break
     case .startDelay(let number):
-      begin { [self] in
+      begin(on: clock) { [self] in
         if await clock.hasSlept(for: delay) {
           perform(machine.withLock { $0.delayIsOver(number) }, clock: clock)
         }
       }
     case .load(let keys, let number):
-      let new = begin { [self] in await loadBatch(keys, clock: clock) }
+      let new = begin(on: clock) { [self] in await loadBatch(keys, clock: clock) }
       // A later batch may have begun meanwhile, or the callers of this one may have been cancelled.
       task.withLock { if $0.number < number { $0 = (number, new) } }
       if machine.withLock({ $0.isAbandoned(number) }) { new.cancel() }
@@ -106,8 +115,10 @@ public final class BatchLoader<Key: Hashable & Sendable, Value: Sendable>: Senda
 
   /// Starts a task that does not work for the run of the caller.
   @discardableResult
-  private func begin(_ work: @escaping @Sendable () async -> Void) -> Task<Void, Never> {
-    TaskNode.withoutCurrent { Task { await work() } }
+  private func begin(
+    on clock: any OperationClock, _ work: @escaping @Sendable () async -> Void
+  ) -> Task<Void, Never> {
+    TaskNode.withoutCurrent { Task(executorPreference: clock.executor) { await work() } }
   }
 
   private func loadBatch(_ keys: [Key], clock: any OperationClock) async {

@@ -42,6 +42,8 @@ public struct Mutation<Arguments: Sendable, MutateValue: Sendable>: MutationRequ
   ) { self.init(path: path) { arguments, context, _ in try await mutate(arguments, context) } }
 
   /// Makes the change.
+  ///
+  /// - Throws: The error of the closure.
   nonisolated(nonsending) public func mutate(
     with arguments: Arguments, in context: OperationContext,
     with continuation: OperationContinuation<MutateValue, any Error>

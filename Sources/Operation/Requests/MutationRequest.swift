@@ -41,6 +41,7 @@ where
   ///   - arguments: The arguments of the call.
   ///   - context: The context of the run.
   ///   - continuation: Receives values and failures before the final result.
+  /// - Throws: The failure of the call.
   nonisolated(nonsending) func mutate(
     with arguments: Arguments, in context: OperationContext,
     with continuation: OperationContinuation<MutateValue, MutateFailure>

@@ -24,6 +24,7 @@ public protocol OperationRequest<Value, Failure>: Sendable {
   ///   - isolation: The actor that the run is isolated to. A store passes `nil`.
   ///   - context: The context of the run.
   ///   - continuation: Receives values and failures before the final result.
+  /// - Throws: The failure of the run.
   func run(
     isolation: isolated (any Actor)?, in context: OperationContext,
     with continuation: OperationContinuation<Value, Failure>

@@ -74,6 +74,8 @@ public struct Paginated<PageID: Hashable & Sendable, PageValue: Sendable>: Pagin
   ) -> PageID? { previousPageId(page, paging) }
 
   /// Fetches one page.
+  ///
+  /// - Throws: The error of the closure.
   nonisolated(nonsending) public func fetchPage(
     using paging: Paging, in context: OperationContext,
     with continuation: OperationContinuation<PageValue, any Error>

@@ -68,6 +68,7 @@ where
   ///   - paging: The identifier of the page, and the pages of the state.
   ///   - context: The context of the run.
   ///   - continuation: Receives values and failures of the page before its final result.
+  /// - Throws: The failure of the page, which is that of the run.
   nonisolated(nonsending) func fetchPage(
     using paging: PaginatedPaging<PageID, PageValue>, in context: OperationContext,
     with continuation: OperationContinuation<PageValue, PageFailure>
@@ -121,9 +122,35 @@ extension PaginatedRequest {
     }
     context.hooks?.notePage("\(id)", false)
     defer { context.hooks?.notePage("\(id)", true) }
-    let value = try await fetchPage(
-      using: walk.paging(for: id), in: context, with: pageContinuation)
-    return walk.page(id, value, of: self, in: context)
+    let notify = pageNotifier(in: context)
+    notify { .began(id, $0) }
+    do throws(Failure) {
+      let value = try await fetchPage(
+        using: walk.paging(for: id), in: context, with: pageContinuation)
+      notify { .ended(id, .success(value), $0) }
+      return walk.page(id, value, of: self, in: context)
+    } catch {
+      notify { .ended(id, .failure(error), $0) }
+      throw error
+    }
+  }
+
+  /// Returns a function that calls the handlers of pages.
+  ///
+  /// The run in their events has no settings and no rules: these hold the handlers, which may keep it.
+  private func pageNotifier(
+    in context: OperationContext
+  ) -> ((OperationRun) -> PaginatedPageEvent<PageID, PageValue>) -> Void {
+    let handlers = context.settings.values.pages.handlers.compactMap {
+      $0 as? PageHandler<PageID, PageValue>
+    }
+    if handlers.isEmpty { return { _ in } }
+    let context = context.withoutRules
+    let run = context.operationRun ?? OperationRun(id: .next(), cause: .fetch, context: context)
+    return { event in
+      let event = event(run)
+      for handler in handlers { handler.handle(event) }
+    }
   }
 
   /// Writes a function that finds the pages before and after a written page into the context.

@@ -1,4 +1,5 @@
-/// When the elements of a sequence replace the cached value of a query that is fetched again.
+/// The moment at which the elements of a sequence replace the cached value of a query that is
+/// fetched again.
 public enum SequenceReplacement: Sendable, Hashable {
   /// The first element replaces it, and each later one changes the value.
   case atFirstElement
@@ -36,8 +37,8 @@ extension Query where Failure == any Error {
   ///   - path: The path under which a client holds the store of the query.
   ///   - replacement: When the cached value of an earlier run is replaced; by default, by the first
   ///     element.
-  ///   - elements: Returns the sequence. A sequence that ends without an element throws
-  ///     ``SequenceQueryError/noElement``.
+  ///   - elements: Returns the sequence. It is called for each attempt, on no actor in a store, with no
+  ///     lock held. A sequence that ends without an element throws ``SequenceQueryError/noElement``.
   public init<Elements: AsyncSequence & SendableMetatype>(
     path: OperationPath, replacingValue replacement: SequenceReplacement = .atFirstElement,
     newestOf elements: @escaping @Sendable (OperationContext) async throws -> Elements
@@ -64,8 +65,9 @@ extension Query where Failure == any Error {
   ///   - initial: The value before the first element.
   ///   - replacement: When the cached value of an earlier run is replaced; by default, by the first
   ///     element.
-  ///   - elements: Returns the sequence.
-  ///   - update: Adds an element to the value.
+  ///   - elements: Returns the sequence. It is called for each attempt, on no actor in a store, with no
+  ///     lock held.
+  ///   - update: Adds an element to the value. It is called in the task of the run, with no lock held.
   public init<Elements: AsyncSequence & SendableMetatype>(
     path: OperationPath, reducingInto initial: Value,
     replacingValue replacement: SequenceReplacement = .atFirstElement,
@@ -91,7 +93,8 @@ extension Query where Failure == any Error {
   ///   - path: The path under which a client holds the store of the query.
   ///   - replacement: When the cached value of an earlier run is replaced; by default, by the first
   ///     element.
-  ///   - elements: Returns the sequence.
+  ///   - elements: Returns the sequence. It is called for each attempt, on no actor in a store, with no
+  ///     lock held.
   public init<Elements: AsyncSequence & SendableMetatype>(
     path: OperationPath, replacingValue replacement: SequenceReplacement = .atFirstElement,
     appending elements: @escaping @Sendable (OperationContext) async throws -> Elements

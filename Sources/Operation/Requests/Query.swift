@@ -35,6 +35,12 @@ public struct Query<Value: Sendable, Failure: Error>: QueryRequest {
   }
 
   /// Creates a query from a closure with a typed failure.
+  ///
+  /// - Parameters:
+  ///   - path: The path under which a client holds the store of the query.
+  ///   - failure: The type of the error that the closure throws.
+  ///   - fetch: Returns the value. A store calls it on no actor, and a run without a store on the
+  ///     caller's. No lock is held.
   public init(
     path: OperationPath,
     failure: Failure.Type,
@@ -47,6 +53,8 @@ public struct Query<Value: Sendable, Failure: Error>: QueryRequest {
   }
 
   /// Fetches the value.
+  ///
+  /// - Throws: The error of the closure.
   nonisolated(nonsending) public func fetch(
     in context: OperationContext,
     with continuation: OperationContinuation<Value, Failure>
@@ -55,6 +63,11 @@ public struct Query<Value: Sendable, Failure: Error>: QueryRequest {
 
 extension Query where Failure == any Error {
   /// Creates a query from a closure.
+  ///
+  /// - Parameters:
+  ///   - path: The path under which a client holds the store of the query.
+  ///   - fetch: Returns the value. A store calls it on no actor, and a run without a store on the
+  ///     caller's. No lock is held.
   public init(
     path: OperationPath,
     _ fetch: nonisolated(nonsending) @escaping @Sendable (OperationContext) async throws -> Value

@@ -28,6 +28,7 @@ where Value == FetchValue, Failure == FetchFailure {
   /// - Parameters:
   ///   - context: The context of the run.
   ///   - continuation: Receives values and failures before the final result.
+  /// - Throws: The failure of the run.
   nonisolated(nonsending) func fetch(
     in context: OperationContext,
     with continuation: OperationContinuation<FetchValue, FetchFailure>

@@ -20,6 +20,7 @@ public protocol SimpleQueryRequest<FetchValue, State>: QueryRequest {
   /// A store calls this on no actor, and a run without a store on the caller's. No lock is held.
   ///
   /// - Parameter context: The context of the run.
+  /// - Throws: The failure of the run.
   nonisolated(nonsending) func fetch(
     in context: OperationContext
   ) async throws(FetchFailure) -> FetchValue
@@ -70,6 +71,7 @@ public protocol SimplePaginatedRequest<PageID, PageValue>: PaginatedRequest {
   /// - Parameters:
   ///   - paging: The identifier of the page, and the pages of the state.
   ///   - context: The context of the run.
+  /// - Throws: The failure of the page, which is that of the run.
   nonisolated(nonsending) func fetchPage(
     using paging: PaginatedPaging<PageID, PageValue>, in context: OperationContext
   ) async throws(PageFailure) -> PageValue
@@ -111,6 +113,7 @@ public protocol SimpleMutationRequest<Arguments, MutateValue>: MutationRequest {
   /// - Parameters:
   ///   - arguments: The arguments of the call.
   ///   - context: The context of the run.
+  /// - Throws: The failure of the call.
   nonisolated(nonsending) func mutate(
     with arguments: Arguments, in context: OperationContext
   ) async throws(MutateFailure) -> MutateValue

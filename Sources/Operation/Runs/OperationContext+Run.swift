@@ -22,33 +22,36 @@ final class RunFacts: ContextRun {
 }
 
 extension OperationContext {
-  private var facts: RunFacts.Values {
-    get { (run as? RunFacts)?.values ?? RunFacts.Values() }
-    set { run = RunFacts(newValue) }
+  private var facts: RunFacts? { run as? RunFacts }
+
+  private mutating func changeFacts(_ change: (inout RunFacts.Values) -> Void) {
+    var values = facts?.values ?? RunFacts.Values()
+    change(&values)
+    run = RunFacts(values)
   }
 
   /// The task of the run that this context belongs to.
-  var runNode: TaskNode? { facts.node }
+  var runNode: TaskNode? { facts?.values.node }
 
   /// The rules that the run has been started with; `nil` if they are those of its store.
-  var rules: (any RunRules)? { facts.rules }
+  var rules: (any RunRules)? { facts?.values.rules }
 
   /// Whether the caller of the run takes a cached value where there is one.
-  var acceptsCached: Bool { facts.acceptsCached }
+  var acceptsCached: Bool { facts?.values.acceptsCached ?? false }
 
   var input: (any RunInput)? {
-    get { facts.input }
-    set { facts.input = newValue }
+    get { facts?.values.input }
+    set { changeFacts { $0.input = newValue } }
   }
 
   var hooks: RunHooks? {
-    get { facts.hooks }
-    set { facts.hooks = newValue }
+    get { facts?.values.hooks }
+    set { changeFacts { $0.hooks = newValue } }
   }
 
   var work: (any AnyObject & Sendable)? {
-    get { facts.work }
-    set { facts.work = newValue }
+    get { facts?.values.work }
+    set { changeFacts { $0.work = newValue } }
   }
 
   /// Returns the context of a run that begins now, over `base`. Nothing of another run is left in it.
@@ -59,6 +62,14 @@ extension OperationContext {
     var context = over(base)
     context.run = RunFacts(
       RunFacts.Values(node: node, input: input, rules: rules, acceptsCached: acceptsCached))
+    return context
+  }
+
+  /// The context without the settings and the rules, which hold closures of the request.
+  var withoutRules: OperationContext {
+    var context = self
+    context.settings = RunSettings()
+    context.changeFacts { $0.rules = nil }
     return context
   }
 
@@ -87,12 +98,11 @@ extension OperationContext {
   /// The attempt that the context belongs to; the first one unless a retry wrote another.
   var attempt: Attempt {
     get {
-      let facts = facts
-      if let attempt = facts.attempt { return attempt }
-      if facts.node == nil { return Attempt() }
+      if let attempt = facts?.values.attempt { return attempt }
+      if runNode == nil { return Attempt() }
       return Attempt(retryLimit: settings.values.retry.limit, isRetried: settings.isRetriedByStore)
     }
-    set { facts.attempt = newValue }
+    set { changeFacts { $0.attempt = newValue } }
   }
 
   /// The number of attempts of this run that have failed before this one: 0 in the first attempt.
@@ -101,7 +111,7 @@ extension OperationContext {
   /// The number of retries that the run makes at most. It makes one attempt more than that.
   public var operationMaxRetries: Int { attempt.retryLimit }
 
-  /// Whether a failure of this attempt is final.
+  /// A Boolean value that indicates whether a failure of this attempt is final.
   public var isLastRetryAttempt: Bool { attempt.index >= attempt.retryLimit }
 }
 

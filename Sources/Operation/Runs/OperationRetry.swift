@@ -6,8 +6,8 @@ public struct OperationRetry<Failure: Error>: Sendable {
   public let failedAttempts: Int
   /// The failure of the last attempt.
   public let lastFailure: Failure
-  /// When the next attempt begins, by the clock of the context. It begins later if it has to wait for a
-  /// connection or a condition.
+  /// The date at which the next attempt begins, by the clock of the context. It begins later if it
+  /// has to wait for a connection or a condition.
   public let nextAttemptAt: Date
 }
 

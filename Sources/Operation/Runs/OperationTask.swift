@@ -94,13 +94,13 @@ extension OperationTask {
   /// Cancels the run for all of its awaiters.
   public func cancel() { node.cancel() }
 
-  /// Whether the run was cancelled.
+  /// A Boolean value that indicates whether the run was cancelled.
   public var isCancelled: Bool { node.progress.isCancelled }
-  /// Whether the run was started.
+  /// A Boolean value that indicates whether the run was started.
   public var hasStarted: Bool { node.progress.hasStarted }
-  /// Whether the run was started and has not ended.
+  /// A Boolean value that indicates whether the run was started and has not ended.
   public var isRunning: Bool { hasStarted && !isFinished }
-  /// Whether the run has ended.
+  /// A Boolean value that indicates whether the run has ended.
   public var isFinished: Bool { finishedResult != nil }
   /// The result of the run; `nil` until it has ended.
   public var finishedResult: Result<Value, Failure>? { node.output.flatMap(result) }

@@ -6,12 +6,10 @@ public struct OperationTaskConfiguration: Sendable {
   public var name: String?
   /// The priority of the run's Swift task; `nil` is the priority of the task that starts the run.
   public var priority: TaskPriority? {
-    get { rawPriority.map(TaskPriority.init) }
-    set { rawPriority = newValue?.rawValue }
+    get { storedPriority }
+    set { storedPriority = newValue }
   }
-  /// A number, because the size of `TaskPriority` is not known at compile time, and so would not be
-  /// that of everything that contains one.
-  private var rawPriority: UInt8?
+  @StoredPriority private var storedPriority: TaskPriority?
   /// The context of the run.
   public var context: OperationContext
 
@@ -21,7 +19,7 @@ public struct OperationTaskConfiguration: Sendable {
     context: OperationContext = OperationContext()
   ) {
     self.name = name
-    rawPriority = priority?.rawValue
+    storedPriority = priority
     self.context = context
   }
 

@@ -39,12 +39,17 @@ extension OperationContext {
     (hooks?.call?.earlierAttempts ?? 0) + operationRetryIndex
   }
 
+  /// Whether an attempt needs no connection.
+  func mayAttemptOffline(isRetry: Bool) -> Bool {
+    let mode = settings.values.networkMode
+    return mode == .always || (mode == .offlineFirst && !isRetry)
+  }
+
   /// Waits for a connection before an attempt, where the request's network mode requires one.
   ///
   /// Returns `false` if the task was cancelled before there was a connection.
   nonisolated(nonsending) func mayAttempt(isRetry: Bool) async -> Bool {
-    let mode = settings.values.networkMode
-    if mode == .always || (mode == .offlineFirst && !isRetry) { return true }
+    if mayAttemptOffline(isRetry: isRetry) { return true }
     let network = networkObserver
     if network.currentStatus == .connected { return true }
     hooks?.setPaused(true)

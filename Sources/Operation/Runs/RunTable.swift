@@ -4,7 +4,7 @@
 /// its start, while a handle can start it. A run that is no longer held is removed: its epoch is over,
 /// and what it yields or ends with later is dropped.
 struct RunTable<Value: Sendable, Failure: Error, Payload: Sendable>: Sendable {
-  struct Record: Sendable, Identifiable {
+  struct Record: Sendable {
     /// The task, with the configuration that it runs with.
     var task: OperationTask<Value, Failure>
     /// The configuration to compare with new runs, if it differs from that of the task.
@@ -42,8 +42,7 @@ struct RunTable<Value: Sendable, Failure: Error, Payload: Sendable>: Sendable {
     let match: OperationTaskID?
   }
 
-  /// In no order.
-  private(set) var records = IdentifiedArrayOf<Record>()
+  private var table: [OperationTaskID: Record] = [:]
   /// The number of callers that await a run.
   private var awaiterCount = 0
   /// The number of runs that the observers hold.
@@ -54,15 +53,18 @@ struct RunTable<Value: Sendable, Failure: Error, Payload: Sendable>: Sendable {
   /// The number of runs above which they are found by the hashes of their contexts.
   static var largestScannedCount: Int { 8 }
 
-  var isEmpty: Bool { records.isEmpty }
-  var count: Int { records.count }
+  var isEmpty: Bool { table.isEmpty }
+  var count: Int { table.count }
+
+  /// The runs in no order.
+  var records: Dictionary<OperationTaskID, Record>.Values { table.values }
 
   /// The identifiers of the runs, the oldest first.
-  var ids: [OperationTaskID] { records.map { $0.id }.sorted() }
+  var ids: [OperationTaskID] { table.keys.sorted() }
 
-  subscript(id: OperationTaskID) -> Record? { records[id: id] }
+  subscript(id: OperationTaskID) -> Record? { table[id] }
 
-  func contains(_ id: OperationTaskID) -> Bool { records.index(id: id) != nil }
+  func contains(_ id: OperationTaskID) -> Bool { table.index(forKey: id) != nil }
 
   /// The number of leases on the runs.
   func leaseCount(observerCount: Int) -> Int { awaiterCount + observedCount * observerCount }
@@ -77,7 +79,7 @@ struct RunTable<Value: Sendable, Failure: Error, Payload: Sendable>: Sendable {
     _ context: OperationContext, rule: Deduplication, verdict: Verdict?,
     unless isOutdated: (Record) -> Bool = { _ in false }
   ) -> Admission {
-    if records.isEmpty { return .new }
+    if table.isEmpty { return .new }
     switch rule {
     case .never: return .new
     case .equivalentContexts:
@@ -89,7 +91,7 @@ struct RunTable<Value: Sendable, Failure: Error, Payload: Sendable>: Sendable {
         return .compare(candidates)
       }
       guard let match = verdict.match else { return .new }
-      return records[id: match].map { .join($0.core) } ?? .compare(candidates)
+      return table[match].map { .join($0.core) } ?? .compare(candidates)
     }
   }
 
@@ -98,7 +100,7 @@ struct RunTable<Value: Sendable, Failure: Error, Payload: Sendable>: Sendable {
     to context: OperationContext, unless isOutdated: (Record) -> Bool
   ) -> Record? {
     let hash = context.valuesHash
-    let candidates = idsByHash.map { ($0[hash] ?? []).compactMap { records[id: $0] } }
+    let candidates = idsByHash.map { ($0[hash] ?? []).compactMap { table[$0] } }
     let equivalent = (candidates ?? Array(records)).filter {
       $0.context.valuesHash == hash && !isOutdated($0) && $0.context.isEquivalent(to: context)
     }
@@ -114,38 +116,36 @@ struct RunTable<Value: Sendable, Failure: Error, Payload: Sendable>: Sendable {
   }
 
   mutating func insert(_ record: Record) {
-    count(record, instead: records.appendOrReplace(record))
-  }
-
-  mutating func update(_ id: OperationTaskID, _ change: (inout Record) -> Void) {
-    guard let old = records[id: id] else { return }
-    records.update(id: id, change)
-    count(records[id: id], instead: old)
-  }
-
-  mutating func remove(_ id: OperationTaskID) -> Record? {
-    let record = records.removeUnordered(id: id)
-    count(nil, instead: record)
-    return record
-  }
-
-  /// Counts the leases of a record, and notes the hash of its context.
-  private mutating func count(_ new: Record?, instead old: Record?) {
-    awaiterCount += (new?.awaiters ?? 0) - (old?.awaiters ?? 0)
-    observedCount += (new?.isHeldByObservers == true ? 1 : 0)
-    observedCount -= (old?.isHeldByObservers == true ? 1 : 0)
+    if let old = table.updateValue(record, forKey: record.id) { noteRemoval(of: old) }
+    awaiterCount += record.awaiters
+    if record.isHeldByObservers { observedCount += 1 }
     if idsByHash != nil {
-      if let old { removeHash(of: old) }
-      if let new { idsByHash?[new.context.valuesHash, default: []].insert(new.id) }
-      if records.isEmpty { idsByHash = nil }
-    } else if records.count > Self.largestScannedCount {
-      idsByHash = Dictionary(grouping: records, by: \.context.valuesHash).mapValues {
+      idsByHash?[record.context.valuesHash, default: []].insert(record.id)
+    } else if table.count > Self.largestScannedCount {
+      idsByHash = Dictionary(grouping: records) { $0.context.valuesHash }.mapValues {
         Set($0.map { $0.id })
       }
     }
   }
 
-  private mutating func removeHash(of record: Record) {
+  mutating func update(_ id: OperationTaskID, _ change: (inout Record) -> Void) {
+    guard var record = remove(id) else { return }
+    change(&record)
+    insert(record)
+  }
+
+  mutating func remove(_ id: OperationTaskID) -> Record? {
+    guard let record = table.removeValue(forKey: id) else { return nil }
+    noteRemoval(of: record)
+    return record
+  }
+
+  /// Subtracts the leases of a record, and removes the hash of its context.
+  private mutating func noteRemoval(of record: Record) {
+    awaiterCount -= record.awaiters
+    if record.isHeldByObservers { observedCount -= 1 }
+    if idsByHash == nil { return }
+    if table.isEmpty { return idsByHash = nil }
     let hash = record.context.valuesHash
     idsByHash?[hash]?.remove(record.id)
     if idsByHash?[hash]?.isEmpty == true { idsByHash?[hash] = nil }
@@ -153,7 +153,7 @@ struct RunTable<Value: Sendable, Failure: Error, Payload: Sendable>: Sendable {
 
   /// Removes the run if it is not held.
   mutating func removeIfFree(_ id: OperationTaskID, observerCount: Int) -> Record? {
-    guard let record = records[id: id] else { return nil }
+    guard let record = table[id] else { return nil }
     let isHeld =
       record.awaiters > 0 || (record.isHeldByObservers && observerCount > 0)
       || (!record.isStarted && record.handles > 0)

@@ -41,20 +41,22 @@ final class SharedRuns<Value: Sendable, Failure: Error>: TaskDriver {
       case .compare(let candidates): verdict = rule.verdict(on: context, among: candidates)
       case .join(let shared): return shared
       case .new:
-        launch(core, body)
+        launch(core, in: context, body)
         return core
       }
     }
   }
 
-  private func launch(_ core: TaskCore<Value, Failure>, _ body: @escaping Body) {
+  private func launch(
+    _ core: TaskCore<Value, Failure>, in context: OperationContext, _ body: @escaping Body
+  ) {
     _ = core.node.start()
     let all = Continuation { [self] result in
       let continuations = table.withLock { $0[core.id]?.payload }
       for continuation in continuations ?? [] { continuation.yield(with: result) }
     }
     core.node.attach(
-      Task {
+      Task(executorPreference: context.executor) { [self] in
         let output = await core.node.callRequest { await body(all) }
         let record = table.withLock { $0.remove(core.id) }
         core.end(with: output)

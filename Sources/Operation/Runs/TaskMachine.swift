@@ -31,7 +31,7 @@ struct TaskMachine<Output: Sendable, Waiter: Sendable>: Sendable {
   /// The number of restarts: the Swift task of an earlier launch does not count any more.
   private(set) var launch = 0
   /// The priority of the highest caller that joined before the Swift task was attached.
-  private(set) var requestedPriority: TaskPriority?
+  @StoredPriority private(set) var requestedPriority: TaskPriority?
   private var waiters = SlotList<OperationTaskID, Waiter>()
   /// Waits that were cancelled before they began.
   private var tombstones: Set<OperationTaskID> = []
@@ -94,7 +94,7 @@ struct TaskMachine<Output: Sendable, Waiter: Sendable>: Sendable {
       waiters = SlotList()
       tombstones = []
     }
-    return waiters.elements
+    return waiters.slots.compactMap { $0.element }
   }
 
   /// Begins a wait for the end.

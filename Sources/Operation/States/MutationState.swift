@@ -73,7 +73,7 @@ public struct MutationState<Arguments: Sendable, Value: Sendable, Failure: Error
   /// A Boolean value that indicates whether a run is scheduled or running.
   public var isLoading: Bool { !activeTasks.isEmpty }
   /// A Boolean value that indicates whether there are active runs and all wait for a connection.
-  public var isPaused: Bool { isLoading && activeTasks.allSatisfy(\.isPaused) }
+  public var isPaused: Bool { isLoading && activeTasks.allSatisfy { $0.isPaused } }
 
   /// The retry that a run in flight waits for; that of the newest such run.
   public var retry: OperationRetry<Failure>? { activeTasks.newestRetry() }

@@ -111,8 +111,6 @@ public protocol OperationState<StateValue, OperationValue, Failure>: Sendable {
   /// ``error``, except for the current value of a state whose ``kind`` is `pages`. So only a state
   /// that holds other values has to return them. The default returns an empty array.
   mutating func takeReleased() -> [any Sendable]
-  /// Returns the state for the subscribers of a change. The default returns it as it is.
-  func copied() -> Self
   /// A Boolean value that indicates whether there are active runs and all wait for a connection.
   /// The default is `false`.
   var isPaused: Bool { get }
@@ -157,8 +155,6 @@ extension OperationState {
   public mutating func startFetchTask(_ task: OperationTask<OperationValue, Failure>) {}
   /// Returns an empty array.
   public mutating func takeReleased() -> [any Sendable] { [] }
-  /// Returns the state itself.
-  public func copied() -> Self { self }
   /// Calls ``finishFetchTask(_:)``.
   public mutating func giveUpFetchTask(_ task: OperationTask<OperationValue, Failure>) {
     finishFetchTask(task)

@@ -89,7 +89,7 @@ extension PaginatedState {
   }
 
   /// A Boolean value that indicates whether there are active runs and all wait for a connection.
-  public var isPaused: Bool { isLoading && activeTasks.allSatisfy(\.isPaused) }
+  public var isPaused: Bool { isLoading && activeTasks.allSatisfy { $0.isPaused } }
 
   /// The retry that a run in flight waits for; that of the newest such run.
   public var retry: OperationRetry<Failure>? { activeTasks.newestRetry() }

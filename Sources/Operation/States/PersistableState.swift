@@ -68,6 +68,8 @@ extension PaginatedPage: Codable where ID: Codable, Value: Codable {
   private enum CodingKeys: String, CodingKey { case id, value }
 
   /// Decodes the identifier and the value.
+  ///
+  /// - Throws: The error of the decoder.
   public init(from decoder: any Decoder) throws {
     let container = try decoder.container(keyedBy: CodingKeys.self)
     self.init(
@@ -76,6 +78,8 @@ extension PaginatedPage: Codable where ID: Codable, Value: Codable {
   }
 
   /// Encodes the identifier and the value.
+  ///
+  /// - Throws: The error of the encoder.
   public func encode(to encoder: any Encoder) throws {
     var container = encoder.container(keyedBy: CodingKeys.self)
     try container.encode(id, forKey: .id)

@@ -75,7 +75,7 @@ public struct SelectedState<Base: OperationState, StateValue: Sendable>: Project
   ///
   /// - Parameters:
   ///   - base: The projected state.
-  ///   - select: Returns the part of a value.
+  ///   - select: Returns the part of a value. It is called on any thread, for each read.
   public init(_ base: Base, select: @escaping @Sendable (Base.StateValue) -> StateValue) {
     self.base = base
     self.select = select

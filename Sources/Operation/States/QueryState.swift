@@ -18,9 +18,6 @@ public struct QueryState<Value: Sendable, Failure: Error>: ValueInitializedState
     facts = StateFacts(initialValue, isEmpty: initialValue == nil)
   }
 
-  /// Returns the state itself.
-  public func copied() -> Self { self }
-
   /// No value.
   public static var emptyValue: Value? { nil }
   /// `false`: a value is stored as it is set.
@@ -51,7 +48,7 @@ public struct QueryState<Value: Sendable, Failure: Error>: ValueInitializedState
   /// A Boolean value that indicates whether a run is scheduled or running.
   public var isLoading: Bool { !tasks.isEmpty }
   /// A Boolean value that indicates whether there are active runs and all wait for a connection.
-  public var isPaused: Bool { isLoading && tasks.allSatisfy(\.isPaused) }
+  public var isPaused: Bool { isLoading && tasks.allSatisfy { $0.isPaused } }
 
   /// The status: paused or loading while runs are active, and otherwise the last result.
   public var status: OperationStatus<Value, Failure> {

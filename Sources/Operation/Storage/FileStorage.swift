@@ -47,35 +47,45 @@ public final class FileStorage: OperationStorage {
     try self.init(directory: directory.path, access: access)
   }
 
-  package init(_ files: any StorageFiles, access: Access = .readWrite) throws(StorageError) {
+  init(_ files: any StorageFiles, access: Access = .readWrite) throws(StorageError) {
     stored = StoredFiles(files)
     self.access = access
     if access == .readWrite { try stored.removeTemporaryFiles() }
   }
 
   /// Returns the entry under a key.
+  ///
+  /// - Throws: ``StorageError``.
   nonisolated(nonsending) public func load(_ key: String) async throws -> StorageEntry? {
     try await perform { stored throws(StorageError) in try stored.load(key) }
   }
 
   /// Saves entries, and flushes them to the disk.
+  ///
+  /// - Throws: ``StorageError``.
   nonisolated(nonsending) public func save(_ entries: [String: StorageEntry]) async throws {
     try checkAccess()
     try await perform { stored throws(StorageError) in try stored.save(entries) }
   }
 
   /// Removes the files of entries.
+  ///
+  /// - Throws: ``StorageError``.
   nonisolated(nonsending) public func remove(_ keys: [String]) async throws {
     try checkAccess()
     try await perform { stored throws(StorageError) in try stored.remove(keys) }
   }
 
   /// Returns the keys with a prefix. It reads the files whose names begin with it.
+  ///
+  /// - Throws: ``StorageError``.
   nonisolated(nonsending) public func keys(withPrefix prefix: String) async throws -> [String] {
     try await perform { stored throws(StorageError) in try stored.keys(withPrefix: prefix) }
   }
 
   /// Renames the file of an entry.
+  ///
+  /// - Throws: ``StorageError``.
   nonisolated(nonsending) public func setAside(_ key: String) async throws {
     try checkAccess()
     try await perform { stored throws(StorageError) in try stored.setAside(key) }

@@ -57,11 +57,15 @@ public final class MemoryStorage: OperationStorage {
   public func losePower() { contents.withLock { $0.losses += 1 } }
 
   /// Returns the entry under a key.
+  ///
+  /// - Throws: The failure that was set, ``StorageError/powerLost``, or `CancellationError` during the delay.
   nonisolated(nonsending) public func load(_ key: String) async throws -> StorageEntry? {
     try await perform { $0.entries[key] }
   }
 
   /// Saves entries.
+  ///
+  /// - Throws: The failure that was set, ``StorageError/powerLost``, or `CancellationError` during the delay.
   nonisolated(nonsending) public func save(_ entries: [String: StorageEntry]) async throws {
     try await perform { contents in
       contents.entries.merge(entries) { _, new in new }
@@ -70,16 +74,22 @@ public final class MemoryStorage: OperationStorage {
   }
 
   /// Removes entries.
+  ///
+  /// - Throws: The failure that was set, ``StorageError/powerLost``, or `CancellationError` during the delay.
   nonisolated(nonsending) public func remove(_ keys: [String]) async throws {
     try await perform { contents in for key in keys { contents.entries[key] = nil } }
   }
 
   /// Returns the keys with a prefix, sorted.
+  ///
+  /// - Throws: The failure that was set, ``StorageError/powerLost``, or `CancellationError` during the delay.
   nonisolated(nonsending) public func keys(withPrefix prefix: String) async throws -> [String] {
     try await perform { $0.entries.keys.filter { $0.hasPrefix(prefix) } }.sorted()
   }
 
   /// Moves an entry to ``entriesSetAside``.
+  ///
+  /// - Throws: The failure that was set, ``StorageError/powerLost``, or `CancellationError` during the delay.
   nonisolated(nonsending) public func setAside(_ key: String) async throws {
     try await perform { $0.setAside[key] = $0.entries.removeValue(forKey: key) }
   }

@@ -39,11 +39,15 @@ public protocol OperationStorage: Sendable {
   nonisolated(nonsending) func remove(_ keys: [String]) async throws
 
   /// Returns the keys that begin with `prefix`, in any order.
+  ///
+  /// - Throws: An error if the storage cannot be read.
   nonisolated(nonsending) func keys(withPrefix prefix: String) async throws -> [String]
 
   /// Moves an entry that cannot be decoded to where a person can find it, and no client does.
   ///
   /// The default removes it.
+  ///
+  /// - Throws: An error if the storage cannot be written.
   nonisolated(nonsending) func setAside(_ key: String) async throws
 }
 

@@ -1,9 +1,9 @@
-package import FoundationEssentials
+import FoundationEssentials
 import Glibc
 
 /// The calls of the system by which entries are kept in one directory. A test replaces them with a disk
 /// that fails and tears.
-package protocol StorageFiles: Sendable {
+protocol StorageFiles: Sendable {
   /// The path of the directory.
   var directory: String { get }
 
@@ -28,17 +28,17 @@ package protocol StorageFiles: Sendable {
 /// A new entry is written to a temporary file and flushed, which then gets the name of the old one, and
 /// at last the directory is flushed. So under each name there is always a complete file, an old or a new
 /// one, whatever the moment at which the program or the machine ends.
-package struct StoredFiles: Sendable {
+struct StoredFiles: Sendable {
   private static let suffix = ".entry"
   private static let temporarySuffix = ".entry-new"
   private static let longestName = 120
 
-  package let files: any StorageFiles
+  let files: any StorageFiles
 
-  package init(_ files: any StorageFiles) { self.files = files }
+  init(_ files: any StorageFiles) { self.files = files }
 
   /// The name of an entry's file: the readable part of its key, and a hash of the key.
-  package static func name(for key: String) -> String {
+  static func name(for key: String) -> String {
     var hash = Checksum()
     hash.add(key.utf8)
     return "\(readable(key).prefix(longestName))-\(hash)\(suffix)"
@@ -54,13 +54,13 @@ package struct StoredFiles: Sendable {
   }
 
   /// Removes temporary files that a program has left when it ended.
-  package func removeTemporaryFiles() throws(StorageError) {
+  func removeTemporaryFiles() throws(StorageError) {
     for name in try files.names() where name.hasSuffix(Self.temporarySuffix) {
       try files.remove(name)
     }
   }
 
-  package func load(_ key: String) throws(StorageError) -> StorageEntry? {
+  func load(_ key: String) throws(StorageError) -> StorageEntry? {
     // Another key can have the same name; then this one has no entry.
     try decode(Self.name(for: key), of: key).flatMap { $0.key == key ? $0.entry : nil }
   }
@@ -90,7 +90,7 @@ package struct StoredFiles: Sendable {
     }
   }
 
-  package func save(_ entries: [String: StorageEntry]) throws(StorageError) {
+  func save(_ entries: [String: StorageEntry]) throws(StorageError) {
     // In one order, so that the calls of two programs that do the same are the same.
     let names = entries.map { ($0.key, Self.name(for: $0.key), $0.value) }.sorted { $0.1 < $1.1 }
     do {
@@ -107,7 +107,7 @@ package struct StoredFiles: Sendable {
     try files.flushNames()
   }
 
-  package func remove(_ keys: [String]) throws(StorageError) {
+  func remove(_ keys: [String]) throws(StorageError) {
     if keys.isEmpty { return }
     for key in keys { try files.remove(Self.name(for: key)) }
     try files.flushNames()
@@ -115,7 +115,7 @@ package struct StoredFiles: Sendable {
 
   /// Returns the keys that begin with `prefix`. A file without a readable key is moved aside, and thrown
   /// as an error; the next call returns the others.
-  package func keys(withPrefix prefix: String) throws(StorageError) -> [String] {
+  func keys(withPrefix prefix: String) throws(StorageError) -> [String] {
     let readable = Self.readable(prefix).prefix(Self.longestName)
     var keys: [String] = []
     for name in try files.names() where name.hasSuffix(Self.suffix) && name.hasPrefix(readable) {
@@ -126,7 +126,7 @@ package struct StoredFiles: Sendable {
     return keys
   }
 
-  package func setAside(_ key: String) throws(StorageError) { try moveAside(Self.name(for: key)) }
+  func setAside(_ key: String) throws(StorageError) { try moveAside(Self.name(for: key)) }
 
   private func moveAside(_ name: String) throws(StorageError) {
     let taken = Set(try files.names())

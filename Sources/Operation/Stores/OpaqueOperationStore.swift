@@ -19,11 +19,12 @@ public struct OpaqueOperationStore: Sendable {
   public var currentValue: any Sendable { store.erasedValue }
   /// The status of the state.
   public var status: OperationStatus<any Sendable, any Error> { store.erasedStatus }
-  /// Whether a run is scheduled or in flight.
+  /// A Boolean value that indicates whether a run is scheduled or in flight.
   public var isLoading: Bool { store.isLoading }
   /// The latest failure; `nil` once a value has come.
   public var error: (any Error)? { store.erasedState.error }
-  /// Whether the value is missing, invalidated, or out of date by the request's rule.
+  /// A Boolean value that indicates whether the value is missing, invalidated, or out of date by
+  /// the request's rule.
   public var isStale: Bool { store.isStale }
   /// The context that runs begin with.
   public var context: OperationContext { store.context }
@@ -69,6 +70,10 @@ public struct OpaqueOperationStore: Sendable {
   public func cancel() { store.cancel() }
 
   /// Calls `handler` with the current state, and with each later one.
+  ///
+  /// - Parameter handler: Called in the order of the states, on a thread that changes the store,
+  ///   with no lock held.
+  /// - Returns: The subscription, which retains the store.
   public func subscribe(
     _ handler: @escaping @Sendable (any OperationState) -> Void
   ) -> OperationSubscription { store.subscribeErased(handler) }
@@ -195,7 +200,8 @@ extension OperationStore: ErasedOperationStore {
   func forgetSaved() { persistence?.forget() }
 
   var startedRuns: [TaskNode] {
-    read { machine in machine.runs.records.filter(\.isStarted).map { $0.core.node } }
+    read { machine in machine.runs.records.filter { $0.isStarted }.map { $0.core.node } }
+      .sorted { $0.id < $1.id }
   }
 
   func atEndOfAccess(_ action: @escaping @Sendable () -> Void) -> Bool {

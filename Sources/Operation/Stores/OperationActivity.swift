@@ -1,4 +1,4 @@
-/// How many stores of a client are running, paused, or have failed.
+/// The numbers of stores of a client that are running, paused, or have failed.
 public struct OperationActivity: Sendable, Hashable, Codable {
   /// The numbers of stores for one kind of request. A store counts in one of them at most.
   public struct Counts: Sendable, Hashable, Codable {

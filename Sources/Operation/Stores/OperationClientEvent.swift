@@ -1,8 +1,8 @@
 public import FoundationEssentials
 
-/// Something that happened in a client: a store was added or removed, or a run made progress.
+/// An event of a client: a store was added or removed, or a run made progress.
 public struct OperationClientEvent: Sendable, CustomStringConvertible {
-  /// What happened.
+  /// An occurrence in a client.
   public enum Occurrence: Sendable {
     /// A store was added to the client.
     case storeAdded
@@ -30,11 +30,11 @@ public struct OperationClientEvent: Sendable, CustomStringConvertible {
   public struct Run: Sendable, Hashable {
     /// The identifier of the run.
     public let id: OperationRun.ID
-    /// Why the run was started.
+    /// The cause of the run.
     public let cause: OperationRun.Cause
   }
 
-  /// How a run ended.
+  /// The outcome of a run.
   public enum Outcome: Sendable {
     /// The run returned a value.
     case success
@@ -44,18 +44,19 @@ public struct OperationClientEvent: Sendable, CustomStringConvertible {
     case cancelled
   }
 
-  /// When it happened, by the clock of the client or of the request.
+  /// The date of the event, by the clock of the client or of the request.
   public let date: Date
   /// The path of the store.
   public let path: OperationPath
   /// The kind of request that the store is for.
   public let kind: OperationKind
-  /// What happened.
+  /// The occurrence.
   public let occurrence: Occurrence
-  /// Whether a store was removed because it was not used for long enough, or to free memory.
+  /// A Boolean value that indicates whether a store was removed because it was not used for long
+  /// enough, or to free memory.
   public var isEviction = false
 
-  /// One line with the kind, the path and the occurrence, without the date.
+  /// A line with the kind, the path and the occurrence, without the date.
   public var description: String { "\(kind.rawValue) \(path): \(occurrence)" }
 }
 

@@ -43,13 +43,13 @@ public struct OperationClientSnapshot: Sendable, Hashable, Codable {
   public struct Run: Sendable, Hashable, Codable {
     /// The number of the run, which is unique in the process.
     public var id: UInt64
-    /// Why the run was created.
+    /// The cause of the run.
     public var cause: OperationRun.Cause
     /// A Boolean value that indicates whether the run has been started.
     public var isStarted: Bool
   }
 
-  /// When the snapshot was taken, by the client's clock.
+  /// The date of the snapshot, by the client's clock.
   public var date: Date
   /// The stores, in the order of their paths as text.
   public var stores: [Store]

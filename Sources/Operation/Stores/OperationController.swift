@@ -52,7 +52,7 @@ extension OperationController {
   public func observationEnded(with controls: OperationControls<State>) {}
 }
 
-/// What a controller may do to its store.
+/// The access that a controller has to its store.
 ///
 /// The controls can be used from any thread. They do not retain the store, and have no effect when it
 /// was deallocated.

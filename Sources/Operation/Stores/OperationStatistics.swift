@@ -1,20 +1,20 @@
-/// What the stores of a client have done since its statistics were read first.
+/// The counts of what the stores of a client have done since its statistics were read first.
 public struct OperationStatistics: Sendable, Hashable {
-  /// Numbers of events.
+  /// The numbers of events by their kind.
   public struct Counts: Sendable, Hashable {
-    /// Calls that were answered with the cached value.
+    /// The number of calls that were answered with the cached value.
     public internal(set) var hits = 0
-    /// Callers that joined a run of another one.
+    /// The number of callers that joined a run of another one.
     public internal(set) var joins = 0
-    /// Runs that were started.
+    /// The number of runs that were started.
     public internal(set) var runs = 0
-    /// Runs that failed.
+    /// The number of runs that failed.
     public internal(set) var failures = 0
-    /// Runs that were cancelled.
+    /// The number of runs that were cancelled.
     public internal(set) var cancellations = 0
-    /// Attempts after the first one of a run.
+    /// The number of attempts after the first one of a run.
     public internal(set) var retries = 0
-    /// Stores that were removed because they were not used, or to free memory.
+    /// The number of stores that were removed because they were not used, or to free memory.
     public internal(set) var evictions = 0
 
     mutating func add(_ event: OperationClientEvent) {
@@ -64,8 +64,8 @@ public struct OperationStatistics: Sendable, Hashable {
 }
 
 extension OperationStatistics {
-  /// The counts in the text format of Prometheus, version 0.0.4: counters with a sample for each kind,
-  /// and others with one for each counted path.
+  /// Returns the counts in the text format of Prometheus, version 0.0.4: counters with a sample for
+  /// each kind, and others with one for each counted path.
   ///
   /// - Parameter namespace: The beginning of the names, as in `operation_runs_total`.
   public func prometheusText(namespace: String = "operation") -> String {

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// What `ensure` does if there is a value that is out of date.
+/// The policy of `ensure` for a value that is out of date.
 public enum StaleValuePolicy: Sendable, Hashable {
   /// It fetches, and returns the new value.
   case fetches
@@ -30,7 +30,11 @@ extension OperationStore {
         let isUsable = isUsable(by: staleness)
         if isUsable || policy == .revalidates {
           // Detached: a request that calls this does not await the run.
-          if !isUsable { Task.detached { try? await self.ensure(by: rules) } }
+          if !isUsable {
+            Task.detached(executorPreference: context.executor) {
+              try? await self.ensure(by: rules)
+            }
+          }
           if hub.events.isObserved { send(.answeredFromCache, in: context) }
           return value
         }

@@ -36,9 +36,11 @@ extension OperationStore {
     let name = configuration.name ?? TaskNames.name(of: requestType, in: context)
     let ticket = ticket(of: run, launch)
     run.core.node.attach(
-      Task(name: name, priority: configuration.priority) { [self] in
-        let call = await call(of: run, ticket)
-        await Self.wait(for: dependencies)
+      Task(
+        name: name, executorPreference: context.executor, priority: configuration.priority
+      ) { [self] in
+        let call = hub.outbox == nil ? nil : await call(of: run, ticket)
+        if !dependencies.isEmpty { await Self.wait(for: dependencies) }
         let hooks = hooks(of: run.core, launch, call, in: context, isObserved: began != nil)
         if let scope {
           if !dependencies.isEmpty { hub.queues.append(run.core.id, to: scope) }
@@ -70,7 +72,6 @@ extension OperationStore {
   }
 
   private static func wait(for dependencies: [TaskDependency]) async {
-    if dependencies.isEmpty { return }
     if dependencies.count == 1 { return await dependencies[0].wait() }
     await withTaskGroup(of: Void.self) { group in
       for dependency in dependencies { group.addTask { await dependency.wait() } }
@@ -111,7 +112,6 @@ extension OperationStore {
       return true
     }
     let output = await output(of: core, launch, in: context, hooks)
-    if read({ $0.isReplaced(core.id, launch: launch) }) { return false }
     return finish(core, launch, with: output, in: context, hooks, began: began)
   }
 
@@ -121,7 +121,7 @@ extension OperationStore {
     var context = context
     if let hooks { context.hooks = hooks }
     // A failure that cannot be a cancellation has to come from the request.
-    if await !context.mayAttempt(isRetry: false),
+    if !context.mayAttemptOffline(isRetry: false), await !context.mayAttempt(isRetry: false),
       let failure = cancellationFailure(as: Failure.self)
     {
       return .failure(failure)
@@ -133,7 +133,9 @@ extension OperationStore {
     if hasEdits { commit { $0.begin(core.id) } }
     // A run that a reset has ended may continue before it is cancelled itself.
     if !isPresent, let failure = cancellationFailure(as: Failure.self) { return .failure(failure) }
-    let call = (context.rules as? RequestRules<State>)?.call ?? request
+    let rules = context.rules as? RequestRules<State>
+    // Not with `??`, to which closures are passed in another form.
+    let call = if let rules { rules.call } else { request }
     return await core.node.callRequest(launch: launch) {
       send(.attemptBegan(context.eventRun, index: 0), in: context)
       return await call(context, Continuation { Self.yield($0, from: core, launch) })
@@ -145,7 +147,12 @@ extension OperationStore {
     _ core: Machine.Core, _ launch: Int, with output: Machine.Output, in context: OperationContext,
     _ hooks: RunHooks?, began: Date?
   ) -> Bool {
-    let output = hub.hasReaders ? cycle(closedBy: core, output) ?? output : output
+    var output = output
+    if hub.hasReaders {
+      // A launch that was replaced ends nothing in the graph.
+      if read({ $0.isReplaced(core.id, launch: launch) }) { return false }
+      output = cycle(closedBy: core, output) ?? output
+    }
     let isCancelled = output.isCancellation || core.progress.isCancelled
     // The record is released here, without the lock.
     let end = commit { $0.isReplaced(core.id, launch: launch) ? nil : $0.end(core.id, output) }

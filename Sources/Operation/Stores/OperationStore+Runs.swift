@@ -51,6 +51,14 @@ extension OperationStore {
     try await run(box(context), isRestarting: isRestarting)
   }
 
+  /// Runs a request with rules of its own, as `fetch(restarting:using:)` does.
+  @discardableResult
+  nonisolated(nonsending) package func fetch(
+    restarting isRestarting: Bool, using context: OperationContext?, by rules: RequestRules<State>?
+  ) async throws(State.Failure) -> State.OperationValue {
+    try await run(box(context), by: rules, isRestarting: isRestarting)
+  }
+
   /// Runs a request with rules of its own, as `run(using:handler:)` does.
   @discardableResult
   nonisolated(nonsending) package func run(
@@ -182,7 +190,7 @@ extension OperationStore {
     after others: [TaskDependency] = [], unlessNewerThan results: Int? = nil
   ) -> OperationTask<State.OperationValue, State.Failure>? {
     guard allowsRun(by: rules, cause: cause) else { return nil }
-    let task = settings(by: rules).values.automaticTask
+    let task = settings(by: rules).values.automatic.task
     let box =
       task.name == nil && task.priority == nil
       ? .empty : Machine.Box(OperationTaskConfiguration(name: task.name, priority: task.priority))

@@ -14,7 +14,7 @@ extension OperationStore {
   /// The status of the state.
   public var status: OperationStatus<State.StatusValue, State.Failure> { readState { $0.status } }
 
-  /// Whether a run is scheduled or in flight.
+  /// A Boolean value that indicates whether a run is scheduled or in flight.
   public var isLoading: Bool { readState { $0.isLoading } }
 
   /// The latest failure; `nil` once a value has come.

@@ -48,10 +48,9 @@ public final class OperationStore<State: OperationState>: Sendable {
   let persistence: StorePersistence<State>?
 
   init<Request: StatefulOperationRequest>(
-    _ request: Request, state: State, context: OperationContext, hub: StoreHub? = nil
+    _ request: Request, state: consuming State, context: OperationContext, hub: StoreHub? = nil
   ) where Request.State == State {
     let context = request.settingUp(context)
-    var state = state
     state.prepareInitialValue(in: context)
     let hub = hub ?? StoreHub()
     requestType = request.requestType
@@ -67,10 +66,9 @@ public final class OperationStore<State: OperationState>: Sendable {
     // A store that was here before may have been read, also while it was stale.
     let wasRead = hub.isRead(path)
     isRead = Atomic(wasRead)
+    let initialDate = state.hasInitialValue ? context.now() : nil
     machine = Mutex(
-      Machine(
-        state: state, context: context, wasReadStale: wasRead,
-        initialDate: state.hasInitialValue ? context.now() : nil))
+      Machine(state: state, context: context, wasReadStale: wasRead, initialDate: initialDate))
   }
 
   private static func persistence(
@@ -214,6 +212,7 @@ extension OperationStore {
 
 extension OperationStore: DeliveryDrainer {
   package typealias Event = OperationEvent<State>
+  package var drainExecutor: (any TaskExecutor)? { context.executor }
 }
 
 // MARK: - Exclusive access

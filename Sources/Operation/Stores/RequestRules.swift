@@ -45,20 +45,15 @@ extension StatefulOperationRequest {
   var storeCall: RequestRules<State>.Call {
     { context, continuation in
       do throws(Failure) {
-        return .success(try await runInStore(in: context, with: continuation))
+        guard context.settings.isRetriedByStore else {
+          return .success(try await run(isolation: nil, in: context, with: continuation))
+        }
+        return .success(
+          try await runAgain(isolation: nil, in: context, with: continuation) { _ in true })
       } catch {
         return .failure(error)
       }
     }
-  }
-
-  private func runInStore(
-    in context: OperationContext, with continuation: OperationContinuation<Value, Failure>
-  ) async throws(Failure) -> Value {
-    guard context.settings.isRetriedByStore else {
-      return try await run(isolation: nil, in: context, with: continuation)
-    }
-    return try await runAgain(isolation: nil, in: context, with: continuation) { _ in true }
   }
 
   /// Returns a context with what the request and its state set.

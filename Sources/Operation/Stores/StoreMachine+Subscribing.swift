@@ -31,7 +31,7 @@ struct StoreObservation<State: OperationState>: Sendable {
   }
 
   /// The rules of each group.
-  var rules: [Rules?] { (own.map { [$0.rules] } ?? []) + others.map(\.rules) }
+  var rules: [Rules?] { (own.map { [$0.rules] } ?? []) + others.map { $0.rules } }
 
   /// Adds an observer. Returns its group, and whether it is the first of it.
   mutating func begin(_ rules: Rules?) -> (group: Int, isFirst: Bool) {

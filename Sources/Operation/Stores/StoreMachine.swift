@@ -212,13 +212,15 @@ extension StoreMachine {
 extension StoreMachine {
   /// Notifies a change of the state. In exclusive access it is notified once, at the end.
   mutating func notifyChange(also handlers: Handlers = []) {
+    // Most stores have no subscribers, so their states are not copied.
+    let isObserved = deliveries.subscriberCount > 0 || !handlers.isEmpty
     if !_withheld.isNil {
-      guard deliveries.subscriberCount > 0 || !handlers.isEmpty else { return }
+      guard isObserved else { return }
       let state = state
       withheld?.append(.state(state, also: handlers))
     } else if !_access.isNil {
       access?.noteChange(for: handlers)
-    } else {
+    } else if isObserved {
       notify(state, also: handlers)
     }
   }
@@ -244,13 +246,15 @@ extension StoreMachine {
     }
   }
 
-  private mutating func notify(_ confirmed: State, settled: Int = 0, also handlers: Handlers) {
+  private mutating func notify(
+    _ confirmed: consuming State, settled: Int = 0, also handlers: Handlers
+  ) {
     guard deliveries.subscriberCount > 0 || !handlers.isEmpty else { return }
-    let event = Event.stateChanged(
-      edits.isPlain ? confirmed : edits.displaying(confirmed, settled: settled))
+    if !edits.isPlain { confirmed = edits.displaying(confirmed, settled: settled) }
     if handlers.isEmpty {
-      if let replaced = deliveries.append(state: event) { release(replaced) }
+      if let replaced = deliveries.append(state: .stateChanged(confirmed)) { release(replaced) }
     } else {
+      let event = Event.stateChanged(confirmed)
       deliveries.append(event, also: handlers)
     }
   }

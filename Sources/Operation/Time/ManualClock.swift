@@ -10,6 +10,7 @@ import Synchronization
 /// // … something waits for a retry
 /// await clock.sleepers(atLeast: 1)
 /// await clock.advance(by: .seconds(2))
+/// await clock.settle()
 /// ```
 public final class ManualClock: OperationClock {
   /// The lock guards the machine. Tasks are resumed, and actions are called, without it.
@@ -23,7 +24,7 @@ public final class ManualClock: OperationClock {
     machine = Mutex(ManualClockMachine(start: now))
   }
 
-  /// The present moment of the clock.
+  /// Returns the present moment of the clock.
   public func now() -> Date { machine.withLock { $0.now } }
 
   /// Returns the sum of all times by which the clock was advanced. A clock that is set back does not
@@ -51,7 +52,7 @@ public final class ManualClock: OperationClock {
       // At once, so that a cancelled sleep does not count.
       _ = machine.withLock { $0.remove(id) }
     }
-    machine.withLock { $0.sleepReturned(id) }?.finish(true)
+    for waiter in machine.withLock({ $0.sleepReturned(id) }) { waiter.finish(true) }
     if !hasWoken { throw CancellationError() }
   }
 
@@ -69,26 +70,62 @@ public final class ManualClock: OperationClock {
   /// Advances the clock, and wakes what is due then.
   ///
   /// Sleeps end, and scheduled actions are called, in the order of their times; those with equal
-  /// times in the order in which they began. Each sleep has returned in its task before the next one
-  /// is woken. A woken task reads the new time, and a sleep that it begins starts from there. What the
-  /// task does after its sleep continues by itself.
+  /// times in the order in which they began. Before the next one, this method waits as ``settle()``
+  /// does: of several polls that are due, each starts after the run of the one before it has ended, or
+  /// waits for something else. A woken task reads the new time, and a sleep that it begins starts from
+  /// there. The last sleep has returned in its task; what the task does after it continues by itself.
   ///
   /// - Parameter duration: The time to advance by, a hundred years at most. A negative duration sets
   ///   the clock back, and wakes nothing.
   nonisolated(nonsending) public func advance(by duration: Duration) async {
     machine.withLock { $0.advance(by: duration) }
+    var mustSettle = false
     while true {
-      let returned = OneShot()
-      guard let due = machine.withLock({ $0.takeDue(advance: returned) }) else { return }
-      switch due {
-      case .timer(let action): action()
-      case .sleep(let wakeUp):
-        wakeUp.finish(true)
-        // If the task of this call is cancelled, the next sleep is woken without waiting.
-        _ = await returned.wait()
+      let waiter = OneShot()
+      let step = machine.withLock { [mustSettle] in
+        $0.takeDue(mustSettle: mustSettle, advance: waiter)
       }
+      guard let step else { return }
+      // If the task of this call is cancelled, the next sleep is woken without waiting.
+      switch step {
+      case .settle(let id): await settle(id, waiter)
+      case .wake(.timer(let action)): action()
+      case .wake(.sleep(let wakeUp)):
+        wakeUp.finish(true)
+        _ = await waiter.wait()
+      }
+      if case .wake = step { mustSettle = true } else { mustSettle = false }
     }
   }
+
+  /// Waits until no run that uses the clock can continue by itself, or the calling task is cancelled.
+  ///
+  /// Then each run and each poll has ended, sleeps, or waits for something else, such as another task,
+  /// a gate of the test or the network. So a test can show that nothing was fetched:
+  ///
+  /// ```swift
+  /// await clock.advance(by: .seconds(9))
+  /// await clock.settle()
+  /// #expect(fetchCount == 0)
+  /// ```
+  ///
+  /// The runs and polls of the library count, with their child tasks, if this clock is the one of their
+  /// context. Tasks that the test or a request makes with `Task` do not count, and neither does work
+  /// while it is on the main actor or on another executor of its own. A request that never waits, such
+  /// as a loop of `Task.yield()`, keeps the clock from settling.
+  nonisolated(nonsending) public func settle() async {
+    let waiter = OneShot()
+    if let id = machine.withLock({ $0.settle(waiter: waiter) }) { await settle(id, waiter) }
+  }
+
+  nonisolated(nonsending) private func settle(_ id: UInt64, _ waiter: OneShot) async {
+    _ = await waiter.wait()
+    machine.withLock { $0.removeSettler(id) }
+  }
+
+  func beginJob() { machine.withLock { $0.beginJob() } }
+
+  func endJob() { for waiter in machine.withLock({ $0.endJob() }) { waiter.finish(true) } }
 
   /// Calls `action` once, in the ``advance(by:)`` that reaches its time, with no lock held.
   ///

@@ -4,7 +4,10 @@ import FoundationEssentials
 ///
 /// - A *sleep* and a *timer* wait for a time. A timer is an action, and is not counted.
 /// - An *observer* waits for a number of sleeps.
-/// - An *advance* that has woken a sleep waits until that sleep has returned in its task.
+/// - An *advance* that has woken a sleep waits until that sleep has returned in its task, and, if more is
+///   due, until the clock is settled.
+/// - A *job* is a piece of a task of the library that uses the clock, from one wait to the next. The clock
+///   is *settled* when there is none, and every sleep that was woken has returned.
 struct ManualClockMachine<Waiter: Sendable>: Sendable {
   typealias Action = @Sendable () -> Void
 
@@ -12,6 +15,13 @@ struct ManualClockMachine<Waiter: Sendable>: Sendable {
   enum Event: Sendable {
     case sleep(Waiter)
     case timer(Action)
+  }
+
+  /// What an advance does next.
+  enum Step: Sendable {
+    case wake(Event)
+    /// Wait until the clock is settled.
+    case settle(UInt64)
   }
 
   private struct Pending: Sendable {
@@ -31,12 +41,19 @@ struct ManualClockMachine<Waiter: Sendable>: Sendable {
   private var observers: [(id: UInt64, count: Int, waiter: Waiter)] = []
   /// The advance for each sleep that was woken and has not returned.
   private var returning: [UInt64: Waiter] = [:]
+  /// The number of jobs that are queued or being performed.
+  private var jobCount = 0
+  private var settlers: [(id: UInt64, waiter: Waiter)] = []
 
   init(start: Date) { self.start = start }
 
   var now: Date { start.advanced(by: elapsed) }
 
-  var isEmpty: Bool { pending.isEmpty && observers.isEmpty && returning.isEmpty }
+  var isEmpty: Bool {
+    pending.isEmpty && observers.isEmpty && settlers.isEmpty && isSettled
+  }
+
+  private var isSettled: Bool { jobCount == 0 && returning.isEmpty }
 
   /// Begins a sleep of a positive duration, and returns the observers whose number it completes.
   mutating func sleep(for duration: Duration, waiter: Waiter) -> (id: UInt64, observers: [Waiter]) {
@@ -74,17 +91,51 @@ struct ManualClockMachine<Waiter: Sendable>: Sendable {
     advanced += max(duration, .zero)
   }
 
-  /// Removes and returns the first sleep or timer that is due.
+  /// Removes and returns the first sleep or timer that is due, unless the advance has to wait before.
   ///
-  /// - Parameter advance: Waits until the sleep has returned.
-  mutating func takeDue(advance: Waiter) -> Event? {
+  /// - Parameters:
+  ///   - mustSettle: Whether the advance has woken something, and has not waited since.
+  ///   - advance: Waits until the sleep has returned, or until the clock is settled.
+  mutating func takeDue(mustSettle: Bool, advance: Waiter) -> Step? {
     guard let first = pending.first, first.deadline <= elapsed else { return nil }
+    if mustSettle, let id = settle(waiter: advance) { return .settle(id) }
     if case .sleep = first.event { returning[first.id] = advance }
-    return takePending(at: 0).event
+    return .wake(takePending(at: 0).event)
   }
 
-  /// Notes that a sleep has returned in its task, and returns the advance that waits for it.
-  mutating func sleepReturned(_ id: UInt64) -> Waiter? { returning.removeValue(forKey: id) }
+  /// Notes that a sleep has returned in its task, and returns the advance that waits for it, and what
+  /// waits until the clock is settled, if it is now.
+  mutating func sleepReturned(_ id: UInt64) -> [Waiter] {
+    guard let advance = returning.removeValue(forKey: id) else { return [] }
+    return [advance] + takeSettlers()
+  }
+
+  /// Adds a waiter for a settled clock; returns `nil` if it is settled already.
+  mutating func settle(waiter: Waiter) -> UInt64? {
+    if isSettled { return nil }
+    let id = makeID()
+    settlers.append((id, waiter))
+    return id
+  }
+
+  mutating func removeSettler(_ id: UInt64) { settlers.removeAll { $0.id == id } }
+
+  /// Notes that a task of the library can continue.
+  mutating func beginJob() { jobCount += 1 }
+
+  /// Notes that a task of the library waits or has ended, and returns what waits until the clock is
+  /// settled, if it is now.
+  mutating func endJob() -> [Waiter] {
+    precondition(jobCount > 0, "a job of the clock has ended that did not begin")
+    jobCount -= 1
+    return takeSettlers()
+  }
+
+  private mutating func takeSettlers() -> [Waiter] {
+    guard isSettled else { return [] }
+    defer { settlers = [] }
+    return settlers.map(\.waiter)
+  }
 
   private mutating func insert(_ event: Event, after duration: Duration) -> UInt64 {
     let id = makeID()

@@ -25,24 +25,32 @@ public struct OperationBackoffFunction: Sendable {
 }
 
 extension OperationBackoffFunction {
-  /// Retries at once.
+  /// A function without a wait: retries begin at once.
   public static let noBackoff = OperationBackoffFunction { _ in .zero }
 
   /// Waits the same duration before each retry.
+  ///
+  /// - Parameter duration: The wait. A negative duration is reported, and zero is used.
   public static func constant(_ duration: Duration) -> Self {
     let duration = duration.checked(for: "A backoff")
     return Self { _ in duration }
   }
 
   /// Waits 1, 2, 3 … times the duration.
+  ///
+  /// - Parameter base: The first wait. A negative duration is reported, and zero is used.
   public static func linear(_ base: Duration) -> Self { multiples(of: base) { Double($0) + 1 } }
 
   /// Waits 1, 2, 4 … times the duration.
+  ///
+  /// - Parameter base: The first wait. A negative duration is reported, and zero is used.
   public static func exponential(_ base: Duration) -> Self {
     multiples(of: base) { retry in (0..<min(retry, 1_000)).reduce(1) { product, _ in product * 2 } }
   }
 
   /// Waits 1, 1, 2, 3, 5 … times the duration.
+  ///
+  /// - Parameter base: The first wait. A negative duration is reported, and zero is used.
   public static func fibonacci(_ base: Duration) -> Self {
     multiples(of: base) { retry in
       (0..<min(retry, 1_000)).reduce((1.0, 1.0)) { pair, _ in (pair.1, pair.0 + pair.1) }.0
@@ -56,8 +64,9 @@ extension OperationBackoffFunction {
   /// Jitter](https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/), AWS
   /// Architecture Blog, 2015.
   ///
-  /// - Parameter random: Returns a number from 0 to 1, which selects the part. A number outside of
-  ///   this range is taken as the nearer bound, and a NaN as 1. By default it is a random number.
+  /// - Parameter random: Called for each wait. Returns a number from 0 to 1, which selects the part.
+  ///   A number outside of this range is taken as the nearer bound, and a NaN as 1. By default it is a
+  ///   random number.
   public func jittered(
     using random: @escaping @Sendable () -> Double = { Double.random(in: 0..<1) }
   ) -> Self {

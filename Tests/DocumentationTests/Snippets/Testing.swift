@@ -8,7 +8,7 @@ import Testing
 
 @testable import Snippets
 
-// snippet: first
+// snippet: a client for each test
 @Test("A forecast comes from the service") func forecast() async throws {
   var context = OperationContext()
   context.weather = WeatherService { place in Forecast(place: place, celsius: 7) }
@@ -19,7 +19,7 @@ import Testing
 }
 // end
 
-// snippet: retry
+// snippet: retries
 @Test("A second attempt comes after a second") func secondAttempt() async throws {
   struct Offline: Error {}
   let clock = ManualClock()
@@ -36,7 +36,26 @@ import Testing
 }
 // end
 
-// snippet: stale
+// snippet: settle
+@Test("A poll fetches when it is due, and not before") func polling() async {
+  let clock = ManualClock()
+  let client = OperationClient(
+    defaults: OperationDefaults(retryLimit: 0, runsAutomatically: false), clock: clock)
+  let query = Query(path: ["time"]) { context in context.operationClock.now() }
+  let store = client.store(for: query.rerun(every: .seconds(10)))
+  let subscription = store.subscribe { _ in }
+  await clock.settle()
+  await clock.advance(by: .seconds(9))
+  await clock.settle()
+  #expect(store.currentValue == nil)
+  await clock.advance(by: .seconds(1))
+  await clock.settle()
+  #expect(store.currentValue == clock.now())
+  subscription.cancel()
+}
+// end
+
+// snippet: staleness
 @Test("A forecast is fresh for ten minutes") func freshness() async throws {
   let clock = ManualClock()
   let client = OperationClient(defaults: .testing, clock: clock)
@@ -49,7 +68,7 @@ import Testing
 }
 // end
 
-// snippet: gate
+// snippet: hold a run in the middle
 @Test("Two callers share one run") func sharing() async throws {
   let requests = Broadcast<Void>()
   let answers = Broadcast<Int>()
@@ -70,7 +89,7 @@ import Testing
 }
 // end
 
-// snippet: wrapper
+// snippet: test a model
 @Test("A model asks the client of its test") @MainActor func model() async throws {
   try await OperationClient.withCurrent(OperationClient(defaults: .testing)) {
     let model = ForecastModel()
@@ -80,7 +99,7 @@ import Testing
 }
 // end
 
-// snippet: issues
+// snippet: test for reports
 @Test("A negative limit is reported") func report() async {
   await confirmation { reported in
     OperationIssue.withHandler { issue in

@@ -47,4 +47,32 @@ import Testing
     #expect(client.stores(matching: ["all"], where: .stale || .failed).count == 1)
     subscription.cancel()
   }
+
+  @Test("Stores that a predicate accepts are cleared and edited, and their changes delivered")
+  func changes() async throws {
+    let (client, subscription) = try await Self.client()
+    let cleared = EventLog<Int>()
+    let all = client.subscribe(matching: ["all"]) { cleared.append($0.storesRemoved.count) }
+    let failed = client.subscribe(matching: ["all"], where: .failed) { change in
+      cleared.append(-change.storesRemoved.count)
+    }
+    var stream = client.storeChanges(where: .observed).makeAsyncIterator()
+    typealias State = QueryState<Int, any Error>
+    let edited = await client.optimistically(
+      matching: ["all"], of: State.self, where: .observed || .failed
+    ) {
+      $0 = 100
+    } while: {
+      client.stores(matching: ["all"], of: State.self).count { $0.currentValue == 100 }
+    }
+    #expect(edited == 2)
+    client.clearStores(matching: ["all"], where: .failed)
+    #expect(client.stores(matching: ["all"]).count == 3)
+    #expect(Set(cleared.values) == [1, -1])
+    client.clearStores(matching: ["all"], where: .observed)
+    #expect(client.stores(matching: ["all"]).count == 2)
+    #expect(await stream.next()?.storesRemoved.count == 1)
+    #expect(cleared.values.filter { $0 < 0 } == [-1])
+    for one in [subscription, all, failed] { one.cancel() }
+  }
 }

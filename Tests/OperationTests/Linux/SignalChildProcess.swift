@@ -21,14 +21,14 @@ final class SignalChildProcess: Sendable {
   /// - Parameter isOrphaned: Whether the child has a session of its own, where no shell could
   ///   continue it.
   static func run<Output: Sendable>(
-    _ arguments: [String], isOrphaned: Bool = false,
+    _ arguments: [String], program: String = "SignalChild", isOrphaned: Bool = false,
     _ body: @escaping @Sendable (SignalChildProcess) throws -> Output
   ) async throws -> Output {
     try await withCheckedThrowingContinuation { continuation in
       Thread.detachNewThread {
         continuation.resume(
           with: Result {
-            let child = try SignalChildProcess(arguments, isOrphaned: isOrphaned)
+            let child = try SignalChildProcess(program, arguments, isOrphaned: isOrphaned)
             defer { child.end() }
             return try body(child)
           })
@@ -36,10 +36,10 @@ final class SignalChildProcess: Sendable {
     }
   }
 
-  private init(_ arguments: [String], isOrphaned: Bool) throws {
+  private init(_ name: String, _ arguments: [String], isOrphaned: Bool) throws {
     // The build puts the executables of a package beside its tests.
     let tests = URL(filePath: "/proc/self/exe").resolvingSymlinksInPath()
-    let program = tests.deletingLastPathComponent().appending(path: "SignalChild").path()
+    let program = tests.deletingLastPathComponent().appending(path: name).path()
     var (ends, pid) = ([Int32](repeating: -1, count: 2), pid_t())
     let kind = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
     try #require(socketpair(AF_UNIX, kind, 0, &ends) == 0)
@@ -70,6 +70,13 @@ final class SignalChildProcess: Sendable {
   }
 
   func send(_ signal: Int32) { kill(pid, signal) }
+
+  /// Writes a line to the input of the child.
+  func reply(_ line: String) {
+    let bytes = Array("\(line)\n".utf8)
+    // A child that has ended reads nothing.
+    _ = Glibc.send(input, bytes, bytes.count, Int32(MSG_NOSIGNAL))
+  }
 
   /// Ends one wait of the child for its input.
   func resume() { _ = write(input, "\n", 1) }

@@ -1,5 +1,5 @@
 import FoundationEssentials
-import Operation
+@testable import Operation
 import Synchronization
 import Testing
 

@@ -2,7 +2,7 @@ import Testing
 
 @testable import Operation
 
-private final class Item: SavedItem {
+private final class Note: SavedItem {
   let key: String
 
   init(_ key: String) { self.key = key }
@@ -21,7 +21,7 @@ private final class Driver {
   var phase: StorageWriterMachine.Phase { machine.phase }
   var writtenCount: Int { machine.writtenCount }
 
-  func note(_ item: Item) -> Timer? { machine.note(item) }
+  func note(_ item: Note) -> Timer? { machine.note(item) }
   func remove(_ removal: StorageWriterMachine.Removal) { _ = machine.remove(removal) }
   func isRemoved(_ key: String) -> Bool { machine.isRemoved(key) }
   func isPending(_ key: String, besides owner: ObjectIdentifier?) -> Bool {
@@ -40,10 +40,10 @@ struct StorageWriterMachineTests {
 
   @Test("The first change starts a timer, and a batch has the newest item of each key")
   func batch() throws {
-    let newer = Item("a")
-    #expect(machine.note(Item("a")) == Timer(number: 1, delay: .seconds(1)))
+    let newer = Note("a")
+    #expect(machine.note(Note("a")) == Timer(number: 1, delay: .seconds(1)))
     #expect(machine.note(newer) == nil)
-    #expect(machine.note(Item("b")) == nil)
+    #expect(machine.note(Note("b")) == nil)
     let batch = try #require(machine.timerEnded(1))
     #expect(batch.items.count == 2)
     #expect(batch.items.contains { $0 === newer })
@@ -58,7 +58,7 @@ struct StorageWriterMachineTests {
   @Test("A flush writes at once, and the timer finds nothing to do")
   func flush() throws {
     #expect(machine.flush() == nil)
-    _ = machine.note(Item("a"))
+    _ = machine.note(Note("a"))
     #expect(machine.flush() != nil)
     #expect(machine.timerEnded(1) == nil)
     #expect(machine.flush() == nil)
@@ -66,9 +66,9 @@ struct StorageWriterMachineTests {
 
   @Test("What changes during a batch is in the next one, after a new timer")
   func during() throws {
-    _ = machine.note(Item("a"))
+    _ = machine.note(Note("a"))
     let batch = try #require(machine.timerEnded(1))
-    #expect(machine.note(Item("a")) == nil)
+    #expect(machine.note(Note("a")) == nil)
     #expect(machine.end(batch, isSuccess: true).timer == Timer(number: 2, delay: .seconds(1)))
     #expect(machine.writtenCount == 1)
     #expect(machine.timerEnded(2)?.items.count == 1)
@@ -77,9 +77,9 @@ struct StorageWriterMachineTests {
   @Test(
     "A failed batch is written again with longer and longer waits, but for what has changed since")
   func failures() throws {
-    let newer = Item("a")
-    _ = machine.note(Item("a"))
-    _ = machine.note(Item("b"))
+    let newer = Note("a")
+    _ = machine.note(Note("a"))
+    _ = machine.note(Note("b"))
     var batch = try #require(machine.timerEnded(1))
     _ = machine.note(newer)
     var delays: [Duration] = []
@@ -98,11 +98,11 @@ struct StorageWriterMachineTests {
 
   @Test("A removal drops what was to be saved there, and hides it until it is done")
   func removal() throws {
-    _ = machine.note(Item("values/a/1"))
-    _ = machine.note(Item("values/b"))
+    _ = machine.note(Note("values/a/1"))
+    _ = machine.note(Note("values/b"))
     machine.remove(.below("values/a"))
     #expect(machine.isRemoved("values/a/1") && !machine.isRemoved("values/b"))
-    let later = Item("values/a/2")
+    let later = Note("values/a/2")
     _ = machine.note(later)
     let batch = try #require(machine.timerEnded(1))
     #expect(batch.items.map(\.key).sorted() == ["values/a/2", "values/b"])
@@ -118,7 +118,7 @@ struct StorageWriterMachineTests {
 
   @Test("A removal during a batch that fails drops the items of the batch")
   func removalDuringBatch() throws {
-    _ = machine.note(Item("values/a"))
+    _ = machine.note(Note("values/a"))
     let batch = try #require(machine.timerEnded(1))
     machine.remove(.key("values/a"))
     let timer = try #require(machine.end(batch, isSuccess: false).timer)
@@ -127,8 +127,8 @@ struct StorageWriterMachineTests {
 
   @Test("A key is pending for others than its owner, until the batch has ended")
   func pending() throws {
-    let item = Item("a")
-    let other = Item("a")
+    let item = Note("a")
+    let other = Note("a")
     _ = machine.note(item)
     #expect(machine.isPending("a", besides: other.owner) && machine.isPending("a", besides: nil))
     #expect(!machine.isPending("a", besides: item.owner))

@@ -6,11 +6,13 @@ import Testing
 
 /// Sleeps and timers are due in the order of their times, of equal times the first one first, and none
 /// before its time. An observer is returned with the sleep that completes its number. The advance that
-/// woke a sleep is returned when the sleep has returned. When nothing waits, the machine is empty.
+/// woke a sleep is returned when the sleep has returned. What waits until the clock is settled is returned
+/// with the last job, or the return of the last sleep. When nothing waits, the machine is empty.
 @Suite("ManualClockMachine, every sequence") struct ManualClockMachineExhaustiveTests {
   private enum Step: CaseIterable {
     case sleepOne, sleepTwo, removeSleep, timer, timerDueNow, removeTimer
     case observeOne, observeTwo, removeObserver, advance, setBack, takeDue, sleepReturns
+    case beginJob, endJob, settle, removeSettler, takeDueSettled
   }
 
   private struct Walk {
@@ -30,6 +32,10 @@ import Testing
     private var observers: [(id: UInt64, count: Int, waiter: Int)] = []
     /// Woken sleeps that have not returned, each with its advance.
     private var returning: [(id: UInt64, advance: Int)] = []
+    private var jobs = 0
+    private var settlers: [(id: UInt64, waiter: Int)] = []
+
+    private var isSettled: Bool { jobs == 0 && returning.isEmpty }
 
     private var sleeping: Int { pending.count { !$0.entry.isTimer } }
 
@@ -50,11 +56,16 @@ import Testing
         case .setBack: advance(by: -1)
         case .takeDue: try takeDue()
         case .sleepReturns: try sleepReturns()
+        case .beginJob: beginJob()
+        case .endJob: try endJob()
+        case .settle: try settle()
+        case .removeSettler: removeSettler()
+        case .takeDueSettled: try takeDueSettled()
         }
       guard isPossible else { return false }
       try mustHold(machine.sleeperCount == sleeping, "there are \(sleeping) sleeps")
       try mustHold(machine.now == Date(timeIntervalSince1970: Double(now)), "it is \(now)")
-      let isEmpty = pending.isEmpty && observers.isEmpty && returning.isEmpty
+      let isEmpty = pending.isEmpty && observers.isEmpty && settlers.isEmpty && isSettled
       try mustHold(machine.isEmpty == isEmpty, "it is empty exactly when nothing waits")
       return true
     }
@@ -114,9 +125,13 @@ import Testing
     private mutating func takeDue() throws -> Bool {
       let due = pending.filter { $0.entry.deadline <= now }
       let first = due.min { $0.entry.deadline < $1.entry.deadline }
-      let event = machine.takeDue(advance: next)
+      let step = machine.takeDue(mustSettle: false, advance: next)
       guard let first else {
-        try mustHold(event == nil, "nothing is due")
+        try mustHold(step == nil, "nothing is due")
+        return true
+      }
+      guard case .wake(let event) = step else {
+        try mustHold(false, "\(first) is due")
         return true
       }
       pending.removeAll { $0.entry.id == first.entry.id }
@@ -127,7 +142,6 @@ import Testing
       case .timer(let action):
         action()
         try mustHold(first.entry.isTimer && called.take() == [first.waiter], "\(first) is first")
-      case nil: try mustHold(false, "\(first) is due")
       }
       return true
     }
@@ -135,8 +149,53 @@ import Testing
     private mutating func sleepReturns() throws -> Bool {
       guard !returning.isEmpty else { return false }
       let (id, advance) = returning.removeFirst()
-      try mustHold(machine.sleepReturned(id) == advance, "the advance continues")
-      try mustHold(machine.sleepReturned(id) == nil, "it continues once")
+      let waiters = [advance] + takeSettlers()
+      try mustHold(machine.sleepReturned(id) == waiters, "\(waiters) continue")
+      try mustHold(machine.sleepReturned(id) == [], "they continue once")
+      return true
+    }
+
+    private mutating func takeSettlers() -> [Int] {
+      guard isSettled else { return [] }
+      defer { settlers = [] }
+      return settlers.map(\.waiter)
+    }
+
+    private mutating func beginJob() -> Bool {
+      machine.beginJob()
+      jobs += 1
+      return true
+    }
+
+    private mutating func endJob() throws -> Bool {
+      guard jobs > 0 else { return false }
+      jobs -= 1
+      let waiters = takeSettlers()
+      try mustHold(machine.endJob() == waiters, "\(waiters) continue")
+      return true
+    }
+
+    private mutating func settle() throws -> Bool {
+      let id = machine.settle(waiter: next)
+      try mustHold((id == nil) == isSettled, "only a clock that is not settled is waited for")
+      if let id { settlers.append((id, next)) }
+      return true
+    }
+
+    private mutating func removeSettler() -> Bool {
+      guard !settlers.isEmpty else { return false }
+      machine.removeSettler(settlers.removeFirst().id)
+      return true
+    }
+
+    /// An advance waits before the next due event; otherwise this is `takeDue`.
+    private mutating func takeDueSettled() throws -> Bool {
+      guard !isSettled, pending.contains(where: { $0.entry.deadline <= now }) else { return false }
+      guard case .settle(let id) = machine.takeDue(mustSettle: true, advance: next) else {
+        try mustHold(false, "the advance waits")
+        return true
+      }
+      settlers.append((id, next))
       return true
     }
   }

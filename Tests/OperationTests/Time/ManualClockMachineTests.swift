@@ -11,7 +11,7 @@ import Testing
 
   private mutating func wakeAll() -> [Int] {
     var woken: [Int] = []
-    while case .sleep(let waiter) = machine.takeDue(advance: 0) { woken.append(waiter) }
+    while case .sleep(let waiter) = machine.wakeDue() { woken.append(waiter) }
     return woken
   }
 
@@ -65,22 +65,56 @@ import Testing
     #expect(machine.sleeperCount == 0 && !machine.isEmpty)
     #expect(machine.remove(ids[2]) != nil)
     #expect(machine.remove(ids[2]) == nil)
-    guard case .timer = machine.takeDue(advance: 0) else { return #expect(Bool(false)) }
-    #expect(machine.takeDue(advance: 0) == nil)
+    guard case .timer = machine.wakeDue() else { return #expect(Bool(false)) }
+    #expect(machine.wakeDue() == nil)
     machine.advance(by: .seconds(1))
-    guard case .timer = machine.takeDue(advance: 0) else { return #expect(Bool(false)) }
+    guard case .timer = machine.wakeDue() else { return #expect(Bool(false)) }
     #expect(machine.isEmpty)
   }
 
   @Test("The advance that woke a sleep continues when the sleep has returned")
   mutating func returned() {
     let id = machine.sleep(for: .seconds(1), waiter: 1).id
-    #expect(machine.sleepReturned(id) == nil)
+    #expect(machine.sleepReturned(id) == [])
     machine.advance(by: .seconds(1))
-    #expect(machine.takeDue(advance: 5) != nil)
+    #expect(machine.wakeDue(advance: 5) != nil)
     #expect(machine.remove(id) == nil && !machine.isEmpty)
-    #expect(machine.sleepReturned(id) == 5)
-    #expect(machine.sleepReturned(id) == nil && machine.isEmpty)
+    #expect(machine.sleepReturned(id) == [5])
+    #expect(machine.sleepReturned(id) == [] && machine.isEmpty)
+  }
+
+  @Test("The clock is settled when no job is left, and no woken sleep that has not returned")
+  mutating func settled() throws {
+    #expect(machine.settle(waiter: 1) == nil)
+    machine.beginJob()
+    machine.beginJob()
+    #expect(machine.settle(waiter: 2) != nil)
+    let removed = machine.settle(waiter: 3)
+    machine.removeSettler(try #require(removed))
+    #expect(machine.endJob() == [] && !machine.isEmpty)
+    let sleep = machine.sleep(for: .seconds(1), waiter: 4).id
+    machine.advance(by: .seconds(1))
+    #expect(machine.wakeDue(advance: 5) != nil)
+    #expect(machine.endJob() == [], "the sleep has not returned")
+    #expect(machine.sleepReturned(sleep) == [5, 2])
+    #expect(machine.settle(waiter: 6) == nil && machine.isEmpty)
+  }
+
+  @Test("An advance that has woken something waits until the clock is settled, if more is due")
+  mutating func advanceSettles() {
+    _ = machine.sleep(for: .seconds(1), waiter: 1)
+    machine.beginJob()
+    machine.advance(by: .seconds(1))
+    guard case .settle = machine.takeDue(mustSettle: true, advance: 2) else {
+      return #expect(Bool(false))
+    }
+    #expect(machine.sleeperCount == 1)
+    #expect(machine.endJob() == [2])
+    guard case .wake = machine.takeDue(mustSettle: true, advance: 3) else {
+      return #expect(Bool(false))
+    }
+    machine.beginJob()
+    #expect(machine.takeDue(mustSettle: true, advance: 4) == nil, "nothing more is due")
   }
 
   @Test("A clock that is set back wakes nothing, and its sleeps wait for their time")
@@ -106,4 +140,16 @@ import Testing
     for _ in 0..<3_000 { machine.advance(by: huge) }
     #expect(wakeAll() == [1, 2])
   }
+}
+
+extension ManualClockMachine {
+  /// Removes and returns what is due, for an advance that need not wait before.
+  fileprivate mutating func wakeDue(advance: Waiter) -> Event? {
+    guard case .wake(let event) = takeDue(mustSettle: false, advance: advance) else { return nil }
+    return event
+  }
+}
+
+extension ManualClockMachine<Int> {
+  fileprivate mutating func wakeDue() -> Event? { wakeDue(advance: 0) }
 }

@@ -30,10 +30,9 @@ final class StoreHub: Sendable {
   private let isRead = Atomic(false)
   private let host = Mutex(WeakHost())
   private let reportedScopes = Mutex<Set<OperationPath>>([])
+  let shutdown = ShutdownPhase()
   /// Ends when the client is shut down. It sends nothing.
   private let closing = Broadcast<Never>()
-  private let wasClosed = Atomic(false)
-  private let wasCutOff = Atomic(false)
 
   private struct WeakHost: Sendable {
     weak var host: (any StoreHost)?
@@ -49,14 +48,7 @@ final class StoreHub: Sendable {
   var elapsed: Duration { clock.elapsed().limited }
 
   /// Whether the client was shut down, so that no run is started any more.
-  var isClosed: Bool { wasClosed.load(ordering: .acquiring) }
-
-  func close() { wasClosed.store(true, ordering: .releasing) }
-
-  /// Whether a shutdown cancels the runs that have not ended in time, or has.
-  var isCutOff: Bool { wasCutOff.load(ordering: .acquiring) }
-
-  func cutOff() { wasCutOff.store(true, ordering: .releasing) }
+  var isClosed: Bool { shutdown.isClosed }
 
   /// Ends the streams.
   func endStreams() { closing.finish() }
@@ -141,7 +133,7 @@ extension StoreHub {
     let readers = graph.withLock { $0.takeOutdatedReaders(of: path) }
     if readers.isEmpty { return }
     if isWritten {
-      Task.detached { self.invalidateReaders(readers) }
+      Task.detached(executorPreference: clock.executor) { self.invalidateReaders(readers) }
     } else {
       invalidateReaders(readers)
     }

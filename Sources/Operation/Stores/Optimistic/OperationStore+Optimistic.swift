@@ -64,7 +64,7 @@ extension OperationStore where State: EditableState {
 }
 
 extension OperationStore {
-  /// Whether the value displays an edit whose work is in flight.
+  /// A Boolean value that indicates whether the value displays an edit whose work is in flight.
   public var isOptimistic: Bool { read { $0.isOptimistic } }
 
   /// The value without pending edits: what the server returned, with the edits that it has confirmed.

@@ -61,7 +61,7 @@ extension OperationStore {
       await execute()
     } onCancel: {
       // A request may return long after its run was cancelled. A launch that is replaced is not.
-      if run.core.progress.isCancelled, !hub.isCutOff { outbox.remove(call) }
+      if run.core.progress.isCancelled, !hub.shutdown.isCutOff { outbox.remove(call) }
     }
     if isOver, run.core.progress.isCancelled { outbox.suspend(call, as: .waiting) }
     return isOver

@@ -79,7 +79,7 @@ final class StorageWriter: Sendable {
 
   private func write(_ batch: StorageWriterMachine.Batch) {
     // Its reports go where those of the caller go.
-    Task { [self] in
+    Task(executorPreference: clock.executor) { [self] in
       var failure: (any Error)?
       do { try await perform(batch) } catch { failure = error }
       if let failure { lastFailure.withLock { $0 = failure } }

@@ -99,7 +99,7 @@ extension StorePersistence {
   func restore(into store: OperationStore<State>) {
     if facts.withLock({ $0.isEnded }) { return finish(store, nil) }
     // Its reports go where those of the caller go.
-    Task { [self] in
+    Task(executorPreference: store.context.executor) { [self] in
       var restored: SavedForm<State>.Restoration?
       do {
         if let entry = try await writer.load(key, for: ObjectIdentifier(self)) {

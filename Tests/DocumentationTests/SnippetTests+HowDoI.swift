@@ -1,0 +1,128 @@
+import SharingOperation
+import Synchronization
+import Testing
+
+@testable import Snippets
+
+@Suite struct HowDoITests {
+  /// Returns a client whose news service has one article for each identifier, and the number of its calls.
+  private func makeNews(
+    clock: ManualClock = ManualClock(), _ change: (inout NewsService) -> Void = { _ in }
+  ) -> OperationClient {
+    makeClient(clock: clock) { change(&$0.news) }
+  }
+
+  @Test("A title comes from the cache while it is fresh") func cached() async throws {
+    let calls = Atomic(0)
+    let clock = ManualClock()
+    let client = makeNews(clock: clock) {
+      $0.article = { id in
+        Article(id: id, title: "\(calls.wrappingAdd(1, ordering: .relaxed).newValue)")
+      }
+    }
+    #expect(try await title(of: 1, in: client) == "1")
+    #expect(try await title(of: 1, in: client) == "1")
+    await clock.advance(by: .seconds(60))
+    #expect(try await title(of: 1, in: client) == "2")
+  }
+
+  @Test("Titles are not sent again when the stars change") func selected() async throws {
+    let client = makeNews()
+    let store = client.store(for: ArticleQuery(id: 1))
+    store.currentValue = Article(id: 1, title: "A")
+    var values = titles(in: client).makeAsyncIterator()
+    #expect(await values.next() == "A")
+    store.currentValue?.stars = 3
+    store.currentValue?.title = "B"
+    #expect(await values.next() == "B")
+  }
+
+  @Test("A selection is displayed, and nothing after it is deselected") @MainActor
+  func selection() async throws {
+    try await OperationClient.withCurrent(makeNews()) {
+      let model = SelectionModel()
+      model.select(1)
+      let article = try await model.$article.value()
+      #expect(article.title == "News 1")
+      model.deselect()
+      #expect(model.article == nil && !model.$article.isBacked)
+    }
+  }
+
+  @Test("A search begins after the last key, and keeps the earlier result") @MainActor
+  func search() async throws {
+    let clock = ManualClock()
+    try await OperationClient.withCurrent(makeNews(clock: clock)) {
+      let model = ArticleSearchModel()
+      model.type("a")
+      model.type("ab")
+      await clock.advance(by: .milliseconds(300))
+      let first = try await model.$results.value()
+      #expect(first.map(\.title) == ["ab"])
+      model.type("abc")
+      await clock.advance(by: .milliseconds(300))
+      let second = try await model.$results.value()
+      #expect(second.map(\.title) == ["abc"] && !model.isDimmed)
+    }
+  }
+
+  @Test("An actor keeps the best rating") func actor() async throws {
+    let client = makeNews { $0.article = { id in Article(id: id, title: "", stars: 4) } }
+    let rating = Rating(client: client)
+    try await rating.update()
+    #expect(await rating.best == 4)
+  }
+
+  @Test("An edit is displayed at once, and removed by undo") func undo() async throws {
+    let clock = ManualClock()
+    let calls = Atomic(0)
+    let client = makeNews(clock: clock) {
+      $0.rate = { _, _ in calls.wrappingAdd(1, ordering: .relaxed) }
+    }
+    let store = client.store(for: ArticleQuery(id: 1))
+    try await store.fetch()
+    let edit = rateWithUndo(1, 5, in: client)
+    await clock.sleepers(atLeast: 1)
+    #expect(store.currentValue?.stars == 5)
+    edit.cancel()
+    await #expect(throws: CancellationError.self) { try await edit.value }
+    #expect(store.currentValue?.stars == 0 && calls.load(ordering: .relaxed) == 0)
+    try await rateAtOnce(1, 4, in: client)
+    #expect(store.currentValue?.stars == 4 && calls.load(ordering: .relaxed) == 1)
+  }
+
+  @Test("A family of values is out of date after an invalidation") func invalidation() async throws
+  {
+    let client = makeNews()
+    let article = client.store(for: ArticleQuery(id: 2).neverStale())
+    try await article.fetch()
+    invalidateArticles(in: client)
+    #expect(article.isStale)
+  }
+
+  @Test("A request of a server fetches once what two parts ask for") func server() async throws {
+    let calls = Atomic(0)
+    let service = NewsService(article: { id in
+      calls.wrappingAdd(1, ordering: .relaxed)
+      return Article(id: id, title: "News", stars: 2)
+    })
+    #expect(try await respond(to: "Ada", id: 7, using: service) == "Ada: News, 2 stars")
+    #expect(calls.load(ordering: .relaxed) == 1)
+  }
+
+  @Test("Hits are counted") func counting() async throws {
+    let client = makeNews()
+    _ = counts(of: client)
+    for _ in 1...2 { _ = try await title(of: 1, in: client) }
+    #expect(counts(of: client) == "1 runs, 1 answers from the cache, 0 joins")
+  }
+
+  @Test("What the page shows of tests works") func testing() async throws {
+    #expect(try await articleIsStaleAfterAMinute())
+    #expect(try await ratingWaitsOffline())
+  }
+
+  @Test("A batch loads all keys with one call") func batch() async throws {
+    #expect(try await OperationClient().fetch(stars(of: 3)) == 0)
+  }
+}

@@ -1,0 +1,77 @@
+import Operation
+import Testing
+
+@Suite("Streams that end beside an element", .timeLimit(.minutes(1)))
+struct ShutdownStreamTests {
+  private static let last = 30
+
+  /// A client with two observed stores, one of which a writer counts up.
+  private struct Fixture {
+    let client = OperationClient(
+      defaults: OperationDefaults(retryLimit: 0, runsAutomatically: false), clock: ManualClock())
+    let counted: OperationStore<QueryState<Int, any Error>>
+    let other: OperationStore<QueryState<Int, any Error>>
+    /// Open when the writer has written its last number.
+    let isWritten = AsyncGate()
+
+    init() {
+      counted = client.store(for: OpenQuery(script: Script(), path: ["counted"]))
+      other = client.store(for: OpenQuery(script: Script(), path: ["other"]))
+      counted.currentValue = 0
+      other.currentValue = 0
+    }
+
+    /// Reads a stream to its end, and once more when nothing is written any more.
+    func read<Element: Sendable>(
+      _ stream: some AsyncSequence<Element, Never> & Sendable
+    ) -> Task<[Element], Never> {
+      // The stream subscribes here, before anything is written.
+      var iterator = stream.makeAsyncIterator()
+      return Task { [isWritten] in
+        var elements: [Element] = []
+        while let element = await iterator.next(isolation: nil) { elements.append(element) }
+        await isWritten.wait()
+        let late = await iterator.next(isolation: nil)
+        #expect(late == nil, "nothing comes after the end")
+        return elements
+      }
+    }
+
+    func write() {
+      for number in 1...ShutdownStreamTests.last { counted.currentValue = number }
+      isWritten.open()
+    }
+  }
+
+  @Test("Each stream ends once, and has the elements before its end in order", arguments: 0..<100)
+  func beside(round: Int) async {
+    let fixture = Fixture()
+    let (counted, other) = (fixture.counted, fixture.other)
+    let all = fixture.read(counted.states(buffering: .all).map { $0.currentValue })
+    let newest = [
+      counted.values,
+      counted.values.map { $0 },
+      counted.values.merge(counted.values.filter { $0 == nil }),
+      counted.values.combineLatest(other.values).map { $0.0 },
+      other.values.flatMapLatest { _ in counted.values },
+      StateStream.combineLatest([counted.values, other.values]).map { $0[0] },
+    ].map { fixture.read($0) }
+    let events = fixture.read(counted.events.compactMap { $0.state?.currentValue })
+    let changes = fixture.read(fixture.client.storeChanges(matching: []))
+    async let written: Void = Task.detached { fixture.write() }.value
+    // The end comes at another place in each round.
+    for _ in 0..<round { await Task.yield() }
+    await fixture.client.shutdown(within: .zero)
+    await written
+    for numbers in [await all.value.compactMap { $0 }, await events.value.compactMap { $0 }] {
+      #expect(numbers == Array(0..<numbers.count), "no element is missing before the end")
+      #expect(!numbers.isEmpty)
+    }
+    for reader in newest {
+      let numbers = await reader.value.compactMap { $0 }
+      #expect(zip(numbers, numbers.dropFirst()).allSatisfy { $0 < $1 }, "\(numbers)")
+      #expect(!numbers.isEmpty)
+    }
+    _ = await changes.value
+  }
+}
