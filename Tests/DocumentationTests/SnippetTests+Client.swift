@@ -123,4 +123,16 @@ extension SnippetTests {
     try await client.fetch(ForecastQuery(place: "Bergen"))
     #expect(try await client.fetch(GreetingQuery()) == "Hello, Bergen! It has 20.0 °C.")
   }
+
+  @Test("A client is inspected at the path of its choice, and once at a time") func inspecting()
+    throws
+  {
+    let client = makeInspectableClient()
+    let path = "/tmp/operation-snippets-\(UInt64.random(in: 0 ... .max)).sock"
+    let inspector = try serveCarefully(client, at: path)
+    #expect(inspector.path == path)
+    #expect(serve(client) == nil)
+    inspector.cancel()
+    #expect(serve(client) != nil)
+  }
 }

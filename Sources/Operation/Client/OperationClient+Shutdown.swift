@@ -1,3 +1,5 @@
+import Synchronization
+
 /// The report of a client's shutdown: the runs that were cut off.
 public struct OperationShutdown: Sendable, CustomStringConvertible {
   /// A run that was cancelled.
@@ -32,9 +34,9 @@ extension OperationClient {
   /// No run is started any more: callers of a new one get `CancellationError`, where the failure of the
   /// request can be that; otherwise the request is called in a cancelled task. Runs in flight continue for
   /// `duration`, and then they are cancelled, for all their callers. Then what has changed is
-  /// saved, and at last the streams of the client and its stores end. Calls of persisted mutations that are cut
-  /// off stay in the outbox. Values can still be read and written. A request that calls this is not waited for, and
-  /// neither are those that await it.
+  /// saved, and at last the inspector of the client and the streams of the client and its stores end. Calls
+  /// of persisted mutations that are cut off stay in the outbox. Values can still be read and written. A
+  /// request that calls this is not waited for, and neither are those that await it.
   ///
   /// A second call does the same again: it cancels what is left after its own time.
   ///
@@ -58,6 +60,7 @@ extension OperationClient {
     for store in stores { store.cancel() }
     var saveFailure: (any Error)?
     do { try await flush() } catch { saveFailure = error }
+    inspection.withLock { $0.take() }?.end.cancel()
     // At last: a program may end when its streams do.
     hub.endStreams()
     return OperationShutdown(

@@ -27,6 +27,8 @@ public final class OperationClient: DeliveryDrainer {
   private let contexts = Mutex(InitialContexts())
   /// Counts for ``statistics``.
   let statisticsCounter = StatisticsCounter()
+  /// The inspector, which ends with the client or its shutdown.
+  let inspection = Mutex<(inspector: ObjectIdentifier, end: OperationSubscription)?>(nil)
 
   /// Creates a client without stores.
   ///
@@ -274,6 +276,7 @@ public final class OperationClient: DeliveryDrainer {
   ) {
     guard !stores.isEmpty, hub.events.isObserved else { return }
     for store in stores {
+      if hub.events.hasReader { hub.events.changes.append(store.store) }
       hub.events.send(
         OperationClientEvent(
           date: clock.now(), path: store.path, kind: store.store.kind, occurrence: occurrence,

@@ -1,7 +1,14 @@
 /// Returns the debug description of a value, which is the same in every process: without the addresses
 /// that Swift writes into the names of private types.
-package func describe(_ value: some Any) -> String {
-  String(reflecting: value).replacing(#/\(unknown context at \$[0-9a-f]+\)\./#, with: "")
+package func describe(_ value: some Any) -> String { String(reflecting: value).withoutAddresses }
+
+extension String {
+  /// A debug description without the addresses in the names of private types.
+  var withoutAddresses: String {
+    // Most descriptions have none, and the search for the pattern is slow.
+    guard utf8.contains(UInt8(ascii: "$")) else { return self }
+    return replacing(#/\(unknown context at \$[0-9a-f]+\)\./#, with: "")
+  }
 }
 
 /// Returns a name, and in parentheses the parts that are not `nil`.

@@ -17,11 +17,8 @@ struct DescriptorPoll: Sendable {
     _ descriptors: [FileDescriptor], for events: Int32,
     body: @escaping @Sendable (_ index: Int, _ events: Int32) -> Bool
   ) throws(SystemError) {
-    var ends: [Int32] = [-1, -1]
-    let kind = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
-    guard socketpair(AF_UNIX, kind, 0, &ends) == 0 else { throw SystemError() }
-    let readEnd = FileDescriptor(ends[0])
-    writeEnd = FileDescriptor(ends[1])
+    let (readEnd, writeEnd) = try FileDescriptor.pair()
+    self.writeEnd = writeEnd
     let thread = PosixThread {
       var polled = descriptors.map { pollfd(fd: $0.number, events: Int16(events), revents: 0) }
       polled.append(pollfd(fd: readEnd.number, events: Int16(POLLIN), revents: 0))

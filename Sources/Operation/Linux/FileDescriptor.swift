@@ -8,6 +8,14 @@ final class FileDescriptor: Sendable {
   init(_ number: Int32) { self.number = number }
 
   deinit { if number >= 0 { close(number) } }
+
+  /// Returns a connected pair of sockets. The first one can be read when the second one was shut down.
+  static func pair() throws(SystemError) -> (FileDescriptor, FileDescriptor) {
+    var ends: [Int32] = [-1, -1]
+    let kind = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
+    guard socketpair(AF_UNIX, kind, 0, &ends) == 0 else { throw SystemError() }
+    return (FileDescriptor(ends[0]), FileDescriptor(ends[1]))
+  }
 }
 
 /// An error of a system call: the `errno` after it.

@@ -2,7 +2,7 @@ import Glibc
 
 /// A thread that waits for the system, so that no thread of a pool has to. It blocks all signals.
 ///
-/// Its body calls no code of a user. So ``join()`` waits for the system only.
+/// If it is joined, its body calls no code of a user. So ``join()`` waits for the system only.
 struct PosixThread: Sendable {
   private final class Body: Sendable {
     let run: @Sendable () -> Void
@@ -37,4 +37,7 @@ struct PosixThread: Sendable {
 
   /// Waits until the body has returned and was released. Called once.
   func join() { pthread_join(thread, nil) }
+
+  /// Lets the thread end by itself. Called once, instead of ``join()``.
+  func detach() { pthread_detach(thread) }
 }

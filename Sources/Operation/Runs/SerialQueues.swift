@@ -22,6 +22,11 @@ final class SerialQueues: Sendable {
     machine.withLock { $0.currentRun(in: scope) }
   }
 
+  /// Returns how many of some runs wait in the queue of a scope.
+  func waitingCount(of ids: [OperationTaskID], in scope: SerialScope) -> Int {
+    machine.withLock { $0.waitingCount(of: ids, in: scope) }
+  }
+
   /// Removes a run from the queue of a scope: it has ended, or is not needed any more. If it was
   /// a current run, the next one can begin.
   func remove(_ id: OperationTaskID, from scope: SerialScope) {

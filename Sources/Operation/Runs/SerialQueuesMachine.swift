@@ -35,6 +35,12 @@ struct SerialQueuesMachine<Waiter: Sendable>: Sendable {
     return queue.turns.first?.id
   }
 
+  /// Returns how many of some runs are no current runs of their queue.
+  func waitingCount(of ids: [OperationTaskID], in scope: SerialScope) -> Int {
+    guard let queue = scopes[scope] else { return 0 }
+    return ids.count { id in queue.turns.index(id: id).map { $0 >= queue.limit } ?? false }
+  }
+
   mutating func append(_ id: OperationTaskID, to scope: SerialScope) {
     change(scope) { queue in
       queue.limit = min(queue.limit, scope.limit)

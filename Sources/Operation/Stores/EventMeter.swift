@@ -2,26 +2,46 @@ import FoundationEssentials
 import ReactiveStreams
 import Synchronization
 
-/// Sends the events of a client to their subscribers.
+/// Sends the events of a client to their subscribers, and to the reader of its changes.
 ///
-/// Every run checks whether there are subscribers, so their number is an atomic, and an event without
-/// a subscriber costs one load.
+/// Every run checks whether there are any, so their number is an atomic, and an event that nothing
+/// receives costs one load.
 final class EventMeter: Sendable {
+  let changes = ChangeFeed()
   private let broadcast = Broadcast<OperationClientEvent>()
-  private let subscriberCount = Atomic(0)
+  /// The number of subscribers, and ``reader`` if there is a reader.
+  private let observers = Atomic(0)
+  /// More than there are subscribers.
+  private static let reader = 1 << 32
 
-  var isObserved: Bool { subscriberCount.load(ordering: .relaxed) > 0 }
+  var isObserved: Bool { observers.load(ordering: .relaxed) > 0 }
+  /// Whether the changes have a reader.
+  var hasReader: Bool { observers.load(ordering: .relaxed) >= Self.reader }
 
-  func send(_ event: OperationClientEvent) { broadcast.send(event) }
+  func send(_ event: OperationClientEvent) {
+    let observers = observers.load(ordering: .relaxed)
+    if observers >= Self.reader { changes.append(event) }
+    if observers % Self.reader > 0 { broadcast.send(event) }
+  }
 
   func subscribe(
     _ handler: @escaping @Sendable (OperationClientEvent) -> Void
   ) -> OperationSubscription {
-    subscriberCount.wrappingAdd(1, ordering: .relaxed)
+    observers.wrappingAdd(1, ordering: .relaxed)
     let subscription = broadcast.subscribe(handler)
     return OperationSubscription { [self] in
       subscription.cancel()
-      subscriberCount.wrappingSubtract(1, ordering: .relaxed)
+      observers.wrappingSubtract(1, ordering: .relaxed)
+    }
+  }
+
+  /// Begins to collect changes, until the subscription ends. There is one reader at a time.
+  func collectChanges() -> OperationSubscription {
+    changes.begin()
+    observers.wrappingAdd(Self.reader, ordering: .relaxed)
+    return OperationSubscription { [self] in
+      observers.wrappingSubtract(Self.reader, ordering: .relaxed)
+      changes.end()
     }
   }
 }

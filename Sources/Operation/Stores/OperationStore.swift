@@ -183,6 +183,7 @@ extension OperationStore {
   private func finish(_ effects: Effects, afterDelivery actions: [@Sendable () -> Void] = []) {
     // First: a slow handler must not delay the end of a use.
     if let change = effects.use, !change.isUsed { hub.noteEnd(change, of: use) }
+    if hub.events.hasReader { hub.events.changes.append(self) }
     if let delivery = effects.delivery {
       // A task that a handler starts does not work for the run whose request has called it.
       TaskNode.withoutCurrent { drain(from: delivery) }

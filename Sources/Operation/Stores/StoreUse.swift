@@ -35,6 +35,7 @@ final class StoreUse: Sendable {
   private let reportsChanges = Atomic(false)
   private let wasInserted = Atomic(false)
   private let wasEvicted = Atomic(false)
+  private let wasListed = Atomic(false)
 
   var lastUse: Duration {
     get { .nanoseconds(lastUseTime.load(ordering: .acquiring)) }
@@ -73,6 +74,16 @@ final class StoreUse: Sendable {
     get { wasEvicted.load(ordering: .acquiring) }
     set { wasEvicted.store(newValue, ordering: .releasing) }
   }
+
+  /// Notes that the store is in the list of a ``ChangeFeed``. Returns `false` if it was.
+  ///
+  /// The feed unlists a store before it reads the store under its lock, and a store is listed after
+  /// that lock was held. So the order of the accesses to the lock is enough.
+  func noteListed() -> Bool {
+    !wasListed.load(ordering: .relaxed) && !wasListed.exchange(true, ordering: .relaxed)
+  }
+
+  func noteUnlisted() { wasListed.store(false, ordering: .relaxed) }
 
   var latest: Snapshot {
     let version = version.load(ordering: .sequentiallyConsistent)

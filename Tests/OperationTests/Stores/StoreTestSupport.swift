@@ -61,6 +61,7 @@ final class Recorder<Element: Sendable>: Sendable {
   var count: Int { all.count }
 
   func append(_ element: Element) { monitor.update { $0.append(element) } }
+  func clear() { monitor.update { $0 = [] } }
 
   func wait(forCount count: Int) async { await monitor.wait { $0.count >= count } }
   func wait(until isDone: @escaping @Sendable ([Element]) -> Bool) async {

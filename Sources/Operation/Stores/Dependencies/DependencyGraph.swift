@@ -60,6 +60,20 @@ struct DependencyGraph: Sendable {
   /// Whether a path reads another one or is read.
   func contains(_ path: OperationPath) -> Bool { numbers[path] != nil }
 
+  /// Returns paths that a path reads, and paths that read it, by current and by settled edges, at most
+  /// as many of each as a limit.
+  func dependencies(
+    of path: OperationPath, limit: Int
+  ) -> (reads: [OperationPath], readers: [OperationPath]) {
+    guard let number = numbers[path] else { return ([], []) }
+    func paths(_ numbers: Set<Int>) -> [OperationPath] {
+      numbers.prefix(limit).sorted().map { nodes[$0].path }
+    }
+    let node = nodes[number]
+    let reads = node.runs.values.reduce(into: node.settled) { $0.formUnion($1.reads) }
+    return (paths(reads), paths(node.readers))
+  }
+
   /// Returns the paths that have been removed from the graph since the last call.
   mutating func takeDropped() -> some Sendable {
     defer { if !dropped.isEmpty { dropped = [] } }

@@ -16,8 +16,8 @@ protocol StoreHost: AnyObject, Sendable {
 /// What the stores of a client share: the queues of their serialized runs, their counts and events, and
 /// the graph of their dependencies.
 ///
-/// Stores retain their hub, and the hub retains no store, so that a store can outlive its client. One
-/// lock guards the graph, and one the reference to the client. No store is called under either.
+/// Stores retain their hub, and the hub retains no store, so that a store can outlive its client; an
+/// inspected one only until the inspector has read its change. One lock guards the graph, and one the reference to the client. No store is called under either.
 final class StoreHub: Sendable {
   let queues = SerialQueues()
   let activity = ActivityMeter()
@@ -92,6 +92,13 @@ final class StoreHub: Sendable {
   /// Notes that an evicted store is not referenced any more.
   func wasReleased(_ id: ObjectIdentifier, at path: OperationPath) {
     client?.wasReleased(id, at: path)
+  }
+
+  /// Returns paths that a path reads, and paths that read it, at most as many of each as a limit.
+  func dependencies(
+    of path: OperationPath, limit: Int
+  ) -> (reads: [OperationPath], readers: [OperationPath]) {
+    hasReaders ? graph.withLock { $0.dependencies(of: path, limit: limit) } : ([], [])
   }
 
   /// Whether nothing is left of any dependency.

@@ -1,6 +1,3 @@
-import ReactiveStreams
-import Synchronization
-
 /// The counts of what the stores of a client have done since its statistics were read first.
 public struct OperationStatistics: Sendable, Hashable {
   /// The numbers of events by their kind.
@@ -37,8 +34,12 @@ public struct OperationStatistics: Sendable, Hashable {
       counters.reduce(into: lhs) { $0[keyPath: $1.keyPath] += rhs[keyPath: $1.keyPath] }
     }
 
+    static func - (lhs: Counts, rhs: Counts) -> Counts {
+      counters.reduce(into: lhs) { $0[keyPath: $1.keyPath] -= rhs[keyPath: $1.keyPath] }
+    }
+
     /// The counters by the names that they have in the text.
-    fileprivate static var counters: [(keyPath: WritableKeyPath<Counts, Int>, name: String)] {
+    static var counters: [(keyPath: WritableKeyPath<Counts, Int>, name: String)] {
       [
         (\.hits, "hits"), (\.joins, "joins"), (\.runs, "runs"), (\.failures, "failures"),
         (\.cancellations, "cancellations"), (\.retries, "retries"), (\.evictions, "evictions"),
@@ -94,60 +95,5 @@ extension OperationStatistics {
       default: escaped.append(character)
       }
     }
-  }
-}
-
-/// Counts the events of a client from the first time that its statistics are read.
-final class StatisticsCounter: Sendable {
-  private struct Counted: Sendable {
-    /// The statistics for each length of prefixes; 0 stands for none.
-    var byLength: [Int: OperationStatistics] = [:]
-    var isSubscribed = false
-  }
-
-  private let counted = Mutex(Counted())
-  private let subscription = Mutex(OperationSubscription.empty)
-
-  func read(prefixLength: Int, from events: EventMeter) -> OperationStatistics {
-    let (statistics, mustSubscribe) = counted.withLock { counted in
-      defer { counted.isSubscribed = true }
-      let present = counted.byLength[prefixLength]
-      if present == nil { counted.byLength[prefixLength] = OperationStatistics() }
-      return (present ?? OperationStatistics(), !counted.isSubscribed)
-    }
-    if mustSubscribe {
-      let new = events.subscribe { [weak self] event in self?.add(event) }
-      let old = subscription.withLock { subscription in
-        defer { subscription = new }
-        return subscription
-      }
-      withExtendedLifetime(old) {}
-    }
-    return statistics
-  }
-
-  private func add(_ event: OperationClientEvent) {
-    counted.withLock { counted in
-      for length in counted.byLength.keys {
-        counted.byLength[length]?.add(event, prefixLength: length)
-      }
-    }
-  }
-}
-
-extension OperationClient {
-  /// The counts of what the stores of this client have done since this was read first. Until then
-  /// nothing is counted, and counting costs nothing.
-  public var statistics: OperationStatistics {
-    statisticsCounter.read(prefixLength: 0, from: hub.events)
-  }
-
-  /// Returns the statistics with counts for each path of a length, since they were read first for this
-  /// length.
-  ///
-  /// - Parameter length: The number of elements. A number below one is reported, and one is used.
-  public func statistics(byPrefixOfLength length: Int) -> OperationStatistics {
-    let length = length.checkedLimit(for: "The length of the paths to count")
-    return statisticsCounter.read(prefixLength: length, from: hub.events)
   }
 }

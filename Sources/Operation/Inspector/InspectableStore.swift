@@ -1,0 +1,127 @@
+import FoundationEssentials
+
+/// What an inspector reads of a store whose state type it does not know.
+protocol InspectableStore: ErasedOperationStore {
+  var requestName: String { get }
+  /// Whether a fresh value becomes stale without a change of the store.
+  var becomesStale: Bool { get }
+  /// Returns the facts for a list. No lock is held while the value is described.
+  func inspect(by describer: InspectorDescriber) -> (InspectedStore.Facts, InspectedStore.Use)
+  /// Returns the waits of the runs, to compare with later ones.
+  var waits: InspectedWaits { get }
+  /// Returns the description of the value in full length, and what else only a peer gets that watches.
+  func inspectDetail(
+    by describer: InspectorDescriber
+  ) -> (value: (text: String, isTruncated: Bool), extra: InspectedDetail.Extra)
+}
+
+/// What the runs of a store wait for. No event notes it.
+struct InspectedWaits: Equatable, Sendable {
+  var isPaused = false
+  /// The number of failed attempts of the run that waits for a retry.
+  var failedAttempts: Int?
+  var nextAttempt: Double?
+}
+
+/// The state of a mutation.
+private protocol CallHistory {
+  var calls: [(arguments: Any, status: String)] { get }
+}
+
+/// The state of a paginated request.
+private protocol PageList {
+  var pageCount: Int { get }
+}
+
+extension MutationState: CallHistory {
+  fileprivate var calls: [(arguments: Any, status: String)] {
+    history.map { ($0.arguments, $0.status.name) }
+  }
+}
+
+extension PaginatedState: PageList {
+  fileprivate var pageCount: Int { currentValue.count }
+}
+
+extension OperationStore: InspectableStore {
+  var requestName: String { Operation.describe(requestType) }
+
+  var becomesStale: Bool {
+    switch settings.values.staleness {
+    case .after, .when: true
+    case .always, .never: false
+    }
+  }
+
+  var waits: InspectedWaits {
+    let retry = state.retry
+    return InspectedWaits(
+      isPaused: status.isPaused, failedAttempts: retry?.failedAttempts,
+      nextAttempt: retry?.nextAttemptAt.timeIntervalSince1970)
+  }
+
+  func inspect(by describer: InspectorDescriber) -> (InspectedStore.Facts, InspectedStore.Use) {
+    let (state, runs, edits) = read { machine in
+      (
+        machine.visibleState(to: .current), machine.runs.records.map(\.id),
+        machine.edits.layers?.pendingCount ?? 0
+      )
+    }
+    let facts = InspectedStore.Facts(
+      status: state.status.name, isStale: isStale,
+      updated: state.valueLastUpdatedAt?.timeIntervalSince1970,
+      failed: state.errorLastUpdatedAt?.timeIntervalSince1970,
+      valueUpdates: state.valueUpdateCount, errorUpdates: state.errorUpdateCount,
+      error: state.error.map { describer.short($0, at: path) },
+      value: describer.short(state.currentValue, at: path))
+    let scope = settings.values.serialScope
+    let use = InspectedStore.Use(
+      subscribers: subscriberCount, leases: leaseCount, runs: runs.count, edits: edits,
+      queued: scope.map { hub.queues.waitingCount(of: runs, in: $0) } ?? 0)
+    return (facts, use)
+  }
+
+  func inspectDetail(
+    by describer: InspectorDescriber
+  ) -> (value: (text: String, isTruncated: Bool), extra: InspectedDetail.Extra) {
+    let state = state
+    let calls = (state as? any CallHistory)?.calls.map {
+      InspectedDetail.Call(arguments: describer.short($0.arguments, at: path), status: $0.status)
+    }
+    let extra = InspectedDetail.Extra(
+      rules: rules, calls: calls ?? [], pages: (state as? any PageList)?.pageCount)
+    return (describer.full(state.currentValue, at: path), extra)
+  }
+
+  private var rules: [InspectedDetail.Rule] {
+    let values = settings.values
+    let stale =
+      switch values.staleness {
+      case .always: "always"
+      case .never: "never"
+      case .after(let duration): "after \(duration)"
+      case .when: "by a predicate"
+      }
+    let deduplication =
+      switch values.deduplication {
+      case .never: "no"
+      case .equivalentContexts: "of equivalent runs"
+      case .by: "by a predicate"
+      }
+    let optional: [(String, String?)] = [
+      ("runs automatically", values.automatic.isEnabled.map { $0 ? "yes" : "no" }),
+      ("triggers", values.automatic.triggers.isEmpty ? nil : "\(values.automatic.triggers.count)"),
+      ("limit of runs", values.serialScope.map { "\($0.limit) in its scope" }),
+      ("stale if error", values.staleIfError.map { "up to \($0)" }),
+      ("limit of pages", values.pages.limit == .max ? nil : "\(values.pages.limit)"),
+      ("limit of calls", State.kind == .mutation ? "\(values.maxHistory)" : nil),
+    ]
+    let rules = [
+      ("stale", stale), ("retries", "\(values.retry.limit)"), ("joins runs", deduplication),
+      ("network", values.networkMode.rawValue),
+      ("retained", use.retention.duration.map { "\($0) after its use" } ?? "forever"),
+    ]
+    return (rules + optional.compactMap { name, value in value.map { (name, $0) } })
+      .map { InspectedDetail.Rule(name: $0, value: $1) }
+  }
+}

@@ -1,0 +1,150 @@
+import FoundationEssentials
+
+/// The stores of a client by the numbers that peers use for them.
+///
+/// It belongs to the thread of an inspector. It retains the paths, and no store.
+struct InspectorCatalog {
+  /// What has happened since the last call of ``update(with:from:)``.
+  struct Update {
+    var changed: [Int] = []
+    var removed: [Int] = []
+    var events: [InspectedEvent] = []
+  }
+
+  private struct Entry {
+    let key: ObjectIdentifier
+    let path: OperationPath
+    /// What the store has read when it was described last.
+    var reads: [Int] = []
+    var waits = InspectedWaits()
+  }
+
+  let describer: InspectorDescriber
+  private var entries: [Int: Entry] = [:]
+  private var ids: [ObjectIdentifier: Int] = [:]
+  private var idsByPath: [OperationPath: Int] = [:]
+  /// The removed stores whose paths are kept until the next update: their events may come later.
+  private var leaving: [(path: OperationPath, id: Int)] = []
+  private var lastID = 0
+  /// The stores that were described since the last update.
+  private var described: [Int: InspectedStore] = [:]
+  /// The stores whose readers have changed.
+  private var read: Set<Int> = []
+  /// Waits that began.
+  private var waits: [InspectedEvent] = []
+  /// The stores with a fresh value that becomes stale.
+  private var fresh: Set<Int> = []
+  /// Those of them that are checked before all are checked again.
+  private var unchecked: [Int] = []
+
+  init(describer: InspectorDescriber) { self.describer = describer }
+
+  /// Adds the stores of a client, and returns their numbers.
+  mutating func add(storesOf client: OperationClient) -> [Int] {
+    client.stores(matching: []).map { add($0.store) }
+  }
+
+  private mutating func add(_ store: any ErasedOperationStore) -> Int {
+    let key = ObjectIdentifier(store)
+    if let id = ids[key] { return id }
+    lastID += 1
+    entries[lastID] = Entry(key: key, path: store.path)
+    ids[key] = lastID
+    idsByPath[store.path] = lastID
+    return lastID
+  }
+
+  /// Takes in the changes of the client.
+  mutating func update(with changes: ChangeFeed.Changes, from client: OperationClient) -> Update {
+    described = [:]
+    var update = Update()
+    update.changed = changes.stores.filter(\.use.isRetained).map { add($0) } + read
+    read = []
+    update.events =
+      waits
+      + changes.events.compactMap { event in
+        idsByPath[event.path].map { InspectedEvent(event, of: $0, describedBy: describer) }
+      }
+    waits = []
+    for (path, id) in leaving where idsByPath[path] == id { idsByPath[path] = nil }
+    leaving = []
+    for store in changes.stores where !store.use.isRetained {
+      if let id = remove(store) { update.removed.append(id) }
+    }
+    return update
+  }
+
+  private mutating func remove(_ store: any ErasedOperationStore) -> Int? {
+    guard let id = ids.removeValue(forKey: ObjectIdentifier(store)) else { return nil }
+    entries[id] = nil
+    fresh.remove(id)
+    leaving.append((store.path, id))
+    return id
+  }
+
+  /// Returns stores whose values have become stale, of the next of those that are to be checked.
+  mutating func checkFreshness(atMost limit: Int, in client: OperationClient) -> [Int] {
+    if unchecked.isEmpty { unchecked = Array(fresh) }
+    let checked = unchecked.suffix(limit)
+    unchecked.removeLast(checked.count)
+    return checked.filter { store($0, in: client)?.isStale == true }
+  }
+
+  /// Returns the store with a number, if the client still has it.
+  func store(_ id: Int, in client: OperationClient) -> (any InspectableStore)? {
+    guard let entry = entries[id] else { return nil }
+    return client.stores(at: entry.path).first { ObjectIdentifier($0.base) == entry.key }?
+      .store as? any InspectableStore
+  }
+
+  /// Describes a store, once between two updates.
+  mutating func describe(_ id: Int, in client: OperationClient) -> InspectedStore? {
+    if let described = described[id] { return described }
+    guard let store = store(id, in: client) else { return nil }
+    let (facts, use) = store.inspect(by: describer)
+    var inspected = InspectedStore(
+      identity: InspectedStore.Identity(
+        id: id, path: store.path.map { String(describing: $0.value) }, request: store.requestName,
+        kind: store.kind == .pages ? "paginated" : store.kind.rawValue),
+      facts: facts, use: use)
+    let (reads, readers) = client.hub.dependencies(of: store.path, limit: 200)
+    inspected.use.reads = reads.compactMap { idsByPath[$0] }
+    inspected.use.readBy = readers.compactMap { idsByPath[$0] }
+    note(inspected, waits: store.waits, at: client.clock.now())
+    if !facts.isStale && store.becomesStale { fresh.insert(id) } else { fresh.remove(id) }
+    described[id] = inspected
+    return inspected
+  }
+
+  /// Describes a store for a peer that watches it.
+  mutating func describeDetail(_ id: Int, in client: OperationClient) -> InspectedDetail? {
+    guard var inspected = describe(id, in: client), let store = store(id, in: client) else {
+      return nil
+    }
+    let (value, extra) = store.inspectDetail(by: describer)
+    inspected.facts.value = value.text
+    inspected.facts.isTruncated = value.isTruncated ? true : nil
+    return InspectedDetail(store: inspected, extra: extra)
+  }
+
+  /// Notes whose readers have changed, and the waits that began.
+  private mutating func note(_ store: InspectedStore, waits new: InspectedWaits, at date: Date) {
+    let id = store.identity.id
+    guard let old = entries[id] else { return }
+    read.formUnion(Set(old.reads).symmetricDifference(store.use.reads))
+    entries[id]?.reads = store.use.reads
+    entries[id]?.waits = new
+    let time = date.timeIntervalSince1970
+    if new.isPaused, !old.waits.isPaused {
+      waits.append(InspectedEvent(store: id, time: time, kind: "paused"))
+    }
+    if let attempts = new.failedAttempts, let next = new.nextAttempt,
+      new.nextAttempt != old.waits.nextAttempt
+    {
+      waits.append(
+        InspectedEvent(
+          store: id, time: time, kind: "waiting", attempt: attempts,
+          message: "next attempt in \(Int(((next - time) * 1_000).rounded())) ms"))
+    }
+  }
+}

@@ -1,0 +1,260 @@
+import FoundationEssentials
+import Glibc
+import ReactiveStreams
+
+/// The thread of an inspector: it accepts peers, reads their commands, and sends them the changes.
+///
+/// While there are peers, it sends changes ten times a second of real time, because a person looks at
+/// them. Without peers it sleeps, and the client collects nothing.
+struct InspectorLoop {
+  static let peerLimit = 16
+  private static let interval = Duration.milliseconds(100)
+  /// The number of stores in a message, and of those that are checked for freshness in an interval.
+  private static let storeLimit = 500
+
+  private let server: InspectorServer
+  private weak let client: OperationClient?
+  private let feed: ChangeFeed
+  private let events: EventMeter
+  private let network: ManualNetworkObserver?
+  private var catalog: InspectorCatalog
+  /// The collecting of changes, while there are peers.
+  private var collecting: OperationSubscription?
+  private var counts = OperationStatistics.Counts()
+  private var peers: [InspectorPeer] = []
+  private var nextTick = ContinuousClock.now
+  /// Whether no peer is accepted until the next tick, because there are no descriptors left.
+  private var isFull = false
+
+  init(_ server: InspectorServer, _ client: OperationClient) {
+    self.server = server
+    self.client = client
+    feed = client.hub.events.changes
+    events = client.hub.events
+    network = client.context(for: .query, at: []).networkObserver as? ManualNetworkObserver
+    catalog = InspectorCatalog(describer: server.options.describer)
+  }
+
+  mutating func run() {
+    while true {
+      var polled = [
+        pollfd(fd: server.end.number, events: Int16(POLLIN), revents: 0),
+        pollfd(fd: isFull ? -1 : server.socket.listener.number, events: Int16(POLLIN), revents: 0),
+      ]
+      polled += peers.map(\.polled)
+      _ = poll(&polled, nfds_t(polled.count), timeout)
+      if let reason = server.endReason { return end(reason) }
+      for index in peers.indices { serve(index, Int32(polled[index + 2].revents)) }
+      if polled[1].revents != 0 { acceptPeers() }
+      if ContinuousClock.now >= nextTick { tick() }
+      removeGonePeers()
+    }
+  }
+
+  /// The milliseconds until the next tick; negative for no end.
+  private var timeout: Int32 {
+    if peers.isEmpty, !isFull { return -1 }
+    let rest = max(nextTick - .now, .zero)
+    return Int32((rest.inSeconds * 1_000).rounded(.up))
+  }
+
+  private mutating func end(_ reason: String) {
+    for index in peers.indices { peers[index].end(reason) }
+    peers = []
+    collecting = nil
+  }
+
+  private mutating func removeGonePeers() {
+    peers.removeAll(where: \.isGone)
+    guard peers.isEmpty, collecting != nil else { return }
+    collecting = nil
+    catalog = InspectorCatalog(describer: server.options.describer)
+  }
+
+  private var isOffline: Bool { network?.currentStatus == .disconnected }
+}
+
+// MARK: - Peers
+
+extension InspectorLoop {
+  private mutating func acceptPeers() {
+    do throws(SystemError) {
+      // Not more at once than there is place for and in the queue, so that present peers are served.
+      for _ in 0..<64 {
+        guard let descriptor = try server.socket.accept() else { return }
+        var peer = InspectorPeer(descriptor, baseCounts: counts)
+        if InspectorSocket.user(of: descriptor) != server.options.user {
+          peer.end("The program belongs to another user.")
+        } else if peers.count >= Self.peerLimit {
+          peer.end("The inspector has \(Self.peerLimit) connections, and accepts no more.")
+        } else {
+          peers.append(peer)
+          greet(peers.count - 1)
+        }
+      }
+    } catch {
+      isFull = true
+      nextTick = .now + Self.interval
+    }
+  }
+
+  private mutating func greet(_ index: Int) {
+    guard let client else { return }
+    if collecting == nil {
+      collecting = events.collectChanges()
+      counts = OperationStatistics.Counts()
+      peers[index] = InspectorPeer(peers[index].descriptor, baseCounts: counts)
+      nextTick = .now + Self.interval
+    }
+    let now = client.clock.now().timeIntervalSince1970
+    let options = server.options
+    peers[index].wasOffline = isOffline
+    peers[index].output.append(
+      InspectorHello(
+        program: InspectorServer.program, pid: getpid(), name: options.name,
+        started: server.started.timeIntervalSince1970, now: now, readOnly: options.isReadOnly,
+        canGoOffline: network != nil, isOffline: isOffline))
+    let stores = catalog.add(storesOf: client).compactMap { catalog.describe($0, in: client) }
+    for store in stores {
+      _ = peers[index].backlog.noteSent(store.identity.id, resultCount: store.resultCount)
+    }
+    peers[index].send(
+      InspectorSnapshot(time: now, counts: .init(OperationStatistics.Counts()), stores: stores))
+  }
+
+  private mutating func serve(_ index: Int, _ revents: Int32) {
+    if revents & POLLOUT != 0 { peers[index].flush() }
+    if revents & POLLIN != 0 {
+      for line in peers[index].read() where !peers[index].isGone { perform(line, of: index) }
+      if peers[index].lines.isOverLimit {
+        peers[index].end("A line has more than \(peers[index].lines.limit) bytes.")
+      }
+    } else if revents & ~POLLOUT != 0 {
+      peers[index].isGone = true
+    }
+  }
+}
+
+// MARK: - Changes
+
+extension InspectorLoop {
+  private mutating func tick() {
+    nextTick = .now + Self.interval
+    isFull = false
+    guard !peers.isEmpty, let client else { return }
+    let changes = feed.take()
+    counts = changes.counts
+    var update = catalog.update(with: changes, from: client)
+    update.changed += catalog.checkFreshness(atMost: Self.storeLimit, in: client)
+    for index in peers.indices {
+      peers[index].backlog.note(changed: update.changed)
+      peers[index].backlog.note(removed: update.removed)
+      peers[index].backlog.note(update.events, dropped: changes.droppedEventCount)
+      if let watched = peers[index].watched, update.removed.contains(watched) {
+        peers[index].watched = nil
+      }
+      if peers[index].output.isEmpty { sendChanges(to: index, of: client) }
+    }
+  }
+
+  private mutating func sendChanges(to index: Int, of client: OperationClient) {
+    let isOffline = isOffline
+    guard !peers[index].backlog.isEmpty || peers[index].wasOffline != isOffline else { return }
+    peers[index].wasOffline = isOffline
+    let batch = peers[index].backlog.take(storeLimit: Self.storeLimit)
+    let stores = batch.changed.compactMap { catalog.describe($0, in: client) }
+    var missed = batch.missed
+    for store in stores {
+      missed += peers[index].backlog.noteSent(store.identity.id, resultCount: store.resultCount)
+    }
+    peers[index].send(
+      InspectorChanges(
+        time: client.clock.now().timeIntervalSince1970,
+        counts: .init(counts - peers[index].baseCounts), stores: stores, removed: batch.removed,
+        events: batch.events, missed: missed, isOffline: isOffline))
+    if let watched = peers[index].watched, batch.changed.contains(watched) {
+      sendDetail(of: watched, to: index, of: client)
+    }
+  }
+
+  private mutating func sendDetail(of id: Int, to index: Int, of client: OperationClient) {
+    guard let detail = catalog.describeDetail(id, in: client) else { return }
+    peers[index].send(
+      InspectorDetail(time: client.clock.now().timeIntervalSince1970, store: detail))
+  }
+}
+
+// MARK: - Commands
+
+extension InspectorLoop {
+  private mutating func perform(_ line: [UInt8], of index: Int) {
+    struct Numbered: Decodable { let id: Int }
+    let decoder = JSONDecoder()
+    guard let command = try? decoder.decode(InspectorCommand.self, from: Data(line)) else {
+      let id = (try? decoder.decode(Numbered.self, from: Data(line)))?.id ?? 0
+      peers[index].send(InspectorReply(to: id, error: "The line is no command."))
+      return
+    }
+    guard let client else { return }
+    let error = perform(command, of: index, in: client)
+    peers[index].send(InspectorReply(to: command.id ?? 0, error: error))
+    if error == nil, command.command == "watch", let id = command.store {
+      sendDetail(of: id, to: index, of: client)
+    }
+  }
+
+  /// Performs a command, and returns why it is refused.
+  private mutating func perform(
+    _ command: InspectorCommand, of index: Int, in client: OperationClient
+  ) -> String? {
+    switch command.command {
+    case "unwatch": peers[index].watched = nil
+    case "watch":
+      guard let id = command.store, catalog.store(id, in: client) != nil else {
+        return Self.missingStore(command)
+      }
+      peers[index].watched = id
+    case "refetch", "invalidate", "reset", "cancel", "clear":
+      if server.options.isReadOnly { return "The inspector is read-only." }
+      guard let store = command.store.flatMap({ catalog.store($0, in: client) }) else {
+        return Self.missingStore(command)
+      }
+      return perform(command.command, on: store, in: client)
+    case "offline":
+      if server.options.isReadOnly { return "The inspector is read-only." }
+      guard let network else { return "The client has no network observer that is set by hand." }
+      guard let isOffline = command.value else { return "The command has no value." }
+      network.set(isOffline ? .disconnected : .connected)
+    default: return "There is no command \(command.command.prefix(40))."
+    }
+    return nil
+  }
+
+  private func perform(
+    _ command: String, on store: any InspectableStore, in client: OperationClient
+  ) -> String? {
+    switch command {
+    case "refetch":
+      if store.kind == .mutation { return "A mutation cannot be fetched." }
+      Task.detached { _ = try? await store.erasedRun(using: nil) }
+    case "invalidate": store.invalidate()
+    case "reset": store.resetState(using: nil)
+    case "cancel": store.cancel()
+    default: client.remove([OpaqueOperationStore(erased: store)])
+    }
+    return nil
+  }
+
+  private static func missingStore(_ command: InspectorCommand) -> String {
+    command.store.map { "There is no store \($0)." } ?? "The command names no store."
+  }
+}
+
+extension [String: Int] {
+  fileprivate init(_ counts: OperationStatistics.Counts) {
+    self.init(
+      uniqueKeysWithValues: OperationStatistics.Counts.counters.map {
+        ($0.name, counts[keyPath: $0.keyPath])
+      })
+  }
+}

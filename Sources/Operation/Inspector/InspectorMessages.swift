@@ -1,0 +1,190 @@
+import FoundationEssentials
+
+// The messages to a peer, one JSON object on a line each. Dates are seconds since 1970. What is `nil` is
+// left out.
+
+/// The first message.
+struct InspectorHello: Encodable {
+  let type = "hello"
+  let `protocol` = 1
+  let program: String
+  let pid: Int32
+  let name: String?
+  let started: Double
+  let now: Double
+  let readOnly: Bool
+  let canGoOffline: Bool
+  let isOffline: Bool
+}
+
+/// All stores, after the first message.
+struct InspectorSnapshot: Encodable {
+  let type = "snapshot"
+  let time: Double
+  let counts: [String: Int]
+  let stores: [InspectedStore]
+}
+
+/// The newest state of stores that have changed, and what has happened.
+struct InspectorChanges: Encodable {
+  let type = "changes"
+  let time: Double
+  let counts: [String: Int]
+  let stores: [InspectedStore]
+  let removed: [Int]
+  let events: [InspectedEvent]
+  /// The number of results and events that the peer does not get.
+  let missed: Int
+  let isOffline: Bool
+}
+
+/// The store that a peer watches.
+struct InspectorDetail: Encodable {
+  let type = "detail"
+  let time: Double
+  let store: InspectedDetail
+}
+
+/// The answer to a command.
+struct InspectorReply: Encodable {
+  let type = "reply"
+  let id: Int
+  let ok: Bool
+  let error: String?
+
+  init(to id: Int, error: String? = nil) {
+    self.id = id
+    ok = error == nil
+    self.error = error
+  }
+}
+
+/// The last message.
+struct InspectorBye: Encodable {
+  let type = "bye"
+  let reason: String
+}
+
+/// A command of a peer.
+struct InspectorCommand: Decodable {
+  let id: Int?
+  let command: String
+  let store: Int?
+  let value: Bool?
+}
+
+/// A store as one object of three parts.
+struct InspectedStore: Encodable {
+  struct Identity: Encodable {
+    let id: Int
+    let path: [String]
+    let request: String
+    let kind: String
+  }
+
+  struct Facts: Encodable {
+    var status: String
+    var isStale: Bool
+    var updated: Double?
+    var failed: Double?
+    var valueUpdates: Int
+    var errorUpdates: Int
+    var error: String?
+    var value: String
+    var isTruncated: Bool?
+  }
+
+  struct Use: Encodable {
+    var subscribers: Int
+    var leases: Int
+    var runs: Int
+    var edits: Int
+    var queued: Int
+    var reads: [Int] = []
+    var readBy: [Int] = []
+  }
+
+  let identity: Identity
+  var facts: Facts
+  var use: Use
+
+  /// The number of results that the store has had.
+  var resultCount: Int { facts.valueUpdates + facts.errorUpdates }
+
+  func encode(to encoder: any Encoder) throws {
+    try identity.encode(to: encoder)
+    try facts.encode(to: encoder)
+    try use.encode(to: encoder)
+  }
+}
+
+/// A store with what only a peer that watches it gets.
+struct InspectedDetail: Encodable {
+  struct Rule: Encodable {
+    let name: String
+    let value: String
+  }
+
+  struct Call: Encodable {
+    let arguments: String
+    let status: String
+  }
+
+  struct Extra: Encodable {
+    var rules: [Rule] = []
+    var calls: [Call] = []
+    var pages: Int?
+  }
+
+  let store: InspectedStore
+  let extra: Extra
+
+  func encode(to encoder: any Encoder) throws {
+    try store.encode(to: encoder)
+    try extra.encode(to: encoder)
+  }
+}
+
+/// Something that happened to a store.
+struct InspectedEvent: Encodable, Sendable {
+  let store: Int
+  let time: Double
+  let kind: String
+  var run: UInt64?
+  var cause: String?
+  var attempt: Int?
+  var outcome: String?
+  var message: String?
+}
+
+extension InspectedEvent {
+  init(_ event: OperationClientEvent, of store: Int, describedBy describer: InspectorDescriber) {
+    let (kind, run): (String, OperationClientEvent.Run?) =
+      switch event.occurrence {
+      case .storeAdded: ("added", nil)
+      case .storeRemoved: ("removed", nil)
+      case .answeredFromCache: ("hit", nil)
+      case .joined(let run): ("joined", run)
+      case .runStarted(let run): ("runStarted", run)
+      case .attemptBegan(let run, _): ("attempt", run)
+      case .pageBegan(let run, _): ("pageBegan", run)
+      case .pageEnded(let run, _): ("pageEnded", run)
+      case .yielded(let run): ("yielded", run)
+      case .runEnded(let run, _, _): ("runEnded", run)
+      }
+    self.init(
+      store: store, time: event.date.timeIntervalSince1970, kind: kind, run: run?.id.rawValue,
+      cause: run?.cause.rawValue)
+    switch event.occurrence {
+    case .storeRemoved where event.isEviction: message = "evicted"
+    case .attemptBegan(_, let index): attempt = index
+    case .pageBegan(_, let page), .pageEnded(_, let page):
+      message = describer.text(page, at: event.path)
+    case .runEnded(_, .success, _): outcome = "success"
+    case .runEnded(_, .cancelled, _): outcome = "cancelled"
+    case .runEnded(_, .failure(let error), _):
+      (outcome, message) = ("failure", describer.short(error, at: event.path))
+    default: break
+    }
+  }
+}

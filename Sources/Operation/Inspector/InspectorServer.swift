@@ -1,0 +1,78 @@
+import FoundationEssentials
+import Glibc
+import Synchronization
+
+/// An inspector: its socket, and the thread that serves it.
+///
+/// The lock guards the reason for the end. The thread owns everything else that changes. It calls code
+/// of the user, so nothing waits for it.
+final class InspectorServer: Sendable {
+  struct Options: Sendable {
+    var name: String?
+    var isReadOnly = false
+    var describer: InspectorDescriber
+    /// The user whose processes can connect.
+    var user = geteuid()
+  }
+
+  let socket: InspectorSocket
+  let options: Options
+  let started: Date
+  /// It can be read when the inspector has ended.
+  let end: FileDescriptor
+  private let endSender: FileDescriptor
+  private let reason = Mutex<String?>(nil)
+
+  /// - Parameter path: The path of the socket; `nil` for one in the private directory.
+  init(at path: String?, _ options: Options, started: Date) throws(OperationInspectorError) {
+    let path = if let path { path } else { try Self.newPath() }
+    do throws(SystemError) { (end, endSender) = try FileDescriptor.pair() } catch {
+      throw .system(path: path, code: error.code)
+    }
+    socket = try InspectorSocket(at: path)
+    self.options = options
+    self.started = started
+  }
+
+  private static let count = Atomic(0)
+
+  /// The name of the program, for the path and the peers.
+  static let program: String = {
+    let name = CommandLine.arguments.first?.split(separator: "/").last.map(String.init)
+    return name ?? "program"
+  }()
+
+  private static func newPath() throws(OperationInspectorError) -> String {
+    let number = count.wrappingAdd(1, ordering: .relaxed).newValue
+    // The path of a socket is short.
+    let program = program.replacing(" ", with: "-").prefix(40)
+    return "\(try InspectorSocket.directory())/\(program)-\(getpid())-\(number).sock"
+  }
+
+  func start(for client: OperationClient) throws(OperationInspectorError) {
+    let thread = PosixThread { [weak client] in
+      // Without a reference that keeps the client alive.
+      var loop = client.map { InspectorLoop(self, $0) }
+      loop?.run()
+    }
+    guard let thread else {
+      cancel(because: "")
+      throw .system(path: socket.path, code: EAGAIN)
+    }
+    thread.detach()
+  }
+
+  /// Why the inspector has ended; `nil` before.
+  var endReason: String? { reason.withLock { $0 } }
+
+  /// Ends the inspector. When this returns, its file is removed.
+  func cancel(because reason: String) {
+    let isFirst = self.reason.withLock { present in
+      defer { if present == nil { present = reason } }
+      return present == nil
+    }
+    guard isFirst else { return }
+    socket.remove()
+    shutdown(endSender.number, Int32(SHUT_WR))
+  }
+}

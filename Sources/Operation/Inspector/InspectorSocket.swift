@@ -1,0 +1,137 @@
+import FoundationEssentials
+import Glibc
+
+/// The socket of an inspector, on which it listens, and its file.
+struct InspectorSocket: Sendable {
+  let path: String
+  let listener: FileDescriptor
+  /// The device and the inode of the file.
+  private let file: [UInt64]
+
+  /// Listens at a path. A socket of this user on which nobody listens is replaced.
+  init(at path: String) throws(OperationInspectorError) {
+    listener = FileDescriptor(
+      socket(
+        AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue), 0))
+    self.path = path
+    do throws(SystemError) {
+      if try !Self.bind(listener, to: path) {
+        try Self.checkIsAbandoned(path)
+        unlink(path)
+        guard try Self.bind(listener, to: path) else { throw SystemError(code: EADDRINUSE) }
+      }
+      // Before it listens, so that no other user connects before.
+      guard chmod(path, 0o600) == 0, let status = Self.status(of: path) else { throw SystemError() }
+      file = [UInt64(status.st_dev), UInt64(status.st_ino)]
+      guard listen(listener.number, 64) == 0 else { throw SystemError() }
+    } catch {
+      throw Self.error(error, at: path)
+    }
+  }
+
+  /// Removes the file, unless it was replaced.
+  func remove() {
+    guard let status = Self.status(of: path) else { return }
+    if file == [UInt64(status.st_dev), UInt64(status.st_ino)] { unlink(path) }
+  }
+
+  /// Accepts a peer, whose descriptor does not block; `nil` if there is none.
+  func accept() throws(SystemError) -> FileDescriptor? {
+    while true {
+      let number = Glibc.accept(listener.number, nil, nil)
+      if number >= 0 {
+        _ = fcntl(number, F_SETFD, FD_CLOEXEC)
+        _ = fcntl(number, F_SETFL, O_NONBLOCK)
+        return FileDescriptor(number)
+      }
+      switch errno {
+      case EINTR, ECONNABORTED: continue
+      case EAGAIN: return nil
+      default: throw SystemError()
+      }
+    }
+  }
+
+  /// Returns the user of the process that has connected.
+  static func user(of peer: FileDescriptor) -> uid_t? {
+    // A `ucred`: the process, the user and the group.
+    var credentials: [UInt32] = [0, 0, 0]
+    var length = socklen_t(12)
+    let result = getsockopt(peer.number, SOL_SOCKET, SO_PEERCRED, &credentials, &length)
+    return result == 0 && length == 12 ? credentials[1] : nil
+  }
+}
+
+extension InspectorSocket {
+  /// Returns `false` if there is a file.
+  private static func bind(
+    _ descriptor: FileDescriptor, to path: String
+  ) throws(SystemError) -> Bool {
+    let result = try withAddress(of: path) { Glibc.bind(descriptor.number, $0, $1) }
+    if result != 0, errno != EADDRINUSE { throw SystemError() }
+    return result == 0
+  }
+
+  private static func withAddress(
+    of path: String, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Int32
+  ) throws(SystemError) -> Int32 {
+    var address = sockaddr_un()
+    address.sun_family = sa_family_t(AF_UNIX)
+    let bytes = Array(path.utf8)
+    // An empty path, or one that begins with a zero, is a socket without a file.
+    guard !bytes.isEmpty, !bytes.contains(0) else { throw SystemError(code: EINVAL) }
+    guard bytes.count <= longestPath else { throw SystemError(code: ENAMETOOLONG) }
+    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
+    return withUnsafePointer(to: &address) {
+      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        body($0, socklen_t(MemoryLayout<sockaddr_un>.size))
+      }
+    }
+  }
+
+  /// The number of bytes without the zero at the end.
+  private static var longestPath: Int { MemoryLayout.size(ofValue: sockaddr_un().sun_path) - 1 }
+
+  private static func checkIsAbandoned(_ path: String) throws(SystemError) {
+    guard let status = status(of: path), status.st_mode & S_IFMT == S_IFSOCK,
+      status.st_uid == geteuid()
+    else { throw SystemError(code: ENOTSOCK) }
+    let kind = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
+    let probe = FileDescriptor(socket(AF_UNIX, kind, 0))
+    guard probe.number >= 0 else { throw SystemError() }
+    // `EAGAIN` means that peers wait there already.
+    let result = try withAddress(of: path) { connect(probe.number, $0, $1) }
+    guard result != 0, errno == ECONNREFUSED else { throw SystemError(code: EADDRINUSE) }
+  }
+
+  private static func status(of path: String) -> stat? {
+    var status = stat()
+    return lstat(path, &status) == 0 ? status : nil
+  }
+
+  private static func error(_ error: SystemError, at path: String) -> OperationInspectorError {
+    switch error.code {
+    case EADDRINUSE: .occupied(path: path)
+    case ENOTSOCK: .foreignFile(path: path)
+    case ENAMETOOLONG: .pathTooLong(path: path, limit: longestPath)
+    default: .system(path: path, code: error.code)
+    }
+  }
+
+  /// Returns the private directory for sockets, and creates it if it is missing.
+  static func directory(
+    _ environment: [String: String] = ProcessInfo.processInfo.environment
+  ) throws(OperationInspectorError) -> String {
+    let path: String
+    if let runtime = environment["XDG_RUNTIME_DIR"], runtime.hasPrefix("/") {
+      path = "\(runtime)/swift-operation"
+    } else {
+      path = "\(environment["TMPDIR"] ?? "/tmp")/swift-operation-\(geteuid())"
+    }
+    if mkdir(path, 0o700) != 0, errno != EEXIST { throw .system(path: path, code: errno) }
+    guard let status = status(of: path), status.st_mode & S_IFMT == S_IFDIR,
+      status.st_uid == geteuid(), status.st_mode & 0o077 == 0
+    else { throw .unsafeDirectory(path: path) }
+    return path
+  }
+}

@@ -1,0 +1,68 @@
+import Synchronization
+
+/// Collects what happens in a client for a reader that takes it from time to time.
+///
+/// An ``EventMeter`` fills it while there is a reader. Then a store that changes is listed once until the
+/// reader takes the list, however often it changes, and the first events after that are kept. So what
+/// the program pays does not depend on the speed of the reader. A listed store is retained.
+///
+/// The lock guards the lists.
+final class ChangeFeed: Sendable {
+  /// What has happened since the reader took the changes before.
+  struct Changes: Sendable {
+    /// The stores that have changed, were added or were removed, each once.
+    fileprivate(set) var stores: [any ErasedOperationStore] = []
+    fileprivate(set) var events: [OperationClientEvent] = []
+    fileprivate(set) var droppedEventCount = 0
+    /// The counts of all events since the reader came.
+    fileprivate(set) var counts = OperationStatistics.Counts()
+  }
+
+  /// The number of events that are kept.
+  static let eventLimit = 1_000
+
+  /// `nil` without a reader.
+  private let changes = Mutex<Changes?>(nil)
+
+  func begin() { changes.withLock { $0 = Changes() } }
+
+  func end() {
+    let rest = changes.withLock { $0.take() }
+    for store in rest?.stores ?? [] { store.use.noteUnlisted() }
+  }
+
+  /// Lists a store that has changed. Called without its lock.
+  func append(_ store: some ErasedOperationStore) {
+    guard store.use.noteListed() else { return }
+    let isListed = changes.withLock { changes in
+      changes?.stores.append(store)
+      return changes != nil
+    }
+    // The reader has left meanwhile.
+    if !isListed { store.use.noteUnlisted() }
+  }
+
+  func append(_ event: OperationClientEvent) {
+    changes.withLock { changes in
+      changes?.counts.add(event)
+      if changes?.events.count ?? 0 < Self.eventLimit {
+        changes?.events.append(event)
+      } else {
+        changes?.droppedEventCount += 1
+      }
+    }
+  }
+
+  /// Returns what has happened since the last call. A store that changes from now on is listed again.
+  func take() -> Changes {
+    let taken = changes.withLock { changes in
+      let taken = changes ?? Changes()
+      changes?.stores = []
+      changes?.events = []
+      changes?.droppedEventCount = 0
+      return taken
+    }
+    for store in taken.stores { store.use.noteUnlisted() }
+    return taken
+  }
+}

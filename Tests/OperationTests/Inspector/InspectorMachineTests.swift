@@ -1,0 +1,187 @@
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import Operation
+
+/// The parts of an inspector that need no socket.
+@Suite("The parts of an inspector") struct InspectorMachineTests {
+  @Test("Bytes become lines, whatever the packets are, up to a limit") func lines() {
+    struct Walk {
+      var lines = InspectorLines(limit: 3)
+      var sent: [UInt8] = []
+      var received: [[UInt8]] = []
+    }
+    let packets: [[UInt8]] = ["", "a", "\n", "bc\n", "\nde", "f\ng\n"].map { Array($0.utf8) }
+    exhaust("InspectorLines", events: packets, length: 5, from: Walk()) { walk, packet in
+      walk.sent += packet
+      walk.received += walk.lines.append(packet)
+      var parts = walk.sent.split(separator: 10, omittingEmptySubsequences: false)
+      let longest = parts.firstIndex { $0.count > 3 }
+      try mustHold(walk.lines.isOverLimit == (longest != nil), "the limit is three bytes")
+      parts.removeSubrange((longest ?? parts.count - 1)...)
+      let expected = parts.filter { !$0.isEmpty }.map { Array($0) }
+      try mustHold(walk.received == expected, "all lines before the limit, and no other")
+      return true
+    }
+  }
+
+  private enum BacklogStep { case change(Int), remove(Int), event, take }
+
+  private struct BacklogWalk {
+    var backlog = InspectorBacklog(eventLimit: 2)
+    /// The result count of each store, and what the peer has.
+    var counts: [Int: Int] = [:]
+    var peer: [Int: Int] = [:]
+    var results = 0
+    var received = 0
+    var events = 0
+
+    mutating func step(_ step: BacklogStep) throws -> Bool {
+      switch step {
+      case .change(let id):
+        counts[id, default: 0] += 1
+        results += 1
+        backlog.note(changed: [id])
+      case .remove(let id):
+        // A number is not used again.
+        guard let count = counts.removeValue(forKey: id), peer[id] != nil || count < 3 else {
+          return false
+        }
+        backlog.note(removed: [id])
+      case .event:
+        events += 1
+        backlog.note([InspectedEvent(store: 1, time: 0, kind: "hit")], dropped: 0)
+      case .take: try take()
+      }
+      return true
+    }
+
+    mutating func take() throws {
+      let batch = backlog.take(storeLimit: 1)
+      try mustHold(batch.changed.count <= 1 && batch.events.count <= 2, "a message is bounded")
+      try mustHold(batch.events.count + batch.missed == events, "each event is sent or counted")
+      events = 0
+      for id in batch.removed {
+        try mustHold(peer.removeValue(forKey: id) != nil, "what the peer has not is not removed")
+      }
+      for id in batch.changed {
+        let count = counts[id] ?? -1
+        try mustHold(count > 0, "no removed store is sent")
+        let missed = backlog.noteSent(id, resultCount: count)
+        let earlier = peer.updateValue(count, forKey: id)
+        try mustHold(missed == earlier.map { count - $0 - 1 } ?? 0, "the missed results count")
+      }
+      if backlog.isEmpty {
+        try mustHold(Set(peer.keys) == Set(counts.keys), "the peer has the stores that there are")
+        try mustHold(peer == counts, "and their newest states")
+      }
+    }
+  }
+
+  @Test("A backlog has each store once, its newest state, and counts what it leaves out")
+  func backlog() {
+    let events: [BacklogStep] = [.change(1), .change(2), .remove(1), .event, .take]
+    exhaust("InspectorBacklog", events: events, length: 8, from: BacklogWalk()) { walk, step in
+      try walk.step(step)
+    }
+  }
+
+  @Test("A backlog that is not taken does not grow with stores that come and go")
+  func shortLivedStores() {
+    var backlog = InspectorBacklog()
+    for id in 0..<100_000 {
+      backlog.note(changed: [id])
+      backlog.note(removed: [id])
+    }
+    #expect(backlog.isEmpty && backlog.storedCount < 100)
+  }
+
+  @Test("A feed lists a store once between two reads, and events up to a limit") func feed() throws
+  {
+    let client = OperationClient()
+    let store = client.store(for: Query<Int, any Error>(path: ["number"]) { _ in 1 })
+    let feed = client.hub.events.changes
+    store.currentValue = 1
+    #expect(feed.take().stores.isEmpty)
+    let collecting = client.hub.events.collectChanges()
+    for value in 2...4 { store.currentValue = value }
+    for number in 0..<1_100 {
+      _ = client.store(for: Query<Int, any Error>(path: [number]) { _ in 1 })
+    }
+    let changes = feed.take()
+    #expect(changes.stores.first === store && changes.stores.count == 1_101)
+    #expect(changes.events.count == 1_000 && changes.droppedEventCount == 100)
+    #expect(feed.take().stores.isEmpty)
+    store.currentValue = 5
+    collecting.cancel()
+    store.currentValue = 6
+    #expect(feed.take().stores.isEmpty && !client.hub.events.isObserved)
+    // It is not listed any more, so that the next reader finds it.
+    let again = client.hub.events.collectChanges()
+    store.currentValue = 7
+    #expect(feed.take().stores.first === store)
+    withExtendedLifetime(again) {}
+  }
+
+  @Test("A description ends at the limit, between two scalars, and without an optional around it")
+  func describing() {
+    let describer = InspectorDescriber(limit: 8, redacting: nil)
+    let texts: [(Any, String, Bool)] = [
+      (Optional(5) as Any, "5", false), (Int?.none as Any, "nil", false),
+      ([1, 2], "[1, 2]", false),
+      ("abcdefgh", "\"abcdefg", true), ("abcdéé", "\"abcdé", true), ("", "\"\"", false),
+      ([1.5, 22.5, 333.5], "[1.5, 22", true),
+    ]
+    for (value, text, isTruncated) in texts {
+      let described = describer.full(value, at: [])
+      #expect(described.text == text && described.isTruncated == isTruncated)
+    }
+  }
+
+  private struct Counted: CustomDebugStringConvertible, Identifiable {
+    static let count = Atomic(0)
+    let id: Int
+
+    var debugDescription: String {
+      Self.count.wrappingAdd(1, ordering: .relaxed)
+      return "\(id)"
+    }
+  }
+
+  @Test("Of a long list no more elements are described than are shown") func longList() {
+    let describer = InspectorDescriber(limit: 8, redacting: nil)
+    let list = (0..<100_000).map { Counted(id: $0) }
+    for list in [list as Any, IdentifiedArray(list)] {
+      let described = describer.full(list, at: [])
+      #expect(described.text == "[0, 1, 2" && described.isTruncated)
+    }
+    #expect(Counted.count.load(ordering: .relaxed) <= 16)
+  }
+
+  @Test("The graph returns the neighbours of a path, up to a limit") func neighbours() {
+    var graph = DependencyGraph()
+    for number in 0..<10 {
+      let run = OperationTaskID.next()
+      _ = graph.note(run, of: ["reader", number], reads: ["source"])
+      if number > 0 { graph.end(run, of: ["reader", number], isCancelled: false) }
+    }
+    #expect(graph.dependencies(of: ["reader", 0], limit: 3).reads == [["source"]])
+    #expect(graph.dependencies(of: ["reader", 1], limit: 3).reads == [["source"]])
+    #expect(graph.dependencies(of: ["source"], limit: 20).readers.count == 10)
+    #expect(graph.dependencies(of: ["source"], limit: 3).readers.count == 3)
+    #expect(graph.dependencies(of: ["other"], limit: 3).readers.isEmpty)
+  }
+
+  @Test("Runs that wait in a queue are counted, and those in flight are not") func queued() {
+    var queues = SerialQueuesMachine<Int>()
+    let runs = (0..<3).map { _ in OperationTaskID.next() }
+    let scope = SerialScope("scope", limit: 2)
+    #expect(queues.waitingCount(of: runs, in: scope) == 0)
+    for run in runs { queues.append(run, to: scope) }
+    #expect(queues.waitingCount(of: runs, in: scope) == 1)
+    #expect(queues.waitingCount(of: [runs[0]], in: scope) == 0)
+    _ = queues.remove(runs[0], from: scope)
+    #expect(queues.waitingCount(of: runs, in: scope) == 0)
+  }
+}

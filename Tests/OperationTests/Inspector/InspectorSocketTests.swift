@@ -1,0 +1,179 @@
+import Foundation
+import Glibc
+import Testing
+
+@testable import Operation
+
+/// The file of the socket, who can connect, and when it ends.
+@Suite("The socket of an inspector", .timeLimit(.minutes(1))) struct InspectorSocketTests {
+  private let directory = SocketDirectory()
+  private let client = OperationClient()
+
+  private var isListening: Bool { SocketDirectory.mode(of: directory.socket) != nil }
+
+  @Test("The default socket is for its user only, in a private directory, and one for each client")
+  func defaultPath() async throws {
+    let inspector = try client.serveInspector()
+    let other = OperationClient()
+    let second = try other.serveInspector()
+    #expect(inspector.path != second.path && inspector.path.hasSuffix(".sock"))
+    #expect(inspector.path.contains("-\(getpid())-"))
+    #expect(SocketDirectory.mode(of: inspector.path) == S_IFSOCK | 0o600)
+    let parent = inspector.path.split(separator: "/").dropLast().joined(separator: "/")
+    #expect(SocketDirectory.mode(of: "/" + parent) == S_IFDIR | 0o700)
+    let peer = try InspectingPeer(at: inspector.path)
+    _ = try await peer.line("hello")
+    inspector.cancel()
+    second.cancel()
+    #expect(SocketDirectory.mode(of: inspector.path) == nil)
+    #expect(SocketDirectory.mode(of: second.path) == nil)
+  }
+
+  @Test("The directory is in that of the session, or else a private one below the temporary one")
+  func directoryOfSockets() throws {
+    let base = directory.path
+    #expect(try InspectorSocket.directory(["XDG_RUNTIME_DIR": base]) == base + "/swift-operation")
+    let temporary = try InspectorSocket.directory(["TMPDIR": base])
+    #expect(temporary == base + "/swift-operation-\(geteuid())")
+    #expect(SocketDirectory.mode(of: temporary) == S_IFDIR | 0o700)
+    chmod(temporary, 0o755)
+    #expect(throws: OperationInspectorError.unsafeDirectory(path: temporary)) {
+      try InspectorSocket.directory(["TMPDIR": base])
+    }
+    rmdir(temporary)
+    symlink(base + "/swift-operation", temporary)
+    #expect(throws: OperationInspectorError.unsafeDirectory(path: temporary)) {
+      try InspectorSocket.directory(["TMPDIR": base])
+    }
+    #expect(throws: OperationInspectorError.system(path: base + "/a/swift-operation", code: ENOENT))
+    {
+      try InspectorSocket.directory(["XDG_RUNTIME_DIR": base + "/a"])
+    }
+  }
+
+  @Test("A socket that no program serves is replaced") func stale() async throws {
+    let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+    var address = sockaddr_un()
+    address.sun_family = sa_family_t(AF_UNIX)
+    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: directory.socket.utf8) }
+    let result = withUnsafePointer(to: &address) {
+      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+      }
+    }
+    try #require(result == 0)
+    close(descriptor)
+    let inspector = try client.serveInspector(at: directory.socket)
+    _ = try await InspectingPeer(at: inspector.path).line("hello")
+  }
+
+  @Test("A socket that a program serves, another file and a bad path are refused") func refusals()
+    throws
+  {
+    let inspector = try client.serveInspector(at: directory.socket)
+    let other = OperationClient()
+    #expect(throws: OperationInspectorError.occupied(path: directory.socket)) {
+      try other.serveInspector(at: directory.socket)
+    }
+    let file = directory.path + "/file"
+    try Data("text".utf8).write(to: URL(filePath: file))
+    #expect(throws: OperationInspectorError.foreignFile(path: file)) {
+      try other.serveInspector(at: file)
+    }
+    #expect(FileManager.default.contents(atPath: file) == Data("text".utf8))
+    let long = directory.path + "/" + String(repeating: "a", count: 100)
+    #expect(throws: OperationInspectorError.pathTooLong(path: long, limit: 107)) {
+      try other.serveInspector(at: long)
+    }
+    for path in ["", "a\0b"] {
+      #expect(throws: OperationInspectorError.system(path: path, code: EINVAL)) {
+        try other.serveInspector(at: path)
+      }
+    }
+    withExtendedLifetime(inspector) {}
+  }
+
+  @Test("A length of descriptions below one is reported, and one is used") func badLimit()
+    async throws
+  {
+    client.store(for: Query<Int, any Error>(path: ["number"]) { _ in 1 }).currentValue = 23
+    let (issues, inspector) = try await issues {
+      try client.serveInspector(at: directory.socket, valueLimit: 0)
+    }
+    #expect(issues.map(\.kind) == [.invalidValue])
+    let peer = try InspectingPeer(at: inspector.path)
+    let id = try await peer.store("number").id
+    #expect(try await peer.command(1, #""command":"watch","store":\#(id)"#).ok == true)
+    #expect(try await peer.line("detail").store?.value == "2")
+  }
+
+  @Test("A client is served once at a time, and not after its shutdown") func oneInspector()
+    async throws
+  {
+    let inspector = try client.serveInspector(at: directory.socket)
+    #expect(throws: OperationInspectorError.alreadyServed) {
+      try client.serveInspector(at: directory.socket + "2")
+    }
+    #expect(SocketDirectory.mode(of: directory.socket + "2") == nil && isListening)
+    inspector.cancel()
+    let second = try client.serveInspector(at: directory.socket)
+    inspector.cancel()
+    #expect(isListening)
+    await client.shutdown(within: .zero)
+    #expect(!isListening)
+    #expect(throws: OperationInspectorError.clientShutDown) {
+      try client.serveInspector(at: directory.socket)
+    }
+    withExtendedLifetime(second) {}
+  }
+
+  @Test("The end of the inspector, of its client and of the client's work ends it and says so")
+  func ends() async throws {
+    var client: OperationClient? = OperationClient()
+    var inspector = try client?.serveInspector(at: directory.socket)
+    var peer = try InspectingPeer(at: directory.socket)
+    _ = try await peer.line("snapshot")
+    inspector = nil
+    #expect(await peer.end() == "The program has ended the inspector." && !isListening)
+
+    inspector = try client?.serveInspector(at: directory.socket)
+    peer = try InspectingPeer(at: directory.socket)
+    _ = try await peer.line("snapshot")
+    await client?.shutdown(within: .zero)
+    #expect(await peer.end() == "The client has ended." && !isListening)
+
+    client = OperationClient()
+    let store = client?.store(for: Query<Int, any Error>(path: ["number"]) { _ in 1 })
+    inspector = try client?.serveInspector(at: directory.socket)
+    peer = try InspectingPeer(at: directory.socket)
+    _ = try await peer.line("snapshot")
+    client = nil
+    #expect(await peer.end() == "The client has ended." && !isListening)
+    withExtendedLifetime((inspector, store)) {}
+  }
+
+  @Test("A socket that was deleted or replaced in use does no harm") func deletion() async throws {
+    let inspector = try client.serveInspector(at: directory.socket)
+    let peer = try InspectingPeer(at: directory.socket)
+    _ = try await peer.line("snapshot")
+    unlink(directory.socket)
+    _ = client.store(for: Query<Int, any Error>(path: ["number"]) { _ in 1 })
+    try await peer.store("number")
+    let other = OperationClient()
+    let second = try other.serveInspector(at: directory.socket)
+    inspector.cancel()
+    _ = try await InspectingPeer(at: second.path).line("hello")
+  }
+
+  @Test("A peer of another user is refused") func otherUser() async throws {
+    var options = InspectorServer.Options(
+      describer: InspectorDescriber(limit: 100, redacting: nil))
+    options.user = geteuid() + 1
+    let inspector = try client.serveInspector(at: directory.socket, options)
+    let peer = try InspectingPeer(at: directory.socket)
+    #expect(await peer.end() == "The program belongs to another user.")
+    #expect(peer.lines.all.compactMap { $0 }.map(\.type) == ["bye"])
+    #expect(!client.hub.events.hasReader)
+    withExtendedLifetime(inspector) {}
+  }
+}
