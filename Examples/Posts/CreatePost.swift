@@ -6,14 +6,14 @@ struct CreatePost: MutationRequest, Hashable {
     with draft: Draft, in context: OperationContext,
     with continuation: OperationContinuation<Post, BlogError>
   ) async throws(BlogError) -> Post {
-    try await context.blog.post(draft, to: "posts")
+    try await context.blog.post(draft, to: "posts", key: context.operationCallID)
   }
 }
 
 extension CreatePost {
   /// The mutation, ready for a connection that comes and goes: a call waits for it, and so do those
-  /// behind it.
-  var patient: some StatefulOperationRequest<Post, State> {
-    serialized(in: "posts").networkMode(.online)
+  /// behind it. A client with a storage keeps the calls until they have gone through.
+  var patient: some MutationRequest<Draft, Post> & StatefulOperationRequest<Post, State> {
+    serialized(in: "posts").networkMode(.online).persisted()
   }
 }
