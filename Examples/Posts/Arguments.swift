@@ -2,7 +2,7 @@ import Foundation
 
 /// The task that the command line requests.
 enum Arguments: Equatable {
-  static let usage = "usage: posts [--api URL | --offline-demo]"
+  static let usage = "usage: posts [--api URL | --offline-demo] [--state DIRECTORY]"
 
   static let helpText = """
     \(usage)
@@ -13,18 +13,27 @@ enum Arguments: Equatable {
                   it needs GET /posts, /posts/ID, /posts/ID/comments and /authors/ID
       --offline-demo
                   write posts while there is no connection, to a server of the program
+      --state DIRECTORY
+                  keep what was read there, and start with it the next time; with
+                  --offline-demo, keep what was written there, and survive a kill
+      --part PART URL DIRECTORY
+                  be one of the programs, write or send, of --offline-demo with --state
       --help      print this and exit
     """
 
-  /// Read the blog at a URL, or without one, that of a server in this process.
-  case read(api: URL?)
-  /// Write to a blog whose connection is lost and restored.
-  case offlineDemo
+  /// Read the blog at a URL, or without one, that of a server in this process. With a directory, begin with
+  /// what was read before.
+  case read(api: URL?, state: String? = nil)
+  /// Write to a blog whose connection is lost and restored; with a directory, in programs that end.
+  case offlineDemo(state: String? = nil)
+  /// Be one of these programs.
+  case part(RestartDemo.Part, api: URL, state: String)
   case help
 
   /// Reads the arguments that follow the name of the program.
   init(_ arguments: some Sequence<String>) throws(BadArguments) {
     var api: URL?
+    var state: String?
     var isOffline = false
     var rest = arguments.makeIterator()
     while let argument = rest.next() {
@@ -37,14 +46,33 @@ enum Arguments: Equatable {
         api = try Self.url(text)
       case "--api":
         throw BadArguments("--api is there twice")
+      case "--state" where state == nil:
+        guard let directory = rest.next(), !directory.isEmpty else {
+          throw BadArguments("--state needs a directory")
+        }
+        state = directory
+      case "--state":
+        throw BadArguments("--state is there twice")
       case "--offline-demo":
         isOffline = true
+      case "--part":
+        self = try Self.part(rest.next(), rest.next(), rest.next())
+        return
       default:
         throw BadArguments("'\(argument)' is not an argument of this program")
       }
     }
     if isOffline, api != nil { throw BadArguments("--offline-demo has a server of its own") }
-    self = isOffline ? .offlineDemo : .read(api: api)
+    self = isOffline ? .offlineDemo(state: state) : .read(api: api, state: state)
+  }
+
+  private static func part(
+    _ name: String?, _ api: String?, _ state: String?
+  ) throws(BadArguments) -> Arguments {
+    guard let part = name.flatMap(RestartDemo.Part.init), let api, let state else {
+      throw BadArguments("--part needs 'write' or 'send', a URL and a directory")
+    }
+    return .part(part, api: try url(api), state: state)
   }
 
   private static func url(_ text: String) throws(BadArguments) -> URL {
