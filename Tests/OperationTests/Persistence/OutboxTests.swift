@@ -137,7 +137,7 @@ struct OutboxTests {
 
   @Test("A subscriber that flushes waits until the storage has the listed calls")
   func flushInHandler() async throws {
-    let server = Server()
+    let server = Server(waits: true)
     let client = program(storage)
     let counts = EventLog<[Int]>()
     let subscription = client.outbox.values.source.subscribe { [storage] signal in
@@ -147,7 +147,12 @@ struct OutboxTests {
         counts.append([calls.count, storage.entries.count])
       }
     }
-    try await client.store(for: CreatePost(server: server).persisted()).mutate(with: "a")
+    let store = client.store(for: CreatePost(server: server).persisted())
+    let call = Task { try await store.mutate(with: "a") }
+    // The call does not end before both flushes have.
+    await counts.wait(for: 2)
+    server.gate.open()
+    _ = try await call.value
     await counts.wait(for: 3)
     #expect(counts.values.contains([1, 1]))
     #expect(counts.values.filter { $0[0] == 0 } == [[0, 0], [0, 0]])
