@@ -127,12 +127,14 @@ private struct UnflushedFiles: StorageFiles {
     (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []
   }
 
-  func read(_ name: String) throws(StorageError) -> Data? {
-    FileManager.default.contents(atPath: "\(directory)/\(name)")
+  func read(_ name: String) throws(StorageError) -> [UInt8]? {
+    FileManager.default.contents(atPath: "\(directory)/\(name)").map(Array.init)
   }
 
-  func write(_ data: Data, to name: String) throws(StorageError) {
-    do { try data.write(to: URL(filePath: "\(directory)/\(name)")) } catch { throw failure(name) }
+  func write(_ bytes: [UInt8], to name: String) throws(StorageError) {
+    do { try Data(bytes).write(to: URL(filePath: "\(directory)/\(name)")) } catch {
+      throw failure(name)
+    }
   }
 
   func rename(_ name: String, to new: String) throws(StorageError) {
