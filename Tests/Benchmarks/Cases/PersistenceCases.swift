@@ -101,7 +101,7 @@ private final class SavedItems: Sendable {
   func writeFiles(_ count: Int) throws -> Double {
     try timed {
       for index in 0..<count {
-        try files.write(try JSONEncoder().encode(index), to: "floor-\(index).new")
+        try files.write(Array(try JSONEncoder().encode(index)), to: "floor-\(index).new")
         try files.rename("floor-\(index).new", to: "floor-\(index)")
       }
     }
