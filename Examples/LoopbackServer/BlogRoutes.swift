@@ -2,13 +2,24 @@ import Foundation
 import Synchronization
 
 /// Serves a blog, and keeps the posts that clients add to it.
+///
+/// A client can send an `Idempotency-Key` with a post. A post that arrives again with the same key is not added again,
+/// and gets the answer of the first time.
 public final class BlogRoutes: RouteCollection, Sendable {
-  private let data: Mutex<BlogData>
+  private struct Contents {
+    var data: BlogData
+    var deliveries: [BlogServer.Delivery] = []
+  }
+
+  private let contents: Mutex<Contents>
 
   /// Creates the routes for a blog.
   public init(_ data: BlogData = BlogData()) {
-    self.data = Mutex(data)
+    contents = Mutex(Contents(data: data))
   }
+
+  /// Lists the posts that arrived with a key, in the order in which they arrived first.
+  public var deliveries: [BlogServer.Delivery] { contents.withLock { $0.deliveries } }
 
   /// Registers the routes of posts, comments and authors.
   public func register(in router: inout Router) {
@@ -20,7 +31,7 @@ public final class BlogRoutes: RouteCollection, Sendable {
     router.get("/authors/:id") { try self.author($0) }
   }
 
-  private var snapshot: BlogData { data.withLock { $0 } }
+  private var snapshot: BlogData { contents.withLock { $0.data } }
 
   private func posts(_ request: Request) throws -> Response {
     let posts = snapshot.posts
@@ -48,12 +59,18 @@ public final class BlogRoutes: RouteCollection, Sendable {
 
   private func createPost(_ request: Request) throws -> Response {
     let draft = try request.decode(BlogServer.Draft.self)
-    let post = try data.withLock { data in
-      try Self.check(draft, against: data)
-      let id = data.posts.count + 1
+    let key = request.headers["Idempotency-Key"]
+    let post = try contents.withLock { contents in
+      if let known = contents.deliveries.firstIndex(where: { $0.key == key }) {
+        contents.deliveries[known].count += 1
+        return contents.deliveries[known].post
+      }
+      try Self.check(draft, against: contents.data)
       let post = BlogServer.Post(
-        id: id, title: draft.title, body: draft.body, authorId: draft.authorId)
-      data.posts.append(post)
+        id: contents.data.posts.count + 1, title: draft.title, body: draft.body,
+        authorId: draft.authorId)
+      contents.data.posts.append(post)
+      if let key { contents.deliveries.append(BlogServer.Delivery(key: key, post: post)) }
       return post
     }
     return try .json(post, status: 201, headers: ["Location": "/posts/\(post.id)"])
@@ -108,6 +125,16 @@ public enum BlogServer {
     public var author: String
     /// Holds the text.
     public var text: String
+  }
+
+  /// Counts how often a post arrived with one key.
+  public struct Delivery: Sendable, Equatable {
+    /// Gives the key that the client sent.
+    public let key: String
+    /// Holds the post that was added the first time.
+    public let post: Post
+    /// Counts the requests with the key.
+    public internal(set) var count = 1
   }
 
   /// Holds what a client sends to create a post.

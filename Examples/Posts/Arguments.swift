@@ -2,7 +2,7 @@ import Foundation
 
 /// The task that the command line requests.
 enum Arguments: Equatable {
-  static let usage = "usage: posts [--api URL | --offline-demo | --busy]"
+  static let usage = "usage: posts [--api URL | --offline-demo | --busy] [--state DIRECTORY]"
 
   static let helpText = """
     \(usage)
@@ -14,13 +14,21 @@ enum Arguments: Equatable {
       --offline-demo
                   write posts while there is no connection, to a server of the program
       --busy      read and write without a pause until standard input ends, for the inspector
+      --state DIRECTORY
+                  keep what was read there, and start with it the next time; with
+                  --offline-demo, keep what was written there, and survive a kill
+      --part PART URL DIRECTORY
+                  be one of the programs, write or send, of --offline-demo with --state
       --help      print this and exit
     """
 
-  /// Read the blog at a URL, or without one, that of a server in this process.
-  case read(api: URL?)
-  /// Write to a blog whose connection is lost and restored.
-  case offlineDemo
+  /// Read the blog at a URL, or without one, that of a server in this process. With a directory, begin with
+  /// what was read before.
+  case read(api: URL?, state: String? = nil)
+  /// Write to a blog whose connection is lost and restored; with a directory, in programs that end.
+  case offlineDemo(state: String? = nil)
+  /// Be one of these programs.
+  case part(RestartDemo.Part, api: URL, state: String)
   /// Keep a blog busy that the inspector can show.
   case busy
   case help
@@ -28,6 +36,7 @@ enum Arguments: Equatable {
   /// Reads the arguments that follow the name of the program.
   init(_ arguments: some Sequence<String>) throws(BadArguments) {
     var api: URL?
+    var state: String?
     var isOffline = false
     var isBusy = false
     var rest = arguments.makeIterator()
@@ -41,17 +50,42 @@ enum Arguments: Equatable {
         api = try Self.url(text)
       case "--api":
         throw BadArguments("--api is there twice")
+      case "--state" where state == nil:
+        guard let directory = rest.next(), !directory.isEmpty else {
+          throw BadArguments("--state needs a directory")
+        }
+        state = directory
+      case "--state":
+        throw BadArguments("--state is there twice")
       case "--offline-demo":
         isOffline = true
       case "--busy":
         isBusy = true
+      case "--part":
+        self = try Self.part(rest.next(), rest.next(), rest.next())
+        return
       default:
         throw BadArguments("'\(argument)' is not an argument of this program")
       }
     }
     if isOffline, api != nil { throw BadArguments("--offline-demo has a server of its own") }
-    if isBusy, isOffline || api != nil { throw BadArguments("--busy has a server of its own") }
-    self = isBusy ? .busy : isOffline ? .offlineDemo : .read(api: api)
+    if isBusy, isOffline || api != nil || state != nil {
+      throw BadArguments("--busy has a server of its own, and keeps nothing")
+    }
+    if isBusy {
+      self = .busy
+      return
+    }
+    self = isOffline ? .offlineDemo(state: state) : .read(api: api, state: state)
+  }
+
+  private static func part(
+    _ name: String?, _ api: String?, _ state: String?
+  ) throws(BadArguments) -> Arguments {
+    guard let part = name.flatMap(RestartDemo.Part.init), let api, let state else {
+      throw BadArguments("--part needs 'write' or 'send', a URL and a directory")
+    }
+    return .part(part, api: try url(api), state: state)
   }
 
   private static func url(_ text: String) throws(BadArguments) -> URL {

@@ -87,11 +87,14 @@ struct BlogAPI: Sendable {
   }
 
   /// Posts a value as JSON to a route, and gets what it has become.
+  ///
+  /// A server that sees the same key again does nothing again.
   func post<Value: Decodable>(
-    _ value: some Encodable, to route: String
+    _ value: some Encodable, to route: String, key: String?
   ) async throws(BlogError) -> Value {
     var request = URLRequest(url: url.appending(path: route))
     request.httpMethod = "POST"
+    request.setValue(key, forHTTPHeaderField: "Idempotency-Key")
     request.httpBody = try? JSONEncoder().encode(value)
     return try await send(request)
   }

@@ -6,14 +6,14 @@ struct CreatePost: MutationRequest, Hashable {
     with draft: Draft, in context: OperationContext,
     with continuation: OperationContinuation<Post, BlogError>
   ) async throws(BlogError) -> Post {
-    try await context.blog.post(draft, to: "posts")
+    try await context.blog.post(draft, to: "posts", key: context.operationCallID)
   }
 }
 
 extension CreatePost {
   /// The mutation, ready for a connection that is lost at times: a call waits for it, and so do the
-  /// calls after it.
-  var patient: some StatefulOperationRequest<Post, State> {
-    serialized(in: "posts").networkMode(.online)
+  /// calls after it. A client with a storage keeps the calls until they have ended.
+  var patient: some MutationRequest<Draft, Post> & StatefulOperationRequest<Post, State> {
+    serialized(in: "posts").networkMode(.online).persisted()
   }
 }

@@ -21,12 +21,16 @@ enum Posts {
       case .help:
         StandardStreams.output(Arguments.helpText + "\n")
         return EXIT_SUCCESS
-      case .read(let api):
-        return await perform { try await read(api, on: $0) }
-      case .offlineDemo:
+      case .read(let api, let state):
+        return await perform { try await read(api, state, on: $0) }
+      case .offlineDemo(nil):
         return await perform(OfflineDemo.run)
       case .busy:
         return await perform(BusyBlog.run)
+      case .offlineDemo(let state?):
+        return await perform { try await RestartDemo.run(in: state, on: $0) }
+      case .part(let part, let api, let state):
+        return await perform { try await part.run(api, in: state, on: $0) }
       }
     } catch {
       StandardStreams.error("posts: \(error)\n\(Arguments.usage)\n")
@@ -49,19 +53,26 @@ enum Posts {
     }
   }
 
-  private static func read(_ api: URL?, on screen: Screen) async throws {
-    if let api { return try await tour(api, nil, on: screen) }
-    let server = try startServer()
-    defer { server.stop() }
-    try await tour(server.baseURL, server, on: screen)
-  }
-
-  private static func tour(_ url: URL, _ server: LoopbackServer?, on screen: Screen) async throws {
+  private static func read(_ api: URL?, _ state: String?, on screen: Screen) async throws {
+    let storage = try state.map { try FileStorage(directory: $0) }
+    let server = api == nil ? try startServer() : nil
+    defer { server?.stop() }
+    guard let url = api ?? server?.baseURL else { return }
     screen.line("Reading the blog at \(url)")
     var context = OperationContext()
     context.blog = BlogAPI(url: url)
     context.report = { line in Task { @MainActor in screen.note(line) } }
-    let client = OperationClient(context: context)
+    // With a storage, each value is kept for a week. The queries need not know.
+    let week = OperationPersistence(maxAge: .seconds(7 * 24 * 60 * 60))
+    let client = OperationClient(
+      defaults: OperationDefaults(persistence: week), context: context, storage: storage)
+    try await tour(client, server, on: screen)
+    try await client.flush()
+  }
+
+  private static func tour(
+    _ client: OperationClient, _ server: LoopbackServer?, on screen: Screen
+  ) async throws {
     // A request need not be kept in a store to be run, and modifiers apply to it all the same. This
     // one makes sure that the program ends, however slow a server is.
     let tour = Query(path: ["tour"]) { _ in

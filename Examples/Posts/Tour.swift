@@ -31,15 +31,19 @@ struct Tour {
   /// The wrapper has subscribed to its query, and the query has begun to run: there is nothing to
   /// start here.
   private func listPosts() async throws {
-    let posts = try await follow(model.$posts.statuses, as: "posts") { "\($0.count) of them" }
+    let posts = try await follow(
+      model.$posts.statuses, as: "posts", saved: model.posts.isEmpty ? nil : model.posts
+    ) { "\($0.count) of them" }
     for post in posts.prefix(3) { screen.line("  \(post.id). \(post.title)") }
   }
 
   /// Opens a post; the author follows. The author of an earlier post is cached, and still fresh.
   private func read(_ id: Post.ID) async throws {
     model.open(id)
-    try await follow(model.$post.statuses, as: "post \(id)") { firstSentence(of: $0.body) }
-    try await follow(model.$author.statuses, as: "author") { $0.bio }
+    try await follow(model.$post.statuses, as: "post \(id)", saved: model.post) {
+      firstSentence(of: $0.body)
+    }
+    try await follow(model.$author.statuses, as: "author", saved: model.author) { $0.bio }
     screen.line("  \(model.byline ?? "")")
   }
 
@@ -47,22 +51,32 @@ struct Tour {
   /// run.
   private func askTogether(about post: Post) async throws {
     let store = OperationClient.shared.store(for: CommentsQuery(postID: post.id).resilient)
+    let earlierAnswers = answerCount
     // Scheduled before any of them starts, so that no server is quick enough to answer in between.
     let readers = (0..<12).map { _ in store.runTask() }
     model.showComments()
     try await withThrowingTaskGroup { group in
-      for reader in readers { group.addTask { _ = try await reader.runIfNeeded() } }
-      try await follow(model.$comments.statuses, as: "comments") { "\($0.count) of them" }
+      // Their failure is that of the wrapper, which is printed below. At once, so that the wrapper is loading
+      // then, whatever was saved.
+      for reader in readers { group.addImmediateTask { _ = try? await reader.runIfNeeded() } }
+      try await follow(model.$comments.statuses, as: "comments", saved: model.comments) {
+        "\($0.count) of them"
+      }
       try await group.waitForAll()
     }
     for comment in model.comments ?? [] { screen.line("  \(comment.author): \(comment.text)") }
-    screen.line("\(readers.count) readers asked at once; \(answers(to: post))")
+    let answers = answers(since: earlierAnswers, to: post)
+    screen.line("\(readers.count) readers asked at once; \(answers)")
   }
 
-  private func answers(to post: Post) -> String {
-    guard let requestCount else {
-      return "the answer came \(times(model.$comments.valueUpdateCount))"
-    }
+  /// Counts what the client has fetched. What was saved is no answer.
+  private var answerCount: Int {
+    let total = OperationClient.shared.statistics.total
+    return total.runs - total.failures
+  }
+
+  private func answers(since count: Int, to post: Post) -> String {
+    guard let requestCount else { return "the answer came \(times(answerCount - count))" }
     return "the server was asked \(times(requestCount(CommentsQuery(postID: post.id).route)))"
   }
 
@@ -72,11 +86,12 @@ struct Tour {
 
   private func times(_ count: Int) -> String { count == 1 ? "once" : "\(count) times" }
 
-  /// Prints each change of a query as it comes, until there is a result.
+  /// Prints each change of a query as it comes, until there is a result. When the server fails, what was
+  /// saved is the result.
   @discardableResult
   private func follow<Value>(
     _ statuses: StateStream<OperationStatus<Value, BlogError>>, as name: String,
-    _ describe: (Value) -> String
+    saved: @autoclosure () -> Value?, _ describe: (Value) -> String
   ) async throws -> Value {
     for await status in statuses {
       switch status {
@@ -84,9 +99,12 @@ struct Tour {
         continue
       case .loading:
         screen.progress("\(name): loading")
-      case .result(let result):
-        let value = try result.get()
+      case .result(.success(let value)):
         screen.line("\(name): \(describe(value))")
+        return value
+      case .result(.failure(let error)):
+        guard let value = saved() else { throw error }
+        screen.line("\(name): \(describe(value)), as saved: \(error.reason)")
         return value
       }
     }

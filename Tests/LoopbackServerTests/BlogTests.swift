@@ -56,6 +56,22 @@ import Testing
     }
   }
 
+  @Test func postWithOneKeyIsAddedOnce() async throws {
+    let blog = BlogRoutes()
+    try await withServer(Router(blog)) { server async throws in
+      let body = #"{"title": "Twice", "body": "", "authorId": 1}"#
+      for key in ["a", "a", "b", "a"] {
+        let answer = try await server.fetch("/posts", method: "POST", body: body, key: key)
+        #expect(answer.status == 201)
+        #expect(try answer.decode(Post.self).id == (key == "a" ? 61 : 62))
+      }
+      _ = try await server.fetch("/posts", method: "POST", body: body)
+    }
+    #expect(blog.deliveries.map(\.key) == ["a", "b"])
+    #expect(blog.deliveries.map(\.count) == [3, 1])
+    #expect(blog.deliveries.map(\.post.id) == [61, 62])
+  }
+
   @Test func createdPostCanBeRead() async throws {
     try await withServer { server async throws in
       let draft = #"{"title": "Über uns", "body": "Hello", "authorId": 2}"#

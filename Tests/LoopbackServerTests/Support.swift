@@ -46,12 +46,13 @@ struct Answer: Sendable {
 extension LoopbackServer {
   /// Sends a request with `URLSession`; the path is used as it stands.
   func fetch(
-    _ path: String, method: String = "GET", body: String? = nil,
+    _ path: String, method: String = "GET", body: String? = nil, key: String? = nil,
     session: URLSession = .shared
   ) async throws -> Answer {
     var request = URLRequest(url: try #require(URL(string: baseURL.absoluteString + path)))
     request.httpMethod = method
     request.httpBody = body.map { Data($0.utf8) }
+    request.setValue(key, forHTTPHeaderField: "Idempotency-Key")
     let (data, response) = try await session.data(for: request)
     return Answer(data: data, http: try #require(response as? HTTPURLResponse))
   }

@@ -16,7 +16,7 @@ import Testing
 
   @Test("--offline-demo has a blog of its own")
   func offlineDemo() throws {
-    #expect(try Arguments(["--offline-demo"]) == .offlineDemo)
+    #expect(try Arguments(["--offline-demo"]) == .offlineDemo())
     #expect(throws: BadArguments("--offline-demo has a server of its own")) {
       try Arguments(["--api", "http://a", "--offline-demo"])
     }
@@ -25,11 +25,20 @@ import Testing
   @Test("--busy has a blog of its own")
   func busy() throws {
     #expect(try Arguments(["--busy"]) == .busy)
-    for others in [["--api", "http://a"], ["--offline-demo"]] {
-      #expect(throws: BadArguments("--busy has a server of its own")) {
+    for others in [["--api", "http://a"], ["--offline-demo"], ["--state", "d"]] {
+      #expect(throws: BadArguments("--busy has a server of its own, and keeps nothing")) {
         try Arguments(others + ["--busy"])
       }
     }
+  }
+
+  @Test("--state names a directory, for reading and for the demo")
+  func state() throws {
+    #expect(try Arguments(["--state", "d"]) == .read(api: nil, state: "d"))
+    #expect(try Arguments(["--state", "d", "--offline-demo"]) == .offlineDemo(state: "d"))
+    let api = try #require(URL(string: "http://a"))
+    #expect(
+      try Arguments(["--part", "send", "http://a", "d"]) == .part(.send, api: api, state: "d"))
   }
 
   @Test("--help wins over what follows it", arguments: [["--help"], ["-h"], ["--help", "x"]])
@@ -42,6 +51,10 @@ import Testing
     arguments: [
       (["--api"], "--api needs a URL"),
       (["--api", "http://a", "--api", "http://b"], "--api is there twice"),
+      (["--state"], "--state needs a directory"),
+      (["--state", ""], "--state needs a directory"),
+      (["--state", "a", "--state", "b"], "--state is there twice"),
+      (["--part", "read"], "--part needs 'write' or 'send', a URL and a directory"),
       (["posts"], "'posts' is not an argument of this program"),
       (["--api", "http://a", "-v"], "'-v' is not an argument of this program"),
       ([""], "'' is not an argument of this program"),

@@ -46,6 +46,57 @@ import Testing
         """)
   }
 
+  @Test("--offline-demo with --state delivers posts once and in order after a kill")
+  func restartDemo() async throws {
+    try await withDirectory { directory in
+      for _ in 1...2 {
+        let ending = try await Program.run(["--offline-demo", "--state", directory])
+        #expect(ending.status == 0 && ending.errors == "")
+        #expect(
+          ending.output == """
+            A program without a connection writes two posts.
+              "Notes from a train" is in the outbox
+              "Notes from a tunnel" is in the outbox
+            It was killed. The next program has a connection.
+              2 calls are made again
+              0 calls are left
+            The server was asked 2 times.
+              "Notes from a train" is post 61, and arrived once
+              "Notes from a tunnel" is post 62, and arrived once
+
+            """)
+      }
+    }
+  }
+
+  @Test("--state starts with what was read before, with a server and without one")
+  func state() async throws {
+    try await withDirectory { directory in
+      let first = try await Program.run(["--state", directory])
+      #expect(first.status == 0 && first.errors == "")
+      #expect(first.output.contains("posts: loading\n"))
+      let second = try await Program.run(["--state", directory])
+      #expect(second.status == 0 && second.errors == "")
+      #expect(!second.output.contains("posts: loading\n"))
+      #expect(second.output.contains("posts: 20 of them\n"))
+      #expect(second.output.hasSuffix("12 readers asked at once; the server was asked once\n"))
+      let offline = try await Program.run(["--state", directory, "--api", absentServer])
+      #expect(offline.status == 0 && offline.errors == "")
+      #expect(offline.output.contains("posts: 20 of them\n"))
+      #expect(
+        offline.output.contains(
+          "comments: 4 of them, as saved: there is no server to connect to\n"))
+      #expect(offline.output.hasSuffix("12 readers asked at once; the answer came 0 times\n"))
+    }
+  }
+
+  @Test("A directory that cannot be used ends it with 1 and one line")
+  func unusableState() async throws {
+    let ending = try await Program.run(["--state", "/dev/null"])
+    #expect(ending.status == 1)
+    #expect(ending.errors.hasPrefix("posts: The directory /dev/null cannot be used: "))
+  }
+
   @Test("A server that is not there ends it with 1 and one line")
   func noServer() async throws {
     let ending = try await Program.run(["--api", absentServer])
@@ -77,6 +128,13 @@ import Testing
     #expect(ending.status == 0)
     #expect(ending.errors == "")
   }
+}
+
+/// Calls a closure with a new directory, which is removed afterwards.
+private func withDirectory(_ body: (String) async throws -> Void) async throws {
+  let directory = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
+  defer { try? FileManager.default.removeItem(at: directory) }
+  try await body(directory.path())
 }
 
 /// The program as a child process.

@@ -1,4 +1,3 @@
-import ReactiveStreams
 import Synchronization
 
 /// The report of a client's shutdown: the runs that were cut off.
@@ -35,9 +34,9 @@ extension OperationClient {
   /// No run is started any more: callers of a new one get `CancellationError`, where the failure of the
   /// request can be that; otherwise the request is called in a cancelled task. Runs in flight continue for
   /// `duration`, and then they are cancelled, for all their callers. Then what has changed is
-  /// saved, the inspector ends, and at last the streams of the client and its stores end. Calls of persisted
-  /// mutations that are cut off stay in the outbox. Values can still be read and written. A request that calls
-  /// this is not waited for, and neither are those that await it.
+  /// saved, and at last the inspector of the client and the streams of the client and its stores end. Calls
+  /// of persisted mutations that are cut off stay in the outbox. Values can still be read and written. A
+  /// request that calls this is not waited for, and neither are those that await it.
   ///
   /// A second call does the same again: it cancels what is left after its own time.
   ///

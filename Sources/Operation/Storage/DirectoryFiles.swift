@@ -98,7 +98,7 @@ final class DirectoryFiles: StorageFiles {
 
   func names() throws(StorageError) -> [String] { try Self.names(in: directory) }
 
-  func read(_ name: String) throws(StorageError) -> Data? {
+  func read(_ name: String) throws(StorageError) -> [UInt8]? {
     // `O_NONBLOCK`: a pipe with this name must not block.
     let number = openat(descriptor.number, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
     let file = FileDescriptor(number)
@@ -116,28 +116,28 @@ final class DirectoryFiles: StorageFiles {
 
   private func read(
     _ file: FileDescriptor, count: Int, _ name: String
-  ) throws(StorageError) -> Data {
-    var data = Data(count: count)
+  ) throws(StorageError) -> [UInt8] {
+    var bytes = [UInt8](repeating: 0, count: count)
     var position = 0
     while position < count {
-      let read = data.withUnsafeMutableBytes { bytes in
+      let read = bytes.withUnsafeMutableBytes { bytes in
         Glibc.read(file.number, bytes.baseAddress?.advanced(by: position), count - position)
       }
       if read < 0, errno == EINTR { continue }
       if read < 0 { throw error("read", name) }
       // Somebody has made it shorter, which its header will tell.
-      if read == 0 { return data.prefix(position) }
+      if read == 0 { return Array(bytes.prefix(position)) }
       position += read
     }
-    return data
+    return bytes
   }
 
-  func write(_ data: Data, to name: String) throws(StorageError) {
+  func write(_ bytes: [UInt8], to name: String) throws(StorageError) {
     let file = try open(name, O_WRONLY | O_CREAT | O_TRUNC)
     var position = 0
-    while position < data.count {
-      let written = data.withUnsafeBytes { bytes in
-        Glibc.write(file.number, bytes.baseAddress?.advanced(by: position), data.count - position)
+    while position < bytes.count {
+      let written = bytes.withUnsafeBytes { bytes in
+        Glibc.write(file.number, bytes.baseAddress?.advanced(by: position), bytes.count - position)
       }
       if written < 0, errno == EINTR { continue }
       if written < 0 { throw error("write", name) }

@@ -47,7 +47,7 @@ public final class FileStorage: OperationStorage {
     try self.init(directory: directory.path, access: access)
   }
 
-  init(_ files: any StorageFiles, access: Access = .readWrite) throws(StorageError) {
+  package init(_ files: any StorageFiles, access: Access = .readWrite) throws(StorageError) {
     stored = StoredFiles(files)
     self.access = access
     if access == .readWrite { try stored.removeTemporaryFiles() }

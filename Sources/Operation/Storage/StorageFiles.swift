@@ -2,8 +2,8 @@ import FoundationEssentials
 import Glibc
 
 /// The calls of the system by which entries are kept in one directory. A test replaces them with a disk
-/// that fails and tears.
-protocol StorageFiles: Sendable {
+/// that fails and tears. Contents are bytes, and no `Data`, which would need a `package import`.
+package protocol StorageFiles: Sendable {
   /// The path of the directory.
   var directory: String { get }
 
@@ -11,9 +11,9 @@ protocol StorageFiles: Sendable {
   func names() throws(StorageError) -> [String]
   /// Returns the contents of a file, `nil` if there is none. What is no file of this user is an error
   /// `foreign`, with an empty key.
-  func read(_ name: String) throws(StorageError) -> Data?
+  func read(_ name: String) throws(StorageError) -> [UInt8]?
   /// Creates or replaces a file that only the user can read.
-  func write(_ data: Data, to name: String) throws(StorageError)
+  func write(_ bytes: [UInt8], to name: String) throws(StorageError)
   /// Returns when the contents of a file survive a loss of power.
   func flush(_ name: String) throws(StorageError)
   func rename(_ name: String, to new: String) throws(StorageError)
@@ -70,7 +70,7 @@ struct StoredFiles: Sendable {
     _ name: String, of key: String
   ) throws(StorageError) -> (key: String, entry: StorageEntry)? {
     let file = "\(files.directory)/\(name)"
-    let bytes: Data?
+    let bytes: [UInt8]?
     do {
       bytes = try files.read(name)
     } catch {
@@ -80,7 +80,7 @@ struct StoredFiles: Sendable {
     }
     guard let bytes else { return nil }
     do {
-      return try StorageFormat.decode(bytes)
+      return try StorageFormat.decode(Data(bytes))
     } catch {
       try moveAside(name)
       switch error {
@@ -96,7 +96,7 @@ struct StoredFiles: Sendable {
     do {
       for (key, name, entry) in names {
         let temporary = temporary(name)
-        try files.write(StorageFormat.encode(entry, for: key), to: temporary)
+        try files.write(Array(StorageFormat.encode(entry, for: key)), to: temporary)
         try files.flush(temporary)
       }
       for (_, name, _) in names { try files.rename(temporary(name), to: name) }

@@ -184,6 +184,8 @@ extension OperationStore {
     // First: a slow handler must not delay the end of a use.
     if let change = effects.use, !change.isUsed { hub.noteEnd(change, of: use) }
     if hub.events.hasReader { hub.events.changes.append(self) }
+    // Before subscribers are notified, one of which may flush.
+    if let persistence, effects.mayHaveChanged { persistence.noteChange(of: self) }
     if let delivery = effects.delivery {
       // A task that a handler starts does not work for the run whose request has called it.
       TaskNode.withoutCurrent { drain(from: delivery) }
@@ -191,7 +193,6 @@ extension OperationStore {
     for action in actions { action() }
     if effects.mustCompute { computeDisplayedValue().finish() }
     if effects.mustComputeInside { computeConfirmedValue() }
-    if let persistence, effects.mayHaveChanged { persistence.noteChange(of: self) }
     if effects.mustNotifyReaders { hub.invalidateOutdatedReaders(of: path, isWritten: true) }
     if let change = effects.use, use.isWatched {
       hub.useChanged(of: OpaqueOperationStore(self), change)

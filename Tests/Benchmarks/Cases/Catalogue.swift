@@ -3,4 +3,5 @@ enum Catalogue {
   static let all: [Benchmark] =
     memory + stores + states + subscribers + runs + pending + pages + graphs + streams + wrappers
     + inspectors
+    + persistence
 }

@@ -31,6 +31,8 @@ import Testing
     "map(fileID:line:column:_:)": "the compiler passes the place",
     "prefetch(_:pages:)": "PolicyTests.prefetchBadCount",
     "prometheusText(namespace:)": "a name is taken as it is",
+    "serveInspector(at:named:readOnly:valueLimit:redacting:)":
+      "InspectorSocketTests.refusals and badLimit; a name is shown as it is",
     "setDefaults(matching:_:)": "PrefixDefaultsTests.empty",
     "shutdown(within:)": "ShutdownTests.negative",
     "staleIfError(for:)": "WordsTests.badAge",

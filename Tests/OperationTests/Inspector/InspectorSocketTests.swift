@@ -93,6 +93,20 @@ import Testing
     withExtendedLifetime(inspector) {}
   }
 
+  @Test("A length of descriptions below one is reported, and one is used") func badLimit()
+    async throws
+  {
+    client.store(for: Query<Int, any Error>(path: ["number"]) { _ in 1 }).currentValue = 23
+    let (issues, inspector) = try await issues {
+      try client.serveInspector(at: directory.socket, valueLimit: 0)
+    }
+    #expect(issues.map(\.kind) == [.invalidValue])
+    let peer = try InspectingPeer(at: inspector.path)
+    let id = try await peer.store("number").id
+    #expect(try await peer.command(1, #""command":"watch","store":\#(id)"#).ok == true)
+    #expect(try await peer.line("detail").store?.value == "2")
+  }
+
   @Test("A client is served once at a time, and not after its shutdown") func oneInspector()
     async throws
   {

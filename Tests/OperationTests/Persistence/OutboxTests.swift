@@ -135,6 +135,30 @@ struct OutboxTests {
     first.cancel(matching: [])
   }
 
+  @Test("A subscriber that flushes waits until the storage has the listed calls")
+  func flushInHandler() async throws {
+    let server = Server(waits: true)
+    let client = program(storage)
+    let counts = EventLog<[Int]>()
+    let subscription = client.outbox.values.source.subscribe { [storage] signal in
+      guard case .element(let calls, in: _) = signal else { return }
+      Task.immediate {
+        try await client.flush()
+        counts.append([calls.count, storage.entries.count])
+      }
+    }
+    let store = client.store(for: CreatePost(server: server).persisted())
+    let call = Task { try await store.mutate(with: "a") }
+    // The call does not end before both flushes have.
+    await counts.wait(for: 2)
+    server.gate.open()
+    _ = try await call.value
+    await counts.wait(for: 3)
+    #expect(counts.values.contains([1, 1]))
+    #expect(counts.values.filter { $0[0] == 0 } == [[0, 0], [0, 0]])
+    subscription.cancel()
+  }
+
   @Test("A call that a shutdown cuts off stays; one that is cancelled does not")
   func shutdown() async throws {
     let server = Server(waits: true)

@@ -413,6 +413,27 @@ struct SavedValueTests {
     #expect(failed.description.contains("not saved"))
   }
 
+  @Test("A subscriber of a value that flushes waits until the value is in the storage")
+  func flushInHandler() async throws {
+    let program = Program()
+    let store = program.client.store(for: posts(fetches).manual().persisted())
+    for await state in store.states where !state.isRestoring { break }
+    let saved = EventLog<Int>()
+    let subscription = store.subscribe { event in
+      guard case .stateChanged(let state) = event, state.currentValue?.title == "a" else { return }
+      Task.immediate {
+        try await program.client.flush()
+        saved.append(program.storage.saveCount)
+      }
+    }
+    // Nothing is left that the flush in the handler could wait for.
+    try await program.client.flush()
+    store.setResult(to: .success(Post(title: "a")))
+    await saved.wait(for: 1)
+    #expect(saved.values.first == 1)
+    subscription.cancel()
+  }
+
   @Test("A flush of a cancelled task returns at once")
   func cancelledFlush() async throws {
     let clock = ManualClock(now: start)

@@ -1,5 +1,5 @@
 import FoundationEssentials
-@testable import Operation
+import Operation
 import Synchronization
 import Testing
 
@@ -19,8 +19,8 @@ private final class SimulatedDisk: StorageFiles {
   }
 
   private struct File: Sendable {
-    var contents = Data()
-    var flushed = Data()
+    var contents: [UInt8] = []
+    var flushed: [UInt8] = []
   }
 
   private struct Disk: Sendable {
@@ -66,7 +66,7 @@ private final class SimulatedDisk: StorageFiles {
       case .all: disk.files[index].contents = file.flushed
       case .tornContents, .namesBeforeContents:
         if file.flushed != file.contents {
-          disk.files[index].contents = file.contents.prefix(file.contents.count / 2)
+          disk.files[index].contents = Array(file.contents.prefix(file.contents.count / 2))
         }
       case .none: break
       }
@@ -95,13 +95,13 @@ private final class SimulatedDisk: StorageFiles {
     try call { disk, _ in disk.names.keys.sorted() }
   }
 
-  func read(_ name: String) throws(StorageError) -> Data? {
+  func read(_ name: String) throws(StorageError) -> [UInt8]? {
     try call { disk, _ in disk.names[name].map { disk.files[$0].contents } }
   }
 
-  func write(_ data: Data, to name: String) throws(StorageError) {
+  func write(_ data: [UInt8], to name: String) throws(StorageError) {
     try call { disk, fails in
-      disk.files.append(File(contents: fails ? data.prefix(data.count / 3) : data))
+      disk.files.append(File(contents: fails ? Array(data.prefix(data.count / 3)) : data))
       disk.names[name] = disk.files.count - 1
     }
   }

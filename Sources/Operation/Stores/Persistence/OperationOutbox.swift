@@ -79,7 +79,11 @@ public final class OperationOutbox: Sendable {
   }
 
   /// Waits until the storage has what is listed here.
-  nonisolated(nonsending) func flush() async throws { try await writer.flush() }
+  nonisolated(nonsending) func flush() async throws {
+    // A call is listed before it is noted.
+    for entry in shell.withLock({ $0.entries }) { writer.note(entry) }
+    try await writer.flush()
+  }
 }
 
 // MARK: - Calls of this program
@@ -115,8 +119,9 @@ extension OperationOutbox {
   /// Removes a call that has ended.
   func remove(_ entry: OutboxEntry) {
     guard entry.end() else { return }
-    shell.commit { $0.remove(entry) }
+    // Before subscribers are notified, one of which may flush.
     writer.note(entry)
+    shell.commit { $0.remove(entry) }
   }
 
   /// A resumed call has failed, or waits again because the client is shut down.
@@ -212,9 +217,9 @@ struct OutboxMachine: DeliveryMachine {
 
   var calls: [OutboxCall] { listed.map(\.entry.call) }
 
-  var waitingEntries: [OutboxEntry] {
-    listed.map(\.entry).filter { $0.call.status == .waiting }
-  }
+  var entries: [OutboxEntry] { listed.map(\.entry) }
+
+  var waitingEntries: [OutboxEntry] { entries.filter { $0.call.status == .waiting } }
 
   mutating func nextTicket() -> Int {
     lastTicket += 1
