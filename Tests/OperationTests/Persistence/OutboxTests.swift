@@ -35,6 +35,18 @@ private struct CreatePost: MutationRequest {
   }
 }
 
+/// A storage that removes nothing.
+private struct UnremovableStorage: OperationStorage {
+  let base = MemoryStorage()
+
+  func load(_ key: String) async throws -> StorageEntry? { try await base.load(key) }
+  func save(_ entries: [String: StorageEntry]) async throws { try await base.save(entries) }
+  func remove(_ keys: [String]) async throws { throw Refused() }
+  func keys(withPrefix prefix: String) async throws -> [String] {
+    try await base.keys(withPrefix: prefix)
+  }
+}
+
 private func program(
   _ storage: any OperationStorage, network: ManualNetworkObserver = ManualNetworkObserver(),
   clock: ManualClock = ManualClock(now: start)
@@ -221,6 +233,39 @@ struct OutboxTests {
     #expect(storage.entries.isEmpty)
     #expect(!next.outbox.retry(ids[1]))
     #expect(server.arrivals.values.filter { $0.call == ids[0] }.map(\.attempt) == [1, 2, 3])
+  }
+
+  @Test("A call is listed once, and made once, if the storage is read twice at the same time")
+  func readTwice() async throws {
+    try await interrupt(["a"])
+    let clock = ManualClock(now: start)
+    let slow = MemoryStorage(storage.entries, clock: clock)
+    slow.delay = .seconds(1)
+    let server = Server()
+    let next = program(slow, clock: clock)
+    let reads = (0..<2).map { _ in
+      Task { try await next.resumeMutations { $0.register(CreatePost(server: server)) } }
+    }
+    await clock.sleepers(atLeast: 1)
+    slow.delay = .zero
+    await clock.advance(by: .seconds(1))
+    for read in reads { _ = try await read.value }
+    for await calls in next.outbox.values where calls.isEmpty { break }
+    #expect(server.titles == ["a"])
+  }
+
+  @Test("A call that has ended, and cannot be removed from the storage, is not made again")
+  func failingRemoval() async throws {
+    let full = UnremovableStorage()
+    let server = Server()
+    let client = program(full)
+    let (reports, _) = try await issues {
+      try await client.store(for: CreatePost(server: server).persisted()).mutate(with: "a")
+      try await client.resumeMutations { $0.register(CreatePost(server: server)) }
+    }
+    #expect(Set(reports.map(\.kind)) == [.storageFailure])
+    #expect(client.outbox.calls.isEmpty)
+    #expect(server.titles == ["a"])
   }
 
   @Test("A call that is discarded while it runs is cancelled")

@@ -18,6 +18,8 @@ public final class OperationOutbox: Sendable {
   private let resumptions = Mutex<[String: Resumption]>([:])
   /// The number of the last call in the storage when it was read.
   private let lastSaved = Mutex<Int?>(nil)
+  /// The last reading of the storage. Two at once could both list a call.
+  private let reading = Mutex<Task<Void, any Error>?>(nil)
 
   init(_ storage: any OperationStorage, clock: any OperationClock) {
     self.clock = clock
@@ -45,6 +47,18 @@ public final class OperationOutbox: Sendable {
   ///
   /// - Throws: What the storage throws.
   nonisolated(nonsending) public func load() async throws {
+    let task = reading.withLock { last in
+      let task = Task { [self, last] in
+        _ = await last?.result
+        try await read()
+      }
+      last = task
+      return task
+    }
+    try await task.value
+  }
+
+  private func read() async throws {
     for key in try await keys().sorted() where !shell.withLock({ $0.contains(key) }) {
       do {
         guard let saved = try await writer.load(key) else { continue }
@@ -64,11 +78,10 @@ public final class OperationOutbox: Sendable {
   /// - Returns: Whether the call is being made.
   @discardableResult
   public func retry(_ id: OutboxCall.ID) -> Bool {
-    guard let entry = shell.withLock({ $0.entry(id) }), entry.call.status != .running,
+    guard let entry = shell.withLock({ $0.entry(id) }),
       let resumption = resumptions.withLock({ $0[entry.call.mutation] })
     else { return false }
-    resume(entry, by: resumption)
-    return true
+    return resume(entry, by: resumption)
   }
 
   /// Removes a call, which is not made again. One that runs is cancelled.
@@ -195,10 +208,13 @@ extension OperationOutbox {
     }
   }
 
-  private func resume(_ entry: OutboxEntry, by resumption: @escaping Resumption) {
-    shell.commit { $0.update(entry) { $0.status = .running } }
+  /// Makes a call again, unless it is being made. Returns whether it does.
+  @discardableResult
+  private func resume(_ entry: OutboxEntry, by resumption: @escaping Resumption) -> Bool {
+    guard shell.commit({ $0.beginRun(of: entry) }) else { return false }
     // At once up to its first suspension, so that calls keep their order.
     TaskNode.withoutCurrent { _ = Task.immediate { try? await resumption(entry) } }
+    return true
   }
 }
 
@@ -252,13 +268,24 @@ struct OutboxMachine: DeliveryMachine {
     notify()
   }
 
+  /// Notes that a call is being made. Returns `false` if it was before, or has left the outbox.
+  mutating func beginRun(of entry: OutboxEntry) -> Bool {
+    guard entry.call.status != .running, listed.contains(where: { $0.entry === entry }) else {
+      return false
+    }
+    update(entry) { $0.status = .running }
+    return true
+  }
+
   mutating func remove(_ entry: OutboxEntry) {
     listed.removeAll { $0.entry === entry }
     notify()
   }
 
   private mutating func notify() {
+    // A list for each change is too much where nobody reads it.
+    if deliveries.subscriberCount == 0 { return }
     let calls = calls
-    if deliveries.subscriberCount > 0 { deliveries.append(calls) }
+    deliveries.append(calls)
   }
 }

@@ -28,11 +28,14 @@ final class StorageWriter: Sendable {
     start(machine.withLock { $0.remove(removal) })
   }
 
-  /// Returns the entry under a key, after what others than the owner save there.
+  /// Returns the entry under a key, after what others than the owner save there. Without an owner, it throws
+  /// if that cannot be saved, as the entry may be one that has ended.
   nonisolated(nonsending) func load(
     _ key: String, for owner: ObjectIdentifier? = nil
   ) async throws -> StorageEntry? {
-    if machine.withLock({ $0.isPending(key, besides: owner) }) { try? await flush() }
+    if machine.withLock({ $0.isPending(key, besides: owner) }) {
+      do { try await flush() } catch { if owner == nil { throw error } }
+    }
     if machine.withLock({ $0.isRemoved(key) }) { return nil }
     return try await storage.load(key)
   }
