@@ -48,7 +48,7 @@ public final class OperationOutbox: Sendable {
   /// - Throws: What the storage throws.
   nonisolated(nonsending) public func load() async throws {
     let task = reading.withLock { last in
-      let task = Task { [self, last] in
+      let task = Task(executorPreference: clock.executor) { [self, last] in
         _ = await last?.result
         try await read()
       }
