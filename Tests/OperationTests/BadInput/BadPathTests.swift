@@ -94,12 +94,12 @@ import Testing
     matching("withStores(matching:of:where:_:)") { client, path in
       client.withStores(matching: path, of: State.self) { $0.count }
     },
-    matching("clearStores(matching:)") { client, path in
+    matching("clearStores(matching:where:)") { client, path in
       let count = client.stores(matching: []).count
       client.clearStores(matching: path)
       return count - client.stores(matching: []).count
     },
-    matching("subscribe(matching:onChange:)") { client, path in
+    matching("subscribe(matching:where:onChange:)") { client, path in
       let left = Counter()
       let subscription = client.subscribe(matching: path) { change in
         for _ in change.storesRemoved { left.increment() }
@@ -108,14 +108,14 @@ import Testing
       subscription.cancel()
       return left.value
     },
-    matching("storeChanges(matching:)") { client, path in
+    matching("storeChanges(matching:where:)") { client, path in
       var changes = client.storeChanges(matching: path).makeAsyncIterator()
       client.clearStores()
       _ = client.store(for: OpenQuery(script: Script(), path: path.appending("end")))
       guard !path.contains(where: { $0 != $0 }) else { return 0 }
       return await changes.next()?.storesRemoved.count ?? 0
     },
-    matching("optimistically(matching:of:_:while:)") { client, path in
+    matching("optimistically(matching:of:where:_:while:)") { client, path in
       await client.optimistically(matching: path, of: State.self) {
         $0 = 9
       } while: {

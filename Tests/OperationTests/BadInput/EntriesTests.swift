@@ -6,7 +6,8 @@ import Testing
 @Suite("Bad input: the tables are complete") struct EntriesTests {
   /// What needs no row of its own, and why.
   private static let elsewhere: [String: String] = [
-    "init(defaults:clock:retention:context:)": "what it is given was checked where it was made",
+    "init(defaults:clock:retention:context:storage:)":
+      "what it is given was checked where it was made",
     "retained(_:)": "its retention was checked where it was made",
     "init(now:)": "ClockFaultTests.noDate",
     "fetch(using:handler:)": "its configuration is in BadNameTests",
@@ -16,7 +17,7 @@ import Testing
     "init(path:initialPageId:nextPageId:previousPageId:_:)": "BadIdentityTests.pages",
     "init(arrayLiteral:)": "init(_:) in BadPathTests",
     "init(retryLimit:backoff:isDeduplicated:runsAutomatically:mutationRetryLimit:networkMode:"
-      + "networkObserver:applicationActivityObserver:memoryPressureSource:staleTime:setup:)":
+      + "networkObserver:applicationActivityObserver:memoryPressureSource:staleTime:persistence:setup:)":
       "OperationDefaults.retryLimit in BadNumberTests, PrefixDefaultsTests.negative",
     "init(path:reducingInto:replacingValue:elements:update:)": "store(for:) in BadPathTests",
     "init(path:replacingValue:appending:)": "store(for:) in BadPathTests",
@@ -33,6 +34,14 @@ import Testing
     "prometheusText(namespace:)": "a name is taken as it is",
     "serveInspector(at:named:readOnly:valueLimit:redacting:)":
       "InspectorSocketTests.refusals and badLimit; a name is shown as it is",
+    "init(maxAge:version:)": "SavedValueTests.badAge",
+    "init(version:date:data:)": "StorageFormat keeps any version and any date: StorageFormatTests",
+    "keys(withPrefix:)": "a key is taken as it is: FileStorageTests.roundTrip",
+    "load(_:)": "a key is taken as it is: FileStorageTests.roundTrip",
+    "setAside(_:)": "a key is taken as it is: FileStorageTests.damagedFiles",
+    "persisted(as:maxAge:version:)": "SavedValueTests.badAge; a name is escaped: StorageKeyTests",
+    "persisted(as:maxAge:version:coding:)": "SavedValueTests.badAge",
+    "restore(_:from:)": "SavedValueTests.clockWentBack",
     "setDefaults(matching:_:)": "PrefixDefaultsTests.empty",
     "shutdown(within:)": "ShutdownTests.negative",
     "staleIfError(for:)": "WordsTests.badAge",

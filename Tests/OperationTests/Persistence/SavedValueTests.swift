@@ -39,6 +39,10 @@ private struct Program {
   var kinds: [OperationIssue.Kind] { issues.values.map(\.kind) }
 }
 
+private struct CreateNothing: SimpleMutationRequest, Hashable {
+  func mutate(with number: Int, in context: OperationContext) async throws -> Int { number }
+}
+
 /// Answers with the number of the fetch.
 private func posts(
   _ fetches: EventLog<Int>, path: OperationPath = ["posts"]
@@ -288,6 +292,24 @@ struct SavedValueTests {
     #expect(await store.values.first { $0 != nil } == Post(title: "post 2"))
     let fresh = program.restarted(after: .seconds(59))
     #expect(try await fresh.client.ensure(query) == Post(title: "post 1"))
+  }
+
+  @Test("A negative age is reported, and zero is used")
+  func badAge() async throws {
+    let program = Program()
+    let query = await program.noting {
+      posts(fetches).neverStale().persisted(maxAge: .seconds(-1))
+    }
+    #expect(program.kinds == [.invalidValue])
+    try await program.client.fetch(query)
+    try await program.client.flush()
+    #expect(try await program.restarted(after: .zero).client.ensure(query).title == "post 2")
+    let reports = await issues {
+      _ = OperationClient(
+        defaults: OperationDefaults(persistence: OperationPersistence(maxAge: .seconds(-1))))
+      _ = CreateNothing().persisted(maxAge: .seconds(-1))
+    }.issues
+    #expect(reports.map(\.kind) == [.invalidValue, .invalidValue])
   }
 
   @Test("A value from the future, because the clock went back, is restored and out of date")

@@ -1,0 +1,46 @@
+import FoundationEssentials
+import Testing
+
+@testable import Operation
+
+@Suite("The format of an entry's file")
+struct StorageFormatTests {
+  @Test(
+    "Any key, version, date and data are restored exactly",
+    arguments: [
+      ("", 0, 0.0, 0), ("a\nb", .min, -1.5e300, 1), ("\u{1F600} =", .max, 1e-300, 4_096),
+      ("checksum=1", 7, 785_788_732.1234567, 3),
+    ])
+  func exact(key: String, version: Int, seconds: Double, count: Int) throws {
+    let entry = StorageEntry(
+      version: version, date: Date(timeIntervalSinceReferenceDate: seconds),
+      data: Data(repeating: 10, count: count))
+    let (found, decoded) = try StorageFormat.decode(StorageFormat.encode(entry, for: key))
+    #expect(found == key)
+    #expect(decoded == entry)
+  }
+
+  @Test("Each single changed byte is noticed")
+  func eachByte() throws {
+    let entry = StorageEntry(
+      version: 1, date: Date(timeIntervalSinceReferenceDate: 1), data: Data("value".utf8))
+    let bytes = StorageFormat.encode(entry, for: "key")
+    for index in bytes.indices {
+      var changed = bytes
+      changed[index] ^= 0x11
+      let decoded = try? StorageFormat.decode(changed)
+      #expect(decoded == nil, "byte \(index)")
+    }
+  }
+
+  @Test("Each shortened file is noticed")
+  func eachLength() throws {
+    let entry = StorageEntry(
+      version: 1, date: Date(timeIntervalSinceReferenceDate: 1), data: Data("value".utf8))
+    let bytes = StorageFormat.encode(entry, for: "key")
+    for count in 0..<bytes.count {
+      let decoded = try? StorageFormat.decode(bytes.prefix(count))
+      #expect(decoded == nil, "\(count) bytes")
+    }
+  }
+}
