@@ -6,7 +6,7 @@ extension StatefulOperationRequest where State: PersistableState {
   /// whether to run; until then, `isRestoring` of the state is `true`. A fetch that a caller requests does
   /// not wait for it. A loaded value never replaces a newer one. Changes are saved after a second, together
   /// with those of other stores. Optimistic edits are not saved. A reset, and
-  /// ``OperationClient/clearStores(matching:)``, remove what was saved; retention does not.
+  /// ``OperationClient/clearStores(matching:where:)``, remove what was saved; retention does not.
   ///
   /// Without a storage of the client this does nothing.
   ///
