@@ -456,6 +456,24 @@ struct SavedValueTests {
     subscription.cancel()
   }
 
+  @Test("A client that was shut down and released releases its storage, without a wait for a timer")
+  func releasedStorage() async throws {
+    weak var released: MemoryStorage?
+    do {
+      let storage = MemoryStorage()
+      released = storage
+      let client = OperationClient(
+        defaults: .testing, clock: ManualClock(now: start), storage: storage)
+      let store = client.store(for: posts(fetches).manual().persisted())
+      for await state in store.states where !state.isRestoring { break }
+      store.setResult(to: .success(Post(title: "a")))
+      await client.shutdown(within: .zero)
+    }
+    // The task that has written ends a moment later.
+    for _ in 0..<10_000 where released != nil { await Task.yield() }
+    #expect(released == nil)
+  }
+
   @Test("A flush of a cancelled task returns at once")
   func cancelledFlush() async throws {
     let clock = ManualClock(now: start)

@@ -69,6 +69,10 @@ final class StorageWriter: Sendable {
     if timer.delay == .zero { return wake(timer) }
     // The closure retains the writer until it has written.
     let new = clock.schedule(after: timer.delay) { [self] in wake(timer) }
+    replaceTimer(with: new)
+  }
+
+  private func replaceTimer(with new: OperationSubscription) {
     let old = subscription.withLock { subscription in
       defer { subscription = new }
       return subscription
@@ -81,6 +85,8 @@ final class StorageWriter: Sendable {
   }
 
   private func write(_ batch: StorageWriterMachine.Batch) {
+    // A timer that a flush has overtaken would retain the storage, and its lock file, until it ends.
+    replaceTimer(with: .empty)
     // Its reports go where those of the caller go.
     Task(executorPreference: clock.executor) { [self] in
       var failure: (any Error)?
