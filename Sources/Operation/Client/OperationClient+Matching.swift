@@ -109,7 +109,8 @@ extension OperationClient {
   /// Removes the stores whose paths begin with `path` from the client.
   ///
   /// See ``clearStore(with:)``. Without a filter, what is saved below the path is removed, too, whether it
-  /// has a store or not, but for what has a name of its own.
+  /// has a store or not. A value with a name of its own is removed with its store, and all values are for the
+  /// empty path.
   ///
   /// The stores are found at the cost of ``stores(matching:where:)``.
   ///

@@ -46,6 +46,15 @@ extension OperationClient {
     return outbox.calls
   }
 
+  /// Removes the saved value of a request that has no store.
+  func removeSaved(of request: some StatefulOperationRequest) {
+    guard let writer = hub.valueWriter,
+      let settings = request.settingUp(OperationContext()).settings.values.persistence,
+      let key = settings.name.map(StorageKey.value(named:)) ?? StorageKey.value(at: request.path)
+    else { return }
+    writer.remove(.key(key))
+  }
+
   /// Removes what is saved below a path.
   func removeSaved(below path: OperationPath) {
     guard let writer = hub.valueWriter, let key = StorageKey.value(at: path) else { return }
@@ -122,8 +131,7 @@ public struct MutationRegistry {
     }
     maxAges[name] = settings.maxAge
     client.hub.outbox?.register(name) { [weak client] entry in
-      guard let client else { return }
-      let call = entry.call
+      guard let client, let call = client.outbox.call(of: entry) else { return }
       let arguments: Request.Arguments
       do {
         arguments = try coding.arguments(of: call, version: settings.version)

@@ -231,7 +231,7 @@ extension OperationClient {
 
   /// Resets the store of a request to its initial state, and cancels its runs. It starts no run.
   public func reset<Request: StatefulOperationRequest>(_ request: Request) {
-    store(of: request)?.resetState()
+    if let store = store(of: request) { store.resetState() } else { removeSaved(of: request) }
   }
 
   /// Resets the stores below a path to their initial states, and cancels their runs. It starts no

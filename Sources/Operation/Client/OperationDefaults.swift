@@ -132,7 +132,8 @@ public struct OperationDefaults: Sendable {
 public struct OperationPersistence: Sendable, Hashable {
   /// The age from which a saved value is dropped when it is loaded; `nil` is none.
   public var maxAge: Duration?
-  /// The version of the encoding. What was saved with a lower one is dropped.
+  /// The version of the encoding. What was saved with a lower one is dropped: only `persisted(…)` of a
+  /// request can migrate it.
   public var version: Int
 
   /// Creates rules.

@@ -2,7 +2,7 @@ extension StatefulOperationRequest where State: PersistableState {
   /// Saves the value in the storage of the client, as JSON, and restores it when the program starts again.
   ///
   /// The value appears with the date at which it was fetched: whether it is stale, and for how long it is
-  /// retained, follows from that. It is loaded when the store is first used, before the store decides
+  /// retained, follows from that. It is loaded when the store is created, before the store decides
   /// whether to run; until then, `isRestoring` of the state is `true`. A fetch that a caller requests does
   /// not wait for it. A loaded value never replaces a newer one. Changes are saved after a second, together
   /// with those of other stores. Optimistic edits are not saved. A reset, and
@@ -12,8 +12,9 @@ extension StatefulOperationRequest where State: PersistableState {
   ///
   /// - Parameters:
   ///   - name: The name under which the value is saved. `nil`, the default, derives it from the path, whose
-  ///     elements must be numbers, texts, identifiers, or structures and cases of such. For other paths
-  ///     this is reported, and nothing is saved.
+  ///     elements must be numbers, texts, identifiers, or structures and cases of such. For other paths,
+  ///     and for `private` and local types, whose names differ from build to build, this is reported, and
+  ///     nothing is saved.
   ///   - maxAge: The age from which a saved value is dropped when it is loaded; `nil`, the default, is none.
   ///     A negative one is reported, and zero is used.
   ///   - version: The version of the encoding. What was saved with a lower one is dropped, and what was saved

@@ -34,7 +34,8 @@ extension OperationContext {
   }
 
   /// The number of attempts that were begun for this call before this one, by this program and, for a
-  /// mutation with `persisted()`, by earlier ones.
+  /// mutation with `persisted()`, by earlier ones. A program that ended while the call waited counts as
+  /// one.
   public var operationCallAttempt: Int {
     (hooks?.call?.earlierAttempts ?? 0) + operationRetryIndex
   }

@@ -18,7 +18,8 @@ public final class FileStorage: OperationStorage {
   public enum Access: Sendable, Hashable {
     /// Reads and writes. One storage has this access to a directory at a time.
     case readWrite
-    /// Only reads, also beside a storage that writes.
+    /// Only reads, also beside a storage that writes. What a client would save is dropped, without a report,
+    /// and files that cannot be read stay where they are.
     case readOnly
   }
 
@@ -48,7 +49,7 @@ public final class FileStorage: OperationStorage {
   }
 
   package init(_ files: any StorageFiles, access: Access = .readWrite) throws(StorageError) {
-    stored = StoredFiles(files)
+    stored = StoredFiles(files, isReadOnly: access == .readOnly)
     self.access = access
     if access == .readWrite { try stored.removeTemporaryFiles() }
   }

@@ -66,11 +66,12 @@ public enum StorageError: Error, Sendable, Hashable, CustomStringConvertible {
   case inUse(directory: String)
   /// The storage was opened for reading only.
   case readOnly(directory: String)
-  /// The file of an entry is not complete, or was changed. It was moved aside.
+  /// The file of an entry is not complete, or was changed. A storage that writes has moved it aside.
   case damaged(key: String, file: String, reason: String)
-  /// The file of an entry has a format of a later version of the library. It was moved aside.
+  /// The file of an entry has a format of a later version of the library. A storage that writes has
+  /// moved it aside.
   case tooNew(key: String, file: String, format: Int)
-  /// The file of an entry belongs to another user, or is no file. It was moved aside.
+  /// The file of an entry belongs to another user, or is no file. A storage that writes has moved it aside.
   case foreign(key: String, file: String)
   /// A call of the system failed.
   case system(call: String, file: String, code: Int32)
@@ -86,14 +87,24 @@ public enum StorageError: Error, Sendable, Hashable, CustomStringConvertible {
       "The directory \(directory) is in use by another client; open it for reading only, or use another one."
     case .readOnly(let directory): "The directory \(directory) was opened for reading only."
     case .damaged(let key, let file, let reason):
-      "The file \(file) of \(key) is damaged (\(reason)), and was moved aside."
+      "The file \(file) of \(key) is damaged (\(reason)); a storage that writes moves it aside."
     case .tooNew(let key, let file, let format):
-      "The file \(file) of \(key) has the format \(format) of a later version, and was moved aside."
+      "The file \(file) of \(key) has the format \(format) of a later version; a storage that writes moves it aside."
     case .foreign(let key, let file):
-      "The file \(file) of \(key) is not a file of this user, and was moved aside."
+      "The file \(file) of \(key) is not a file of this user; a storage that writes moves it aside."
     case .system(let call, let file, let code):
       "\(call) failed for \(file): \(SystemError(code: code).text)."
     case .powerLost: "The storage lost its power while it saved."
+    }
+  }
+}
+
+extension StorageError {
+  /// Whether one entry cannot be read, and others can.
+  var isAboutEntry: Bool {
+    switch self {
+    case .damaged, .tooNew, .foreign: true
+    case .unusable, .inUse, .readOnly, .system, .powerLost: false
     }
   }
 }

@@ -34,8 +34,13 @@ struct StoredFiles: Sendable {
   private static let longestName = 120
 
   let files: any StorageFiles
+  /// Whether nothing is changed: what cannot be read stays where it is.
+  let isReadOnly: Bool
 
-  init(_ files: any StorageFiles) { self.files = files }
+  init(_ files: any StorageFiles, isReadOnly: Bool = false) {
+    self.files = files
+    self.isReadOnly = isReadOnly
+  }
 
   /// The name of an entry's file: the readable part of its key, and a hash of the key.
   static func name(for key: String) -> String {
@@ -114,13 +119,17 @@ struct StoredFiles: Sendable {
   }
 
   /// Returns the keys that begin with `prefix`. A file without a readable key is moved aside, and thrown
-  /// as an error; the next call returns the others.
+  /// as an error; the next call returns the others. Where nothing is changed, it is left out.
   func keys(withPrefix prefix: String) throws(StorageError) -> [String] {
     let readable = Self.readable(prefix).prefix(Self.longestName)
     var keys: [String] = []
     for name in try files.names() where name.hasSuffix(Self.suffix) && name.hasPrefix(readable) {
-      if let key = try decode(name, of: "\(prefix)…")?.key, key.hasPrefix(prefix) {
-        keys.append(key)
+      do {
+        if let key = try decode(name, of: "\(prefix)…")?.key, key.hasPrefix(prefix) {
+          keys.append(key)
+        }
+      } catch {
+        if !isReadOnly || !error.isAboutEntry { throw error }
       }
     }
     return keys
@@ -129,6 +138,7 @@ struct StoredFiles: Sendable {
   func setAside(_ key: String) throws(StorageError) { try moveAside(Self.name(for: key)) }
 
   private func moveAside(_ name: String) throws(StorageError) {
+    if isReadOnly { return }
     let taken = Set(try files.names())
     let free = (1...).lazy.map { "\(name).aside-\($0)" }.first { !taken.contains($0) }
     guard let free else { return }

@@ -97,6 +97,28 @@ struct FileStorageTests {
     withExtendedLifetime(first) {}
   }
 
+  @Test(
+    "A storage that only reads moves no file aside, and its client saves nothing without a report")
+  func readOnly() async throws {
+    let writing = try FileStorage(directory: directory.path)
+    try await writing.save(["values/posts": entry, "values/other": entry])
+    let torn = try #require(directory.names.first { $0.contains("posts") })
+    try Data("torn".utf8).write(to: URL(fileURLWithPath: "\(directory.path)/\(torn)"))
+    let names = directory.names
+    let reading = try FileStorage(directory: directory.path, access: .readOnly)
+    await #expect(throws: StorageError.self) { try await reading.load("values/posts") }
+    await #expect(throws: StorageError.self) { try await reading.load("values/posts") }
+    #expect(try await reading.keys(withPrefix: "values/") == ["values/other"])
+    let client = OperationClient(defaults: .testing, storage: reading)
+    let query = Query<Int, any Error>(path: ["mine"]) { _ in 1 }.persisted()
+    let reports = try await issues {
+      try await client.fetch(query)
+      try await client.flush()
+    }.issues
+    #expect(reports.isEmpty)
+    #expect(directory.names == names)
+  }
+
   @Test("Directories that cannot be used are refused with a reason")
   func unusableDirectories() throws {
     try FileManager.default.createDirectory(

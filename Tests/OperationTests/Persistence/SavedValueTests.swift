@@ -402,6 +402,36 @@ struct SavedValueTests {
     #expect(program.storage.entries.keys.sorted() == ["values/=my posts"])
   }
 
+  @Test("A second path with the same name is reported, and does not replace the value of the first")
+  func nameClash() async throws {
+    let program = Program()
+    let first = posts(fetches, path: ["first"]).persisted(as: "posts")
+    let second = posts(fetches, path: ["second"]).persisted(as: "posts")
+    try await program.noting {
+      try await program.client.fetch(first)
+      try await program.client.fetch(second)
+      try await program.client.flush()
+    }
+    #expect(program.kinds == [.unsavedValue])
+    #expect(program.storage.entries.values.map(\.text) == [#"{"likes":0,"title":"post 1"}"#])
+  }
+
+  @Test("A reset of a request without a store removes what was saved")
+  func resetWithoutStore() async throws {
+    let program = Program()
+    let named = posts(fetches, path: ["named"]).persisted(as: "a name")
+    try await program.client.fetch(posts(fetches).persisted())
+    try await program.client.fetch(named)
+    try await program.client.flush()
+    let next = program.restarted()
+    next.client.reset(posts(fetches).persisted())
+    try await next.client.flush()
+    #expect(next.storage.entries.count == 1)
+    next.client.reset(named)
+    try await next.client.flush()
+    #expect(next.storage.entries.isEmpty)
+  }
+
   @Test("A storage that fails is reported once, and saving resumes when it can")
   func failingStorage() async throws {
     let program = Program()

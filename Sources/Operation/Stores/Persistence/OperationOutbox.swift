@@ -60,16 +60,19 @@ public final class OperationOutbox: Sendable {
 
   private func read() async throws {
     for key in try await keys().sorted() where !shell.withLock({ $0.contains(key) }) {
+      // A call that is not listed has ended, and is still to be removed.
+      if writer.isPending(key) { continue }
       do {
-        guard let saved = try await writer.load(key) else { continue }
-        let entry = try OutboxEntry(saved, under: key)
-        shell.commit { $0.add(entry) }
+        guard let saved = try await writer.storage.load(key) else { continue }
+        let call = try OutboxCall(decoding: saved)
+        shell.commit { $0.add(OutboxEntry(key), call) }
       } catch let error as DecodingError {
-        try await writer.storage.setAside(key)
+        try? await writer.storage.setAside(key)
         report(.unreadableEntry, "The call \(key) was set aside: \(error)")
-      } catch {
-        report(.storageFailure, "The call \(key) was not loaded: \(error)")
+      } catch let error as StorageError where error.isAboutEntry {
+        report(.unreadableEntry, "A waiting call is lost: \(error)")
       }
+      // Any other error is thrown: a later call of the same scope must not overtake this one.
     }
   }
 
@@ -78,25 +81,21 @@ public final class OperationOutbox: Sendable {
   /// - Returns: Whether the call is being made.
   @discardableResult
   public func retry(_ id: OutboxCall.ID) -> Bool {
-    guard let entry = shell.withLock({ $0.entry(id) }),
-      let resumption = resumptions.withLock({ $0[entry.call.mutation] })
+    guard let (entry, call) = shell.withLock({ $0.listed(id) }),
+      let resumption = resumptions.withLock({ $0[call.mutation] })
     else { return false }
     return resume(entry, by: resumption)
   }
 
   /// Removes a call, which is not made again. One that runs is cancelled.
   public func discard(_ id: OutboxCall.ID) {
-    guard let (entry, run) = shell.withLock({ $0.entryAndRun(id) }) else { return }
-    run?()
+    guard let (entry, cancel) = shell.withLock({ $0.run(of: id) }) else { return }
+    cancel?()
     remove(entry)
   }
 
   /// Waits until the storage has what is listed here.
-  nonisolated(nonsending) func flush() async throws {
-    // A call is listed before it is noted.
-    for entry in shell.withLock({ $0.entries }) { writer.note(entry) }
-    try await writer.flush()
-  }
+  nonisolated(nonsending) func flush() async throws { try await writer.flush() }
 }
 
 // MARK: - Calls of this program
@@ -109,9 +108,8 @@ extension OperationOutbox {
   func enter(
     _ call: OutboxCall, ticket: Int, cancel: @escaping @Sendable () -> Void
   ) async -> OutboxEntry {
-    let entry = OutboxEntry(call, number: await base() + ticket)
-    shell.commit { $0.add(entry, cancel: cancel) }
-    writer.note(entry)
+    let entry = OutboxEntry(call.id, number: await base() + ticket)
+    change(entry) { $0.add(entry, call, cancel: cancel) }
     // The writer reports a failure and tries again. The program continues.
     try? await writer.flush()
     return entry
@@ -119,28 +117,31 @@ extension OperationOutbox {
 
   /// The run of a resumed call begins.
   func begin(_ entry: OutboxEntry, cancel: @escaping @Sendable () -> Void) {
-    shell.commit { $0.add(entry, cancel: cancel) }
-    noteAttempt(of: entry)
+    change(entry) { $0.begin(entry, cancel: cancel) }
   }
 
   /// Notes that a further attempt begins.
   func noteAttempt(of entry: OutboxEntry) {
-    shell.commit { $0.update(entry) { $0.attempts += 1 } }
-    writer.note(entry)
+    change(entry) { $0.update(entry) { $0.attempts += 1 } }
   }
 
   /// Removes a call that has ended.
-  func remove(_ entry: OutboxEntry) {
-    guard entry.end() else { return }
-    // Before subscribers are notified, one of which may flush.
-    writer.note(entry)
-    shell.commit { $0.remove(entry) }
-  }
+  func remove(_ entry: OutboxEntry) { change(entry) { $0.remove(entry) } }
 
   /// A resumed call has failed, or waits again because the client is shut down.
   func suspend(_ entry: OutboxEntry, as status: OutboxCall.Status) {
-    if entry.hasEnded { return }
     shell.commit { $0.update(entry) { $0.status = status } }
+  }
+
+  /// The call of an entry; `nil` if it has ended.
+  func call(of entry: OutboxEntry) -> OutboxCall? { shell.withLock { $0.call(of: entry) } }
+
+  /// Changes a call that has not ended, and has the change saved.
+  private func change(_ entry: OutboxEntry, _ transition: (inout OutboxMachine) -> Bool) {
+    let (isChanged, call) = shell.withLock { (transition(&$0), $0.call(of: entry)) }
+    // Before subscribers are notified, one of which may flush.
+    if isChanged { writer.note(OutboxChange(entry, call)) }
+    shell.commit { _ in }
   }
 
   /// The number after which the calls of this program are sorted.
@@ -148,6 +149,8 @@ extension OperationOutbox {
     if let last = lastSaved.withLock({ $0 }) { return last }
     var last = 0
     do { last = try await keys().compactMap(OutboxEntry.number).max() ?? 0 } catch {
+      // More than any count, so that the calls that are there come first.
+      last = Int(max(0, min(9e15, clock.now().timeIntervalSinceReferenceDate * 1_000_000)))
       report(.storageFailure, "The waiting calls were not listed: \(error)")
     }
     return lastSaved.withLock { saved in
@@ -162,11 +165,8 @@ extension OperationOutbox {
   nonisolated(nonsending) private func keys() async throws -> [String] {
     while true {
       do { return try await writer.storage.keys(withPrefix: StorageKey.calls) } catch {
-        switch error as? StorageError {
-        case .damaged, .tooNew, .foreign:
-          report(.unreadableEntry, "A waiting call is lost: \(error)")
-        case nil, .unusable, .inUse, .readOnly, .system, .powerLost: throw error
-        }
+        guard let error = error as? StorageError, error.isAboutEntry else { throw error }
+        report(.unreadableEntry, "A waiting call is lost: \(error)")
       }
     }
   }
@@ -189,8 +189,7 @@ extension OperationOutbox {
   ///
   /// - Parameter maxAges: The age from which a call of a mutation is dropped.
   func resume(maxAges: [String: Duration]) {
-    for entry in shell.withLock({ $0.waitingEntries }) {
-      let call = entry.call
+    for (entry, call) in shell.withLock({ $0.waiting }) {
       if let maxAge = maxAges[call.mutation], clock.now().duration(since: call.date) >= maxAge {
         report(
           .unresumedCall, "A call of \(call.mutation) is older than \(maxAge), and is dropped.")
@@ -211,7 +210,7 @@ extension OperationOutbox {
   /// Makes a call again, unless it is being made. Returns whether it does.
   @discardableResult
   private func resume(_ entry: OutboxEntry, by resumption: @escaping Resumption) -> Bool {
-    guard shell.commit({ $0.beginRun(of: entry) }) else { return false }
+    guard shell.commit({ $0.resume(entry) }) else { return false }
     // At once up to its first suspension, so that calls keep their order.
     TaskNode.withoutCurrent { _ = Task.immediate { try? await resumption(entry) } }
     return true
@@ -222,6 +221,7 @@ extension OperationOutbox {
 struct OutboxMachine: DeliveryMachine {
   private struct Listed: Sendable {
     let entry: OutboxEntry
+    var call: OutboxCall
     /// Cancels the run of the call; `nil` if there is none.
     var cancel: (@Sendable () -> Void)?
   }
@@ -231,11 +231,11 @@ struct OutboxMachine: DeliveryMachine {
   private var listed: [Listed] = []
   private var lastTicket = 0
 
-  var calls: [OutboxCall] { listed.map(\.entry.call) }
+  var calls: [OutboxCall] { listed.map(\.call) }
 
-  var entries: [OutboxEntry] { listed.map(\.entry) }
-
-  var waitingEntries: [OutboxEntry] { entries.filter { $0.call.status == .waiting } }
+  var waiting: [(OutboxEntry, OutboxCall)] {
+    listed.filter { $0.call.status == .waiting }.map { ($0.entry, $0.call) }
+  }
 
   mutating func nextTicket() -> Int {
     lastTicket += 1
@@ -244,42 +244,57 @@ struct OutboxMachine: DeliveryMachine {
 
   func contains(_ key: String) -> Bool { listed.contains { $0.entry.key == key } }
 
-  func entry(_ id: OutboxCall.ID) -> OutboxEntry? { entryAndRun(id)?.entry }
-
-  func entryAndRun(
-    _ id: OutboxCall.ID
-  ) -> (entry: OutboxEntry, cancel: (@Sendable () -> Void)?)? {
-    listed.first { $0.entry.call.id == id }.map { ($0.entry, $0.cancel) }
+  func listed(_ id: OutboxCall.ID) -> (OutboxEntry, OutboxCall)? {
+    listed.first { $0.call.id == id }.map { ($0.entry, $0.call) }
   }
 
-  mutating func add(_ entry: OutboxEntry, cancel: (@Sendable () -> Void)? = nil) {
-    if let index = listed.firstIndex(where: { $0.entry === entry }) {
-      listed[index].cancel = cancel
-      return
-    }
+  func run(of id: OutboxCall.ID) -> (OutboxEntry, cancel: (@Sendable () -> Void)?)? {
+    listed.first { $0.call.id == id }.map { ($0.entry, $0.cancel) }
+  }
+
+  func call(of entry: OutboxEntry) -> OutboxCall? { index(of: entry).map { listed[$0].call } }
+
+  private func index(of entry: OutboxEntry) -> Int? { listed.firstIndex { $0.entry === entry } }
+
+  @discardableResult
+  mutating func add(
+    _ entry: OutboxEntry, _ call: OutboxCall, cancel: (@Sendable () -> Void)? = nil
+  ) -> Bool {
     // From the end: most calls are the newest one.
     let index = listed.lastIndex { $0.entry.key < entry.key }.map { $0 + 1 } ?? 0
-    listed.insert(Listed(entry: entry, cancel: cancel), at: index)
+    listed.insert(Listed(entry: entry, call: call, cancel: cancel), at: index)
     notify()
-  }
-
-  mutating func update(_ entry: OutboxEntry, _ change: (inout OutboxCall) -> Void) {
-    entry.update(change)
-    notify()
-  }
-
-  /// Notes that a call is being made. Returns `false` if it was before, or has left the outbox.
-  mutating func beginRun(of entry: OutboxEntry) -> Bool {
-    guard entry.call.status != .running, listed.contains(where: { $0.entry === entry }) else {
-      return false
-    }
-    update(entry) { $0.status = .running }
     return true
   }
 
-  mutating func remove(_ entry: OutboxEntry) {
-    listed.removeAll { $0.entry === entry }
+  /// Changes a call. Returns `false` if it has ended.
+  @discardableResult
+  mutating func update(_ entry: OutboxEntry, _ change: (inout OutboxCall) -> Void) -> Bool {
+    guard let index = index(of: entry) else { return false }
+    change(&listed[index].call)
     notify()
+    return true
+  }
+
+  /// A call is taken up again. Returns `false` if it runs, or has ended.
+  mutating func resume(_ entry: OutboxEntry) -> Bool {
+    guard let call = call(of: entry), call.status != .running else { return false }
+    return update(entry) { $0.status = .running }
+  }
+
+  /// The run of a resumed call begins.
+  mutating func begin(_ entry: OutboxEntry, cancel: @escaping @Sendable () -> Void) -> Bool {
+    guard let index = index(of: entry) else { return false }
+    listed[index].cancel = cancel
+    return update(entry) { $0.attempts += 1 }
+  }
+
+  /// Removes a call. Returns `false` if it has ended before.
+  mutating func remove(_ entry: OutboxEntry) -> Bool {
+    guard let index = index(of: entry) else { return false }
+    listed.remove(at: index)
+    notify()
+    return true
   }
 
   private mutating func notify() {

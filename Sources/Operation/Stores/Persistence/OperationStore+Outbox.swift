@@ -70,8 +70,7 @@ extension OperationStore {
   /// What the request of a run knows of its call. When it ends, the call leaves the outbox, but for a resumed
   /// one that has failed.
   func runCall(of entry: OutboxEntry?, in context: OperationContext) -> RunCall? {
-    guard let entry, let outbox = hub.outbox else { return nil }
-    let call = entry.call
+    guard let entry, let outbox = hub.outbox, let call = outbox.call(of: entry) else { return nil }
     let isResumed = context.input?.savedCall != nil
     return RunCall(id: call.id, earlierAttempts: call.attempts - 1) { failure in
       if isResumed, let failure {

@@ -1,5 +1,4 @@
 public import FoundationEssentials
-import Synchronization
 
 /// A call of a persisted mutation that has not ended, as the ``OperationOutbox`` lists it.
 public struct OutboxCall: Sendable, Hashable, Identifiable {
@@ -30,18 +29,44 @@ public struct OutboxCall: Sendable, Hashable, Identifiable {
   public internal(set) var status: Status
 }
 
-/// A call in the storage. Calls are sorted by their keys in the order in which they were made.
-///
-/// The lock guards the call, and whether it has ended.
-final class OutboxEntry: SavedItem {
-  private struct Facts: Sendable {
-    var call: OutboxCall
-    var isEnded = false
-    /// The mark of what is in the storage.
-    var saved: [Int] = []
+/// Identifies a call in the storage. Calls are sorted by their keys in the order in which they were made.
+final class OutboxEntry: Sendable {
+  let key: String
+
+  init(_ id: OutboxCall.ID, number: Int) {
+    let digits = String(number)
+    let zeros = String(repeating: "0", count: max(0, 16 - digits.utf8.count))
+    key = "\(StorageKey.calls)\(zeros)\(digits)-\(id)"
   }
 
-  /// What is encoded in the entry, as JSON.
+  init(_ key: String) { self.key = key }
+
+  /// The number by which a key sorts calls; `nil` for another key.
+  static func number(of key: String) -> Int? {
+    Int(key.dropFirst(StorageKey.calls.utf8.count).prefix { $0 != "-" })
+  }
+}
+
+/// What is to be in the storage for a call: its newest form, or nothing once it has ended.
+final class OutboxChange: SavedItem {
+  private let entry: OutboxEntry
+  private let call: OutboxCall?
+
+  init(_ entry: OutboxEntry, _ call: OutboxCall?) {
+    self.entry = entry
+    self.call = call
+  }
+
+  var key: String { entry.key }
+  var owner: ObjectIdentifier { ObjectIdentifier(entry) }
+
+  func takeChange() -> SavedChange? { SavedChange(mark: [], entry: call?.encoded) }
+
+  func didSave(_ change: SavedChange) {}
+}
+
+extension OutboxCall {
+  /// What is encoded in an entry, as JSON. The version and the date are those of the entry.
   private struct Saved: Codable {
     let id: String
     let mutation: String
@@ -49,59 +74,19 @@ final class OutboxEntry: SavedItem {
     let attempts: Int
   }
 
-  let key: String
-  private let facts: Mutex<Facts>
-
-  init(_ call: OutboxCall, number: Int) {
-    let digits = String(number)
-    let zeros = String(repeating: "0", count: max(0, 16 - digits.utf8.count))
-    key = "\(StorageKey.calls)\(zeros)\(digits)-\(call.id)"
-    facts = Mutex(Facts(call: call))
-  }
-
-  /// Decodes a call that an earlier program has saved.
-  init(_ entry: StorageEntry, under key: String) throws {
-    let saved = try JSONDecoder().decode(Saved.self, from: entry.data)
-    self.key = key
-    let call = OutboxCall(
-      id: saved.id, mutation: saved.mutation, arguments: saved.arguments, version: entry.version,
-      date: entry.date, attempts: saved.attempts, status: .waiting)
-    facts = Mutex(Facts(call: call, saved: [saved.attempts]))
-  }
-
-  /// The number by which a key sorts calls; `nil` for another key.
-  static func number(of key: String) -> Int? {
-    Int(key.dropFirst(StorageKey.calls.utf8.count).prefix { $0 != "-" })
-  }
-
-  var hasEnded: Bool { facts.withLock { $0.isEnded } }
-
-  var call: OutboxCall { facts.withLock { $0.call } }
-
-  func update(_ change: (inout OutboxCall) -> Void) { facts.withLock { change(&$0.call) } }
-
-  /// The call has ended: the storage must not keep it. Returns `false` if it had ended before.
-  func end() -> Bool {
-    facts.withLock { facts in
-      defer { facts.isEnded = true }
-      return !facts.isEnded
+  fileprivate var encoded: StorageEntry? {
+    let content = Saved(id: id, mutation: mutation, arguments: arguments, attempts: attempts)
+    // Texts, bytes and a number can always be encoded.
+    return (try? JSONEncoder().encode(content)).map {
+      StorageEntry(version: version, date: date, data: $0)
     }
   }
 
-  var owner: ObjectIdentifier { ObjectIdentifier(self) }
-
-  func takeChange() -> SavedChange? {
-    let (call, isEnded, saved) = facts.withLock { ($0.call, $0.isEnded, $0.saved) }
-    let mark = isEnded ? [-1] : [call.attempts]
-    if mark == saved { return nil }
-    if isEnded { return SavedChange(mark: mark, entry: nil) }
-    let content = Saved(
-      id: call.id, mutation: call.mutation, arguments: call.arguments, attempts: call.attempts)
-    // Texts, bytes and a number can always be encoded.
-    guard let data = try? JSONEncoder().encode(content) else { return nil }
-    return SavedChange(
-      mark: mark, entry: StorageEntry(version: call.version, date: call.date, data: data))
+  /// Decodes a call that an earlier program has saved.
+  init(decoding entry: StorageEntry) throws {
+    let saved = try JSONDecoder().decode(Saved.self, from: entry.data)
+    self.init(
+      id: saved.id, mutation: saved.mutation, arguments: saved.arguments, version: entry.version,
+      date: entry.date, attempts: saved.attempts, status: .waiting)
   }
-
-  func didSave(_ change: SavedChange) { facts.withLock { $0.saved = change.mark } }
 }

@@ -12,6 +12,8 @@ final class StorageWriter: Sendable {
   private let rounds = ObservedValue(0)
   private let lastFailure = Mutex<(any Error)?>(nil)
   private let subscription = Mutex(OperationSubscription.empty)
+  /// The paths of the values that have names of their own.
+  private let namedPaths = Mutex<[String: OperationPath]>([:])
 
   /// - Parameter delay: How long changes are collected.
   init(_ storage: any OperationStorage, clock: any OperationClock, delay: Duration) {
@@ -20,25 +22,43 @@ final class StorageWriter: Sendable {
     machine = Mutex(StorageWriterMachine(delay: delay))
   }
 
+  /// Returns the first path whose value is saved under a name; the given one if there was none.
+  func path(of key: String, named path: OperationPath) -> OperationPath {
+    namedPaths.withLock { paths in
+      if let present = paths[key] { return present }
+      paths[key] = path
+      return path
+    }
+  }
+
   /// Notes that an item has changed.
-  func note(_ item: any SavedItem) { start(machine.withLock { $0.note(item) }) }
+  func note(_ item: any SavedItem) { change { $0.note(item) } }
 
   /// Removes entries.
   func remove(_ removal: StorageWriterMachine.Removal) {
-    start(machine.withLock { $0.remove(removal) })
+    change { $0.remove(removal) }
   }
 
-  /// Returns the entry under a key, after what others than the owner save there. Without an owner, it throws
-  /// if that cannot be saved, as the entry may be one that has ended.
+  /// Performs a transition, releases what it drops, and starts its timer.
+  private func change(
+    _ transition: (inout StorageWriterMachine) -> StorageWriterMachine.Timer?
+  ) {
+    let (timer, dropped) = machine.withLock { (transition(&$0), $0.takeDropped()) }
+    withExtendedLifetime(dropped) {}
+    start(timer)
+  }
+
+  /// Returns the entry under a key, after what others than the owner save there.
   nonisolated(nonsending) func load(
-    _ key: String, for owner: ObjectIdentifier? = nil
+    _ key: String, for owner: ObjectIdentifier
   ) async throws -> StorageEntry? {
-    if machine.withLock({ $0.isPending(key, besides: owner) }) {
-      do { try await flush() } catch { if owner == nil { throw error } }
-    }
+    if machine.withLock({ $0.isPending(key, besides: owner) }) { try? await flush() }
     if machine.withLock({ $0.isRemoved(key) }) { return nil }
     return try await storage.load(key)
   }
+
+  /// Whether a change under a key is not in the storage yet.
+  func isPending(_ key: String) -> Bool { machine.withLock { $0.isPending(key, besides: nil) } }
 
   /// Waits until all that has changed is in the storage.
   ///
@@ -90,7 +110,11 @@ final class StorageWriter: Sendable {
     // Its reports go where those of the caller go.
     Task(executorPreference: clock.executor) { [self] in
       var failure: (any Error)?
-      do { try await perform(batch) } catch { failure = error }
+      do { try await perform(batch) } catch StorageError.readOnly {
+        // The program has asked for that, so nothing is to be saved.
+      } catch {
+        failure = error
+      }
       if let failure { lastFailure.withLock { $0 = failure } }
       let isSuccess = failure == nil
       let (outcome, round) = machine.withLock {

@@ -87,16 +87,27 @@ struct StorageWriterMachine: Sendable {
   /// Whether there is something to write.
   private var isEmpty: Bool { items.isEmpty && removals.isEmpty }
 
+  /// Items that are not to be saved any more, until they are released without the lock: they retain
+  /// stores, and so values of the user.
+  private var dropped: [any SavedItem] = []
+
+  mutating func takeDropped() -> [any SavedItem] {
+    defer { dropped = [] }
+    return dropped
+  }
+
   /// An item has changed. Returns the timer to start.
   mutating func note(_ item: any SavedItem) -> Timer? {
-    items[item.key] = item
+    if let replaced = items.updateValue(item, forKey: item.key) { dropped.append(replaced) }
     changeCount += 1
     return schedule(after: delay)
   }
 
   /// Entries are to be removed. What was to be saved there is not.
   mutating func remove(_ removal: Removal) -> Timer? {
-    for key in items.keys where removal.contains(key) { items[key] = nil }
+    for key in items.keys where removal.contains(key) {
+      if let item = items.removeValue(forKey: key) { dropped.append(item) }
+    }
     removals.append(removal)
     changeCount += 1
     return schedule(after: delay)

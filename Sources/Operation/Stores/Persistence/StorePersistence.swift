@@ -52,6 +52,10 @@ final class StorePersistence<State: OperationState>: Sendable {
         "an element of the path has no form that is the same in every process; name it with `as:`")
       return nil
     }
+    if settings.name != nil, case let first = writer.path(of: key, named: path), first != path {
+      reportUnsaved(path, "\(first) is saved under the same name, \(settings.name ?? "")")
+      return nil
+    }
     return StorePersistence(key, settings, form, writer)
   }
 
@@ -148,7 +152,8 @@ extension StorePersistence {
       if restored == nil { writer.remove(.key(key)) }
       return restored
     } catch {
-      try await writer.storage.setAside(key)
+      // A storage that is only read keeps it.
+      try? await writer.storage.setAside(key)
       report(.unreadableEntry, "was set aside", because: error)
       return nil
     }
