@@ -51,6 +51,13 @@ struct StorageWriterMachine: Sendable {
     let changeCount: Int
   }
 
+  private struct Changes: Sendable {
+    var items: [String: any SavedItem] = [:]
+    var removals: [Removal] = []
+
+    var isEmpty: Bool { items.isEmpty && removals.isEmpty }
+  }
+
   /// What remains to be done after a batch.
   struct Outcome: Sendable {
     /// When the next batch is written.
@@ -65,11 +72,10 @@ struct StorageWriterMachine: Sendable {
   }
 
   private(set) var phase = Phase.idle
-  private var items: [String: any SavedItem] = [:]
-  private var itemsInBatch: [String: any SavedItem] = [:]
-  private var removals: [Removal] = []
-  /// What the batch removes that is being written.
-  private var removalsInBatch: [Removal] = []
+  /// What has changed since the last batch.
+  private var pending = Changes()
+  /// What is in the batch that is being written.
+  private var inBatch = Changes()
   private var lastTimer = 0
   private(set) var changeCount = 0
   /// The number of changes that are in the storage.
@@ -84,9 +90,6 @@ struct StorageWriterMachine: Sendable {
 
   init(delay: Duration) { self.delay = delay }
 
-  /// Whether there is something to write.
-  private var isEmpty: Bool { items.isEmpty && removals.isEmpty }
-
   /// Items that are not to be saved any more, until they are released without the lock: they retain
   /// stores, and so values of the user.
   private var dropped: [any SavedItem] = []
@@ -98,29 +101,29 @@ struct StorageWriterMachine: Sendable {
 
   /// An item has changed. Returns the timer to start.
   mutating func note(_ item: any SavedItem) -> Timer? {
-    if let replaced = items.updateValue(item, forKey: item.key) { dropped.append(replaced) }
+    if let replaced = pending.items.updateValue(item, forKey: item.key) { dropped.append(replaced) }
     changeCount += 1
     return schedule(after: delay)
   }
 
   /// Entries are to be removed. What was to be saved there is not.
   mutating func remove(_ removal: Removal) -> Timer? {
-    for key in items.keys where removal.contains(key) {
-      if let item = items.removeValue(forKey: key) { dropped.append(item) }
+    for key in pending.items.keys where removal.contains(key) {
+      if let item = pending.items.removeValue(forKey: key) { dropped.append(item) }
     }
-    removals.append(removal)
+    pending.removals.append(removal)
     changeCount += 1
     return schedule(after: delay)
   }
 
   /// Whether the entry under a key is to be removed, so that it is not loaded any more.
   func isRemoved(_ key: String) -> Bool {
-    (removals + removalsInBatch).contains { $0.contains(key) }
+    (pending.removals + inBatch.removals).contains { $0.contains(key) }
   }
 
   /// Whether something else than the owner is to be saved under a key.
   func isPending(_ key: String, besides owner: ObjectIdentifier?) -> Bool {
-    [items[key], itemsInBatch[key]].contains { $0.map { $0.owner != owner } ?? false }
+    [pending.items[key], inBatch.items[key]].contains { $0.map { $0.owner != owner } ?? false }
   }
 
   private mutating func schedule(after delay: Duration) -> Timer? {
@@ -142,11 +145,10 @@ struct StorageWriterMachine: Sendable {
 
   private mutating func begin() -> Batch {
     phase = .writing
-    let batch = Batch(items: Array(items.values), removals: removals, changeCount: changeCount)
-    removalsInBatch = removals
-    itemsInBatch = items
-    items = [:]
-    removals = []
+    let batch = Batch(
+      items: Array(pending.items.values), removals: pending.removals, changeCount: changeCount)
+    inBatch = pending
+    pending = Changes()
     return batch
   }
 
@@ -155,8 +157,7 @@ struct StorageWriterMachine: Sendable {
   mutating func end(_ batch: Batch, isSuccess: Bool) -> Outcome {
     phase = .idle
     roundCount += 1
-    removalsInBatch = []
-    itemsInBatch = [:]
+    inBatch = Changes()
     var outcome = Outcome()
     if isSuccess {
       recentFailureCount = 0
@@ -165,12 +166,12 @@ struct StorageWriterMachine: Sendable {
       failureCount += 1
       recentFailureCount += 1
       outcome.mustReport = recentFailureCount == 1
-      for item in batch.items where items[item.key] == nil && !isRemoved(item.key) {
-        items[item.key] = item
+      for item in batch.items where pending.items[item.key] == nil && !isRemoved(item.key) {
+        pending.items[item.key] = item
       }
-      removals = batch.removals + removals
+      pending.removals = batch.removals + pending.removals
     }
-    if !isEmpty {
+    if !pending.isEmpty {
       let wait = OperationBackoffFunction.standard(recentFailureCount - 1)
       outcome.timer = schedule(after: recentFailureCount > 0 ? wait : delay)
     }
