@@ -68,7 +68,7 @@ where Base.State == QueryState<Base.FetchValue, Base.FetchFailure> {
       store.noteRead()
       let rules = client.rules(of: base, in: store)
       if context.requestsFetch { return try await store.run(.empty, by: rules) }
-      return try await store.ensure(by: rules, present: { $0 }, fetched: { $0 })
+      return try await store.ensure(by: rules, isForRun: true, present: { $0 }, fetched: { $0 })
     } catch {
       throw failure(error)
     }

@@ -3,7 +3,7 @@ extension OperationContext {
   ///
   /// The value is the cached one. It is fetched first if it is missing, if it was invalidated, if the
   /// last run failed (except under `neverStale()`), or if the stale time of the other request, where
-  /// it has one, has passed.
+  /// it has one, has passed. It is the confirmed one, without pending optimistic edits.
   ///
   /// From now on an invalidation of the other request invalidates the calling one as well. A request
   /// has the dependencies of its last run. In a context without a client, the other request runs
@@ -29,7 +29,7 @@ extension OperationContext {
   where Request.State == QueryState<Request.FetchValue, Request.FetchFailure> {
     try addDependency(on: request)
     guard let client = operationClient else { return try await request.run(in: self) }
-    return try await client.ensure(request)
+    return try await client.ensure(request, isForRun: true)
   }
 
   /// Returns the pages of another request, and makes the calling request depend on it, as
@@ -43,11 +43,11 @@ extension OperationContext {
   ) async throws -> PaginatedPages<Request.PageID, Request.PageValue> {
     try addDependency(on: request)
     guard let client = operationClient else { return try await request.run(in: self).pages }
-    return try await client.ensure(request)
+    return try await client.ensure(request, isForRun: true)
   }
 
-  /// Returns the displayed value of another request without fetching it, and makes the calling
-  /// request depend on it, as `ensure(_:)` does.
+  /// Returns the confirmed value of another request, without pending optimistic edits and without fetching
+  /// it, and makes the calling request depend on it, as `ensure(_:)` does.
   ///
   /// The result is the empty value if the request has no value, or in a context without a client. A
   /// request may read its own value, which is no dependency.
@@ -61,7 +61,7 @@ extension OperationContext {
     guard let client = operationClient else { return Request.State.emptyValue }
     let path = request.path
     guard let runNode, path != runNode.origin?.path else {
-      return client.store(for: request).currentValue
+      return client.store(for: request).confirmedValue
     }
     // Before the look-up, because the client may evict the store right after it.
     _ = client.hub.note(runNode, reads: path)

@@ -16,8 +16,11 @@ final class StatisticsCounter: Sendable {
     let (statistics, mustSubscribe) = counted.withLock { counted in
       defer { counted.isSubscribed = true }
       let present = counted.byLength[prefixLength]
-      if present == nil { counted.byLength[prefixLength] = OperationStatistics() }
-      return (present ?? OperationStatistics(), !counted.isSubscribed)
+      // The kinds are counted since the first read, of whatever length.
+      var new = OperationStatistics()
+      new.byKind = counted.byLength.values.first?.byKind ?? [:]
+      if present == nil { counted.byLength[prefixLength] = new }
+      return (present ?? new, !counted.isSubscribed)
     }
     if mustSubscribe {
       let new = events.subscribe { [weak self] event in self?.add(event) }
@@ -47,7 +50,7 @@ extension OperationClient {
   }
 
   /// Returns the statistics with counts for each path of a length, since they were read first for this
-  /// length.
+  /// length. The counts by kind are those of ``statistics``, since either was read first.
   ///
   /// - Parameter length: The number of elements. A number below one is reported, and one is used.
   public func statistics(byPrefixOfLength length: Int) -> OperationStatistics {

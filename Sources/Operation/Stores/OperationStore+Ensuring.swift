@@ -16,9 +16,12 @@ extension OperationStore {
   ///
   /// - Parameters:
   ///   - policy: What happens with a value that is not usable.
+  ///   - isForRun: Whether the run of another request reads the value: then without pending edits, because
+  ///     what it makes of an edit would remain when the edit is removed.
   ///   - present: Returns the output for the current value, if there is one.
   nonisolated(nonsending) func ensure<Output>(
     by rules: RequestRules<State>? = nil, whileStale policy: StaleValuePolicy = .fetches,
+    isForRun: Bool = false,
     present: (State.StateValue) -> Output?, fetched: (State.OperationValue) -> Output
   ) async throws(State.Failure) -> Output {
     await persistence?.waitUntilLoaded()
@@ -26,7 +29,7 @@ extension OperationStore {
     var hasWaited = false
     while true {
       let (results, requested) = read { ($0.visibleResultCount, $0.freshness.invalidationCount) }
-      if let value = present(currentValue) {
+      if let value = present(isForRun ? confirmedValue : currentValue) {
         let isUsable = isUsable(by: staleness)
         if isUsable || policy == .revalidates {
           // Detached: a request that calls this does not await the run.

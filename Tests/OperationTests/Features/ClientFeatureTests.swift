@@ -6,6 +6,20 @@ import Testing
 
   private func query(_ path: OperationPath) -> OpenQuery { OpenQuery(script: Script(), path: path) }
 
+  @Test("The kinds are counted from the first read on, with and without paths, under one name")
+  func oneCount() async throws {
+    let client = OperationClient(defaults: .testing)
+    let query = Query<Int, any Error>(path: ["posts", 1]) { _ in 1 }
+    _ = client.statistics
+    try await client.fetch(query)
+    _ = client.statistics(byPrefixOfLength: 1)
+    try await client.fetch(query)
+    let (all, byPath) = (client.statistics, client.statistics(byPrefixOfLength: 1))
+    #expect(all.total.runs == 2)
+    #expect(byPath.byKind == all.byKind)
+    #expect(byPath.byPrefix[["posts"]]?.runs == 1)
+  }
+
   @Test("The longest prefix overrides the client's defaults, and a modifier overrides both")
   func longest() async throws {
     let client = OperationClient(defaults: .testing, clock: clock)

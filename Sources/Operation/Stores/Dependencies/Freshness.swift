@@ -55,7 +55,7 @@ extension StoreMachine {
   /// Returns the value for the run of another request, and notes if it is stale.
   mutating func readForRun() -> State.StateValue {
     if isVisiblyInvalidated { freshness.wasReadStale = true }
-    return visibleState(to: .current).currentValue
+    return confirmedValue
   }
 
   /// Returns once whether there is a new value after a stale one was read. What is written in exclusive

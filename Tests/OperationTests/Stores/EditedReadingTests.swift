@@ -1,0 +1,62 @@
+import Operation
+import Testing
+
+/// A query of twice the value of another one.
+private struct Doubled: QueryRequest {
+  let base: Query<Int, any Error>
+  var reads = EventLog<Int>()
+  var path: OperationPath { ["doubled"] }
+
+  func fetch(
+    in context: OperationContext, with continuation: OperationContinuation<Int, any Error>
+  ) async throws -> Int {
+    reads.append(context.value(of: base) ?? -1)
+    return try await context.ensure(base) * 2
+  }
+}
+
+@Suite("What other requests read while an edit is pending")
+struct EditedReadingTests {
+  private struct Refusal: Error {}
+
+  @Test("A run reads the confirmed value, and a caller the edit: a refused edit leaves nothing behind")
+  func confirmed() async throws {
+    let client = OperationClient(defaults: .testing)
+    let base = Query<Int, any Error>(path: ["base"]) { _ in 1 }
+    let doubled = Doubled(base: base)
+    try await client.fetch(base)
+    await #expect(throws: Refusal.self) {
+      try await client.store(for: base).optimistically {
+        $0 = 60
+      } while: {
+        #expect(client.store(for: base).currentValue == 60)
+        let (edited, made) = (try await client.ensure(base), try await client.fetch(doubled))
+        #expect(edited == 60)
+        #expect(made == 2)
+        #expect(doubled.reads.values == [1])
+        throw Refusal()
+      }
+    }
+    #expect(client.store(for: doubled).currentValue == 2)
+    #expect(client.store(for: base).currentValue == 1)
+  }
+
+  @Test("A map reads the confirmed value of the other query")
+  func map() async throws {
+    let client = OperationClient(defaults: .testing)
+    let base = Query<Int, any Error>(path: ["base"]) { _ in 1 }
+    let text = base.map { "\($0)" }
+    try await client.fetch(base)
+    await #expect(throws: Refusal.self) {
+      try await client.store(for: base).optimistically {
+        $0 = 60
+      } while: {
+        let made = try await client.ensure(text)
+        #expect(made == "1")
+        throw Refusal()
+      }
+    }
+    let kept = try await client.ensure(text)
+    #expect(kept == "1")
+  }
+}
