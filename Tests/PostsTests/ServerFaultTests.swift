@@ -121,7 +121,7 @@ import Testing
   @Test("A server that answers when nobody waits any more: the caller left at once, nothing shows")
   func tooLate() async throws {
     let site = try Site(
-      ServerBehaviour(latency: .zero, delays: [.init("/score", .seconds(1))]))
+      ServerBehaviour(latency: .zero, delays: [.init("/score", .seconds(8))]), patience: 60)
     defer { site.server.stop() }
     let store = site.store("score")
     store.currentValue = Score(name: "Blob", points: 5)
