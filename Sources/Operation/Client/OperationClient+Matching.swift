@@ -92,6 +92,7 @@ extension OperationClient {
     let edits = stores(matching: path, of: state, where: filter).map { ($0, $0.beginEdit(edit)) }
     do throws(Failure) {
       let output = try await work()
+      for (store, _) in edits { await store.persistence?.waitUntilLoaded() }
       for (store, id) in edits { store.endEdit(id, isSuccess: true) }
       return output
     } catch {

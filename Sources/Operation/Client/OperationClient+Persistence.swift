@@ -47,10 +47,12 @@ extension OperationClient {
   }
 
   /// Removes the saved value of a request that has no store.
-  func removeSaved(of request: some StatefulOperationRequest) {
-    guard let writer = hub.valueWriter,
-      let settings = request.settingUp(OperationContext()).settings.values.persistence,
-      let key = settings.name.map(StorageKey.value(named:)) ?? StorageKey.value(at: request.path)
+  func removeSaved<Request: StatefulOperationRequest>(of request: Request) {
+    guard let writer = hub.valueWriter else { return }
+    let path = request.path
+    let context = request.settingUp(context(for: Request.State.kind, at: path))
+    guard let settings = context.settings.values.persistence,
+      let key = settings.name.map(StorageKey.value(named:)) ?? StorageKey.value(at: path)
     else { return }
     writer.remove(.key(key))
   }

@@ -56,6 +56,8 @@ extension OperationClient {
     }
     await Self.wait(for: runs, atMost: duration, on: clock)
     let cut = stores.flatMap { store in store.store.startedRuns.map { (store, $0) } }
+    // Before runs are cancelled, which undoes what they have yielded. A failure is that of the flush below.
+    try? await hub.valueWriter?.flush()
     hub.shutdown.cutOff()
     for store in stores { store.cancel() }
     var saveFailure: (any Error)?

@@ -102,6 +102,10 @@ enum StorageKey {
   private static func caseName(of value: any Any) -> String? {
     func raw(_ value: some RawRepresentable) -> String? { stable(value.rawValue) }
     if let value = value as? any RawRepresentable { return raw(value) }
+    // Two cases could describe themselves in the same way.
+    if value is any CustomStringConvertible || value is any CustomDebugStringConvertible {
+      return nil
+    }
     return escaped(String(describing: value))
   }
 

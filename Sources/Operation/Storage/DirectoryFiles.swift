@@ -34,9 +34,19 @@ final class DirectoryFiles: StorageFiles {
     for component in directory.split(separator: "/") {
       path += component + "/"
       // One that exists is checked when the last one is opened.
-      if mkdir(path, 0o700) == 0 || errno == EEXIST || errno == EISDIR { continue }
+      if mkdir(path, 0o700) == 0 {
+        flushParent(of: path)
+        continue
+      }
+      if errno == EEXIST || errno == EISDIR { continue }
       throw .unusable(directory: directory, reason: "\(path): \(SystemError().text)")
     }
+  }
+
+  /// Makes the name of a new directory survive a loss of power, where its parent can be opened.
+  private static func flushParent(of path: String) {
+    let parent = FileDescriptor(Glibc.open(path + "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC))
+    if parent.number >= 0 { fsync(parent.number) }
   }
 
   private static func makePrivate(
@@ -51,7 +61,7 @@ final class DirectoryFiles: StorageFiles {
     }
     if status.st_mode & 0o077 == 0 { return }
     // A directory that others use for something else does not become private by accident.
-    let names = try names(in: directory)
+    let names = try names(in: descriptor, directory)
     guard names.isEmpty || names.contains(lockName) else {
       throw .unusable(
         directory: directory,
@@ -88,15 +98,19 @@ final class DirectoryFiles: StorageFiles {
     return FileDescriptor(number)
   }
 
-  private static func names(in directory: String) throws(StorageError) -> [String] {
+  private static func names(
+    in descriptor: FileDescriptor, _ directory: String
+  ) throws(StorageError) -> [String] {
     do {
-      return try FileManager.default.contentsOfDirectory(atPath: directory)
+      // By the descriptor: a relative path may mean another directory by now.
+      return try FileManager.default.contentsOfDirectory(
+        atPath: "/proc/self/fd/\(descriptor.number)")
     } catch {
       throw .unusable(directory: directory, reason: "its files cannot be listed: \(error)")
     }
   }
 
-  func names() throws(StorageError) -> [String] { try Self.names(in: directory) }
+  func names() throws(StorageError) -> [String] { try Self.names(in: descriptor, directory) }
 
   func read(_ name: String) throws(StorageError) -> [UInt8]? {
     // `O_NONBLOCK`: a pipe with this name must not block.

@@ -7,6 +7,8 @@ struct CommittedState<State: OperationState>: Sendable {
   private(set) var yields = YieldedResults<State>()
   /// The number of final results, writes and resets.
   private(set) var resultCount = 0
+  /// The number of times that the yields of a run were undone.
+  private(set) var undoneYieldCount = 0
   private var replaced = ReplacedValues<State>()
 
   init(_ state: State) { self.state = state }
@@ -52,6 +54,7 @@ extension CommittedState {
     guard let entry = yields.undo(id, &replaced) else { return nil }
     replaced.append(state)
     state = entry.before
+    undoneYieldCount += 1
     return entry
   }
 

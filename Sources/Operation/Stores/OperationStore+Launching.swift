@@ -39,7 +39,7 @@ extension OperationStore {
       Task(
         name: name, executorPreference: context.executor, priority: configuration.priority
       ) { [self] in
-        let call = hub.outbox == nil ? nil : await call(of: run, ticket)
+        let call = hub.outbox == nil ? nil : await call(of: run, launch, ticket)
         if !dependencies.isEmpty { await Self.wait(for: dependencies) }
         let hooks = hooks(of: run.core, launch, call, in: context, isObserved: began != nil)
         if let scope {
@@ -163,7 +163,7 @@ extension OperationStore {
     // Before awaiters continue.
     if mustNotifyReaders { hub.invalidateOutdatedReaders(of: path, isWritten: false) }
     if mustFollow { follow() }
-    if isCounted, !isCancelled { hooks?.call?.didEnd(output.failure) }
+    if isCounted, !core.progress.isCancelled { hooks?.call?.didEnd(output.failure) }
     core.end(with: output)
     withExtendedLifetime(record) {}
     return true

@@ -20,13 +20,15 @@ private final class Driver {
   }
 
   func resume(_ entry: OutboxEntry) -> Bool { machine.resume(entry) }
-  func begin(_ entry: OutboxEntry) -> Bool { machine.begin(entry) {} }
+  func begin(_ entry: OutboxEntry) -> Bool { machine.begin(entry, .next()) {} }
   func suspend(_ entry: OutboxEntry, as status: OutboxCall.Status) -> Bool {
     machine.update(entry) { $0.status = status }
   }
-  func remove(_ entry: OutboxEntry) -> Bool { machine.remove(entry) }
+  func end(_ entry: OutboxEntry) -> Bool { machine.end(entry) }
+  func drop(_ entry: OutboxEntry) -> Bool { machine.drop(entry) != nil }
+  func contains(_ entry: OutboxEntry) -> Bool { machine.contains(entry.key) }
+  func suspendIfIdle(_ entry: OutboxEntry) { machine.suspendIfIdle(entry) }
   func attempts(of entry: OutboxEntry) -> Int? { machine.call(of: entry)?.attempts }
-  func hasRun(_ id: String) -> Bool { machine.run(of: id)?.cancel != nil }
 }
 
 @Suite("The machine of an outbox")
@@ -51,10 +53,8 @@ struct OutboxMachineTests {
     #expect(machine.resume(entry))
     #expect(!machine.resume(entry))
     #expect(machine.waiting.isEmpty)
-    #expect(!machine.hasRun("a"))
     #expect(machine.begin(entry))
     #expect(machine.attempts(of: entry) == 2)
-    #expect(machine.hasRun("a"))
     #expect(machine.suspend(entry, as: .failed("x")))
     #expect(machine.statuses == [.failed("x")])
     #expect(machine.waiting.isEmpty)
@@ -65,12 +65,30 @@ struct OutboxMachineTests {
   func ended() {
     let entry = OutboxEntry("a", number: 1)
     machine.add(entry, "a")
-    #expect(machine.remove(entry))
-    #expect(!machine.remove(entry))
+    #expect(machine.begin(entry))
+    #expect(machine.end(entry))
+    #expect(machine.contains(entry), "until its removal is noted")
+    #expect(!machine.end(entry))
     #expect(!machine.resume(entry))
     #expect(!machine.begin(entry))
     #expect(!machine.suspend(entry, as: .waiting))
     #expect(machine.attempts(of: entry) == nil)
     #expect(machine.ids.isEmpty)
+    #expect(machine.drop(entry), "what cancels its run")
+    #expect(!machine.contains(entry))
+    #expect(!machine.drop(entry))
+  }
+
+  @Test("A resumed call whose run was not begun waits again, and another one does not")
+  func idle() {
+    let (idle, begun) = (OutboxEntry("a", number: 1), OutboxEntry("b", number: 2))
+    for (entry, id) in [(idle, "a"), (begun, "b")] {
+      machine.add(entry, id, .waiting)
+      #expect(machine.resume(entry))
+    }
+    #expect(machine.begin(begun))
+    machine.suspendIfIdle(idle)
+    machine.suspendIfIdle(begun)
+    #expect(machine.statuses == [.waiting, .running])
   }
 }

@@ -5,9 +5,14 @@ import Testing
 private final class Note: SavedItem {
   let key: String
 
-  init(_ key: String) { self.key = key }
+  private let ownerItem: Note?
 
-  var owner: ObjectIdentifier { ObjectIdentifier(self) }
+  init(_ key: String, of owner: Note? = nil) {
+    self.key = key
+    ownerItem = owner
+  }
+
+  var owner: ObjectIdentifier { ObjectIdentifier(ownerItem ?? self) }
   func takeChange() -> SavedChange? { nil }
   func didSave(_ change: SavedChange) {}
 }
@@ -40,8 +45,9 @@ struct StorageWriterMachineTests {
 
   @Test("The first change starts a timer, and a batch has the newest item of each key")
   func batch() throws {
-    let newer = Note("a")
-    #expect(machine.note(Note("a")) == Timer(number: 1, delay: .seconds(1)))
+    let owner = Note("a")
+    let newer = Note("a", of: owner)
+    #expect(machine.note(owner) == Timer(number: 1, delay: .seconds(1)))
     #expect(machine.note(newer) == nil)
     #expect(machine.note(Note("b")) == nil)
     let batch = try #require(machine.timerEnded(1))
@@ -77,8 +83,9 @@ struct StorageWriterMachineTests {
   @Test(
     "A failed batch is written again with longer and longer waits, but for what has changed since")
   func failures() throws {
-    let newer = Note("a")
-    _ = machine.note(Note("a"))
+    let older = Note("a")
+    let newer = Note("a", of: older)
+    _ = machine.note(older)
     _ = machine.note(Note("b"))
     var batch = try #require(machine.timerEnded(1))
     _ = machine.note(newer)
@@ -123,6 +130,15 @@ struct StorageWriterMachineTests {
     machine.remove(.key("values/a"))
     let timer = try #require(machine.end(batch, isSuccess: false).timer)
     #expect(machine.timerEnded(timer.number)?.items.isEmpty == true)
+  }
+
+  @Test("A late change of a removed store does not replace that of its successor")
+  func successor() throws {
+    let (removed, successor) = (Note("a"), Note("a"))
+    _ = machine.note(successor)
+    _ = machine.note(removed)
+    let batch = try #require(machine.timerEnded(1))
+    #expect(batch.items.contains { $0 === successor })
   }
 
   @Test("A key is pending for others than its owner, until the batch has ended")

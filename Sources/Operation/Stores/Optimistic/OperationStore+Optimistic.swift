@@ -29,6 +29,8 @@ extension OperationStore where State: EditableState {
     let id = beginEdit(edit)
     do throws(Failure) {
       let output = try await work()
+      // Over a saved value that is still being loaded, the edit would take its place.
+      await persistence?.waitUntilLoaded()
       endEdit(id, isSuccess: true)
       return output
     } catch {

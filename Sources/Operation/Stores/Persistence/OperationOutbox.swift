@@ -89,9 +89,9 @@ public final class OperationOutbox: Sendable {
 
   /// Removes a call, which is not made again. One that runs is cancelled.
   public func discard(_ id: OutboxCall.ID) {
-    guard let (entry, cancel) = shell.withLock({ $0.run(of: id) }) else { return }
-    cancel?()
-    remove(entry)
+    guard let (entry, _) = shell.withLock({ $0.listed(id) }) else { return }
+    // No run of the call begins after that.
+    remove(entry)?()
   }
 
   /// Waits until the storage has what is listed here.
@@ -106,19 +106,24 @@ extension OperationOutbox {
 
   /// Saves a call, and returns when it is in the storage, or when that has failed.
   func enter(
-    _ call: OutboxCall, ticket: Int, cancel: @escaping @Sendable () -> Void
+    _ call: OutboxCall, ticket: Int, _ run: OperationTaskID, cancel: @escaping @Sendable () -> Void
   ) async -> OutboxEntry {
     let entry = OutboxEntry(call.id, number: await base() + ticket)
-    change(entry) { $0.add(entry, call, cancel: cancel) }
+    change(entry) { $0.add(entry, call, run: run, cancel: cancel) }
     // The writer reports a failure and tries again. The program continues.
     try? await writer.flush()
     return entry
   }
 
   /// The run of a resumed call begins.
-  func begin(_ entry: OutboxEntry, cancel: @escaping @Sendable () -> Void) {
-    change(entry) { $0.begin(entry, cancel: cancel) }
+  func begin(
+    _ entry: OutboxEntry, _ run: OperationTaskID, cancel: @escaping @Sendable () -> Void
+  ) -> Bool {
+    change(entry) { $0.begin(entry, run, cancel: cancel) }
   }
+
+  /// The call that a run makes.
+  func entry(of run: OperationTaskID) -> OutboxEntry? { shell.withLock { $0.entry(of: run) } }
 
   /// Notes that a further attempt begins.
   func noteAttempt(of entry: OutboxEntry) {
@@ -126,7 +131,14 @@ extension OperationOutbox {
   }
 
   /// Removes a call that has ended.
-  func remove(_ entry: OutboxEntry) { change(entry) { $0.remove(entry) } }
+  ///
+  /// - Returns: What cancels its run.
+  @discardableResult
+  func remove(_ entry: OutboxEntry) -> (@Sendable () -> Void)? {
+    // It remains known until its removal is noted, or a reading of the storage would list it again.
+    guard change(entry, { $0.end(entry) }) else { return nil }
+    return shell.withLock { $0.drop(entry) }
+  }
 
   /// A resumed call has failed, or waits again because the client is shut down.
   func suspend(_ entry: OutboxEntry, as status: OutboxCall.Status) {
@@ -137,11 +149,18 @@ extension OperationOutbox {
   func call(of entry: OutboxEntry) -> OutboxCall? { shell.withLock { $0.call(of: entry) } }
 
   /// Changes a call that has not ended, and has the change saved.
-  private func change(_ entry: OutboxEntry, _ transition: (inout OutboxMachine) -> Bool) {
-    let (isChanged, call) = shell.withLock { (transition(&$0), $0.call(of: entry)) }
+  @discardableResult
+  private func change(
+    _ entry: OutboxEntry, _ transition: (inout OutboxMachine) -> Bool
+  ) -> Bool {
+    let isChanged = shell.withLock { transition(&$0) }
     // Before subscribers are notified, one of which may flush.
-    if isChanged { writer.note(OutboxChange(entry, call)) }
+    if isChanged {
+      // Read when it is written: of two threads the later one may note its change first.
+      writer.note(OutboxChange(entry) { [shell] in shell.withLock { $0.call(of: entry) } })
+    }
     shell.commit { _ in }
+    return isChanged
   }
 
   /// The number after which the calls of this program are sorted.
@@ -163,9 +182,14 @@ extension OperationOutbox {
   /// The keys of the calls in the storage. A file that is no call is moved aside by the storage, reported,
   /// and then the others are listed.
   nonisolated(nonsending) private func keys() async throws -> [String] {
+    var last: StorageError?
     while true {
       do { return try await writer.storage.keys(withPrefix: StorageKey.calls) } catch {
-        guard let error = error as? StorageError, error.isAboutEntry else { throw error }
+        // The same again: the storage has not moved it aside.
+        guard let error = error as? StorageError, error.isAboutEntry, error != last else {
+          throw error
+        }
+        last = error
         report(.unreadableEntry, "A waiting call is lost: \(error)")
       }
     }
@@ -212,7 +236,13 @@ extension OperationOutbox {
   private func resume(_ entry: OutboxEntry, by resumption: @escaping Resumption) -> Bool {
     guard shell.commit({ $0.resume(entry) }) else { return false }
     // At once up to its first suspension, so that calls keep their order.
-    TaskNode.withoutCurrent { _ = Task.immediate { try? await resumption(entry) } }
+    TaskNode.withoutCurrent {
+      _ = Task.immediate { [shell] in
+        try? await resumption(entry)
+        // Its run was not begun.
+        shell.commit { $0.suspendIfIdle(entry) }
+      }
+    }
     return true
   }
 }
@@ -222,8 +252,11 @@ struct OutboxMachine: DeliveryMachine {
   private struct Listed: Sendable {
     let entry: OutboxEntry
     var call: OutboxCall
-    /// Cancels the run of the call; `nil` if there is none.
+    /// The run of the call, and what cancels it; `nil` if there is none.
+    var run: OperationTaskID?
     var cancel: (@Sendable () -> Void)?
+    /// Whether its removal is still to be noted.
+    var hasEnded = false
   }
 
   var deliveries = DeliveryQueue<[OutboxCall]>()
@@ -231,10 +264,10 @@ struct OutboxMachine: DeliveryMachine {
   private var listed: [Listed] = []
   private var lastTicket = 0
 
-  var calls: [OutboxCall] { listed.map(\.call) }
+  var calls: [OutboxCall] { listed.filter { !$0.hasEnded }.map(\.call) }
 
   var waiting: [(OutboxEntry, OutboxCall)] {
-    listed.filter { $0.call.status == .waiting }.map { ($0.entry, $0.call) }
+    listed.filter { $0.call.status == .waiting && !$0.hasEnded }.map { ($0.entry, $0.call) }
   }
 
   mutating func nextTicket() -> Int {
@@ -242,27 +275,47 @@ struct OutboxMachine: DeliveryMachine {
     return lastTicket
   }
 
-  func contains(_ key: String) -> Bool { listed.contains { $0.entry.key == key } }
-
-  func listed(_ id: OutboxCall.ID) -> (OutboxEntry, OutboxCall)? {
-    listed.first { $0.call.id == id }.map { ($0.entry, $0.call) }
+  func contains(_ key: String) -> Bool {
+    let position = position(of: key)
+    return position < listed.count && listed[position].entry.key == key
   }
 
-  func run(of id: OutboxCall.ID) -> (OutboxEntry, cancel: (@Sendable () -> Void)?)? {
-    listed.first { $0.call.id == id }.map { ($0.entry, $0.cancel) }
+  /// The position of the first call whose key is not less than another one.
+  private func position(of key: String) -> Int {
+    var (low, high) = (0, listed.count)
+    while low < high {
+      let middle = (low + high) / 2
+      if listed[middle].entry.key < key { low = middle + 1 } else { high = middle }
+    }
+    return low
+  }
+
+  func entry(of run: OperationTaskID) -> OutboxEntry? {
+    listed.first { $0.run == run && !$0.hasEnded }?.entry
+  }
+
+  func listed(_ id: OutboxCall.ID) -> (OutboxEntry, OutboxCall)? {
+    listed.first { $0.call.id == id && !$0.hasEnded }.map { ($0.entry, $0.call) }
   }
 
   func call(of entry: OutboxEntry) -> OutboxCall? { index(of: entry).map { listed[$0].call } }
 
-  private func index(of entry: OutboxEntry) -> Int? { listed.firstIndex { $0.entry === entry } }
+  private func index(of entry: OutboxEntry) -> Int? {
+    position(ofListed: entry).flatMap { listed[$0].hasEnded ? nil : $0 }
+  }
+
+  private func position(ofListed entry: OutboxEntry) -> Int? {
+    let position = position(of: entry.key)
+    return position < listed.count && listed[position].entry === entry ? position : nil
+  }
 
   @discardableResult
   mutating func add(
-    _ entry: OutboxEntry, _ call: OutboxCall, cancel: (@Sendable () -> Void)? = nil
+    _ entry: OutboxEntry, _ call: OutboxCall, run: OperationTaskID? = nil,
+    cancel: (@Sendable () -> Void)? = nil
   ) -> Bool {
-    // From the end: most calls are the newest one.
-    let index = listed.lastIndex { $0.entry.key < entry.key }.map { $0 + 1 } ?? 0
-    listed.insert(Listed(entry: entry, call: call, cancel: cancel), at: index)
+    let listing = Listed(entry: entry, call: call, run: run, cancel: cancel)
+    listed.insert(listing, at: position(of: entry.key))
     notify()
     return true
   }
@@ -283,18 +336,34 @@ struct OutboxMachine: DeliveryMachine {
   }
 
   /// The run of a resumed call begins.
-  mutating func begin(_ entry: OutboxEntry, cancel: @escaping @Sendable () -> Void) -> Bool {
+  mutating func begin(
+    _ entry: OutboxEntry, _ run: OperationTaskID, cancel: @escaping @Sendable () -> Void
+  ) -> Bool {
     guard let index = index(of: entry) else { return false }
+    listed[index].run = run
     listed[index].cancel = cancel
     return update(entry) { $0.attempts += 1 }
   }
 
-  /// Removes a call. Returns `false` if it has ended before.
-  mutating func remove(_ entry: OutboxEntry) -> Bool {
+  /// A call ends. Returns `false` if it has ended before.
+  mutating func end(_ entry: OutboxEntry) -> Bool {
     guard let index = index(of: entry) else { return false }
-    listed.remove(at: index)
+    listed[index].hasEnded = true
     notify()
     return true
+  }
+
+  /// Removes a call that has ended. Returns what cancels its run.
+  mutating func drop(_ entry: OutboxEntry) -> (@Sendable () -> Void)? {
+    position(ofListed: entry).flatMap { listed.remove(at: $0).cancel }
+  }
+
+  /// A resumed call whose run was never begun waits again.
+  mutating func suspendIfIdle(_ entry: OutboxEntry) {
+    guard let index = index(of: entry), listed[index].cancel == nil,
+      listed[index].call.status == .running
+    else { return }
+    update(entry) { $0.status = .waiting }
   }
 
   private mutating func notify() {

@@ -12,15 +12,18 @@ extension OperationStore {
   }
 
   /// Returns the call of a run in the outbox, when it is in the storage; `nil` if it is not saved.
-  func call(of run: AdmittedRun, _ ticket: Int?) async -> OutboxEntry? {
+  func call(of run: AdmittedRun, _ launch: Int, _ ticket: Int?) async -> OutboxEntry? {
     guard let outbox = hub.outbox, State.kind == .mutation else { return nil }
+    // A run that is launched again makes the same call.
+    if launch > 0 { return outbox.entry(of: run.core.id) }
     let cancel = { @Sendable [weak self] () -> Void in self?.cancel(run.core.id) }
     if let entry = run.box.configuration.context.input?.savedCall as? OutboxEntry {
-      outbox.begin(entry, cancel: cancel)
+      // It was discarded since it was resumed.
+      if !outbox.begin(entry, run.core.id, cancel: cancel) { cancel() }
       return entry
     }
     guard let ticket, let call = newCall(in: run.box.configuration.context) else { return nil }
-    return await outbox.enter(call, ticket: ticket, cancel: cancel)
+    return await outbox.enter(call, ticket: ticket, run.core.id, cancel: cancel)
   }
 
   private func newCall(in context: OperationContext) -> OutboxCall? {

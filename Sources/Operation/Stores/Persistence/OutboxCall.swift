@@ -50,9 +50,9 @@ final class OutboxEntry: Sendable {
 /// What is to be in the storage for a call: its newest form, or nothing once it has ended.
 final class OutboxChange: SavedItem {
   private let entry: OutboxEntry
-  private let call: OutboxCall?
+  private let call: @Sendable () -> OutboxCall?
 
-  init(_ entry: OutboxEntry, _ call: OutboxCall?) {
+  init(_ entry: OutboxEntry, _ call: @escaping @Sendable () -> OutboxCall?) {
     self.entry = entry
     self.call = call
   }
@@ -60,7 +60,7 @@ final class OutboxChange: SavedItem {
   var key: String { entry.key }
   var owner: ObjectIdentifier { ObjectIdentifier(entry) }
 
-  func takeChange() -> SavedChange? { SavedChange(mark: [], entry: call?.encoded) }
+  func takeChange() -> SavedChange? { SavedChange(mark: [], entry: call()?.encoded) }
 
   func didSave(_ change: SavedChange) {}
 }

@@ -11,7 +11,7 @@ final class StorageWriter: Sendable {
   /// The number of batches, for those that wait for one.
   private let rounds = ObservedValue(0)
   private let lastFailure = Mutex<(any Error)?>(nil)
-  private let subscription = Mutex(OperationSubscription.empty)
+  private let timer = Mutex((number: 0, subscription: OperationSubscription.empty))
   /// The paths of the values that have names of their own.
   private let namedPaths = Mutex<[String: OperationPath]>([:])
 
@@ -29,6 +29,13 @@ final class StorageWriter: Sendable {
       paths[key] = path
       return path
     }
+  }
+
+  /// Removes what is saved under a key, whose name another path can have then.
+  func forget(_ key: String) {
+    let old = namedPaths.withLock { $0.removeValue(forKey: key) }
+    withExtendedLifetime(old) {}
+    remove(.key(key))
   }
 
   /// Notes that an item has changed.
@@ -68,15 +75,15 @@ final class StorageWriter: Sendable {
     while true {
       let (isDone, hasFailed, batch, round) = machine.withLock { machine in
         let isDone = machine.writtenCount >= count
-        let hasFailed = machine.failureCount > failures
+        let hasFailed = machine.failureCount > failures && machine.failedCount >= count
         let batch = isDone || hasFailed ? nil : machine.flush()
         return (isDone, hasFailed, batch, machine.roundCount)
       }
       if isDone { return }
       if hasFailed, let failure = lastFailure.withLock({ $0 }) { throw failure }
       if let batch { write(batch) }
-      let hasEnded = await wait { [rounds] in
-        rounds.value > round
+      let hasEnded = await wait { [self] in
+        machine.withLock { $0.roundCount } > round
       } changes: { [rounds] notify in
         rounds.subscribe { _ in notify() }
       }
@@ -89,13 +96,24 @@ final class StorageWriter: Sendable {
     if timer.delay == .zero { return wake(timer) }
     // The closure retains the writer until it has written.
     let new = clock.schedule(after: timer.delay) { [self] in wake(timer) }
-    replaceTimer(with: new)
+    setTimer(timer.number, new)
   }
 
-  private func replaceTimer(with new: OperationSubscription) {
-    let old = subscription.withLock { subscription in
-      defer { subscription = new }
-      return subscription
+  /// Keeps a timer. One whose batch has begun, or that a later one replaced, ends instead.
+  private func setTimer(_ number: Int, _ new: OperationSubscription) {
+    let old = timer.withLock { timer in
+      guard number > timer.number else { return new }
+      defer { timer = (number, new) }
+      return timer.subscription
+    }
+    withExtendedLifetime(old) {}
+  }
+
+  private func endTimer(_ number: Int) {
+    let old = timer.withLock { timer in
+      guard number >= timer.number else { return OperationSubscription.empty }
+      defer { timer = (number, .empty) }
+      return timer.subscription
     }
     withExtendedLifetime(old) {}
   }
@@ -106,7 +124,7 @@ final class StorageWriter: Sendable {
 
   private func write(_ batch: StorageWriterMachine.Batch) {
     // A timer that a flush has overtaken would retain the storage, and its lock file, until it ends.
-    replaceTimer(with: .empty)
+    endTimer(batch.timer)
     // Its reports go where those of the caller go.
     Task(executorPreference: clock.executor) { [self] in
       var failure: (any Error)?
@@ -115,7 +133,7 @@ final class StorageWriter: Sendable {
       } catch {
         failure = error
       }
-      if let failure { lastFailure.withLock { $0 = failure } }
+      if let failure { setLastFailure(failure) }
       let isSuccess = failure == nil
       let (outcome, round) = machine.withLock {
         ($0.end(batch, isSuccess: isSuccess), $0.roundCount)
@@ -124,6 +142,14 @@ final class StorageWriter: Sendable {
       if outcome.mustReport, let failure { report(failure) }
       rounds.set(round)
     }
+  }
+
+  private func setLastFailure(_ failure: any Error) {
+    let old = lastFailure.withLock { last in
+      defer { last = failure }
+      return last
+    }
+    withExtendedLifetime(old) {}
   }
 
   private func perform(_ batch: StorageWriterMachine.Batch) async throws {

@@ -14,6 +14,8 @@ protocol SavedItem: AnyObject, Sendable {
 struct SavedChange: Sendable {
   /// What the item knows its change by.
   let mark: [Int]
+  /// The mark of what was in the storage when the change was taken; `nil` if that is not known.
+  var base: [Int]?
   /// The new entry; `nil` removes it.
   let entry: StorageEntry?
 }
@@ -49,13 +51,50 @@ struct StorageWriterMachine: Sendable {
     var removals: [Removal]
     /// The number of changes before the batch.
     let changeCount: Int
+    /// The number of its timer.
+    let timer: Int
   }
 
   private struct Changes: Sendable {
-    var items: [String: any SavedItem] = [:]
-    var removals: [Removal] = []
+    /// The items by their keys and owners: the store that was removed from a path may still change.
+    private var items: [String: [ObjectIdentifier: any SavedItem]] = [:]
+    private(set) var removals: [Removal] = []
+    private var removedKeys: Set<String> = []
+    private var removedPrefixes: [Removal] = []
 
     var isEmpty: Bool { items.isEmpty && removals.isEmpty }
+
+    var allItems: [any SavedItem] { items.values.flatMap(\.values) }
+
+    func contains(_ item: any SavedItem) -> Bool { items[item.key]?[item.owner] != nil }
+
+    /// Whether something else than the owner is to be saved under a key.
+    func contains(_ key: String, besides owner: ObjectIdentifier?) -> Bool {
+      items[key]?.keys.contains { $0 != owner } ?? false
+    }
+
+    func removes(_ key: String) -> Bool {
+      removedKeys.contains(key) || removedPrefixes.contains { $0.contains(key) }
+    }
+
+    /// Adds an item. Returns the one that it replaces.
+    mutating func add(_ item: any SavedItem) -> (any SavedItem)? {
+      items[item.key, default: [:]].updateValue(item, forKey: item.owner)
+    }
+
+    /// Adds a removal. Returns the items that are not to be saved any more.
+    mutating func add(_ removal: Removal) -> [any SavedItem] {
+      removals.append(removal)
+      switch removal {
+      case .key(let key):
+        removedKeys.insert(key)
+        return items.removeValue(forKey: key).map { Array($0.values) } ?? []
+      case .below:
+        removedPrefixes.append(removal)
+        let keys = items.keys.filter(removal.contains)
+        return keys.flatMap { items.removeValue(forKey: $0).map { Array($0.values) } ?? [] }
+      }
+    }
   }
 
   /// What remains to be done after a batch.
@@ -83,6 +122,8 @@ struct StorageWriterMachine: Sendable {
   /// The number of batches that have failed, and those among them since the last success.
   private(set) var failureCount = 0
   private var recentFailureCount = 0
+  /// The number of changes before the last batch that has failed.
+  private(set) var failedCount = 0
   /// The number of batches that were written or have failed.
   private(set) var roundCount = 0
   /// How long changes are collected.
@@ -101,29 +142,26 @@ struct StorageWriterMachine: Sendable {
 
   /// An item has changed. Returns the timer to start.
   mutating func note(_ item: any SavedItem) -> Timer? {
-    if let replaced = pending.items.updateValue(item, forKey: item.key) { dropped.append(replaced) }
+    if let replaced = pending.add(item) { dropped.append(replaced) }
     changeCount += 1
     return schedule(after: delay)
   }
 
   /// Entries are to be removed. What was to be saved there is not.
   mutating func remove(_ removal: Removal) -> Timer? {
-    for key in pending.items.keys where removal.contains(key) {
-      if let item = pending.items.removeValue(forKey: key) { dropped.append(item) }
-    }
-    pending.removals.append(removal)
+    dropped += pending.add(removal)
     changeCount += 1
     return schedule(after: delay)
   }
 
   /// Whether the entry under a key is to be removed, so that it is not loaded any more.
   func isRemoved(_ key: String) -> Bool {
-    (pending.removals + inBatch.removals).contains { $0.contains(key) }
+    pending.removes(key) || inBatch.removes(key)
   }
 
   /// Whether something else than the owner is to be saved under a key.
   func isPending(_ key: String, besides owner: ObjectIdentifier?) -> Bool {
-    [pending.items[key], inBatch.items[key]].contains { $0.map { $0.owner != owner } ?? false }
+    pending.contains(key, besides: owner) || inBatch.contains(key, besides: owner)
   }
 
   private mutating func schedule(after delay: Duration) -> Timer? {
@@ -146,7 +184,8 @@ struct StorageWriterMachine: Sendable {
   private mutating func begin() -> Batch {
     phase = .writing
     let batch = Batch(
-      items: Array(pending.items.values), removals: pending.removals, changeCount: changeCount)
+      items: pending.allItems, removals: pending.removals, changeCount: changeCount,
+      timer: lastTimer)
     inBatch = pending
     pending = Changes()
     return batch
@@ -166,10 +205,14 @@ struct StorageWriterMachine: Sendable {
       failureCount += 1
       recentFailureCount += 1
       outcome.mustReport = recentFailureCount == 1
-      for item in batch.items where pending.items[item.key] == nil && !isRemoved(item.key) {
-        pending.items[item.key] = item
+      failedCount = batch.changeCount
+      let newer = pending
+      pending = Changes()
+      for removal in batch.removals + newer.removals { _ = pending.add(removal) }
+      for item in newer.allItems { _ = pending.add(item) }
+      for item in batch.items where !newer.contains(item) && !newer.removes(item.key) {
+        _ = pending.add(item)
       }
-      pending.removals = batch.removals + pending.removals
     }
     if !pending.isEmpty {
       let wait = OperationBackoffFunction.standard(recentFailureCount - 1)

@@ -91,8 +91,11 @@ final class StorePersistence<State: OperationState>: Sendable {
 
   /// Removes what was saved, and saves nothing from now on.
   func forget() {
-    end()
-    writer.remove(.key(key))
+    let hasEnded = facts.withLock { facts in
+      defer { facts.isEnded = true }
+      return facts.isEnded
+    }
+    if !hasEnded { writer.forget(key) }
   }
 }
 
@@ -140,7 +143,7 @@ extension StorePersistence {
     _ entry: StorageEntry, in context: OperationContext
   ) async throws -> SavedForm<State>.Restoration? {
     if let maxAge = settings.maxAge, context.now().duration(since: entry.date) >= maxAge {
-      writer.remove(.key(key))
+      noteUnusable()
       return nil
     }
     do {
@@ -149,15 +152,20 @@ extension StorePersistence {
         throw PersistenceError.otherVersion(saved: entry.version, expected: settings.version)
       }
       let restored = try form.migrate(entry, context)
-      if restored == nil { writer.remove(.key(key)) }
+      if restored == nil { noteUnusable() }
       return restored
     } catch {
       // A storage that is only read keeps it.
-      try? await writer.storage.setAside(key)
+      if facts.withLock({ $0.saved == nil }) { try? await writer.storage.setAside(key) }
+      noteUnusable()
       report(.unreadableEntry, "was set aside", because: error)
       return nil
     }
   }
+
+  /// What is in the storage is not what the store has: the next batch saves that, or removes the entry.
+  /// A removal here could remove what was saved since the entry was loaded.
+  private func noteUnusable() { facts.withLock { $0.saved = $0.saved ?? [-1] } }
 
   private func report(_ kind: OperationIssue.Kind, _ event: String, because error: any Error) {
     OperationIssue(kind: kind, message: "What is saved as \(key) \(event): \(error)").report()
@@ -173,10 +181,12 @@ extension StorePersistence {
     if isEnded || mark == saved || (saved == nil && mark == StoreMachine<State>.unchangedMark) {
       return nil
     }
+    // What a run had yielded before a shutdown cut it off is the newest value that there was.
+    if store.hub.shutdown.isCutOff, let saved, saved.prefix(2) == mark.prefix(2) { return nil }
     do {
       let data = try form.encode(state)
       return SavedChange(
-        mark: mark,
+        mark: mark, base: saved,
         entry: data.map {
           StorageEntry(
             version: settings.version, date: state.valueLastUpdatedAt ?? store.context.now(),
@@ -193,7 +203,10 @@ extension StorePersistence {
     }
   }
 
-  fileprivate func didSave(_ change: SavedChange) { facts.withLock { $0.saved = change.mark } }
+  fileprivate func didSave(_ change: SavedChange) {
+    // Unless the entry was found to be unusable meanwhile.
+    facts.withLock { if $0.saved == change.base { $0.saved = change.mark } }
+  }
 }
 
 /// A store with a change that is to be saved. It retains the store until then.
@@ -222,11 +235,17 @@ extension OperationStore {
 }
 
 extension StoreMachine {
-  /// Numbers that differ after each change of the confirmed value.
-  var savedMark: [Int] { [committed.resultCount, state.valueUpdateCount, edits.settlementCount] }
+  /// Numbers that differ after each change of the value without pending edits. The first two stand for what
+  /// is final: results, and edits that have succeeded.
+  var savedMark: [Int] {
+    [
+      committed.resultCount, edits.settlementCount, state.valueUpdateCount,
+      committed.undoneYieldCount,
+    ]
+  }
 
   /// The mark of a store in which nothing has happened.
-  static var unchangedMark: [Int] { [0, 0, 0] }
+  static var unchangedMark: [Int] { [0, 0, 0, 0] }
 
   /// Ends the loading of a saved value, and displays it if nothing newer has come. Returns whether it does.
   ///

@@ -1,0 +1,274 @@
+import FoundationEssentials
+import Operation
+import Testing
+
+/// A storage whose loads return when a gate is opened, with what was there before.
+private struct HeldStorage: OperationStorage {
+  let base: MemoryStorage
+  let gate = AsyncGate()
+  let loads = EventLog<String>()
+
+  func load(_ key: String) async throws -> StorageEntry? {
+    let entry = try await base.load(key)
+    loads.append(key)
+    await gate.wait()
+    return entry
+  }
+
+  func save(_ entries: [String: StorageEntry]) async throws { try await base.save(entries) }
+  func remove(_ keys: [String]) async throws { try await base.remove(keys) }
+  func keys(withPrefix prefix: String) async throws -> [String] {
+    try await base.keys(withPrefix: prefix)
+  }
+  func setAside(_ key: String) async throws { try await base.setAside(key) }
+}
+
+/// A mutation that notes the identifiers of its calls.
+private struct Change: MutationRequest {
+  let calls: EventLog<String>
+  var gate: AsyncGate?
+  var failure: (any Error)?
+
+  var path: OperationPath { ["change"] }
+
+  func mutate(
+    with text: String, in context: OperationContext,
+    with continuation: OperationContinuation<Int, any Error>
+  ) async throws -> Int {
+    let count = calls.append(context.operationCallID ?? "")
+    if let gate { await gate.wait() }
+    if let failure { throw failure }
+    return count
+  }
+}
+
+private func entry(_ text: String, at date: Date = Date()) -> StorageEntry {
+  StorageEntry(version: 0, date: date, data: Data(text.utf8))
+}
+
+private func client(_ storage: any OperationStorage) -> OperationClient {
+  OperationClient(defaults: .testing, storage: storage)
+}
+
+/// A storage with one call that an earlier program could not end.
+private func interrupted() -> MemoryStorage {
+  let arguments = Data(#""a""#.utf8).base64EncodedString()
+  let call = #"{"id":"ID","mutation":"change","arguments":"\#(arguments)","attempts":1}"#
+  return MemoryStorage(["calls/0000000000000001-ID": entry(call)])
+}
+
+@Suite("Saved values and calls beside other events")
+struct PersistenceRaceTests {
+  private struct Refusal: Error {}
+
+  private let storage = MemoryStorage()
+
+  private var saved: String? {
+    storage.entries["values/q"].map { String(decoding: $0.data, as: UTF8.self) }
+  }
+
+  // MARK: - Calls
+
+  @Test("A call whose request throws a cancellation has ended")
+  func cancellationAsFailure() async throws {
+    let client = client(storage)
+    let change = Change(calls: EventLog(), failure: CancellationError())
+    let store = client.store(for: change.persisted())
+    await #expect(throws: CancellationError.self) { try await store.mutate(with: "a") }
+    #expect(client.outbox.calls.isEmpty)
+    try await client.flush()
+    #expect(storage.entries.isEmpty)
+  }
+
+  @Test("A resumed call that is discarded before its request is called is not made")
+  func discardedBeforeItBegins() async throws {
+    let client = client(interrupted())
+    let (calls, gate, ends) = (EventLog<String>(), AsyncGate(), EventLog<Bool>())
+    try await client.resumeMutations { outbox in
+      outbox.register(Change(calls: calls)) { _, _, outcome in
+        await gate.wait()
+        ends.append((try? await outcome()) == nil)
+      }
+    }
+    client.outbox.discard("ID")
+    #expect(client.outbox.calls.isEmpty)
+    gate.open()
+    await ends.wait(for: 1)
+    #expect(ends.values == [true])
+    #expect(calls.values.isEmpty)
+    #expect(client.outbox.calls.isEmpty)
+  }
+
+  @Test("A resumed call that is not made waits again, and can be made later")
+  func showingFails() async throws {
+    let client = client(interrupted())
+    let (calls, attempts) = (EventLog<String>(), EventLog<Int>())
+    try await client.resumeMutations { outbox in
+      outbox.register(Change(calls: calls)) { _, _, outcome in
+        if attempts.append(0) == 1 { throw Refusal() }
+        _ = try await outcome()
+      }
+    }
+    for await present in client.outbox.values where present.map(\.status) == [.waiting] { break }
+    #expect(client.outbox.retry("ID"))
+    for await present in client.outbox.values where present.isEmpty { break }
+    #expect(calls.values == ["ID"])
+  }
+
+  @Test("A call whose request is called again has one identifier, and leaves the outbox")
+  func restarted() async throws {
+    let client = client(storage)
+    let (calls, gate) = (EventLog<String>(), AsyncGate())
+    let change = Change(calls: calls, gate: gate).deduplicated(by: { _, _ in true }).persisted()
+    let store = client.store(for: change)
+    let first = Task { try await store.mutate(with: "a") }
+    await calls.wait(for: 1)
+    let second = Task { _ = try await store.fetch(restarting: true) }
+    await calls.wait(for: 2)
+    gate.open()
+    _ = await first.result
+    _ = await second.result
+    #expect(Set(calls.values).count == 1)
+    try await client.flush()
+    #expect(client.outbox.calls.isEmpty)
+    #expect(storage.entries.isEmpty)
+  }
+
+  @Test("Calls that end while the outbox is read are not listed again")
+  func readingBesideEnds() async throws {
+    let client = client(storage)
+    let store = client.store(for: Change(calls: EventLog()).persisted())
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for _ in 0..<4 {
+        group.addTask { for _ in 0..<50 { _ = try await store.mutate(with: "a") } }
+        group.addTask { for _ in 0..<50 { try await client.outbox.load() } }
+      }
+      try await group.waitForAll()
+    }
+    #expect(client.outbox.calls.isEmpty)
+    try await client.flush()
+    #expect(storage.entries.isEmpty)
+  }
+
+  // MARK: - Values
+
+  @Test("An edit that succeeds while the value loads is on top of it")
+  func editWhileLoading() async throws {
+    storage.entries = ["values/q": entry("[1,2,3]")]
+    let held = HeldStorage(base: storage)
+    let client = client(held)
+    let query = Query<[Int], any Error>(path: ["q"]) { _ in [0] }.manual().persisted()
+    let store = client.store(for: query)
+    let edit = Task {
+      await store.optimistically {
+        $0?.append(4)
+      } while: {
+      }
+    }
+    await held.loads.wait(for: 1)
+    held.gate.open()
+    await edit.value
+    #expect(store.currentValue == [1, 2, 3, 4])
+    try await client.flush()
+    #expect(saved == "[1,2,3,4]")
+  }
+
+  @Test(
+    "An old or unreadable value that is dropped late does not take a newer one with it",
+    arguments: ["garbage", "1"])
+  func dropBesideSave(text: String) async throws {
+    storage.entries = ["values/q": entry(text, at: Date(timeIntervalSinceReferenceDate: 0))]
+    let held = HeldStorage(base: storage)
+    let client = client(held)
+    let query = Query<Int, any Error>(path: ["q"]) { _ in 5 }.manual()
+      .persisted(maxAge: text == "1" ? .seconds(10) : nil)
+    let store = client.store(for: query)
+    await held.loads.wait(for: 1)
+    try await store.fetch()
+    try await client.flush()
+    #expect(saved == "5")
+    held.gate.open()
+    _ = await issues { for await state in store.states where !state.isRestoring { break } }
+    try await client.flush()
+    #expect(saved == "5")
+  }
+
+  @Test("What runs yield is saved, and so is what a cancellation restores")
+  func yields() async throws {
+    let client = client(storage)
+    let (runs, gate) = (EventLog<Int>(), AsyncGate())
+    let query = Query<Int, any Error>(path: ["q"]) { _, continuation in
+      let run = runs.append(0)
+      if run == 1 { return 1 }
+      continuation.yield(run * 10)
+      if run == 2 { await gate.wait() }
+      throw Refusal()
+    }.manual().persisted()
+    let store = client.store(for: query)
+    try await store.fetch()
+    let second = Task { try await store.fetch() }
+    for await value in store.values where value == 20 { break }
+    try await client.flush()
+    #expect(saved == "20")
+    store.cancel()
+    try await client.flush()
+    #expect(saved == "1")
+    await #expect(throws: Refusal.self) { try await store.fetch() }
+    try await client.flush()
+    #expect(saved == "30")
+    gate.open()
+    _ = await second.result
+  }
+
+  @Test("A shutdown that cuts a run off keeps what it had yielded")
+  func yieldsAtShutdown() async throws {
+    let client = client(storage)
+    let gate = AsyncGate()
+    let query = Query<Int, any Error>(path: ["q"]) { _, continuation in
+      continuation.yield(7)
+      await gate.wait()
+      return 8
+    }.manual().persisted()
+    let store = client.store(for: query)
+    let run = Task { try await store.fetch() }
+    for await value in store.values where value == 7 { break }
+    await client.shutdown(within: .zero)
+    #expect(store.currentValue == nil)
+    try await client.flush()
+    #expect(saved == "7")
+    store.setResult(to: .success(9))
+    try await client.flush()
+    #expect(saved == "9")
+    gate.open()
+    _ = await run.result
+  }
+
+  @Test("A removal of the second store on a path leaves what the first one has saved")
+  func removalOfAClash() async throws {
+    let client = client(storage)
+    let query = Query<Int, any Error>(path: ["q"]) { _ in 5 }.manual().persisted()
+    try await client.fetch(query)
+    try await client.flush()
+    let other = Query<String, any Error>(path: ["q"]) { _ in "x" }.manual().persisted()
+    _ = await issues {
+      let id = ObjectIdentifier(client.store(for: other))
+      client.clearStores(matching: ["q"], where: .where { ObjectIdentifier($0.base) == id })
+    }
+    try await client.flush()
+    #expect(saved == "5")
+  }
+
+  @Test("A name is free for another path when its store was removed")
+  func nameAfterRemoval() async throws {
+    let client = client(storage)
+    func user(_ id: Int) -> some QueryRequest<Int, QueryState<Int, any Error>> {
+      Query<Int, any Error>(path: ["user", id]) { _ in id }.persisted(as: "current user")
+    }
+    try await client.fetch(user(1))
+    client.clearStores(matching: ["user"])
+    let reports = try await issues { try await client.fetch(user(2)) }.issues
+    #expect(reports.isEmpty)
+    try await client.flush()
+    #expect(storage.entries.values.map { String(decoding: $0.data, as: UTF8.self) } == ["2"])
+  }
+}
