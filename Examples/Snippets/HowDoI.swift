@@ -237,7 +237,9 @@ func rateWithUndo(_ id: Int, _ stars: Int, in client: OperationClient) -> Task<V
 // end
 
 // snippet: send changes one after the other and wait for a connection
-func patientRating() -> some StatefulOperationRequest<Void, RateArticle.State> {
+func patientRating() -> some MutationRequest<RateArticle.Arguments, Void>
+  & StatefulOperationRequest<Void, RateArticle.State>
+{
   RateArticle().networkMode(.online).serialized(in: "ratings")
 }
 // end
