@@ -18,6 +18,7 @@ struct NewsService: Sendable {
     Article(id: $0, title: "News \($0)")
   }
   var search: @Sendable (_ text: String) async throws -> [Article] = { [Article(id: 1, title: $0)] }
+  var page: @Sendable (_ number: Int) async throws -> [Article] = { _ in [] }
   var rate: @Sendable (_ id: Int, _ stars: Int) async throws -> Void = { _, _ in }
 }
 
@@ -80,6 +81,22 @@ final class ArticleModel {
 }
 // end
 
+// snippet: show the status and the age
+func describe(_ store: OperationStore<ArticleQuery.State>) -> String {
+  let status: String
+  switch store.status {
+  case .idle: status = store.isRestoring ? "is read from the storage" : "not fetched yet"
+  case .loading: status = "loading"
+  case .paused: status = "waits for the connection"
+  case .result(.success): status = "fetched"
+  case .result(.failure(let error)): status = "failed: \(error)"
+  }
+  guard let date = store.valueLastUpdatedAt else { return status }
+  let age = store.context.operationClock.now().timeIntervalSince(date)
+  return "\(status); the value is \(Int(age)) s old"
+}
+// end
+
 // snippet: select a part of a value
 struct TitleModel {
   @SharedQuery(ArticleQuery(id: 1), select: \.title) var title
@@ -125,6 +142,36 @@ extension SelectionModel {
   }
 
   var isOfEarlierSelection: Bool { $article.isPrevious }
+}
+// end
+
+// snippet: an infinite list
+func articlePages() -> Paginated<Int, [Article]> {
+  Paginated(
+    path: ["article-pages"], initialPageId: 0,
+    nextPageId: { page, _ in page.value.isEmpty ? nil : page.id + 1 }
+  ) { paging, context in
+    try await context.news.page(paging.pageId)
+  }
+}
+
+@MainActor
+@Observable
+final class ArticleListModel {
+  @ObservationIgnored @SharedQuery(articlePages()) var pages
+
+  var articles: [Article] { pages.flatMap(\.value) }
+  var canShowMore: Bool { $pages.hasNextPage && !$pages.isLoadingNextPage }
+
+  func showMore() async throws {
+    try await $pages.fetchNextPage()
+  }
+}
+
+func allArticles(in client: OperationClient) async throws -> [Article] {
+  let store = client.store(for: articlePages())
+  while try await store.fetchNextPage() != nil {}
+  return store.currentValue.flatMap(\.value)
 }
 // end
 
@@ -237,7 +284,9 @@ func rateWithUndo(_ id: Int, _ stars: Int, in client: OperationClient) -> Task<V
 // end
 
 // snippet: send changes one after the other and wait for a connection
-func patientRating() -> some StatefulOperationRequest<Void, RateArticle.State> {
+func patientRating() -> some MutationRequest<RateArticle.Arguments, Void>
+  & StatefulOperationRequest<Void, RateArticle.State>
+{
   RateArticle().networkMode(.online).serialized(in: "ratings")
 }
 // end
@@ -321,16 +370,39 @@ enum Tool {
 // end
 
 // snippet: shut down in time
-/// Returns when the process has received SIGTERM, and the client was shut down.
-func runUntilSIGTERM(_ client: OperationClient) async {
-  signal(SIGTERM, SIG_IGN)
-  let (signals, received) = AsyncStream.makeStream(of: Void.self)
-  let source = DispatchSource.makeSignalSource(signal: SIGTERM)
-  source.setEventHandler { received.yield() }
-  source.resume()
-  for await _ in signals { break }
-  print(await client.shutdown(within: .seconds(5)))
-  source.cancel()
+/// Receives SIGTERM and SIGINT, which end a process without a handler.
+struct EndSignals {
+  private let sources: [any DispatchSourceSignal]
+  private let received: AsyncStream<Void>
+
+  init() {
+    let (received, continuation) = AsyncStream.makeStream(of: Void.self)
+    self.received = received
+    sources = [SIGTERM, SIGINT].map { number in
+      signal(number, SIG_IGN)
+      let source = DispatchSource.makeSignalSource(signal: number)
+      source.setEventHandler { continuation.yield() }
+      source.resume()
+      return source
+    }
+  }
+
+  /// Returns when the process has received one of the signals.
+  func wait() async {
+    for await _ in received { break }
+    for source in sources { source.cancel() }
+  }
+}
+
+enum Daemon {
+  static func main() async {
+    let signals = EndSignals()
+    let client = OperationClient()
+    let subscription = client.store(for: polledArticle(1)).subscribe { print($0) }
+    await signals.wait()
+    print(await client.shutdown(within: .seconds(5)))
+    subscription.cancel()
+  }
 }
 // end
 

@@ -64,6 +64,13 @@ func readAround(_ store: OperationStore<LettersRequest.State>) async throws {
 }
 // end
 
+// snippet: read all pages
+func readAll(_ store: OperationStore<LettersRequest.State>) async throws -> [Letter] {
+  while try await store.fetchNextPage() != nil {}
+  return store.currentValue.flatMap(\.value)
+}
+// end
+
 // snippet: cursors
 struct SearchResult: Sendable, Equatable {
   let letters: [Letter]

@@ -32,6 +32,13 @@ func printNextChange(of model: ForecastModel, to log: @escaping @Sendable (Strin
 }
 // end
 
+// snippet: observe a change 2
+@MainActor
+func printTitles(of model: ForecastModel) async {
+  for await title in Observations({ model.title }) { print(title) }
+}
+// end
+
 // snippet: get rid of the optional
 func placesQuery() -> Query<[String], any Error> {
   Query(path: ["places"]) { _ in ["Bergen", "Oslo"] }

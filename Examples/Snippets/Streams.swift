@@ -81,6 +81,15 @@ func moves(of front: Door, and back: Door) -> EventStream<String> {
 }
 // end
 
+// snippet: combine three streams
+func allOpen(_ first: Door, _ second: Door, _ third: Door) -> EventStream<Bool> {
+  first.isOpen.values
+    .combineLatest(second.isOpen.values)
+    .combineLatest(third.isOpen.values)
+    .map { pair, third in pair.0 && pair.1 && third }
+}
+// end
+
 // snippet: combine an array of streams
 func openCount(of doors: [Door]) -> EventStream<Int> {
   EventStream.combineLatest(doors.map { $0.isOpen.values })

@@ -86,15 +86,20 @@ func end(_ client: OperationClient) async {
 
 // snippet: mutation
 struct AddNote: MutationRequest, Hashable {
+  struct MissingKey: Error {}
+
   func mutate(
     with note: Note, in context: OperationContext,
     with continuation: OperationContinuation<Void, any Error>
   ) async throws {
-    try await context.notes.add(note, context.operationCallID)
+    guard let key = context.operationCallID else { throw MissingKey() }
+    try await context.notes.add(note, key)
   }
 }
 
-func addNote() -> some MutationRequest<Note, Void> {
+func addNote() -> some MutationRequest<Note, Void>
+  & StatefulOperationRequest<Void, AddNote.State>
+{
   AddNote().networkMode(.online).serialized(in: "notes")
     .persisted(maxAge: .seconds(7 * 24 * 60 * 60))
 }

@@ -56,6 +56,12 @@ func describe(_ client: OperationClient) throws -> String {
 // end
 
 // snippet: statistics
+func makeCountingClient() -> OperationClient {
+  let client = OperationClient()
+  _ = client.statistics(byPrefixOfLength: 1)
+  return client
+}
+
 func metrics(of client: OperationClient) -> String {
   client.statistics(byPrefixOfLength: 1).prometheusText()
 }

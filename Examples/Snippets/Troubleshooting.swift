@@ -47,6 +47,28 @@ final class RenameModel {
 }
 // end
 
+// snippet: instance method register requires that  conform to mutationrequest
+struct SendOrder: SimpleMutationRequest, Hashable {
+  func mutate(with order: String, in context: OperationContext) async throws {}
+}
+
+func sendOrder() -> some MutationRequest<String, Void>
+  & StatefulOperationRequest<Void, SendOrder.State>
+{
+  SendOrder().networkMode(.online).persisted()
+}
+
+final class OrderModel {
+  @SharedQuery(sendOrder()) var sending: Void?
+
+  func send(_ order: String) async throws { try await $sending.mutate(with: order) }
+}
+
+func resumeOrders(of client: OperationClient) async throws {
+  try await client.resumeMutations { outbox in outbox.register(sendOrder()) }
+}
+// end
+
 // snippet: requires the types  be equivalent
 func headlineCount() -> some QueryRequest<Int, QueryState<Int, any Error>> {
   Query(path: ["headline-count"]) { _ in 1 }

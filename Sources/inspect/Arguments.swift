@@ -7,7 +7,8 @@ struct Arguments: Equatable, Sendable {
 
     Shows what the queries of a running program do. The program opens its inspector with
     `try client.serveInspector()`. Without an argument, inspect lists the programs of this user
-    that can be inspected, and connects if there is only one.
+    that can be inspected, and connects if there is only one. PROGRAM is the name of a program, or
+    the one that it has given with `serveInspector(named:)`.
 
     Forms:
       (none)      a screen in a terminal; the same as --once in a pipe
@@ -34,7 +35,7 @@ struct Arguments: Equatable, Sendable {
   }
 
   var form = Form.automatic
-  /// The name or the process identifier of a program, or the path of a socket.
+  /// The name or the process identifier of a program, the name of a client, or the path of a socket.
   var target: String?
   var isJSON = false
   var waits = false

@@ -22,7 +22,10 @@ enum Inspect {
       StandardStreams.output(Arguments.helpText + "\n")
       return EXIT_SUCCESS
     }
-    if arguments.form == .list { return list(Programs.ofUser.all(matching: arguments.target)) }
+    if arguments.form == .list {
+      let programs = Programs.ofUser.all(matching: arguments.target)
+      return programs.isEmpty ? reportNone(arguments.target, .ofUser) : list(programs)
+    }
     var demo: Demo?
     if arguments.isDemo {
       let started = try Demo()
@@ -72,7 +75,11 @@ enum Inspect {
         return wait(for: target, after: nil)
       }
       guard programs.count == 1, let program = programs.first else {
-        _ = list(programs, writes: StandardStreams.error)
+        if programs.isEmpty {
+          _ = reportNone(arguments.target, target.programs)
+        } else {
+          list(programs, writes: StandardStreams.error)
+        }
         return nil
       }
       return program.link
@@ -88,11 +95,13 @@ enum Inspect {
     }
   }
 
-  /// Writes the programs that can be inspected, and returns the exit status.
-  private static func list(
-    _ programs: [Program], writes: (String) -> Void = StandardStreams.output
-  ) -> Int32 {
-    if programs.isEmpty {
+  /// Writes that no program is meant by a target, and which others there are. Returns the exit status.
+  private static func reportNone(_ target: String?, _ programs: Programs) -> Int32 {
+    let others = target == nil ? [] : programs.all()
+    if let target, !others.isEmpty {
+      StandardStreams.error("inspect: No program is called \(target.printable); there are:\n")
+      list(others, writes: StandardStreams.error)
+    } else {
       StandardStreams.error(
         """
         inspect: no program can be inspected
@@ -100,8 +109,15 @@ enum Inspect {
         To see one that is part of this package: swift run inspect --demo
 
         """)
-      return EXIT_FAILURE
     }
+    return EXIT_FAILURE
+  }
+
+  /// Writes the programs that can be inspected, and returns the exit status.
+  @discardableResult
+  private static func list(
+    _ programs: [Program], writes: (String) -> Void = StandardStreams.output
+  ) -> Int32 {
     let width = programs.map { $0.hello.title.printable.columns }.max() ?? 0
     var text = "\("PROGRAM".fit(max(width, 7)))      PID  UP        SOCKET\n"
     for program in programs {

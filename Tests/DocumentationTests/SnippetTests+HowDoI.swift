@@ -122,6 +122,36 @@ import Testing
     #expect(try await ratingWaitsOffline())
   }
 
+  @Test("A list has the articles of all pages, up to an empty one") func infiniteList() async throws
+  {
+    let client = makeNews {
+      $0.page = { number in
+        number < 2 ? [Article(id: number, title: "News \(number)")] : []
+      }
+    }
+    #expect(try await allArticles(in: client).map(\.id) == [0, 1])
+    #expect(try await allArticles(in: client).map(\.id) == [0, 1])
+  }
+
+  @Test("The status and the age of a value are described") func statusAndAge() async throws {
+    struct Refused: Error {}
+    let clock = ManualClock()
+    let client = makeNews(clock: clock) {
+      $0.article = { id in
+        if id == 2 { throw Refused() }
+        return Article(id: id, title: "News")
+      }
+    }
+    let store = client.store(for: ArticleQuery(id: 1))
+    #expect(describe(store) == "not fetched yet")
+    try await store.fetch()
+    await clock.advance(by: .seconds(7))
+    #expect(describe(store) == "fetched; the value is 7 s old")
+    let failing = client.store(for: ArticleQuery(id: 2))
+    _ = try? await failing.fetch()
+    #expect(describe(failing) == "failed: Refused()")
+  }
+
   @Test("A batch loads all keys with one call") func batch() async throws {
     #expect(try await OperationClient().fetch(stars(of: 3)) == 0)
   }

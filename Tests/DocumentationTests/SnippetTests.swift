@@ -56,6 +56,8 @@ extension SnippetTests {
     let store = client.store(for: LettersRequest(years: 1899...1901, initialPageId: 1900))
     try await readAround(store)
     #expect(store.currentValue.ids == [1899, 1900, 1901])
+    let all = client.store(for: LettersRequest(years: 1890...1892, initialPageId: 1890))
+    #expect(try await readAll(all).map(\.id) == [1890, 1891, 1892])
     #expect(!store.hasNextPage && !store.hasPreviousPage)
     remove(1900, from: store)
     #expect(store.currentValue[id: 1900]?.value == [])

@@ -125,6 +125,74 @@ import Testing
     }
   }
 
+  @Test("A program is found by the name of its client, and others are listed where none is")
+  func clientNames() async throws {
+    try await onThread {
+      let runtime = try TemporaryFolder()
+      let programs = try (1...2).map { try FakeProgram(runtime, program: "Daemon", pid: $0) }
+      let names = ["orders", "users"]
+      func run(_ arguments: String...) throws -> (lines: [String], status: Int32) {
+        let child = try ProgramChild(
+          [TerminalChild.program("inspect")] + arguments,
+          environment: ["XDG_RUNTIME_DIR": runtime.path], readsErrors: true)
+        var peers: [FakeProgram.Peer] = []
+        // A search for a name asks all programs, and a list asks again.
+        for round in 0..<(arguments[0] == "nothing" ? 2 : 1) {
+          for (index, program) in programs.enumerated() {
+            let peer = try program.accept()
+            try peer.send(Blog.hello(program: "Daemon", pid: index + 1, name: names[index]))
+            if round == 0 { try? peer.send(Blog.snapshot) }
+            peers.append(peer)
+          }
+        }
+        var lines: [String] = []
+        while let line = try child.line() { lines.append(line) }
+        return (lines, try child.waitForEnd())
+      }
+      let users = try run("users", "--once")
+      #expect(users.lines.first?.hasPrefix("Daemon · users (pid 2)") == true && users.status == 0)
+      let orders = try run("Daemon · orders", "--once")
+      #expect(orders.lines.first?.hasPrefix("Daemon · orders (pid 1)") == true)
+      let none = try run("nothing", "--once")
+      #expect(none.status == 1 && none.lines.count == 4)
+      #expect(none.lines.first == "inspect: No program is called nothing; there are:")
+      #expect(none.lines.dropFirst(2).allSatisfy { $0.hasPrefix("Daemon · ") })
+      #expect(try run("nothing", "--list").lines == none.lines)
+    }
+  }
+
+  @Test("--wait connects to the next program whose client has the name") func nextStart()
+    async throws
+  {
+    try await onThread {
+      let runtime = try TemporaryFolder()
+      let orders = try FakeProgram(runtime, program: "Daemon", pid: 1)
+      var users = try FakeProgram(runtime, program: "Daemon", pid: 2)
+      let child = try ProgramChild(
+        [TerminalChild.program("inspect"), "users", "--follow", "--wait"],
+        environment: ["XDG_RUNTIME_DIR": runtime.path])
+      func serve(_ program: FakeProgram, pid: Int, name: String) throws -> FakeProgram.Peer {
+        let peer = try program.accept()
+        try peer.send(Blog.hello(program: "Daemon", pid: pid, name: name))
+        try? peer.send(Blog.snapshot)
+        return peer
+      }
+      for pid in 2...3 {
+        // Both programs are asked for their names. The connection to the first one is closed.
+        _ = try serve(orders, pid: 1, name: "orders")
+        try {
+          let peer = try serve(users, pid: pid, name: "users")
+          // The first line of a connection names the program. Seven lines with its stores follow.
+          #expect(try child.line()?.hasPrefix("Daemon · users (pid \(pid))") == true)
+          for _ in 0..<7 { _ = try child.line() }
+          // The next one starts, and this one ends.
+          users = try FakeProgram(runtime, program: "Daemon", pid: pid + 1)
+          withExtendedLifetime(peer) {}
+        }()
+      }
+    }
+  }
+
   @Test("Arguments are read") func arguments() throws {
     #expect(try Arguments([]).form == .automatic)
     let arguments = try Arguments(["posts", "--web", "--wait", "--port", "8080"])

@@ -15,6 +15,9 @@ struct SocketName: Equatable, Sendable {
     program = parts.dropLast(2).joined(separator: "-")
     self.pid = pid
   }
+
+  /// Whether the program has a name or a process identifier.
+  func isCalled(_ target: String) -> Bool { program == target || "\(pid)" == target }
 }
 
 /// A connection, and the path of its socket.
@@ -27,6 +30,19 @@ struct Link {
 struct Program {
   let link: Link
   let hello: Hello
+
+  /// Connects to a socket, and waits for the greeting. `nil` if no program answers, such as at the socket
+  /// of one that was killed.
+  init?(at path: String) {
+    guard let connection = try? ProgramConnection(path: path),
+      let hello = connection.hello(before: Time.monotonic + 2)
+    else { return nil }
+    link = Link(path: path, connection: connection)
+    self.hello = hello
+  }
+
+  /// Whether its client has a name, alone or as lists show it.
+  func isNamed(_ name: String) -> Bool { hello.name == name || hello.title == name }
 }
 
 /// Finds the programs that can be inspected.
@@ -57,7 +73,7 @@ struct Programs: Equatable, Sendable {
     else { return [] }
     return files.sorted().filter { file in
       guard let name = SocketName(file) else { return false }
-      return target == nil || name.program == target || "\(name.pid)" == target
+      return target.map(name.isCalled) ?? true
     }.map { "\(folder)/\($0)" }
   }
 
@@ -67,14 +83,13 @@ struct Programs: Equatable, Sendable {
     return stat(folder, &status) == 0 && status.st_uid == getuid()
   }
 
-  /// Returns the programs that answer.
+  /// Returns the programs that answer: those with a name or a process identifier, and otherwise those
+  /// whose client has that name.
   func all(matching target: String? = nil) -> [Program] {
-    sockets(matching: target).compactMap { path in
-      guard let connection = try? ProgramConnection(path: path),
-        let hello = connection.hello(before: Time.monotonic + 2)
-      else { return nil }
-      return Program(link: Link(path: path, connection: connection), hello: hello)
-    }
+    let programs = sockets(matching: target).compactMap(Program.init(at:))
+    // A number is a process identifier.
+    guard let target, programs.isEmpty, Int(target) == nil else { return programs }
+    return sockets().compactMap(Program.init(at:)).filter { $0.isNamed(target) }
   }
 }
 
@@ -83,7 +98,7 @@ struct Target: Equatable, Sendable {
   enum Kind: Equatable, Sendable {
     case any
     case socket(path: String)
-    /// A program by its name or its process identifier.
+    /// A program by its name, its process identifier, or the name of its client.
     case program(String)
   }
 
@@ -110,11 +125,16 @@ struct Target: Equatable, Sendable {
 
   /// Connects to the next start of a program: to a socket that is not `last`.
   func connect(after last: String?) -> Link? {
+    let file = last.flatMap { $0.split(separator: "/").last }.flatMap { SocketName(String($0)) }
+    // The name of a client is only in the greeting.
+    if case .program(let name) = kind, file?.isCalled(name) != true {
+      return programs.all(matching: name).first?.link
+    }
     var paths = candidates
-    if let last, let name = SocketName(String(last.split(separator: "/").last ?? "")) {
+    if let last, let file {
       let folder = last.split(separator: "/", omittingEmptySubsequences: false).dropLast()
       let siblings = Programs(folder: folder.joined(separator: "/"))
-      paths = siblings.sockets(matching: name.program).filter { $0 != last } + [last]
+      paths = siblings.sockets(matching: file.program).filter { $0 != last } + [last]
     }
     for path in paths {
       if let connection = try? ProgramConnection(path: path) {

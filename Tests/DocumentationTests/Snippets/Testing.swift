@@ -91,11 +91,49 @@ import Testing
 
 // snippet: test a model
 @Test("A model asks the client of its test") @MainActor func model() async throws {
-  try await OperationClient.withCurrent(OperationClient(defaults: .testing)) {
-    let model = ForecastModel()
-    try await model.refresh()
-    #expect(model.title == "20.0 °C")
+  let client = OperationClient(defaults: .testing)
+  let model = OperationClient.withCurrent(client) { ForecastModel() }
+  try await model.refresh()
+  #expect(model.title == "20.0 °C")
+}
+// end
+
+// snippet: see a model load
+@Test("A model is loading until the service answers") @MainActor func loading() async throws {
+  let (answers, gate) = AsyncStream.makeStream(of: Double.self)
+  var context = OperationContext()
+  context.weather = WeatherService { place in
+    for await celsius in answers { return Forecast(place: place, celsius: celsius) }
+    throw CancellationError()
   }
+  let client = OperationClient(defaults: .testing, context: context)
+  let model = OperationClient.withCurrent(client) { ForecastModel() }
+  #expect(model.title == "a moment, please")
+  gate.yield(7)
+  _ = try await model.$forecast.value()
+  #expect(model.title == "7.0 °C")
+}
+// end
+
+// snippet: see a model wait for a connection
+@MainActor
+final class AlarmModel {
+  @SharedQuery(
+    Mutation(path: ["alarm"]) { (place: String, _) in "warned \(place)" }.networkMode(.online)
+  ) var alarm
+}
+
+@Test("An alarm waits for the connection") @MainActor func offline() async throws {
+  let network = ManualNetworkObserver(.disconnected)
+  let client = OperationClient(
+    defaults: OperationDefaults(retryLimit: 0, networkObserver: network))
+  let model = OperationClient.withCurrent(client) { AlarmModel() }
+  let call = Task { try await model.$alarm.mutate(with: "Bergen") }
+  for await status in model.$alarm.statuses where status.isPaused { break }
+  #expect(model.alarm == nil)
+  network.set(.connected)
+  #expect(try await call.value == "warned Bergen")
+  #expect(model.alarm == "warned Bergen")
 }
 // end
 

@@ -10,12 +10,15 @@ enum Blog {
   static let now = 1_700_000_000.0
 
   static func hello(
-    program: String = "posts", pid: Int = 123, isReadOnly: Bool = false, canGoOffline: Bool = true
+    program: String = "posts", pid: Int = 123, name: String? = nil, isReadOnly: Bool = false,
+    canGoOffline: Bool = true
   ) -> String {
-    json([
+    var fields: Fields = [
       "type": "hello", "protocol": 1, "program": program, "pid": pid, "started": now - 754,
       "now": now, "readOnly": isReadOnly, "canGoOffline": canGoOffline, "isOffline": false,
-    ])
+    ]
+    fields["name"] = name
+    return json(fields)
   }
 
   static let counts: [String: Int] = [

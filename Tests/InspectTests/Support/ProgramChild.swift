@@ -15,8 +15,10 @@ final class ProgramChild {
   ///
   /// - Parameter descriptors: What the child has as its descriptors 0, 1 and so on; those that are
   ///   missing up to 2 are the null device, and standard output is read by this object if it is.
+  /// - Parameter readsErrors: Whether the lines are also those of standard error.
   init(
-    _ words: [String], environment: [String: String] = [:], descriptors: [Int32: Descriptor] = [:]
+    _ words: [String], environment: [String: String] = [:], descriptors: [Int32: Descriptor] = [:],
+    readsErrors: Bool = false
   ) throws {
     let (own, childs) = try Descriptor.pair()
     output = own
@@ -33,6 +35,7 @@ final class ProgramChild {
     }
     posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDWR, 0)
     posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "/dev/null", O_RDWR, 0)
+    if readsErrors { posix_spawn_file_actions_adddup2(&files, STDOUT_FILENO, STDERR_FILENO) }
     let variables = ProcessInfo.processInfo.environment.merging(environment) { $1 }
     var argv = words.map { strdup($0) } + [nil]
     var envp = variables.map { strdup("\($0.key)=\($0.value)") } + [nil]
