@@ -19,7 +19,7 @@ private struct Doubled: QueryRequest {
 struct EditedReadingTests {
   private struct Refusal: Error {}
 
-  @Test("A run reads the confirmed value, and a caller the edit: a refused edit leaves nothing behind")
+  @Test("A run reads the confirmed value, and a caller the edit: a refused one leaves nothing")
   func confirmed() async throws {
     let client = OperationClient(defaults: .testing)
     let base = Query<Int, any Error>(path: ["base"]) { _ in 1 }
