@@ -104,8 +104,14 @@ extension OperationClient {
   /// Removes the stores on a path from the client.
   ///
   /// A removed store continues to work for its owners. The next `store(for:)` for its path creates a
-  /// new one.
-  public func clearStore(with path: OperationPath) { remove(read { $0.stores(at: path) }) }
+  /// new one. What is saved for the path is removed, too, whether it has a store or not, but for a value with a
+  /// name of its own without a store.
+  public func clearStore(with path: OperationPath) {
+    if let writer = hub.valueWriter, let key = StorageKey.value(at: path) {
+      writer.remove(.key(key))
+    }
+    remove(read { $0.stores(at: path) })
+  }
 
   /// Removes the stores whose paths begin with `path` from the client.
   ///
