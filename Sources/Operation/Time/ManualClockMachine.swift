@@ -43,7 +43,19 @@ struct ManualClockMachine<Waiter: Sendable>: Sendable {
   private var returning: [UInt64: Waiter] = [:]
   /// The number of jobs that are queued or being performed.
   private var jobCount = 0
-  private var settlers: [(id: UInt64, waiter: Waiter)] = []
+  private var settlers: [Settler] = []
+
+  /// What waits until the clock is settled.
+  private struct Settler: Sendable {
+    let id: UInt64
+    let waiter: Waiter
+    /// The number of jobs that it waits for at most.
+    var patience: Int
+  }
+
+  /// The number of jobs that an advance waits for at most: runs that start each other without an end must not
+  /// stop it.
+  static var patienceOfAdvance: Int { 1_000 }
 
   init(start: Date) { self.start = start }
 
@@ -98,7 +110,9 @@ struct ManualClockMachine<Waiter: Sendable>: Sendable {
   ///   - advance: Waits until the sleep has returned, or until the clock is settled.
   mutating func takeDue(mustSettle: Bool, advance: Waiter) -> Step? {
     guard let first = pending.first, first.deadline <= elapsed else { return nil }
-    if mustSettle, let id = settle(waiter: advance) { return .settle(id) }
+    if mustSettle, let id = settle(waiter: advance, patience: Self.patienceOfAdvance) {
+      return .settle(id)
+    }
     if case .sleep = first.event { returning[first.id] = advance }
     return .wake(takePending(at: 0).event)
   }
@@ -111,10 +125,10 @@ struct ManualClockMachine<Waiter: Sendable>: Sendable {
   }
 
   /// Adds a waiter for a settled clock; returns `nil` if it is settled already.
-  mutating func settle(waiter: Waiter) -> UInt64? {
+  mutating func settle(waiter: Waiter, patience: Int = .max) -> UInt64? {
     if isSettled { return nil }
     let id = makeID()
-    settlers.append((id, waiter))
+    settlers.append(Settler(id: id, waiter: waiter, patience: patience))
     return id
   }
 
@@ -128,13 +142,18 @@ struct ManualClockMachine<Waiter: Sendable>: Sendable {
   mutating func endJob() -> [Waiter] {
     precondition(jobCount > 0, "a job of the clock has ended that did not begin")
     jobCount -= 1
+    for index in settlers.indices { settlers[index].patience -= 1 }
     return takeSettlers()
   }
 
+  /// Returns what does not wait any more: everything if the clock is settled, and otherwise what has waited
+  /// for enough jobs.
   private mutating func takeSettlers() -> [Waiter] {
-    guard isSettled else { return [] }
-    defer { settlers = [] }
-    return settlers.map(\.waiter)
+    if settlers.isEmpty { return [] }
+    let isSettled = isSettled
+    let ready = settlers.filter { isSettled || $0.patience <= 0 }
+    settlers.removeAll { isSettled || $0.patience <= 0 }
+    return ready.map(\.waiter)
   }
 
   private mutating func insert(_ event: Event, after duration: Duration) -> UInt64 {

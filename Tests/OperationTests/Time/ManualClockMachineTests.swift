@@ -83,6 +83,28 @@ import Testing
     #expect(machine.sleepReturned(id) == [] && machine.isEmpty)
   }
 
+  @Test("An advance waits for a number of jobs at most, and settle for all of them")
+  mutating func patience() throws {
+    _ = machine.sleep(for: .seconds(1), waiter: 1)
+    machine.advance(by: .seconds(1))
+    machine.beginJob()
+    let step = machine.takeDue(mustSettle: true, advance: 2)
+    guard case .settle = step else { throw Unexpected() }
+    _ = machine.settle(waiter: 3)
+    for _ in 1..<ManualClockMachine<Int>.patienceOfAdvance {
+      machine.beginJob()
+      let ready = machine.endJob()
+      #expect(ready == [])
+    }
+    machine.beginJob()
+    let ready = machine.endJob()
+    #expect(ready == [2])
+    let last = machine.endJob()
+    #expect(last == [3])
+  }
+
+  private struct Unexpected: Error {}
+
   @Test("The clock is settled when no job is left, and no woken sleep that has not returned")
   mutating func settled() throws {
     #expect(machine.settle(waiter: 1) == nil)
