@@ -137,6 +137,13 @@ final class AlarmModel {
 }
 // end
 
+// snippet: find a model that shares a client
+/// Reports each model without a client of its own. Call it in the initialiser of a suite.
+func requireOwnClients() {
+  OperationClient.requiresCurrent = true
+}
+// end
+
 // snippet: test for reports
 @Test("A negative limit is reported") func report() async {
   await confirmation { reported in
