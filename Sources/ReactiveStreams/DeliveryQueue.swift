@@ -44,9 +44,9 @@ public import Synchronization
 
   /// Adds a subscriber, and notifies it of `event` first.
   @inlinable package mutating func subscribe(
-    _ subscriber: Subscriber<Event>, initially event: Event? = nil
+    _ subscriber: Subscriber<Event>, initially event: consuming Event? = nil
   ) -> UInt64 {
-    if let event { notify([subscriber], of: event) }
+    if let event = consume event { notify([subscriber], of: event) }
     defer { nextID += 1 }
     if subscriber.wantsNewest { newestCount += 1 }
     subscribers.insert(subscriber, for: nextID)
@@ -86,7 +86,9 @@ public import Synchronization
   }
 
   /// Queues an event for some subscribers only.
-  @inlinable package mutating func notify(_ subscribers: [Subscriber<Event>], of event: Event) {
+  @inlinable package mutating func notify(
+    _ subscribers: [Subscriber<Event>], of event: consuming Event
+  ) {
     guard !subscribers.isEmpty else { return }
     entries.append(Entry(event, others: subscribers, bound: 0))
   }

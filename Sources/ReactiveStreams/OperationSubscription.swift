@@ -61,11 +61,14 @@ extension OperationSubscription: Hashable {
 
 /// The lock guards the action, which is taken under it and called without it.
 private final class Token: Sendable {
-  private let onCancel: Mutex<(@Sendable () -> Void)?>
+  // A bare closure would be converted to a generic one, with an allocation each way.
+  private struct Action: Sendable { let perform: @Sendable () -> Void }
 
-  init(_ onCancel: @escaping @Sendable () -> Void) { self.onCancel = Mutex(onCancel) }
+  private let action: Mutex<Action?>
 
-  func cancel() { onCancel.withLock { $0.take() }?() }
+  init(_ onCancel: @escaping @Sendable () -> Void) { action = Mutex(Action(perform: onCancel)) }
+
+  func cancel() { action.withLock { $0.take() }?.perform() }
 
   deinit { cancel() }
 }

@@ -22,7 +22,7 @@ extension OperationStore {
     by rules: RequestRules<State>?, wantsNewest: Bool = false,
     _ handler: @escaping @Sendable (OperationEvent<State>) -> Void
   ) -> OperationSubscription {
-    let rules = rules?.key == ownKey ? nil : rules
+    let rules = rules.flatMap { $0.key == ownKey ? nil : $0 }
     let subscriber = Subscriber(wantsNewest: wantsNewest, handler)
     let observation = commit { $0.subscribe(subscriber, by: rules) }
     if observation.isFirst { observationBegan(observation, by: rules) }
