@@ -17,6 +17,12 @@ enum Binding<State: OperationState>: Sendable {
   /// The rules of the request; `nil` if they are those of the store.
   var rules: RequestRules<State>? { if case .store(_, let rules, _) = self { rules } else { nil } }
 
+  /// The same, with the rules of the store.
+  var withoutRules: Binding {
+    guard case .store(let store, _, let previous) = self else { return self }
+    return .store(store, previous: previous)
+  }
+
   /// What is displayed while the store has no value.
   var previous: PreviousState<State>? {
     if case .store(_, _, let previous) = self { previous } else { nil }

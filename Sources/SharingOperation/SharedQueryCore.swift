@@ -70,7 +70,11 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
   }
 
   /// The displayed value.
-  var value: State.StateValue { projection.value(binding.currentValue) }
+  var value: State.StateValue {
+    // Reference counts are most of the cost of a read.
+    let binding = upstream == nil ? shell.withLock { $0.binding.withoutRules } : binding
+    return projection.value(binding.currentValue)
+  }
 
   /// Replaces the binding after a delay, by the clock of the client, unless it is replaced before.
   func bind(after delay: Duration, to binding: @escaping @Sendable () -> Binding<StoredState>) {
