@@ -32,16 +32,18 @@ extension Mutex where Value: DeliveryMachine {
   /// the list of subscribers unshared, and changes it in place, holds the lock after this thread has
   /// released it: the last read of the list happens before the change.
   @inlinable package borrowing func drain(
-    from first: Delivery<Value.Event>, handOver: (Delivery<Value.Event>) -> Void
+    from first: consuming Delivery<Value.Event>, handOver: (Delivery<Value.Event>) -> Void
   ) {
-    var next = Optional(first)
     var remaining = first.pendingCount + 10_000
-    while let delivery = next {
+    var delivery = first
+    while true {
       if remaining < 0 { return handOver(delivery) }
       remaining -= 1
       delivery.perform()
-      next = withLock { $0.deliveries.takeNext() }
+      let next = withLock { $0.deliveries.takeNext() }
       withExtendedLifetime(delivery) {}
+      guard let next else { return }
+      delivery = next
     }
   }
 }

@@ -151,7 +151,7 @@ extension OperationStore {
     var replaced = ReplacedValues<State>()
     var effects = Effects()
     let output = perform(kind, replacing: &replaced, leaving: &effects, transition)
-    finish(effects)
+    finish(consume effects)
     // Not before: deinitialisers of values are the user's code.
     withExtendedLifetime(replaced) {}
     return output
@@ -180,13 +180,15 @@ extension OperationStore {
   }
 
   /// Does what a transition has left to do.
-  private func finish(_ effects: Effects, afterDelivery actions: [@Sendable () -> Void] = []) {
+  private func finish(
+    _ effects: consuming Effects, afterDelivery actions: [@Sendable () -> Void] = []
+  ) {
     // First: a slow handler must not delay the end of a use.
     if let change = effects.use, !change.isUsed { hub.noteEnd(change, of: use) }
     if hub.events.hasReader { hub.events.changes.append(self) }
     // Before subscribers are notified, one of which may flush.
     if let persistence, effects.mayHaveChanged { persistence.noteChange(of: self) }
-    if let delivery = effects.delivery {
+    if let delivery = effects.delivery.take() {
       // A task that a handler starts does not work for the run whose request has called it.
       TaskNode.withoutCurrent { drain(from: delivery) }
     }
