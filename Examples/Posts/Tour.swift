@@ -1,4 +1,5 @@
 import SharingOperation
+import Synchronization
 
 /// Walks through the blog, and prints what happens.
 @MainActor
@@ -51,9 +52,13 @@ struct Tour {
   /// run.
   private func askTogether(about post: Post) async throws {
     let store = OperationClient.shared.store(for: CommentsQuery(postID: post.id).resilient)
-    let earlierAnswers = answerCount
     // Scheduled before any of them starts, so that no server is quick enough to answer in between.
     let readers = (0..<12).map { _ in store.runTask() }
+    // What was saved is no answer.
+    let answerCount = Mutex(0)
+    let subscription = store.subscribe { event in
+      if case .runEnded(.success, _) = event { answerCount.withLock { $0 += 1 } }
+    }
     model.showComments()
     try await withThrowingTaskGroup { group in
       // Their failure is that of the wrapper, which is printed below. At once, so that the wrapper is loading
@@ -65,18 +70,13 @@ struct Tour {
       try await group.waitForAll()
     }
     for comment in model.comments ?? [] { screen.line("  \(comment.author): \(comment.text)") }
-    let answers = answers(since: earlierAnswers, to: post)
+    subscription.cancel()
+    let answers = answers(answerCount.withLock { $0 }, to: post)
     screen.line("\(readers.count) readers asked at once; \(answers)")
   }
 
-  /// Counts what the client has fetched. What was saved is no answer.
-  private var answerCount: Int {
-    let total = OperationClient.shared.statistics.total
-    return total.runs - total.failures
-  }
-
-  private func answers(since count: Int, to post: Post) -> String {
-    guard let requestCount else { return "the answer came \(times(answerCount - count))" }
+  private func answers(_ count: Int, to post: Post) -> String {
+    guard let requestCount else { return "the answer came \(times(count))" }
     return "the server was asked \(times(requestCount(CommentsQuery(postID: post.id).route)))"
   }
 
