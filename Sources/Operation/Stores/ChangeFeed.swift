@@ -23,8 +23,15 @@ final class ChangeFeed: Sendable {
 
   /// `nil` without a reader.
   private let changes = Mutex<Changes?>(nil)
+  private let hasAllEvents = Atomic(false)
 
-  func begin() { changes.withLock { $0 = Changes() } }
+  /// Whether further events are only counted until the reader takes the changes.
+  var isFull: Bool { hasAllEvents.load(ordering: .relaxed) }
+
+  func begin() {
+    changes.withLock { $0 = Changes() }
+    hasAllEvents.store(false, ordering: .relaxed)
+  }
 
   func end() {
     let rest = changes.withLock { $0.take() }
@@ -49,7 +56,16 @@ final class ChangeFeed: Sendable {
         changes?.events.append(event)
       } else {
         changes?.droppedEventCount += 1
+        hasAllEvents.store(true, ordering: .relaxed)
       }
+    }
+  }
+
+  /// Counts an event that is not kept.
+  func count(_ occurrence: OperationClientEvent.Occurrence) {
+    changes.withLock { changes in
+      changes?.counts.add(occurrence)
+      changes?.droppedEventCount += 1
     }
   }
 
@@ -60,6 +76,7 @@ final class ChangeFeed: Sendable {
       changes?.stores = []
       changes?.events = []
       changes?.droppedEventCount = 0
+      hasAllEvents.store(false, ordering: .relaxed)
       return taken
     }
     for store in taken.stores { store.use.noteUnlisted() }

@@ -18,6 +18,14 @@ final class EventMeter: Sendable {
   /// Whether the changes have a reader.
   var hasReader: Bool { observers.load(ordering: .relaxed) >= Self.reader }
 
+  /// Counts an event if nothing more is needed of it: there is only a reader, who has enough. Returns
+  /// whether it did.
+  func counts(_ occurrence: OperationClientEvent.Occurrence) -> Bool {
+    guard changes.isFull, observers.load(ordering: .relaxed) == Self.reader else { return false }
+    changes.count(occurrence)
+    return true
+  }
+
   func send(_ event: OperationClientEvent) {
     let observers = observers.load(ordering: .relaxed)
     if observers >= Self.reader { changes.append(event) }
@@ -52,9 +60,11 @@ extension OperationStore {
     _ occurrence: @autoclosure () -> OperationClientEvent.Occurrence, in context: OperationContext
   ) {
     guard hub.events.isObserved else { return }
+    let occurrence = occurrence()
+    if hub.events.counts(occurrence) { return }
     hub.events.send(
       OperationClientEvent(
-        date: context.now(), path: path, kind: State.kind, occurrence: occurrence()))
+        date: context.now(), path: path, kind: State.kind, occurrence: occurrence))
   }
 
   /// Sends the event of the end of a run, if there is a subscriber.

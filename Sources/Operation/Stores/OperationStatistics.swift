@@ -18,14 +18,18 @@ public struct OperationStatistics: Sendable, Hashable {
     public internal(set) var evictions = 0
 
     mutating func add(_ event: OperationClientEvent) {
-      switch event.occurrence {
+      add(event.occurrence, isEviction: event.isEviction)
+    }
+
+    mutating func add(_ occurrence: OperationClientEvent.Occurrence, isEviction: Bool = false) {
+      switch occurrence {
       case .answeredFromCache: hits += 1
       case .joined: joins += 1
       case .runStarted: runs += 1
       case .attemptBegan(_, let index): retries += index > 0 ? 1 : 0
       case .runEnded(_, .failure, _): failures += 1
       case .runEnded(_, .cancelled, _): cancellations += 1
-      case .storeRemoved: evictions += event.isEviction ? 1 : 0
+      case .storeRemoved: evictions += isEviction ? 1 : 0
       case .storeAdded, .yielded, .pageBegan, .pageEnded, .runEnded(_, .success, _): break
       }
     }
