@@ -140,7 +140,7 @@ private final class Gate: Sendable {
 
   @Test("A dependent wrapper keeps the value, and its stream never shows a missing one")
   func dependent() async throws {
-    let id = SharedQuery(Query(path: ["id"]) { _ in 1 }.neverStale(), client: client)
+    let id = SharedQuery(Query(path: ["id"]) { _ in 1 }.manual(), client: client)
     id.withLock { $0 = 1 }
     let gate = Gate()
     let detail = SharedQuery(dependingOn: id, keepingPrevious: true) { id in
