@@ -14,6 +14,8 @@ private func makeNotesClient(
   context.notes = notes
   var defaults = OperationDefaults.testing
   defaults.networkObserver = network
+  // What was saved is looked at before a run by itself could replace it.
+  defaults.runsAutomatically = false
   return OperationClient(defaults: defaults, context: context, storage: storage)
 }
 
