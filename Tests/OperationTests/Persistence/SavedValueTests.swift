@@ -110,7 +110,7 @@ struct SavedValueTests {
     let storage = MemoryStorage(program.storage.entries, clock: clock)
     storage.delay = .seconds(5)
     let client = OperationClient(defaults: .testing, clock: clock, storage: storage)
-    let store = client.store(for: posts(fetches).persisted())
+    let store = client.store(for: posts(fetches).manual().persisted())
     #expect(store.isRestoring)
     await clock.sleepers(atLeast: 1)
     #expect(try await store.fetch() == Post(title: "post 2"))
