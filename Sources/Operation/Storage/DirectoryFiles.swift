@@ -139,7 +139,7 @@ final class DirectoryFiles: StorageFiles {
       }
       if read < 0, errno == EINTR { continue }
       if read < 0 { throw error("read", name) }
-      // Somebody has made it shorter, which its header will tell.
+      // Another program has made it shorter, which the check of its header finds.
       if read == 0 { return Array(bytes.prefix(position)) }
       position += read
     }

@@ -3,7 +3,7 @@ struct StoreTree: Equatable, Sendable {
   /// A line of the table: a store, a group of stores with a common path, or both.
   struct Row: Equatable, Sendable {
     var path: [String]
-    /// The last elements of the path, which tell the row from its parent.
+    /// The last elements of the path, which distinguish the row from its parent.
     var label: String
     var depth: Int
     var store: Int?

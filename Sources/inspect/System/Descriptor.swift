@@ -43,7 +43,8 @@ final class Descriptor {
 
   /// Writes a part of the bytes, and returns their number, or `nil` if nobody can read them.
   func write(_ bytes: some Collection<UInt8>) -> Int? {
-    let count = Array(bytes).withUnsafeBytes { Glibc.write(number, $0.baseAddress, $0.count) }
+    let bytes = Array(bytes)
+    let count = Glibc.write(number, bytes, bytes.count)
     if count >= 0 { return count }
     return [EAGAIN, EINTR].contains(errno) ? 0 : nil
   }

@@ -75,8 +75,8 @@ struct KilledProgramTests {
       let isLast = round == Self.kills
       let first = round * 100
       let limit = isLast ? Int.max : Int.random(in: 1...25, using: &programs.random)
-      // So that the kill also comes between two lines.
-      let pause = UInt32.random(in: 0...3_000, using: &programs.random)
+      // The kill comes before the next line, or after it, or while it is written.
+      let patience = Int32.random(in: 0...3, using: &programs.random)
       let before = programs
       programs = try await SignalChildProcess.run(
         [directory, "\(first)", isLast ? "0" : "100"], program: "KillChild"
@@ -84,7 +84,7 @@ struct KilledProgramTests {
         var programs = before
         try programs.serve(child, first: first, lines: limit)
         if !isLast {
-          usleep(pause)
+          _ = child.hasLine(within: patience)
           child.send(SIGKILL)
           // What it had written arrives, and the answers do not.
           try programs.serve(child, first: first, lines: .max)

@@ -16,8 +16,10 @@ protocol StoreHost: AnyObject, Sendable {
 /// What the stores of a client share: the queues of their serialized runs, their counts and events, and
 /// the graph of their dependencies.
 ///
-/// Stores retain their hub, and the hub retains no store, so that a store can outlive its client; an
-/// inspected one only until the inspector has read its change. One lock guards the graph, and one the reference to the client. No store is called under either.
+/// Stores retain their hub, and the hub retains no store, so that a store can outlive its client. The
+/// exception is a store that has changed while an inspector is connected: the feed retains it until the
+/// inspector has read the change. One lock guards the graph, and one the reference to the client. No
+/// store is called under either.
 final class StoreHub: Sendable {
   let queues = SerialQueues()
   let activity = ActivityMeter()

@@ -3,12 +3,12 @@ import Synchronization
 
 /// Writes what has changed into the storage of a client, in batches, from tasks of its own.
 ///
-/// The lock guards the machine. Items, the storage and those who wait are called without it.
+/// The lock guards the machine. Items, the storage and waiting tasks are called without it.
 final class StorageWriter: Sendable {
   let storage: any OperationStorage
   private let clock: any OperationClock
   private let machine: Mutex<StorageWriterMachine>
-  /// The number of batches, for those that wait for one.
+  /// The number of ended batches, which waiting tasks observe.
   private let rounds = ObservedValue(0)
   private let lastFailure = Mutex<(any Error)?>(nil)
   private let timer = Mutex((number: 0, subscription: OperationSubscription.empty))

@@ -23,7 +23,7 @@ struct SavedChange: Sendable {
 /// The machine of a storage writer: what has changed, and when it is written.
 ///
 /// - *idle*: nothing has changed since the last batch.
-/// - *scheduled*: a batch is written when its timer is over, or when somebody flushes.
+/// - *scheduled*: a batch is written when its timer is over, or when a caller flushes.
 /// - *writing*: a batch is being written. What changes meanwhile is in the next one.
 struct StorageWriterMachine: Sendable {
   enum Phase: Sendable, Equatable {
@@ -32,7 +32,7 @@ struct StorageWriterMachine: Sendable {
     case writing
   }
 
-  /// Entries that are removed, whoever has saved them.
+  /// A removal of entries from the storage, which also drops pending items with their keys.
   enum Removal: Sendable {
     case key(String)
     case below(String)
@@ -58,11 +58,12 @@ struct StorageWriterMachine: Sendable {
   private struct Changes: Sendable {
     /// The items by their keys and owners: the store that was removed from a path may still change.
     private var items: [String: [ObjectIdentifier: any SavedItem]] = [:]
-    private(set) var removals: [Removal] = []
     private var removedKeys: Set<String> = []
     private var removedPrefixes: [Removal] = []
 
-    var isEmpty: Bool { items.isEmpty && removals.isEmpty }
+    var isEmpty: Bool { items.isEmpty && removedKeys.isEmpty && removedPrefixes.isEmpty }
+
+    var removals: [Removal] { removedKeys.map(Removal.key) + removedPrefixes }
 
     var allItems: [any SavedItem] { items.values.flatMap(\.values) }
 
@@ -84,7 +85,6 @@ struct StorageWriterMachine: Sendable {
 
     /// Adds a removal. Returns the items that are not to be saved any more.
     mutating func add(_ removal: Removal) -> [any SavedItem] {
-      removals.append(removal)
       switch removal {
       case .key(let key):
         removedKeys.insert(key)
@@ -171,12 +171,12 @@ struct StorageWriterMachine: Sendable {
     return Timer(number: lastTimer, delay: delay)
   }
 
-  /// A timer is over. Returns the batch to write, unless somebody has flushed since.
+  /// A timer is over. Returns the batch to write, unless a flush has written it before.
   mutating func timerEnded(_ number: Int) -> Batch? {
     phase == .scheduled(timer: number) ? begin() : nil
   }
 
-  /// Somebody flushes. Returns the batch to write, if none is being written.
+  /// Returns the batch to write for a caller that flushes, if none is being written.
   mutating func flush() -> Batch? {
     if case .scheduled = phase { begin() } else { nil }
   }

@@ -2,10 +2,10 @@ import FoundationEssentials
 import ReactiveStreams
 import Synchronization
 
-/// Saves the value of a store, and restores it when the store is first used.
+/// Saves the value of a store, and restores it when the store is created.
 ///
 /// The lock guards whether the value was loaded, and what is in the storage. Encodings, the storage, and
-/// those who wait for the value are called without it.
+/// waiting tasks are called without it.
 final class StorePersistence<State: OperationState>: Sendable {
   private enum Phase: Sendable {
     /// The saved value is being loaded. The actions follow.
