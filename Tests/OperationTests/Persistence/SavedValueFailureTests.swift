@@ -1,0 +1,213 @@
+import FoundationEssentials
+import Operation
+import Testing
+
+@Suite("Saved values: bad input and failures")
+struct SavedValueFailureTests {
+  private let fetches = EventLog<Int>()
+
+  @Test("An old value is dropped, and removed")
+  func maxAge() async throws {
+    let program = SavedProgram()
+    let query = savedPosts(fetches).persisted(maxAge: .seconds(60))
+    try await program.client.fetch(query)
+    try await program.client.flush()
+    let next = program.restarted(after: .seconds(60))
+    let store = next.client.store(for: query)
+    #expect(await store.values.first { $0 != nil } == SavedPost(title: "post 2"))
+    let fresh = program.restarted(after: .seconds(59))
+    #expect(try await fresh.client.ensure(query) == SavedPost(title: "post 1"))
+  }
+
+  @Test("A negative age is reported, and zero is used")
+  func badAge() async throws {
+    let program = SavedProgram()
+    let query = await program.noting {
+      savedPosts(fetches).neverStale().persisted(maxAge: .seconds(-1))
+    }
+    #expect(program.kinds == [.invalidValue])
+    try await program.client.fetch(query)
+    try await program.client.flush()
+    #expect(try await program.restarted(after: .zero).client.ensure(query).title == "post 2")
+    let reports = await issues {
+      _ = OperationClient(
+        defaults: OperationDefaults(persistence: OperationPersistence(maxAge: .seconds(-1))))
+      _ = CreateNothing().persisted(maxAge: .seconds(-1))
+    }.issues
+    #expect(reports.map(\.kind) == [.invalidValue, .invalidValue])
+  }
+
+  @Test("A value from the future, because the clock went back, is restored and out of date")
+  func clockWentBack() async throws {
+    let program = SavedProgram()
+    let query = savedPosts(fetches).stale(after: .seconds(600)).persisted(maxAge: .seconds(600))
+    try await program.client.fetch(query)
+    try await program.client.flush()
+    let next = program.restarted(after: .seconds(-3_600))
+    let store = next.client.store(for: query)
+    for await state in store.states where !state.isRestoring { break }
+    #expect(store.currentValue?.title == "post 1" || store.currentValue?.title == "post 2")
+    #expect(try await next.client.ensure(query) == SavedPost(title: "post 2"))
+  }
+
+  @Test("A lower version is dropped or migrated, and a higher one is reported and set aside")
+  func versions() async throws {
+    let program = SavedProgram()
+    try await program.client.fetch(savedPosts(fetches).persisted(version: 1))
+    try await program.client.flush()
+
+    let dropped = program.restarted()
+    let second = savedPosts(fetches).neverStale().persisted(version: 2)
+    #expect(try await dropped.client.ensure(second) == SavedPost(title: "post 2"))
+
+    let migrated = program.restarted()
+    let coding = StorageCoding<SavedPost>.json.migrating { data, version in
+      var post = try StorageCoding<SavedPost>.json.value(of: data)
+      post.likes = 100 + version
+      return post
+    }
+    let third = savedPosts(fetches).neverStale().persisted(version: 3, coding: coding)
+    #expect(try await migrated.client.ensure(third) == SavedPost(title: "post 1", likes: 101))
+
+    let down = program.restarted()
+    let post = try await down.noting {
+      try await down.client.ensure(savedPosts(fetches).neverStale().persisted(version: 0))
+    }
+    #expect(post == SavedPost(title: "post 3"))
+    #expect(down.kinds == [.unreadableEntry])
+    #expect(down.storage.entriesSetAside.count == 1)
+  }
+
+  @Test("What cannot be decoded costs one report and one fetch, and is set aside")
+  func undecodable() async throws {
+    let program = SavedProgram()
+    program.storage.entries["values/posts"] = StorageEntry(
+      version: 0, date: savedStart, data: Data("no post".utf8))
+    let query = savedPosts(fetches).neverStale().persisted()
+    let post = try await program.noting { try await program.client.ensure(query) }
+    #expect(post.title == "post 1")
+    #expect(program.kinds == [.unreadableEntry])
+    #expect(program.storage.entriesSetAside.count == 1)
+    try await program.client.flush()
+    #expect(try await program.restarted().client.ensure(query).title == "post 1")
+    #expect(fetches.count == 1)
+  }
+
+  @Test("A value that does not encode is reported once, and the program continues")
+  func unencodable() async throws {
+    let program = SavedProgram()
+    let coding = StorageCoding<SavedPost> { _ in
+      throw Refused()
+    } decode: { _ in
+      throw Refused()
+    }
+    let query = savedPosts(fetches).persisted(coding: coding)
+    try await program.noting {
+      try await program.client.fetch(query)
+      try await program.client.flush()
+      try await program.client.flush()
+    }
+    #expect(program.kinds == [.unsavedValue])
+    #expect(program.client.store(for: query).currentValue == SavedPost(title: "post 1"))
+  }
+
+  @Test("A path without a stable form is reported, unless the value has a name of its own")
+  func unstablePath() async throws {
+    final class Key: Hashable, Sendable {
+      static func == (lhs: Key, rhs: Key) -> Bool { lhs === rhs }
+      func hash(into hasher: inout Hasher) {}
+    }
+    let program = SavedProgram()
+    let path = OperationPath(["posts", Key()])
+    await program.noting {
+      _ = program.client.store(for: savedPosts(fetches, path: path).persisted())
+    }
+    #expect(program.kinds == [.unsavedValue])
+    let other = savedPosts(fetches, path: OperationPath(["posts", Key()])).persisted(as: "my posts")
+    try await program.client.fetch(other)
+    try await program.client.flush()
+    #expect(program.storage.entries.keys.sorted() == ["values/=my posts"])
+  }
+
+  @Test("A second path with the same name is reported, and does not replace the value of the first")
+  func nameClash() async throws {
+    let program = SavedProgram()
+    let first = savedPosts(fetches, path: ["first"]).persisted(as: "posts")
+    let second = savedPosts(fetches, path: ["second"]).persisted(as: "posts")
+    try await program.noting {
+      try await program.client.fetch(first)
+      try await program.client.fetch(second)
+      try await program.client.flush()
+    }
+    #expect(program.kinds == [.unsavedValue])
+    #expect(program.storage.entries.values.map(\.text) == [#"{"likes":0,"title":"post 1"}"#])
+  }
+
+  @Test("A storage that fails is reported once, and saving resumes when it can")
+  func failingStorage() async throws {
+    let program = SavedProgram()
+    let store = program.client.store(for: savedPosts(fetches).persisted())
+    for await state in store.states where !state.isRestoring && !state.isLoading { break }
+    try await program.client.flush()
+    program.storage.failure = Refused()
+    await program.noting {
+      store.setResult(to: .success(SavedPost(title: "newer")))
+      await #expect(throws: Refused.self) { try await program.client.flush() }
+      await #expect(throws: Refused.self) { try await program.client.flush() }
+    }
+    #expect(program.kinds == [.storageFailure])
+    program.storage.failure = nil
+    await program.clock.advance(by: .seconds(30))
+    try await program.client.flush()
+    #expect(program.storage.entries.values.first?.text.contains("newer") == true)
+  }
+
+  @Test("A shutdown saves what has changed, and says why it could not")
+  func shutdown() async throws {
+    let program = SavedProgram()
+    program.client.store(for: savedPosts(fetches).persisted()).setResult(
+      to: .success(SavedPost(title: "a")))
+    let result = await program.client.shutdown(within: .zero)
+    #expect(result.saveFailure == nil)
+    #expect(program.storage.entries.count == 1)
+    program.storage.failure = Refused()
+    program.client.store(for: savedPosts(fetches).persisted()).setResult(
+      to: .success(SavedPost(title: "b")))
+    let failed = await program.noting { await program.client.shutdown(within: .zero) }
+    #expect(failed.saveFailure is Refused)
+    #expect(failed.description.contains("not saved"))
+  }
+
+  @Test("A flush of a cancelled task returns at once")
+  func cancelledFlush() async throws {
+    let clock = ManualClock(now: savedStart)
+    let storage = MemoryStorage(clock: clock)
+    let client = OperationClient(defaults: .testing, clock: clock, storage: storage)
+    let store = client.store(for: savedPosts(fetches).persisted())
+    for await state in store.states where !state.isRestoring && !state.isLoading { break }
+    storage.delay = .seconds(5)
+    store.setResult(to: .success(SavedPost(title: "a")))
+    let flush = Task { try await client.flush() }
+    await clock.sleepers(atLeast: 1)
+    flush.cancel()
+    await #expect(throws: CancellationError.self) { try await flush.value }
+  }
+
+  @Test("A lost power loses what was being saved, and nothing else")
+  func powerLoss() async throws {
+    let clock = ManualClock(now: savedStart)
+    let storage = MemoryStorage(clock: clock)
+    let client = OperationClient(defaults: .testing, clock: clock, storage: storage)
+    let query = savedPosts(fetches).persisted()
+    try await client.fetch(query)
+    try await client.flush()
+    storage.delay = .seconds(5)
+    client.store(for: query).setResult(to: .success(SavedPost(title: "lost")))
+    let flush = Task { try await OperationIssue.withHandler({ _ in }) { try await client.flush() } }
+    await clock.sleepers(atLeast: 1)
+    storage.losePower()
+    await clock.advance(by: .seconds(5))
+    await #expect(throws: StorageError.powerLost) { try await flush.value }
+    #expect(storage.entries.values.first?.text.contains("post 1") == true)
+  }
+}
