@@ -39,7 +39,8 @@ import Testing
     "keys(withPrefix:)": "a key is taken as it is: FileStorageTests.roundTrip",
     "load(_:)": "a key is taken as it is: FileStorageTests.roundTrip",
     "setAside(_:)": "a key is taken as it is: FileStorageTests.damagedFiles",
-    "persisted(as:maxAge:version:)": "SavedValueFailureTests.badAge; a name is escaped: StorageKeyTests",
+    "persisted(as:maxAge:version:)":
+      "SavedValueFailureTests.badAge; a name is escaped: StorageKeyTests",
     "persisted(as:maxAge:version:coding:)": "SavedValueFailureTests.badAge",
     "restore(_:from:)": "SavedValueFailureTests.clockWentBack",
     "setDefaults(matching:_:)": "PrefixDefaultsTests.empty",
