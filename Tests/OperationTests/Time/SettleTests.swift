@@ -156,13 +156,16 @@ import Testing
     #expect(store.currentValue == 2)
   }
 
-  /// A storage that gives up its thread many times before it answers.
+  /// A storage that gives up its thread many times before it answers, and loads nothing before its
+  /// gate is open.
   private struct SlowStorage: OperationStorage {
     let memory = MemoryStorage()
+    let gate = AsyncGate()
 
     private func passTime() async { for _ in 0..<100 { await Task.yield() } }
 
     func load(_ key: String) async throws -> StorageEntry? {
+      await gate.wait()
       await passTime()
       return try await memory.load(key)
     }
@@ -194,6 +197,7 @@ import Testing
     let reading = OperationClient(defaults: .testing, clock: clock, storage: storage)
     let store = reading.store(for: query.manual())
     #expect(store.isRestoring)
+    storage.gate.open()
     await clock.settle()
     #expect(store.currentValue == 7 && !store.isRestoring)
   }
