@@ -35,7 +35,8 @@ public final class FileStorage: OperationStorage {
   ///   - access: What the storage does there.
   /// - Throws: ``StorageError/unusable(directory:reason:)`` for a directory that is a file, that belongs to
   ///   another user, or that contains other files and that others can access;
-  ///   ``StorageError/inUse(directory:)`` if another storage writes there.
+  ///   ``StorageError/inUse(directory:)`` if another storage writes there, and still does after half a
+  ///   second, for which this call waits.
   public convenience init(
     directory: String, access: Access = .readWrite
   ) throws(StorageError) {

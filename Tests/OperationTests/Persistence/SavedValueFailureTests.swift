@@ -162,6 +162,44 @@ struct SavedValueFailureTests {
     #expect(program.storage.entries.values.first?.text.contains("newer") == true)
   }
 
+  /// A storage that refuses the entry under one key.
+  private struct PickyStorage: OperationStorage {
+    let memory = MemoryStorage()
+
+    func load(_ key: String) async throws -> StorageEntry? { try await memory.load(key) }
+
+    func save(_ entries: [String: StorageEntry]) async throws {
+      if entries["values/posts/2"] != nil { throw Refused() }
+      try await memory.save(entries)
+    }
+
+    func remove(_ keys: [String]) async throws { try await memory.remove(keys) }
+
+    func keys(withPrefix prefix: String) async throws -> [String] {
+      try await memory.keys(withPrefix: prefix)
+    }
+  }
+
+  @Test("An entry that the storage refuses keeps no other from being saved")
+  func refusedEntry() async throws {
+    let storage = PickyStorage()
+    let clock = ManualClock(now: savedStart)
+    let client = OperationClient(defaults: .testing, clock: clock, storage: storage)
+    let reports = try await issues {
+      for number in 1...3 {
+        try await client.fetch(savedPosts(fetches, path: ["posts", number]).persisted())
+      }
+      await #expect(throws: Refused.self) { try await client.flush() }
+      #expect(storage.memory.entries.isEmpty)
+      await #expect(throws: Refused.self) { try await client.flush() }
+      #expect(storage.memory.entries.keys.sorted() == ["values/posts/1", "values/posts/3"])
+    }.issues
+    #expect(reports.map(\.kind) == [.storageFailure])
+    #expect(storage.memory.saveCount == 2, "what is saved is not saved again")
+    await #expect(throws: Refused.self) { try await client.flush() }
+    #expect(storage.memory.saveCount == 2)
+  }
+
   @Test("A shutdown saves what has changed, and says why it could not")
   func shutdown() async throws {
     let program = SavedProgram()

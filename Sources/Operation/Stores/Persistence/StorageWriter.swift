@@ -168,8 +168,21 @@ final class StorageWriter: Sendable {
       }
     }
     if !removed.isEmpty { try await storage.remove(removed) }
-    if !entries.isEmpty { try await storage.save(entries) }
-    for (item, change) in changes { item.didSave(change) }
+    let failures = await save(entries, oneByOne: batch.followsFailure)
+    for (item, change) in changes where failures[item.key] == nil { item.didSave(change) }
+    if let failure = failures.values.first { throw failure }
+  }
+
+  /// Saves entries. Returns the failures by their keys.
+  private func save(
+    _ entries: [String: StorageEntry], oneByOne: Bool
+  ) async -> [String: any Error] {
+    let parts = oneByOne || entries.isEmpty ? entries.map { [$0.key: $0.value] } : [entries]
+    var failures: [String: any Error] = [:]
+    for part in parts {
+      do { try await storage.save(part) } catch { for key in part.keys { failures[key] = error } }
+    }
+    return failures
   }
 
   private func report(_ failure: any Error) {

@@ -53,6 +53,9 @@ struct StorageWriterMachine: Sendable {
     let changeCount: Int
     /// The number of its timer.
     let timer: Int
+    /// Whether the batch before it has failed. Then its entries are saved one by one: one that the storage
+    /// refuses must not keep the others from being saved.
+    let followsFailure: Bool
   }
 
   private struct Changes: Sendable {
@@ -185,7 +188,7 @@ struct StorageWriterMachine: Sendable {
     phase = .writing
     let batch = Batch(
       items: pending.allItems, removals: pending.removals, changeCount: changeCount,
-      timer: lastTimer)
+      timer: lastTimer, followsFailure: recentFailureCount > 0)
     inBatch = pending
     pending = Changes()
     return batch
