@@ -126,8 +126,10 @@ extension SnippetTests {
     await end(saving)
     let files = try FileManager.default.contentsOfDirectory(atPath: directory.path())
     #expect(files.count { $0.hasSuffix(".entry") } == 1)
-    #expect(throws: StorageError.inUse(directory: directory.path())) {
-      _ = try makeClient(savingIn: directory.path())
+    withExtendedLifetime(saving) {
+      #expect(throws: StorageError.inUse(directory: directory.path())) {
+        _ = try makeClient(savingIn: directory.path())
+      }
     }
   }
 }

@@ -4,19 +4,25 @@ import Testing
 
 /// What readers take of a stream that was replaced: nothing.
 @Suite("flatMapLatest, its reader")
-struct FlatMapLatestReaderTests {
+final class FlatMapLatestReaderTests {
   private typealias Operator = @Sendable (StateStream<String>) -> StateStream<String>
 
   private let executor = ManualExecutor()
   private let read = Recorder<String?>()
   private let outer = StateCell(0)
   private let inners = [StateCell("a"), StateCell<String>()]
+  private var reading: Task<Void, Never>?
+
+  deinit {
+    reading?.cancel()
+    executor.run()
+  }
 
   /// Starts a task that makes an iterator, calls `before`, and reads until the stream ends.
   private func start(
     _ stream: StateStream<String>, before: @escaping @Sendable () -> Void = {}
   ) {
-    _ = executor.start { [read] in
+    reading = executor.start { [read] in
       var iterator = stream.makeAsyncIterator()
       before()
       while let element = await iterator.next() { read.record(element) }

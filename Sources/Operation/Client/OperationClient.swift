@@ -60,6 +60,9 @@ public final class OperationClient: DeliveryDrainer {
     hub.connect(to: self)
   }
 
+  // Nobody can flush any more.
+  deinit { hub.valueWriter?.writeNow() }
+
   /// Returns the store for a request, creating it with the empty value if needed.
   ///
   /// See ``store(for:initialState:)``.

@@ -81,16 +81,9 @@ final class DirectoryFiles: StorageFiles {
     guard lock.number >= 0 else {
       throw .unusable(directory: directory, reason: SystemError().text)
     }
-    // The last task of a client that was just released, or a program that is ending, may have it for a
-    // moment.
-    for _ in 0..<500 {
-      if flock(lock.number, LOCK_EX | LOCK_NB) == 0 { return lock }
-      guard errno == EWOULDBLOCK else {
-        throw .unusable(directory: directory, reason: SystemError().text)
-      }
-      usleep(1_000)
-    }
-    throw .inUse(directory: directory)
+    if flock(lock.number, LOCK_EX | LOCK_NB) == 0 { return lock }
+    if errno == EWOULDBLOCK { throw .inUse(directory: directory) }
+    throw .unusable(directory: directory, reason: SystemError().text)
   }
 
   private func error(_ call: String, _ name: String) -> StorageError {

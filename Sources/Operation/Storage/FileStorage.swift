@@ -35,8 +35,7 @@ public final class FileStorage: OperationStorage {
   ///   - access: What the storage does there.
   /// - Throws: ``StorageError/unusable(directory:reason:)`` for a directory that is a file, that belongs to
   ///   another user, or that contains other files and that others can access;
-  ///   ``StorageError/inUse(directory:)`` if another storage writes there, and still does after half a
-  ///   second, for which this call waits.
+  ///   ``StorageError/inUse(directory:)`` if another storage writes there.
   public convenience init(
     directory: String, access: Access = .readWrite
   ) throws(StorageError) {

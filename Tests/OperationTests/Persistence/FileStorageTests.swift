@@ -97,21 +97,6 @@ struct FileStorageTests {
     withExtendedLifetime(first) {}
   }
 
-  @Test("A directory can be opened again when its storage is released meanwhile")
-  func releasedStorage() async throws {
-    var storage: FileStorage? = try FileStorage(directory: directory.path)
-    try await storage?.save(["a": entry])
-    let path = directory.path
-    let isOpening = AsyncGate()
-    let opening = Task.detached {
-      isOpening.open()
-      return try FileStorage(directory: path)
-    }
-    await isOpening.wait()
-    storage = nil
-    #expect(try await opening.value.load("a") == entry)
-  }
-
   @Test(
     "A storage that only reads moves no file aside, and its client saves nothing without a report")
   func readOnly() async throws {

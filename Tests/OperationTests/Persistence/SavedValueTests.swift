@@ -253,6 +253,20 @@ struct SavedValueTests {
     subscription.cancel()
   }
 
+  @Test("A client that is released saves what has changed at once")
+  func releasedClient() async throws {
+    let (storage, clock) = (MemoryStorage(), ManualClock(now: savedStart))
+    var client: OperationClient? = OperationClient(
+      defaults: .testing, clock: clock, storage: storage)
+    try await client?.fetch(savedPosts(fetches).persisted())
+    await clock.settle()
+    #expect(storage.entries.isEmpty)
+    client = nil
+    await clock.settle()
+    #expect(storage.entries.count == 1)
+    #expect(clock.sleeperCount == 0, "no timer is left")
+  }
+
   @Test("A client that was shut down and released releases its storage, without a wait for a timer")
   func releasedStorage() async throws {
     weak var released: MemoryStorage?

@@ -91,6 +91,9 @@ final class StorageWriter: Sendable {
     }
   }
 
+  /// Writes what has changed, without a wait for more.
+  func writeNow() { if let batch = machine.withLock({ $0.flush() }) { write(batch) } }
+
   private func start(_ timer: StorageWriterMachine.Timer?) {
     guard let timer else { return }
     if timer.delay == .zero { return wake(timer) }
