@@ -32,12 +32,10 @@ extension Mutex where Value: DeliveryMachine {
   /// the list of subscribers unshared, and changes it in place, holds the lock after this thread has
   /// released it: the last read of the list happens before the change.
   @inlinable package borrowing func drain(
-    from first: consuming Delivery<Value.Event>, handOver: (Delivery<Value.Event>) -> Void
+    from delivery: consuming Delivery<Value.Event>, handOver: (Delivery<Value.Event>) -> Void
   ) {
-    var remaining = first.pendingCount + 10_000
-    var delivery = first
-    while true {
-      if remaining < 0 { return handOver(delivery) }
+    var remaining = delivery.pendingCount + 10_000
+    while remaining >= 0 {
       remaining -= 1
       delivery.perform()
       let next = withLock { $0.deliveries.takeNext() }
@@ -45,6 +43,7 @@ extension Mutex where Value: DeliveryMachine {
       guard let next else { return }
       delivery = next
     }
+    handOver(delivery)
   }
 }
 
@@ -52,7 +51,7 @@ extension Mutex where Value: DeliveryMachine {
 package protocol DeliveryDrainer: AnyObject, Sendable {
   associatedtype Event: Sendable
   /// Performs deliveries, and hands over the rest.
-  func drain(from delivery: Delivery<Event>)
+  func drain(from delivery: consuming Delivery<Event>)
   /// The executor of the task that continues; `nil` for that of the process.
   var drainExecutor: (any TaskExecutor)? { get }
 }

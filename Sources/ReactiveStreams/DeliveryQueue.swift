@@ -140,9 +140,9 @@ package struct DroppedEvents<Event: Sendable>: Sendable {
 
   @inlinable package func perform() {
     for subscriber in entry.others { subscriber.receive(entry.event) }
-    for slot in subscribers.slots {
-      guard slot.id < entry.bound else { return }
-      slot.element?.receive(entry.event)
+    for index in subscribers.slots.indices {
+      guard subscribers.slots[index].id < entry.bound else { return }
+      subscribers.slots[index].element?.receive(entry.event)
     }
   }
 }

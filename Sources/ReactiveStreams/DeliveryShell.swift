@@ -21,7 +21,7 @@ package final class DeliveryShell<Machine: DeliveryMachine>: DeliveryDrainer {
     machine.commit(transition, handOver: handOver)
   }
 
-  package func drain(from delivery: Delivery<Machine.Event>) {
+  package func drain(from delivery: consuming Delivery<Machine.Event>) {
     machine.drain(from: delivery, handOver: handOver)
   }
 

@@ -26,7 +26,7 @@ extension OperationStore {
   }
 
   private func readState<Output: Sendable>(_ body: (borrowing State) -> Output) -> Output {
-    read { $0.read(body) }
+    read { $0.isPlain ? body($0.committed.state) : body($0.visibleState(to: .current)) }
   }
 
   /// A number that differs after each change of the store; `nil` while not every thread reads the same.

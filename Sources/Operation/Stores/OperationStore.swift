@@ -151,7 +151,7 @@ extension OperationStore {
     var replaced = ReplacedValues<State>()
     var effects = Effects()
     let output = perform(kind, replacing: &replaced, leaving: &effects, transition)
-    finish(consume effects)
+    finish(&effects)
     // Not before: deinitialisers of values are the user's code.
     withExtendedLifetime(replaced) {}
     return output
@@ -181,16 +181,18 @@ extension OperationStore {
 
   /// Does what a transition has left to do.
   private func finish(
-    _ effects: consuming Effects, afterDelivery actions: [@Sendable () -> Void] = []
+    _ effects: inout Effects, afterDelivery actions: [@Sendable () -> Void] = []
   ) {
     // First: a slow handler must not delay the end of a use.
     if let change = effects.use, !change.isUsed { hub.noteEnd(change, of: use) }
     if hub.events.hasReader { hub.events.changes.append(self) }
     // Before subscribers are notified, one of which may flush.
     if let persistence, effects.mayHaveChanged { persistence.noteChange(of: self) }
-    if let delivery = effects.delivery.take() {
+    if effects.delivery != nil {
       // A task that a handler starts does not work for the run whose request has called it.
-      TaskNode.withoutCurrent { drain(from: delivery) }
+      TaskNode.withoutCurrent {
+        if let delivery = effects.delivery.take() { drain(from: delivery) }
+      }
     }
     for action in actions { action() }
     if effects.mustCompute { computeDisplayedValue().finish() }
@@ -203,13 +205,13 @@ extension OperationStore {
     for action in deferredActions.take() { perform(action) }
   }
 
-  package func drain(from delivery: Delivery<OperationEvent<State>>) {
-    machine.drain(from: delivery, handOver: handOver)
+  package func drain(from delivery: consuming Delivery<OperationEvent<State>>) {
+    machine.drain(from: delivery) { handOver($0) }
   }
 
   /// Reads the machine.
-  func read<Output: Sendable>(_ body: (borrowing Machine) -> Output) -> Output {
-    machine.withLock { body($0) }
+  func read<Output: Sendable>(_ body: (inout Machine) -> Output) -> Output {
+    machine.withLock { body(&$0) }
   }
 }
 
@@ -230,7 +232,8 @@ extension OperationStore {
 
     /// Notifies what was changed, and does what was postponed.
     func finish() {
-      store.finish(effects, afterDelivery: access?.actions ?? [])
+      var effects = effects
+      store.finish(&effects, afterDelivery: access?.actions ?? [])
       withExtendedLifetime(self) {}
     }
   }
@@ -278,7 +281,7 @@ extension OperationStore {
     let end = perform(.access, replacing: &replaced, leaving: &effects, transition)
     switch end {
     case .mustCompute:
-      finish(effects)
+      finish(&effects)
       return nil
     case .nested: return EndedAccess(store: self, effects: effects, access: nil, replaced: replaced)
     case .ended(let access):
