@@ -34,9 +34,7 @@ extension Mutex where Value: DeliveryMachine {
   @inlinable package borrowing func drain(
     from delivery: consuming Delivery<Value.Event>, handOver: (Delivery<Value.Event>) -> Void
   ) {
-    var remaining = delivery.pendingCount + 10_000
-    while remaining >= 0 {
-      remaining -= 1
+    for _ in 0...delivery.pendingCount + 10_000 {
       delivery.perform()
       let next = withLock { $0.deliveries.takeNext() }
       withExtendedLifetime(delivery) {}

@@ -13,7 +13,9 @@ public import Synchronization
   /// An event and its recipients. A class, because most events contain a state, and are moved twice.
   @usableFromInline package final class Entry: Sendable {
     @usableFromInline let event: Event
-    /// The subscribers that are notified first, such as the handler of one run.
+    /// The subscriber that is notified alone, such as a new one of the current state.
+    @usableFromInline let recipient: Subscriber<Event>?
+    /// The subscribers that are notified first, such as the handlers of one run.
     @usableFromInline let others: [Subscriber<Event>]
     /// Then each subscriber is notified whose identifier is below the bound.
     @usableFromInline let bound: UInt64
@@ -21,9 +23,11 @@ public import Synchronization
     @usableFromInline let isReplaceable: Bool
 
     @inlinable init(
-      _ event: Event, others: [Subscriber<Event>], bound: UInt64, isReplaceable: Bool = false
+      _ event: Event, for recipient: Subscriber<Event>? = nil, others: [Subscriber<Event>] = [],
+      bound: UInt64 = 0, isReplaceable: Bool = false
     ) {
       self.event = event
+      self.recipient = recipient
       self.others = others
       self.bound = bound
       self.isReplaceable = isReplaceable
@@ -37,16 +41,16 @@ public import Synchronization
   /// The number of subscribers that need only the newest state.
   @usableFromInline var newestCount = 0
 
-  @inlinable package init() {}
+  package init() {}
 
-  @inlinable package var subscriberCount: Int { subscribers.count }
+  package var subscriberCount: Int { subscribers.count }
   package var pendingCount: Int { entries.count }
 
   /// Adds a subscriber, and notifies it of `event` first.
   @inlinable package mutating func subscribe(
     _ subscriber: Subscriber<Event>, initially event: consuming Event? = nil
   ) -> UInt64 {
-    if let event = consume event { notify([subscriber], of: event) }
+    if let event = consume event { notify(subscriber, of: event) }
     defer { nextID += 1 }
     if subscriber.wantsNewest { newestCount += 1 }
     subscribers.insert(subscriber, for: nextID)
@@ -77,7 +81,7 @@ public import Synchronization
   @inlinable package mutating func append(state event: consuming Event) -> Entry? {
     guard subscribers.count > 0 else { return nil }
     let isReplaceable = newestCount == subscribers.count
-    let entry = Entry(event, others: [], bound: nextID, isReplaceable: isReplaceable)
+    let entry = Entry(event, bound: nextID, isReplaceable: isReplaceable)
     let replaced = entries.replaceLast(with: entry) {
       isReplaceable && $0.isReplaceable && $0.bound == entry.bound
     }
@@ -85,12 +89,9 @@ public import Synchronization
     return replaced
   }
 
-  /// Queues an event for some subscribers only.
-  @inlinable package mutating func notify(
-    _ subscribers: [Subscriber<Event>], of event: consuming Event
-  ) {
-    guard !subscribers.isEmpty else { return }
-    entries.append(Entry(event, others: subscribers, bound: 0))
+  /// Queues an event for one subscriber only.
+  @inlinable package mutating func notify(_ subscriber: Subscriber<Event>, of event: Event) {
+    entries.append(Entry(event, for: subscriber))
   }
 
   /// Removes what has not been delivered, and returns it to be released without the lock.
@@ -139,6 +140,7 @@ package struct DroppedEvents<Event: Sendable>: Sendable {
   }
 
   @inlinable package func perform() {
+    entry.recipient?.receive(entry.event)
     for subscriber in entry.others { subscriber.receive(entry.event) }
     for index in subscribers.slots.indices {
       guard subscribers.slots[index].id < entry.bound else { return }

@@ -9,7 +9,7 @@
   @usableFromInline var others: [Element?] = []
   @usableFromInline var head = 0
 
-  @inlinable package init() {}
+  package init() {}
 
   @inlinable package var count: Int { first == nil ? 0 : 1 + others.count - head }
   package var isEmpty: Bool { first == nil }

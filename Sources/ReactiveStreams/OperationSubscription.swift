@@ -65,12 +65,17 @@ private final class Token: Sendable {
   private struct Action: Sendable { let perform: @Sendable () -> Void }
 
   private let action: Mutex<Action?>
+  private let isCancelled = Atomic(false)
 
   init(_ onCancel: @escaping @Sendable () -> Void) { action = Mutex(Action(perform: onCancel)) }
 
-  func cancel() { action.withLock { $0.take() }?.perform() }
+  func cancel() {
+    isCancelled.store(true, ordering: .relaxed)
+    action.withLock { $0.take() }?.perform()
+  }
 
-  deinit { cancel() }
+  // Most subscriptions were cancelled, and nothing else refers to this one.
+  deinit { if !isCancelled.load(ordering: .relaxed) { cancel() } }
 }
 
 extension OperationSubscription: CustomStringConvertible, CustomDebugStringConvertible {

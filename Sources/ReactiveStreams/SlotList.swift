@@ -19,7 +19,7 @@
   /// How many elements there are.
   @usableFromInline package private(set) var count = 0
 
-  @inlinable package init() {}
+  package init() {}
 
   package var elements: [Element] { slots.compactMap { $0.element } }
 

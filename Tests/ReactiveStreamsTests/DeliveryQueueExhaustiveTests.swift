@@ -51,7 +51,7 @@ private struct Pair {
     case .unsubscribeNewest: if !unsubscribe(at: subscriptions.count - 1) { return false }
     case .append: append(also: [])
     case .appendAlso: append(also: [number()])
-    case .notifyOldest: notify(Array(subscriptions.prefix(1)))
+    case .notifyOldest: subscriptions.first.map { notify($0) }
     case .drain: if !beginDraining() { return false }
     case .perform: perform()
     case .dropPending:
@@ -86,10 +86,10 @@ private struct Pair {
     if !recipients.isEmpty { pending.append(Pending(event: event, recipients: recipients)) }
   }
 
-  private mutating func notify(_ some: [Subscription]) {
+  private mutating func notify(_ subscription: Subscription) {
     let event = number()
-    queue.notify(some.map(\.subscriber), of: event)
-    if !some.isEmpty { pending.append(Pending(event: event, recipients: some.map(\.name))) }
+    queue.notify(subscription.subscriber, of: event)
+    pending.append(Pending(event: event, recipients: [subscription.name]))
   }
 
   private mutating func beginDraining() -> Bool {

@@ -22,8 +22,6 @@ struct StateFacts<Value: Sendable, Failure: Error>: Sendable {
     self.value = value
   }
 
-  init(copying other: borrowing Self) { self = copy other }
-
   /// Takes in a new value.
   mutating func succeed(with value: Value, at date: Date) {
     self.value = value

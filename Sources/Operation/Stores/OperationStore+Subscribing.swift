@@ -30,7 +30,7 @@ extension OperationStore {
       // First: a call that has not begun does not begin, also while another thread has exclusive access.
       subscriber.deactivate()
       let removal = commit { $0.unsubscribe(observation) }
-      removal.group?.triggers?.cancel()
+      removal.triggers?.cancel()
       for core in removal.cores { core.cancelRun() }
       notifyControllers()
       withExtendedLifetime(removal) {}

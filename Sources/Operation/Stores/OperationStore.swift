@@ -209,7 +209,8 @@ extension OperationStore {
     machine.drain(from: delivery) { handOver($0) }
   }
 
-  /// Reads the machine.
+  /// Reads the machine in place. Only ``commit(as:_:)`` may change it: `body` is passed an `inout` parameter
+  /// because a borrowed one is copied.
   func read<Output: Sendable>(_ body: (inout Machine) -> Output) -> Output {
     machine.withLock { body(&$0) }
   }

@@ -122,7 +122,7 @@ extension StoreMachine {
   private mutating func join(_ core: Core, _ new: NewRun) -> AdmittedRun {
     if let handler = new.handler, let record = runs[core.id] {
       runs.update(core.id) { $0.payload.handlers.append(handler) }
-      if record.isStarted { deliveries.notify([handler], of: .runStarted(record.run)) }
+      if record.isStarted { deliveries.notify(handler, of: .runStarted(record.run)) }
     }
     let isStarted = hold(core, new.lease)
     let record = runs[core.id]

@@ -118,8 +118,8 @@ extension StoreMachine {
   /// What remains to be cancelled and released without the lock after an unsubscription.
   struct Unsubscription: Sendable {
     let subscriber: Subscriber<Event>?
-    /// The group of the subscriber, if it was the last one there.
-    var group: StoreObservation<State>.Group?
+    /// The triggers of the subscriber's group, if it was the last one there.
+    var triggers: OperationSubscription?
     var cores: [Core] = []
   }
 
@@ -127,7 +127,10 @@ extension StoreMachine {
   mutating func unsubscribe(_ observation: Observation) -> Unsubscription {
     var removal = Unsubscription(subscriber: deliveries.unsubscribe(observation.id))
     guard removal.subscriber != nil else { return removal }
-    removal.group = self.observation.end(observation.group)
+    if let group = self.observation.end(observation.group) {
+      removal.triggers = group.triggers
+      if let rules = group.rules { release(rules) }
+    }
     if deliveries.subscriberCount == 0 { removal.cores = releaseObserverLeases() }
     return removal
   }

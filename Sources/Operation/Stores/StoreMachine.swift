@@ -144,11 +144,6 @@ struct StoreEffects<Event: Sendable>: Sendable {
 // MARK: - Reading
 
 extension StoreMachine {
-  /// Reads the state that the calling thread may read.
-  func read<Output>(_ body: (borrowing State) -> Output) -> Output {
-    isPlain ? body(committed.state) : body(visibleState(to: .current))
-  }
-
   /// The state that a thread may read: the owner of exclusive access reads its changes, without
   /// optimistic edits, because those are on top of what it writes.
   func visibleState(to thread: ThreadID) -> State {

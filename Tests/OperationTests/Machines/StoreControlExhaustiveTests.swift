@@ -37,7 +37,7 @@ import Testing
         let removal = driver.on { $0.unsubscribe(id) }
         try mustHold(removal.subscriber != nil, "who is there can go")
         try mustHold(
-          removal.group?.triggers == (ids.isEmpty ? held : nil), "the last one takes them")
+          removal.triggers == (ids.isEmpty ? held : nil), "the last one takes them")
         if ids.isEmpty { held = nil }
       case .setTriggers, .setLateTriggers: return try setTriggers(step == .setLateTriggers)
       case .nextTelling: try nextTelling()
