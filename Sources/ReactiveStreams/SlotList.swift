@@ -9,13 +9,13 @@
     @usableFromInline package let id: ID
     @usableFromInline package var element: Element?
 
-    @inlinable init(id: ID, element: Element) {
+    @inlinable init(id: ID, element: consuming Element) {
       self.id = id
       self.element = element
     }
   }
 
-  @usableFromInline package private(set) var slots: [Slot] = []
+  @usableFromInline package var slots: [Slot] = []
   /// How many elements there are.
   @usableFromInline package private(set) var count = 0
 
@@ -24,13 +24,12 @@
   package var elements: [Element] { slots.compactMap { $0.element } }
 
   /// Puts an element into its place in the order.
-  @inlinable package mutating func insert(_ element: Element, for id: ID) {
+  @inlinable package mutating func insert(_ element: consuming Element, for id: ID) {
     count += 1
-    let slot = Slot(id: id, element: element)
-    if let last = slots.last?.id, id < last {
-      slots.insert(slot, at: position(of: id))
+    if slots.isEmpty || slots[slots.count - 1].id < id {
+      slots.append(Slot(id: id, element: element))
     } else {
-      slots.append(slot)
+      slots.insert(Slot(id: id, element: element), at: position(of: id))
     }
   }
 
@@ -51,7 +50,7 @@
   }
 
   /// The position of the first slot whose identifier is not less.
-  @inlinable func position(of id: ID) -> Int {
+  @inlinable package func position(of id: ID) -> Int {
     var low = 0
     var high = slots.count
     while low < high {

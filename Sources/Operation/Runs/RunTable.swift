@@ -1,3 +1,5 @@
+import ReactiveStreams
+
 /// The part of a machine that holds the runs in flight and the leases on them.
 ///
 /// A run is *held* while a caller awaits it, while there are observers and they hold it, or, before
@@ -15,12 +17,32 @@ struct RunTable<Value: Sendable, Failure: Error, Payload: Sendable>: Sendable {
     var handles = 0
     var isHeldByObservers = false
     var isStarted = false
+    /// The epoch in which the run was started.
+    var startEpoch = 0
     var payload: Payload
 
     var id: OperationTaskID { task.id }
     var core: TaskCore<Value, Failure> { task.core }
     var run: OperationRun { OperationRun(task: task) }
     var context: OperationContext { (compared ?? task.box).configuration.context }
+
+    /// Takes a lease. One that is not a mere handle starts the run. Returns whether it did.
+    mutating func hold(_ lease: RunLease) -> Bool {
+      switch lease {
+      case .awaiter: awaiters += 1
+      case .observers: isHeldByObservers = true
+      case .handle: handles += 1
+      }
+      if lease == .handle || isStarted { return false }
+      isStarted = true
+      return true
+    }
+
+    func isOutdated(since epoch: Int) -> Bool { isStarted && startEpoch < epoch }
+
+    fileprivate func isHeld(observerCount: Int) -> Bool {
+      awaiters > 0 || (isHeldByObservers && observerCount > 0) || (!isStarted && handles > 0)
+    }
   }
 
   enum Admission: Sendable {
@@ -42,50 +64,47 @@ struct RunTable<Value: Sendable, Failure: Error, Payload: Sendable>: Sendable {
     let match: OperationTaskID?
   }
 
-  private var table: [OperationTaskID: Record] = [:]
-  /// The number of callers that await a run.
-  private var awaiterCount = 0
-  /// The number of runs that the observers hold.
-  private var observedCount = 0
+  private var table = SlotList<OperationTaskID, Record>()
   /// The runs by the hashes of their contexts; `nil` while there have been few of them.
   private var idsByHash: [Int: Set<OperationTaskID>]?
 
   /// The number of runs above which they are found by the hashes of their contexts.
   static var largestScannedCount: Int { 8 }
 
-  var isEmpty: Bool { table.isEmpty }
+  var isEmpty: Bool { table.count == 0 }
   var count: Int { table.count }
 
-  /// The runs in no order.
-  var records: Dictionary<OperationTaskID, Record>.Values { table.values }
+  /// The runs, the oldest first.
+  var records: some Sequence<Record> { table.slots.lazy.compactMap { $0.element } }
 
   /// The identifiers of the runs, the oldest first.
-  var ids: [OperationTaskID] { table.keys.sorted() }
+  var ids: [OperationTaskID] { records.map { $0.id } }
 
   subscript(id: OperationTaskID) -> Record? { table[id] }
 
-  func contains(_ id: OperationTaskID) -> Bool { table.index(forKey: id) != nil }
+  func contains(_ id: OperationTaskID) -> Bool { table.slot(of: id) != nil }
 
   /// The number of leases on the runs.
-  func leaseCount(observerCount: Int) -> Int { awaiterCount + observedCount * observerCount }
+  func leaseCount(observerCount: Int) -> Int {
+    records.reduce(0) { $0 + $1.awaiters + ($1.isHeldByObservers ? observerCount : 0) }
+  }
 
   /// Decides whether a run in `context` joins one of the runs in flight.
   ///
   /// Only contexts with the same hash are compared. The hash calls the user's code, so callers compute
   /// it before they lock.
   ///
-  /// - Parameter isOutdated: Returns whether a run is too old to be joined.
+  /// - Parameter epoch: A run that was started in an earlier one is too old to be joined.
   func admit(
-    _ context: OperationContext, rule: Deduplication, verdict: Verdict?,
-    unless isOutdated: (Record) -> Bool = { _ in false }
+    _ context: OperationContext, rule: Deduplication, verdict: Verdict?, since epoch: Int = 0
   ) -> Admission {
-    if table.isEmpty { return .new }
+    if isEmpty { return .new }
     switch rule {
     case .never: return .new
     case .equivalentContexts:
-      return equivalentRecord(to: context, unless: isOutdated).map { .join($0.core) } ?? .new
+      return equivalentRun(to: context, since: epoch).map { .join($0) } ?? .new
     case .by:
-      let candidates = candidates(for: context, unless: isOutdated)
+      let candidates = candidates(for: context, since: epoch)
       if candidates.isEmpty { return .new }
       guard let verdict, candidates.allSatisfy({ verdict.compared.contains($0.id) }) else {
         return .compare(candidates)
@@ -96,69 +115,70 @@ struct RunTable<Value: Sendable, Failure: Error, Payload: Sendable>: Sendable {
   }
 
   /// The oldest run in an equivalent context.
-  private func equivalentRecord(
-    to context: OperationContext, unless isOutdated: (Record) -> Bool
-  ) -> Record? {
+  private func equivalentRun(
+    to context: OperationContext, since epoch: Int
+  ) -> TaskCore<Value, Failure>? {
     let hash = context.valuesHash
-    let candidates = idsByHash.map { ($0[hash] ?? []).compactMap { table[$0] } }
-    let equivalent = (candidates ?? Array(records)).filter {
-      $0.context.valuesHash == hash && !isOutdated($0) && $0.context.isEquivalent(to: context)
+    let isSame = { (record: Record) in
+      !record.isOutdated(since: epoch) && record.context.valuesHash == hash
+        && record.context.isEquivalent(to: context)
     }
-    return equivalent.min { $0.id < $1.id }
+    guard let idsByHash else { return records.first(where: isSame)?.core }
+    return (idsByHash[hash] ?? []).sorted().lazy.compactMap { table[$0] }.first(where: isSame)?.core
   }
 
   /// The runs for the same pages: a user's predicate cannot see in a context which pages a run is for.
-  private func candidates(
-    for context: OperationContext, unless isOutdated: (Record) -> Bool
-  ) -> [Candidate] {
-    records.filter { $0.context.pageRunKind == context.pageRunKind && !isOutdated($0) }
-      .map { Candidate(id: $0.core.id, context: $0.context) }.sorted { $0.id < $1.id }
+  private func candidates(for context: OperationContext, since epoch: Int) -> [Candidate] {
+    records.filter {
+      $0.context.pageRunKind == context.pageRunKind && !$0.isOutdated(since: epoch)
+    }.map { Candidate(id: $0.id, context: $0.context) }
   }
 
-  mutating func insert(_ record: Record) {
-    if let old = table.updateValue(record, forKey: record.id) { noteRemoval(of: old) }
-    awaiterCount += record.awaiters
-    if record.isHeldByObservers { observedCount += 1 }
-    if idsByHash != nil {
-      idsByHash?[record.context.valuesHash, default: []].insert(record.id)
-    } else if table.count > Self.largestScannedCount {
+  /// Inserts a run that is not in the table.
+  mutating func insert(_ record: consuming Record) {
+    if idsByHash == nil, count == Self.largestScannedCount {
       idsByHash = Dictionary(grouping: records) { $0.context.valuesHash }.mapValues {
         Set($0.map { $0.id })
       }
     }
+    if idsByHash != nil { idsByHash?[record.context.valuesHash, default: []].insert(record.id) }
+    let id = record.id
+    table.insert(record, for: id)
   }
 
-  mutating func update(_ id: OperationTaskID, _ change: (inout Record) -> Void) {
-    guard var record = remove(id) else { return }
-    change(&record)
-    insert(record)
-  }
+  /// Changes a run, but not the context that new runs are compared with. Returns `nil` without the run.
+  @discardableResult
+  mutating func update<Output>(
+    _ id: OperationTaskID, _ change: (inout Record) -> Output
+  ) -> Output? { table.update(id, change) }
 
   mutating func remove(_ id: OperationTaskID) -> Record? {
-    guard let record = table.removeValue(forKey: id) else { return nil }
-    noteRemoval(of: record)
-    return record
-  }
-
-  /// Subtracts the leases of a record, and removes the hash of its context.
-  private mutating func noteRemoval(of record: Record) {
-    awaiterCount -= record.awaiters
-    if record.isHeldByObservers { observedCount -= 1 }
-    if idsByHash == nil { return }
-    if table.isEmpty { return idsByHash = nil }
+    guard let record = table.remove(id) else { return nil }
+    if idsByHash == nil { return record }
+    if isEmpty {
+      idsByHash = nil
+      return record
+    }
     let hash = record.context.valuesHash
-    idsByHash?[hash]?.remove(record.id)
+    idsByHash?[hash]?.remove(id)
     if idsByHash?[hash]?.isEmpty == true { idsByHash?[hash] = nil }
+    return record
   }
 
   /// Removes the run if it is not held.
   mutating func removeIfFree(_ id: OperationTaskID, observerCount: Int) -> Record? {
-    guard let record = table[id] else { return nil }
-    let isHeld =
-      record.awaiters > 0 || (record.isHeldByObservers && observerCount > 0)
-      || (!record.isStarted && record.handles > 0)
-    return isHeld ? nil : remove(id)
+    update(id) { $0.isHeld(observerCount: observerCount) } == false ? remove(id) : nil
   }
+}
+
+/// The first lease on a run.
+enum RunLease: Sendable {
+  /// The lease of a caller that awaits the result.
+  case awaiter
+  /// The lease of the subscribers, as long as there are any.
+  case observers
+  /// The lease of a handle that can start the run.
+  case handle
 }
 
 extension Deduplication {
@@ -173,4 +193,22 @@ extension Deduplication {
     let match = candidates.first { areSame($0.context, context) }
     return RunTable.Verdict(compared: Set(candidates.map { $0.id }), match: match?.id)
   }
+}
+
+extension SlotList {
+  /// Returns the slot of the element with an identifier; `nil` if there is none.
+  fileprivate func slot(of id: ID) -> Int? {
+    let position = position(of: id)
+    guard position < slots.count, slots[position].id == id, slots[position].element != nil else {
+      return nil
+    }
+    return position
+  }
+
+  fileprivate subscript(id: ID) -> Element? { slot(of: id).flatMap { slots[$0].element } }
+
+  /// Changes an element in place. Returns `nil` if there is none.
+  fileprivate mutating func update<Output>(
+    _ id: ID, _ change: (inout Element) -> Output
+  ) -> Output? { slot(of: id).map { change(&slots[$0].element!) } }
 }

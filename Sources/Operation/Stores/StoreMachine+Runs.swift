@@ -23,12 +23,11 @@ extension StoreMachine {
     restoreYields(of: id)
     record.payload.launch += 1
     countStart(of: &record)
-    let payload = record.payload
-    runs.update(id) { $0.payload = payload }
+    runs.update(id) { $0 = record }
     committed.changeAll { $0.setPaused(false, id) }
     setRetry(nil, id)
-    notifyChange(also: payload.handlers)
-    return (record.task.box, payload.launch)
+    notifyChange(also: record.payload.handlers)
+    return (record.task.box, record.payload.launch)
   }
 
   /// A run yielded. Returns the configuration of the run, if the run is still in the store.
@@ -62,8 +61,7 @@ extension StoreMachine {
     } else {
       confirmYields(output, of: record)
       releaseRetry(of: record.payload)
-      take(output, of: record)
-      committed.changeAll { $0.finishFetchTask(record.task) }
+      take(output, of: record, isFinal: true)
       if case .success = output {
         committed.noteResult()
         if Self.isAboutWhole(record) { freshness.refresh(since: record.payload.invalidationCount) }
@@ -75,15 +73,22 @@ extension StoreMachine {
     return (true, mustFollow, takeReadStale(), record)
   }
 
-  private mutating func take(_ output: Output, of record: Runs.Record) {
-    guard case .success(let value) = output else {
-      return committed.change { $0.update(with: output, for: record.task) }
+  private mutating func take(
+    _ output: Output, of record: Runs.Record, isFinal: Bool = false
+  ) {
+    let task = record.task
+    func update(_ state: inout State) {
+      state.update(with: output, for: task)
+      if isFinal { state.finishFetchTask(task) }
     }
-    let part = State.kind == .pages ? value as? any PartialResult : nil
-    land(after: record.payload.settlements, part: part) { state in
-      state.update(with: output, for: record.task)
+    if case .success(let value) = output {
+      let part = State.kind == .pages ? value as? any PartialResult : nil
+      land(after: record.payload.settlements, part: part, update)
+      edits.noteMissingEdits()
+    } else {
+      committed.change(update)
     }
-    edits.noteMissingEdits()
+    if isFinal { committed.changeYields { $0.finishFetchTask(task) } }
   }
 
   /// A final value confirms all yields; a failure confirms those of its run and of earlier ones.

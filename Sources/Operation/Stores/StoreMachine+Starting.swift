@@ -15,16 +15,6 @@ extension StoreMachine {
     var context: OperationContext { task.context }
   }
 
-  /// The first lease on a run.
-  enum Lease: Sendable {
-    /// The lease of a caller that awaits the result.
-    case awaiter
-    /// The lease of the subscribers, as long as there are any.
-    case observers
-    /// The lease of a handle that can start the run.
-    case handle
-  }
-
   enum Admission: Sendable {
     /// The user's predicate has to compare contexts first.
     case compare([Runs.Candidate])
@@ -59,10 +49,9 @@ extension StoreMachine {
     // A run from before the last invalidation is not joined. A caller that takes any run waits for a
     // newer one by itself.
     let epoch = takesAny ? 0 : freshness.invalidationCount
-    let isTooOld = { (record: Runs.Record) in
-      record.isStarted && record.payload.startEpoch < epoch
-    }
-    if let id = state.taskToJoin(in: &context), let record = runs[id], !isTooOld(record) {
+    if let id = state.taskToJoin(in: &context), let record = runs[id],
+      !record.isOutdated(since: epoch)
+    {
       return .admitted(join(record.core, new))
     }
     // A mutation that was never called has no arguments to run with.
@@ -71,13 +60,10 @@ extension StoreMachine {
     {
       return .refused
     }
-    switch runs.admit(context, rule: rule, verdict: verdict, unless: isTooOld) {
+    switch runs.admit(context, rule: rule, verdict: verdict, since: epoch) {
     case .compare(let candidates): return .compare(candidates)
     case .join(let core): return .admitted(join(core, new))
-    case .new:
-      var task = new.task
-      task.setContext(context)
-      return .admitted(schedule(task, new))
+    case .new: return .admitted(schedule(new, in: context))
     }
   }
 
@@ -99,67 +85,68 @@ extension StoreMachine {
     return new.seenResults.map { $0 != committed.resultCount } ?? false
   }
 
-  private mutating func schedule(_ task: Task, _ new: NewRun) -> AdmittedRun {
-    var task = task
-    let box = task.box
+  private mutating func schedule(_ new: NewRun, in context: OperationContext) -> AdmittedRun {
+    var task = new.task
+    task.setContext(context)
+    let compared = task.box
     committed.change { $0.scheduleFetchTask(&task) }
-    committed.changeYields { [task] state in
-      var task = task
-      state.scheduleFetchTask(&task)
+    if !committed.yields.isEmpty {
+      let scheduled = task
+      committed.changeYields { state in
+        var task = scheduled
+        state.scheduleFetchTask(&task)
+      }
     }
+    let box = task.box
     let handlers = new.handler.map { [$0] } ?? []
     var record = Runs.Record(
-      task: task, compared: task.box === box ? nil : box, payload: RunPayload(handlers: handlers))
-    let isStarted = hold(&record, new.lease)
+      task: task, compared: box === compared ? nil : compared,
+      payload: RunPayload(handlers: handlers))
+    let isStarted = record.hold(new.lease)
+    if isStarted { start(&record) }
     runs.insert(record)
-    if isStarted { notify(.runStarted(record.run), also: handlers) }
     notifyChange(also: handlers)
     return AdmittedRun(
-      core: new.core, box: task.box, mustLaunch: isStarted,
+      core: new.core, box: box, mustLaunch: isStarted,
       invalidationCount: freshness.invalidationCount)
   }
 
+  /// Takes a lease on a run of the table.
   private mutating func join(_ core: Core, _ new: NewRun) -> AdmittedRun {
     if let handler = new.handler, let record = runs[core.id] {
       runs.update(core.id) { $0.payload.handlers.append(handler) }
       if record.isStarted { deliveries.notify(handler, of: .runStarted(record.run)) }
     }
     let isStarted = hold(core, new.lease)
-    let record = runs[core.id]
+    let run = runs.update(core.id) { ($0.task.box, $0.payload.invalidationCount) }
     return AdmittedRun(
-      core: core, box: record?.task.box ?? new.task.box, mustLaunch: isStarted,
-      invalidationCount: record?.payload.invalidationCount ?? freshness.invalidationCount)
+      core: core, box: run?.0 ?? new.task.box, mustLaunch: isStarted,
+      invalidationCount: run?.1 ?? freshness.invalidationCount)
   }
 
   /// Takes a lease on a run of the table. Returns whether that started the run.
   private mutating func hold(_ core: Core, _ lease: Lease) -> Bool {
-    guard var record = runs[core.id] else { return false }
-    let isStarted = hold(&record, lease)
-    runs.insert(record)
-    if isStarted { notify(.runStarted(record.run), also: record.payload.handlers) }
-    return isStarted
+    guard runs.update(core.id, { $0.hold(lease) }) == true, var record = runs[core.id] else {
+      return false
+    }
+    start(&record)
+    runs.update(core.id) { $0 = record }
+    return true
   }
 
-  /// Takes a lease. One that is not a mere handle starts the run. Returns whether it did.
-  private mutating func hold(_ record: inout Runs.Record, _ lease: Lease) -> Bool {
-    switch lease {
-    case .awaiter: record.awaiters += 1
-    case .observers: record.isHeldByObservers = true
-    case .handle: record.handles += 1
-    }
-    if lease == .handle || record.isStarted { return false }
-    record.isStarted = true
+  /// Starts a run that has its first lease.
+  private mutating func start(_ record: inout Runs.Record) {
     if State.kind == .mutation {
       let task = record.task
       committed.changeAll { $0.startFetchTask(task) }
     }
     countStart(of: &record)
-    return true
+    notify(.runStarted(record.run), also: record.payload.handlers)
   }
 
   /// Notes what a run that is started now has to answer.
   mutating func countStart(of record: inout Runs.Record) {
-    record.payload.startEpoch = freshness.invalidationCount
+    record.startEpoch = freshness.invalidationCount
     // A run that does not wait for the dependencies of a follow-up is no answer.
     let isEarly = !freshness.followUpDependencies.isEmpty
     record.payload.invalidationCount =
@@ -192,15 +179,14 @@ extension StoreMachine {
   mutating func start(
     _ core: Core, _ configuration: OperationTaskConfiguration, joins: Bool = true
   ) -> Start {
-    guard let record = runs[core.id] else { return .removed }
-    if record.isStarted, !joins { return .running }
-    if !record.isStarted {
-      runs.update(core.id) {
-        $0.payload.scheduledBox = $0.compared ?? $0.task.box
-        $0.task.configuration = configuration
-        // New runs are compared with what it runs with.
-        $0.compared = nil
-      }
+    guard let isStarted = runs.update(core.id, { $0.isStarted }) else { return .removed }
+    if isStarted, !joins { return .running }
+    if !isStarted, var record = runs.remove(core.id) {
+      record.payload.scheduledBox = record.compared ?? record.task.box
+      record.task.configuration = configuration
+      // New runs are compared with what it runs with.
+      record.compared = nil
+      runs.insert(record)
     }
     guard hold(core, .awaiter), let box = runs[core.id]?.task.box else { return .joined }
     return .launch(box)

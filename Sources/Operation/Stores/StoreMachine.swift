@@ -13,6 +13,7 @@ struct StoreMachine<State: OperationState>: DeliveryMachine {
   typealias Box = OperationTaskConfiguration.Box
   typealias Core = TaskCore<State.OperationValue, State.Failure>
   typealias Runs = RunTable<State.OperationValue, State.Failure, RunPayload>
+  typealias Lease = RunLease
 
   /// What a store knows about a run, beyond its leases.
   struct RunPayload: Sendable {
@@ -24,8 +25,6 @@ struct StoreMachine<State: OperationState>: DeliveryMachine {
     /// The configuration that the task in the state was made with, if the run was started with another
     /// one. It is released with the run, and not under the lock.
     var scheduledBox: Box?
-    /// The number of invalidations before the run was started.
-    var startEpoch = 0
     /// The number of invalidations whose dependencies the run has waited for.
     var invalidationCount = 0
     /// Whether the run was the first of the whole value since the last invalidation.
