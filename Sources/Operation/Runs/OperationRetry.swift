@@ -15,6 +15,6 @@ extension Sequence {
   /// The retry of the newest task that waits for one.
   func newestRetry<Value, Failure>() -> OperationRetry<Failure>?
   where Element == OperationTask<Value, Failure> {
-    filter { $0.isRetrying }.max { $0.id < $1.id }?.retry
+    filter { $0.retry != nil }.max { $0.id < $1.id }?.retry
   }
 }

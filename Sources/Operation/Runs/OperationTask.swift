@@ -6,12 +6,9 @@
 public struct OperationTask<Value: Sendable, Failure: Error>: Sendable, Identifiable {
   let node: TaskNode
   /// What most tasks do not have.
-  private let extras: Extras?
+  private var extras: Extras?
   /// Whether the run waits for a connection, in the copy that a state holds.
   var isPaused = false
-  /// The retry that the run waits for, in the copy that a state holds.
-  @Indirect var retry: OperationRetry<Failure>?
-
   /// Shared by copies.
   var box: OperationTaskConfiguration.Box
 
@@ -19,12 +16,15 @@ public struct OperationTask<Value: Sendable, Failure: Error>: Sendable, Identifi
     /// Returns the result of a task that transforms the output of its node.
     let transform: (@Sendable (any TaskOutput) -> Result<Value, Failure>?)?
     let lifetime: TaskLifetime?
+    let retry: OperationRetry<Failure>?
 
     init(
-      transform: (@Sendable (any TaskOutput) -> Result<Value, Failure>?)?, lifetime: TaskLifetime?
+      transform: (@Sendable (any TaskOutput) -> Result<Value, Failure>?)?, lifetime: TaskLifetime?,
+      retry: OperationRetry<Failure>? = nil
     ) {
       self.transform = transform
       self.lifetime = lifetime
+      self.retry = retry
     }
   }
 
@@ -51,7 +51,14 @@ public struct OperationTask<Value: Sendable, Failure: Error>: Sendable, Identifi
     self.extras = extras
   }
 
-  var isRetrying: Bool { !_retry.isNil }
+  /// The retry that the run waits for, in the copy that a state holds.
+  var retry: OperationRetry<Failure>? {
+    get { extras?.retry }
+    set {
+      extras = Extras(
+        transform: extras?.transform, lifetime: extras?.lifetime, retry: newValue)
+    }
+  }
 
   /// The identifier of the task, which is that of its run.
   public var id: OperationTaskID { node.id }

@@ -56,8 +56,10 @@ final class SharedRuns<Value: Sendable, Failure: Error>: TaskDriver {
       for continuation in continuations ?? [] { continuation.yield(with: result) }
     }
     core.node.attach(
-      Task(executorPreference: context.executor) { [self] in
-        let output = await core.node.callRequest { await body(all) }
+      Task.make(on: context.executor) { [self] in
+        core.node.beginRequest()
+        let output = await TaskNode.$current.withValue(core.node) { await body(all) }
+        core.node.endRequest()
         let record = table.withLock { $0.remove(core.id) }
         core.end(with: output)
         withExtendedLifetime(record) {}

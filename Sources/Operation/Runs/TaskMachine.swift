@@ -9,6 +9,10 @@ import ReactiveStreams
 /// A task whose failure cannot be a `CancellationError` keeps its phase when it is cancelled, and
 /// ends with the result of its request.
 struct TaskMachine<Output: Sendable, Waiter: Sendable>: Sendable {
+  /// The waiters in the order in which they began to wait: a task group removes a child in constant time
+  /// if its children end in the order in which they were added.
+  typealias Waiters = SlotList<OperationTaskID, Waiter>
+
   enum Phase: Sendable {
     case scheduled
     case running(Task<Void, Never>?)
@@ -22,7 +26,7 @@ struct TaskMachine<Output: Sendable, Waiter: Sendable>: Sendable {
 
   /// The waiters to resume, and the Swift task to cancel.
   struct Actions: Sendable {
-    var resumed: [Waiter] = []
+    var resumed = Waiters()
     var cancelled: Task<Void, Never>?
   }
 
@@ -31,8 +35,8 @@ struct TaskMachine<Output: Sendable, Waiter: Sendable>: Sendable {
   /// The number of restarts: the Swift task of an earlier launch does not count any more.
   private(set) var launch = 0
   /// The priority of the highest caller that joined before the Swift task was attached.
-  @StoredPriority private(set) var requestedPriority: TaskPriority?
-  private var waiters = SlotList<OperationTaskID, Waiter>()
+  private(set) var requestedPriority: UInt8?
+  private var waiters = Waiters()
   /// Waits that were cancelled before they began.
   private var tombstones: Set<OperationTaskID> = []
 
@@ -68,7 +72,7 @@ struct TaskMachine<Output: Sendable, Waiter: Sendable>: Sendable {
   /// attached yet is escalated when it is.
   mutating func escalate(to priority: TaskPriority) -> Task<Void, Never>? {
     guard case .running(let task) = phase else { return nil }
-    if task == nil { requestedPriority = max(requestedPriority ?? priority, priority) }
+    if task == nil { requestedPriority = max(requestedPriority ?? 0, priority.rawValue) }
     return task
   }
 
@@ -84,23 +88,20 @@ struct TaskMachine<Output: Sendable, Waiter: Sendable>: Sendable {
     return actions
   }
 
-  /// Ends the task. Returns the waiters in the order in which they began to wait: a task group removes
-  /// a child in constant time if its children end in the order in which they were added.
-  mutating func end(with output: Output) -> [Waiter] {
-    guard !isEnded else { return [] }
+  /// Ends the task. Returns the waiters.
+  mutating func end(with output: Output) -> Waiters {
+    guard !isEnded else { return Waiters() }
     phase = .ended(output)
     progress.insert(.ended)
-    defer {
-      waiters = SlotList()
-      tombstones = []
-    }
-    return waiters.slots.compactMap { $0.element }
+    tombstones = []
+    defer { waiters = Waiters() }
+    return waiters
   }
 
   /// Begins a wait for the end.
   mutating func wait(_ id: OperationTaskID, waiter: Waiter) -> Wait {
     if case .ended(let output) = phase { return .resume(with: output) }
-    if tombstones.remove(id) != nil { return .resume(with: nil) }
+    if !tombstones.isEmpty, tombstones.remove(id) != nil { return .resume(with: nil) }
     waiters.insert(waiter, for: id)
     return .suspend
   }

@@ -44,7 +44,8 @@ final class TaskNode: Sendable {
     var awaiter: TaskNode?
   }
 
-  /// The run whose request the current task works for. Child tasks inherit it.
+  /// The run whose request the current task works for. Child tasks inherit it. It is set between
+  /// ``beginRequest(awaitedBy:)`` and ``endRequest(launch:)``.
   @TaskLocal static var current: TaskNode?
 
   let id: OperationTaskID
@@ -94,7 +95,7 @@ final class TaskNode: Sendable {
       ($0.machine.attach(task, launch: launch), $0.machine.requestedPriority)
     }
     if isCancelled { task.cancel() }
-    if let priority { task.escalatePriority(to: priority) }
+    if let priority { task.escalatePriority(to: TaskPriority(rawValue: priority)) }
   }
 
   /// A launch replaces the earlier ones, whose Swift task is cancelled.
@@ -105,7 +106,7 @@ final class TaskNode: Sendable {
     let (waiters, driver) = commit { ($0.machine.end(with: output), $0.driver.take()) }
     removeDependencies()
     withExtendedLifetime(driver) {}
-    for waiter in waiters { waiter.resume(returning: output) }
+    for waiter in waiters.slots { waiter.element?.resume(returning: output) }
   }
 
   /// Cancels the task after its driver has removed it.
@@ -118,7 +119,7 @@ final class TaskNode: Sendable {
     actions.cancelled?.cancel()
     removeDependencies()
     withExtendedLifetime(driver) {}
-    for waiter in actions.resumed { waiter.resume(returning: output) }
+    for waiter in actions.resumed.slots { waiter.element?.resume(returning: output) }
   }
 
   /// Raises the priority of the run to that of the calling task, which joins it.
@@ -187,15 +188,6 @@ extension TaskNode {
     withExtendedLifetime(awaiter) {}
   }
 
-  /// Calls the request of the task, which counts as the current one meanwhile.
-  nonisolated(nonsending) func callRequest<Output>(
-    launch: Int = 0, _ request: nonisolated(nonsending) () async -> Output
-  ) async -> Output {
-    beginRequest()
-    defer { endRequest(launch: launch) }
-    return await Self.$current.withValue(self) { await request() }
-  }
-
   /// Calls a closure whose tasks do not work for the current run.
   static func withoutCurrent<Output>(_ body: () -> Output) -> Output {
     current == nil ? body() : $current.withValue(nil) { body() }
@@ -239,6 +231,17 @@ extension TaskNode {
       paths.append(path)
     }
     return .cycle(paths)
+  }
+}
+
+extension Task where Failure == Never {
+  /// Makes a task. A preference for an executor costs time, also if there is none.
+  static func make(
+    name: String? = nil, on executor: (any TaskExecutor)?, priority: TaskPriority? = nil,
+    _ body: sending @escaping @isolated(any) () async -> Success
+  ) -> Task {
+    guard let executor else { return Task(name: name, priority: priority, operation: body) }
+    return Task(name: name, executorPreference: executor, priority: priority, operation: body)
   }
 }
 

@@ -36,9 +36,7 @@ extension OperationStore {
     let name = configuration.name ?? TaskNames.name(of: requestType, in: context)
     let ticket = ticket(of: run, launch)
     run.core.node.attach(
-      Task(
-        name: name, executorPreference: context.executor, priority: configuration.priority
-      ) { [self] in
+      Task.make(name: name, on: context.executor, priority: configuration.priority) { [self] in
         let call = hub.outbox == nil ? nil : await call(of: run, launch, ticket)
         if !dependencies.isEmpty { await Self.wait(for: dependencies) }
         let hooks = hooks(of: run.core, launch, call, in: context, isObserved: began != nil)
@@ -136,10 +134,11 @@ extension OperationStore {
     let rules = context.rules as? RequestRules<State>
     // Not with `??`, to which closures are passed in another form.
     let call = if let rules { rules.call } else { request }
-    return await core.node.callRequest(launch: launch) {
-      send(.attemptBegan(context.eventRun, index: 0), in: context)
-      return await call(context, Continuation { Self.yield($0, from: core, launch) })
-    }
+    core.node.beginRequest()
+    defer { core.node.endRequest(launch: launch) }
+    send(.attemptBegan(context.eventRun, index: 0), in: context)
+    let continuation = Continuation { Self.yield($0, from: core, launch) }
+    return await TaskNode.$current.withValue(core.node) { await call(context, continuation) }
   }
 
   /// Ends a run. Returns whether it is over: no launch has replaced this one.

@@ -120,7 +120,8 @@ extension OperationStore {
     let run = mustAdmit(new)
     // A request that restarts itself would never end: it gets the cycle error instead.
     if isRestarting, !run.mustLaunch, run.core.node.cycleOfAwaiting == nil { restart(run.core) }
-    return try await result(of: run, by: rules)
+    try begin(run)
+    return try value(of: await run.core.result(), by: rules)
   }
 
   /// Runs the request, or joins any run that is the same, unless there is a newer result than the given
@@ -130,13 +131,12 @@ extension OperationStore {
   ) async throws(State.Failure) -> (State.OperationValue, invalidationCount: Int)? {
     let new = newRun(.empty, by: rules, cause: .fetch, lease: .awaiter, seenResults: results)
     guard let run = admit(new) else { return nil }
-    return (try await result(of: run, by: rules), run.invalidationCount)
+    try begin(run)
+    return (try value(of: await run.core.result(), by: rules), run.invalidationCount)
   }
 
-  /// Launches a run that the caller holds, if it started it, and waits for the result.
-  nonisolated(nonsending) private func result(
-    of run: AdmittedRun, by rules: RequestRules<State>?
-  ) async throws(State.Failure) -> State.OperationValue {
+  /// Launches a run that the caller holds and will await, if the caller started it.
+  private func begin(_ run: AdmittedRun) throws(State.Failure) {
     if let failure = run.core.cycleOfAwaiting {
       releaseLease(on: run.core.id)
       // Another caller may have joined it. Otherwise it gives up its place in the queue.
@@ -149,7 +149,12 @@ extension OperationStore {
       run.core.node.escalate()
       send(.joined(run.box.configuration.context.eventRun), in: run.box.configuration.context)
     }
-    let result = await run.core.result()
+  }
+
+  /// Returns what a caller gets of a result.
+  private func value(
+    of result: Machine.Output, by rules: RequestRules<State>?
+  ) throws(State.Failure) -> State.OperationValue {
     if case .failure(let error) = result, let value = value(insteadOf: error, by: rules) {
       return value
     }

@@ -38,7 +38,7 @@ import Testing
         try mustHold(isTooLate == isCancelled, "one that comes too late is cancelled at once")
         isAttached = true
       case .cancelWithOutput, .cancelWithout: try cancel(step == .cancelWithOutput ? next : nil)
-      case .end: try end(with: next, machine.end(with: next))
+      case .end: try end(with: next, machine.end(with: next).elements)
       case .waitFirst, .waitSecond: return try wait(step == .waitFirst ? 0 : 1)
       case .giveUpFirst, .giveUpSecond: return try giveUp(step == .giveUpFirst ? 0 : 1)
       }
@@ -64,9 +64,9 @@ import Testing
         "the Swift task is cancelled if it is there")
       if !isOver { isCancelled = true }
       if let new {
-        try end(with: new, actions.resumed)
+        try end(with: new, actions.resumed.elements)
       } else {
-        try mustHold(actions.resumed.isEmpty, "without an output everybody waits on")
+        try mustHold(actions.resumed.elements.isEmpty, "without an output everybody waits on")
       }
     }
 
