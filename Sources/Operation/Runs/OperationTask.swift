@@ -21,11 +21,7 @@ public struct OperationTask<Value: Sendable, Failure: Error>: Sendable, Identifi
     init(
       transform: (@Sendable (any TaskOutput) -> Result<Value, Failure>?)?, lifetime: TaskLifetime?,
       retry: OperationRetry<Failure>? = nil
-    ) {
-      self.transform = transform
-      self.lifetime = lifetime
-      self.retry = retry
-    }
+    ) { (self.transform, self.lifetime, self.retry) = (transform, lifetime, retry) }
   }
 
   /// The name, the priority and the context of the task.

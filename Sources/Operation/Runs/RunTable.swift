@@ -75,7 +75,7 @@ struct RunTable<Value: Sendable, Failure: Error, Payload: Sendable>: Sendable {
   var count: Int { table.count }
 
   /// The runs, the oldest first.
-  var records: some Sequence<Record> { table.slots.lazy.compactMap { $0.element } }
+  var records: [Record] { table.slots.compactMap { $0.element } }
 
   /// The identifiers of the runs, the oldest first.
   var ids: [OperationTaskID] { records.map { $0.id } }
@@ -119,12 +119,14 @@ struct RunTable<Value: Sendable, Failure: Error, Payload: Sendable>: Sendable {
     to context: OperationContext, since epoch: Int
   ) -> TaskCore<Value, Failure>? {
     let hash = context.valuesHash
-    let isSame = { (record: Record) in
-      !record.isOutdated(since: epoch) && record.context.valuesHash == hash
-        && record.context.isEquivalent(to: context)
+    let ids = idsByHash.map { ($0[hash] ?? []).sorted() } ?? table.slots.map { $0.id }
+    for id in ids {
+      guard let record = table[id], !record.isOutdated(since: epoch) else { continue }
+      if record.context.valuesHash == hash, record.context.isEquivalent(to: context) {
+        return record.core
+      }
     }
-    guard let idsByHash else { return records.first(where: isSame)?.core }
-    return (idsByHash[hash] ?? []).sorted().lazy.compactMap { table[$0] }.first(where: isSame)?.core
+    return nil
   }
 
   /// The runs for the same pages: a user's predicate cannot see in a context which pages a run is for.
@@ -137,9 +139,8 @@ struct RunTable<Value: Sendable, Failure: Error, Payload: Sendable>: Sendable {
   /// Inserts a run that is not in the table.
   mutating func insert(_ record: consuming Record) {
     if idsByHash == nil, count == Self.largestScannedCount {
-      idsByHash = Dictionary(grouping: records) { $0.context.valuesHash }.mapValues {
-        Set($0.map { $0.id })
-      }
+      idsByHash = Dictionary(grouping: ids) { table[$0]?.context.valuesHash ?? 0 }
+        .mapValues { Set($0) }
     }
     if idsByHash != nil { idsByHash?[record.context.valuesHash, default: []].insert(record.id) }
     let id = record.id
@@ -155,13 +156,10 @@ struct RunTable<Value: Sendable, Failure: Error, Payload: Sendable>: Sendable {
   mutating func remove(_ id: OperationTaskID) -> Record? {
     guard let record = table.remove(id) else { return nil }
     if idsByHash == nil { return record }
-    if isEmpty {
-      idsByHash = nil
-      return record
-    }
     let hash = record.context.valuesHash
     idsByHash?[hash]?.remove(id)
     if idsByHash?[hash]?.isEmpty == true { idsByHash?[hash] = nil }
+    if isEmpty { idsByHash = nil }
     return record
   }
 

@@ -24,12 +24,6 @@ struct TaskMachine<Output: Sendable, Waiter: Sendable>: Sendable {
     case resume(with: Output?)
   }
 
-  /// The waiters to resume, and the Swift task to cancel.
-  struct Actions: Sendable {
-    var resumed = Waiters()
-    var cancelled: Task<Void, Never>?
-  }
-
   private var phase = Phase.scheduled
   private(set) var progress: TaskProgress = []
   /// The number of restarts: the Swift task of an earlier launch does not count any more.
@@ -76,16 +70,14 @@ struct TaskMachine<Output: Sendable, Waiter: Sendable>: Sendable {
     return task
   }
 
-  /// Cancels the task.
+  /// Cancels the task. Returns the waiters to resume, and the Swift task to cancel.
   ///
   /// - Parameter output: The output that waiters receive now; `nil` if they wait for the end.
-  mutating func cancel(with output: Output?) -> Actions {
-    guard !isEnded else { return Actions() }
+  mutating func cancel(with output: Output?) -> (resumed: Waiters, cancelled: Task<Void, Never>?) {
+    guard !isEnded else { return (Waiters(), nil) }
     progress.insert(.cancelled)
-    var actions = Actions()
-    if case .running(let task) = phase { actions.cancelled = task }
-    if let output { actions.resumed = end(with: output) }
-    return actions
+    let task: Task<Void, Never>? = if case .running(let task) = phase { task } else { nil }
+    return (output.map { end(with: $0) } ?? Waiters(), task)
   }
 
   /// Ends the task. Returns the waiters.
