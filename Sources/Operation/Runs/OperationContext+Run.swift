@@ -25,13 +25,13 @@ extension OperationContext {
   private var facts: RunFacts? { run as? RunFacts }
 
   private mutating func changeFacts(_ change: (inout RunFacts.Values) -> Void) {
-    var values = facts?.values ?? RunFacts.Values()
+    var values = facts?.values ?? RunFacts.Values(node: run as? TaskNode)
     change(&values)
     run = RunFacts(values)
   }
 
   /// The task of the run that this context belongs to.
-  var runNode: TaskNode? { facts?.values.node }
+  var runNode: TaskNode? { run as? TaskNode ?? facts?.values.node }
 
   /// The rules that the run has been started with; `nil` if they are those of its store.
   var rules: (any RunRules)? { facts?.values.rules }
@@ -60,8 +60,12 @@ extension OperationContext {
     acceptsCached: Bool = false, over base: OperationContext
   ) -> OperationContext {
     var context = over(base)
-    context.run = RunFacts(
-      RunFacts.Values(node: node, input: input, rules: rules, acceptsCached: acceptsCached))
+    // Most runs have only a task.
+    context.run = node
+    if input != nil || rules != nil || acceptsCached {
+      context.run = RunFacts(
+        RunFacts.Values(node: node, input: input, rules: rules, acceptsCached: acceptsCached))
+    }
     return context
   }
 

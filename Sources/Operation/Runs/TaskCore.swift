@@ -73,25 +73,42 @@ extension TaskNode {
 /// The output of a task whose types are not known.
 protocol TaskOutput: AnyObject, Sendable {}
 
-/// The result of a task as an object. A cast to its class is cheap; one to `Result` is not.
-private final class TaskResult<Value: Sendable, Failure: Error>: TaskOutput {
-  let result: Result<Value, Failure>
+/// The value of a task as an object. A cast to its class is cheap; one to `Result` is not.
+private final class TaskValue<Value: Sendable>: TaskOutput {
+  let value: Value
 
-  init(_ result: Result<Value, Failure>) { self.result = result }
+  init(_ value: Value) { self.value = value }
+}
+
+/// The failure of a task as an object.
+private final class TaskFailure<Failure: Error>: TaskOutput {
+  let failure: Failure
+
+  init(_ failure: Failure) { self.failure = failure }
 }
 
 extension Result where Success: Sendable {
   init?(_ output: (any TaskOutput)?) {
-    guard let output = output as? TaskResult<Success, Failure> else { return nil }
-    self = output.result
+    switch output {
+    case let output as TaskValue<Success>: self = .success(output.value)
+    case let output as TaskFailure<Failure>: self = .failure(output.failure)
+    default: return nil
+    }
   }
 
-  var asOutput: any TaskOutput { TaskResult(self) }
+  var asOutput: any TaskOutput {
+    switch self {
+    case .success(let value): TaskValue(value)
+    case .failure(let failure): TaskFailure(failure)
+    }
+  }
 }
+
+private let cancellationError: any Error = CancellationError()
 
 /// Returns a `CancellationError` as a failure of the given type, if that type can be one.
 func cancellationFailure<Failure: Error>(as type: Failure.Type) -> Failure? {
-  isCancellable(type) ? CancellationError() as? Failure : nil
+  isCancellable(type) ? cancellationError as? Failure : nil
 }
 
 /// Returns whether a failure of the given type can be a `CancellationError`.

@@ -33,7 +33,7 @@ extension TaskDriver {
 /// cancelled without it. The driver is retained until the task has ended, so that a task in a history
 /// does not retain its store. The progress is also stored in `flags`, to be read without a lock.
 /// ``TaskSchedule`` guards the dependencies of all tasks.
-final class TaskNode: Sendable {
+final class TaskNode: ContextRun {
   // Checked continuations would put the benchmark awaiters of a shared run further over its limit.
   typealias Continuation = UnsafeContinuation<(any TaskOutput)?, Never>
 
@@ -265,6 +265,14 @@ extension TaskNode {
   /// The tasks to wait for. They are kept until the task has ended.
   var dependencies: [TaskDependency] {
     mayHaveDependencies ? Self.schedule.withLock { $0.dependencies(of: id) } : []
+  }
+
+  /// Waits until some tasks have ended.
+  nonisolated(nonsending) static func wait(for dependencies: [TaskDependency]) async {
+    if dependencies.count == 1 { return await dependencies[0].wait() }
+    await withTaskGroup(of: Void.self) { group in
+      for dependency in dependencies { group.addTask { await dependency.wait() } }
+    }
   }
 
   /// Adds dependencies, except those that would close a cycle, which are reported.

@@ -38,7 +38,7 @@ extension OperationStore {
     run.core.node.attach(
       Task.make(name: name, on: context.executor, priority: configuration.priority) { [self] in
         let call = hub.outbox == nil ? nil : await call(of: run, launch, ticket)
-        if !dependencies.isEmpty { await Self.wait(for: dependencies) }
+        if !dependencies.isEmpty { await TaskNode.wait(for: dependencies) }
         let hooks = hooks(of: run.core, launch, call, in: context, isObserved: began != nil)
         if let scope {
           if !dependencies.isEmpty { hub.queues.append(run.core.id, to: scope) }
@@ -67,13 +67,6 @@ extension OperationStore {
     context.hooks = hooks
     _ = await context.mayAttempt(isRetry: false)
     await hub.queues.wait(for: core.id, in: scope) { core.progress.isEnded }
-  }
-
-  private static func wait(for dependencies: [TaskDependency]) async {
-    if dependencies.count == 1 { return await dependencies[0].wait() }
-    await withTaskGroup(of: Void.self) { group in
-      for dependency in dependencies { group.addTask { await dependency.wait() } }
-    }
   }
 
   /// Returns what notifies the store of a run, if the run can be paused or is observed.
@@ -154,8 +147,11 @@ extension OperationStore {
     }
     let isCancelled = output.isCancellation || core.progress.isCancelled
     // The record is released here, without the lock.
-    let end = commit { $0.isReplaced(core.id, launch: launch) ? nil : $0.end(core.id, output) }
-    guard let (isCounted, mustFollow, mustNotifyReaders, record) = end else { return false }
+    var record: Machine.Runs.Record?
+    let end = commit {
+      $0.isReplaced(core.id, launch: launch) ? nil : $0.end(core.id, output, releasing: &record)
+    }
+    guard let (isCounted, mustFollow, mustNotifyReaders) = end else { return false }
     // The result was dropped, though the task may not have been cancelled yet.
     if !isCounted { core.cancelRun() }
     sendEnd(isCancelled || !isCounted ? .cancelled : output.outcome, in: context, began: began)

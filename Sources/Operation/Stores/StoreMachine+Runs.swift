@@ -47,14 +47,17 @@ extension StoreMachine {
     return record.task.box
   }
 
-  /// A run ended. Returns whether it was still in the store, whether another run has to follow, whether
-  /// requests that read a stale value are notified of the new one, and the record to release.
+  /// A run ended. Returns whether it was still in the store, whether another run has to follow, and
+  /// whether requests that read a stale value are notified of the new one.
+  ///
+  /// - Parameter ended: Its record, to be released without the lock.
   mutating func end(
-    _ id: OperationTaskID, _ output: Output
-  ) -> (isCounted: Bool, mustFollow: Bool, mustNotifyReaders: Bool, record: Runs.Record?) {
-    guard let record = remove(id) else {
+    _ id: OperationTaskID, _ output: Output, releasing ended: inout Runs.Record?
+  ) -> (isCounted: Bool, mustFollow: Bool, mustNotifyReaders: Bool) {
+    ended = remove(id)
+    guard let record = ended else {
       notifyLateEnd(id, output)
-      return (false, false, false, nil)
+      return (false, false, false)
     }
     if output.isCancellation {
       giveUp(record)
@@ -70,7 +73,7 @@ extension StoreMachine {
       notify(.runEnded(output, record.run), also: record.payload.handlers)
     }
     dropFollowUp()
-    return (true, mustFollow, takeReadStale(), record)
+    return (true, mustFollow, takeReadStale())
   }
 
   private mutating func take(

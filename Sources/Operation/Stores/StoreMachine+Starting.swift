@@ -104,7 +104,7 @@ extension StoreMachine {
       payload: RunPayload(handlers: handlers))
     let isStarted = record.hold(new.lease)
     if isStarted { start(&record) }
-    runs.insert(record)
+    runs.insert(consume record)
     notifyChange(also: handlers)
     return AdmittedRun(
       core: new.core, box: box, mustLaunch: isStarted,

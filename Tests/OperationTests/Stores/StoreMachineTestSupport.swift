@@ -89,3 +89,13 @@ final class IdleDriver: TaskDriver {
   func releaseLease(on id: OperationTaskID) {}
   func cancel(_ id: OperationTaskID) {}
 }
+
+extension StoreMachine {
+  /// Ends a run, for tests that have no lock.
+  mutating func end(
+    _ id: OperationTaskID, _ output: Output
+  ) -> (isCounted: Bool, mustFollow: Bool, mustNotifyReaders: Bool) {
+    var record: Runs.Record?
+    return end(id, output, releasing: &record)
+  }
+}
