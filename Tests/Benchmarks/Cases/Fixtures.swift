@@ -22,6 +22,16 @@ final class LockedValue: Sendable {
   }
 }
 
+/// A value behind a lock in an object of about 660 bytes, the size of a store.
+final class LargeLockedValue: Sendable {
+  private let state = Mutex<(value: Int?, date: Date?)>((nil, nil))
+  private let rest = InlineArray<76, Int>(repeating: 0)
+
+  func write(_ value: Int) {
+    state.withLock { $0 = (value, Date()) }
+  }
+}
+
 private let lastResult = Atomic<Int>(0)
 
 /// Uses a result, so that the optimiser does not remove the code that computes it.
