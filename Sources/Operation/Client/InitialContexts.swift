@@ -4,14 +4,21 @@ struct InitialContexts: Sendable {
   /// Defaults, and the contexts that they give for each kind of request.
   struct Rules: Sendable {
     let defaults: OperationDefaults
-    let contexts: [OperationKind: OperationContext]
+    private let query, pages, mutation: OperationContext
 
     init(_ defaults: OperationDefaults, over base: OperationContext) {
       self.defaults = defaults
-      contexts = Dictionary(
-        uniqueKeysWithValues: OperationKind.all.map {
-          ($0, defaults.context(for: $0, over: base))
-        })
+      query = defaults.context(for: .query, over: base)
+      pages = defaults.context(for: .pages, over: base)
+      mutation = defaults.context(for: .mutation, over: base)
+    }
+
+    subscript(kind: OperationKind) -> OperationContext {
+      switch kind {
+      case .query: query
+      case .pages: pages
+      case .mutation: mutation
+      }
     }
   }
 
@@ -31,10 +38,10 @@ struct InitialContexts: Sendable {
 
   /// The context for a path: that of its longest prefix which has rules.
   func context(for kind: OperationKind, at path: OperationPath) -> OperationContext {
-    if prefixes.isEmpty { return own.contexts[kind] ?? base }
+    if prefixes.isEmpty { return own[kind] }
     let lengths = stride(from: min(length, path.count), through: 0, by: -1)
     let rules = lengths.lazy.compactMap { prefixes[path.prefix(ofLength: $0)] }.first ?? own
-    return rules.contexts[kind] ?? base
+    return rules[kind]
   }
 
   func defaults(for path: OperationPath) -> (OperationDefaults, base: OperationContext) {
