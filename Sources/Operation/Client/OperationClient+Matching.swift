@@ -18,8 +18,14 @@ extension OperationClient {
   func found(
     matching path: OperationPath, where filter: OperationStoreFilter
   ) -> [OpaqueOperationStore] {
-    let stores = read { $0.stores(matching: path) }
-    return filter.isEmpty ? stores : stores.filter(filter.accepts)
+    var found: [OpaqueOperationStore] = []
+    forEachStore(matching: path) { if filter.accepts($0) { found.append($0) } }
+    return found
+  }
+
+  /// Calls a function with the stores whose paths begin with `path`, without the lock.
+  func forEachStore(matching path: OperationPath, _ body: (OpaqueOperationStore) -> Void) {
+    read { $0.entries.tree(matching: path) }.forEach { $0.forEachStore(body) }
   }
 
   /// Returns the stores with one type of state whose paths begin with `path`.

@@ -50,15 +50,15 @@ extension OperationClient: StoreHost {
   func useChanged(of store: OpaqueOperationStore, _ change: StoreUse.Change) {
     var isReadmitted = false
     evict { index, now in
-      let wasEvicted = store.store.use.isEvicted
-      defer { isReadmitted = wasEvicted && !store.store.use.isEvicted }
+      let wasEvicted = store.withUse { $0.isEvicted }
+      defer { isReadmitted = wasEvicted && !store.withUse { $0.isEvicted } }
       return index.useChanged(of: store, change, at: now)
     }
     if isReadmitted { didReadmit(store) }
   }
 
   func wasReleased(_ id: ObjectIdentifier, at path: OperationPath) {
-    update { $0.removeReleased(id, at: path) }
+    update { _ = $0.remove(id, at: path) }
     hub.remove([path])
   }
 

@@ -196,7 +196,8 @@ extension OperationClient {
   /// Those of them that are observed run again, each once, and each after the requests that it
   /// depends on. It does nothing to a request without a store that no other request depends on.
   public func invalidate<Request: StatefulOperationRequest>(_ request: Request) {
-    hub.invalidate(store(of: request).map { [$0] } ?? [], removed: .at([request.path]))
+    let store = store(of: request)
+    hub.invalidate(removed: .at([request.path])) { mark in if let store { mark(store) } }
   }
 
   /// Marks the values below a path, and the values of all requests that depend on them, as out of
@@ -216,9 +217,12 @@ extension OperationClient {
     matching path: OperationPath, where filter: OperationStoreFilter = [],
     running: InvalidatedStores = .observed
   ) {
-    let stores = found(matching: path, where: filter)
+    let isEach = filter.isEmpty && running != .all
+    // The filter is called for all stores before one of them is marked.
+    let stores = isEach ? [] : found(matching: path, where: filter)
     hub.invalidate(
-      stores, removed: filter.isEmpty ? .below(path) : .none, runsObserved: running != .nothing)
+      removed: filter.isEmpty ? .below(path) : .none, runsObserved: running != .nothing
+    ) { mark in if isEach { forEachStore(matching: path, mark) } else { stores.forEach(mark) } }
     guard running == .all else { return }
     for store in stores where store.store.kind != .mutation && store.subscriberCount == 0 {
       // Detached: a request that calls this does not await the run.

@@ -114,7 +114,7 @@ public final class OperationClient: DeliveryDrainer {
     if let unequalPosition {
       store.endSaving()
       reportUnequalElement(at: unequalPosition, in: lookup)
-    } else if let present = insert(OpaqueOperationStore(store), for: lookup) {
+    } else if let present = insert(OpaqueOperationStore(store), for: lookup, at: now) {
       return present.base as? OperationStore<Request.State> ?? store
     }
     store.attachControllers()
@@ -183,16 +183,15 @@ public final class OperationClient: DeliveryDrainer {
 
   /// Inserts a new store. Returns the store of another thread that has inserted one before.
   private func insert(
-    _ store: OpaqueOperationStore, for lookup: StoreIndex.Lookup
+    _ store: OpaqueOperationStore, for lookup: borrowing StoreIndex.Lookup, at now: Duration
   ) -> OpaqueOperationStore? {
-    let now = hub.elapsed
     let (insertion, timer) = update { index in
       (index.insert(store, for: lookup, at: now), index.nextTimer(at: now))
     }
     if let timer { setTimer(timer, at: now) }
     switch insertion {
     case .inserted(let evicted):
-      send(.storeAdded, of: [store])
+      send(.storeAdded, of: store)
       didEvict(evicted)
       guard lookup.path.isEmpty else { break }
       report(
@@ -204,7 +203,7 @@ public final class OperationClient: DeliveryDrainer {
     case .clashed(let first):
       // What is saved for the path is that of the first one.
       store.store.endSaving()
-      send(.storeAdded, of: [store])
+      send(.storeAdded, of: store)
       report(
         .pathClash,
         """
@@ -226,7 +225,7 @@ public final class OperationClient: DeliveryDrainer {
 
   /// Returns the store of a request if it was evicted and is still referenced.
   private func readmit(
-    _ lookup: StoreIndex.Lookup, at now: Duration
+    _ lookup: borrowing StoreIndex.Lookup, at now: Duration
   ) -> OpaqueOperationStore? {
     let (use, timer) = update { ($0.readmit(lookup, at: now), $0.nextTimer(at: now)) }
     if let timer { setTimer(timer, at: now) }
@@ -241,12 +240,12 @@ public final class OperationClient: DeliveryDrainer {
 
   func didReadmit(_ store: OpaqueOperationStore) {
     _ = store.store.performInvalidation(.count)
-    send(.storeAdded, of: [store])
+    send(.storeAdded, of: store)
   }
 
   func didEvict(_ stores: [OpaqueOperationStore]) {
     for store in stores { _ = store.store.performInvalidation(.count) }
-    send(.storeRemoved, of: stores, isEviction: true)
+    for store in stores { send(.storeRemoved, of: store, isEviction: true) }
   }
 
   func read<Output: Sendable>(_ body: (borrowing StoreIndex) -> Output) -> Output {
@@ -269,25 +268,23 @@ public final class OperationClient: DeliveryDrainer {
     for store in stores { store.store.forgetSaved() }
     let removed = update { $0.remove(stores) }
     for store in stores { _ = store.store.performInvalidation(.count) }
-    send(.storeRemoved, of: removed)
-    hub.remove(stores.map(\.path))
+    for store in removed { send(.storeRemoved, of: store) }
+    hub.remove(stores.lazy.map(\.path))
   }
 
   private func send(
-    _ occurrence: OperationClientEvent.Occurrence, of stores: [OpaqueOperationStore],
+    _ occurrence: OperationClientEvent.Occurrence, of store: OpaqueOperationStore,
     isEviction: Bool = false
   ) {
-    guard !stores.isEmpty, hub.events.isObserved else { return }
-    for store in stores {
-      if hub.events.hasReader { hub.events.changes.append(store.store) }
-      hub.events.send(
-        OperationClientEvent(
-          date: clock.now(), path: store.path, kind: store.store.kind, occurrence: occurrence,
-          isEviction: isEviction))
-    }
+    guard hub.events.isObserved else { return }
+    if hub.events.hasReader { hub.events.changes.append(store.store) }
+    hub.events.send(
+      OperationClientEvent(
+        date: clock.now(), path: store.path, kind: store.store.kind, occurrence: occurrence,
+        isEviction: isEviction))
   }
 
-  private func reportUnequalElement(at position: Int, in lookup: StoreIndex.Lookup) {
+  private func reportUnequalElement(at position: Int, in lookup: borrowing StoreIndex.Lookup) {
     report(
       .unequalIdentity,
       """

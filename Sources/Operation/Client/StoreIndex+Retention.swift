@@ -33,9 +33,8 @@ extension StoreIndex {
 
   /// The stores that are not retained forever.
   private var evictable: [OpaqueOperationStore] {
-    entries.members(matching: []) { reference in
-      reference.retained.flatMap { $0.store.use.retention.isForever ? nil : $0 }
-    }
+    entries.tree(matching: []).values.flatMap { $0.references.compactMap(\.retained) }
+      .filter { !$0.withUse { $0.retention.isForever } }
   }
 
   /// Returns the timer to set, if none is set or the one that is set is too late.
@@ -55,10 +54,9 @@ extension StoreIndex {
   /// Starts the time of each store again, after the clock was set back.
   private mutating func restartRetention(at now: Duration) {
     for store in evictable {
-      if store.store.use.lastUse > now { store.store.use.lastUse = now }
-      setDeadline(store.store.use.retention.evictionDelay.map { now + $0 }, of: store)
+      store.withUse { $0.lastUse = min($0.lastUse, now) }
+      setDeadline(store.withUse { $0.retention.evictionDelay }.map { now + $0 }, of: store)
     }
-    pruneDeadlines()
   }
 
   /// Evicts the stores whose time is over, when a timer has fired. An outdated timer does nothing.
@@ -70,7 +68,7 @@ extension StoreIndex {
       _ = deadlines.popFirst()
       entries.drop(first.path)
       guard let store = store(of: first) else { continue }
-      store.store.use.deadline = nil
+      store.withUse { $0.deadline = nil }
       due.append(store)
     }
     var evicted: [OpaqueOperationStore] = []
@@ -87,59 +85,60 @@ extension StoreIndex {
   /// Evicts stores that are not in use. Returns those that were evicted.
   private mutating func evict(_ stores: [OpaqueOperationStore]) -> [OpaqueOperationStore] {
     let evicted = stores.filter { store in
-      let use = store.store.use
       // A use that has begun before was not reported.
-      use.isWatched = true
-      guard !use.latest.isInUse, isRetained(store) else { return false }
-      (use.isRetained, use.isEvicted) = (false, true)
-      entries.change(store.path) { $0.replace(store.id, by: StoreReference(evicting: store)) }
+      store.withUse { $0.isWatched = true }
+      guard !store.withUse({ $0.latest.isInUse }), isRetained(store) else { return false }
+      store.withUse { ($0.isRetained, $0.isEvicted) = (false, true) }
+      entries[store.path]?.replace(store.id, by: StoreReference(evicting: store))
       unused.remove(store)
       return true
     }
-    noteRemoval(of: evicted)
+    if !evicted.isEmpty { deliveries.append(OperationStoreChange(storesRemoved: evicted)) }
     return evicted
   }
 
   private func decision(about store: OpaqueOperationStore, at now: Duration) -> Decision {
-    let use = store.store.use
-    guard let delay = use.retention.evictionDelay else { return .retain(until: nil) }
-    if use.latest.isInUse {
-      use.isWatched = true
-      // An end before that was not reported.
-      if use.latest.isInUse { return .retain(until: nil) }
+    store.withUse { use in
+      guard let delay = use.retention.evictionDelay else { return .retain(until: nil) }
+      if use.latest.isInUse {
+        use.isWatched = true
+        // An end before that was not reported.
+        if use.latest.isInUse { return .retain(until: nil) }
+      }
+      let end = use.lastUse + delay
+      return end <= now ? .evict : .retain(until: end)
     }
-    let end = use.lastUse + delay
-    return end <= now ? .evict : .retain(until: end)
   }
 
   /// Whether a store reports its uses even while it has a deadline.
-  func isAlwaysWatched(_ store: OpaqueOperationStore) -> Bool {
-    limit != nil || store.store.use.retention.isWhileUsed
+  func isAlwaysWatched(_ use: borrowing StoreUse) -> Bool {
+    limit != nil || use.retention.isWhileUsed
   }
 
   /// Evicts all unused stores, the least recently used one first.
   mutating func evictUnused() -> [OpaqueOperationStore] {
-    let unused = evictable.map { ($0, $0.store.use.latest) }.filter { !$0.1.isInUse }
+    let unused = evictable.map { ($0, $0.withUse { $0.latest }) }.filter { !$0.1.isInUse }
     return evict(unused.sorted { $0.1.lastUse < $1.1.lastUse }.map(\.0))
   }
 
   /// Sets when a store is checked; `nil` for never, or after the end of a use.
   mutating func setDeadline(_ time: Duration?, of store: OpaqueOperationStore) {
-    store.store.use.deadline = time
-    guard let time = store.store.use.deadline else { return }
+    store.withUse { $0.deadline = time }
+    guard let time = store.withUse({ $0.deadline }) else { return }
+    // Not after a removal: a client that removes its stores in parts would search the heap repeatedly.
+    if deadlines.count > 2 * entries.count + 32 { pruneDeadlines() }
     deadlines.insert(Deadline(time: time, path: store.path, id: store.id))
   }
 
   /// Returns the store of a deadline that counts.
   private func store(of deadline: Deadline) -> OpaqueOperationStore? {
     reference(deadline.id, at: deadline.path)?.retained.flatMap {
-      $0.store.use.deadline == deadline.time ? $0 : nil
+      $0.withUse { $0.deadline } == deadline.time ? $0 : nil
     }
   }
 
-  /// Removes the deadlines that do not count, when they are more than half of the heap.
+  /// Removes the deadlines that do not count.
   mutating func pruneDeadlines() {
-    guard deadlines.count > 2 * entries.count + 32 || entries.count == 0 else { return }
     var kept: [Deadline] = []
     for deadline in deadlines.elements {
       if store(of: deadline) == nil { entries.drop(deadline.path) } else { kept.append(deadline) }
@@ -155,31 +154,30 @@ extension StoreIndex {
   mutating func useChanged(
     of store: OpaqueOperationStore, _ change: StoreUse.Change, at time: Duration
   ) -> [OpaqueOperationStore] {
-    let use = store.store.use
+    let (version, retention) = store.withUse { ($0.latest.version, $0.retention) }
     // A later change is reported as well.
-    guard change.version == use.latest.version, let reference = reference(store.id, at: store.path)
+    guard change.version == version, let reference = reference(store.id, at: store.path)
     else { return [] }
-    if !change.isUsed, use.retention.isWhileUsed { return evict([store]) }
-    if !reference.isRetained { readmit(store, for: use.retention, at: time) }
+    if !change.isUsed, retention.isWhileUsed { return evict([store]) }
+    if !reference.isRetained { readmit(store, for: retention, at: time) }
     if change.isUsed {
       unused.remove(store)
       return []
     }
-    if use.deadline == nil {
-      setDeadline(use.retention.evictionDelay.map { use.lastUse + $0 }, of: store)
-    }
-    use.isWatched = isAlwaysWatched(store)
+    let (deadline, lastUse) = store.withUse { ($0.deadline, $0.lastUse) }
+    if deadline == nil { setDeadline(retention.evictionDelay.map { lastUse + $0 }, of: store) }
+    store.withUse { $0.isWatched = isAlwaysWatched($0) }
     return addUnused(store, limit: limit)
   }
 
   /// Adds a store to the unused ones, and evicts the least recently used ones above the limit.
   mutating func addUnused(_ store: OpaqueOperationStore, limit: Int?) -> [OpaqueOperationStore] {
-    guard let limit, !store.store.use.retention.isForever else { return [] }
-    unused.append(store, version: store.store.use.latest.version)
+    guard let limit, !store.withUse({ $0.retention.isForever }) else { return [] }
+    unused.append(store, version: store.withUse { $0.latest.version })
     var evicted: [OpaqueOperationStore] = []
     while unused.count > limit, let (store, version) = unused.popFirst() {
       // Otherwise a new use of the store is about to be reported.
-      if store.store.use.latest.version == version { evicted.append(store) }
+      if store.withUse({ $0.latest.version }) == version { evicted.append(store) }
     }
     return evict(evicted)
   }

@@ -10,7 +10,7 @@ import ReactiveStreams
 /// is used before, it is retained again. So a request has one store as long as that is referenced.
 struct StoreIndex: DeliveryMachine {
   /// What identifies the store of a request.
-  struct Lookup: Sendable {
+  struct Lookup: ~Copyable, Sendable {
     let path: OperationPath
     let type: RequestType
     let retention: OperationRetention
@@ -42,6 +42,12 @@ struct StoreIndex: DeliveryMachine {
       if let index = others.firstIndex(where: { $0.id == id }) { others[index] = reference }
     }
 
+    /// Calls a function with the stores that were not released.
+    func forEachStore(_ body: (OpaqueOperationStore) -> Void) {
+      if let store = first.store { body(store) }
+      for other in others { if let store = other.store { body(store) } }
+    }
+
     /// Returns the entry with some of its stores; `nil` if none is left.
     func filter(_ isIncluded: (StoreReference) -> Bool) -> Entry? {
       if others.isEmpty { return isIncluded(first) ? self : nil }
@@ -69,7 +75,7 @@ struct StoreIndex: DeliveryMachine {
   }
 
   var deliveries = DeliveryQueue<OperationStoreChange>()
-  var entries = PathIndex<Entry, StoreReference> { ($0.first, $0.others) }
+  var entries = PathIndex<Entry>()
   var deadlines = Heap<Deadline>()
   /// The timer that is set; `nil` if it has fired.
   var timer: Timer?
@@ -107,36 +113,29 @@ struct StoreIndex: DeliveryMachine {
     entries[path]?.reference { $0.id == id }
   }
 
-  /// The stores whose paths begin with a prefix.
-  func stores(matching prefix: OperationPath) -> [OpaqueOperationStore] {
-    entries.members(matching: prefix) { $0.store }
-  }
-
   /// Returns the store of a request, which is used now, if the client retains it. The longest retention
   /// applies. Also returns whether there is an evicted one instead.
   mutating func use(
-    _ lookup: Lookup, at time: Duration
+    _ lookup: borrowing Lookup, at time: Duration
   ) -> (store: OpaqueOperationStore?, isEvicted: Bool) {
-    var reference: StoreReference?
-    // In place, because a copy would retain every store on the path.
-    entries.update(lookup.path) { entry in
-      reference = entry.reference { $0.type == lookup.type }
-    }
+    let reference = entries.read(lookup.path) { $0.reference { $0.type == lookup.type } } ?? nil
     guard let found = reference?.retained else { return (nil, reference != nil) }
-    let use = found.store.use
-    use.lastUse = time
-    if lookup.retention.isLonger(than: use.retention) { use.retention = lookup.retention }
+    let isForever = found.withUse { use in
+      use.lastUse = time
+      if lookup.retention.isLonger(than: use.retention) { use.retention = lookup.retention }
+      return use.retention.isForever
+    }
     if limit != nil {
-      if use.retention.isForever { unused.remove(found) } else { unused.touch(found) }
+      if isForever { unused.remove(found) } else { unused.touch(found) }
     }
     return (found, false)
   }
 
   /// Returns the store of a request, which is used now. The client retains an evicted one again.
-  mutating func readmit(_ lookup: Lookup, at time: Duration) -> Use? {
+  mutating func readmit(_ lookup: borrowing Lookup, at time: Duration) -> Use? {
     if let store = use(lookup, at: time).store { return Use(store: store) }
     guard let store = store(at: lookup.path, for: lookup.type) else { return nil }
-    let retention = store.store.use.retention
+    let retention = store.withUse { $0.retention }
     let longest = lookup.retention.isLonger(than: retention) ? lookup.retention : retention
     readmit(store, for: longest, at: time)
     let evicted = addUnused(store, limit: limit.map { max($0, 1) })
@@ -147,7 +146,7 @@ struct StoreIndex: DeliveryMachine {
   mutating func readmit(
     _ store: OpaqueOperationStore, for retention: OperationRetention, at time: Duration
   ) {
-    entries.change(store.path) { $0.replace(store.id, by: .retained(store)) }
+    entries[store.path]?.replace(store.id, by: .retained(store))
     retain(store, for: retention, at: time)
   }
 
@@ -155,30 +154,31 @@ struct StoreIndex: DeliveryMachine {
   private mutating func retain(
     _ store: OpaqueOperationStore, for retention: OperationRetention, at time: Duration
   ) {
-    let use = store.store.use
-    (use.isRetained, use.isEvicted) = (true, false)
-    use.lastUse = time
-    use.retention = retention
-    use.isWatched = isAlwaysWatched(store)
+    store.withUse { use in
+      (use.isRetained, use.isEvicted) = (true, false)
+      use.lastUse = time
+      use.retention = retention
+      use.isWatched = isAlwaysWatched(use)
+    }
     setDeadline(retention.evictionDelay.map { time + $0 }, of: store)
     deliveries.append(OperationStoreChange(storesAdded: [store]))
   }
 
   /// Inserts a new store, unless the request has one.
   mutating func insert(
-    _ store: OpaqueOperationStore, for lookup: Lookup, at time: Duration
+    _ store: OpaqueOperationStore, for lookup: borrowing Lookup, at time: Duration
   ) -> Insertion {
     let reference = StoreReference.retained(store)
-    let clashing = entries.insert(Entry(first: reference), at: store.path)
+    let clashing = entries.insert(Entry(first: reference), at: lookup.path)
     if clashing != nil, let present = readmit(lookup, at: time) { return .present(present) }
     retain(store, for: lookup.retention, at: time)
     // Another one of the same type is released, and about to be removed.
     if var entry = clashing?.filter({ $0.type != lookup.type }) {
       entry.others.append(reference)
-      entries[store.path] = entry
+      entries[lookup.path] = entry
       return .clashed(with: entry.first.type.request)
     }
-    if clashing != nil { entries[store.path] = Entry(first: reference) }
+    if clashing != nil { entries[lookup.path] = Entry(first: reference) }
     // The limit is at least one, or the store would be evicted before the caller can use it.
     return .inserted(evicted: addUnused(store, limit: limit.map { max($0, 1) }))
   }
@@ -186,40 +186,24 @@ struct StoreIndex: DeliveryMachine {
   /// Removes stores, also evicted ones. Returns those that were retained.
   mutating func remove(_ stores: [OpaqueOperationStore]) -> [OpaqueOperationStore] {
     let removed = stores.filter { store in
-      guard let reference = removeReference(store.id, at: store.path) else { return false }
-      let use = store.store.use
-      (use.isRetained, use.isEvicted, use.isWatched) = (false, false, false)
+      guard let reference = remove(store.id, at: store.path) else { return false }
+      store.withUse { ($0.isRetained, $0.isEvicted, $0.isWatched) = (false, false, false) }
       unused.remove(store)
       return reference.isRetained
     }
-    noteRemoval(of: removed)
+    if !removed.isEmpty { deliveries.append(OperationStoreChange(storesRemoved: removed)) }
     return removed
   }
 
-  /// Removes what is left of an evicted store that was released.
-  mutating func removeReleased(_ id: ObjectIdentifier, at path: OperationPath) {
-    _ = removeReference(id, at: path)
-    pruneDeadlines()
-  }
-
-  private mutating func removeReference(
-    _ id: ObjectIdentifier, at path: OperationPath
-  ) -> StoreReference? {
+  /// Removes a store, or what is left of an evicted one that was released. Returns what was removed.
+  @discardableResult
+  mutating func remove(_ id: ObjectIdentifier, at path: OperationPath) -> StoreReference? {
     let entry = entries.remove(path) { $0.filter { $0.id != id } }
+    if entries.count == 0 { pruneDeadlines() }
     return entry?.reference { $0.id == id }
   }
 
   func isRetained(_ store: OpaqueOperationStore) -> Bool {
     reference(store.id, at: store.path)?.isRetained == true
   }
-
-  /// Notes that the index does not retain some stores any more.
-  mutating func noteRemoval(of stores: [OpaqueOperationStore]) {
-    if !stores.isEmpty { deliveries.append(OperationStoreChange(storesRemoved: stores)) }
-    pruneDeadlines()
-  }
-}
-
-extension OpaqueOperationStore {
-  var id: ObjectIdentifier { ObjectIdentifier(base) }
 }

@@ -24,6 +24,7 @@ struct UnusedStores: Sendable {
   }
 
   mutating func remove(_ store: OpaqueOperationStore) {
+    if positions.isEmpty { return }
     if let position = positions.removeValue(forKey: store.id) { stores[position] = nil }
   }
 

@@ -126,12 +126,8 @@ extension OperationPath {
     /// Hashes the type and the value.
     public func hash(into hasher: inout Hasher) {
       switch content {
-      case .int(let int):
-        hasher.combine(0)
-        hasher.combine(int)
-      case .string(let string):
-        hasher.combine(1)
-        hasher.combine(string)
+      case .int(let int): hasher.combine(int)
+      case .string(let string): hasher.combine(string)
       case .other(let other):
         hasher.combine(ObjectIdentifier(type(of: other.value)))
         other.value.hash(into: &hasher)
@@ -158,12 +154,6 @@ extension OperationPath {
   /// Returns the path without its first elements.
   func rest(behind depth: Int) -> OperationPath {
     OperationPath(elements: Array(elements.dropFirst(depth)))
-  }
-
-  /// Returns the path with all elements after the first ones combined into one.
-  func folded(behind depth: Int) -> OperationPath {
-    guard count > depth else { return self }
-    return OperationPath(elements: elements.prefix(depth) + [Element(rest(behind: depth))])
   }
 
   /// Returns the path with one more element.

@@ -2,20 +2,31 @@
 ///
 /// An exact look-up takes one hash of the path. A match takes time in proportion to the length of the
 /// prefix and the number of results: beside the table of values there is a tree of the elements of
-/// their paths, with what matches return. A branch without values is removed at once.
+/// their paths. A branch without values is removed at once.
 ///
 /// The tree has a greatest depth, because it is searched and released by recursion. A longer path has
 /// one element there for all its elements beyond that depth.
-struct PathIndex<Value: Sendable, Member: Sendable>: Sendable {
-  /// What a match returns for a value: one member, and seldom more.
-  typealias Members = (first: Member, others: [Member])
+struct PathIndex<Value: Sendable>: Sendable {
+  /// The values below a path. A copy is not affected by later changes of the index.
+  struct Tree: Sendable {
+    /// The value whose path ends here.
+    fileprivate var value: Value?
+    fileprivate var children: [OperationPath.Element: Tree] = [:]
 
-  fileprivate struct Node: Sendable {
-    /// The members of the value whose path ends here.
-    var members: Members?
-    var children: [OperationPath.Element: Node] = [:]
+    fileprivate var isEmpty: Bool { value == nil && children.isEmpty }
 
-    var isEmpty: Bool { members == nil && children.isEmpty }
+    /// The values, in no particular order.
+    var values: [Value] {
+      var values: [Value] = []
+      forEach { values.append($0) }
+      return values
+    }
+
+    /// Calls a function with the values, in no particular order.
+    func forEach(_ body: (Value) -> Void) {
+      if let value { body(value) }
+      for child in children.values { child.forEach(body) }
+    }
   }
 
   /// What has been removed with values. It contains elements of paths, whose deinitialisers are the
@@ -25,17 +36,11 @@ struct PathIndex<Value: Sendable, Member: Sendable>: Sendable {
     fileprivate var elements: [OperationPath.Element] = []
   }
 
-  private static var maxDepth: Int { 64 }
+  fileprivate static var maxDepth: Int { 64 }
 
   private var values: [OperationPath: Value] = [:]
-  private var root = Node()
+  private var root = Tree()
   private var dropped = Dropped()
-  private let members: @Sendable (Value) -> Members
-
-  /// Creates an index without values.
-  ///
-  /// - Parameter members: Returns what matches return for a value.
-  init(members: @escaping @Sendable (Value) -> Members) { self.members = members }
 
   /// The number of values.
   var count: Int { values.count }
@@ -53,29 +58,27 @@ struct PathIndex<Value: Sendable, Member: Sendable>: Sendable {
         return
       }
       if insert(newValue, at: path) == nil { return }
-      change(path) { $0 = newValue }
+      // The key in the table is kept: none is released here.
+      values[path]? = newValue
+      root.set(newValue, at: path)
     }
-  }
-
-  /// Changes the value at a path, if there is one.
-  mutating func change(_ path: OperationPath, _ change: (inout Value) -> Void) {
-    // By its index, which keeps the key in the table: no key is released here.
-    guard let index = values.index(forKey: path) else { return }
-    change(&values.values[index])
-    setMembers(of: values.values[index], at: path)
   }
 
   /// Adds a value at a path that has none; otherwise changes nothing and returns the present value.
   mutating func insert(_ value: Value, at path: OperationPath) -> Value? {
-    if let present = values[path] { return present }
-    values[path] = value
-    setMembers(of: value, at: path)
+    func fill(_ place: inout Value?) -> Value? {
+      if let present = place { return present }
+      place = value
+      return nil
+    }
+    if let present = fill(&values[path]) { return present }
+    root.set(value, at: path)
     return nil
   }
 
-  /// Changes the value at a path, if there is one, but not what matches return for it.
-  mutating func update(_ path: OperationPath, _ change: (inout Value) -> Void) {
-    if let index = values.index(forKey: path) { change(&values.values[index]) }
+  /// Calls a function with the value at a path, if there is one, in place.
+  mutating func read<Output>(_ path: OperationPath, _ body: (inout Value) -> Output) -> Output? {
+    values.index(forKey: path).map { body(&values.values[$0]) }
   }
 
   /// Removes the value at a path, or replaces it by what a function returns for it. Returns the value.
@@ -87,10 +90,10 @@ struct PathIndex<Value: Sendable, Member: Sendable>: Sendable {
     let value = values.values[index]
     if let rest = rest(value) {
       values.values[index] = rest
-      setMembers(of: rest, at: path)
+      root.set(rest, at: path)
     } else {
       drop(values.remove(at: index).key)
-      root.remove(path.folded(behind: Self.maxDepth).elements[...], dropped: &dropped.elements)
+      root.remove(path, dropped: &dropped.elements)
     }
     return value
   }
@@ -105,63 +108,46 @@ struct PathIndex<Value: Sendable, Member: Sendable>: Sendable {
     return dropped
   }
 
-  /// Returns the members of the values at paths that begin with a prefix, in no particular order.
-  func members(matching prefix: OperationPath) -> [Member] { members(matching: prefix) { $0 } }
-
-  /// Returns what a function returns for the members of the values at paths that begin with a prefix,
-  /// in no particular order, without those for which it returns `nil`.
-  func members<Output>(
-    matching prefix: OperationPath, as output: (Member) -> Output?
-  ) -> [Output] {
-    var node = root
+  /// Returns the values at paths that begin with a prefix.
+  func tree(matching prefix: OperationPath) -> Tree {
+    var tree = root
     for element in prefix.prefix(Self.maxDepth) {
-      guard let child = node.children[element] else { return [] }
-      node = child
+      guard let child = tree.children[element] else { return Tree() }
+      tree = child
     }
-    var found: [Output] = []
-    if prefix.count <= Self.maxDepth {
-      node.appendMembers(to: &found, as: output)
-    } else {
+    if prefix.count > Self.maxDepth {
       let rest = prefix.rest(behind: Self.maxDepth)
-      for (element, child) in node.children {
-        guard let folded = element.value as? OperationPath, rest.isPrefix(of: folded) else {
-          continue
-        }
-        child.appendMembers(to: &found, as: output)
+      tree.value = nil
+      tree.children = tree.children.filter { element, _ in
+        (element.value as? OperationPath).map(rest.isPrefix) ?? false
       }
     }
-    return found
-  }
-
-  private mutating func setMembers(of value: Value, at path: OperationPath) {
-    root.set(members(value), at: path.folded(behind: Self.maxDepth).elements[...])
+    return tree
   }
 }
 
-extension PathIndex.Node {
+extension PathIndex.Tree {
   var descendantCount: Int { children.values.reduce(0) { $0 + 1 + $1.descendantCount } }
 
-  mutating func set(_ members: PathIndex.Members, at path: ArraySlice<OperationPath.Element>) {
-    guard let element = path.first else { return self.members = members }
-    children[element, default: Self()].set(members, at: path.dropFirst())
+  /// The element of a path in the nodes at a depth; `nil` if the path ends there.
+  private static func element(of path: OperationPath, at depth: Int) -> OperationPath.Element? {
+    if depth >= path.count || depth > PathIndex.maxDepth { return nil }
+    return depth < PathIndex.maxDepth ? path[depth] : .init(path.rest(behind: depth))
   }
 
-  /// Removes the members at a path, and the branches that are empty without them. The elements that
-  /// the tree kept for those are added to `dropped`.
+  mutating func set(_ value: Value, at path: OperationPath, depth: Int = 0) {
+    guard let element = Self.element(of: path, at: depth) else { return self.value = value }
+    children[element, default: Self()].set(value, at: path, depth: depth + 1)
+  }
+
+  /// Removes the value at a path, and the branches that are empty without it. The elements that the tree
+  /// kept for those are added to `dropped`.
   mutating func remove(
-    _ path: ArraySlice<OperationPath.Element>, dropped: inout [OperationPath.Element]
+    _ path: OperationPath, depth: Int = 0, dropped: inout [OperationPath.Element]
   ) {
-    guard let element = path.first else { return members = nil }
+    guard let element = Self.element(of: path, at: depth) else { return value = nil }
     guard let index = children.index(forKey: element) else { return }
-    children.values[index].remove(path.dropFirst(), dropped: &dropped)
+    children.values[index].remove(path, depth: depth + 1, dropped: &dropped)
     if children.values[index].isEmpty { dropped.append(children.remove(at: index).key) }
-  }
-
-  func appendMembers<Output>(to found: inout [Output], as output: (Member) -> Output?) {
-    if let members {
-      if let first = output(members.first) { found.append(first) }
-      if !members.others.isEmpty { found += members.others.compactMap(output) }
-    }
-    for child in children.values { child.appendMembers(to: &found, as: output) }
   }
 }

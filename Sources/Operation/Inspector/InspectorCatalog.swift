@@ -58,7 +58,7 @@ struct InspectorCatalog {
   mutating func update(with changes: ChangeFeed.Changes, from client: OperationClient) -> Update {
     described = [:]
     var update = Update()
-    update.changed = changes.stores.filter(\.use.isRetained).map { add($0) } + read
+    update.changed = changes.stores.filter(\.isRetained).map { add($0) } + read
     read = []
     update.events =
       waits
@@ -68,7 +68,7 @@ struct InspectorCatalog {
     waits = []
     for (path, id) in leaving where idsByPath[path] == id { idsByPath[path] = nil }
     leaving = []
-    for store in changes.stores where !store.use.isRetained {
+    for store in changes.stores where !store.isRetained {
       if let id = remove(store) { update.removed.append(id) }
     }
     return update

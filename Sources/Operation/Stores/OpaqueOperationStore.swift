@@ -79,6 +79,13 @@ public struct OpaqueOperationStore: Sendable {
   ) -> OperationSubscription { store.subscribeErased(handler) }
 }
 
+extension OpaqueOperationStore {
+  var id: ObjectIdentifier { ObjectIdentifier(base) }
+
+  /// Calls a function with the use of the store.
+  func withUse<Output>(_ body: (borrowing StoreUse) -> Output) -> Output { body(store.use) }
+}
+
 /// An error that a value or a failure is of another type than that of the store.
 public struct OperationTypeMismatch: Error, CustomStringConvertible {
   /// The path of the store.
@@ -140,6 +147,10 @@ protocol ErasedOperationStore: AnyObject, Sendable {
   /// Has an action performed at the end of the exclusive access of the calling thread. Returns `false`
   /// if it has none.
   func atEndOfAccess(_ action: @escaping @Sendable () -> Void) -> Bool
+}
+
+extension ErasedOperationStore {
+  var isRetained: Bool { use.isRetained }
 }
 
 extension OperationStore: ErasedOperationStore {

@@ -289,14 +289,14 @@ extension OperationStore {
   ///
   /// The result of a run in flight is displayed when it ends, but the value remains invalidated, and
   /// one run follows, however many invalidations there were.
-  public func invalidate() { hub.invalidate([OpaqueOperationStore(self)]) }
+  public func invalidate() { hub.invalidate { $0(OpaqueOperationStore(self)) } }
 
   func perform(_ step: InvalidationStep) -> InvalidationOutcome {
     switch step {
     case .count:
       commit(as: .note) { _ in }
       return .done
-    case .mark: return commit { $0.mark(isRead: isRead.load(ordering: .relaxed)) }
+    case .mark: return commit(as: .mark) { $0.mark(isRead: isRead.load(ordering: .relaxed)) }
     case .rerun(let cause, let others):
       if read({ $0.needsRerun }), let task = rerun(cause: cause, after: others) {
         return .run(task.dependency)

@@ -19,20 +19,7 @@ public final class OperationStore<State: OperationState>: Sendable {
   fileprivate typealias Effects = StoreEffects<OperationEvent<State>>
   typealias Continuation = OperationContinuation<Value, Failure>
 
-  /// The type of the request that the store was made for.
-  let requestType: any Any.Type
-  /// The same with its modifiers.
-  let modifiedType: any Any.Type
-  /// The path of the store in its client.
-  public let path: OperationPath
-  let use = StoreUse()
-  /// What the store shares with the others of its client, whatever context is passed to a run. A store
-  /// without a client has a hub of its own.
-  let hub: StoreHub
-  /// What modifiers and defaults set. A context that is set later does not change them.
-  let settings: RunSettings
-  /// Calls the request, with the retries of the client's defaults.
-  let request: RequestRules<State>.Call
+  // The order is that of an invalidation, which touches few cache lines of each store.
   /// Performs a step of an invalidation. A closure, because callers do not know the type of the state:
   /// without it the benchmarks of invalidation along a chain and along a fan are over their limits, and
   /// that of clearing costs twice as much.
@@ -40,15 +27,30 @@ public final class OperationStore<State: OperationState>: Sendable {
   /// Whether other requests may depend on this one. A run that reads the value notes that before, so an
   /// invalidation that reads this under the lock finds out.
   let isRead: Atomic<Bool>
+  /// What the store shares with the others of its client, whatever context is passed to a run. A store
+  /// without a client has a hub of its own.
+  let hub: StoreHub
+  /// Saves the value; `nil` if it is not saved.
+  let persistence: StorePersistence<State>?
+  private let deferredActions = DeferredActions()
   /// The lock guards the machine. Requests, handlers, continuations and cancellations are outside of
   /// it. The state's own members are inside.
   private let machine: Mutex<Machine>
-  private let deferredActions = DeferredActions()
-  /// Saves the value; `nil` if it is not saved.
-  let persistence: StorePersistence<State>?
+  let use = StoreUse()
+  /// The path of the store in its client.
+  public let path: OperationPath
+  /// The type of the request that the store was made for.
+  let requestType: any Any.Type
+  /// The same with its modifiers.
+  let modifiedType: any Any.Type
+  /// What modifiers and defaults set. A context that is set later does not change them.
+  let settings: RunSettings
+  /// Calls the request, with the retries of the client's defaults.
+  let request: RequestRules<State>.Call
 
   init<Request: StatefulOperationRequest>(
-    _ request: Request, state: consuming State, context: OperationContext, hub: StoreHub? = nil
+    _ request: Request, state: consuming State, context: consuming OperationContext,
+    hub: StoreHub? = nil
   ) where Request.State == State {
     let context = request.settingUp(context)
     state.prepareInitialValue(in: context)
@@ -184,7 +186,7 @@ extension OperationStore {
     _ effects: inout Effects, afterDelivery actions: [@Sendable () -> Void] = []
   ) {
     // First: a slow handler must not delay the end of a use.
-    if let change = effects.use, !change.isUsed { hub.noteEnd(change, of: use) }
+    if let change = effects.use, !change.isUsed { use.noteEnd(change, at: hub.elapsed) }
     if hub.events.hasReader { hub.events.changes.append(self) }
     // Before subscribers are notified, one of which may flush.
     if let persistence, effects.mayHaveChanged { persistence.noteChange(of: self) }

@@ -57,8 +57,7 @@ extension StatefulOperationRequest {
   }
 
   /// Returns a context with what the request and its state set.
-  func settingUp(_ context: OperationContext) -> OperationContext {
-    var context = context
+  func settingUp(_ context: consuming OperationContext) -> OperationContext {
     setupState(context: &context)
     setup(context: &context)
     // Stores of a client share their settings if their requests change none.

@@ -33,17 +33,18 @@ struct StoreMachine<State: OperationState>: DeliveryMachine {
     var settlements = 0
   }
 
+  // First what an invalidation changes, so that it touches few cache lines of each store.
+  var edits = OptimisticView<State>()
   var deliveries = DeliveryQueue<Event>()
+  /// `nil` while no thread has exclusive access.
+  @Indirect var access: ExclusiveAccess<State>?
+  var freshness = Freshness()
   private(set) var context: OperationContext
   var committed: CommittedState<State>
   var runs = Runs()
   /// Cancelled runs whose end is notified when their requests return, because their failure cannot be
   /// a cancellation.
   var cancelledRuns: [OperationTaskID: Runs.Record] = [:]
-  var freshness = Freshness()
-  var edits = OptimisticView<State>()
-  /// `nil` while no thread has exclusive access.
-  @Indirect var access: ExclusiveAccess<State>?
   /// `nil` while notifications are delivered at once.
   @Indirect var withheld: WithheldNotifications<State>?
   var observation = StoreObservation<State>()
@@ -95,6 +96,8 @@ extension StoreMachine {
     case edit
     /// Computes the displayed value for the owner of exclusive access, or ends the access.
     case access
+    /// Marks the value as stale. It changes neither the state nor the use, and notifies nothing.
+    case mark
     /// Notes something that no reader sees. It does not wait for exclusive access.
     case note
   }
@@ -103,13 +106,14 @@ extension StoreMachine {
   ///
   /// - Parameter effects: What the transition leaves to do without the lock.
   mutating func perform<Output: Sendable>(
-    _ kind: TransitionKind, on thread: ThreadID, use: StoreUse,
+    _ kind: TransitionKind, on thread: ThreadID, use: borrowing StoreUse,
     leaving effects: inout StoreEffects<Event>, _ transition: (inout StoreMachine) -> Output
   ) -> Output {
     if kind == .change, !edits.isPlain { withhold() }
-    let wasUsed = isUsed
+    let wasUsed = kind != .mark && isUsed
     let output = transition(&self)
     edits.noteTransition()
+    if kind == .mark { return output }
     if kind == .change || kind == .edit {
       let lacksEdits = edits.takeMissingEdits()
       effects.mustComputeInside = lacksEdits && access?.phase == .changing && edits.needsComputation

@@ -8,7 +8,7 @@ import Synchronization
 /// The values are atomics because the client reads them under its own lock, under which it must not
 /// lock the store. The store increments ``version`` under its lock. ``retention`` and ``deadline``
 /// belong to the client, and are accessed under the client's lock only.
-final class StoreUse: Sendable {
+struct StoreUse: ~Copyable, Sendable {
   /// The beginning or the end of a use. A later change has a greater version.
   struct Change: Sendable {
     let isUsed: Bool
@@ -39,19 +39,21 @@ final class StoreUse: Sendable {
 
   var lastUse: Duration {
     get { .nanoseconds(lastUseTime.load(ordering: .acquiring)) }
-    set { lastUseTime.store(newValue.inNanoseconds, ordering: .releasing) }
+    nonmutating set { lastUseTime.store(newValue.inNanoseconds, ordering: .releasing) }
   }
 
   /// How long the client retains the store. The limit is not part of it.
   var retention: OperationRetention {
     get { OperationRetention(duration: .stored(retentionTime.load(ordering: .relaxed))) }
-    set { retentionTime.store(newValue.duration?.inNanoseconds ?? .max, ordering: .relaxed) }
+    nonmutating set {
+      retentionTime.store(newValue.duration?.inNanoseconds ?? .max, ordering: .relaxed)
+    }
   }
 
   /// When the client checks whether it evicts the store; `nil` if the time is not known.
   var deadline: Duration? {
     get { .stored(deadlineTime.load(ordering: .relaxed)) }
-    set { deadlineTime.store(newValue?.inNanoseconds ?? .max, ordering: .relaxed) }
+    nonmutating set { deadlineTime.store(newValue?.inNanoseconds ?? .max, ordering: .relaxed) }
   }
 
   /// Whether the store reports each change to its client.
@@ -60,19 +62,19 @@ final class StoreUse: Sendable {
   /// reads ``latest``. In this one order of all threads, at least one of them notices the other.
   var isWatched: Bool {
     get { reportsChanges.load(ordering: .sequentiallyConsistent) }
-    set { reportsChanges.store(newValue, ordering: .sequentiallyConsistent) }
+    nonmutating set { reportsChanges.store(newValue, ordering: .sequentiallyConsistent) }
   }
 
   /// Whether the client retains the store.
   var isRetained: Bool {
     get { wasInserted.load(ordering: .acquiring) }
-    set { wasInserted.store(newValue, ordering: .releasing) }
+    nonmutating set { wasInserted.store(newValue, ordering: .releasing) }
   }
 
   /// Whether the client has evicted the store, and refers to it as long as it is referenced.
   var isEvicted: Bool {
     get { wasEvicted.load(ordering: .acquiring) }
-    set { wasEvicted.store(newValue, ordering: .releasing) }
+    nonmutating set { wasEvicted.store(newValue, ordering: .releasing) }
   }
 
   /// Notes that the store is in the list of a ``ChangeFeed``. Returns `false` if it was.

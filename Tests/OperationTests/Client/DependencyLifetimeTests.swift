@@ -124,7 +124,7 @@ import Testing
     hub.connect(to: host)
     let source = OperationStore.detached(query: Query<Int, any Error>(path: ["source"]) { _ in 1 })
     source.noteRead()
-    hub.invalidate([OpaqueOperationStore(source)])
+    hub.invalidate { $0(OpaqueOperationStore(source)) }
     #expect(host.asked.all == [["reader"], ["late"], ["later"]])
   }
 

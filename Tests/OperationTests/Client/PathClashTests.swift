@@ -118,13 +118,13 @@ import Testing
       return
     }
     #expect(ObjectIdentifier(present.store.base) == ObjectIdentifier(first.store.base))
-    #expect(index.stores(matching: []).count == 2)
+    #expect(index.entries.tree(matching: []).values.flatMap(\.references).count == 2)
     let removed = index.remove(index.stores(at: ["shared", 1]))
     #expect(removed.count == 2)
     #expect(removed.first.map { ObjectIdentifier($0.base) } == ObjectIdentifier(first.store.base))
     let again = index.remove(index.stores(at: ["shared", 1]))
     #expect(again.isEmpty)
-    #expect(index.stores(matching: []).count == 0)
+    #expect(index.entries.tree(matching: []).values.flatMap(\.references).count == 0)
     #expect(index.store(at: ["shared", 1]) == nil)
   }
 

@@ -8,7 +8,7 @@ import Testing
     arguments: 0..<20)
   func agreesWithList(seed: UInt64) {
     var generator = SplitMix(seed: seed)
-    var index = PathIndex<Int, Int> { ($0, []) }
+    var index = PathIndex<Int>()
     var list: [(path: OperationPath, value: Int)] = []
     // Near the greatest depth of the tree.
     let trunk = [0, 61, 62, 63, 64, 90][Int(seed % 6)]
@@ -26,7 +26,8 @@ import Testing
       }
       let prefix = randomPath(&generator, trunk: trunk, width: width)
       let expected = list.filter { prefix.isPrefix(of: $0.path) }.map(\.value).sorted()
-      #expect(index.members(matching: prefix).sorted() == expected, "seed \(seed), step \(step)")
+      let found = index.tree(matching: prefix).values.sorted()
+      #expect(found == expected, "seed \(seed), step \(step)")
       #expect(index[prefix] == list.first { $0.path == prefix }?.value)
       #expect(index.count == list.count)
     }
@@ -39,10 +40,10 @@ import Testing
   func matchCost() {
     let small = Self.index(of: 1_000)
     let large = Self.index(of: 100_000)
-    #expect(large.members(matching: ["group", 3]).count == 100)
+    #expect(large.tree(matching: ["group", 3]).values.count == 100)
     let ratio =
-      Self.median { Self.time { large.members(matching: ["group", 3]).count } }
-      / Self.median { Self.time { small.members(matching: ["group", 3]).count } }
+      Self.median { Self.time { large.tree(matching: ["group", 3]).values.count } }
+      / Self.median { Self.time { small.tree(matching: ["group", 3]).values.count } }
     #expect(ratio < 8)
   }
 
@@ -54,8 +55,8 @@ import Testing
     return OperationPath(Array(repeating: 0, count: trunk) + tail)
   }
 
-  private static func index(of count: Int) -> PathIndex<Int, Int> {
-    var index = PathIndex<Int, Int> { ($0, []) }
+  private static func index(of count: Int) -> PathIndex<Int> {
+    var index = PathIndex<Int>()
     for value in 0..<count { index[["group", value / 100, value]] = value }
     return index
   }

@@ -11,7 +11,9 @@ import Testing
     let query: Query<Int, any Error>
     let store: OperationStore<QueryState<Int, any Error>>
     let opaque: OpaqueOperationStore
-    let lookup: StoreIndex.Lookup
+    let retention: OperationRetention
+
+    var lookup: StoreIndex.Lookup { StoreIndex.Lookup(of: query, default: retention) }
   }
 
   private func indexed(
@@ -22,7 +24,7 @@ import Testing
     var indexed = Indexed(
       index: StoreIndex(limit: limit), query: query, store: store,
       opaque: OpaqueOperationStore(store),
-      lookup: StoreIndex.Lookup(of: query, default: retention))
+      retention: retention)
     _ = indexed.index.insert(indexed.opaque, for: indexed.lookup, at: clock.elapsed())
     return indexed
   }
@@ -61,7 +63,8 @@ import Testing
   func lookedUp() {
     var indexed = indexed()
     let now = clock.elapsed() + .seconds(10)
-    #expect(indexed.index.use(indexed.lookup, at: now).store?.id == indexed.opaque.id)
+    let used = indexed.index.use(indexed.lookup, at: now).store
+    #expect(used?.id == indexed.opaque.id)
     #expect(fire(&indexed.index, after: 10).isEmpty)
     #expect(indexed.index.entries.count == 1)
     #expect(indexed.index.nextTimer(at: now)?.time == now + .seconds(10))
@@ -71,17 +74,17 @@ import Testing
   func observed() {
     var indexed = indexed()
     let subscription = indexed.store.subscribe { _ in }
-    #expect(!indexed.store.use.isWatched)
+    #expect(indexed.store.use.isWatched == false)
     #expect(fire(&indexed.index, after: 10).isEmpty)
     #expect(indexed.index.entries.count == 1)
     #expect(indexed.index.nextTimer(at: clock.elapsed()) == nil)
-    #expect(indexed.store.use.isWatched)
+    #expect(indexed.store.use.isWatched == true)
     subscription.cancel()
     indexed.store.use.lastUse = .seconds(17)
     let end = StoreUse.Change(isUsed: false, version: indexed.store.use.latest.version)
     #expect(indexed.index.useChanged(of: indexed.opaque, end, at: .seconds(17)).isEmpty)
     #expect(indexed.index.nextTimer(at: .seconds(17))?.time == .seconds(27))
-    #expect(!indexed.store.use.isWatched)
+    #expect(indexed.store.use.isWatched == false)
   }
 
   @Test("A store is in use until the end of the use is recorded, and its time starts then")

@@ -18,7 +18,7 @@ import Testing
   private final class Walk {
     private struct Item {
       let store: OpaqueOperationStore
-      let lookup: StoreIndex.Lookup
+      let lookup: () -> StoreIndex.Lookup
       /// Begins or ends a use.
       let change: (_ isUsed: Bool) -> StoreUse.Change
       /// Records the end of a use.
@@ -32,7 +32,10 @@ import Testing
 
       var isInUse: Bool { isUsed || end != nil }
 
-      init<State>(_ store: OperationStore<State>, lookup: StoreIndex.Lookup, lastUse: Int) {
+      init<State>(
+        _ store: OperationStore<State>, lookup: @autoclosure @escaping () -> StoreIndex.Lookup,
+        lastUse: Int
+      ) {
         self.store = OpaqueOperationStore(store)
         self.lookup = lookup
         self.lastUse = lastUse
@@ -77,7 +80,7 @@ import Testing
       case .insert(let item): try insert(item)
       case .lookUp(let item):
         guard let expected = items[item] ?? evicted[item] else { return false }
-        let found = index.readmit(expected.lookup, at: time(now))
+        let found = index.readmit(expected.lookup(), at: time(now))
         try mustHold(found?.store.id == expected.store.id, "the store of the request is found")
         readmitted(item)
         noteUse(of: item)
@@ -117,7 +120,7 @@ import Testing
       case .removeReleased:
         guard !released.isEmpty else { return false }
         let (id, item) = released.removeFirst()
-        index.removeReleased(id, at: Self.path(item))
+        index.remove(id, at: Self.path(item))
       case .advance: now += 30
       case .fire:
         guard let fired = timer, fired.time <= time(now) else { return false }
@@ -136,11 +139,11 @@ import Testing
       if item == 1 {
         let request = Mutation<Int, Int>(path: Self.path(item)) { number, _ in number }
         let store = OperationStore.detached(mutation: request)
-        return Item(store, lookup: .init(of: request, default: retention), lastUse: now)
+        return Item(store, lookup: .init(of: request, default: self.retention), lastUse: now)
       }
       let request = Query<Int, any Error>(path: Self.path(item)) { _ in item }
       let store = OperationStore.detached(query: request)
-      return Item(store, lookup: .init(of: request, default: retention), lastUse: now)
+      return Item(store, lookup: .init(of: request, default: self.retention), lastUse: now)
     }
 
     private func insert(_ item: Int) throws {
@@ -148,7 +151,7 @@ import Testing
       let present = items[item] ?? evicted[item]
       let others = Array(items.keys) + evicted.keys + released.map(\.item)
       let isPathTaken = others.contains { $0 != item && Self.path($0) == Self.path(item) }
-      switch index.insert(new.store, for: new.lookup, at: time(now)) {
+      switch index.insert(new.store, for: new.lookup(), at: time(now)) {
       case .present(let use):
         try mustHold(present?.store.id == use.store.id, "the present store is kept")
         readmitted(item)
@@ -242,7 +245,8 @@ import Testing
       let all = Array(items.keys) + evicted.keys + released.map(\.item)
       try mustHold(
         index.entries.count == Set(all.map(Self.path)).count, "\(all) are in the index")
-      let found = index.stores(matching: []).map(\.id)
+      var found: [ObjectIdentifier] = []
+      index.entries.tree(matching: []).forEach { $0.forEachStore { found.append($0.id) } }
       let present = (Array(items.values) + evicted.values).map(\.store.id)
       for (item, store) in evicted {
         try mustHold(!index.isRetained(store.store), "an evicted store is not retained")
@@ -253,7 +257,7 @@ import Testing
       try mustHold(
         Set(found) == Set(present) && found.count == present.count, "all present stores are found")
       for (number, item) in items {
-        let store = index.store(at: item.store.path, for: item.lookup.type)
+        let store = index.store(at: item.store.path, for: item.lookup().type)
         try mustHold(store?.id == item.store.id, "a present store is found by its type")
         try mustHold(
           item.isInUse || unreported.contains { $0.item == number }

@@ -38,7 +38,7 @@ import Testing
 
   private struct Index {
     static let paths: [OperationPath] = [[], ["a"], ["a", 1], ["a", 1, "x"], ["b", 1]]
-    var index = PathIndex<Int, Int> { ($0, [-$0]) }
+    var index = PathIndex<Int>()
     var list: [Int: Int] = [:]
     var next = 0
 
@@ -60,8 +60,8 @@ import Testing
       for (number, path) in Self.paths.enumerated() {
         try mustHold(index[path] == list[number], "\(path) has what was set")
         let below = list.filter { path.isPrefix(of: Self.paths[$0.key]) }.map(\.value)
-        let found = index.members(matching: path).sorted()
-        try mustHold(found == (below + below.map { -$0 }).sorted(), "below \(path) is \(below)")
+        let found = index.tree(matching: path).values.sorted()
+        try mustHold(found == below.sorted(), "below \(path) is \(below)")
       }
       let nodes = Set(
         list.keys.flatMap { path in

@@ -29,7 +29,7 @@ struct DependencyGraph: Sendable {
   private(set) var edgeCount = 0
   /// The paths that are read but whose stores were removed from the client. They keep their settled
   /// edges until nothing reads them.
-  private var removed = PathIndex<OperationPath, OperationPath> { ($0, []) }
+  private var removed = PathIndex<OperationPath>()
   /// The cycle that each run in flight would have closed first.
   private var cycles: [OperationTaskID: OperationDependencyError] = [:]
   /// Paths that are not in the graph any more. Their elements have deinitialisers of the user, so they
@@ -53,7 +53,7 @@ struct DependencyGraph: Sendable {
     switch selection {
     case .none: []
     case .at(let paths): paths.filter(removed.contains)
-    case .below(let prefix): removed.members(matching: prefix)
+    case .below(let prefix): removed.tree(matching: prefix).values
     }
   }
 

@@ -84,9 +84,6 @@ final class StoreHub: Sendable {
   /// Whether any run has read the request on a path, or it has read another one.
   func isRead(_ path: OperationPath) -> Bool { hasReaders && graph.withLock { $0.contains(path) } }
 
-  /// Notes when a use has ended.
-  func noteEnd(_ change: StoreUse.Change, of use: StoreUse) { use.noteEnd(change, at: elapsed) }
-
   func useChanged(of store: OpaqueOperationStore, _ change: StoreUse.Change) {
     client?.useChanged(of: store, change)
   }
@@ -143,7 +140,7 @@ extension StoreHub {
 
   private func invalidateReaders(_ readers: [OperationPath]) {
     let stores = readers.flatMap { client?.stores(at: $0) ?? [] }
-    invalidate(stores, because: .dependency, removed: .at(readers))
+    invalidate(because: .dependency, removed: .at(readers)) { stores.forEach($0) }
   }
 
   /// Ends a run in the graph. Returns the cycle that it has closed.
@@ -165,7 +162,7 @@ extension StoreHub {
   }
 
   /// Notes that the stores on these paths were removed from the client.
-  func remove(_ paths: [OperationPath]) {
+  func remove(_ paths: some Sequence<OperationPath>) {
     guard hasReaders else { return }
     let removed = paths.filter { !hasStore(at: $0) }
     let dropped = graph.withLock { graph in
@@ -213,18 +210,23 @@ extension StoreHub {
   ///   - removed: Selects the paths without a store that the invalidation begins with, too, if they are
   ///     still read.
   ///   - runsObserved: Whether the observed stores run.
+  ///   - forEachStart: Calls a function with each of the stores.
   func invalidate(
-    _ starts: [OpaqueOperationStore], because cause: OperationRun.Cause = .invalidation,
-    removed: DependencyGraph.RemovedPaths = .none, runsObserved: Bool = true
+    because cause: OperationRun.Cause = .invalidation,
+    removed: DependencyGraph.RemovedPaths = .none, runsObserved: Bool = true,
+    _ forEachStart: ((OpaqueOperationStore) -> Void) -> Void
   ) {
-    let marked = starts.filter { store in
+    // Most stores are neither observed nor read, so they are visited once and not collected.
+    var marked: [OpaqueOperationStore] = []
+    forEachStart { store in
       switch store.store.performInvalidation(.mark) {
-      case .done: return false
-      case .marked, .run: return true
+      case .done: break
+      case .marked, .run: marked.append(store)
       case .inAccess:
-        return !store.store.atEndOfAccess { [self] in
+        let isDeferred = store.store.atEndOfAccess { [self] in
           propagate(from: [store], because: cause, runsObserved: runsObserved)
         }
+        if !isDeferred { marked.append(store) }
       }
     }
     propagate(from: marked, because: cause, removed: removed, runsObserved: runsObserved)
