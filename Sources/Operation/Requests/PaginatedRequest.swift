@@ -137,7 +137,7 @@ extension PaginatedRequest {
 
   /// Returns a function that calls the handlers of pages.
   ///
-  /// The run in their events has no settings and no rules: these hold the handlers, which may keep it.
+  /// The run in their events has no settings: they hold the handlers, which may keep it.
   private func pageNotifier(
     in context: OperationContext
   ) -> ((OperationRun) -> PaginatedPageEvent<PageID, PageValue>) -> Void {
@@ -145,7 +145,8 @@ extension PaginatedRequest {
       $0 as? PageHandler<PageID, PageValue>
     }
     if handlers.isEmpty { return { _ in } }
-    let context = context.withoutRules
+    var context = context
+    context.settings = RunSettings()
     let run = context.operationRun ?? OperationRun(id: .next(), cause: .fetch, context: context)
     return { event in
       let event = event(run)

@@ -33,8 +33,12 @@ extension OperationContext {
   /// The task of the run that this context belongs to.
   var runNode: TaskNode? { run as? TaskNode ?? facts?.values.node }
 
-  /// The rules that the run has been started with; `nil` if they are those of its store.
-  var rules: (any RunRules)? { facts?.values.rules }
+  /// The rules that the run has been started with; `nil` if they are those of its store, and in the
+  /// context of the request, because they retain the request, which may store its context.
+  var rules: (any RunRules)? {
+    get { facts?.values.rules }
+    set { changeFacts { $0.rules = newValue } }
+  }
 
   /// Whether the caller of the run takes a cached value where there is one.
   var acceptsCached: Bool { facts?.values.acceptsCached ?? false }
@@ -66,14 +70,6 @@ extension OperationContext {
       context.run = RunFacts(
         RunFacts.Values(node: node, input: input, rules: rules, acceptsCached: acceptsCached))
     }
-    return context
-  }
-
-  /// The context without the settings and the rules, which hold closures of the request.
-  var withoutRules: OperationContext {
-    var context = self
-    context.settings = RunSettings()
-    context.changeFacts { $0.rules = nil }
     return context
   }
 

@@ -37,11 +37,16 @@ final class TaskNode: ContextRun {
   // Checked continuations would put the benchmark awaiters of a shared run further over its limit.
   typealias Continuation = UnsafeContinuation<(any TaskOutput)?, Never>
 
+  typealias PathReader = @Sendable () -> OperationPath?
+
   private struct Guarded: Sendable {
     var machine = TaskMachine<any TaskOutput, Continuation>()
     var driver: (any TaskDriver)?
     /// The run whose request awaits this one, while the request of this one is called.
     var awaiter: TaskNode?
+    /// Returns the path of a run without a store, until its request has returned: it retains the request,
+    /// which may store its context.
+    var path: PathReader?
   }
 
   /// The run whose request the current task works for. Child tasks inherit it. It is set between
@@ -53,7 +58,6 @@ final class TaskNode: ContextRun {
   let cause: OperationRun.Cause
   /// The store of the run; `nil` without a store.
   let origin: OperationRun.Origin?
-  private let ownPath: (@Sendable () -> OperationPath?)?
   private let guarded: Mutex<Guarded>
   private let flags = Atomic<UInt8>(0)
   private let isRunning = Atomic(false)
@@ -63,19 +67,18 @@ final class TaskNode: ContextRun {
   init(
     id: OperationTaskID = .next(), cause: OperationRun.Cause = .fetch,
     origin: OperationRun.Origin? = nil, driver: (any TaskDriver)? = nil,
-    path: (@Sendable () -> OperationPath?)? = nil
+    path: PathReader? = nil
   ) {
-    ownPath = path
     self.id = id
     self.cause = cause
     self.origin = origin
-    guarded = Mutex(Guarded(driver: driver))
+    guarded = Mutex(Guarded(driver: driver, path: path))
   }
 
   deinit { removeDependencies() }
 
   var progress: TaskProgress { TaskProgress(rawValue: flags.load(ordering: .acquiring)) }
-  var path: OperationPath? { origin?.path ?? ownPath?() }
+  var path: OperationPath? { origin?.path ?? guarded.withLock { $0.path }?() }
   var driver: (any TaskDriver)? { guarded.withLock { $0.driver } }
   var output: (any TaskOutput)? { progress.isEnded ? guarded.withLock { $0.machine.output } : nil }
 
@@ -180,12 +183,12 @@ extension TaskNode {
 
   /// - Parameter launch: The launch whose request has ended; a later one may be in its request.
   func endRequest(launch: Int = 0) {
-    let awaiter = guarded.withLock { guarded -> TaskNode? in
+    let released = guarded.withLock { guarded -> (TaskNode?, PathReader?)? in
       guard guarded.machine.launch == launch else { return nil }
       isRunning.store(false, ordering: .sequentiallyConsistent)
-      return guarded.awaiter.take()
+      return (guarded.awaiter.take(), guarded.path.take())
     }
-    withExtendedLifetime(awaiter) {}
+    withExtendedLifetime(released) {}
   }
 
   /// Calls a closure whose tasks do not work for the current run.

@@ -125,6 +125,7 @@ extension OperationStore {
     // A run that a reset has ended may continue before it is cancelled itself.
     if !isPresent, let failure = cancellationFailure(as: Failure.self) { return .failure(failure) }
     let rules = context.rules as? RequestRules<State>
+    if rules != nil { context.rules = nil }
     // Not with `??`, to which closures are passed in another form.
     let call = if let rules { rules.call } else { request }
     core.node.beginRequest()

@@ -229,4 +229,30 @@ import Testing
     }
     #expect(await eventually { live.value == 0 })
   }
+
+  @Test(
+    "A request that stores the contexts of its runs does not retain itself by that",
+    arguments: ["no store", "a batch without a store", "the store's rules", "rules of its own"])
+  func storedContext(way: String) async throws {
+    let live = LiveCount()
+    do {
+      let probe = live.makeProbe()
+      let contexts = EventLog<OperationContext>()
+      let query = Query(path: ["a"]) { context in
+        contexts.append(context)
+        return withExtendedLifetime(probe) { 1 }
+      }
+      let client = OperationClient(defaults: .testing)
+      switch way {
+      case "no store": try await query.run()
+      case "a batch without a store": try await query.deduplicated().run()
+      case "the store's rules": try await client.fetch(query)
+      default:
+        _ = client.store(for: query.manual())
+        try await client.fetch(query.retry(limit: 1))
+      }
+      #expect(contexts.count == 1)
+    }
+    #expect(await eventually { live.value == 0 })
+  }
 }
