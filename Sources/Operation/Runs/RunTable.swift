@@ -38,6 +38,10 @@ struct RunTable<Value: Sendable, Failure: Error, Payload: Sendable>: Sendable {
       return true
     }
 
+    typealias Leases = (awaiters: Int, observed: Int)
+
+    fileprivate var leases: Leases { (awaiters, isHeldByObservers ? 1 : 0) }
+
     func isOutdated(since epoch: Int) -> Bool { isStarted && startEpoch < epoch }
 
     fileprivate func isHeld(observerCount: Int) -> Bool {
@@ -65,6 +69,10 @@ struct RunTable<Value: Sendable, Failure: Error, Payload: Sendable>: Sendable {
   }
 
   private var table = SlotList<OperationTaskID, Record>()
+  /// The number of callers that await a run.
+  private var awaiterCount = 0
+  /// The number of runs that the observers hold.
+  private var observedCount = 0
   /// The runs by the hashes of their contexts; `nil` while there have been few of them.
   private var idsByHash: [Int: Set<OperationTaskID>]?
 
@@ -75,7 +83,7 @@ struct RunTable<Value: Sendable, Failure: Error, Payload: Sendable>: Sendable {
   var count: Int { table.count }
 
   /// The runs, the oldest first.
-  var records: [Record] { table.slots.compactMap { $0.element } }
+  var records: some Sequence<Record> { table.slots.lazy.compactMap { $0.element } }
 
   /// The identifiers of the runs, the oldest first.
   var ids: [OperationTaskID] { records.map { $0.id } }
@@ -85,8 +93,12 @@ struct RunTable<Value: Sendable, Failure: Error, Payload: Sendable>: Sendable {
   func contains(_ id: OperationTaskID) -> Bool { table.slot(of: id) != nil }
 
   /// The number of leases on the runs.
-  func leaseCount(observerCount: Int) -> Int {
-    records.reduce(0) { $0 + $1.awaiters + ($1.isHeldByObservers ? observerCount : 0) }
+  func leaseCount(observerCount: Int) -> Int { awaiterCount + observedCount * observerCount }
+
+  /// Counts the leases of a run that has changed, was inserted, or was removed.
+  private mutating func countLeases(from old: Record.Leases, to new: Record.Leases) {
+    awaiterCount += new.awaiters - old.awaiters
+    observedCount += new.observed - old.observed
   }
 
   /// Decides whether a run in `context` joins one of the runs in flight.
@@ -144,6 +156,7 @@ struct RunTable<Value: Sendable, Failure: Error, Payload: Sendable>: Sendable {
     }
     if idsByHash != nil { idsByHash?[record.context.valuesHash, default: []].insert(record.id) }
     let id = record.id
+    countLeases(from: (0, 0), to: record.leases)
     table.insert(record, for: id)
   }
 
@@ -151,14 +164,33 @@ struct RunTable<Value: Sendable, Failure: Error, Payload: Sendable>: Sendable {
   @discardableResult
   mutating func update<Output>(
     _ id: OperationTaskID, _ change: (inout Record) -> Output
-  ) -> Output? { table.update(id, change) }
+  ) -> Output? {
+    let updated = table.update(id) { record in
+      let old = record.leases
+      return (change(&record), old, record.leases)
+    }
+    guard let (output, old, new) = updated else { return nil }
+    countLeases(from: old, to: new)
+    return output
+  }
+
+  /// Changes a run, and the context that new runs are compared with.
+  mutating func updateContext(of id: OperationTaskID, _ change: (inout Record) -> Void) {
+    guard let old = self[id]?.context else { return }
+    if idsByHash != nil { removeHash(old.valuesHash, of: id) }
+    guard let new = update(id, { record in (change(&record), record.context).1 }) else { return }
+    if idsByHash != nil { idsByHash?[new.valuesHash, default: []].insert(id) }
+  }
+
+  private mutating func removeHash(_ hash: Int, of id: OperationTaskID) {
+    idsByHash?[hash]?.remove(id)
+    if idsByHash?[hash]?.isEmpty == true { idsByHash?[hash] = nil }
+  }
 
   mutating func remove(_ id: OperationTaskID) -> Record? {
     guard let record = table.remove(id) else { return nil }
-    if idsByHash == nil { return record }
-    let hash = record.context.valuesHash
-    idsByHash?[hash]?.remove(id)
-    if idsByHash?[hash]?.isEmpty == true { idsByHash?[hash] = nil }
+    countLeases(from: record.leases, to: (0, 0))
+    if idsByHash != nil { removeHash(record.context.valuesHash, of: id) }
     if isEmpty { idsByHash = nil }
     return record
   }

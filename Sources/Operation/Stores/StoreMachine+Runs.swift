@@ -240,7 +240,7 @@ extension StoreMachine {
 
   /// The runs of this store, for a snapshot of the client.
   var snapshotRuns: [OperationClientSnapshot.Run] {
-    runs.records.sorted { $0.id < $1.id }.map {
+    runs.records.map {
       OperationClientSnapshot.Run(
         id: $0.id.rawValue, cause: $0.core.node.cause, isStarted: $0.isStarted)
     }

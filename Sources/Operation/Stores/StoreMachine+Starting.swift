@@ -181,12 +181,13 @@ extension StoreMachine {
   ) -> Start {
     guard let isStarted = runs.update(core.id, { $0.isStarted }) else { return .removed }
     if isStarted, !joins { return .running }
-    if !isStarted, var record = runs.remove(core.id) {
-      record.payload.scheduledBox = record.compared ?? record.task.box
-      record.task.configuration = configuration
-      // New runs are compared with what it runs with.
-      record.compared = nil
-      runs.insert(record)
+    if !isStarted {
+      runs.updateContext(of: core.id) { record in
+        record.payload.scheduledBox = record.compared ?? record.task.box
+        record.task.configuration = configuration
+        // New runs are compared with what it runs with.
+        record.compared = nil
+      }
     }
     guard hold(core, .awaiter), let box = runs[core.id]?.task.box else { return .joined }
     return .launch(box)
