@@ -1,5 +1,4 @@
 import Glibc
-import Synchronization
 
 /// A mistake in the use of the library that is reported instead of thrown, because the library can
 /// continue without harm.
@@ -41,7 +40,7 @@ extension OperationIssue {
 
   @TaskLocal private static var scopedHandler: Handler?
 
-  private static let processHandler = Mutex<Handler>(writeToStandardError)
+  private static let processHandler = LastElement<Handler>()
 
   /// Sends the reports of `operation`, and of the tasks that it starts, to `handler`.
   ///
@@ -67,19 +66,12 @@ extension OperationIssue {
   ///
   /// - Parameter handler: The new handler; `nil` restores standard error.
   public static func setHandler(_ handler: Handler?) {
-    let new = handler ?? writeToStandardError
-    let old = processHandler.withLock { handler in
-      let old = handler
-      handler = new
-      return old
-    }
-    // Keeps the release of the old handler after the lock.
-    withExtendedLifetime(old) {}
+    processHandler.set(handler)
   }
 
   /// Sends the issue to the current handler.
   public func report() {
-    let handler = Self.scopedHandler ?? Self.processHandler.withLock { $0 }
+    let handler = Self.scopedHandler ?? Self.processHandler.value ?? Self.writeToStandardError
     handler(self)
   }
 

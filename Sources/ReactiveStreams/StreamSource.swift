@@ -68,7 +68,7 @@ extension StreamSource {
         handler(
           signal.map { element in
             let result = next(last.value ?? initial, element)
-            _ = last.replace(with: result) { _, _ in false }
+            last.set(result)
             return result
           })
       }
