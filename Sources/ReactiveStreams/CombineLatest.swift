@@ -2,70 +2,85 @@ extension StreamSource {
   package func combineLatest<Other: Sendable>(
     _ other: StreamSource<Other>
   ) -> StreamSource<(Element, Other)> {
-    StreamSource<(Element, Other)> { handler in
-      let shell = DeliveryShell(CombineLatestMachine<Element, Other>())
-      return .combined(
-        shell.subscribe(handler),
-        subscribe { signal in
-          withExtendedLifetime(shell.commit { $0.receive(first: signal) }) {}
-        },
-        other.subscribe { signal in
-          withExtendedLifetime(shell.commit { $0.receive(second: signal) }) {}
-        })
+    let firsts = map { (Element?.some($0), Other?.none) }
+    let seconds = other.map { (Element?.none, Other?.some($0)) }
+    let both = StreamSource<(Element?, Other?)>.combineLatest([firsts, seconds])
+    return both.compactMap { newest in
+      guard let first = newest[0].0, let second = newest[1].1 else { return nil }
+      return (first, second)
+    }
+  }
+
+  /// Returns a source of arrays, which have the newest element of every source, in the order of the
+  /// sources. Without sources it sends one empty array and ends.
+  package static func combineLatest(_ sources: [StreamSource]) -> StreamSource<[Element]> {
+    StreamSource<[Element]> { handler in
+      if sources.isEmpty {
+        handler(.element([]))
+        handler(.finished)
+        return .empty
+      }
+      let shell = DeliveryShell(CombineLatestMachine<Element>(count: sources.count))
+      let output = shell.subscribe(handler)
+      let inputs = sources.enumerated().map { index, source in
+        source.subscribe { signal in
+          withExtendedLifetime(shell.commit { $0.receive(signal, from: index) }) {}
+        }
+      }
+      return .combined([output] + inputs)
     }
   }
 }
 
-/// The machine of `combineLatest`: the newest element of each side.
+/// The machine of `combineLatest`: the newest element of every source.
 ///
-/// A pair is delivered when both sides have an element. The end is delivered when both sides have
-/// ended, or when one has ended without an element.
-struct CombineLatestMachine<First: Sendable, Second: Sendable>: DeliveryMachine {
-  var deliveries = DeliveryQueue<StreamSignal<(First, Second)>>()
-  private var first: First?
-  private var second: Second?
-  private var firstEpoch: StreamEpoch?
-  private var secondEpoch: StreamEpoch?
-  private var openCount = 2
-  private var isFinished = false
+/// - *incomplete*: a number of open sources have sent no element yet.
+/// - *complete*: every source has an element, and an array is delivered for every further one.
+/// - *finished*: all sources have ended, or one has ended without an element.
+struct CombineLatestMachine<Element: Sendable>: DeliveryMachine {
+  private enum State: Sendable {
+    case incomplete(missing: Int)
+    case complete
+    case finished
+  }
+
+  var deliveries = DeliveryQueue<StreamSignal<[Element]>>()
+  private var state: State
+  private var newest: [Element?]
+  private var epochs: [StreamEpoch?]
+  private var openCount: Int
+
+  init(count: Int) {
+    state = .incomplete(missing: count)
+    newest = Array(repeating: nil, count: count)
+    epochs = Array(repeating: nil, count: count)
+    openCount = count
+  }
 
   /// Returns the element that was replaced, to be released without the lock.
-  mutating func receive(first signal: StreamSignal<First>) -> First? {
-    switch signal {
-    case .element(let element, let epoch):
-      let replaced = first.take()
-      (first, firstEpoch) = (element, epoch)
-      deliverPair()
+  mutating func receive(_ signal: StreamSignal<Element>, from index: Int) -> Element? {
+    switch (signal, state) {
+    case (_, .finished): return nil
+    case (.element(let element, let epoch), _):
+      let replaced = newest[index].take()
+      (newest[index], epochs[index]) = (element, epoch)
+      if replaced == nil { noteFirst() }
+      if case .complete = state {
+        deliveries.append(.element(newest.compactMap { $0 }, in: .common(epochs)))
+      }
       return replaced
-    case .finished:
-      finishOne(isEmpty: first == nil)
+    case (.finished, _):
+      openCount -= 1
+      if newest[index] == nil || openCount == 0 {
+        state = .finished
+        deliveries.append(.finished)
+      }
       return nil
     }
   }
 
-  /// Returns the element that was replaced, to be released without the lock.
-  mutating func receive(second signal: StreamSignal<Second>) -> Second? {
-    switch signal {
-    case .element(let element, let epoch):
-      let replaced = second.take()
-      (second, secondEpoch) = (element, epoch)
-      deliverPair()
-      return replaced
-    case .finished:
-      finishOne(isEmpty: second == nil)
-      return nil
-    }
-  }
-
-  private mutating func deliverPair() {
-    guard !isFinished, let first, let second else { return }
-    deliveries.append(.element((first, second), in: .common(firstEpoch, secondEpoch)))
-  }
-
-  private mutating func finishOne(isEmpty: Bool) {
-    openCount -= 1
-    guard !isFinished, isEmpty || openCount == 0 else { return }
-    isFinished = true
-    deliveries.append(.finished)
+  private mutating func noteFirst() {
+    guard case .incomplete(let missing) = state else { return }
+    state = missing == 1 ? .complete : .incomplete(missing: missing - 1)
   }
 }

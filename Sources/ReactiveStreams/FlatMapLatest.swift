@@ -27,7 +27,7 @@ struct FlatMapLatestMachine<Output: Sendable>: DeliveryMachine {
   /// cancelled before the element arrived.
   mutating func beginEpoch(within outer: StreamEpoch? = nil) -> Beginning? {
     guard isOuterActive else { return nil }
-    let epoch = StreamEpoch(within: outer)
+    let epoch = StreamEpoch(within: [outer])
     defer { self.epoch = epoch }
     isInnerActive = true
     return Beginning(
@@ -57,7 +57,7 @@ struct FlatMapLatestMachine<Output: Sendable>: DeliveryMachine {
     guard epoch === self.epoch, isInnerActive else { return nil }
     switch signal {
     case .element(let element, let inner):
-      deliveries.append(.element(element, in: .common(epoch, inner)))
+      deliveries.append(.element(element, in: .common([epoch, inner])))
       return nil
     case .finished:
       isInnerActive = false

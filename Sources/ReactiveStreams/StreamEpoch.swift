@@ -16,9 +16,9 @@ package final class StreamEpoch: Sendable {
 
   private let state: Mutex<State>
 
-  init(within outer: StreamEpoch?...) { state = Mutex(State(outer: outer.compactMap(\.self))) }
-
-  private init(withinAll outer: [StreamEpoch]) { state = Mutex(State(outer: outer)) }
+  init(within outer: [StreamEpoch?] = []) {
+    state = Mutex(State(outer: outer.compactMap(\.self)))
+  }
 
   var isOver: Bool {
     while true {
@@ -43,15 +43,9 @@ package final class StreamEpoch: Sendable {
     return replaced != nil
   }
 
-  /// Returns the epoch of an element that was made from elements of two.
-  static func common(_ first: StreamEpoch?, _ second: StreamEpoch?) -> StreamEpoch? {
-    guard let first, let second, first !== second else { return first ?? second }
-    return StreamEpoch(within: first, second)
-  }
-
-  /// Returns the epoch of an element that was made from elements of many.
+  /// Returns the epoch of an element that was made from elements of these.
   static func common(_ epochs: [StreamEpoch?]) -> StreamEpoch? {
     let own = epochs.compactMap(\.self)
-    return own.count > 1 ? StreamEpoch(withinAll: own) : own.first
+    return own.count > 1 ? StreamEpoch(within: own) : own.first
   }
 }

@@ -82,7 +82,7 @@ extension StreamSource {
       let last = LastElement<(element: Element, epoch: StreamEpoch?)>()
       return subscribe { signal in
         guard case .element(let element, let epoch) = signal else { return handler(signal) }
-        let own = epoch.map { StreamEpoch(within: $0) }
+        let own = epoch.map { StreamEpoch(within: [$0]) }
         // An equal element is no duplicate if a reader has dropped the earlier one.
         let isNew = last.replace(with: (element, own)) { last, new in
           areEqual(last.element, new.element) && last.epoch?.renew(within: epoch) ?? true

@@ -4,15 +4,15 @@ import Testing
 
 @Suite("CombineLatestMachine")
 struct CombineLatestMachineTests {
-  private typealias Machine = CombineLatestMachine<Int, String>
+  private typealias Machine = CombineLatestMachine<String>
 
   private let received = Recorder<String>()
 
   private func machine() -> Machine {
-    var machine = Machine()
+    var machine = Machine(count: 2)
     _ = machine.deliveries.subscribe(
       Subscriber { [received] signal in
-        received.record(signal.element.map { "\($0.0)\($0.1)" } ?? "end")
+        received.record(signal.element?.joined() ?? "end")
       })
     return machine
   }
@@ -25,15 +25,15 @@ struct CombineLatestMachineTests {
     }
   }
 
-  @Test("A pair is delivered when both sides have an element, and has the newest of each")
+  @Test("Elements are delivered when every source has one, and they are the newest ones")
   func pairs() {
     var machine = machine()
-    _ = machine.receive(first: .element(1))
-    _ = machine.receive(first: .element(2))
+    _ = machine.receive(.element("1"), from: 0)
+    _ = machine.receive(.element("2"), from: 0)
     #expect(machine.deliveries.pendingCount == 0)
-    _ = machine.receive(second: .element("a"))
-    _ = machine.receive(second: .element("b"))
-    _ = machine.receive(first: .element(3))
+    _ = machine.receive(.element("a"), from: 1)
+    _ = machine.receive(.element("b"), from: 1)
+    _ = machine.receive(.element("3"), from: 0)
     drain(&machine)
     #expect(received.elements == ["2a", "2b", "3b"])
   }
@@ -41,21 +41,21 @@ struct CombineLatestMachineTests {
   @Test("A replaced element is returned, to be released without the lock")
   func displaced() {
     var machine = machine()
-    #expect(machine.receive(first: .element(1)) == nil)
-    #expect(machine.receive(first: .element(2)) == 1)
-    #expect(machine.receive(second: .element("a")) == nil)
-    #expect(machine.receive(second: .element("b")) == "a")
-    #expect(machine.receive(first: .finished) == nil)
-    #expect(machine.receive(second: .finished) == nil)
+    #expect(machine.receive(.element("1"), from: 0) == nil)
+    #expect(machine.receive(.element("2"), from: 0) == "1")
+    #expect(machine.receive(.element("a"), from: 1) == nil)
+    #expect(machine.receive(.element("b"), from: 1) == "a")
+    #expect(machine.receive(.finished, from: 0) == nil)
+    #expect(machine.receive(.finished, from: 1) == nil)
   }
 
   @Test("The last element of an ended side stays in later pairs")
   func oneEnded() {
     var machine = machine()
-    _ = machine.receive(first: .element(1))
-    _ = machine.receive(first: .finished)
-    _ = machine.receive(second: .element("a"))
-    _ = machine.receive(second: .finished)
+    _ = machine.receive(.element("1"), from: 0)
+    _ = machine.receive(.finished, from: 0)
+    _ = machine.receive(.element("a"), from: 1)
+    _ = machine.receive(.finished, from: 1)
     drain(&machine)
     #expect(received.elements == ["1a", "end"])
   }

@@ -131,21 +131,20 @@ struct StreamEpochTests {
   @Test("It is over when it has ended, or one that it is a part of")
   func end() {
     let (first, second) = (StreamEpoch(), StreamEpoch())
-    let both = StreamEpoch.common(first, second)
-    let part = StreamEpoch(within: both)
+    let both = StreamEpoch.common([first, second])
+    let part = StreamEpoch(within: [both])
     #expect(!part.isOver)
     second.end()
     #expect(part.isOver)
     #expect(!first.isOver)
-    #expect(StreamEpoch.common(first, first) === first)
-    #expect(StreamEpoch.common(nil, second) === second)
-    #expect(StreamEpoch.common(nil, nil) == nil)
+    #expect(StreamEpoch.common([nil, second]) === second)
+    #expect(StreamEpoch.common([nil, nil]) == nil)
   }
 
   @Test("It can be renewed until it was found to be over")
   func renewal() {
     let epochs = (0..<3).map { _ in StreamEpoch() }
-    let own = StreamEpoch(within: epochs[0])
+    let own = StreamEpoch(within: [epochs[0]])
     epochs[0].end()
     #expect(own.renew(within: epochs[1]))
     #expect(!own.isOver)
