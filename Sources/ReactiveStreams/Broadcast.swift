@@ -63,18 +63,26 @@ public final class Broadcast<Element: Sendable>: Sendable {
   deinit { finish() }
 }
 
-/// The machine of a broadcast: its delivery queue, and whether its end was sent.
+/// The machine of a broadcast and of `merge`: the number of sides that have not ended.
+///
+/// Elements are delivered in the order in which they arrive. The end is delivered when all sides have
+/// ended. A broadcast has one side.
 struct BroadcastMachine<Element: Sendable>: DeliveryMachine {
   var deliveries = DeliveryQueue<StreamSignal<Element>>()
-  private var isFinished = false
+  private var openCount: Int
+
+  init(sideCount: Int = 1) { openCount = sideCount }
 
   mutating func send(_ signal: StreamSignal<Element>) {
-    guard !isFinished else { return }
-    if case .finished = signal { isFinished = true }
+    guard openCount > 0 else { return }
+    if case .finished = signal {
+      openCount -= 1
+      if openCount > 0 { return }
+    }
     deliveries.append(signal)
   }
 
   mutating func subscribe(_ subscriber: Subscriber<StreamSignal<Element>>) -> UInt64 {
-    deliveries.subscribe(subscriber, initially: isFinished ? .finished : nil)
+    deliveries.subscribe(subscriber, initially: openCount == 0 ? .finished : nil)
   }
 }
