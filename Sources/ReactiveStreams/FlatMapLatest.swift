@@ -3,11 +3,24 @@ extension StreamSource {
     _ transform: @escaping @Sendable (Element) -> StreamSource<Output>
   ) -> StreamSource<Output> {
     StreamSource<Output> { handler in
-      let operation = FlatMapLatest(transform: transform)
+      let shell = DeliveryShell(FlatMapLatestMachine<Output>())
       return .combined(
-        operation.shell.subscribe(handler),
-        subscribe { operation.receive($0) },
-        OperationSubscription { operation.cancel() })
+        shell.subscribe(handler),
+        subscribe { signal in
+          guard case .element(let element, let outer) = signal else {
+            return shell.commit { $0.finishOuter() }
+          }
+          guard let beginning = shell.withLock({ $0.beginEpoch(within: outer) }) else { return }
+          let epoch = beginning.epoch
+          beginning.earlier?.end()
+          let subscription = transform(element).subscribe { signal in
+            shell.commit { $0.receiveInner(signal, epoch: epoch) }?.cancel()
+          }
+          shell.withLock { $0.setInner(subscription, epoch: epoch) }?.cancel()
+          // After the new subscription: where both are of one store, its observers keep their run.
+          beginning.inner?.cancel()
+        },
+        OperationSubscription { shell.withLock { $0.cancel() }?.cancel() })
     }
   }
 }
@@ -78,28 +91,4 @@ struct FlatMapLatestMachine<Output: Sendable>: DeliveryMachine {
     isInnerActive = false
     return inner.take()
   }
-}
-
-/// Subscribes, cancels and calls the closure without the lock of its shell.
-private struct FlatMapLatest<Element: Sendable, Output: Sendable>: Sendable {
-  let shell = DeliveryShell(FlatMapLatestMachine<Output>())
-  let transform: @Sendable (Element) -> StreamSource<Output>
-
-  func receive(_ signal: StreamSignal<Element>) {
-    switch signal {
-    case .finished: shell.commit { $0.finishOuter() }
-    case .element(let element, let outer):
-      guard let beginning = shell.withLock({ $0.beginEpoch(within: outer) }) else { return }
-      let epoch = beginning.epoch
-      beginning.earlier?.end()
-      let subscription = transform(element).subscribe { signal in
-        shell.commit { $0.receiveInner(signal, epoch: epoch) }?.cancel()
-      }
-      shell.withLock { $0.setInner(subscription, epoch: epoch) }?.cancel()
-      // After the new subscription: where both are of one store, its observers keep their run.
-      beginning.inner?.cancel()
-    }
-  }
-
-  func cancel() { shell.withLock { $0.cancel() }?.cancel() }
 }

@@ -4,35 +4,34 @@ package typealias StreamTimer =
   @Sendable (Duration, @escaping @Sendable () -> Void) -> OperationSubscription
 
 extension StreamSource {
-  /// Sends an element when no other one came for a duration. A duration of zero changes nothing.
-  package func debounce(for duration: Duration, timer: @escaping StreamTimer) -> StreamSource {
-    timed(.debounce, duration, timer)
-  }
-
-  /// Sends the first element at once, and then the newest one of each duration. A duration of zero
-  /// changes nothing.
-  package func throttle(for duration: Duration, timer: @escaping StreamTimer) -> StreamSource {
-    timed(.throttle, duration, timer)
-  }
-
-  private func timed(
-    _ rule: StreamTimingRule, _ duration: Duration, _ timer: @escaping StreamTimer
+  /// Sends the elements when the rule says so. A duration of zero changes nothing.
+  package func timed(
+    _ rule: StreamTimingRule, for duration: Duration, timer: @escaping StreamTimer
   ) -> StreamSource {
     guard duration > .zero else { return self }
     return StreamSource { handler in
-      let timing = StreamTiming<Element>(rule: rule, duration: duration, timer: timer)
+      let shell = DeliveryShell(StreamTimingMachine<Element>(rule: rule))
+      // After the deliveries: in those, a task whose sleep was the timer is not cancelled.
+      @Sendable func perform(_ effects: StreamTimingMachine<Element>.Effects) {
+        effects.timer?.cancel()
+        guard let id = effects.start else { return }
+        let subscription = timer(duration) { perform(shell.commit { $0.fire(id) }) }
+        shell.withLock { $0.setTimer(subscription, id: id) }?.cancel()
+      }
       return .combined(
-        timing.shell.subscribe(handler),
-        subscribe { timing.receive($0) },
-        OperationSubscription { timing.cancel() })
+        shell.subscribe(handler),
+        subscribe { signal in perform(shell.commit { $0.receive(signal) }) },
+        OperationSubscription { perform(shell.withLock { $0.cancel() }) })
     }
   }
 }
 
-enum StreamTimingRule: Sendable {
-  /// Every element becomes pending, and starts the timer anew.
+package enum StreamTimingRule: Sendable {
+  /// Sends an element when no other one came for the duration: every element becomes pending, and starts
+  /// the timer anew.
   case debounce
-  /// An element becomes pending only while the timer runs; otherwise it is delivered and starts it.
+  /// Sends the first element at once, and then the newest one of each duration: an element becomes pending
+  /// only while the timer runs; otherwise it is delivered and starts it.
   case throttle
 }
 
@@ -44,16 +43,11 @@ enum StreamTimingRule: Sendable {
 ///
 /// A timer has an identifier, so that one which fires late has no effect.
 struct StreamTimingMachine<Element: Sendable>: DeliveryMachine {
-  struct Pending: Sendable {
-    let element: Element
-    let epoch: StreamEpoch?
-  }
-
   private struct Wait: Sendable {
     let id: UInt64
     /// `nil` until its shell has started it.
     var timer: OperationSubscription?
-    var pending: Pending?
+    var pending: StreamSignal<Element>?
   }
 
   private enum State: Sendable {
@@ -69,7 +63,7 @@ struct StreamTimingMachine<Element: Sendable>: DeliveryMachine {
     /// The timer that ends.
     var timer: OperationSubscription?
     /// The element that was replaced or dropped, to be released.
-    var dropped: Pending?
+    var dropped: StreamSignal<Element>?
   }
 
   var deliveries = DeliveryQueue<StreamSignal<Element>>()
@@ -79,21 +73,21 @@ struct StreamTimingMachine<Element: Sendable>: DeliveryMachine {
 
   init(rule: StreamTimingRule) { self.rule = rule }
 
-  mutating func receive(_ element: Element, in epoch: StreamEpoch?) -> Effects {
-    let pending = Pending(element: element, epoch: epoch)
+  mutating func receive(_ signal: StreamSignal<Element>) -> Effects {
+    if case .finished = signal { return finish() }
     switch (state, rule) {
     case (.finished, _): return Effects()
     case (.idle, .throttle):
-      deliver(pending)
+      deliveries.append(signal)
       return Effects(start: beginWait())
-    case (.idle, .debounce): return Effects(start: beginWait(pending))
+    case (.idle, .debounce): return Effects(start: beginWait(signal))
     case (.waiting(var wait), .throttle):
       let dropped = wait.pending
-      wait.pending = pending
+      wait.pending = signal
       state = .waiting(wait)
       return Effects(dropped: dropped)
     case (.waiting(let wait), .debounce):
-      return Effects(start: beginWait(pending), timer: wait.timer, dropped: wait.pending)
+      return Effects(start: beginWait(signal), timer: wait.timer, dropped: wait.pending)
     }
   }
 
@@ -110,15 +104,15 @@ struct StreamTimingMachine<Element: Sendable>: DeliveryMachine {
     guard case .waiting(let wait) = state, wait.id == id else { return Effects() }
     state = .idle
     guard let pending = wait.pending else { return Effects(timer: wait.timer) }
-    deliver(pending)
+    deliveries.append(pending)
     return Effects(start: rule == .throttle ? beginWait() : nil, timer: wait.timer)
   }
 
   /// The source has ended: delivers the pending element, and the end.
-  mutating func finish() -> Effects {
+  private mutating func finish() -> Effects {
     if case .finished = state { return Effects() }
     let wait = endWait()
-    if let pending = wait?.pending { deliver(pending) }
+    if let pending = wait?.pending { deliveries.append(pending) }
     deliveries.append(.finished)
     return Effects(timer: wait?.timer)
   }
@@ -128,11 +122,7 @@ struct StreamTimingMachine<Element: Sendable>: DeliveryMachine {
     return Effects(timer: wait?.timer, dropped: wait?.pending)
   }
 
-  private mutating func deliver(_ pending: Pending) {
-    deliveries.append(.element(pending.element, in: pending.epoch))
-  }
-
-  private mutating func beginWait(_ pending: Pending? = nil) -> UInt64 {
+  private mutating func beginWait(_ pending: StreamSignal<Element>? = nil) -> UInt64 {
     defer { nextID += 1 }
     state = .waiting(Wait(id: nextID, pending: pending))
     return nextID
@@ -142,36 +132,5 @@ struct StreamTimingMachine<Element: Sendable>: DeliveryMachine {
     defer { state = .finished }
     if case .waiting(let wait) = state { return wait }
     return nil
-  }
-}
-
-/// Starts and ends the timer without the lock of its shell.
-private struct StreamTiming<Element: Sendable>: Sendable {
-  let shell: DeliveryShell<StreamTimingMachine<Element>>
-  let duration: Duration
-  let timer: StreamTimer
-
-  init(rule: StreamTimingRule, duration: Duration, timer: @escaping StreamTimer) {
-    shell = DeliveryShell(StreamTimingMachine(rule: rule))
-    self.duration = duration
-    self.timer = timer
-  }
-
-  func receive(_ signal: StreamSignal<Element>) {
-    switch signal {
-    case .element(let element, let epoch): perform(shell.commit { $0.receive(element, in: epoch) })
-    case .finished: perform(shell.commit { $0.finish() })
-    }
-  }
-
-  func cancel() { perform(shell.withLock { $0.cancel() }) }
-
-  /// Performs effects, after the deliveries: in those, a task whose sleep was the timer is not
-  /// cancelled.
-  private func perform(_ effects: StreamTimingMachine<Element>.Effects) {
-    effects.timer?.cancel()
-    guard let id = effects.start else { return }
-    let subscription = timer(duration) { perform(shell.commit { $0.fire(id) }) }
-    shell.withLock { $0.setTimer(subscription, id: id) }?.cancel()
   }
 }

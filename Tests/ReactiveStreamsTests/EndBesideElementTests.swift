@@ -29,8 +29,8 @@ import Testing
     ("combineLatest", { $0.combineLatest(.endedAfter(0)).map { $0.0 } }),
     ("combineLatest of an array", { .combineLatest([$0, .endedAfter(0)]).map { $0[0] } }),
     ("flatMapLatest", { $0.flatMapLatest { .endedAfter($0) } }),
-    ("debounce", { $0.debounce(for: .seconds(1)) { _, _ in .empty } }),
-    ("throttle", { $0.throttle(for: .seconds(1)) { _, _ in .empty } }),
+    ("debounce", { $0.timed(.debounce, for: .seconds(1)) { _, _ in .empty } }),
+    ("throttle", { $0.timed(.throttle, for: .seconds(1)) { _, _ in .empty } }),
   ]
 
   @Test("The elements before the end are read, the later ones are dropped", arguments: 0...3)

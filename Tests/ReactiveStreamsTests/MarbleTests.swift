@@ -73,7 +73,7 @@ struct MarbleTests {
     ])
   func debounce(input: String, result: String) {
     let diagram = marbles(input) { sources, timer in
-      sources[0].debounce(for: .seconds(2), timer: timer)
+      sources[0].timed(.debounce, for: .seconds(2), timer: timer)
     }
     #expect(diagram == result)
   }
@@ -93,7 +93,7 @@ struct MarbleTests {
     ])
   func throttle(input: String, result: String) {
     let diagram = marbles(input) { sources, timer in
-      sources[0].throttle(for: .seconds(2), timer: timer)
+      sources[0].timed(.throttle, for: .seconds(2), timer: timer)
     }
     #expect(diagram == result)
   }
@@ -102,19 +102,19 @@ struct MarbleTests {
   func zero(duration: Duration) {
     #expect(
       marbles("ab-c|") { sources, timer in
-        sources[0].debounce(for: duration, timer: timer)
+        sources[0].timed(.debounce, for: duration, timer: timer)
       } == "ab-c|")
     #expect(
       marbles("ab-c|") { sources, timer in
-        sources[0].throttle(for: duration, timer: timer)
+        sources[0].timed(.throttle, for: duration, timer: timer)
       } == "ab-c|")
   }
 
   @Test("Operators of time can follow each other")
   func chain() {
     let diagram = marbles("abc---d-|") { sources, timer in
-      sources[0].throttle(for: .seconds(2), timer: timer)
-        .debounce(for: .seconds(1), timer: timer)
+      sources[0].timed(.throttle, for: .seconds(2), timer: timer)
+        .timed(.debounce, for: .seconds(1), timer: timer)
     }
     #expect(diagram == "-a-b-c-d|")
   }

@@ -43,7 +43,7 @@ struct StreamTimingMachineExhaustiveTests {
       switch step {
       case .element: try receive()
       case .finish:
-        let effects = machine.finish()
+        let effects = machine.receive(.finished)
         if !isOver { queued += (pending.map { ["\($0)"] } ?? []) + ["end"] }
         try end(effects, dropped: nil)
       case .cancel: try end(machine.cancel(), dropped: pending)
@@ -61,7 +61,7 @@ struct StreamTimingMachineExhaustiveTests {
     }
 
     private mutating func receive() throws {
-      let effects = machine.receive(next, in: nil)
+      let effects = machine.receive(.element(next))
       if isOver { return try check(effects, starts: false, timer: nil, dropped: nil) }
       if rule == .debounce {
         try check(effects, starts: true, timer: held, dropped: pending)

@@ -28,10 +28,10 @@ struct StreamTimingMachineTests {
   func debounce() {
     var machine = machine(.debounce)
     let timer = OperationSubscription {}
-    let first = machine.receive(1, in: nil)
+    let first = machine.receive(.element(1))
     #expect(first.timer == nil && first.dropped == nil)
     #expect(machine.setTimer(timer, id: first.start ?? 9) == nil)
-    let second = machine.receive(2, in: nil)
+    let second = machine.receive(.element(2))
     #expect(second.start != nil && second.start != first.start)
     #expect(second.timer == timer)
     #expect(second.dropped?.element == 1)
@@ -46,11 +46,11 @@ struct StreamTimingMachineTests {
   func throttle() {
     var machine = machine(.throttle)
     let timer = OperationSubscription {}
-    let first = machine.receive(1, in: nil)
+    let first = machine.receive(.element(1))
     #expect(machine.setTimer(timer, id: first.start ?? 9) == nil)
-    let second = machine.receive(2, in: nil)
+    let second = machine.receive(.element(2))
     #expect(second.start == nil && second.timer == nil && second.dropped == nil)
-    let third = machine.receive(3, in: nil)
+    let third = machine.receive(.element(3))
     #expect(third.start == nil && third.timer == nil)
     #expect(third.dropped?.element == 2)
     let fired = machine.fire(first.start ?? 9)
@@ -59,7 +59,7 @@ struct StreamTimingMachineTests {
     #expect(machine.fire(fired.start ?? 9).start == nil)
     drain(&machine)
     #expect(received.elements == ["1", "3"])
-    #expect(machine.receive(4, in: nil).start != nil)
+    #expect(machine.receive(.element(4)).start != nil)
     drain(&machine)
     #expect(received.elements == ["1", "3", "4"])
   }
@@ -68,8 +68,8 @@ struct StreamTimingMachineTests {
   func lateTimer() {
     var machine = machine(.debounce)
     let timer = OperationSubscription {}
-    let first = machine.receive(1, in: nil).start ?? 9
-    let second = machine.receive(2, in: nil).start ?? 9
+    let first = machine.receive(.element(1)).start ?? 9
+    let second = machine.receive(.element(2)).start ?? 9
     #expect(machine.setTimer(timer, id: first) == timer)
     _ = machine.fire(first)
     #expect(machine.deliveries.pendingCount == 0)
@@ -83,16 +83,16 @@ struct StreamTimingMachineTests {
     for rule in rules {
       var machine = machine(rule)
       let timer = OperationSubscription {}
-      let id = machine.receive(1, in: nil).start ?? 9
+      let id = machine.receive(.element(1)).start ?? 9
       _ = machine.setTimer(timer, id: id)
-      _ = machine.receive(2, in: nil)
-      let last = machine.receive(3, in: nil).start ?? id
+      _ = machine.receive(.element(2))
+      let last = machine.receive(.element(3)).start ?? id
       _ = machine.setTimer(timer, id: last)
-      let end = machine.finish()
+      let end = machine.receive(.finished)
       #expect(end.timer == timer && end.start == nil && end.dropped == nil)
-      #expect(machine.finish().timer == nil)
+      #expect(machine.receive(.finished).timer == nil)
       _ = machine.fire(last)
-      #expect(machine.receive(4, in: nil).start == nil)
+      #expect(machine.receive(.element(4)).start == nil)
       #expect(machine.setTimer(timer, id: last) == timer)
       drain(&machine)
     }
@@ -104,17 +104,17 @@ struct StreamTimingMachineTests {
     for rule in rules {
       var machine = machine(rule)
       let timer = OperationSubscription {}
-      let id = machine.receive(1, in: nil).start ?? 9
-      _ = machine.receive(2, in: nil)
+      let id = machine.receive(.element(1)).start ?? 9
+      _ = machine.receive(.element(2))
       drain(&machine)
-      let last = machine.receive(3, in: nil).start ?? id
+      let last = machine.receive(.element(3)).start ?? id
       #expect(machine.setTimer(timer, id: last) == nil)
       let effects = machine.cancel()
       #expect(effects.timer == timer && effects.dropped?.element == 3)
       #expect(machine.cancel().timer == nil)
-      #expect(machine.receive(4, in: nil).start == nil)
+      #expect(machine.receive(.element(4)).start == nil)
       _ = machine.fire(last)
-      #expect(machine.finish().timer == nil)
+      #expect(machine.receive(.finished).timer == nil)
       #expect(machine.deliveries.pendingCount == 0)
     }
     #expect(received.elements == ["1"])
@@ -130,9 +130,9 @@ struct StreamTimingMachineTests {
         Subscriber { signal in
           if case .element(2, let own) = signal { carried.record(own === epoch) }
         })
-      _ = machine.receive(1, in: nil)
-      _ = machine.receive(2, in: epoch)
-      _ = machine.finish()
+      _ = machine.receive(.element(1))
+      _ = machine.receive(.element(2, in: epoch))
+      _ = machine.receive(.finished)
       drain(&machine)
     }
     #expect(carried.elements == [true, true])

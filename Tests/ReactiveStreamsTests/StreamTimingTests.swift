@@ -12,10 +12,7 @@ extension StreamSource {
   fileprivate func timed(
     _ rule: StreamTimingRule, _ timer: @escaping StreamTimer
   ) -> StreamSource {
-    switch rule {
-    case .debounce: debounce(for: .seconds(1), timer: timer)
-    case .throttle: throttle(for: .seconds(1), timer: timer)
-    }
+    timed(rule, for: .seconds(1), timer: timer)
   }
 }
 

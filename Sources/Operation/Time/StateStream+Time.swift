@@ -1,6 +1,16 @@
 public import ReactiveStreams
 
-// `checked` reports a negative duration, which is taken as zero. Zero passes everything.
+extension StreamSource {
+  fileprivate func timed(
+    _ rule: StreamTimingRule, for duration: Duration, _ clock: any OperationClock
+  ) -> StreamSource {
+    // A negative duration is reported, and taken as zero, which passes everything.
+    timed(rule, for: duration.checked(for: "The duration of \(rule)")) {
+      clock.schedule(after: $0, $1)
+    }
+  }
+}
+
 extension StateStream {
   /// Sends an element when no other one came for a duration; of several, only the newest.
   ///
@@ -12,10 +22,7 @@ extension StateStream {
   ///   - clock: The clock of the wait; that of the machine by default.
   public func debounce(
     for duration: Duration, clock: any OperationClock = SystemClock()
-  ) -> StateStream {
-    let duration = duration.checked(for: "The duration of debounce")
-    return StateStream(source.debounce(for: duration) { clock.schedule(after: $0, $1) })
-  }
+  ) -> StateStream { StateStream(source.timed(.debounce, for: duration, clock)) }
 
   /// Sends the first element at once, and then at most one in each duration: the newest.
   ///
@@ -27,10 +34,7 @@ extension StateStream {
   ///   - clock: The clock of the wait; that of the machine by default.
   public func throttle(
     for duration: Duration, clock: any OperationClock = SystemClock()
-  ) -> StateStream {
-    let duration = duration.checked(for: "The duration of throttle")
-    return StateStream(source.throttle(for: duration) { clock.schedule(after: $0, $1) })
-  }
+  ) -> StateStream { StateStream(source.timed(.throttle, for: duration, clock)) }
 }
 
 extension EventStream {
@@ -46,9 +50,7 @@ extension EventStream {
   public func debounce(
     for duration: Duration, clock: any OperationClock = SystemClock()
   ) -> EventStream {
-    let duration = duration.checked(for: "The duration of debounce")
-    let source = source.debounce(for: duration) { clock.schedule(after: $0, $1) }
-    return EventStream(source, buffering: buffering)
+    EventStream(source.timed(.debounce, for: duration, clock), buffering: buffering)
   }
 
   /// Sends the first element at once, and then at most one in each duration: the newest.
@@ -63,8 +65,6 @@ extension EventStream {
   public func throttle(
     for duration: Duration, clock: any OperationClock = SystemClock()
   ) -> EventStream {
-    let duration = duration.checked(for: "The duration of throttle")
-    let source = source.throttle(for: duration) { clock.schedule(after: $0, $1) }
-    return EventStream(source, buffering: buffering)
+    EventStream(source.timed(.throttle, for: duration, clock), buffering: buffering)
   }
 }
