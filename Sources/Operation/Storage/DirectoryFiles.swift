@@ -17,8 +17,8 @@ final class DirectoryFiles: StorageFiles {
     let flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC
     descriptor = FileDescriptor(Glibc.open(directory, flags))
     if descriptor.number < 0 {
-      let reason = errno == ENOTDIR ? "it is a file" : SystemError().text
-      throw .unusable(directory: directory, reason: reason)
+      throw errno == ENOTDIR
+        ? Self.unusable(directory, "it is a file") : Self.unusable(directory)
     }
     if isReadOnly {
       lock = nil
@@ -36,10 +36,9 @@ final class DirectoryFiles: StorageFiles {
       // One that exists is checked when the last one is opened.
       if mkdir(path, 0o700) == 0 {
         flushParent(of: path)
-        continue
+      } else if errno != EEXIST, errno != EISDIR {
+        throw unusable(directory, "\(path): \(SystemError().text)")
       }
-      if errno == EEXIST || errno == EISDIR { continue }
-      throw .unusable(directory: directory, reason: "\(path): \(SystemError().text)")
     }
   }
 
@@ -53,24 +52,17 @@ final class DirectoryFiles: StorageFiles {
     _ descriptor: FileDescriptor, _ directory: String
   ) throws(StorageError) {
     var status = stat()
-    guard fstat(descriptor.number, &status) == 0 else {
-      throw .unusable(directory: directory, reason: SystemError().text)
-    }
-    if status.st_uid != geteuid() {
-      throw .unusable(directory: directory, reason: "it belongs to another user")
-    }
+    guard fstat(descriptor.number, &status) == 0 else { throw unusable(directory) }
+    if status.st_uid != geteuid() { throw unusable(directory, "it belongs to another user") }
     if status.st_mode & 0o077 == 0 { return }
     // A directory that others use for something else does not become private by accident.
     let names = try names(in: descriptor, directory)
     guard names.isEmpty || names.contains(lockName) else {
-      throw .unusable(
-        directory: directory,
-        reason:
-          "others can access it, and it contains files; use a directory of its own (mode 0700)")
+      throw unusable(
+        directory,
+        "others can access it, and it contains files; use a directory of its own (mode 0700)")
     }
-    guard fchmod(descriptor.number, 0o700) == 0 else {
-      throw .unusable(directory: directory, reason: SystemError().text)
-    }
+    guard fchmod(descriptor.number, 0o700) == 0 else { throw unusable(directory) }
   }
 
   private static func lock(
@@ -78,23 +70,24 @@ final class DirectoryFiles: StorageFiles {
   ) throws(StorageError) -> FileDescriptor {
     let flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW
     let lock = FileDescriptor(openat(descriptor.number, lockName, flags, 0o600))
-    guard lock.number >= 0 else {
-      throw .unusable(directory: directory, reason: SystemError().text)
-    }
+    guard lock.number >= 0 else { throw unusable(directory) }
     if flock(lock.number, LOCK_EX | LOCK_NB) == 0 { return lock }
-    if errno == EWOULDBLOCK { throw .inUse(directory: directory) }
-    throw .unusable(directory: directory, reason: SystemError().text)
+    throw errno == EWOULDBLOCK ? .inUse(directory: directory) : unusable(directory)
   }
+
+  /// Returns an error that says why a directory cannot be used: with the error of the last call, if no
+  /// reason is given.
+  private static func unusable(
+    _ directory: String, _ reason: String = SystemError().text
+  ) -> StorageError { .unusable(directory: directory, reason: reason) }
 
   private func error(_ call: String, _ name: String) -> StorageError {
     .system(call: call, file: "\(directory)/\(name)", code: errno)
   }
 
-  private func open(
-    _ name: String, _ flags: Int32, _ call: String = "open"
-  ) throws(StorageError) -> FileDescriptor {
+  private func open(_ name: String, _ flags: Int32) throws(StorageError) -> FileDescriptor {
     let number = openat(descriptor.number, name, flags | O_CLOEXEC | O_NOFOLLOW, 0o600)
-    if number < 0 { throw error(call, name) }
+    if number < 0 { throw error("open", name) }
     return FileDescriptor(number)
   }
 
@@ -106,7 +99,7 @@ final class DirectoryFiles: StorageFiles {
       return try FileManager.default.contentsOfDirectory(
         atPath: "/proc/self/fd/\(descriptor.number)")
     } catch {
-      throw .unusable(directory: directory, reason: "its files cannot be listed: \(error)")
+      throw unusable(directory, "its files cannot be listed: \(error)")
     }
   }
 
