@@ -24,7 +24,6 @@ public final class FileStorage: OperationStorage {
   }
 
   private let stored: StoredFiles
-  private let access: Access
   /// The calls of the system block.
   private let queue = DispatchQueue(label: "swift-operation.storage")
 
@@ -49,8 +48,7 @@ public final class FileStorage: OperationStorage {
   }
 
   package init(_ files: any StorageFiles, access: Access = .readWrite) throws(StorageError) {
-    stored = StoredFiles(files, isReadOnly: access == .readOnly)
-    self.access = access
+    stored = StoredFiles(files: files, isReadOnly: access == .readOnly)
     if access == .readWrite { try stored.removeTemporaryFiles() }
   }
 
@@ -65,16 +63,14 @@ public final class FileStorage: OperationStorage {
   ///
   /// - Throws: ``StorageError``.
   nonisolated(nonsending) public func save(_ entries: [String: StorageEntry]) async throws {
-    try checkAccess()
-    try await perform { stored throws(StorageError) in try stored.save(entries) }
+    try await perform(isChange: true) { stored throws(StorageError) in try stored.save(entries) }
   }
 
   /// Removes the files of entries.
   ///
   /// - Throws: ``StorageError``.
   nonisolated(nonsending) public func remove(_ keys: [String]) async throws {
-    try checkAccess()
-    try await perform { stored throws(StorageError) in try stored.remove(keys) }
+    try await perform(isChange: true) { stored throws(StorageError) in try stored.remove(keys) }
   }
 
   /// Returns the keys with a prefix. It reads the files whose names begin with it.
@@ -88,17 +84,16 @@ public final class FileStorage: OperationStorage {
   ///
   /// - Throws: ``StorageError``.
   nonisolated(nonsending) public func setAside(_ key: String) async throws {
-    try checkAccess()
-    try await perform { stored throws(StorageError) in try stored.setAside(key) }
-  }
-
-  private func checkAccess() throws(StorageError) {
-    if access == .readOnly { throw .readOnly(directory: stored.files.directory) }
+    try await perform(isChange: true) { stored throws(StorageError) in try stored.setAside(key) }
   }
 
   nonisolated(nonsending) private func perform<Output: Sendable>(
+    isChange: Bool = false,
     _ body: @escaping @Sendable (StoredFiles) throws(StorageError) -> Output
   ) async throws -> Output {
+    if isChange, stored.isReadOnly {
+      throw StorageError.readOnly(directory: stored.files.directory)
+    }
     let result: Result<Output, StorageError> = await withCheckedContinuation { continuation in
       queue.async { [stored] in
         continuation.resume(

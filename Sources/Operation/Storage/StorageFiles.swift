@@ -37,11 +37,6 @@ struct StoredFiles: Sendable {
   /// Whether nothing is changed: what cannot be read stays where it is.
   let isReadOnly: Bool
 
-  init(_ files: any StorageFiles, isReadOnly: Bool = false) {
-    self.files = files
-    self.isReadOnly = isReadOnly
-  }
-
   /// The name of an entry's file: the readable part of its key, and a hash of the key.
   static func name(for key: String) -> String {
     var hash = Checksum()
