@@ -70,23 +70,13 @@ struct StoredFiles: Sendable {
     _ name: String, of key: String
   ) throws(StorageError) -> (key: String, entry: StorageEntry)? {
     let file = "\(files.directory)/\(name)"
-    let bytes: [UInt8]?
     do {
-      bytes = try files.read(name)
+      guard let bytes = try files.read(name) else { return nil }
+      return try StorageFormat.decode(Data(bytes), of: key, in: file)
     } catch {
-      guard case .foreign = error else { throw error }
-      try moveAside(name)
-      throw .foreign(key: key, file: file)
-    }
-    guard let bytes else { return nil }
-    do {
-      return try StorageFormat.decode(Data(bytes))
-    } catch {
-      try moveAside(name)
-      switch error {
-      case .damaged(let reason): throw .damaged(key: key, file: file, reason: reason)
-      case .tooNew(let format): throw .tooNew(key: key, file: file, format: format)
-      }
+      if error.isAboutEntry { try moveAside(name) }
+      if case .foreign = error { throw .foreign(key: key, file: file) }
+      throw error
     }
   }
 

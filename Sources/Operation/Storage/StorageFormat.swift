@@ -14,11 +14,6 @@ struct StorageFormat {
   private static let longestHeader = 512
   private static let name = "swift-operation entry"
 
-  enum Failure: Error {
-    case damaged(String)
-    case tooNew(Int)
-  }
-
   static func encode(_ entry: StorageEntry, for key: String) -> Data {
     let seconds = entry.date.timeIntervalSinceReferenceDate
     let day = entry.date.formatted(.iso8601)
@@ -34,33 +29,40 @@ struct StorageFormat {
     return bytes
   }
 
-  static func decode(_ bytes: Data) throws(Failure) -> (key: String, entry: StorageEntry) {
+  /// Returns the key and the entry of a file, which was read for `key`.
+  static func decode(
+    _ bytes: Data, of key: String, in file: String
+  ) throws(StorageError) -> (key: String, entry: StorageEntry) {
+    func damaged(_ reason: String) -> StorageError {
+      .damaged(key: key, file: file, reason: reason)
+    }
     guard let end = bytes.prefix(longestHeader).firstIndex(of: UInt8(ascii: "\n")),
       let line = String(bytes: bytes[..<end], encoding: .utf8), line.hasPrefix(name + " format=")
-    else { throw .damaged("it does not begin with a header") }
+    else { throw damaged("it does not begin with a header") }
     let format = number(of: "format", in: line)
-    if let format, format > Self.format { throw .tooNew(format) }
+    if let format, format > Self.format { throw .tooNew(key: key, file: file, format: format) }
     guard format == Self.format, let version = number(of: "version", in: line),
       let date = field("date", of: line).flatMap(Double.init),
       let keyCount = number(of: "key", in: line), let dataCount = number(of: "data", in: line),
       keyCount >= 0, dataCount >= 0, let expected = field("checksum", of: line),
       let fields = line.firstRange(of: " checksum=")
-    else { throw .damaged("its header is not complete") }
+    else { throw damaged("its header is not complete") }
     let body = bytes[(end + 1)...]
     // Subtracted: a sum of two numbers of a file could be too large.
     guard body.count >= keyCount, body.count - keyCount == dataCount else {
-      throw .damaged(
+      throw damaged(
         "it has \(body.count) bytes behind the header, not \(keyCount) and \(dataCount)")
     }
     var checksum = Checksum()
     checksum.add(line[..<fields.lowerBound].utf8)
     checksum.add(body)
-    guard "\(checksum)" == expected, let key = String(bytes: body.prefix(keyCount), encoding: .utf8)
-    else { throw .damaged("its checksum is another one") }
+    guard "\(checksum)" == expected,
+      let found = String(bytes: body.prefix(keyCount), encoding: .utf8)
+    else { throw damaged("its checksum is another one") }
     let entry = StorageEntry(
       version: version, date: Date(timeIntervalSinceReferenceDate: date),
       data: Data(body.dropFirst(keyCount)))
-    return (key, entry)
+    return (found, entry)
   }
 
   private static func field(_ name: String, of line: String) -> String? {

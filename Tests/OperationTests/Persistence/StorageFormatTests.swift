@@ -15,7 +15,8 @@ struct StorageFormatTests {
     let entry = StorageEntry(
       version: version, date: Date(timeIntervalSinceReferenceDate: seconds),
       data: Data(repeating: 10, count: count))
-    let (found, decoded) = try StorageFormat.decode(StorageFormat.encode(entry, for: key))
+    let (found, decoded) = try StorageFormat.decode(
+      StorageFormat.encode(entry, for: key), of: "", in: "")
     #expect(found == key)
     #expect(decoded == entry)
   }
@@ -28,7 +29,7 @@ struct StorageFormatTests {
     for index in bytes.indices {
       var changed = bytes
       changed[index] ^= 0x11
-      let decoded = try? StorageFormat.decode(changed)
+      let decoded = try? StorageFormat.decode(changed, of: "", in: "")
       #expect(decoded == nil, "byte \(index)")
     }
   }
@@ -39,7 +40,7 @@ struct StorageFormatTests {
       version: 1, date: Date(timeIntervalSinceReferenceDate: 1), data: Data("value".utf8))
     let bytes = StorageFormat.encode(entry, for: "key")
     for count in 0..<bytes.count {
-      let decoded = try? StorageFormat.decode(bytes.prefix(count))
+      let decoded = try? StorageFormat.decode(bytes.prefix(count), of: "", in: "")
       #expect(decoded == nil, "\(count) bytes")
     }
   }
