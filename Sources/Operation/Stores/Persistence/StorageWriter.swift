@@ -10,8 +10,8 @@ final class StorageWriter: Sendable {
   private let machine: Mutex<StorageWriterMachine>
   /// The number of ended batches, which waiting tasks observe.
   private let rounds = ObservedValue(0)
-  private let lastFailure = Mutex<(any Error)?>(nil)
-  private let timer = Mutex((number: 0, subscription: OperationSubscription.empty))
+  private let lastFailure = LastElement<any Error>()
+  private let timer = Mutex<(number: Int, subscription: OperationSubscription?)>((0, nil))
   /// The paths of the values that have names of their own.
   private let namedPaths = Mutex<[String: OperationPath]>([:])
 
@@ -80,7 +80,7 @@ final class StorageWriter: Sendable {
         return (isDone, hasFailed, batch, machine.roundCount)
       }
       if isDone { return }
-      if hasFailed, let failure = lastFailure.withLock({ $0 }) { throw failure }
+      if hasFailed, let failure = lastFailure.value { throw failure }
       if let batch { write(batch) }
       let hasEnded = await wait { [self] in
         machine.withLock { $0.roundCount } > round
@@ -102,20 +102,12 @@ final class StorageWriter: Sendable {
     setTimer(timer.number, new)
   }
 
-  /// Keeps a timer. One whose batch has begun, or that a later one replaced, ends instead.
-  private func setTimer(_ number: Int, _ new: OperationSubscription) {
+  /// Keeps a timer, or `nil` once its batch has begun. A timer whose batch has begun, or that a later one
+  /// replaced, ends instead.
+  private func setTimer(_ number: Int, _ new: OperationSubscription?) {
     let old = timer.withLock { timer in
-      guard number > timer.number else { return new }
+      if number < timer.number || (number == timer.number && new != nil) { return new }
       defer { timer = (number, new) }
-      return timer.subscription
-    }
-    withExtendedLifetime(old) {}
-  }
-
-  private func endTimer(_ number: Int) {
-    let old = timer.withLock { timer in
-      guard number >= timer.number else { return OperationSubscription.empty }
-      defer { timer = (number, .empty) }
       return timer.subscription
     }
     withExtendedLifetime(old) {}
@@ -127,7 +119,7 @@ final class StorageWriter: Sendable {
 
   private func write(_ batch: StorageWriterMachine.Batch) {
     // A timer that a flush has overtaken would retain the storage, and its lock file, until it ends.
-    endTimer(batch.timer)
+    setTimer(batch.timer, nil)
     // Its reports go where those of the caller go.
     Task(executorPreference: clock.executor) { [self] in
       var failure: (any Error)?
@@ -136,7 +128,7 @@ final class StorageWriter: Sendable {
       } catch {
         failure = error
       }
-      if let failure { setLastFailure(failure) }
+      if let failure { lastFailure.set(failure) }
       let isSuccess = failure == nil
       let (outcome, round) = machine.withLock {
         ($0.end(batch, isSuccess: isSuccess), $0.roundCount)
@@ -145,14 +137,6 @@ final class StorageWriter: Sendable {
       if outcome.mustReport, let failure { report(failure) }
       rounds.set(round)
     }
-  }
-
-  private func setLastFailure(_ failure: any Error) {
-    let old = lastFailure.withLock { last in
-      defer { last = failure }
-      return last
-    }
-    withExtendedLifetime(old) {}
   }
 
   private func perform(_ batch: StorageWriterMachine.Batch) async throws {
