@@ -52,7 +52,7 @@ struct StorageWriterMachineTests {
     #expect(machine.note(Note("b")) == nil)
     let batch = try #require(machine.timerEnded(1))
     #expect(batch.items.count == 2)
-    #expect(batch.items.contains { $0 === newer })
+    #expect(batch.items.contains { $0 as? Note === newer })
     #expect(machine.phase == .writing)
     #expect(machine.writtenCount == 0)
     let outcome = machine.end(batch, isSuccess: true)
@@ -96,7 +96,7 @@ struct StorageWriterMachineTests {
       let timer = try #require(outcome.timer)
       delays.append(timer.delay)
       batch = try #require(machine.timerEnded(timer.number))
-      #expect(batch.items.count == 2 && batch.items.contains { $0 === newer })
+      #expect(batch.items.count == 2 && batch.items.contains { $0 as? Note === newer })
     }
     #expect(delays == [1, 2, 4, 8, 16, 30, 30].map { .seconds($0) })
     #expect(machine.end(batch, isSuccess: true).timer == nil)
@@ -138,7 +138,7 @@ struct StorageWriterMachineTests {
     _ = machine.note(successor)
     _ = machine.note(removed)
     let batch = try #require(machine.timerEnded(1))
-    #expect(batch.items.contains { $0 === successor })
+    #expect(batch.items.contains { $0 as? Note === successor })
   }
 
   @Test("A key is pending for others than its owner, until the batch has ended")

@@ -157,7 +157,7 @@ extension OperationOutbox {
     // Before subscribers are notified, one of which may flush.
     if isChanged {
       // Read when it is written: of two threads the later one may note its change first.
-      writer.note(OutboxChange(entry) { [shell] in shell.withLock { $0.call(of: entry) } })
+      writer.note(OutboxChange(entry: entry) { [shell] in shell.withLock { $0.call(of: entry) } })
     }
     shell.commit { _ in }
     return isChanged

@@ -48,14 +48,9 @@ final class OutboxEntry: Sendable {
 }
 
 /// What is to be in the storage for a call: its newest form, or nothing once it has ended.
-final class OutboxChange: SavedItem {
-  private let entry: OutboxEntry
-  private let call: @Sendable () -> OutboxCall?
-
-  init(_ entry: OutboxEntry, _ call: @escaping @Sendable () -> OutboxCall?) {
-    self.entry = entry
-    self.call = call
-  }
+struct OutboxChange: SavedItem {
+  let entry: OutboxEntry
+  let call: @Sendable () -> OutboxCall?
 
   var key: String { entry.key }
   var owner: ObjectIdentifier { ObjectIdentifier(entry) }

@@ -1,5 +1,5 @@
 /// Something that is saved under one key: the value of a store, or a call of a mutation.
-protocol SavedItem: AnyObject, Sendable {
+protocol SavedItem: Sendable {
   var key: String { get }
   /// Identifies the store or the call that the item is of.
   var owner: ObjectIdentifier { get }

@@ -83,7 +83,7 @@ final class StorePersistence<State: OperationState>: Sendable {
 
   /// Notes that the store may have changed.
   func noteChange(of store: OperationStore<State>) {
-    if !facts.withLock({ $0.isEnded }) { writer.note(SavedStore(store, self)) }
+    if !facts.withLock({ $0.isEnded }) { writer.note(SavedStore(store: store, persistence: self)) }
   }
 
   /// Saves nothing from now on.
@@ -210,14 +210,9 @@ extension StorePersistence {
 }
 
 /// A store with a change that is to be saved. It retains the store until then.
-private final class SavedStore<State: OperationState>: SavedItem {
-  private let store: OperationStore<State>
-  private let persistence: StorePersistence<State>
-
-  init(_ store: OperationStore<State>, _ persistence: StorePersistence<State>) {
-    self.store = store
-    self.persistence = persistence
-  }
+private struct SavedStore<State: OperationState>: SavedItem {
+  let store: OperationStore<State>
+  let persistence: StorePersistence<State>
 
   var key: String { persistence.key }
   var owner: ObjectIdentifier { ObjectIdentifier(persistence) }
