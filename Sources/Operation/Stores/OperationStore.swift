@@ -77,7 +77,7 @@ public final class OperationStore<State: OperationState>: Sendable {
     at path: OperationPath, _ settings: RunSettings, _ writer: StorageWriter
   ) -> StorePersistence<State>? {
     guard State.kind != .mutation, let rules = settings.values.persistence else { return nil }
-    return .make(at: path, rules, writer)
+    return StorePersistence(at: path, rules, writer)
   }
 
   deinit {

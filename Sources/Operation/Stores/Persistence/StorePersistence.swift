@@ -7,14 +7,9 @@ import Synchronization
 /// The lock guards whether the value was loaded, and what is in the storage. Encodings, the storage, and
 /// waiting tasks are called without it.
 final class StorePersistence<State: OperationState>: Sendable {
-  private enum Phase: Sendable {
-    /// The saved value is being loaded. The actions follow.
-    case loading([@Sendable () -> Void])
-    case loaded
-  }
-
   private struct Facts: Sendable {
-    var phase = Phase.loading([])
+    /// The actions that follow when the saved value was loaded; `nil` once it was.
+    var actions: [@Sendable () -> Void]? = []
     /// What is in the storage; `nil` if that is not known.
     var saved: [Int]?
     /// Whether changes are not saved: the store was removed from the client, or is not the first one on
@@ -28,35 +23,26 @@ final class StorePersistence<State: OperationState>: Sendable {
   private let writer: StorageWriter
   private let facts = Mutex(Facts())
 
-  private init(
-    _ key: String, _ settings: PersistenceSettings, _ form: SavedForm<State>,
-    _ writer: StorageWriter
-  ) {
-    self.key = key
-    self.settings = settings
-    self.form = form
-    self.writer = writer
-  }
-
-  /// Returns what saves the value on a path; `nil`, after a report, if it cannot be saved.
-  static func make(
-    at path: OperationPath, _ settings: PersistenceSettings, _ writer: StorageWriter
-  ) -> StorePersistence? {
+  /// Fails, after a report, if the value on the path cannot be saved.
+  init?(at path: OperationPath, _ settings: PersistenceSettings, _ writer: StorageWriter) {
     guard let form = SavedForm<State>(coding: settings.coding) else {
-      reportUnsaved(path, "its state, \(State.self), has no value that can be encoded")
+      Self.reportUnsaved(path, "its state, \(State.self), has no value that can be encoded")
       return nil
     }
     guard let key = settings.name.map(StorageKey.value(named:)) ?? StorageKey.value(at: path) else {
-      reportUnsaved(
+      Self.reportUnsaved(
         path,
         "an element of the path has no form that is the same in every process; name it with `as:`")
       return nil
     }
     if settings.name != nil, case let first = writer.path(of: key, named: path), first != path {
-      reportUnsaved(path, "\(first) is saved under the same name, \(settings.name ?? "")")
+      Self.reportUnsaved(path, "\(first) is saved under the same name, \(settings.name ?? "")")
       return nil
     }
-    return StorePersistence(key, settings, form, writer)
+    self.key = key
+    self.settings = settings
+    self.form = form
+    self.writer = writer
   }
 
   private static func reportUnsaved(_ path: OperationPath, _ reason: String) {
@@ -69,9 +55,8 @@ final class StorePersistence<State: OperationState>: Sendable {
   /// Calls an action when the value was loaded. Returns `false` if it was loaded before.
   func whenLoaded(_ action: @escaping @Sendable () -> Void) -> Bool {
     facts.withLock { facts in
-      guard case .loading(let actions) = facts.phase else { return false }
-      facts.phase = .loading(actions + [action])
-      return true
+      facts.actions?.append(action)
+      return facts.actions != nil
     }
   }
 
@@ -131,9 +116,7 @@ extension StorePersistence {
     let actions = facts.withLock { facts in
       // A migrated value is saved again when it changes.
       if let mark { facts.saved = mark }
-      guard case .loading(let actions) = facts.phase else { return [@Sendable () -> Void]() }
-      facts.phase = .loaded
-      return actions
+      return facts.actions.take() ?? []
     }
     for action in actions { action() }
   }
