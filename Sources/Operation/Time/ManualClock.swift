@@ -62,9 +62,7 @@ public final class ManualClock: OperationClock {
   nonisolated(nonsending) public func sleepers(atLeast count: Int) async {
     let observer = OneShot()
     let id = machine.withLock { $0.observe(atLeast: count, waiter: observer) }
-    guard let id else { return }
-    _ = await observer.wait()
-    machine.withLock { $0.removeObserver(id) }
+    if let id { await wait(for: observer, id) }
   }
 
   /// Advances the clock, and wakes what is due then.
@@ -88,7 +86,7 @@ public final class ManualClock: OperationClock {
       guard let step else { return }
       // If the task of this call is cancelled, the next sleep is woken without waiting.
       switch step {
-      case .settle(let id): await settle(id, waiter)
+      case .settle(let id): await wait(for: waiter, id)
       case .wake(.timer(let action)): action()
       case .wake(.sleep(let wakeUp)):
         wakeUp.finish(true)
@@ -114,13 +112,14 @@ public final class ManualClock: OperationClock {
   /// while it is on the main actor or on another executor of its own. A request that never waits, such
   /// as a loop of `Task.yield()`, keeps the clock from settling.
   nonisolated(nonsending) public func settle() async {
-    let waiter = OneShot()
-    if let id = machine.withLock({ $0.settle(waiter: waiter) }) { await settle(id, waiter) }
+    let observer = OneShot()
+    let id = machine.withLock { $0.settle(waiter: observer) }
+    if let id { await wait(for: observer, id) }
   }
 
-  nonisolated(nonsending) private func settle(_ id: UInt64, _ waiter: OneShot) async {
-    _ = await waiter.wait()
-    machine.withLock { $0.removeSettler(id) }
+  nonisolated(nonsending) private func wait(for observer: OneShot, _ id: UInt64) async {
+    _ = await observer.wait()
+    machine.withLock { $0.removeObserver(id) }
   }
 
   func beginJob() { machine.withLock { $0.beginJob() } }

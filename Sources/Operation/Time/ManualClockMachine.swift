@@ -3,7 +3,7 @@ import FoundationEssentials
 /// The machine of the manual clock.
 ///
 /// - A *sleep* and a *timer* wait for a time. A timer is an action, and is not counted.
-/// - An *observer* waits for a number of sleeps.
+/// - An *observer* waits for a number of sleeps, or until the clock is settled.
 /// - An *advance* that has woken a sleep waits until that sleep has returned in its task, and, if more is
 ///   due, until the clock is settled.
 /// - A *job* is a piece of a task of the library that uses the clock, from one wait to the next. The clock
@@ -38,19 +38,19 @@ struct ManualClockMachine<Waiter: Sendable>: Sendable {
   /// Sleeps and timers in the order of their deadlines, and of their beginnings where these are equal.
   private var pending: [Pending] = []
   private(set) var sleeperCount = 0
-  private var observers: [(id: UInt64, count: Int, waiter: Waiter)] = []
+  private var observers: [Observer] = []
   /// The advance for each sleep that was woken and has not returned.
   private var returning: [UInt64: Waiter] = [:]
   /// The number of jobs that are queued or being performed.
   private var jobCount = 0
-  private var settlers: [Settler] = []
 
-  /// What waits until the clock is settled.
-  private struct Settler: Sendable {
+  private struct Observer: Sendable {
     let id: UInt64
     let waiter: Waiter
-    /// The number of jobs that it waits for at most.
-    var patience: Int
+    /// The number of sleeps that it waits for; `nil` if it waits until the clock is settled.
+    var sleeperCount: Int?
+    /// The number of jobs that it waits for at most until the clock is settled.
+    var patience = Int.max
   }
 
   /// The number of jobs that an advance waits for at most: runs that start each other without an end must not
@@ -62,7 +62,7 @@ struct ManualClockMachine<Waiter: Sendable>: Sendable {
   var now: Date { start.advanced(by: elapsed) }
 
   var isEmpty: Bool {
-    pending.isEmpty && observers.isEmpty && settlers.isEmpty && isSettled
+    pending.isEmpty && observers.isEmpty && isSettled
   }
 
   private var isSettled: Bool { jobCount == 0 && returning.isEmpty }
@@ -71,9 +71,7 @@ struct ManualClockMachine<Waiter: Sendable>: Sendable {
   mutating func sleep(for duration: Duration, waiter: Waiter) -> (id: UInt64, observers: [Waiter]) {
     let id = insert(.sleep(waiter), after: duration)
     sleeperCount += 1
-    let satisfied = observers.filter { $0.count <= sleeperCount }
-    observers.removeAll { $0.count <= sleeperCount }
-    return (id, satisfied.map(\.waiter))
+    return (id, takeReady())
   }
 
   /// Sets a timer. One that is due at once waits for the next advance.
@@ -91,7 +89,7 @@ struct ManualClockMachine<Waiter: Sendable>: Sendable {
   mutating func observe(atLeast count: Int, waiter: Waiter) -> UInt64? {
     guard sleeperCount < count else { return nil }
     let id = makeID()
-    observers.append((id, count, waiter))
+    observers.append(Observer(id: id, waiter: waiter, sleeperCount: count))
     return id
   }
 
@@ -121,18 +119,16 @@ struct ManualClockMachine<Waiter: Sendable>: Sendable {
   /// waits until the clock is settled, if it is now.
   mutating func sleepReturned(_ id: UInt64) -> [Waiter] {
     guard let advance = returning.removeValue(forKey: id) else { return [] }
-    return [advance] + takeSettlers()
+    return [advance] + takeReady()
   }
 
   /// Adds a waiter for a settled clock; returns `nil` if it is settled already.
   mutating func settle(waiter: Waiter, patience: Int = .max) -> UInt64? {
     if isSettled { return nil }
     let id = makeID()
-    settlers.append(Settler(id: id, waiter: waiter, patience: patience))
+    observers.append(Observer(id: id, waiter: waiter, patience: patience))
     return id
   }
-
-  mutating func removeSettler(_ id: UInt64) { settlers.removeAll { $0.id == id } }
 
   /// Notes that a task of the library can continue.
   mutating func beginJob() { jobCount += 1 }
@@ -142,17 +138,20 @@ struct ManualClockMachine<Waiter: Sendable>: Sendable {
   mutating func endJob() -> [Waiter] {
     precondition(jobCount > 0, "a job of the clock has ended that did not begin")
     jobCount -= 1
-    for index in settlers.indices { settlers[index].patience -= 1 }
-    return takeSettlers()
+    for index in observers.indices { observers[index].patience -= 1 }
+    return takeReady()
   }
 
-  /// Returns what does not wait any more: everything if the clock is settled, and otherwise what has waited
-  /// for enough jobs.
-  private mutating func takeSettlers() -> [Waiter] {
-    if settlers.isEmpty { return [] }
-    let isSettled = isSettled
-    let ready = settlers.filter { isSettled || $0.patience <= 0 }
-    settlers.removeAll { isSettled || $0.patience <= 0 }
+  /// Removes and returns the observers that do not wait any more: enough sleeps have begun, or the clock is
+  /// settled, or they have waited for enough jobs.
+  private mutating func takeReady() -> [Waiter] {
+    if observers.isEmpty { return [] }
+    let (count, isSettled) = (sleeperCount, isSettled)
+    func isReady(_ observer: Observer) -> Bool {
+      observer.sleeperCount.map { $0 <= count } ?? (isSettled || observer.patience <= 0)
+    }
+    let ready = observers.filter(isReady)
+    observers.removeAll(where: isReady)
     return ready.map(\.waiter)
   }
 

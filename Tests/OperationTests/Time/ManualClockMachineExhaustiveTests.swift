@@ -184,7 +184,7 @@ import Testing
 
     private mutating func removeSettler() -> Bool {
       guard !settlers.isEmpty else { return false }
-      machine.removeSettler(settlers.removeFirst().id)
+      machine.removeObserver(settlers.removeFirst().id)
       return true
     }
 

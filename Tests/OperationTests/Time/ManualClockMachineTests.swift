@@ -112,7 +112,7 @@ import Testing
     machine.beginJob()
     #expect(machine.settle(waiter: 2) != nil)
     let removed = machine.settle(waiter: 3)
-    machine.removeSettler(try #require(removed))
+    machine.removeObserver(try #require(removed))
     #expect(machine.endJob() == [] && !machine.isEmpty)
     let sleep = machine.sleep(for: .seconds(1), waiter: 4).id
     machine.advance(by: .seconds(1))
