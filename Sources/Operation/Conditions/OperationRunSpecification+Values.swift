@@ -65,9 +65,7 @@ public struct SequenceRunSpecification: OperationRunSpecification {
 
 /// A condition that is always satisfied, or never.
 public struct ConstantRunSpecification: OperationRunSpecification {
-  private let value: Bool
-
-  fileprivate init(_ value: Bool) { self.value = value }
+  fileprivate let value: Bool
 
   /// Returns the constant.
   public func isSatisfied(in context: OperationContext) -> Bool { value }
@@ -111,7 +109,7 @@ extension OperationRunSpecification where Self == SequenceRunSpecification {
 
 extension OperationRunSpecification where Self == ConstantRunSpecification {
   /// A condition that is always satisfied.
-  public static var always: Self { ConstantRunSpecification(true) }
+  public static var always: Self { ConstantRunSpecification(value: true) }
   /// A condition that is never satisfied.
-  public static var never: Self { ConstantRunSpecification(false) }
+  public static var never: Self { ConstantRunSpecification(value: false) }
 }

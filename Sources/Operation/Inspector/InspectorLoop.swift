@@ -82,7 +82,7 @@ extension InspectorLoop {
       // Not more at once than there is place for and in the queue, so that present peers are served.
       for _ in 0..<64 {
         guard let descriptor = try server.socket.accept() else { return }
-        var peer = InspectorPeer(descriptor, baseCounts: counts)
+        var peer = InspectorPeer(descriptor: descriptor, baseCounts: counts)
         if InspectorSocket.user(of: descriptor) != server.options.user {
           peer.end("The program belongs to another user.")
         } else if peers.count >= Self.peerLimit {
@@ -103,7 +103,7 @@ extension InspectorLoop {
     if collecting == nil {
       collecting = events.collectChanges()
       counts = OperationStatistics.Counts()
-      peers[index] = InspectorPeer(peers[index].descriptor, baseCounts: counts)
+      peers[index] = InspectorPeer(descriptor: peers[index].descriptor, baseCounts: counts)
       nextTick = .now + Self.interval
     }
     let now = client.clock.now().timeIntervalSince1970

@@ -13,11 +13,6 @@ struct InspectorPeer {
   var wasOffline = false
   var isGone = false
 
-  init(_ descriptor: FileDescriptor, baseCounts: OperationStatistics.Counts) {
-    self.descriptor = descriptor
-    self.baseCounts = baseCounts
-  }
-
   /// A peer is read only when it has taken what it was sent. So it cannot fill the memory with replies.
   var polled: pollfd {
     pollfd(
