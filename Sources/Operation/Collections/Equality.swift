@@ -36,10 +36,11 @@ private func areSameObject(_ lhs: Any, _ rhs: Any) -> Bool {
   return type(of: lhs) is AnyClass && lhs as AnyObject === rhs as AnyObject
 }
 
-private protocol OptionalValue {
+/// An optional whose type is not known.
+protocol OptionalValue {
   var content: Any? { get }
 }
 
 extension Optional: OptionalValue {
-  fileprivate var content: Any? { self }
+  var content: Any? { self }
 }

@@ -37,15 +37,10 @@ struct InspectorDescriber: Sendable {
   /// than the limit is stored.
   static func describe(_ value: Any, limit: Int) -> (text: String, isTruncated: Bool) {
     var stream = BoundedStream(limit: limit)
-    let content = content(of: value) ?? value
+    let content = (value as? any OptionalValue)?.content ?? value
     let part = (content as? any DescribedList)?.prefix(describedBy: limit)
     debugPrint(part ?? content, terminator: "", to: &stream)
     return (stream.text.withoutAddresses, stream.isTruncated)
-  }
-
-  private static func content(of value: Any) -> Any? {
-    let mirror = Mirror(reflecting: value)
-    return mirror.displayStyle == .optional ? mirror.children.first?.value : value
   }
 }
 
@@ -55,17 +50,14 @@ private protocol DescribedList {
   func prefix(describedBy length: Int) -> [Any]?
 }
 
-extension Array: DescribedList {
+extension DescribedList where Self: Collection {
   fileprivate func prefix(describedBy length: Int) -> [Any]? {
     count > length ? self.prefix(length).map { $0 } : nil
   }
 }
 
-extension IdentifiedArray: DescribedList {
-  fileprivate func prefix(describedBy length: Int) -> [Any]? {
-    count > length ? self.prefix(length).map { $0 } : nil
-  }
-}
+extension Array: DescribedList {}
+extension IdentifiedArray: DescribedList {}
 
 /// A text that stops to grow.
 private struct BoundedStream: TextOutputStream {
