@@ -155,13 +155,8 @@ extension PaginatedState {
   public mutating func update(
     with result: Result<StateValue, Failure>, using context: OperationContext
   ) {
-    let date = context.now()
-    switch result {
-    case .success(let pages):
-      replaceAll(with: pages)
-      facts.succeed(at: date)
-    case .failure(let failure): facts.fail(with: failure, at: date)
-    }
+    if case .success(let pages) = result { replaceAll(with: pages) }
+    note(result, at: context.now())
   }
 
   /// Stores a result of a run.
@@ -169,11 +164,16 @@ extension PaginatedState {
     with result: Result<OperationValue, Failure>,
     for task: OperationTask<OperationValue, Failure>
   ) {
-    let date = task.box.now()
-    switch result {
-    case .success(let result):
+    if case .success(let result) = result {
       merge(result, limit: task.context.settings.values.pages.limit)
-      facts.succeed(at: date)
+    }
+    note(result, at: task.box.now())
+  }
+
+  /// Notes a result, whose pages are in the value already.
+  private mutating func note(_ result: Result<some Any, Failure>, at date: Date) {
+    switch result {
+    case .success: facts.succeed(at: date)
     case .failure(let failure): facts.fail(with: failure, at: date)
     }
   }

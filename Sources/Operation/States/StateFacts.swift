@@ -22,12 +22,6 @@ struct StateFacts<Value: Sendable, Failure: Error>: Sendable {
     self.value = value
   }
 
-  /// Takes in a new value.
-  mutating func succeed(with value: Value, at date: Date) {
-    self.value = value
-    succeed(at: date)
-  }
-
   /// Takes in a saved value, which is older than anything else.
   mutating func restore(_ value: Value, from date: Date) {
     self.value = value
@@ -55,7 +49,8 @@ struct StateFacts<Value: Sendable, Failure: Error>: Sendable {
   ) where Value == Wrapped? {
     switch result {
     case .success(let value):
-      succeed(with: value, at: date)
+      self.value = value
+      succeed(at: date)
       if value == nil { valueDate = nil }
     case .failure(let failure): fail(with: failure, at: date)
     }
