@@ -55,18 +55,7 @@ public struct IdentifiedArray<ID: Hashable, Element: Identifiable> where Element
   }
 
   /// Adds an element at the end, or replaces the one with its identifier.
-  public mutating func append(_ element: consuming Element) { _ = appendOrReplace(element) }
-
-  /// Adds an element at the end, or replaces the one with its identifier and returns that.
-  mutating func appendOrReplace(_ element: Element) -> Element? {
-    guard let index = index(id: element.id) else {
-      insertNew(element, at: count)
-      return nil
-    }
-    let old = self[index]
-    update(at: index) { $0 = element }
-    return old
-  }
+  public mutating func append(_ element: consuming Element) { insert(element, at: count) }
 
   /// Adds elements as ``append(_:)`` does.
   public mutating func append(contentsOf newElements: some Sequence<Element>) {
@@ -163,23 +152,6 @@ public struct IdentifiedArray<ID: Hashable, Element: Identifiable> where Element
     }
     return change(&table)
   }
-}
-
-extension IdentifiedArray {
-  /// Calls a closure with the element at a position of the array, which is not copied in a short one.
-  func read<Output>(at index: Int, _ body: (borrowing Element) -> Output) -> Output {
-    if let table { return body(table[index]) }
-    return body(short.span[index])
-  }
-
-  /// The element at a position of the array. A new one must have the same identifier.
-  subscript(inPlace index: Int) -> Element {
-    get { self[index] }
-    set { update(at: index) { $0 = newValue } }
-  }
-
-  /// Removes the element with an identifier, and returns it; `nil` if there is none.
-  mutating func removeUnordered(id: ID) -> Element? { remove(id: id) }
 }
 
 /// An ``IdentifiedArray`` of elements under their own identifiers.

@@ -179,7 +179,7 @@ extension MutationState {
 
   /// Removes a task that has ended. Its attempt stays in the history.
   public mutating func finishFetchTask(_ task: OperationTask<Value, Failure>) {
-    guard activeTasks.removeUnordered(id: task.id) != nil else { return }
+    guard activeTasks.remove(id: task.id) != nil else { return }
     if let old = overlap.end(task.id) { replacedValues.append(old) }
     if var attempt = attempts[id: task.id] {
       attempt.isActive = false
@@ -199,7 +199,7 @@ extension MutationState {
   /// Removes a task that was cancelled or never started, and its attempt. Displays the result of an
   /// earlier call that has ended meanwhile, if no other one overlaps it.
   public mutating func giveUpFetchTask(_ task: OperationTask<Value, Failure>) {
-    guard activeTasks.removeUnordered(id: task.id) != nil else { return }
+    guard activeTasks.remove(id: task.id) != nil else { return }
     if let old = overlap.giveUp(task.id) { replacedValues.append(old) }
     if let (result, date) = overlap.takeUncovered() {
       facts.take(result.map(Optional.some), at: date)

@@ -88,7 +88,7 @@ public struct QueryState<Value: Sendable, Failure: Error>: ValueInitializedState
 
   /// Removes a task that has ended.
   public mutating func finishFetchTask(_ task: OperationTask<Value, Failure>) {
-    _ = tasks.removeUnordered(id: task.id)
+    tasks.remove(id: task.id)
   }
 
   /// Restores the initial value, and returns an effect that cancels the active tasks.

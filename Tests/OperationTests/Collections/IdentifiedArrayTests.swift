@@ -328,7 +328,7 @@ struct Item: Identifiable, Hashable, Codable, Sendable {
         array.insert(item, at: position)
         if let present { model[present] = item } else { model.insert(item, at: position) }
       case 4 where step.isMultiple(of: 2):
-        #expect(array.removeUnordered(id: item.id) == present.map { model[$0] }, "seed \(seed)")
+        #expect(array.remove(id: item.id) == present.map { model[$0] }, "seed \(seed)")
         if let present { model.remove(at: present) }
       case 4:
         array.remove(id: item.id)
