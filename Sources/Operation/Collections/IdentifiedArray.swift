@@ -10,13 +10,9 @@
 public struct IdentifiedArray<ID: Hashable, Element: Identifiable> where Element.ID == ID {
   /// The elements of a short array, which are found by comparing their identifiers one by one.
   private var short: [Element] = []
-  /// The elements of a long array; then none is in `short`.
-  private var long: Reference?
-
-  /// A reference, so that an array takes two words in a state that is copied with each change.
-  fileprivate indirect enum Reference {
-    case table(IdentifiedTable<ID, Element>)
-  }
+  /// The elements of a long array; then none is in `short`. Indirect, so that an array takes two words in a
+  /// state that is copied with each change.
+  @Indirect private(set) var table: IdentifiedTable<ID, Element>? = nil
 
   /// The number of elements above which an array becomes a long one. It becomes a short one again
   /// with half as many.
@@ -27,11 +23,6 @@ public struct IdentifiedArray<ID: Hashable, Element: Identifiable> where Element
 
   /// Creates an array of the given elements, in their order.
   public init(_ elements: some Sequence<Element>) { append(contentsOf: elements) }
-
-  /// The elements of a long array.
-  var table: IdentifiedTable<ID, Element>? {
-    if case .table(let table)? = long { table } else { nil }
-  }
 
   /// The identifiers in the order of the elements.
   public var ids: [ID] { map { $0.id } }
@@ -75,17 +66,17 @@ public struct IdentifiedArray<ID: Hashable, Element: Identifiable> where Element
 
   /// Adds an element with a new identifier before a position of the array, or at its end.
   mutating func insertNew(_ element: Element, at index: Int) {
-    if long != nil { return updateTable { $0.insert(element, at: index) } }
+    if !_table.isNil { return updateTable { $0.insert(element, at: index) } }
     short.insert(element, at: index)
     if short.count > Self.largestShortCount {
-      long = .table(IdentifiedTable(short))
+      table = IdentifiedTable(short)
       short = []
     }
   }
 
   /// Changes the element at a position of the array, but not its identifier.
   mutating func update(at index: Int, _ change: (inout Element) -> Void) {
-    if long == nil { return change(&short[index]) }
+    if _table.isNil { return change(&short[index]) }
     updateTable { $0.update(at: $0.elements.slot(at: index), change) }
   }
 
@@ -101,7 +92,7 @@ public struct IdentifiedArray<ID: Hashable, Element: Identifiable> where Element
   /// Removes the element at a position of the array, and returns it.
   @discardableResult
   public mutating func remove(at index: Int) -> Element {
-    if long == nil { return short.remove(at: index) }
+    if _table.isNil { return short.remove(at: index) }
     return updateTable { $0.remove(at: $0.elements.slot(at: index)) }
   }
 
@@ -142,10 +133,10 @@ public struct IdentifiedArray<ID: Hashable, Element: Identifiable> where Element
     _ change: (inout IdentifiedTable<ID, Element>) -> Output
   ) -> Output {
     guard var table else { preconditionFailure("A short array has no table") }
-    long = nil
+    self.table = nil
     defer {
       if table.count > Self.largestShortCount / 2 {
-        long = .table(table)
+        self.table = table
       } else {
         short = table.allElements
       }
@@ -179,7 +170,7 @@ extension IdentifiedArray: RandomAccessCollection {
       } else if let present = index(id: newValue.id) {
         update(at: present) { $0 = newValue }
         remove(at: position)
-      } else if long == nil {
+      } else if _table.isNil {
         short[position] = newValue
       } else {
         updateTable { $0.replace(at: $0.elements.slot(at: position), with: newValue) }
@@ -194,7 +185,6 @@ extension IdentifiedArray: ExpressibleByArrayLiteral {
 }
 
 extension IdentifiedArray: Sendable where Element: Sendable, ID: Sendable {}
-extension IdentifiedArray.Reference: Sendable where Element: Sendable, ID: Sendable {}
 
 extension IdentifiedArray: Equatable where Element: Equatable {
   /// Returns a Boolean value that indicates whether both have equal elements in the same order.
