@@ -17,19 +17,15 @@ final class StreamReader<Element: Sendable>: Sendable {
   ///
   /// - Parameter dropsOutdated: Whether elements are dropped whose epoch is over.
   nonisolated(nonsending) func next(dropsOutdated: Bool = false) async -> Element? {
-    while let item = await inbox.next(onCancel: { [subscription] in subscription.cancel() }) {
-      if !dropsOutdated || item.epoch?.isOver != true { return item.element }
+    while case .element(let element, let epoch) = await inbox.next(
+      onCancel: { [subscription] in subscription.cancel() })
+    {
+      if !dropsOutdated || epoch?.isOver != true { return element }
     }
     return nil
   }
 
   deinit { subscription.cancel() }
-}
-
-/// An element for a reader, and its epoch.
-private struct StreamItem<Element: Sendable>: Sendable {
-  let element: Element
-  let epoch: StreamEpoch?
 }
 
 /// The buffer that a reader and its source share.
@@ -38,38 +34,37 @@ private struct StreamItem<Element: Sendable>: Sendable {
 /// machine; continuations are resumed without it.
 private final class StreamInbox<Element: Sendable>: Sendable {
   // Every wait for an element makes one: the benchmark state stream.
-  private typealias Continuation = UnsafeContinuation<StreamItem<Element>?, Never>
+  private typealias Continuation = UnsafeContinuation<StreamSignal<Element>, Never>
 
-  private let machine: Mutex<StreamMachine<StreamItem<Element>, Continuation>>
+  private let machine: Mutex<StreamMachine<StreamSignal<Element>, Continuation>>
 
   init(policy: StreamBuffering) { machine = Mutex(StreamMachine(policy: policy)) }
 
   func receive(_ signal: StreamSignal<Element>) {
     switch signal {
-    case .element(let element, let epoch):
-      let item = StreamItem(element: element, epoch: epoch)
-      let offer = machine.withLock { $0.offer(item) }
-      if case .resume(let waiter) = offer { waiter.resume(returning: item) }
+    case .element:
+      let offer = machine.withLock { $0.offer(signal) }
+      if case .resume(let waiter) = offer { waiter.resume(returning: signal) }
       withExtendedLifetime(offer) {}
-    case .finished: machine.withLock { $0.finish() }?.resume(returning: nil)
+    case .finished: machine.withLock { $0.finish() }?.resume(returning: .finished)
     }
   }
 
-  nonisolated(nonsending) func next(onCancel: @Sendable () -> Void) async -> StreamItem<Element>? {
-    if !Task.isCancelled, case .element(let item) = machine.withLock({ $0.take(orWait: nil) }) {
-      return item
+  nonisolated(nonsending) func next(onCancel: @Sendable () -> Void) async -> StreamSignal<Element> {
+    if !Task.isCancelled, case .element(let signal) = machine.withLock({ $0.take(orWait: nil) }) {
+      return signal
     }
     return await withTaskCancellationHandler {
       await withUnsafeContinuation { continuation in
         switch machine.withLock({ $0.take(orWait: continuation) }) {
-        case .element(let item): continuation.resume(returning: item)
-        case .end: continuation.resume(returning: nil)
-        case .wait(let earlier): earlier?.resume(returning: nil)
+        case .element(let signal): continuation.resume(returning: signal)
+        case .end: continuation.resume(returning: .finished)
+        case .wait(let earlier): earlier?.resume(returning: .finished)
         }
       }
     } onCancel: {
       let (waiter, dropped) = machine.withLock { $0.cancel() }
-      waiter?.resume(returning: nil)
+      waiter?.resume(returning: .finished)
       withExtendedLifetime(dropped) {}
       onCancel()
     }
