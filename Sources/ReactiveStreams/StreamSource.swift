@@ -3,13 +3,6 @@ package enum StreamSignal<Element: Sendable>: Sendable {
   /// An element, and the epoch in which it counts; `nil` if it always does.
   case element(Element, in: StreamEpoch? = nil)
   case finished
-
-  func map<Output: Sendable>(_ transform: (Element) -> Output) -> StreamSignal<Output> {
-    switch self {
-    case .element(let element, let epoch): .element(transform(element), in: epoch)
-    case .finished: .finished
-    }
-  }
 }
 
 /// The source of a stream: a function that subscribes a handler.
@@ -37,9 +30,7 @@ package struct StreamSource<Element: Sendable>: Sendable {
 extension StreamSource {
   package func map<Output: Sendable>(
     _ transform: @escaping @Sendable (Element) -> Output
-  ) -> StreamSource<Output> {
-    StreamSource<Output> { handler in subscribe { handler($0.map(transform)) } }
-  }
+  ) -> StreamSource<Output> { compactMap { transform($0) } }
 
   package func compactMap<Output: Sendable>(
     _ transform: @escaping @Sendable (Element) -> Output?
@@ -64,14 +55,12 @@ extension StreamSource {
   ) -> StreamSource<Output> {
     StreamSource<Output> { handler in
       let last = LastElement<Output>()
-      return subscribe { signal in
-        handler(
-          signal.map { element in
-            let result = next(last.value ?? initial, element)
-            last.set(result)
-            return result
-          })
+      let results = map { element in
+        let result = next(last.value ?? initial, element)
+        last.set(result)
+        return result
       }
+      return results.subscribe(handler)
     }
   }
 
