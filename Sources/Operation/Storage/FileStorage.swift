@@ -56,50 +56,45 @@ public final class FileStorage: OperationStorage {
   ///
   /// - Throws: ``StorageError``.
   nonisolated(nonsending) public func load(_ key: String) async throws -> StorageEntry? {
-    try await perform { stored throws(StorageError) in try stored.load(key) }
+    try await perform { try $0.load(key) }
   }
 
   /// Saves entries, and flushes them to the disk.
   ///
   /// - Throws: ``StorageError``.
   nonisolated(nonsending) public func save(_ entries: [String: StorageEntry]) async throws {
-    try await perform(isChange: true) { stored throws(StorageError) in try stored.save(entries) }
+    try await perform(isChange: true) { try $0.save(entries) }
   }
 
   /// Removes the files of entries.
   ///
   /// - Throws: ``StorageError``.
   nonisolated(nonsending) public func remove(_ keys: [String]) async throws {
-    try await perform(isChange: true) { stored throws(StorageError) in try stored.remove(keys) }
+    try await perform(isChange: true) { try $0.remove(keys) }
   }
 
   /// Returns the keys with a prefix. It reads the files whose names begin with it.
   ///
   /// - Throws: ``StorageError``.
   nonisolated(nonsending) public func keys(withPrefix prefix: String) async throws -> [String] {
-    try await perform { stored throws(StorageError) in try stored.keys(withPrefix: prefix) }
+    try await perform { try $0.keys(withPrefix: prefix) }
   }
 
   /// Renames the file of an entry.
   ///
   /// - Throws: ``StorageError``.
   nonisolated(nonsending) public func setAside(_ key: String) async throws {
-    try await perform(isChange: true) { stored throws(StorageError) in try stored.setAside(key) }
+    try await perform(isChange: true) { try $0.setAside(key) }
   }
 
   nonisolated(nonsending) private func perform<Output: Sendable>(
-    isChange: Bool = false,
-    _ body: @escaping @Sendable (StoredFiles) throws(StorageError) -> Output
+    isChange: Bool = false, _ body: @escaping @Sendable (StoredFiles) throws -> Output
   ) async throws -> Output {
     if isChange, stored.isReadOnly {
       throw StorageError.readOnly(directory: stored.files.directory)
     }
-    let result: Result<Output, StorageError> = await withCheckedContinuation { continuation in
-      queue.async { [stored] in
-        continuation.resume(
-          returning: Result { () throws(StorageError) -> Output in try body(stored) })
-      }
+    return try await withCheckedThrowingContinuation { continuation in
+      queue.async { [stored] in continuation.resume(with: Result { try body(stored) }) }
     }
-    return try result.get()
   }
 }

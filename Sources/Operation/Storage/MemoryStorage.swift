@@ -100,11 +100,10 @@ public final class MemoryStorage: OperationStorage {
   ) async throws -> Output {
     let (delay, losses) = contents.withLock { ($0.delay, $0.losses) }
     if delay > .zero { try await clock.sleep(for: delay) }
-    let result: Result<Output, any Error> = contents.withLock { contents in
-      if contents.losses != losses { return .failure(StorageError.powerLost) }
-      if let failure = contents.failure { return .failure(failure) }
-      return .success(body(&contents))
+    return try contents.withLock { contents in
+      if contents.losses != losses { throw StorageError.powerLost }
+      if let failure = contents.failure { throw failure }
+      return body(&contents)
     }
-    return try result.get()
   }
 }
