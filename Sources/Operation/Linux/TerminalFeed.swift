@@ -7,7 +7,7 @@ import Synchronization
 final class TerminalFeed: Sendable {
   private static let queue = DispatchQueue(label: "swift-operation.terminal")
   /// The feed that is in progress.
-  private static let current = Mutex<TerminalFeed?>(nil)
+  private static let current = LastElement<TerminalFeed>()
   /// Never cancelled: it wakes the queue for all feeds. `nil` if the process has no descriptors left.
   private static let source = Mutex(makeSource())
 
@@ -35,16 +35,11 @@ final class TerminalFeed: Sendable {
       ).report()
       return .empty
     }
-    let feed = TerminalFeed(notify)
-    current.withLock { $0 = feed }
+    current.set(TerminalFeed(notify))
     TerminalSignals.install()
     return OperationSubscription {
       TerminalSignals.restore()
-      let ended = current.withLock { current in
-        defer { current = nil }
-        return current
-      }
-      withExtendedLifetime(ended) {}
+      current.set(nil)
     }
   }
 
@@ -53,8 +48,7 @@ final class TerminalFeed: Sendable {
     let source = DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: queue)
     source.setEventHandler {
       TerminalSignals.clearDescriptor()
-      let feed = current.withLock { $0 }
-      feed?.read()
+      current.value?.read()
     }
     source.activate()
     return source
