@@ -42,12 +42,11 @@ public struct SequenceRunSpecification: OperationRunSpecification {
 
   init<Values: AsyncSequence & Sendable>(_ values: Values, initially: Bool)
   where Values.Element == Bool {
-    let feed: ObservedValue<Bool>.Feed = { set in
+    value = ObservedValue(initially) { set in
       // Detached, so that it does not inherit task-local values of the first subscriber.
       let task = Task.detached { for try await value in values { set(value) } }
       return OperationSubscription { task.cancel() }
     }
-    value = ObservedValue(initially, feed: feed)
   }
 
   /// Returns the last element of the sequence, or the initial value before the first one.
