@@ -32,6 +32,9 @@ private final class Driver {
   func isPending(_ key: String, besides owner: ObjectIdentifier?) -> Bool {
     machine.isPending(key, besides: owner)
   }
+  func setTimer(_ timer: OperationSubscription, number: Int) -> OperationSubscription? {
+    machine.setTimer(timer, number: number)
+  }
   func timerEnded(_ number: Int) -> StorageWriterMachine.Batch? { machine.timerEnded(number) }
   func flush() -> StorageWriterMachine.Batch? { machine.flush() }
   func end(
@@ -68,6 +71,22 @@ struct StorageWriterMachineTests {
     #expect(machine.flush() != nil)
     #expect(machine.timerEnded(1) == nil)
     #expect(machine.flush() == nil)
+  }
+
+  @Test("A batch has its timer, and a timer that is stored later is returned")
+  func timers() throws {
+    let timers = (1...3).map { _ in OperationSubscription {} }
+    _ = machine.note(Note("a"))
+    #expect(machine.setTimer(timers[0], number: 1) == nil)
+    let batch = try #require(machine.flush())
+    #expect(batch.timer == timers[0])
+    #expect(machine.setTimer(timers[1], number: 1) == timers[1])
+    _ = machine.note(Note("a"))
+    _ = machine.end(batch, isSuccess: true)
+    #expect(machine.setTimer(timers[1], number: 1) == timers[1])
+    let next = try #require(machine.timerEnded(2))
+    #expect(next.timer == nil)
+    #expect(machine.setTimer(timers[2], number: 2) == timers[2])
   }
 
   @Test("What changes during a batch is in the next one, after a new timer")

@@ -11,7 +11,6 @@ final class StorageWriter: Sendable {
   /// The number of ended batches, which waiting tasks observe.
   private let rounds = ObservedValue(0)
   private let lastFailure = LastElement<any Error>()
-  private let timer = Mutex<(number: Int, subscription: OperationSubscription?)>((0, nil))
   /// The paths of the values that have names of their own.
   private let namedPaths = Mutex<[String: OperationPath]>([:])
 
@@ -99,18 +98,7 @@ final class StorageWriter: Sendable {
     if timer.delay == .zero { return wake(timer) }
     // The closure retains the writer until it has written.
     let new = clock.schedule(after: timer.delay) { [self] in wake(timer) }
-    setTimer(timer.number, new)
-  }
-
-  /// Keeps a timer, or `nil` once its batch has begun. A timer whose batch has begun, or that a later one
-  /// replaced, ends instead.
-  private func setTimer(_ number: Int, _ new: OperationSubscription?) {
-    let old = timer.withLock { timer in
-      if number < timer.number || (number == timer.number && new != nil) { return new }
-      defer { timer = (number, new) }
-      return timer.subscription
-    }
-    withExtendedLifetime(old) {}
+    machine.withLock { $0.setTimer(new, number: timer.number) }?.cancel()
   }
 
   private func wake(_ timer: StorageWriterMachine.Timer) {
@@ -119,7 +107,7 @@ final class StorageWriter: Sendable {
 
   private func write(_ batch: StorageWriterMachine.Batch) {
     // A timer that a flush has overtaken would retain the storage, and its lock file, until it ends.
-    setTimer(batch.timer, nil)
+    batch.timer?.cancel()
     // Its reports go where those of the caller go.
     Task(executorPreference: clock.executor) { [self] in
       var failure: (any Error)?

@@ -1,3 +1,5 @@
+import ReactiveStreams
+
 /// Something that is saved under one key: the value of a store, or a call of a mutation.
 protocol SavedItem: Sendable {
   var key: String { get }
@@ -51,8 +53,8 @@ struct StorageWriterMachine: Sendable {
     var removals: [Removal]
     /// The number of changes before the batch.
     let changeCount: Int
-    /// The number of its timer.
-    let timer: Int
+    /// The timer to cancel, which a flush may have overtaken.
+    let timer: OperationSubscription?
     /// Whether the batch before it has failed. Then its entries are saved one by one: one that the storage
     /// refuses must not keep the others from being saved.
     let followsFailure: Bool
@@ -119,6 +121,7 @@ struct StorageWriterMachine: Sendable {
   /// What is in the batch that is being written.
   private var inBatch = Changes()
   private var lastTimer = 0
+  private var timer: OperationSubscription?
   private(set) var changeCount = 0
   /// The number of changes that are in the storage.
   private(set) var writtenCount = 0
@@ -174,6 +177,13 @@ struct StorageWriterMachine: Sendable {
     return Timer(number: lastTimer, delay: delay)
   }
 
+  /// Stores a timer that was started. Returns it if its batch has begun.
+  mutating func setTimer(_ timer: OperationSubscription, number: Int) -> OperationSubscription? {
+    guard phase == .scheduled(timer: number) else { return timer }
+    self.timer = timer
+    return nil
+  }
+
   /// A timer is over. Returns the batch to write, unless a flush has written it before.
   mutating func timerEnded(_ number: Int) -> Batch? {
     phase == .scheduled(timer: number) ? begin() : nil
@@ -188,7 +198,7 @@ struct StorageWriterMachine: Sendable {
     phase = .writing
     let batch = Batch(
       items: pending.allItems, removals: pending.removals, changeCount: changeCount,
-      timer: lastTimer, followsFailure: recentFailureCount > 0)
+      timer: timer.take(), followsFailure: recentFailureCount > 0)
     inBatch = pending
     pending = Changes()
     return batch
