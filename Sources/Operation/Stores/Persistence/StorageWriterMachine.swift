@@ -120,7 +120,6 @@ struct StorageWriterMachine: Sendable {
   private var pending = Changes()
   /// What is in the batch that is being written.
   private var inBatch = Changes()
-  private var lastTimer = 0
   private var timer: OperationSubscription?
   private(set) var changeCount = 0
   /// The number of changes that are in the storage.
@@ -172,9 +171,9 @@ struct StorageWriterMachine: Sendable {
 
   private mutating func schedule(after delay: Duration) -> Timer? {
     guard phase == .idle else { return nil }
-    lastTimer += 1
-    phase = .scheduled(timer: lastTimer)
-    return Timer(number: lastTimer, delay: delay)
+    // One timer is started for each round.
+    phase = .scheduled(timer: roundCount + 1)
+    return Timer(number: roundCount + 1, delay: delay)
   }
 
   /// Stores a timer that was started. Returns it if its batch has begun.
