@@ -126,10 +126,9 @@ extension SnippetTests {
     await end(saving)
     let files = try FileManager.default.contentsOfDirectory(atPath: directory.path())
     #expect(files.count { $0.hasSuffix(".entry") } == 1)
-    withExtendedLifetime(saving) {
-      #expect(throws: StorageError.inUse(directory: directory.path())) {
-        _ = try makeClient(savingIn: directory.path())
-      }
+    #expect(throws: StorageError.inUse(directory: directory.path())) {
+      _ = try makeClient(savingIn: directory.path())
     }
+    withExtendedLifetime(saving) {}
   }
 }
