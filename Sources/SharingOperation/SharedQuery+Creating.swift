@@ -138,6 +138,7 @@ extension SharedQuery {
   ///     has a value; `false` by default. See ``isPrevious``.
   ///   - request: Returns the request for a value; `nil` for none. It is called with no lock held,
   ///     on a thread that changes the other value or reads this wrapper.
+  @_disfavoredOverload
   public init<Other, Request: StatefulOperationRequest>(
     dependingOn other: SharedQuery<Other>, client: OperationClient? = nil,
     keepingPrevious: Bool = false, _ request: @escaping @Sendable (Other.StateValue) -> Request?

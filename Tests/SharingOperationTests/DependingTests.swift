@@ -52,6 +52,16 @@ struct NameQuery: QueryRequest, Hashable {
     subscription?.cancel()
   }
 
+  @Test("A closure that would accept a missing value gets the value unwrapped")
+  func unwrapped() {
+    let name = SharedQuery(NameQuery(), client: client)
+    let copy = SharedQuery(dependingOn: name) { name in Query(path: ["copy", name]) { _ in name } }
+    #expect(!copy.isBacked)
+    name.store?.currentValue = "ann"
+    #expect(copy.store?.path == ["copy", "ann"])
+    #expect(copy.wrappedValue == nil)
+  }
+
   @Test("The request is made when the other value arrives, and not before")
   func made() {
     let made = Log<String>()

@@ -95,6 +95,43 @@ extension OperationStore {
       Machine.Box(configuration), input: RunArguments(arguments), handler: handler)
   }
 
+  /// Calls the mutation again, and has a call that is the same begin again, if the request deduplicates
+  /// its calls.
+  ///
+  /// - Throws: The failure of the mutation, or ``MutationError/noArguments`` if it was never called.
+  @discardableResult
+  nonisolated(nonsending) public func fetch<Arguments, MutateValue, MutateFailure>(
+    restarting isRestarting: Bool, using context: OperationContext? = nil
+  ) async throws -> MutateValue
+  where State == MutationState<Arguments, MutateValue, MutateFailure> {
+    guard let arguments = state.latestArguments else { throw MutationError.noArguments }
+    return try await run(
+      box(context), input: RunArguments(arguments), isRestarting: isRestarting)
+  }
+
+  /// Schedules a call of the mutation, as ``retryLatestTask(using:)`` does.
+  ///
+  /// Use ``mutateTask(with:using:)`` to schedule a call with arguments.
+  ///
+  /// - Throws: ``MutationError/noArguments`` if the mutation was never called.
+  public func runTask<Arguments, MutateValue, MutateFailure>(
+    using context: OperationContext? = nil
+  ) throws(MutationError) -> OperationTask<MutateValue, MutateFailure>
+  where State == MutationState<Arguments, MutateValue, MutateFailure> {
+    try retryLatestTask(using: context)
+  }
+
+  /// Schedules a call with a name, a priority and a context, as ``retryLatestTask(using:)`` does.
+  ///
+  /// - Throws: ``MutationError/noArguments`` if the mutation was never called.
+  public func runTask<Arguments, MutateValue, MutateFailure>(
+    using configuration: OperationTaskConfiguration
+  ) throws(MutationError) -> OperationTask<MutateValue, MutateFailure>
+  where State == MutationState<Arguments, MutateValue, MutateFailure> {
+    guard let arguments = state.latestArguments else { throw .noArguments }
+    return runTask(Machine.Box(configuration), input: RunArguments(arguments))
+  }
+
   /// Throws if the request is a mutation that was never called, for a caller that does not know what it
   /// runs.
   package func checkArguments() throws(MutationError) {

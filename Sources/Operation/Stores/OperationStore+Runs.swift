@@ -89,11 +89,13 @@ extension OperationStore {
   ///
   /// The task is in the state from now on. If it is released before it was started, it is removed
   /// without a trace.
+  @_disfavoredOverload
   public func runTask(
     using context: OperationContext? = nil
   ) -> OperationTask<State.OperationValue, State.Failure> { runTask(box(context)) }
 
   /// Schedules a run with a name, a priority and a context, without starting it.
+  @_disfavoredOverload
   public func runTask(
     using configuration: OperationTaskConfiguration
   ) -> OperationTask<State.OperationValue, State.Failure> { runTask(Machine.Box(configuration)) }

@@ -97,6 +97,11 @@ private struct TypedMutation: MutationRequest, Hashable {
     await #expect(throws: MutationError.noArguments) {
       try await store.fetch(using: OperationTaskConfiguration(name: "again"))
     }
+    await #expect(throws: MutationError.noArguments) { try await store.fetch(restarting: true) }
+    #expect(throws: MutationError.noArguments) { try store.runTask() }
+    #expect(throws: MutationError.noArguments) {
+      try store.runTask(using: OperationTaskConfiguration(name: "again"))
+    }
     await #expect(throws: MutationError.noArguments) { try await client.fetch(TypedMutation()) }
     await #expect(throws: MutationError.noArguments) { try await TypedMutation().run() }
     let opaque = try #require(client.store(with: store.path))
@@ -114,8 +119,12 @@ private struct TypedMutation: MutationRequest, Hashable {
     #expect(try await store.fetch() == 3)
     #expect(try await store.run() == 3)
     #expect(try await store.fetch(using: OperationTaskConfiguration(name: "again")) == 3)
+    #expect(try await store.fetch(restarting: true) == 3)
+    #expect(try await store.runTask().runIfNeeded() == 3)
+    let named = try store.runTask(using: OperationTaskConfiguration(name: "again"))
+    #expect(try await named.runIfNeeded() == 3)
     #expect(try await client.fetch(TypedMutation()) == 3)
     #expect(try await client.store(with: store.path)?.fetch() as? Int == 3)
-    #expect(store.history.map(\.arguments) == [3, 3, 3, 3, 3, 3])
+    #expect(store.history.map(\.arguments) == Array(repeating: 3, count: 9))
   }
 }
