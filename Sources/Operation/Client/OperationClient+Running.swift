@@ -94,9 +94,10 @@ extension OperationClient {
     let count = count.checkedLimit(for: "The number of pages of \(Request.self)")
     let (store, rules) = storeAndRules(for: request)
     try? await store.ensure(by: rules)
-    while store.currentValue.count < count, store.hasNextPage,
-      (try? await store.fetchNextPage()) != nil
-    {}
+    // A number of fetches, because the list need not grow: it may drop pages, and an id may repeat.
+    for _ in 0..<max(0, count - store.currentValue.count) {
+      guard store.hasNextPage, (try? await store.fetchNextPage()) != nil else { return }
+    }
   }
 
   /// Fetches the value of a request in advance, if it is missing or out of date by the rules of

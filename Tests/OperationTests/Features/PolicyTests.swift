@@ -205,4 +205,20 @@ import Testing
     await client.prefetch(pages, pages: count)
     #expect(client.store(for: pages).currentValue.count == expected)
   }
+
+  @Test("A prefetch of pages ends where the list does not grow", arguments: [true, false])
+  func prefetchOfShortList(isLimited: Bool) async {
+    let client = client()
+    let fetches = Counter()
+    let pages = Paginated<Int, Int>(
+      path: ["pages"], initialPageId: 0, nextPageId: { page, _ in isLimited ? page.id + 1 : 1 }
+    ) { paging, _ in
+      fetches.increment()
+      if fetches.value > 10 { throw Refused() }
+      return paging.pageId
+    }
+    await client.prefetch(pages.maxPages(isLimited ? 2 : 9), pages: 5)
+    #expect(fetches.value == 5)
+    #expect(client.store(for: pages).currentValue.count == 2)
+  }
 }
