@@ -143,7 +143,9 @@ public final class OperationClient: DeliveryDrainer {
     onChange: @escaping @Sendable (OperationStoreChange) -> Void
   ) -> OperationSubscription {
     let subscriber = Subscriber<OperationStoreChange> { change in
-      if let change = change.restricted(to: path, where: filter) { onChange(change) }
+      guard let change = change.restricted(to: path, where: filter) else { return }
+      // A task that a handler starts does not work for the run whose request changes the client.
+      TaskNode.withoutCurrent { onChange(change) }
     }
     let id = index.commit({ $0.deliveries.subscribe(subscriber) }, handOver: handOver)
     return OperationSubscription { [weak self] in

@@ -11,27 +11,31 @@ where State.OperationValue == Base.Value, State.Failure == Base.Failure {
     with continuation: OperationContinuation<Base.Value, Base.Failure>
   ) async throws(Base.Failure) -> Base.Value {
     let run = context.operationRun ?? OperationRun(id: .next(), cause: .fetch, context: context)
-    handler(.runStarted(run))
-    let handledContinuation = OperationContinuation<Base.Value, Base.Failure> { [handler] result in
-      handler(.yielded(result, run))
+    notify(.runStarted(run))
+    let handledContinuation = OperationContinuation<Base.Value, Base.Failure> { result in
+      notify(.yielded(result, run))
       continuation.yield(with: result)
     }
     do throws(Base.Failure) {
       let value = try await base.run(isolation: isolation, in: context, with: handledContinuation)
-      handler(.runEnded(.success(value), run))
+      notify(.runEnded(.success(value), run))
       return value
     } catch {
-      handler(.runEnded(.failure(error), run))
+      notify(.runEnded(.failure(error), run))
       throw error
     }
   }
+
+  /// Calls the handler. A task that it starts does not work for the run.
+  private func notify(_ event: OperationEvent<State>) { TaskNode.withoutCurrent { handler(event) } }
 }
 
 extension StatefulOperationRequest {
   /// Calls `handler` when the request starts, yields and ends; below a retry, for each attempt.
   ///
-  /// The handler is called on any thread, with no lock held, before the result is in the state. It
-  /// receives no `stateChanged` events: subscribe to the store for these.
+  /// The handler is called on any thread, with no lock held, before the result is in the state. A task
+  /// that it starts does not work for the run, and may await it. It receives no `stateChanged` events:
+  /// subscribe to the store for these.
   public func handleEvents(
     _ handler: @escaping @Sendable (OperationEvent<State>) -> Void
   ) -> ModifiedOperation<Self, HandleEventsModifier<Self, State>> {

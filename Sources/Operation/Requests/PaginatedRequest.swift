@@ -150,7 +150,8 @@ extension PaginatedRequest {
     let run = context.operationRun ?? OperationRun(id: .next(), cause: .fetch, context: context)
     return { event in
       let event = event(run)
-      for handler in handlers { handler.handle(event) }
+      // A task that a handler starts does not work for the run.
+      TaskNode.withoutCurrent { for handler in handlers { handler.handle(event) } }
     }
   }
 

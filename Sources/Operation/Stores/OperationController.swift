@@ -129,7 +129,8 @@ extension OperationStore {
   /// Attaches the controllers. Called once, when the client has added the store.
   func attachControllers() {
     if settings.values.controllers.isEmpty { return }
-    let controllers = settings.values.controllers.compactMap { $0(self) }
+    let values = settings.values
+    let controllers = TaskNode.withoutCurrent { values.controllers.compactMap { $0(self) } }
     commit { $0.observation.didNotify(controllers, isObserved: false) }
     notifyControllers()
   }
@@ -138,7 +139,8 @@ extension OperationStore {
   func notifyControllers() {
     if settings.values.controllers.isEmpty { return }
     while let (controllers, isObserved) = commit({ $0.controllersToNotify() }) {
-      for controller in controllers { controller.notify(isObserved) }
+      // A task that a controller starts does not work for the run whose request subscribes.
+      TaskNode.withoutCurrent { for controller in controllers { controller.notify(isObserved) } }
       commit { $0.observation.didNotify(controllers, isObserved: isObserved) }
     }
   }

@@ -105,8 +105,7 @@ extension OperationStore {
   ) async throws -> MutateValue
   where State == MutationState<Arguments, MutateValue, MutateFailure> {
     guard let arguments = state.latestArguments else { throw MutationError.noArguments }
-    return try await run(
-      box(context), input: RunArguments(arguments), isRestarting: isRestarting)
+    return try await run(box(context), input: RunArguments(arguments), isRestarting: isRestarting)
   }
 
   /// Schedules a call of the mutation, as ``retryLatestTask(using:)`` does.

@@ -174,6 +174,81 @@ import Testing
     #expect(try await joined.value?.value == 2)
   }
 
+  /// Handlers that a request's own task calls.
+  enum HandlerPlace: CaseIterable {
+    case clientChange, clientEvent, requestEvent, controller, observation
+  }
+
+  private struct CallingController: OperationController {
+    let began: @Sendable () -> Void
+    let observed: @Sendable () -> Void
+
+    func control(with controls: OperationControls<QueryState<Int, any Error>>)
+      -> OperationSubscription
+    {
+      began()
+      return .empty
+    }
+
+    func observationBegan(with controls: OperationControls<QueryState<Int, any Error>>) {
+      observed()
+    }
+  }
+
+  @Test("A task of a handler that a request calls may await it", arguments: HandlerPlace.allCases)
+  func handlerTask(in place: HandlerPlace) async throws {
+    let joined = Monitor<Task<Int, any Error>?>(nil)
+    let outer = Monitor<OperationStore<QueryState<Int, any Error>>?>(nil)
+    @Sendable func call(in present: HandlerPlace) {
+      guard present == place, let store = outer.value, joined.value == nil else { return }
+      joined.update { $0 = Task.immediate { try await store.run() } }
+    }
+    let inner = Query<Int, any Error>(path: ["inner"]) { _ in 1 }
+      .controlled(
+        by: CallingController(
+          began: { call(in: .controller) }, observed: { call(in: .observation) }))
+    let store = client.store(
+      for: Query<Int, any Error>(path: ["outer"]) { [client] _ in
+        let subscription = client.store(for: inner).subscribe { _ in }
+        subscription.cancel()
+        return 2
+      }.handleEvents { _ in call(in: .requestEvent) })
+    let subscriptions = [
+      client.subscribe { _ in call(in: .clientChange) },
+      client.log(to: CallingLogger { call(in: .clientEvent) }),
+    ]
+    outer.update { $0 = store }
+    #expect(try await store.run() == 2)
+    #expect(try await joined.value?.value == 2)
+    outer.update { $0 = nil }
+    for subscription in subscriptions { subscription.cancel() }
+  }
+
+  private struct CallingLogger: OperationLogger {
+    let call: @Sendable () -> Void
+
+    func log(_ event: OperationClientEvent) {
+      if case .storeAdded = event.occurrence { call() }
+    }
+  }
+
+  @Test("A task of a handler of pages may await the run")
+  func pageHandlerTask() async throws {
+    let joined = Monitor<Task<Int?, any Error>?>(nil)
+    let pages = Monitor<OperationStore<PaginatedState<Int, Int, any Error>>?>(nil)
+    let store = client.store(
+      for: Paginated(path: ["pages"], initialPageId: 1, nextPageId: { _, _ in nil }) { paging, _ in
+        paging.pageId
+      }.handlePages { event in
+        guard case .began = event, let store = pages.value else { return }
+        joined.update { $0 = Task.immediate { try await store.fetchNextPage()?.id } }
+      })
+    pages.update { $0 = store }
+    #expect(try await store.fetchNextPage()?.id == 1)
+    #expect(try await joined.value?.value == 1)
+    pages.update { $0 = nil }
+  }
+
   @Test("A run of which nothing is left is not part of a cycle")
   func endedRun() async throws {
     let later = Monitor<Task<Int, any Error>?>(nil)
