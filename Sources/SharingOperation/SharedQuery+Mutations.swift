@@ -10,7 +10,9 @@ extension SharedQuery {
     handler: OperationStore<State.StoredState>.EventHandler? = nil
   ) async throws -> MutateValue
   where State.StoredState == MutationState<Arguments, MutateValue, MutateFailure> {
-    try await backed().mutate(with: arguments, using: context, handler: handler)
+    let (store, rules) = try backedRules()
+    let input = RunArguments(arguments)
+    return try await store.run(using: context, by: rules, input: input, handler: handler)
   }
 
   /// Returns a scheduled call of the mutation that has not started.
@@ -20,7 +22,8 @@ extension SharedQuery {
     with arguments: Arguments, using context: OperationContext? = nil
   ) throws -> OperationTask<MutateValue, MutateFailure>
   where State.StoredState == MutationState<Arguments, MutateValue, MutateFailure> {
-    try backed().mutateTask(with: arguments, using: context)
+    let (store, rules) = try backedRules()
+    return store.runTask(using: context, by: rules, input: RunArguments(arguments))
   }
 
   /// Calls the mutation again with the arguments of the latest call.
@@ -33,7 +36,7 @@ extension SharedQuery {
     handler: OperationStore<State.StoredState>.EventHandler? = nil
   ) async throws -> MutateValue
   where State.StoredState == MutationState<Arguments, MutateValue, MutateFailure> {
-    try await backed().retryLatest(using: context, handler: handler)
+    try await run(using: context, handler: handler)
   }
 
   /// Returns a scheduled call of the mutation with the arguments of the latest call, that has not started.
@@ -44,6 +47,6 @@ extension SharedQuery {
     using context: OperationContext? = nil
   ) throws -> OperationTask<MutateValue, MutateFailure>
   where State.StoredState == MutationState<Arguments, MutateValue, MutateFailure> {
-    try backed().retryLatestTask(using: context)
+    try runTask(using: context)
   }
 }

@@ -10,7 +10,8 @@ extension SharedQuery {
     handler: OperationStore<State.StoredState>.EventHandler? = nil
   ) async throws -> PaginatedPage<PageID, PageValue>?
   where State.StoredState == PaginatedState<PageID, PageValue, PageFailure> {
-    try await backed().fetchNextPage(using: context, handler: handler)
+    let (store, rules) = try backedRules()
+    return try await store.run(.nextPage, using: context, by: rules, handler: handler).pages.last
   }
 
   /// Fetches the page before the first page, as `OperationStore.fetchPreviousPage` does.
@@ -22,7 +23,9 @@ extension SharedQuery {
     handler: OperationStore<State.StoredState>.EventHandler? = nil
   ) async throws -> PaginatedPage<PageID, PageValue>?
   where State.StoredState == PaginatedState<PageID, PageValue, PageFailure> {
-    try await backed().fetchPreviousPage(using: context, handler: handler)
+    let (store, rules) = try backedRules()
+    return try await store.run(.previousPage, using: context, by: rules, handler: handler).pages
+      .first
   }
 
   /// Fetches all pages again, as `OperationStore.fetchAllPages` does.
@@ -34,7 +37,8 @@ extension SharedQuery {
     handler: OperationStore<State.StoredState>.EventHandler? = nil
   ) async throws -> PaginatedPages<PageID, PageValue>
   where State.StoredState == PaginatedState<PageID, PageValue, PageFailure> {
-    try await backed().fetchAllPages(using: context, handler: handler)
+    let (store, rules) = try backedRules()
+    return try await store.run(.allPages, using: context, by: rules, handler: handler).pages
   }
 
   /// Fetches all pages again, as ``fetchAllPages(using:handler:)`` does.
@@ -56,7 +60,8 @@ extension SharedQuery {
     using context: OperationContext? = nil
   ) throws -> OperationTask<PaginatedPage<PageID, PageValue>?, PageFailure>
   where State.StoredState == PaginatedState<PageID, PageValue, PageFailure> {
-    try backed().fetchNextPageTask(using: context)
+    let (store, rules) = try backedRules()
+    return store.task(.nextPage, using: context, by: rules).map(\.pages.last)
   }
 
   /// Returns a scheduled fetch of the previous page that has not started.
@@ -66,7 +71,8 @@ extension SharedQuery {
     using context: OperationContext? = nil
   ) throws -> OperationTask<PaginatedPage<PageID, PageValue>?, PageFailure>
   where State.StoredState == PaginatedState<PageID, PageValue, PageFailure> {
-    try backed().fetchPreviousPageTask(using: context)
+    let (store, rules) = try backedRules()
+    return store.task(.previousPage, using: context, by: rules).map(\.pages.first)
   }
 
   /// Returns a scheduled fetch of all pages that has not started.
@@ -76,6 +82,7 @@ extension SharedQuery {
     using context: OperationContext? = nil
   ) throws -> OperationTask<PaginatedPages<PageID, PageValue>, PageFailure>
   where State.StoredState == PaginatedState<PageID, PageValue, PageFailure> {
-    try backed().fetchAllPagesTask(using: context)
+    let (store, rules) = try backedRules()
+    return store.task(.allPages, using: context, by: rules).map(\.pages)
   }
 }

@@ -88,10 +88,8 @@ extension SharedQuery {
     return binding.store?.isStale(by: binding.rules) ?? true
   }
 
-  func backed() throws -> OperationStore<State.StoredState> { try backedRules().store }
-
   /// Returns the store, and the rules of the request that it is bound to.
-  private func backedRules() throws -> (
+  func backedRules() throws -> (
     store: OperationStore<State.StoredState>, rules: RequestRules<State.StoredState>?
   ) {
     let binding = core.binding
@@ -160,7 +158,7 @@ extension SharedQuery {
     restarting isRestarting: Bool, using context: OperationContext? = nil
   ) async throws -> State.StoredState.OperationValue {
     let (store, rules) = try runnable()
-    return try await store.fetch(restarting: isRestarting, using: context, by: rules)
+    return try await store.run(using: context, by: rules, isRestarting: isRestarting)
   }
 
   /// Returns a scheduled run that has not started.
@@ -170,7 +168,8 @@ extension SharedQuery {
   public func runTask(
     using context: OperationContext? = nil
   ) throws -> OperationTask<State.StoredState.OperationValue, State.StoredState.Failure> {
-    try runnable().store.runTask(using: context)
+    let (store, rules) = try runnable()
+    return store.runTask(using: context, by: rules)
   }
 
   /// Changes the value with exclusive access to the store, as `OperationStore.withExclusiveAccess`

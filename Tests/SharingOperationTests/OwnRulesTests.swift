@@ -45,6 +45,51 @@ import Testing
     #expect(calls.count == 1)
   }
 
+  @Test("Each wrapper calls a mutation with its own retries, however it calls it")
+  func mutations() async throws {
+    struct Failed: Error {}
+    let client = OperationClient.quiet(clock: clock)
+    let failing = Mutation<Int, Int>(path: ["failing"]) { [calls] number, _ in
+      if calls.increment() % 3 != 0 { throw Failed() }
+      return number
+    }
+    let plain = SharedQuery(failing, client: client)
+    let patient = SharedQuery(failing.retry(limit: 2).backoff(.noBackoff), client: client)
+    #expect(try await patient.mutate(with: 4) == 4)
+    #expect(try await patient.retryLatest() == 4)
+    #expect(try await patient.mutateTask(with: 5).runIfNeeded() == 5)
+    #expect(try await patient.retryLatestTask().runIfNeeded() == 5)
+    #expect(try await patient.runTask().runIfNeeded() == 5)
+    #expect(calls.count == 15)
+    await #expect(throws: Failed.self) { try await plain.mutate(with: 6) }
+    #expect(calls.count == 16)
+  }
+
+  @Test("Each wrapper, and each prefetch, fetches pages with its own retries")
+  func pages() async throws {
+    struct Failed: Error {}
+    let client = OperationClient.quiet(clock: clock)
+    let failing = Paginated<Int, Int>(
+      path: ["failing"], initialPageId: 0, nextPageId: { page, _ in page.id + 1 },
+      previousPageId: { page, _ in page.id - 1 }
+    ) { [calls] paging, _ in
+      if calls.increment() % 2 != 0 { throw Failed() }
+      return paging.pageId
+    }
+    let plain = SharedQuery(failing, client: client)
+    let request = failing.retry(limit: 9).backoff(.noBackoff)
+    let patient = SharedQuery(request, client: client)
+    #expect(try await patient.fetchNextPage()?.id == 0)
+    #expect(try await patient.fetchNextPageTask().runIfNeeded()?.id == 1)
+    #expect(try await patient.fetchPreviousPage()?.id == -1)
+    #expect(try await patient.fetchPreviousPageTask().runIfNeeded()?.id == -2)
+    #expect(try await patient.fetchAllPages().count == 4)
+    #expect(try await patient.fetchAllPagesTask().runIfNeeded().count == 4)
+    await client.prefetch(request, pages: 6)
+    #expect(patient.wrappedValue.ids == [-2, -1, 0, 1, 2, 3])
+    await #expect(throws: Failed.self) { try await plain.fetchNextPage() }
+  }
+
   @Test("Each wrapper is stale by its own request, and fetches with its own retries")
   func staleness() async throws {
     struct Failed: Error {}

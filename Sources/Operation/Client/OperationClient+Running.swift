@@ -95,8 +95,9 @@ extension OperationClient {
     let (store, rules) = storeAndRules(for: request)
     try? await store.ensure(by: rules)
     // A number of fetches, because the list need not grow: it may drop pages, and an id may repeat.
-    for _ in 0..<max(0, count - store.currentValue.count) {
-      guard store.hasNextPage, (try? await store.fetchNextPage()) != nil else { return }
+    for _ in 0..<max(0, count - store.currentValue.count) where store.hasNextPage {
+      let result = try? await store.run(.nextPage, using: nil, by: rules)
+      if result?.pages.isEmpty != false { return }
     }
   }
 

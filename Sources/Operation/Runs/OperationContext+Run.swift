@@ -116,7 +116,7 @@ extension OperationContext {
 }
 
 /// What a run is for, of a type that only its kind of request knows.
-protocol RunInput: AnyObject, Sendable {
+package protocol RunInput: AnyObject, Sendable {
   /// The part that is equal in two runs that are the same.
   var value: any Sendable { get }
   /// The call in the outbox that the run makes again; `nil` for any other run.
@@ -124,21 +124,21 @@ protocol RunInput: AnyObject, Sendable {
 }
 
 extension RunInput {
-  var savedCall: (any AnyObject & Sendable)? { nil }
+  package var savedCall: (any AnyObject & Sendable)? { nil }
 }
 
 /// The arguments of a mutation.
-final class RunArguments<Arguments: Sendable>: RunInput {
+package final class RunArguments<Arguments: Sendable>: RunInput {
   let arguments: Arguments
   /// The call in the outbox that the run makes again.
-  let savedCall: (any AnyObject & Sendable)?
+  package let savedCall: (any AnyObject & Sendable)?
 
-  init(_ arguments: Arguments, savedCall: (any AnyObject & Sendable)? = nil) {
+  package init(_ arguments: Arguments, savedCall: (any AnyObject & Sendable)? = nil) {
     self.arguments = arguments
     self.savedCall = savedCall
   }
 
-  var value: any Sendable { arguments }
+  package var value: any Sendable { arguments }
 }
 
 /// A kind of page run.

@@ -72,15 +72,17 @@ extension OperationStore {
     task(.allPages, using: context).map(\.pages)
   }
 
-  nonisolated(nonsending) func run(
-    _ kind: PaginatedRunKind, using context: OperationContext?, handler: EventHandler?
+  nonisolated(nonsending) package func run(
+    _ kind: PaginatedRunKind, using context: OperationContext?,
+    by rules: RequestRules<State>? = nil, handler: EventHandler? = nil
   ) async throws(State.Failure) -> State.OperationValue {
-    try await run(box(context), input: PageRunInput(kind), handler: handler)
+    try await run(box(context), by: rules, input: PageRunInput(kind), handler: handler)
   }
 
-  private func task(
-    _ kind: PaginatedRunKind, using context: OperationContext?
+  package func task(
+    _ kind: PaginatedRunKind, using context: OperationContext?,
+    by rules: RequestRules<State>? = nil
   ) -> OperationTask<State.OperationValue, State.Failure> {
-    runTask(box(context), input: PageRunInput(kind))
+    runTask(box(context), by: rules, input: PageRunInput(kind))
   }
 }

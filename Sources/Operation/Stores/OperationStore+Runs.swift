@@ -51,20 +51,14 @@ extension OperationStore {
     try await run(box(context), isRestarting: isRestarting)
   }
 
-  /// Runs a request with rules of its own, as `fetch(restarting:using:)` does.
-  @discardableResult
-  nonisolated(nonsending) package func fetch(
-    restarting isRestarting: Bool, using context: OperationContext?, by rules: RequestRules<State>?
-  ) async throws(State.Failure) -> State.OperationValue {
-    try await run(box(context), by: rules, isRestarting: isRestarting)
-  }
-
   /// Runs a request with rules of its own, as `run(using:handler:)` does.
   @discardableResult
   nonisolated(nonsending) package func run(
-    using context: OperationContext?, by rules: RequestRules<State>?, handler: EventHandler?
+    using context: OperationContext?, by rules: RequestRules<State>?,
+    input: (any RunInput)? = nil, isRestarting: Bool = false, handler: EventHandler? = nil
   ) async throws(State.Failure) -> State.OperationValue {
-    try await run(box(context), by: rules, handler: handler)
+    try await run(
+      box(context), by: rules, input: input, isRestarting: isRestarting, handler: handler)
   }
 
   /// Runs a request with rules of its own, as `fetch(using:handler:)` does.
@@ -176,10 +170,17 @@ extension OperationStore {
     return age >= .zero && age < limit ? value as? State.OperationValue : nil
   }
 
-  func runTask(
-    _ box: Machine.Box, input: (any RunInput)? = nil
+  /// Schedules a run of a request with rules of its own.
+  package func runTask(
+    using context: OperationContext?, by rules: RequestRules<State>?, input: (any RunInput)? = nil
   ) -> OperationTask<State.OperationValue, State.Failure> {
-    let run = mustAdmit(newRun(box, cause: .fetch, lease: .handle, input: input))
+    runTask(box(context), by: rules, input: input)
+  }
+
+  func runTask(
+    _ box: Machine.Box, by rules: RequestRules<State>? = nil, input: (any RunInput)? = nil
+  ) -> OperationTask<State.OperationValue, State.Failure> {
+    let run = mustAdmit(newRun(box, by: rules, cause: .fetch, lease: .handle, input: input))
     let id = run.core.id
     return run.task.keeping(TaskLifetime { [self] in commit { $0.dropHandle(id) }?.cancelRun() })
   }
