@@ -131,6 +131,21 @@ extension OperationStore {
     return runTask(Machine.Box(configuration), input: RunArguments(arguments))
   }
 
+  /// Schedules a call of the mutation again. The task of one that was never called fails with
+  /// ``MutationError/noArguments``.
+  public func runTask<Arguments, MutateValue>(
+    using context: OperationContext? = nil
+  ) -> OperationTask<MutateValue, any Error>
+  where State == MutationState<Arguments, MutateValue, any Error> { runTask(box(context)) }
+
+  /// Schedules a call with a name, a priority and a context, as ``runTask(using:)`` does.
+  public func runTask<Arguments, MutateValue>(
+    using configuration: OperationTaskConfiguration
+  ) -> OperationTask<MutateValue, any Error>
+  where State == MutationState<Arguments, MutateValue, any Error> {
+    runTask(Machine.Box(configuration))
+  }
+
   /// Throws if the request is a mutation that was never called, for a caller that does not know what it
   /// runs.
   package func checkArguments() throws(MutationError) {
