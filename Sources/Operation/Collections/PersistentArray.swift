@@ -10,11 +10,15 @@
 /// most, however many elements there are and whatever other copies exist, and nothing that is not
 /// shared.
 struct PersistentArray<Element> {
-  private var root = SlotBranch<SlotBranch<SlotBranch<SlotLeaf<Element>>>>()
+  private var root = SlotNode<Element>()
   /// The number of the first slot below the root.
   private var origin = 0
   /// The slots from the first to the last element. The first and the last one have an element.
   private(set) var slots = 0..<0
+
+  /// The height of the root, and the number of slots of each of its children.
+  private static var height: Int { 3 }
+  private static var childSize: Int { SlotNode<Element>.slotCount(height - 1) }
 
   /// The number of elements.
   var count: Int { root.count }
@@ -28,20 +32,20 @@ struct PersistentArray<Element> {
   /// Returns the slot of the element at an index of the array.
   func slot(at index: Int) -> Int {
     precondition(0..<count ~= index, "Index out of range")
-    return isDense ? slots.lowerBound + index : origin + root.slot(at: index)
+    return isDense ? slots.lowerBound + index : origin + root.slot(at: index, Self.height)
   }
 
   /// Returns the index of the element in a slot.
   func index(of slot: Int) -> Int {
-    isDense ? slot - slots.lowerBound : root.count(before: slot - origin)
+    isDense ? slot - slots.lowerBound : root.count(before: slot - origin, Self.height)
   }
 
   /// The element in a slot, which must have one.
-  subscript(slot: Int) -> Element { root[slot - origin] }
+  subscript(slot: Int) -> Element { root.element(at: slot - origin, Self.height) }
 
   /// Changes the element in a slot, which must have one.
   mutating func update<Output>(at slot: Int, _ change: (inout Element) -> Output) -> Output {
-    root.update(at: slot - origin) { change(&$0!) }
+    root.update(at: slot - origin, Self.height) { change(&$0!) }
   }
 
   /// Adds an element at the end.
@@ -49,8 +53,11 @@ struct PersistentArray<Element> {
 
   /// Adds an element in an empty slot.
   mutating func insert(_ element: Element, at slot: Int) {
-    while slot < origin { origin -= root.addFirstChild() }
-    root.update(at: slot - origin) { $0 = element }
+    while slot < origin {
+      root.addFirstChild()
+      origin -= Self.childSize
+    }
+    root.update(at: slot - origin, Self.height) { $0 = element }
     let isFirst = count == 1
     slots =
       isFirst
@@ -59,118 +66,99 @@ struct PersistentArray<Element> {
 
   /// Removes the element in a slot, which must have one.
   mutating func remove(at slot: Int) -> Element {
-    let element = root.update(at: slot - origin) { $0.take()! }
+    let element = root.update(at: slot - origin, Self.height) { $0.take()! }
     if count == 0 {
       self = PersistentArray()
     } else if slot == slots.lowerBound {
-      origin += root.removeEmptyFirstChildren()
-      slots = origin + root.slot(at: 0)..<slots.upperBound
+      origin += root.removeEmptyFirstChildren() * Self.childSize
+      slots = origin + root.slot(at: 0, Self.height)..<slots.upperBound
     } else if slot == slots.upperBound - 1 {
-      slots = slots.lowerBound..<origin + root.slot(at: count - 1) + 1
+      slots = slots.lowerBound..<origin + root.slot(at: count - 1, Self.height) + 1
     }
     return element
   }
 }
 
-/// A node of the tree. It numbers its slots from zero.
-private protocol SlotNode<Element> {
-  associatedtype Element
-  /// The number of slots of a node; the root may have more.
-  static var slotCount: Int { get }
+/// A node of the tree: a leaf with slots, or a branch with children. It numbers its slots from zero.
+///
+/// The height of a leaf is zero. Nodes do not store it, and are passed it instead.
+private struct SlotNode<Element> {
   /// The number of elements.
-  var count: Int { get }
-  init()
-  /// The element in a slot, which must have one.
-  subscript(slot: Int) -> Element { get }
-  /// Changes the content of a slot, which may be empty before and after.
-  mutating func update<Output>(at slot: Int, _ change: (inout Element?) -> Output) -> Output
-  /// Returns the number of elements before a slot.
-  func count(before slot: Int) -> Int
-  /// Returns the slot of the element at an index.
-  func slot(at index: Int) -> Int
-}
-
-private struct SlotLeaf<Element>: SlotNode {
   private(set) var count = 0
-  /// One for each slot; none in a leaf without elements.
+  /// The contents of the slots of a leaf; none in a leaf without elements.
   private var slots: [Element?] = []
+  /// The children of a branch. The last one has an element.
+  private var children: [SlotNode] = []
 
-  init() {}
+  /// The number of slots of a node; the root may have more.
+  static func slotCount(_ height: Int) -> Int { 16 << (5 * height) }
 
-  static var slotCount: Int { 16 }
+  /// Returns the element in a slot, which must have one.
+  func element(at slot: Int, _ height: Int) -> Element {
+    if height == 0 { return slots[slot]! }
+    let size = Self.slotCount(height - 1)
+    return children[slot / size].element(at: slot % size, height - 1)
+  }
 
-  subscript(slot: Int) -> Element { slots[slot]! }
-
-  mutating func update<Output>(at slot: Int, _ change: (inout Element?) -> Output) -> Output {
-    if slots.isEmpty { slots = Array(repeating: nil, count: Self.slotCount) }
+  /// Changes the content of a slot, which may be empty before and after.
+  mutating func update<Output>(
+    at slot: Int, _ height: Int, _ change: (inout Element?) -> Output
+  ) -> Output {
+    if height > 0 { return updateChild(at: slot, height, change) }
+    if slots.isEmpty { slots = Array(repeating: nil, count: Self.slotCount(0)) }
     if slots[slot] != nil { count -= 1 }
     defer { if slots[slot] != nil { count += 1 } }
     return change(&slots[slot])
   }
 
-  func count(before slot: Int) -> Int { slots[..<slot].count { $0 != nil } }
-
-  func slot(at index: Int) -> Int {
-    var rest = index
-    var slot = 0
-    while rest > 0 || slots[slot] == nil {
-      if slots[slot] != nil { rest -= 1 }
-      slot += 1
-    }
-    return slot
-  }
-}
-
-private struct SlotBranch<Child: SlotNode>: SlotNode {
-  private(set) var count = 0
-  /// The last one has an element.
-  private var children: [Child] = []
-
-  init() {}
-
-  static var slotCount: Int { 32 * Child.slotCount }
-
-  subscript(slot: Int) -> Child.Element { children[slot / Child.slotCount][slot % Child.slotCount] }
-
-  mutating func update<Output>(at slot: Int, _ change: (inout Child.Element?) -> Output) -> Output {
-    let child = slot / Child.slotCount
-    while children.count <= child { children.append(Child()) }
+  private mutating func updateChild<Output>(
+    at slot: Int, _ height: Int, _ change: (inout Element?) -> Output
+  ) -> Output {
+    let size = Self.slotCount(height - 1)
+    let child = slot / size
+    while children.count <= child { children.append(SlotNode()) }
     count -= children[child].count
     defer {
       count += children[child].count
-      if children[child].count == 0 { children[child] = Child() }
+      if children[child].count == 0 { children[child] = SlotNode() }
       while children.last?.count == 0 { children.removeLast() }
     }
-    return children[child].update(at: slot % Child.slotCount, change)
+    return children[child].update(at: slot % size, height - 1, change)
   }
 
-  func count(before slot: Int) -> Int {
-    let child = slot / Child.slotCount
-    return children[..<child].reduce(0) { $0 + $1.count }
-      + children[child].count(before: slot % Child.slotCount)
+  /// Returns the number of elements before a slot.
+  func count(before slot: Int, _ height: Int) -> Int {
+    if height == 0 { return slots[..<slot].count { $0 != nil } }
+    let size = Self.slotCount(height - 1)
+    return children[..<(slot / size)].reduce(0) { $0 + $1.count }
+      + children[slot / size].count(before: slot % size, height - 1)
   }
 
-  func slot(at index: Int) -> Int {
-    var rest = index
-    var child = 0
-    while rest >= children[child].count {
-      rest -= children[child].count
-      child += 1
+  /// Returns the slot of the element at an index.
+  func slot(at index: Int, _ height: Int) -> Int {
+    var (rest, position) = (index, 0)
+    if height == 0 {
+      while rest > 0 || slots[position] == nil {
+        if slots[position] != nil { rest -= 1 }
+        position += 1
+      }
+      return position
     }
-    return child * Child.slotCount + children[child].slot(at: rest)
+    while rest >= children[position].count {
+      rest -= children[position].count
+      position += 1
+    }
+    return position * Self.slotCount(height - 1) + children[position].slot(at: rest, height - 1)
   }
 
-  /// Adds a child before the others, and returns the number of its slots.
-  mutating func addFirstChild() -> Int {
-    children.insert(Child(), at: 0)
-    return Child.slotCount
-  }
+  /// Adds a child before the others.
+  mutating func addFirstChild() { children.insert(SlotNode(), at: 0) }
 
-  /// Removes the children before the first element, and returns the number of their slots.
+  /// Removes the children before the first element, and returns their number.
   mutating func removeEmptyFirstChildren() -> Int {
     let emptyCount = children.prefix { $0.count == 0 }.count
     if emptyCount > 0 { children.removeFirst(emptyCount) }
-    return emptyCount * Child.slotCount
+    return emptyCount
   }
 }
 
@@ -186,9 +174,7 @@ extension PersistentArray: Equatable where Element: Equatable {
   }
 }
 
-extension SlotLeaf: Equatable where Element: Equatable {}
-extension SlotBranch: Equatable where Child: Equatable {}
+extension SlotNode: Equatable where Element: Equatable {}
 
 extension PersistentArray: Sendable where Element: Sendable {}
-extension SlotLeaf: Sendable where Element: Sendable {}
-extension SlotBranch: Sendable where Child: Sendable {}
+extension SlotNode: Sendable where Element: Sendable {}

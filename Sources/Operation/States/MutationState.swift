@@ -142,7 +142,7 @@ extension MutationState {
   /// attempts have ended. Active attempts do not count, as they may be given up.
   private mutating func removeOldAttempts() {
     var laterEndedCount = attempts.count - activeAttemptCount
-    while let oldest = attempts.first {
+    while laterEndedCount >= maxHistory, let oldest = attempts.first {
       if !oldest.isActive { laterEndedCount -= 1 }
       if laterEndedCount < maxHistory { return }
       if oldest.isActive { activeAttemptCount -= 1 }
@@ -170,23 +170,26 @@ extension MutationState {
     if let old = overlap.cover(isDisplayed ? nil : (result, date), of: task.id) {
       replacedValues.append(old)
     }
-    guard var attempt = attempts[id: task.id] else { return }
-    if let old = attempt.currentResult { replacedValues.append(old) }
-    attempt.currentResult = result
-    attempt.lastUpdatedAt = date
-    attempts[id: task.id] = attempt
+    var replaced: Result<Value, Failure>?
+    attempts.update(id: task.id) { attempt in
+      replaced = attempt.currentResult
+      attempt.currentResult = result
+      attempt.lastUpdatedAt = date
+    }
+    if let replaced { replacedValues.append(replaced) }
   }
 
   /// Removes a task that has ended. Its attempt stays in the history.
   public mutating func finishFetchTask(_ task: OperationTask<Value, Failure>) {
     guard activeTasks.remove(id: task.id) != nil else { return }
     if let old = overlap.end(task.id) { replacedValues.append(old) }
-    if var attempt = attempts[id: task.id] {
+    var hasAttempt = false
+    attempts.update(id: task.id) { attempt in
       attempt.isActive = false
       attempt.isPaused = false
-      attempts[id: task.id] = attempt
-      activeAttemptCount -= 1
+      hasAttempt = true
     }
+    if hasAttempt { activeAttemptCount -= 1 }
     removeOldAttempts()
     guard let arguments = Self.arguments(of: task) else { return }
     if let latestEnded {
