@@ -19,7 +19,9 @@ extension OperationClient {
     matching path: OperationPath, where filter: OperationStoreFilter
   ) -> [OpaqueOperationStore] {
     var found: [OpaqueOperationStore] = []
-    forEachStore(matching: path) { if filter.accepts($0) { found.append($0) } }
+    let entries = read { $0.entries.tree(matching: path) }
+    found.reserveCapacity(entries.childCount)
+    entries.forEach { $0.forEachStore { if filter.accepts($0) { found.append($0) } } }
     return found
   }
 

@@ -22,6 +22,8 @@ struct PathIndex<Value: Sendable>: Sendable {
       return values
     }
 
+    var childCount: Int { children.count }
+
     /// Calls a function with the values, in no particular order.
     func forEach(_ body: (Value) -> Void) {
       if let value { body(value) }
