@@ -74,7 +74,7 @@ extension OperationRequest {
         else { throw cancellationFailure(as: Failure.self) ?? error }
         context.noteRetry(nil)
         context.attempt.index += 1
-        context.hooks?.attemptBegan(context.attempt.index)
+        context.hooks?.note(.attemptBegan(context.attempt.index))
       }
     }
   }

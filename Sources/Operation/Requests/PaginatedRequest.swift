@@ -120,8 +120,8 @@ extension PaginatedRequest {
       continuation.yield(
         with: result.map { walk.result(with: walk.page(id, $0, of: self, in: context)) })
     }
-    context.hooks?.notePage("\(id)", false)
-    defer { context.hooks?.notePage("\(id)", true) }
+    context.hooks?.note(.pageBegan("\(id)"))
+    defer { context.hooks?.note(.pageEnded("\(id)")) }
     let notify = pageNotifier(in: context)
     notify { .began(id, $0) }
     do throws(Failure) {

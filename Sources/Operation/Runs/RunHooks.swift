@@ -1,15 +1,20 @@
 import FoundationEssentials
 import ReactiveStreams
 
-/// What a run in flight calls when it is paused, when it begins a further attempt, and when it begins or
-/// ends to fetch a page.
+/// What a run in flight notifies its store of.
 struct RunHooks: Sendable {
+  enum Step: Sendable {
+    case paused(Bool)
+    /// A further attempt begins.
+    case attemptBegan(Int)
+    /// A page begins or ends, with its identifier as text.
+    case pageBegan(String)
+    case pageEnded(String)
+  }
+
   /// The saved call that the run makes; `nil` for any other run.
   var call: RunCall?
-  let setPaused: @Sendable (Bool) -> Void
-  let attemptBegan: @Sendable (Int) -> Void
-  /// Called with the identifier of the page as text.
-  let notePage: @Sendable (String, _ hasEnded: Bool) -> Void
+  let note: @Sendable (Step) -> Void
 }
 
 /// A call of a mutation that is saved until it has ended.
@@ -53,8 +58,8 @@ extension OperationContext {
     if mayAttemptOffline(isRetry: isRetry) { return true }
     let network = networkObserver
     if network.currentStatus == .connected { return true }
-    hooks?.setPaused(true)
-    defer { hooks?.setPaused(false) }
+    hooks?.note(.paused(true))
+    defer { hooks?.note(.paused(false)) }
     return await wait {
       network.currentStatus == .connected
     } changes: { onChange in

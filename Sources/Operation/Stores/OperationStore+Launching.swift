@@ -77,14 +77,23 @@ extension OperationStore {
     guard isObserved || call != nil || context.settings.values.networkMode != .always else {
       return nil
     }
-    return RunHooks(call: runCall(of: call, in: context)) { [weak self] isPaused in
-      self?.commit { $0.setPaused(isPaused, core.id, launch: launch) }
-    } attemptBegan: { [weak self] index in
-      if let call, index > 0 { self?.hub.outbox?.noteAttempt(of: call) }
-      self?.send(.attemptBegan(context.eventRun, index: index), in: context)
-    } notePage: { [weak self] page, hasEnded in
-      let run = context.eventRun
-      self?.send(hasEnded ? .pageEnded(run, page: page) : .pageBegan(run, page: page), in: context)
+    return RunHooks(call: runCall(of: call, in: context)) { [weak self] step in
+      self?.note(step, of: core, launch, call, in: context)
+    }
+  }
+
+  private func note(
+    _ step: RunHooks.Step, of core: Machine.Core, _ launch: Int, _ call: OutboxEntry?,
+    in context: OperationContext
+  ) {
+    let run = context.eventRun
+    switch step {
+    case .paused(let isPaused): commit { $0.setPaused(isPaused, core.id, launch: launch) }
+    case .attemptBegan(let index):
+      if let call, index > 0 { hub.outbox?.noteAttempt(of: call) }
+      send(.attemptBegan(run, index: index), in: context)
+    case .pageBegan(let page): send(.pageBegan(run, page: page), in: context)
+    case .pageEnded(let page): send(.pageEnded(run, page: page), in: context)
     }
   }
 
