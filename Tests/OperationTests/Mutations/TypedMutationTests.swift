@@ -36,6 +36,17 @@ private struct TypedMutation: MutationRequest, Hashable {
     #expect(try await store.retryLatest() == 3)
   }
 
+  @Test("A mutation of any error is scheduled without a throw, and fails if it was never called")
+  func anyError() async throws {
+    let store = OperationStore.detached(
+      mutation: Mutation<Int, Int>(path: ["any"]) { arguments, _ in arguments })
+    let task = store.runTask()
+    await #expect(throws: MutationError.noArguments) { try await task.runIfNeeded() }
+    try await store.mutate(with: 3)
+    let again = store.runTask(using: OperationTaskConfiguration(name: "again"))
+    #expect(try await again.runIfNeeded() == 3)
+  }
+
   @Test("One that runs by itself does so with its latest arguments, and not before it was called")
   func automatic() async throws {
     let clock = ManualClock()
