@@ -136,14 +136,16 @@ import Testing
     static func path(_ item: Int) -> OperationPath { item < 2 ? ["a"] : ["b", item] }
 
     private func make(_ item: Int) -> Item {
+      // Not `self`, which stores the item.
+      let retention = retention
       if item == 1 {
         let request = Mutation<Int, Int>(path: Self.path(item)) { number, _ in number }
         let store = OperationStore.detached(mutation: request)
-        return Item(store, lookup: .init(of: request, default: self.retention), lastUse: now)
+        return Item(store, lookup: .init(of: request, default: retention), lastUse: now)
       }
       let request = Query<Int, any Error>(path: Self.path(item)) { _ in item }
       let store = OperationStore.detached(query: request)
-      return Item(store, lookup: .init(of: request, default: self.retention), lastUse: now)
+      return Item(store, lookup: .init(of: request, default: retention), lastUse: now)
     }
 
     private func insert(_ item: Int) throws {
