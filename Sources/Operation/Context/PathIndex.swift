@@ -22,6 +22,7 @@ struct PathIndex<Value: Sendable>: Sendable {
       return values
     }
 
+    /// The number of branches, each of which has a value at least.
     var childCount: Int { children.count }
 
     /// Calls a function with the values, in no particular order.

@@ -151,8 +151,8 @@ struct RunTable<Value: Sendable, Failure: Error, Payload: Sendable>: Sendable {
   /// Inserts a run that is not in the table.
   mutating func insert(_ record: consuming Record) {
     if idsByHash == nil, count == Self.largestScannedCount {
-      idsByHash = Dictionary(grouping: ids) { table[$0]?.context.valuesHash ?? 0 }
-        .mapValues { Set($0) }
+      idsByHash = Dictionary(grouping: records) { $0.context.valuesHash }
+        .mapValues { Set($0.map { $0.id }) }
     }
     if idsByHash != nil { idsByHash?[record.context.valuesHash, default: []].insert(record.id) }
     let id = record.id
@@ -223,22 +223,4 @@ extension Deduplication {
     let match = candidates.first { areSame($0.context, context) }
     return RunTable.Verdict(compared: Set(candidates.map { $0.id }), match: match?.id)
   }
-}
-
-extension SlotList {
-  /// Returns the slot of the element with an identifier; `nil` if there is none.
-  fileprivate func slot(of id: ID) -> Int? {
-    let position = position(of: id)
-    guard position < slots.count, slots[position].id == id, slots[position].element != nil else {
-      return nil
-    }
-    return position
-  }
-
-  fileprivate subscript(id: ID) -> Element? { slot(of: id).flatMap { slots[$0].element } }
-
-  /// Changes an element in place. Returns `nil` if there is none.
-  fileprivate mutating func update<Output>(
-    _ id: ID, _ change: (inout Element) -> Output
-  ) -> Output? { slot(of: id).map { change(&slots[$0].element!) } }
 }

@@ -28,7 +28,7 @@ struct TaskMachine<Output: Sendable, Waiter: Sendable>: Sendable {
   private(set) var progress: TaskProgress = []
   /// The number of restarts: the Swift task of an earlier launch does not count any more.
   private(set) var launch = 0
-  /// The priority of the highest caller that joined before the Swift task was attached.
+  /// The raw priority of the highest caller that joined before the Swift task was attached.
   private(set) var requestedPriority: UInt8?
   private var waiters = Waiters()
   /// Waits that were cancelled before they began.

@@ -69,9 +69,10 @@ public final class ManualClock: OperationClock {
   ///
   /// Sleeps end, and scheduled actions are called, in the order of their times; those with equal
   /// times in the order in which they began. Before the next one, this method waits as ``settle()``
-  /// does, for a thousand steps of runs at most: of several polls that are due, each starts after the run of the one before it has ended, or
-  /// waits for something else. A woken task reads the new time, and a sleep that it begins starts from
-  /// there. The last sleep has returned in its task; what the task does after it continues by itself.
+  /// does: of several polls that are due, each starts after the run of the one before it has ended, or
+  /// waits for something else. It waits for a thousand steps of runs at most, because runs can start each
+  /// other without an end. A woken task reads the new time, and a sleep that it begins starts from there.
+  /// The last sleep has returned in its task; what the task does after it continues by itself.
   ///
   /// - Parameter duration: The time to advance by, a hundred years at most. A negative duration sets
   ///   the clock back, and wakes nothing.
