@@ -15,7 +15,7 @@
     }
   }
 
-  @usableFromInline package private(set) var slots: [Slot] = []
+  @usableFromInline package var slots: [Slot] = []
   /// How many elements there are.
   @usableFromInline package private(set) var count = 0
 
@@ -50,7 +50,7 @@
   }
 
   /// The position of the first slot whose identifier is not less.
-  @inlinable func position(of id: ID) -> Int {
+  @inlinable package func position(of id: ID) -> Int {
     var low = 0
     var high = slots.count
     while low < high {
@@ -59,21 +59,4 @@
     }
     return low
   }
-
-  /// Returns the slot of the element with an identifier; `nil` if there is none.
-  package func slot(of id: ID) -> Int? {
-    let position = position(of: id)
-    guard position < slots.count, slots[position].id == id, slots[position].element != nil else {
-      return nil
-    }
-    return position
-  }
-
-  /// The element with an identifier; `nil` if there is none.
-  package subscript(id: ID) -> Element? { slot(of: id).flatMap { slots[$0].element } }
-
-  /// Changes an element in place. Returns `nil` if there is none.
-  package mutating func update<Output>(
-    _ id: ID, _ change: (inout Element) -> Output
-  ) -> Output? { slot(of: id).map { change(&slots[$0].element!) } }
 }
