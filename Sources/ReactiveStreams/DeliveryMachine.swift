@@ -9,18 +9,12 @@ public import Synchronization
 // Without the annotations of this file these benchmarks are over their limits: write without
 // subscribers, write per subscriber, subscribe and cancel, state stream.
 extension Mutex where Value: DeliveryMachine {
-  /// Performs a transition under the lock, and after the lock the deliveries that are queued then.
-  ///
-  /// Returns when they have been performed. If another thread is delivering, that thread performs
-  /// them. A long queue is handed over, see ``drain(from:handOver:)``.
-  @inlinable package borrowing func commit<Output: Sendable>(
-    _ transition: (inout Value) -> Output, handOver: (Delivery<Value.Event>) -> Void
-  ) -> Output {
-    let (output, delivery) = withLock { machine in
-      (transition(&machine), machine.deliveries.beginDraining())
-    }
-    if let delivery { drain(from: delivery, handOver: handOver) }
-    return output
+  /// Performs a transition under the lock, and returns with its output the first delivery of the thread,
+  /// if it has to drain the queue.
+  @inlinable package borrowing func perform<Output: Sendable>(
+    _ transition: (inout Value) -> Output
+  ) -> (output: Output, delivery: Delivery<Value.Event>?) {
+    withLock { machine in (transition(&machine), machine.deliveries.beginDraining()) }
   }
 
   /// Performs deliveries until the queue is empty, beginning with one that was taken from it.
@@ -31,25 +25,25 @@ extension Mutex where Value: DeliveryMachine {
   /// Each delivery is kept until the next one has been taken under the lock. So a thread that finds
   /// the list of subscribers unshared, and changes it in place, holds the lock after this thread has
   /// released it: the last read of the list happens before the change.
-  @inlinable package borrowing func drain(
-    from delivery: consuming Delivery<Value.Event>, handOver: (Delivery<Value.Event>) -> Void
-  ) {
-    for _ in 0...delivery.pendingCount + 10_000 {
-      delivery.perform()
+  ///
+  /// - Parameter delivery: The first delivery, and at the end the one to hand over; `nil` when the queue
+  ///   is empty.
+  @inlinable package borrowing func drain(_ delivery: inout Delivery<Value.Event>?) {
+    var count = (delivery?.pendingCount ?? 0) + 10_000
+    while delivery != nil, count >= 0 {
+      delivery?.perform()
       let next = withLock { $0.deliveries.takeNext() }
-      withExtendedLifetime(delivery) {}
-      guard let next else { return }
       delivery = next
+      count -= 1
     }
-    handOver(delivery)
   }
 }
 
 /// A shell whose deliveries a task of the library continues, when a thread has performed its part.
 package protocol DeliveryDrainer: AnyObject, Sendable {
   associatedtype Event: Sendable
-  /// Performs deliveries, and hands over the rest.
-  func drain(from delivery: consuming Delivery<Event>)
+  /// Performs deliveries until the queue is empty, or as ``Mutex/drain(_:)`` does.
+  func drain(_ delivery: inout Delivery<Event>?)
   /// The executor of the task that continues; `nil` for that of the process.
   var drainExecutor: (any TaskExecutor)? { get }
 }
@@ -59,6 +53,10 @@ extension DeliveryDrainer {
 
   /// Continues to drain in a task of its own.
   package func handOver(_ delivery: Delivery<Event>) {
-    Task.detached(executorPreference: drainExecutor) { self.drain(from: delivery) }
+    Task.detached(executorPreference: drainExecutor) {
+      var delivery: Delivery? = delivery
+      self.drain(&delivery)
+      if let delivery { self.handOver(delivery) }
+    }
   }
 }

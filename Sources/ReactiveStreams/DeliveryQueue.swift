@@ -10,26 +10,18 @@ public import Synchronization
 ///
 /// A subscriber is notified of what is appended after it subscribed, and of nothing before.
 @usableFromInline package struct DeliveryQueue<Event: Sendable>: Sendable {
-  /// An event and its recipients. A class, because most events contain a state, and are moved twice.
-  @usableFromInline package final class Entry: Sendable {
+  /// An event that is queued, and its recipients.
+  @usableFromInline struct Entry: Sendable {
     @usableFromInline let event: Event
-    /// The subscriber that is notified alone, such as a new one of the current state.
-    @usableFromInline let recipient: Subscriber<Event>?
-    /// The subscribers that are notified first, such as the handlers of one run.
-    @usableFromInline let others: [Subscriber<Event>]
-    /// Then each subscriber is notified whose identifier is below the bound.
-    @usableFromInline let bound: UInt64
+    @usableFromInline let recipients: Recipients<Event>
     /// Whether it is a state for subscribers that need only the newest one.
     @usableFromInline let isReplaceable: Bool
 
     @inlinable init(
-      _ event: Event, for recipient: Subscriber<Event>? = nil, others: [Subscriber<Event>] = [],
-      bound: UInt64 = 0, isReplaceable: Bool = false
+      _ event: Event, for recipients: Recipients<Event>, isReplaceable: Bool = false
     ) {
       self.event = event
-      self.recipient = recipient
-      self.others = others
-      self.bound = bound
+      self.recipients = recipients
       self.isReplaceable = isReplaceable
     }
   }
@@ -71,27 +63,32 @@ public import Synchronization
     _ event: @autoclosure () -> Event, also others: [Subscriber<Event>] = []
   ) {
     guard newestCount < subscribers.count || !others.isEmpty else { return }
-    entries.append(Entry(event(), others: others, bound: nextID))
+    entries.append(Entry(event(), for: .present(after: others, bound: nextID)))
   }
 
-  /// Queues a state for all present subscribers. It replaces one that is pending, if all of them need
-  /// only the newest state.
+  /// Queues a state for `others`, and then for all present subscribers. It replaces one that is
+  /// pending, if all of them need only the newest state.
   ///
   /// - Returns: What was replaced, to be released without the lock.
-  @inlinable package mutating func append(state event: consuming Event) -> Entry? {
-    guard subscribers.count > 0 else { return nil }
-    let isReplaceable = newestCount == subscribers.count
-    let entry = Entry(event, bound: nextID, isReplaceable: isReplaceable)
-    let replaced = entries.replaceLast(with: entry) {
-      isReplaceable && $0.isReplaceable && $0.bound == entry.bound
+  @inlinable package mutating func append(
+    state event: consuming Event, also others: [Subscriber<Event>] = []
+  ) -> Event? {
+    guard subscribers.count > 0 || !others.isEmpty else { return nil }
+    let isReplaceable = newestCount == subscribers.count && others.isEmpty
+    let bound = nextID
+    let replaced = entries.popLast {
+      isReplaceable && $0.isReplaceable && $0.recipients.bound == bound
     }
-    if replaced == nil { entries.append(entry) }
-    return replaced
+    entries.append(
+      Entry(event, for: .present(after: others, bound: bound), isReplaceable: isReplaceable))
+    return replaced?.event
   }
 
   /// Queues an event for one subscriber only.
-  @inlinable package mutating func notify(_ subscriber: Subscriber<Event>, of event: Event) {
-    entries.append(Entry(event, for: subscriber))
+  @inlinable package mutating func notify(
+    _ subscriber: Subscriber<Event>, of event: consuming Event
+  ) {
+    entries.append(Entry(event, for: .one(subscriber)))
   }
 
   /// Removes what has not been delivered, and returns it to be released without the lock.
@@ -112,7 +109,9 @@ public import Synchronization
       return nil
     }
     isDraining = true
-    return Delivery(entry: entry, subscribers: subscribers, pendingCount: entries.count)
+    return Delivery(
+      event: entry.event, recipients: entry.recipients, slots: subscribers.slots,
+      pendingCount: entries.count)
   }
 }
 
@@ -123,28 +122,46 @@ package struct DroppedEvents<Event: Sendable>: Sendable {
   package var count: Int { entries.count }
 }
 
+/// The subscribers that are notified of an event.
+@usableFromInline package enum Recipients<Event: Sendable>: Sendable {
+  /// A subscriber alone, such as a new one of the current state.
+  case one(Subscriber<Event>)
+  /// Some subscribers, such as the handlers of one run, and then each subscriber whose identifier is
+  /// below the bound.
+  case present(after: [Subscriber<Event>], bound: UInt64)
+
+  @inlinable var bound: UInt64? {
+    if case .present(_, let bound) = self { bound } else { nil }
+  }
+}
+
 /// One event, and the subscribers at the time when it was taken from the queue.
 @usableFromInline package struct Delivery<Event: Sendable>: Sendable {
-  @usableFromInline let entry: DeliveryQueue<Event>.Entry
-  @usableFromInline let subscribers: SlotList<UInt64, Subscriber<Event>>
+  @usableFromInline let event: Event
+  @usableFromInline let recipients: Recipients<Event>
+  @usableFromInline let slots: [SlotList<UInt64, Subscriber<Event>>.Slot]
   /// The number of events behind this one when it was taken.
   @usableFromInline let pendingCount: Int
 
   @inlinable init(
-    entry: DeliveryQueue<Event>.Entry, subscribers: SlotList<UInt64, Subscriber<Event>>,
-    pendingCount: Int
+    event: Event, recipients: Recipients<Event>,
+    slots: [SlotList<UInt64, Subscriber<Event>>.Slot], pendingCount: Int
   ) {
-    self.entry = entry
-    self.subscribers = subscribers
+    self.event = event
+    self.recipients = recipients
+    self.slots = slots
     self.pendingCount = pendingCount
   }
 
   @inlinable package func perform() {
-    entry.recipient?.receive(entry.event)
-    for subscriber in entry.others { subscriber.receive(entry.event) }
-    for index in subscribers.slots.indices {
-      guard subscribers.slots[index].id < entry.bound else { return }
-      subscribers.slots[index].element?.receive(entry.event)
+    switch recipients {
+    case .one(let subscriber): subscriber.receive(event)
+    case .present(let others, let bound):
+      for subscriber in others { subscriber.receive(event) }
+      for index in slots.indices {
+        guard slots[index].id < bound else { return }
+        slots[index].element?.receive(event)
+      }
     }
   }
 }

@@ -18,12 +18,13 @@ package final class DeliveryShell<Machine: DeliveryMachine>: DeliveryDrainer {
   /// Performs a transition, and then the deliveries that are queued.
   @discardableResult
   package func commit<Output: Sendable>(_ transition: (inout Machine) -> Output) -> Output {
-    machine.commit(transition, handOver: handOver)
+    var (output, delivery) = machine.perform(transition)
+    if delivery != nil { drain(&delivery) }
+    if let delivery { handOver(delivery) }
+    return output
   }
 
-  package func drain(from delivery: consuming Delivery<Machine.Event>) {
-    machine.drain(from: delivery, handOver: handOver)
-  }
+  package func drain(_ delivery: inout Delivery<Machine.Event>?) { machine.drain(&delivery) }
 
   /// Adds a subscriber in a transition that returns its identifier.
   ///

@@ -28,14 +28,12 @@
     return element
   }
 
-  /// Replaces the last element if it satisfies a condition. Returns the replaced one.
-  @inlinable package mutating func replaceLast(
-    with element: Element, if condition: (Element) -> Bool
-  ) -> Element? {
-    guard let last = others.isEmpty ? first : others[others.count - 1], condition(last) else {
-      return nil
-    }
-    if others.isEmpty { first = element } else { others[others.count - 1] = element }
+  /// Removes the last element if it satisfies a condition.
+  @inlinable package mutating func popLast(if condition: (Element) -> Bool) -> Element? {
+    if others.isEmpty { return first.map(condition) == true ? first.take() : nil }
+    guard let last = others[others.count - 1], condition(last) else { return nil }
+    if head == others.count - 1 { return popOther() }
+    others.removeLast()
     return last
   }
 

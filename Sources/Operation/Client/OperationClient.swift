@@ -147,7 +147,7 @@ public final class OperationClient: DeliveryDrainer {
       // A task that a handler starts does not work for the run whose request changes the client.
       TaskNode.withoutCurrent { onChange(change) }
     }
-    let id = index.commit({ $0.deliveries.subscribe(subscriber) }, handOver: handOver)
+    let id = update { $0.deliveries.subscribe(subscriber) }
     return OperationSubscription { [weak self] in
       let removed = self?.index.withLock { $0.deliveries.unsubscribe(id) }
       withExtendedLifetime(removed) {}
@@ -221,9 +221,7 @@ public final class OperationClient: DeliveryDrainer {
 
   package var drainExecutor: (any TaskExecutor)? { clock.executor }
 
-  package func drain(from delivery: Delivery<OperationStoreChange>) {
-    index.drain(from: delivery, handOver: handOver)
-  }
+  package func drain(_ delivery: inout Delivery<OperationStoreChange>?) { index.drain(&delivery) }
 
   /// Returns the store of a request if it was evicted and is still referenced.
   private func readmit(
@@ -257,8 +255,11 @@ public final class OperationClient: DeliveryDrainer {
   /// Changes the index and notifies its subscribers. The removed paths are released without the lock,
   /// because their elements are user code.
   func update<Output: Sendable>(_ transition: (inout StoreIndex) -> Output) -> Output {
-    let (output, dropped) = index.commit(
-      { (transition(&$0), $0.entries.takeDropped()) }, handOver: handOver)
+    var ((output, dropped), delivery) = index.perform {
+      (transition(&$0), $0.entries.takeDropped())
+    }
+    if delivery != nil { drain(&delivery) }
+    if let delivery { handOver(delivery) }
     withExtendedLifetime(dropped) {}
     return output
   }

@@ -192,9 +192,8 @@ extension OperationStore {
     if let persistence, effects.mayHaveChanged { persistence.noteChange(of: self) }
     if effects.delivery != nil {
       // A task that a handler starts does not work for the run whose request has called it.
-      TaskNode.withoutCurrent {
-        if let delivery = effects.delivery.take() { drain(from: delivery) }
-      }
+      TaskNode.withoutCurrent { machine.drain(&effects.delivery) }
+      if let rest = effects.delivery.take() { handOver(rest) }
     }
     for action in actions { action() }
     if effects.mustCompute { computeDisplayedValue().finish() }
@@ -207,9 +206,7 @@ extension OperationStore {
     for action in deferredActions.take() { perform(action) }
   }
 
-  package func drain(from delivery: consuming Delivery<OperationEvent<State>>) {
-    machine.drain(from: delivery) { handOver($0) }
-  }
+  package func drain(_ delivery: inout Delivery<Event>?) { machine.drain(&delivery) }
 
   /// Reads the machine in place. Only ``commit(as:_:)`` may change it: `body` is passed an `inout` parameter
   /// because a borrowed one is copied.

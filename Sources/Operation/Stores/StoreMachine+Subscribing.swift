@@ -109,10 +109,9 @@ extension StoreMachine {
   ) -> Observation {
     let id = deliveries.subscribe(subscriber, initially: .stateChanged(notifiedState))
     let (group, isFirst) = observation.begin(rules)
-    let settings = rules?.context.settings ?? context.settings
+    let staleness = (rules?.context ?? context).settings.values.staleness
     return Observation(
-      id: id, group: group, isFirst: isFirst,
-      isStale: isFirst ? isStale(by: settings.values.staleness) : nil)
+      id: id, group: group, isFirst: isFirst, isStale: isFirst ? isStale(by: staleness) : nil)
   }
 
   /// What remains to be cancelled and released without the lock after an unsubscription.

@@ -219,7 +219,8 @@ extension StoreMachine {
     } else if !_access.isNil {
       access?.noteChange(for: handlers)
     } else if isObserved {
-      notify(state, also: handlers)
+      let event = Event.stateChanged(edits.isPlain ? state : edits.displaying(state))
+      if let replaced = deliveries.append(state: event, also: handlers) { release(replaced) }
     }
   }
 
@@ -238,22 +239,11 @@ extension StoreMachine {
   mutating func notify(_ notifications: [WithheldNotification<State>], settled: Int = 0) {
     for notification in notifications {
       switch notification {
-      case .state(let state, let handlers): notify(state, settled: settled, also: handlers)
+      case .state(let state, let handlers):
+        let event = Event.stateChanged(edits.displaying(state, settled: settled))
+        if let replaced = deliveries.append(state: event, also: handlers) { release(replaced) }
       case .event(let event, let handlers): deliveries.append(event, also: handlers)
       }
-    }
-  }
-
-  private mutating func notify(
-    _ confirmed: consuming State, settled: Int = 0, also handlers: Handlers
-  ) {
-    guard deliveries.subscriberCount > 0 || !handlers.isEmpty else { return }
-    if !edits.isPlain { confirmed = edits.displaying(confirmed, settled: settled) }
-    if handlers.isEmpty {
-      if let replaced = deliveries.append(state: .stateChanged(confirmed)) { release(replaced) }
-    } else {
-      let event = Event.stateChanged(confirmed)
-      deliveries.append(event, also: handlers)
     }
   }
 }
