@@ -25,28 +25,30 @@ extension OperationStore {
   }
 
   private func begin(_ run: AdmittedRun, launch: Int) {
-    let context = run.box.configuration.context
     let scope = settings.values.serialScope
-    let began = hub.events.isObserved ? context.now() : nil
-    if launch == 0 { send(.runStarted(context.eventRun), in: context) }
+    let began = hub.events.isObserved ? run.context.now() : nil
+    if launch == 0 { send(.runStarted(run.context.eventRun), in: run.context) }
     let dependencies = launch == 0 ? run.core.node.dependencies : []
     // A run that is launched again has kept its place in the queue.
     if let scope, launch == 0 { queue(run, in: scope, mustWait: !dependencies.isEmpty) }
     let configuration = run.box.configuration
-    let name = configuration.name ?? TaskNames.name(of: requestType, in: context)
+    let name = configuration.name ?? TaskNames.name(of: requestType, in: run.context)
     let ticket = ticket(of: run, launch)
     run.core.node.attach(
-      Task.make(name: name, on: context.executor, priority: configuration.priority) { [self] in
+      Task.make(name: name, on: run.context.executor, priority: configuration.priority) { [self] in
         let call = hub.outbox == nil ? nil : await call(of: run, launch, ticket)
         if !dependencies.isEmpty { await TaskNode.wait(for: dependencies) }
-        let hooks = hooks(of: run.core, launch, call, in: context, isObserved: began != nil)
+        let hooks = hooks(of: run, launch, call, isObserved: began != nil)
         if let scope {
           if !dependencies.isEmpty { hub.queues.append(run.core.id, to: scope) }
-          await waitForTurn(of: run.core, in: scope, context, hooks)
+          await waitForTurn(of: run, in: scope, hooks)
         }
-        let isOver = await keeping(call, of: run) {
-          await execute(run, launch, hooks, began: began)
-        }
+        let isOver =
+          if let call {
+            await keeping(call, of: run) { await execute(run, launch, hooks, began: began) }
+          } else {
+            await execute(run, launch, hooks, began: began)
+          }
         if let scope, isOver { hub.queues.remove(run.core.id, from: scope) }
       }, launch: launch)
   }
@@ -60,40 +62,37 @@ extension OperationStore {
 
   /// Waits until a run is the first of its queue.
   private func waitForTurn(
-    of core: Machine.Core, in scope: SerialScope, _ context: OperationContext, _ hooks: RunHooks?
+    of run: AdmittedRun, in scope: SerialScope, _ hooks: RunHooks?
   ) async {
     // Runs behind a paused one wait for the connection as much as that one.
-    var context = context
+    var context = run.context
     context.hooks = hooks
     _ = await context.mayAttempt(isRetry: false)
-    await hub.queues.wait(for: core.id, in: scope) { core.progress.isEnded }
+    await hub.queues.wait(for: run.core.id, in: scope) { run.core.progress.isEnded }
   }
 
   /// Returns what notifies the store of a run, if the run can be paused or is observed.
   private func hooks(
-    of core: Machine.Core, _ launch: Int, _ call: OutboxEntry?, in context: OperationContext,
-    isObserved: Bool
+    of run: AdmittedRun, _ launch: Int, _ call: OutboxEntry?, isObserved: Bool
   ) -> RunHooks? {
-    guard isObserved || call != nil || context.settings.values.networkMode != .always else {
-      return nil
-    }
-    return RunHooks(call: runCall(of: call, in: context)) { [weak self] step in
-      self?.note(step, of: core, launch, call, in: context)
+    let mustBeNoted = isObserved || call != nil
+    guard mustBeNoted || run.context.settings.values.networkMode != .always else { return nil }
+    return RunHooks(call: runCall(of: call, in: run.context)) { [weak self] step in
+      self?.note(step, of: run, launch, call)
     }
   }
 
   private func note(
-    _ step: RunHooks.Step, of core: Machine.Core, _ launch: Int, _ call: OutboxEntry?,
-    in context: OperationContext
+    _ step: RunHooks.Step, of run: AdmittedRun, _ launch: Int, _ call: OutboxEntry?
   ) {
-    let run = context.eventRun
+    let context = run.context
     switch step {
-    case .paused(let isPaused): commit { $0.setPaused(isPaused, core.id, launch: launch) }
+    case .paused(let isPaused): commit { $0.setPaused(isPaused, run.core.id, launch: launch) }
     case .attemptBegan(let index):
       if let call, index > 0 { hub.outbox?.noteAttempt(of: call) }
-      send(.attemptBegan(run, index: index), in: context)
-    case .pageBegan(let page): send(.pageBegan(run, page: page), in: context)
-    case .pageEnded(let page): send(.pageEnded(run, page: page), in: context)
+      send(.attemptBegan(context.eventRun, index: index), in: context)
+    case .pageBegan(let page): send(.pageBegan(context.eventRun, page: page), in: context)
+    case .pageEnded(let page): send(.pageEnded(context.eventRun, page: page), in: context)
     }
   }
 
@@ -102,23 +101,23 @@ extension OperationStore {
   private func execute(
     _ run: AdmittedRun, _ launch: Int, _ hooks: RunHooks?, began: Date?
   ) async -> Bool {
-    let (core, context) = (run.core, run.box.configuration.context)
     // A run that was cancelled while it waited must not call its request any more. One that has to,
     // because its failure cannot be a cancellation, is cancelled there.
-    let progress = core.progress
+    let progress = run.core.progress
     if progress.isCancelled { withUnsafeCurrentTask { $0?.cancel() } }
     if progress.isEnded {
-      sendEnd(.cancelled, in: context, began: began)
+      sendEnd(.cancelled, in: run.context, began: began)
       return true
     }
-    let output = await output(of: core, launch, in: context, hooks)
-    return finish(core, launch, with: output, in: context, hooks, began: began)
+    let output = await output(of: run, launch, hooks)
+    return finish(run, launch, with: output, hooks, began: began)
   }
 
   private func output(
-    of core: Machine.Core, _ launch: Int, in context: OperationContext, _ hooks: RunHooks?
+    of run: AdmittedRun, _ launch: Int, _ hooks: RunHooks?
   ) async -> Machine.Output {
-    var context = context
+    let core = run.core
+    var context = run.context
     if let hooks { context.hooks = hooks }
     // A failure that cannot be a cancellation has to come from the request.
     if !context.mayAttemptOffline(isRetry: false), await !context.mayAttempt(isRetry: false),
@@ -146,9 +145,9 @@ extension OperationStore {
 
   /// Ends a run. Returns whether it is over: no launch has replaced this one.
   private func finish(
-    _ core: Machine.Core, _ launch: Int, with output: Machine.Output, in context: OperationContext,
-    _ hooks: RunHooks?, began: Date?
+    _ run: AdmittedRun, _ launch: Int, with output: Machine.Output, _ hooks: RunHooks?, began: Date?
   ) -> Bool {
+    let core = run.core
     var output = output
     if hub.hasReaders {
       // A launch that was replaced ends nothing in the graph.
@@ -164,7 +163,7 @@ extension OperationStore {
     guard let (isCounted, mustFollow, mustNotifyReaders) = end else { return false }
     // The result was dropped, though the task may not have been cancelled yet.
     if !isCounted { core.cancelRun() }
-    sendEnd(isCancelled || !isCounted ? .cancelled : output.outcome, in: context, began: began)
+    sendEnd(isCancelled || !isCounted ? .cancelled : output.outcome, in: run.context, began: began)
     // Before awaiters continue.
     if mustNotifyReaders { hub.invalidateOutdatedReaders(of: path, isWritten: false) }
     if mustFollow { follow() }

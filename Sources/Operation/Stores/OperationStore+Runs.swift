@@ -143,7 +143,7 @@ extension OperationStore {
       launch(run)
     } else {
       run.core.node.escalate()
-      send(.joined(run.box.configuration.context.eventRun), in: run.box.configuration.context)
+      send(.joined(run.context.eventRun), in: run.context)
     }
   }
 
@@ -248,12 +248,11 @@ extension OperationStore {
     let box = box.beginning(
       core.node, input: input, rules: rules, acceptsCached: seenResults != nil,
       over: rules?.context ?? context)
-    let task = Machine.Task(core, box: box)
     // It calls the user's code, which must not run under the lock.
-    _ = task.context.valuesHash
+    _ = box.configuration.context.valuesHash
     return Machine.NewRun(
-      task: task,
-      lease: lease, handler: handler.map { Subscriber($0) }, seenResults: seenResults)
+      core: core, box: box, lease: lease, handler: handler.map { Subscriber($0) },
+      seenResults: seenResults)
   }
 
   /// Joins a run in flight, or makes the new one a run of the store; `nil` if it is refused.

@@ -54,8 +54,7 @@ extension StoreMachine {
   mutating func end(
     _ id: OperationTaskID, _ output: Output, releasing ended: inout Runs.Record?
   ) -> (isCounted: Bool, mustFollow: Bool, mustNotifyReaders: Bool) {
-    ended = remove(id)
-    guard let record = ended else {
+    guard let record = remove(id) else {
       notifyLateEnd(id, output)
       return (false, false, false)
     }
@@ -73,16 +72,16 @@ extension StoreMachine {
       notify(.runEnded(output, record.run), also: record.payload.handlers)
     }
     dropFollowUp()
+    ended = record
     return (true, mustFollow, takeReadStale())
   }
 
   private mutating func take(
     _ output: Output, of record: Runs.Record, isFinal: Bool = false
   ) {
-    let task = record.task
     func update(_ state: inout State) {
-      state.update(with: output, for: task)
-      if isFinal { state.finishFetchTask(task) }
+      state.update(with: output, for: record.task)
+      if isFinal { state.finishFetchTask(record.task) }
     }
     if case .success(let value) = output {
       let part = State.kind == .pages ? value as? any PartialResult : nil
@@ -91,7 +90,7 @@ extension StoreMachine {
     } else {
       committed.change(update)
     }
-    if isFinal { committed.changeYields { $0.finishFetchTask(task) } }
+    if isFinal { committed.changeYields { $0.finishFetchTask(record.task) } }
   }
 
   /// A final value confirms all yields; a failure confirms those of its run and of earlier ones.

@@ -4,15 +4,15 @@ import ReactiveStreams
 extension StoreMachine {
   /// A run that a caller, an observer or a condition requests: it joins a run in flight, or starts.
   struct NewRun: Sendable {
-    let task: Task
+    let core: Core
+    let box: Box
     let lease: Lease
     var handler: Subscriber<Event>?
     /// The number of results at the time of the request, if no run is needed once another has come. For
     /// an awaiter, any run in an equivalent context will do then, whatever the request's deduplication.
     var seenResults: Int?
 
-    var core: Core { task.core }
-    var context: OperationContext { task.context }
+    var context: OperationContext { box.configuration.context }
   }
 
   enum Admission: Sendable {
@@ -35,6 +35,7 @@ extension StoreMachine {
     var isQueued = false
 
     var task: Task { Task(core, box: box) }
+    var context: OperationContext { box.configuration.context }
   }
 
   /// Joins a run in flight that is the same, or makes the new one a run of the store.
@@ -86,7 +87,7 @@ extension StoreMachine {
   }
 
   private mutating func schedule(_ new: NewRun, in context: OperationContext) -> AdmittedRun {
-    var task = new.task
+    var task = Task(new.core, box: new.box)
     task.setContext(context)
     let compared = task.box
     committed.change { $0.scheduleFetchTask(&task) }
@@ -120,7 +121,7 @@ extension StoreMachine {
     let isStarted = hold(core, new.lease)
     let run = runs.update(core.id) { ($0.task.box, $0.payload.invalidationCount) }
     return AdmittedRun(
-      core: core, box: run?.0 ?? new.task.box, mustLaunch: isStarted,
+      core: core, box: run?.0 ?? new.box, mustLaunch: isStarted,
       invalidationCount: run?.1 ?? freshness.invalidationCount)
   }
 

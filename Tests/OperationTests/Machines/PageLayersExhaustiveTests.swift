@@ -102,7 +102,7 @@ import Testing
       layered.perform { machine in
         var context = machine.context
         context.pageRunKind = kind
-        let new = Machine.NewRun(task: Machine.Task(core, box: .init(context)), lease: .awaiter)
+        let new = Machine.NewRun(core: core, box: .init(context), lease: .awaiter)
         _ = machine.admit(new, verdict: nil)
       }
       return core

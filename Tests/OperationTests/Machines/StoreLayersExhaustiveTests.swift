@@ -104,8 +104,7 @@ import Testing
         runs.append((next, core))
         model.perform(.fetch(next))
         layered.perform { machine in
-          let new = Machine.NewRun(
-            task: Machine.Task(core, box: .init(machine.context)), lease: .awaiter)
+          let new = Machine.NewRun(core: core, box: .init(machine.context), lease: .awaiter)
           _ = machine.admit(new, verdict: nil)
         }
         return true

@@ -36,7 +36,7 @@ final class MachineDriver {
     let core = Machine.Core(driver: driver, cause: cause)
     return machine.admit(
       Machine.NewRun(
-        task: Machine.Task(core, box: .init(machine.context)), lease: lease, handler: handler,
+        core: core, box: .init(machine.context), lease: lease, handler: handler,
         seenResults: seenResults),
       verdict: verdict)
   }

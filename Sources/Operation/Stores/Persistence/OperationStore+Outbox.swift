@@ -4,7 +4,7 @@ import FoundationEssentials
 extension OperationStore {
   /// The place of a new call among those of the outbox; `nil` if the call is not saved.
   func ticket(of run: AdmittedRun, _ launch: Int) -> Int? {
-    let context = run.box.configuration.context
+    let context = run.context
     guard let outbox = hub.outbox, State.kind == .mutation, launch == 0,
       context.settings.values.persistence != nil, context.input?.savedCall == nil
     else { return nil }
@@ -17,12 +17,12 @@ extension OperationStore {
     // A run that is launched again makes the same call.
     if launch > 0 { return outbox.entry(of: run.core.id) }
     let cancel = { @Sendable [weak self] () -> Void in self?.cancel(run.core.id) }
-    if let entry = run.box.configuration.context.input?.savedCall as? OutboxEntry {
+    if let entry = run.context.input?.savedCall as? OutboxEntry {
       // It was discarded since it was resumed.
       if !outbox.begin(entry, run.core.id, cancel: cancel) { cancel() }
       return entry
     }
-    guard let ticket, let call = newCall(in: run.box.configuration.context) else { return nil }
+    guard let ticket, let call = newCall(in: run.context) else { return nil }
     return await outbox.enter(call, ticket: ticket, run.core.id, cancel: cancel)
   }
 
@@ -57,9 +57,9 @@ extension OperationStore {
   ///
   /// - Parameter execute: Returns whether the run is over.
   func keeping(
-    _ call: OutboxEntry?, of run: AdmittedRun, _ execute: () async -> Bool
+    _ call: OutboxEntry, of run: AdmittedRun, _ execute: () async -> Bool
   ) async -> Bool {
-    guard let call, let outbox = hub.outbox else { return await execute() }
+    guard let outbox = hub.outbox else { return await execute() }
     let isOver = await withTaskCancellationHandler {
       await execute()
     } onCancel: {
