@@ -67,7 +67,7 @@ public struct IdentifiedArray<ID: Hashable, Element: Identifiable> where Element
   /// Adds an element with a new identifier before a position of the array, or at its end.
   mutating func insertNew(_ element: Element, at index: Int) {
     if !_table.isNil { return updateTable { $0.insert(element, at: index) } }
-    short.insert(element, at: index)
+    if index == short.count { short.append(element) } else { short.insert(element, at: index) }
     if short.count > Self.largestShortCount {
       table = IdentifiedTable(short)
       short = []

@@ -23,10 +23,14 @@ public struct OperationTaskConfiguration: Sendable {
     self.context = context
   }
 
+  private init(_ name: String?, _ priority: StoredPriority, _ context: OperationContext) {
+    self.name = name
+    _storedPriority = priority
+    self.context = context
+  }
+
   func with(_ context: OperationContext) -> OperationTaskConfiguration {
-    var new = self
-    new.context = context
-    return new
+    OperationTaskConfiguration(name, _storedPriority, context)
   }
 
   /// A configuration that many copies of a task share.

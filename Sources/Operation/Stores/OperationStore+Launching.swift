@@ -31,11 +31,11 @@ extension OperationStore {
     let dependencies = launch == 0 ? run.core.node.dependencies : []
     // A run that is launched again has kept its place in the queue.
     if let scope, launch == 0 { queue(run, in: scope, mustWait: !dependencies.isEmpty) }
-    let configuration = run.box.configuration
-    let name = configuration.name ?? TaskNames.name(of: requestType, in: run.context)
+    let name = run.box.configuration.name ?? taskName.name(in: run.context)
+    let priority = run.box.configuration.priority
     let ticket = ticket(of: run, launch)
     run.core.node.attach(
-      Task.make(name: name, on: run.context.executor, priority: configuration.priority) { [self] in
+      Task.make(name: name, on: run.context.executor, priority: priority) { [self] in
         let call = hub.outbox == nil ? nil : await call(of: run, launch, ticket)
         if !dependencies.isEmpty { await TaskNode.wait(for: dependencies) }
         let hooks = hooks(of: run, launch, call, isObserved: began != nil)

@@ -45,6 +45,7 @@ public final class OperationStore<State: OperationState>: Sendable {
   let modifiedType: any Any.Type
   /// What modifiers and defaults set. A context that is set later does not change them.
   let settings: RunSettings
+  let taskName: TaskName
   /// Calls the request, with the retries of the client's defaults.
   let request: RequestRules<State>.Call
 
@@ -56,6 +57,7 @@ public final class OperationStore<State: OperationState>: Sendable {
     state.prepareInitialValue(in: context)
     let hub = hub ?? StoreHub()
     requestType = request.requestType
+    taskName = TaskName(of: request.requestType)
     modifiedType = Request.self
     path = request.path
     settings = context.settings

@@ -41,7 +41,7 @@ extension StoreMachine {
     }
     committed.beginYield(
       of: id, base: edits.withBaseValue(state), idsInBase: edits.layers?.idsInBase ?? [])
-    take(output, of: record)
+    take(output, of: record.task, after: record.payload.settlements)
     notifyChange(also: handlers)
     notify(.yielded(output, record.run), also: handlers)
     return record.task.box
@@ -63,7 +63,7 @@ extension StoreMachine {
     } else {
       confirmYields(output, of: record)
       releaseRetry(of: record.payload)
-      take(output, of: record, isFinal: true)
+      take(output, of: record.task, after: record.payload.settlements, isFinal: true)
       if case .success = output {
         committed.noteResult()
         if Self.isAboutWhole(record) { freshness.refresh(since: record.payload.invalidationCount) }
@@ -77,20 +77,20 @@ extension StoreMachine {
   }
 
   private mutating func take(
-    _ output: Output, of record: Runs.Record, isFinal: Bool = false
+    _ output: Output, of task: Task, after settlements: Int, isFinal: Bool = false
   ) {
     func update(_ state: inout State) {
-      state.update(with: output, for: record.task)
-      if isFinal { state.finishFetchTask(record.task) }
+      state.update(with: output, for: task)
+      if isFinal { state.finishFetchTask(task) }
     }
     if case .success(let value) = output {
       let part = State.kind == .pages ? value as? any PartialResult : nil
-      land(after: record.payload.settlements, part: part, update)
+      land(after: settlements, part: part, update)
       edits.noteMissingEdits()
     } else {
       committed.change(update)
     }
-    if isFinal { committed.changeYields { $0.finishFetchTask(record.task) } }
+    if isFinal { committed.changeYields { $0.finishFetchTask(task) } }
   }
 
   /// A final value confirms all yields; a failure confirms those of its run and of earlier ones.
