@@ -13,15 +13,20 @@ public import Synchronization
   /// An event that is queued, and its recipients.
   @usableFromInline struct Entry: Sendable {
     @usableFromInline let event: Event
-    @usableFromInline let recipients: Recipients<Event>
+    /// The subscribers that are notified first, such as the handlers of one run.
+    @usableFromInline let others: [Subscriber<Event>]
+    /// Then each subscriber is notified whose identifier is in this range.
+    @usableFromInline let ids: Range<UInt64>
     /// Whether it is a state for subscribers that need only the newest one.
     @usableFromInline let isReplaceable: Bool
 
     @inlinable init(
-      _ event: Event, for recipients: Recipients<Event>, isReplaceable: Bool = false
+      _ event: Event, for others: [Subscriber<Event>], _ ids: Range<UInt64>,
+      isReplaceable: Bool = false
     ) {
       self.event = event
-      self.recipients = recipients
+      self.others = others
+      self.ids = ids
       self.isReplaceable = isReplaceable
     }
   }
@@ -42,7 +47,9 @@ public import Synchronization
   @inlinable package mutating func subscribe(
     _ subscriber: Subscriber<Event>, initially event: consuming Event? = nil
   ) -> UInt64 {
-    if let event = consume event { notify(subscriber, of: event) }
+    if let event = consume event {
+      entries.append(Entry(event, for: [], nextID..<nextID + 1))
+    }
     defer { nextID += 1 }
     if subscriber.wantsNewest { newestCount += 1 }
     subscribers.insert(subscriber, for: nextID)
@@ -63,7 +70,7 @@ public import Synchronization
     _ event: @autoclosure () -> Event, also others: [Subscriber<Event>] = []
   ) {
     guard newestCount < subscribers.count || !others.isEmpty else { return }
-    entries.append(Entry(event(), for: .present(after: others, bound: nextID)))
+    entries.append(Entry(event(), for: others, 0..<nextID))
   }
 
   /// Queues a state for `others`, and then for all present subscribers. It replaces one that is
@@ -75,20 +82,15 @@ public import Synchronization
   ) -> Event? {
     guard subscribers.count > 0 || !others.isEmpty else { return nil }
     let isReplaceable = newestCount == subscribers.count && others.isEmpty
-    let bound = nextID
-    let replaced = entries.popLast {
-      isReplaceable && $0.isReplaceable && $0.recipients.bound == bound
-    }
-    entries.append(
-      Entry(event, for: .present(after: others, bound: bound), isReplaceable: isReplaceable))
+    let ids = 0..<nextID
+    let replaced = entries.popLast { isReplaceable && $0.isReplaceable && $0.ids == ids }
+    entries.append(Entry(event, for: others, ids, isReplaceable: isReplaceable))
     return replaced?.event
   }
 
   /// Queues an event for one subscriber only.
-  @inlinable package mutating func notify(
-    _ subscriber: Subscriber<Event>, of event: consuming Event
-  ) {
-    entries.append(Entry(event, for: .one(subscriber)))
+  package mutating func notify(_ subscriber: Subscriber<Event>, of event: Event) {
+    entries.append(Entry(event, for: [subscriber], 0..<0))
   }
 
   /// Removes what has not been delivered, and returns it to be released without the lock.
@@ -109,9 +111,7 @@ public import Synchronization
       return nil
     }
     isDraining = true
-    return Delivery(
-      event: entry.event, recipients: entry.recipients, slots: subscribers.slots,
-      pendingCount: entries.count)
+    return Delivery(entry, to: subscribers.slots, pendingCount: entries.count)
   }
 }
 
@@ -122,46 +122,31 @@ package struct DroppedEvents<Event: Sendable>: Sendable {
   package var count: Int { entries.count }
 }
 
-/// The subscribers that are notified of an event.
-@usableFromInline package enum Recipients<Event: Sendable>: Sendable {
-  /// A subscriber alone, such as a new one of the current state.
-  case one(Subscriber<Event>)
-  /// Some subscribers, such as the handlers of one run, and then each subscriber whose identifier is
-  /// below the bound.
-  case present(after: [Subscriber<Event>], bound: UInt64)
-
-  @inlinable var bound: UInt64? {
-    if case .present(_, let bound) = self { bound } else { nil }
-  }
-}
-
 /// One event, and the subscribers at the time when it was taken from the queue.
 @usableFromInline package struct Delivery<Event: Sendable>: Sendable {
+  @usableFromInline typealias List = SlotList<UInt64, Subscriber<Event>>
+
   @usableFromInline let event: Event
-  @usableFromInline let recipients: Recipients<Event>
-  @usableFromInline let slots: [SlotList<UInt64, Subscriber<Event>>.Slot]
+  @usableFromInline let others: [Subscriber<Event>]
+  @usableFromInline let ids: Range<UInt64>
+  @usableFromInline let slots: [List.Slot]
   /// The number of events behind this one when it was taken.
   @usableFromInline let pendingCount: Int
 
-  @inlinable init(
-    event: Event, recipients: Recipients<Event>,
-    slots: [SlotList<UInt64, Subscriber<Event>>.Slot], pendingCount: Int
-  ) {
-    self.event = event
-    self.recipients = recipients
+  @inlinable init(_ entry: DeliveryQueue<Event>.Entry, to slots: [List.Slot], pendingCount: Int) {
+    event = entry.event
+    others = entry.others
+    ids = entry.ids
     self.slots = slots
     self.pendingCount = pendingCount
   }
 
   @inlinable package func perform() {
-    switch recipients {
-    case .one(let subscriber): subscriber.receive(event)
-    case .present(let others, let bound):
-      for subscriber in others { subscriber.receive(event) }
-      for index in slots.indices {
-        guard slots[index].id < bound else { return }
-        slots[index].element?.receive(event)
-      }
+    for subscriber in others { subscriber.receive(event) }
+    var index = List.position(of: ids.lowerBound, in: slots)
+    while index < slots.count, slots[index].id < ids.upperBound {
+      slots[index].element?.receive(event)
+      index += 1
     }
   }
 }

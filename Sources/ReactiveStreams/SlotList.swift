@@ -29,12 +29,12 @@
     if slots.isEmpty || slots[slots.count - 1].id < id {
       slots.append(Slot(id: id, element: element))
     } else {
-      slots.insert(Slot(id: id, element: element), at: position(of: id))
+      slots.insert(Slot(id: id, element: element), at: Self.position(of: id, in: slots))
     }
   }
 
   @inlinable package mutating func remove(_ id: ID) -> Element? {
-    let position = position(of: id)
+    let position = Self.position(of: id, in: slots)
     guard position < slots.count, slots[position].id == id,
       let element = slots[position].element.take()
     else { return nil }
@@ -50,7 +50,7 @@
   }
 
   /// The position of the first slot whose identifier is not less.
-  @inlinable package func position(of id: ID) -> Int {
+  @inlinable package static func position(of id: ID, in slots: [Slot]) -> Int {
     var low = 0
     var high = slots.count
     while low < high {

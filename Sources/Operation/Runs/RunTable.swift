@@ -229,7 +229,7 @@ extension Deduplication {
 extension SlotList {
   /// Returns the slot of the element with an identifier; `nil` if there is none.
   fileprivate func slot(of id: ID) -> Int? {
-    let position = position(of: id)
+    let position = Self.position(of: id, in: slots)
     guard position < slots.count, slots[position].id == id, slots[position].element != nil else {
       return nil
     }

@@ -1,8 +1,9 @@
 /// An event of a store or of a run.
 ///
 /// Subscribers of a store, the handler of a run, and the closure of `handleEvents` receive these.
-// Indirect: an event is one word, which is copied for each subscriber and stream.
 public indirect enum OperationEvent<State: OperationState>: Sendable {
+  // Indirect: an event is one word, which is copied for each subscriber and stream.
+
   /// The state changed. A new subscriber receives the current state at once.
   case stateChanged(State)
   /// A run started.

@@ -39,9 +39,7 @@ public final class OperationStore<State: OperationState>: Sendable {
   let use = StoreUse()
   /// The path of the store in its client.
   public let path: OperationPath
-  /// The type of the request that the store was made for.
-  let requestType: any Any.Type
-  /// The same with its modifiers.
+  /// The type of the request that the store was made for, with its modifiers.
   let modifiedType: any Any.Type
   /// What modifiers and defaults set. A context that is set later does not change them.
   let settings: RunSettings
@@ -56,7 +54,6 @@ public final class OperationStore<State: OperationState>: Sendable {
     let context = request.settingUp(context)
     state.prepareInitialValue(in: context)
     let hub = hub ?? StoreHub()
-    requestType = request.requestType
     taskName = TaskName(of: request.requestType)
     modifiedType = Request.self
     path = request.path
@@ -81,6 +78,9 @@ public final class OperationStore<State: OperationState>: Sendable {
     guard State.kind != .mutation, let rules = settings.values.persistence else { return nil }
     return StorePersistence(at: path, rules, writer)
   }
+
+  /// The type of the request that the store was made for.
+  var requestType: any Any.Type { taskName.request }
 
   deinit {
     // A store that its client retains is released with the client, or was removed from it.
