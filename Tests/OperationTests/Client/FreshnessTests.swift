@@ -108,13 +108,17 @@ import Testing
   func observed() async throws {
     let client = client()
     let store = client.store(for: request)
-    let gates = server.close(1)
+    let gates = server.close(2)
+    defer { for gate in gates { gate.open() } }
     let subscription = store.subscribe { _ in }
     await server.calls.wait(for: 1)
     server.set(1)
     client.invalidate(request)
     gates[0].open()
-    #expect(try await store.fetch() == 1)
+    let caller = Task { try await store.fetch() }
+    while store.leaseCount < 2 { await Task.yield() }
+    gates[1].open()
+    #expect(try await caller.value == 1)
     while store.isLoading { await Task.yield() }
     #expect(store.currentValue == 1 && server.calls.values == [0, 1])
     subscription.cancel()
