@@ -6,10 +6,11 @@ public struct OperationTaskConfiguration: Sendable {
   public var name: String?
   /// The priority of the run's Swift task; `nil` is the priority of the task that starts the run.
   public var priority: TaskPriority? {
-    get { storedPriority }
-    set { storedPriority = newValue }
+    get { storedPriority.wrappedValue }
+    set { storedPriority.wrappedValue = newValue }
   }
-  @StoredPriority private var storedPriority: TaskPriority?
+  // Not as a wrapper, which would begin with the `nil` of an optional in each initializer.
+  private var storedPriority: StoredPriority
   /// The context of the run.
   public var context: OperationContext
 
@@ -19,18 +20,18 @@ public struct OperationTaskConfiguration: Sendable {
     context: OperationContext = OperationContext()
   ) {
     self.name = name
-    storedPriority = priority
+    storedPriority = StoredPriority(wrappedValue: priority)
     self.context = context
   }
 
   private init(_ name: String?, _ priority: StoredPriority, _ context: OperationContext) {
     self.name = name
-    _storedPriority = priority
+    storedPriority = priority
     self.context = context
   }
 
   func with(_ context: OperationContext) -> OperationTaskConfiguration {
-    OperationTaskConfiguration(name, _storedPriority, context)
+    OperationTaskConfiguration(name, storedPriority, context)
   }
 
   /// A configuration that many copies of a task share.
