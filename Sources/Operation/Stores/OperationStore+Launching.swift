@@ -117,23 +117,19 @@ extension OperationStore {
     of run: AdmittedRun, _ launch: Int, _ hooks: RunHooks?
   ) async -> Machine.Output {
     let core = run.core
-    var context = run.context
-    if let hooks { context.hooks = hooks }
     // A failure that cannot be a cancellation has to come from the request.
-    if !context.mayAttemptOffline(isRetry: false), await !context.mayAttempt(isRetry: false),
-      let failure = cancellationFailure(as: Failure.self)
-    {
-      return .failure(failure)
+    if !run.context.mayAttemptOffline(isRetry: false) {
+      var context = run.context
+      context.hooks = hooks
+      if await !context.mayAttempt(isRetry: false),
+        let failure = cancellationFailure(as: Failure.self)
+      {
+        return .failure(failure)
+      }
     }
-    // A run does not begin with what exclusive access has made of the state: it waits for the end.
-    let snapshot = read { $0.isOpen ? $0.willRun(core.id, in: &context) : nil }
-    let (isPresent, hasEdits) = snapshot ?? commit { $0.willRun(core.id, in: &context) }
-    // A run that has waited finds the edits that were settled meanwhile.
-    if hasEdits { commit { $0.begin(core.id) } }
+    let (context, rules, isPresent) = beginCall(of: run, hooks)
     // A run that a reset has ended may continue before it is cancelled itself.
     if !isPresent, let failure = cancellationFailure(as: Failure.self) { return .failure(failure) }
-    let rules = context.rules as? RequestRules<State>
-    if rules != nil { context.rules = nil }
     // Not with `??`, to which closures are passed in another form.
     let call = if let rules { rules.call } else { request }
     core.node.beginRequest()
@@ -141,6 +137,23 @@ extension OperationStore {
     send(.attemptBegan(context.eventRun, index: 0), in: context)
     let continuation = Continuation { Self.yield($0, from: core, launch) }
     return await TaskNode.$current.withValue(core.node) { await call(context, continuation) }
+  }
+
+  /// Returns the context that the request is called with, the rules that it had, and whether the run is
+  /// in the store.
+  private func beginCall(
+    of run: AdmittedRun, _ hooks: RunHooks?
+  ) -> (context: OperationContext, rules: RequestRules<State>?, isPresent: Bool) {
+    var context = run.context
+    if let hooks { context.hooks = hooks }
+    // A run does not begin with what exclusive access has made of the state: it waits for the end.
+    let snapshot = read { $0.isOpen ? $0.willRun(run.core.id, in: &context) : nil }
+    let (isPresent, hasEdits) = snapshot ?? commit { $0.willRun(run.core.id, in: &context) }
+    // A run that has waited finds the edits that were settled meanwhile.
+    if hasEdits { commit { $0.begin(run.core.id) } }
+    let rules = context.rules as? RequestRules<State>
+    if rules != nil { context.rules = nil }
+    return (context, rules, isPresent)
   }
 
   /// Ends a run. Returns whether it is over: no launch has replaced this one.
