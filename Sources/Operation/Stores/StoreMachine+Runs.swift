@@ -90,7 +90,7 @@ extension StoreMachine {
     } else {
       committed.change(update)
     }
-    if isFinal { committed.changeYields { $0.finishFetchTask(task) } }
+    if isFinal, !committed.yields.isEmpty { committed.changeYields { $0.finishFetchTask(task) } }
   }
 
   /// A final value confirms all yields; a failure confirms those of its run and of earlier ones.
