@@ -219,8 +219,9 @@ extension StoreMachine {
     } else if !_access.isNil {
       access?.noteChange(for: handlers)
     } else if isObserved {
-      let event = Event.stateChanged(edits.isPlain ? state : edits.displaying(state))
-      if let replaced = deliveries.append(state: event, also: handlers) { release(replaced) }
+      let replaced = deliveries.append(
+        state: .stateChanged(edits.isPlain ? state : edits.displaying(state)), also: handlers)
+      if let replaced { release(replaced) }
     }
   }
 
@@ -240,8 +241,9 @@ extension StoreMachine {
     for notification in notifications {
       switch notification {
       case .state(let state, let handlers):
-        let event = Event.stateChanged(edits.displaying(state, settled: settled))
-        if let replaced = deliveries.append(state: event, also: handlers) { release(replaced) }
+        let replaced = deliveries.append(
+          state: .stateChanged(edits.displaying(state, settled: settled)), also: handlers)
+        if let replaced { release(replaced) }
       case .event(let event, let handlers): deliveries.append(event, also: handlers)
       }
     }
