@@ -2,9 +2,8 @@ import Testing
 
 @testable import Operation
 
-private final class Note: SavedItem {
-  let key: String
-
+private final class Note: Sendable {
+  private let key: String
   private let ownerItem: Note?
 
   init(_ key: String, of owner: Note? = nil) {
@@ -13,8 +12,15 @@ private final class Note: SavedItem {
   }
 
   var owner: ObjectIdentifier { ObjectIdentifier(ownerItem ?? self) }
-  func takeChange() -> SavedChange? { nil }
-  func didSave(_ change: SavedChange) {}
+
+  /// The item, which is known by its change.
+  var item: SavedItem {
+    SavedItem(key: key, owner: owner) { [self] in SavedChange(mark: mark, entry: nil) }
+  }
+
+  private var mark: [Int] { [ObjectIdentifier(self).hashValue] }
+
+  func isIn(_ items: [SavedItem]) -> Bool { items.contains { $0.takeChange()?.mark == mark } }
 }
 
 private typealias Timer = StorageWriterMachine.Timer
@@ -26,7 +32,7 @@ private final class Driver {
   var phase: StorageWriterMachine.Phase { machine.phase }
   var writtenCount: Int { machine.writtenCount }
 
-  func note(_ item: Note) -> Timer? { machine.note(item) }
+  func note(_ item: Note) -> Timer? { machine.note(item.item) }
   func remove(_ removal: StorageWriterMachine.Removal) { _ = machine.remove(removal) }
   func isRemoved(_ key: String) -> Bool { machine.isRemoved(key) }
   func isPending(_ key: String, besides owner: ObjectIdentifier?) -> Bool {
@@ -55,7 +61,7 @@ struct StorageWriterMachineTests {
     #expect(machine.note(Note("b")) == nil)
     let batch = try #require(machine.timerEnded(1))
     #expect(batch.items.count == 2)
-    #expect(batch.items.contains { $0 as? Note === newer })
+    #expect(newer.isIn(batch.items))
     #expect(machine.phase == .writing)
     #expect(machine.writtenCount == 0)
     let outcome = machine.end(batch, isSuccess: true)
@@ -115,7 +121,7 @@ struct StorageWriterMachineTests {
       let timer = try #require(outcome.timer)
       delays.append(timer.delay)
       batch = try #require(machine.timerEnded(timer.number))
-      #expect(batch.items.count == 2 && batch.items.contains { $0 as? Note === newer })
+      #expect(batch.items.count == 2 && newer.isIn(batch.items))
     }
     #expect(delays == [1, 2, 4, 8, 16, 30, 30].map { .seconds($0) })
     #expect(machine.end(batch, isSuccess: true).timer == nil)
@@ -157,7 +163,7 @@ struct StorageWriterMachineTests {
     _ = machine.note(successor)
     _ = machine.note(removed)
     let batch = try #require(machine.timerEnded(1))
-    #expect(batch.items.contains { $0 as? Note === successor })
+    #expect(successor.isIn(batch.items))
   }
 
   @Test("A key is pending for others than its owner, until the batch has ended")

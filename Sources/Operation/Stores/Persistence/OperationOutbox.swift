@@ -156,8 +156,12 @@ extension OperationOutbox {
     let isChanged = shell.withLock { transition(&$0) }
     // Before subscribers are notified, one of which may flush.
     if isChanged {
-      // Read when it is written: of two threads the later one may note its change first.
-      writer.note(OutboxChange(entry: entry) { [shell] in shell.withLock { $0.call(of: entry) } })
+      // Read when it is written: of two threads the later one may note its change first. A call that
+      // has ended is removed.
+      writer.note(
+        SavedItem(key: entry.key, owner: ObjectIdentifier(entry)) { [shell] in
+          SavedChange(mark: [], entry: shell.withLock { $0.call(of: entry) }?.encoded)
+        })
     }
     shell.commit { _ in }
     return isChanged

@@ -47,19 +47,6 @@ final class OutboxEntry: Sendable {
   }
 }
 
-/// What is to be in the storage for a call: its newest form, or nothing once it has ended.
-struct OutboxChange: SavedItem {
-  let entry: OutboxEntry
-  let call: @Sendable () -> OutboxCall?
-
-  var key: String { entry.key }
-  var owner: ObjectIdentifier { ObjectIdentifier(entry) }
-
-  func takeChange() -> SavedChange? { SavedChange(mark: [], entry: call()?.encoded) }
-
-  func didSave(_ change: SavedChange) {}
-}
-
 extension OutboxCall {
   /// What is encoded in an entry, as JSON. The version and the date are those of the entry.
   private struct Saved: Codable {
@@ -69,7 +56,7 @@ extension OutboxCall {
     let attempts: Int
   }
 
-  fileprivate var encoded: StorageEntry? {
+  var encoded: StorageEntry? {
     let content = Saved(id: id, mutation: mutation, arguments: arguments, attempts: attempts)
     // Texts, bytes and a number can always be encoded.
     return (try? JSONEncoder().encode(content)).map {

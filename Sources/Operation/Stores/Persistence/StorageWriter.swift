@@ -38,7 +38,7 @@ final class StorageWriter: Sendable {
   }
 
   /// Notes that an item has changed.
-  func note(_ item: any SavedItem) { change { $0.note(item) } }
+  func note(_ item: SavedItem) { change { $0.note(item) } }
 
   /// Removes entries.
   func remove(_ removal: StorageWriterMachine.Removal) {
@@ -129,7 +129,7 @@ final class StorageWriter: Sendable {
 
   private func perform(_ batch: StorageWriterMachine.Batch) async throws {
     var (entries, removed): ([String: StorageEntry], [String]) = ([:], [])
-    var changes: [(any SavedItem, SavedChange)] = []
+    var changes: [(SavedItem, SavedChange)] = []
     for item in batch.items {
       guard let change = item.takeChange() else { continue }
       if let entry = change.entry { entries[item.key] = entry } else { removed.append(item.key) }

@@ -1,15 +1,14 @@
 import ReactiveStreams
 
 /// Something that is saved under one key: the value of a store, or a call of a mutation.
-protocol SavedItem: Sendable {
-  var key: String { get }
-  /// Identifies the store or the call that the item is of.
-  var owner: ObjectIdentifier { get }
-
+struct SavedItem: Sendable {
+  let key: String
+  /// Identifies the store or the call that the item is of. The closures retain it.
+  let owner: ObjectIdentifier
   /// Returns what has changed since it was saved, `nil` if nothing has. Called with no lock held.
-  func takeChange() -> SavedChange?
-  /// Notes that a change is in the storage.
-  func didSave(_ change: SavedChange)
+  let takeChange: @Sendable () -> SavedChange?
+  /// Notes that a change is in the storage. Called with no lock held.
+  var didSave: @Sendable (SavedChange) -> Void = { _ in }
 }
 
 /// A change of what is saved under a key.
@@ -49,7 +48,7 @@ struct StorageWriterMachine: Sendable {
 
   /// What is written at once. Entries are removed before others are saved.
   struct Batch: Sendable {
-    var items: [any SavedItem]
+    var items: [SavedItem]
     var removals: [Removal]
     /// The number of changes before the batch.
     let changeCount: Int
@@ -62,7 +61,7 @@ struct StorageWriterMachine: Sendable {
 
   private struct Changes: Sendable {
     /// The items by their keys and owners: the store that was removed from a path may still change.
-    private var items: [String: [ObjectIdentifier: any SavedItem]] = [:]
+    private var items: [String: [ObjectIdentifier: SavedItem]] = [:]
     private var removedKeys: Set<String> = []
     private var removedPrefixes: [Removal] = []
 
@@ -70,9 +69,9 @@ struct StorageWriterMachine: Sendable {
 
     var removals: [Removal] { removedKeys.map(Removal.key) + removedPrefixes }
 
-    var allItems: [any SavedItem] { items.values.flatMap(\.values) }
+    var allItems: [SavedItem] { items.values.flatMap(\.values) }
 
-    func contains(_ item: any SavedItem) -> Bool { items[item.key]?[item.owner] != nil }
+    func contains(_ item: SavedItem) -> Bool { items[item.key]?[item.owner] != nil }
 
     /// Whether something else than the owner is to be saved under a key.
     func contains(_ key: String, besides owner: ObjectIdentifier?) -> Bool {
@@ -84,12 +83,12 @@ struct StorageWriterMachine: Sendable {
     }
 
     /// Adds an item. Returns the one that it replaces.
-    mutating func add(_ item: any SavedItem) -> (any SavedItem)? {
+    mutating func add(_ item: SavedItem) -> SavedItem? {
       items[item.key, default: [:]].updateValue(item, forKey: item.owner)
     }
 
     /// Adds a removal. Returns the items that are not to be saved any more.
-    mutating func add(_ removal: Removal) -> [any SavedItem] {
+    mutating func add(_ removal: Removal) -> [SavedItem] {
       switch removal {
       case .key(let key):
         removedKeys.insert(key)
@@ -138,15 +137,15 @@ struct StorageWriterMachine: Sendable {
 
   /// Items that are not to be saved any more, until they are released without the lock: they retain
   /// stores, and so values of the user.
-  private var dropped: [any SavedItem] = []
+  private var dropped: [SavedItem] = []
 
-  mutating func takeDropped() -> [any SavedItem] {
+  mutating func takeDropped() -> [SavedItem] {
     defer { dropped = [] }
     return dropped
   }
 
   /// An item has changed. Returns the timer to start.
-  mutating func note(_ item: any SavedItem) -> Timer? {
+  mutating func note(_ item: SavedItem) -> Timer? {
     if let replaced = pending.add(item) { dropped.append(replaced) }
     changeCount += 1
     return schedule(after: delay)

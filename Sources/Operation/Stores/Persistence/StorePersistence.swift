@@ -68,7 +68,14 @@ final class StorePersistence<State: OperationState>: Sendable {
 
   /// Notes that the store may have changed.
   func noteChange(of store: OperationStore<State>) {
-    if !facts.withLock({ $0.isEnded }) { writer.note(SavedStore(store: store, persistence: self)) }
+    if facts.withLock({ $0.isEnded }) { return }
+    // The item retains the store until its change is saved.
+    writer.note(
+      SavedItem(key: key, owner: ObjectIdentifier(self)) { [self] in
+        takeChange(of: store)
+      } didSave: { [self] change in
+        didSave(change)
+      })
   }
 
   /// Saves nothing from now on.
@@ -158,7 +165,7 @@ extension StorePersistence {
 // MARK: - Saving
 
 extension StorePersistence {
-  fileprivate func takeChange(of store: OperationStore<State>) -> SavedChange? {
+  private func takeChange(of store: OperationStore<State>) -> SavedChange? {
     let (saved, isEnded) = facts.withLock { ($0.saved, $0.isEnded) }
     let (state, mark) = store.stateToSave
     if isEnded || mark == saved || (saved == nil && mark == StoreMachine<State>.unchangedMark) {
@@ -186,23 +193,10 @@ extension StorePersistence {
     }
   }
 
-  fileprivate func didSave(_ change: SavedChange) {
+  private func didSave(_ change: SavedChange) {
     // Unless the entry was found to be unusable meanwhile.
     facts.withLock { if $0.saved == change.base { $0.saved = change.mark } }
   }
-}
-
-/// A store with a change that is to be saved. It retains the store until then.
-private struct SavedStore<State: OperationState>: SavedItem {
-  let store: OperationStore<State>
-  let persistence: StorePersistence<State>
-
-  var key: String { persistence.key }
-  var owner: ObjectIdentifier { ObjectIdentifier(persistence) }
-
-  func takeChange() -> SavedChange? { persistence.takeChange(of: store) }
-
-  func didSave(_ change: SavedChange) { persistence.didSave(change) }
 }
 
 extension OperationStore {
