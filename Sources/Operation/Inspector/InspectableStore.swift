@@ -2,17 +2,17 @@ import FoundationEssentials
 
 /// What an inspector reads of a store whose state type it does not know.
 protocol InspectableStore: ErasedOperationStore {
-  var requestName: String { get }
   /// Whether a fresh value becomes stale without a change of the store.
   var becomesStale: Bool { get }
-  /// Returns the facts for a list. No lock is held while the value is described.
-  func inspect(by describer: InspectorDescriber) -> (InspectedStore.Facts, InspectedStore.Use)
+  /// Describes the store for a list, without its dependencies. No lock is held while the value is
+  /// described.
+  func inspect(_ id: Int, by describer: InspectorDescriber) -> InspectedStore
   /// Returns the waits of the runs, to compare with later ones.
   var waits: InspectedWaits { get }
-  /// Returns the description of the value in full length, and what else only a peer gets that watches.
+  /// Adds the description of the value in full length, and what else only a peer gets that watches.
   func inspectDetail(
-    by describer: InspectorDescriber
-  ) -> (value: (text: String, isTruncated: Bool), extra: InspectedDetail.Extra)
+    of store: InspectedStore, by describer: InspectorDescriber
+  ) -> InspectedDetail
 }
 
 /// What the runs of a store wait for. No event notes it.
@@ -44,8 +44,6 @@ extension PaginatedState: PageList {
 }
 
 extension OperationStore: InspectableStore {
-  var requestName: String { Operation.describe(requestType) }
-
   var becomesStale: Bool {
     switch settings.values.staleness {
     case .after, .when: true
@@ -60,13 +58,17 @@ extension OperationStore: InspectableStore {
       nextAttempt: retry?.nextAttemptAt.timeIntervalSince1970)
   }
 
-  func inspect(by describer: InspectorDescriber) -> (InspectedStore.Facts, InspectedStore.Use) {
+  func inspect(_ id: Int, by describer: InspectorDescriber) -> InspectedStore {
     let (state, runs, edits) = read { machine in
       (
         machine.visibleState(to: .current), machine.runs.records.map(\.id),
         machine.edits.layers?.pendingCount ?? 0
       )
     }
+    let identity = InspectedStore.Identity(
+      id: id, path: path.map { String(describing: $0.value) },
+      request: Operation.describe(requestType),
+      kind: State.kind == .pages ? "paginated" : State.kind.rawValue)
     let facts = InspectedStore.Facts(
       status: state.status.name, isStale: isStale,
       updated: state.valueLastUpdatedAt?.timeIntervalSince1970,
@@ -78,19 +80,23 @@ extension OperationStore: InspectableStore {
     let use = InspectedStore.Use(
       subscribers: subscriberCount, leases: leaseCount, runs: runs.count, edits: edits,
       queued: scope.map { hub.queues.waitingCount(of: runs, in: $0) } ?? 0)
-    return (facts, use)
+    return InspectedStore(identity: identity, facts: facts, use: use)
   }
 
   func inspectDetail(
-    by describer: InspectorDescriber
-  ) -> (value: (text: String, isTruncated: Bool), extra: InspectedDetail.Extra) {
+    of store: InspectedStore, by describer: InspectorDescriber
+  ) -> InspectedDetail {
     let state = state
     let calls = (state as? any CallHistory)?.calls.map {
       InspectedDetail.Call(arguments: describer.short($0.arguments, at: path), status: $0.status)
     }
     let extra = InspectedDetail.Extra(
       rules: rules, calls: calls ?? [], pages: (state as? any PageList)?.pageCount)
-    return (describer.full(state.currentValue, at: path), extra)
+    let value = describer.full(state.currentValue, at: path)
+    var store = store
+    store.facts.value = value.text
+    store.facts.isTruncated = value.isTruncated ? true : nil
+    return InspectedDetail(store: store, extra: extra)
   }
 
   private var rules: [InspectedDetail.Rule] {

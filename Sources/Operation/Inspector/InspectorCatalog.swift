@@ -101,30 +101,22 @@ struct InspectorCatalog {
   mutating func describe(_ id: Int, in client: OperationClient) -> InspectedStore? {
     if let described = described[id] { return described }
     guard let store = store(id, in: client) else { return nil }
-    let (facts, use) = store.inspect(by: describer)
-    var inspected = InspectedStore(
-      identity: InspectedStore.Identity(
-        id: id, path: store.path.map { String(describing: $0.value) }, request: store.requestName,
-        kind: store.kind == .pages ? "paginated" : store.kind.rawValue),
-      facts: facts, use: use)
+    var inspected = store.inspect(id, by: describer)
     let (reads, readers) = client.hub.dependencies(of: store.path, limit: 200)
     inspected.use.reads = reads.compactMap { idsByPath[$0] }
     inspected.use.readBy = readers.compactMap { idsByPath[$0] }
     note(inspected, waits: store.waits, at: client.clock.now())
-    if !facts.isStale && store.becomesStale { fresh.insert(id) } else { fresh.remove(id) }
+    if !inspected.facts.isStale && store.becomesStale { fresh.insert(id) } else { fresh.remove(id) }
     described[id] = inspected
     return inspected
   }
 
   /// Describes a store for a peer that watches it.
   mutating func describeDetail(_ id: Int, in client: OperationClient) -> InspectedDetail? {
-    guard var inspected = describe(id, in: client), let store = store(id, in: client) else {
+    guard let inspected = describe(id, in: client), let store = store(id, in: client) else {
       return nil
     }
-    let (value, extra) = store.inspectDetail(by: describer)
-    inspected.facts.value = value.text
-    inspected.facts.isTruncated = value.isTruncated ? true : nil
-    return InspectedDetail(store: inspected, extra: extra)
+    return store.inspectDetail(of: inspected, by: describer)
   }
 
   /// Notes whose readers have changed, and the waits that began.

@@ -44,7 +44,7 @@ struct InspectorLoop {
       polled += peers.map(\.polled)
       _ = poll(&polled, nfds_t(polled.count), timeout)
       if let reason = server.endReason { return end(reason) }
-      for index in peers.indices { serve(index, Int32(polled[index + 2].revents)) }
+      for (peer, polled) in zip(peers, polled.dropFirst(2)) { serve(peer, Int32(polled.revents)) }
       if polled[1].revents != 0 { acceptPeers() }
       if ContinuousClock.now >= nextTick { tick() }
       removeGonePeers()
@@ -59,7 +59,7 @@ struct InspectorLoop {
   }
 
   private mutating func end(_ reason: String) {
-    for index in peers.indices { peers[index].end(reason) }
+    for peer in peers { peer.end(reason) }
     peers = []
     collecting = nil
   }
@@ -82,14 +82,14 @@ extension InspectorLoop {
       // Not more at once than there is place for and in the queue, so that present peers are served.
       for _ in 0..<64 {
         guard let descriptor = try server.socket.accept() else { return }
-        var peer = InspectorPeer(descriptor: descriptor, baseCounts: counts)
+        let peer = InspectorPeer(descriptor, baseCounts: counts)
         if InspectorSocket.user(of: descriptor) != server.options.user {
           peer.end("The program belongs to another user.")
         } else if peers.count >= Self.peerLimit {
           peer.end("The inspector has \(Self.peerLimit) connections, and accepts no more.")
         } else {
           peers.append(peer)
-          greet(peers.count - 1)
+          greet(peer)
         }
       }
     } catch {
@@ -98,39 +98,39 @@ extension InspectorLoop {
     }
   }
 
-  private mutating func greet(_ index: Int) {
+  private mutating func greet(_ peer: InspectorPeer) {
     guard let client else { return }
     if collecting == nil {
       collecting = events.collectChanges()
       counts = OperationStatistics.Counts()
-      peers[index] = InspectorPeer(descriptor: peers[index].descriptor, baseCounts: counts)
+      peer.baseCounts = counts
       nextTick = .now + Self.interval
     }
     let now = client.clock.now().timeIntervalSince1970
     let options = server.options
-    peers[index].wasOffline = isOffline
-    peers[index].output.append(
+    peer.wasOffline = isOffline
+    peer.output.append(
       InspectorHello(
         program: InspectorServer.program, pid: getpid(), name: options.name,
         started: server.started.timeIntervalSince1970, now: now, readOnly: options.isReadOnly,
         canGoOffline: network != nil, isOffline: isOffline))
     let stores = catalog.add(storesOf: client).compactMap { catalog.describe($0, in: client) }
     for store in stores {
-      _ = peers[index].backlog.noteSent(store.identity.id, resultCount: store.resultCount)
+      _ = peer.backlog.noteSent(store.identity.id, resultCount: store.resultCount)
     }
-    peers[index].send(
+    peer.send(
       InspectorSnapshot(time: now, counts: .init(OperationStatistics.Counts()), stores: stores))
   }
 
-  private mutating func serve(_ index: Int, _ revents: Int32) {
-    if revents & POLLOUT != 0 { peers[index].flush() }
+  private mutating func serve(_ peer: InspectorPeer, _ revents: Int32) {
+    if revents & POLLOUT != 0 { peer.flush() }
     if revents & POLLIN != 0 {
-      for line in peers[index].read() where !peers[index].isGone { perform(line, of: index) }
-      if peers[index].lines.isOverLimit {
-        peers[index].end("A line has more than \(peers[index].lines.limit) bytes.")
+      for line in peer.read() where !peer.isGone { perform(line, of: peer) }
+      if peer.lines.isOverLimit {
+        peer.end("A line has more than \(peer.lines.limit) bytes.")
       }
     } else if revents & ~POLLOUT != 0 {
-      peers[index].isGone = true
+      peer.isGone = true
     }
   }
 }
@@ -146,40 +146,38 @@ extension InspectorLoop {
     counts = changes.counts
     var update = catalog.update(with: changes, from: client)
     update.changed += catalog.checkFreshness(atMost: Self.storeLimit, in: client)
-    for index in peers.indices {
-      peers[index].backlog.note(changed: update.changed)
-      peers[index].backlog.note(removed: update.removed)
-      peers[index].backlog.note(update.events, dropped: changes.droppedEventCount)
-      if let watched = peers[index].watched, update.removed.contains(watched) {
-        peers[index].watched = nil
-      }
-      if peers[index].output.isEmpty { sendChanges(to: index, of: client) }
+    for peer in peers {
+      peer.backlog.note(changed: update.changed)
+      peer.backlog.note(removed: update.removed)
+      peer.backlog.note(update.events, dropped: changes.droppedEventCount)
+      if let watched = peer.watched, update.removed.contains(watched) { peer.watched = nil }
+      if peer.output.isEmpty { sendChanges(to: peer, of: client) }
     }
   }
 
-  private mutating func sendChanges(to index: Int, of client: OperationClient) {
+  private mutating func sendChanges(to peer: InspectorPeer, of client: OperationClient) {
     let isOffline = isOffline
-    guard !peers[index].backlog.isEmpty || peers[index].wasOffline != isOffline else { return }
-    peers[index].wasOffline = isOffline
-    let batch = peers[index].backlog.take(storeLimit: Self.storeLimit)
+    guard !peer.backlog.isEmpty || peer.wasOffline != isOffline else { return }
+    peer.wasOffline = isOffline
+    let batch = peer.backlog.take(storeLimit: Self.storeLimit)
     let stores = batch.changed.compactMap { catalog.describe($0, in: client) }
     var missed = batch.missed
     for store in stores {
-      missed += peers[index].backlog.noteSent(store.identity.id, resultCount: store.resultCount)
+      missed += peer.backlog.noteSent(store.identity.id, resultCount: store.resultCount)
     }
-    peers[index].send(
+    peer.send(
       InspectorChanges(
         time: client.clock.now().timeIntervalSince1970,
-        counts: .init(counts - peers[index].baseCounts), stores: stores, removed: batch.removed,
+        counts: .init(counts - peer.baseCounts), stores: stores, removed: batch.removed,
         events: batch.events, missed: missed, isOffline: isOffline))
-    if let watched = peers[index].watched, batch.changed.contains(watched) {
-      sendDetail(of: watched, to: index, of: client)
+    if let watched = peer.watched, batch.changed.contains(watched) {
+      sendDetail(of: watched, to: peer, of: client)
     }
   }
 
-  private mutating func sendDetail(of id: Int, to index: Int, of client: OperationClient) {
+  private mutating func sendDetail(of id: Int, to peer: InspectorPeer, of client: OperationClient) {
     guard let detail = catalog.describeDetail(id, in: client) else { return }
-    peers[index].send(
+    peer.send(
       InspectorDetail(time: client.clock.now().timeIntervalSince1970, store: detail))
   }
 }
@@ -187,33 +185,33 @@ extension InspectorLoop {
 // MARK: - Commands
 
 extension InspectorLoop {
-  private mutating func perform(_ line: [UInt8], of index: Int) {
+  private mutating func perform(_ line: [UInt8], of peer: InspectorPeer) {
     struct Numbered: Decodable { let id: Int }
     let decoder = JSONDecoder()
     guard let command = try? decoder.decode(InspectorCommand.self, from: Data(line)) else {
       let id = (try? decoder.decode(Numbered.self, from: Data(line)))?.id ?? 0
-      peers[index].send(InspectorReply(to: id, error: "The line is no command."))
+      peer.send(InspectorReply(to: id, error: "The line is no command."))
       return
     }
     guard let client else { return }
-    let error = perform(command, of: index, in: client)
-    peers[index].send(InspectorReply(to: command.id ?? 0, error: error))
+    let error = perform(command, of: peer, in: client)
+    peer.send(InspectorReply(to: command.id ?? 0, error: error))
     if error == nil, command.command == "watch", let id = command.store {
-      sendDetail(of: id, to: index, of: client)
+      sendDetail(of: id, to: peer, of: client)
     }
   }
 
   /// Performs a command, and returns why it is refused.
   private mutating func perform(
-    _ command: InspectorCommand, of index: Int, in client: OperationClient
+    _ command: InspectorCommand, of peer: InspectorPeer, in client: OperationClient
   ) -> String? {
     switch command.command {
-    case "unwatch": peers[index].watched = nil
+    case "unwatch": peer.watched = nil
     case "watch":
       guard let id = command.store, catalog.store(id, in: client) != nil else {
         return Self.missingStore(command)
       }
-      peers[index].watched = id
+      peer.watched = id
     case "refetch", "invalidate", "reset", "cancel", "clear":
       if server.options.isReadOnly { return "The inspector is read-only." }
       guard let store = command.store.flatMap({ catalog.store($0, in: client) }) else {
