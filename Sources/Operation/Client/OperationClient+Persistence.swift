@@ -136,7 +136,7 @@ public struct MutationRegistry {
       guard let client, let call = client.outbox.call(of: entry) else { return }
       let arguments: Request.Arguments
       do {
-        arguments = try coding.arguments(of: call, version: settings.version)
+        arguments = try coding.arguments(of: call, expected: settings.version)
       } catch {
         client.outbox.suspend(entry, as: .waiting)
         OperationIssue(
@@ -153,11 +153,11 @@ public struct MutationRegistry {
 
 extension StorageCoding {
   /// The arguments of a call that an earlier program has made.
-  fileprivate func arguments(of call: OutboxCall, version: Int) throws -> Value {
-    if call.version == version { return try decode(call.arguments) }
-    if call.version < version, let arguments = try migrate?(call.arguments, call.version) ?? nil {
-      return arguments
+  fileprivate func arguments(of call: OutboxCall, expected: Int) throws -> Value {
+    let saved = try value(of: call.arguments, version: call.version, expected: expected)
+    guard let saved else {
+      throw PersistenceError.otherVersion(saved: call.version, expected: expected)
     }
-    throw PersistenceError.otherVersion(saved: call.version, expected: version)
+    return saved
   }
 }

@@ -31,6 +31,18 @@ public struct StorageCoding<Value: Sendable>: Sendable {
     return coding
   }
 
+  /// Returns the value of bytes; `nil` if those of an earlier version are dropped.
+  ///
+  /// - Parameters:
+  ///   - saved: The version of the bytes.
+  ///   - expected: The version of the request.
+  /// - Throws: What the closures throw, or an error for bytes of a later version.
+  func value(of data: Data, version saved: Int, expected: Int) throws -> Value? {
+    if saved == expected { return try decode(data) }
+    if saved < expected { return try migrate?(data, saved) ?? nil }
+    throw PersistenceError.otherVersion(saved: saved, expected: expected)
+  }
+
   /// Returns the encoding as JSON for a value whose type is `Codable`, which only its store knows.
   static func ifCodable() -> StorageCoding? {
     guard Value.self is any Codable.Type else { return nil }
@@ -40,11 +52,9 @@ public struct StorageCoding<Value: Sendable>: Sendable {
       }
       return try jsonEncoder.encode(value)
     } decode: { data in
-      func decode(_ type: any Decodable.Type) throws -> Any {
-        try JSONDecoder().decode(type, from: data)
-      }
-      let decoded = try (Value.self as? any Decodable.Type).map(decode)
-      guard let value = decoded as? Value else { throw PersistenceError.otherType(Value.self) }
+      guard let type = Value.self as? any Decodable.Type,
+        let value = try JSONDecoder().decode(type, from: data) as? Value
+      else { throw PersistenceError.otherType(Value.self) }
       return value
     }
   }

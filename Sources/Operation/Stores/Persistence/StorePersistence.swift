@@ -137,11 +137,7 @@ extension StorePersistence {
       return nil
     }
     do {
-      if entry.version == settings.version { return try form.decode(entry, context) }
-      if entry.version > settings.version {
-        throw PersistenceError.otherVersion(saved: entry.version, expected: settings.version)
-      }
-      let restored = try form.migrate(entry, context)
+      let restored = try form.decode(entry, settings.version, context)
       if restored == nil { noteUnusable() }
       return restored
     } catch {
@@ -247,9 +243,8 @@ struct SavedForm<State: OperationState>: Sendable {
   let setRestoring: @Sendable (inout State, Bool) -> Void
   /// Returns `nil` for a state with nothing to save.
   let encode: @Sendable (State) throws -> Data?
-  let decode: @Sendable (StorageEntry, OperationContext) throws -> Restoration?
-  /// The same for an entry with a lower version.
-  let migrate: @Sendable (StorageEntry, OperationContext) throws -> Restoration?
+  /// Returns `nil` for an entry of a lower version than the given one that is dropped.
+  let decode: @Sendable (StorageEntry, _ version: Int, OperationContext) throws -> Restoration?
 
   /// - Parameter coding: The `StorageCoding` of the saved value; `nil` is JSON, if its type is `Codable`.
   init?(coding: (any Sendable)?) {
@@ -266,16 +261,13 @@ struct SavedForm<State: OperationState>: Sendable {
 
 extension SavedForm where State: PersistableState {
   fileprivate init(_ coding: StorageCoding<State.SavedValue>) {
-    let restore = { @Sendable (value: State.SavedValue?, date: Date, context: OperationContext) in
-      value.map { value -> Restoration in
-        var value = value
-        State.prepare(saved: &value, in: context)
-        return { [value] state in state.restore(value, from: date) }
-      }
-    }
     setRestoring = { $0.setRestoring($1) }
     encode = { try $0.savedValue.map(coding.encode) }
-    decode = { try restore(coding.decode($0.data), $0.date, $1) }
-    migrate = { try restore(coding.migrate?($0.data, $0.version) ?? nil, $0.date, $1) }
+    decode = { entry, version, context in
+      let saved = try coding.value(of: entry.data, version: entry.version, expected: version)
+      guard var value = saved else { return nil }
+      State.prepare(saved: &value, in: context)
+      return { [value] state in state.restore(value, from: entry.date) }
+    }
   }
 }
