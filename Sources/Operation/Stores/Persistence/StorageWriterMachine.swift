@@ -71,8 +71,6 @@ struct StorageWriterMachine: Sendable {
 
     var allItems: [SavedItem] { items.values.flatMap(\.values) }
 
-    func contains(_ item: SavedItem) -> Bool { items[item.key]?[item.owner] != nil }
-
     /// Whether something else than the owner is to be saved under a key.
     func contains(_ key: String, besides owner: ObjectIdentifier?) -> Bool {
       items[key]?.keys.contains { $0 != owner } ?? false
@@ -207,7 +205,6 @@ struct StorageWriterMachine: Sendable {
   mutating func end(_ batch: Batch, isSuccess: Bool) -> Outcome {
     phase = .idle
     roundCount += 1
-    inBatch = Changes()
     var outcome = Outcome()
     if isSuccess {
       recentFailureCount = 0
@@ -218,13 +215,11 @@ struct StorageWriterMachine: Sendable {
       outcome.mustReport = recentFailureCount == 1
       failedCount = batch.changeCount
       let newer = pending
-      pending = Changes()
-      for removal in batch.removals + newer.removals { _ = pending.add(removal) }
+      pending = inBatch
+      for removal in newer.removals { _ = pending.add(removal) }
       for item in newer.allItems { _ = pending.add(item) }
-      for item in batch.items where !newer.contains(item) && !newer.removes(item.key) {
-        _ = pending.add(item)
-      }
     }
+    inBatch = Changes()
     if !pending.isEmpty {
       let wait = OperationBackoffFunction.standard(recentFailureCount - 1)
       outcome.timer = schedule(after: recentFailureCount > 0 ? wait : delay)
