@@ -112,14 +112,7 @@ extension StorePersistence {
   }
 
   private func finish(_ store: OperationStore<State>, _ restored: SavedForm<State>.Restoration?) {
-    let mark = store.commit { machine in
-      let isRestored = machine.finishRestoring { [form] state in
-        form.setRestoring(&state, false)
-      } with: { state in
-        restored?(&state) != nil
-      }
-      return isRestored ? machine.savedMark : nil
-    }
+    let mark = store.commit { [form] in $0.finishRestoring(form, restored) }
     let actions = facts.withLock { facts in
       // A migrated value is saved again when it changes.
       if let mark { facts.saved = mark }
@@ -215,22 +208,21 @@ extension StoreMachine {
   /// The mark of a store in which nothing has happened.
   static var unchangedMark: [Int] { [0, 0, 0, 0] }
 
-  /// Ends the loading of a saved value, and displays it if nothing newer has come. Returns whether it does.
+  /// Ends the loading of a saved value, and displays it if nothing newer has come. Returns its mark if it
+  /// does.
   ///
-  /// - Parameters:
-  ///   - end: Notes in the state that nothing is being loaded any more.
-  ///   - restore: Writes the value into the state. It returns `false` if there is none.
-  mutating func finishRestoring(
-    _ end: (inout State) -> Void, with restore: (inout State) -> Bool
-  ) -> Bool {
-    committed.changeAll(end)
-    var isRestored = false
-    if committed.resultCount == 0, committed.yields.isEmpty, state.valueUpdateCount == 0 {
-      land(after: edits.settlementCount) { isRestored = restore(&$0) }
-      if isRestored { committed.noteResult() }
-    }
-    notifyChange()
-    return isRestored
+  /// - Parameter restore: Writes the value into the state; `nil` if there is none.
+  fileprivate mutating func finishRestoring(
+    _ form: SavedForm<State>, _ restore: SavedForm<State>.Restoration?
+  ) -> [Int]? {
+    committed.changeAll { form.setRestoring(&$0, false) }
+    defer { notifyChange() }
+    guard committed.resultCount == 0, committed.yields.isEmpty, state.valueUpdateCount == 0
+    else { return nil }
+    land(after: edits.settlementCount) { restore?(&$0) }
+    if restore == nil { return nil }
+    committed.noteResult()
+    return savedMark
   }
 }
 
