@@ -279,9 +279,12 @@ struct OutboxMachine: DeliveryMachine {
     return lastTicket
   }
 
-  func contains(_ key: String) -> Bool {
+  func contains(_ key: String) -> Bool { listing(of: key) != nil }
+
+  /// The position of the call with a key, whether it has ended or not.
+  private func listing(of key: String) -> Int? {
     let position = position(of: key)
-    return position < listed.count && listed[position].entry.key == key
+    return position < listed.count && listed[position].entry.key == key ? position : nil
   }
 
   /// The position of the first call whose key is not less than another one.
@@ -305,12 +308,11 @@ struct OutboxMachine: DeliveryMachine {
   func call(of entry: OutboxEntry) -> OutboxCall? { index(of: entry).map { listed[$0].call } }
 
   private func index(of entry: OutboxEntry) -> Int? {
-    position(ofListed: entry).flatMap { listed[$0].hasEnded ? nil : $0 }
+    listing(of: entry).flatMap { listed[$0].hasEnded ? nil : $0 }
   }
 
-  private func position(ofListed entry: OutboxEntry) -> Int? {
-    let position = position(of: entry.key)
-    return position < listed.count && listed[position].entry === entry ? position : nil
+  private func listing(of entry: OutboxEntry) -> Int? {
+    listing(of: entry.key).flatMap { listed[$0].entry === entry ? $0 : nil }
   }
 
   @discardableResult
@@ -359,7 +361,7 @@ struct OutboxMachine: DeliveryMachine {
 
   /// Removes a call that has ended. Returns what cancels its run.
   mutating func drop(_ entry: OutboxEntry) -> (@Sendable () -> Void)? {
-    position(ofListed: entry).flatMap { listed.remove(at: $0).cancel }
+    listing(of: entry).flatMap { listed.remove(at: $0).cancel }
   }
 
   /// A resumed call whose run was never begun waits again.
