@@ -10,23 +10,24 @@ struct InspectorSocket: Sendable {
 
   /// Listens at a path. A socket of this user on which nobody listens is replaced.
   init(at path: String) throws(OperationInspectorError) {
-    listener = FileDescriptor(
-      socket(
-        AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue), 0))
+    listener = Self.newSocket()
     self.path = path
-    do throws(SystemError) {
-      if try !Self.bind(listener, to: path) {
-        try Self.checkIsAbandoned(path)
-        unlink(path)
-        guard try Self.bind(listener, to: path) else { throw SystemError(code: EADDRINUSE) }
-      }
-      // Before it listens, so that no other user connects before.
-      guard chmod(path, 0o600) == 0, let status = Self.status(of: path) else { throw SystemError() }
-      file = [UInt64(status.st_dev), UInt64(status.st_ino)]
-      guard listen(listener.number, 64) == 0 else { throw SystemError() }
-    } catch {
-      throw Self.error(error, at: path)
+    if try !Self.bind(listener, to: path) {
+      try Self.checkIsAbandoned(path)
+      unlink(path)
+      guard try Self.bind(listener, to: path) else { throw .occupied(path: path) }
     }
+    // Before it listens, so that no other user connects before.
+    guard chmod(path, 0o600) == 0, let status = Self.status(of: path) else {
+      throw .system(path: path, code: errno)
+    }
+    file = [UInt64(status.st_dev), UInt64(status.st_ino)]
+    guard listen(listener.number, 64) == 0 else { throw .system(path: path, code: errno) }
+  }
+
+  private static func newSocket() -> FileDescriptor {
+    let kind = SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue
+    return FileDescriptor(socket(AF_UNIX, Int32(kind), 0))
   }
 
   /// Removes the file, unless it was replaced.
@@ -66,21 +67,23 @@ extension InspectorSocket {
   /// Returns `false` if there is a file.
   private static func bind(
     _ descriptor: FileDescriptor, to path: String
-  ) throws(SystemError) -> Bool {
+  ) throws(OperationInspectorError) -> Bool {
     let result = try withAddress(of: path) { Glibc.bind(descriptor.number, $0, $1) }
-    if result != 0, errno != EADDRINUSE { throw SystemError() }
+    if result != 0, errno != EADDRINUSE { throw .system(path: path, code: errno) }
     return result == 0
   }
 
   private static func withAddress(
     of path: String, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Int32
-  ) throws(SystemError) -> Int32 {
+  ) throws(OperationInspectorError) -> Int32 {
     var address = sockaddr_un()
     address.sun_family = sa_family_t(AF_UNIX)
     let bytes = Array(path.utf8)
     // An empty path, or one that begins with a zero, is a socket without a file.
-    guard !bytes.isEmpty, !bytes.contains(0) else { throw SystemError(code: EINVAL) }
-    guard bytes.count <= longestPath else { throw SystemError(code: ENAMETOOLONG) }
+    guard !bytes.isEmpty, !bytes.contains(0) else { throw .system(path: path, code: EINVAL) }
+    // Without the zero at the end.
+    let limit = MemoryLayout.size(ofValue: address.sun_path) - 1
+    guard bytes.count <= limit else { throw .pathTooLong(path: path, limit: limit) }
     withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
     return withUnsafePointer(to: &address) {
       $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
@@ -89,33 +92,20 @@ extension InspectorSocket {
     }
   }
 
-  /// The number of bytes without the zero at the end.
-  private static var longestPath: Int { MemoryLayout.size(ofValue: sockaddr_un().sun_path) - 1 }
-
-  private static func checkIsAbandoned(_ path: String) throws(SystemError) {
+  private static func checkIsAbandoned(_ path: String) throws(OperationInspectorError) {
     guard let status = status(of: path), status.st_mode & S_IFMT == S_IFSOCK,
       status.st_uid == geteuid()
-    else { throw SystemError(code: ENOTSOCK) }
-    let kind = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
-    let probe = FileDescriptor(socket(AF_UNIX, kind, 0))
-    guard probe.number >= 0 else { throw SystemError() }
+    else { throw .foreignFile(path: path) }
+    let probe = newSocket()
+    guard probe.number >= 0 else { throw .system(path: path, code: errno) }
     // `EAGAIN` means that peers wait there already.
     let result = try withAddress(of: path) { connect(probe.number, $0, $1) }
-    guard result != 0, errno == ECONNREFUSED else { throw SystemError(code: EADDRINUSE) }
+    guard result != 0, errno == ECONNREFUSED else { throw .occupied(path: path) }
   }
 
   private static func status(of path: String) -> stat? {
     var status = stat()
     return lstat(path, &status) == 0 ? status : nil
-  }
-
-  private static func error(_ error: SystemError, at path: String) -> OperationInspectorError {
-    switch error.code {
-    case EADDRINUSE: .occupied(path: path)
-    case ENOTSOCK: .foreignFile(path: path)
-    case ENAMETOOLONG: .pathTooLong(path: path, limit: longestPath)
-    default: .system(path: path, code: error.code)
-    }
   }
 
   /// Returns the private directory for sockets, and creates it if it is missing.
