@@ -65,8 +65,6 @@ private struct BoundedStream: TextOutputStream {
   private(set) var text = ""
   private(set) var isTruncated = false
 
-  init(limit: Int) { self.limit = limit }
-
   mutating func write(_ string: String) {
     if isTruncated { return }
     let (part, isCut) = string.truncated(to: limit - text.utf8.count)
