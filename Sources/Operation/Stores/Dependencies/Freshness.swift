@@ -12,7 +12,7 @@ struct Freshness: Sendable {
   /// notified of a new one.
   var wasReadStale = false
   /// What the run waits for that follows the one in flight.
-  private(set) var followUpDependencies: [TaskDependency] = []
+  fileprivate(set) var followUpDependencies: [TaskDependency] = []
 
   var isAnswered: Bool { answeredCount == invalidationCount }
 
@@ -40,10 +40,6 @@ struct Freshness: Sendable {
   }
 
   mutating func reset() { isInvalidated = false }
-
-  mutating func appendFollowUp(_ dependencies: [TaskDependency]) {
-    followUpDependencies += dependencies
-  }
 
   mutating func takeFollowUp() -> [TaskDependency] {
     defer { followUpDependencies = [] }
@@ -99,10 +95,8 @@ extension StoreMachine {
   /// the run that has to end before the invalidation is answered.
   mutating func follow(after others: [TaskDependency]) -> (task: Task, invalidationCount: Int)? {
     guard deliveries.subscriberCount > 0, let task = taskToAnswer(freshness.invalidationCount)
-    else {
-      return nil
-    }
-    if !freshness.isAnswered { freshness.appendFollowUp(others) }
+    else { return nil }
+    if !freshness.isAnswered { freshness.followUpDependencies += others }
     return (task, freshness.invalidationCount)
   }
 
