@@ -31,18 +31,12 @@ where Base.State == QueryState<Base.FetchValue, Base.FetchFailure> {
     context.settings.values.automatic.triggers.append(
       RerunTrigger { [base] context, request in
         guard let client = context.operationClient else { return .empty }
-        let store = client.store(for: base)
-        let rules = client.rules(of: base, in: store)
-        let isFirst = Mutex(true)
+        let (store, rules) = client.storeAndRules(for: base)
+        let isFirst = Atomic(true)
         return store.values(by: rules).source.subscribe { _ in
-          // The first value is the present one.
-          if !isFirst.withLock({ isFirst in
-            defer { isFirst = false }
-            return isFirst
-          }) {
-            // A run in flight may have read the value before, so another one has to follow it.
-            request.store?.invalidate()
-          }
+          // The first value is the present one. A run in flight may have read the value before another
+          // one, so another run has to follow it.
+          if !isFirst.exchange(false, ordering: .relaxed) { request.store?.invalidate() }
         }
       })
   }
@@ -61,7 +55,9 @@ where Base.State == QueryState<Base.FetchValue, Base.FetchFailure> {
       guard let client = context.operationClient, let node = context.runNode else {
         return try await base.run(
           in: context,
-          with: OperationContinuation { result in yield(result, to: continuation) })
+          with: OperationContinuation { result in
+            continuation.yield(with: result.mapError(failure).flatMap(transformed))
+          })
       }
       _ = client.hub.note(node, reads: base.path)
       let store = client.store(for: base)
@@ -74,16 +70,8 @@ where Base.State == QueryState<Base.FetchValue, Base.FetchFailure> {
     }
   }
 
-  private func yield(
-    _ result: Result<Base.Value, Base.Failure>,
-    to continuation: OperationContinuation<Value, Failure>
-  ) {
-    switch result {
-    case .success(let value):
-      continuation.yield(
-        with: Result { () throws(Failure) -> Value in try transform(value) })
-    case .failure(let error): continuation.yield(with: .failure(failure(error)))
-    }
+  private func transformed(_ value: Base.Value) -> Result<Value, Failure> {
+    Result { () throws(Failure) -> Value in try transform(value) }
   }
 }
 
@@ -105,8 +93,7 @@ extension QueryState {
     by base: Base, in context: OperationContext
   ) -> Bool where Base.State == QueryState<Base.FetchValue, Base.FetchFailure> {
     guard let client = context.operationClient, let date = valueLastUpdatedAt else { return true }
-    let store = client.store(for: base)
-    let rules = client.rules(of: base, in: store)
+    let (store, rules) = client.storeAndRules(for: base)
     guard store.isUsable(by: store.settings(by: rules).values.staleness) else { return true }
     return store.state.valueLastUpdatedAt.map { $0 > date } ?? false
   }

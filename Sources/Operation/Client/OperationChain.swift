@@ -101,8 +101,8 @@ extension OperationClient {
   fileprivate func values<Request: StatefulOperationRequest>(
     of request: Request
   ) -> StateStream<Request.State.StateValue> where Request.State: ValueInitializedState {
-    let store = store(for: request)
-    return store.values(by: rules(of: request, in: store))
+    let (store, rules) = storeAndRules(for: request)
+    return store.values(by: rules)
   }
 
   /// Starts a chain with a request and a second one that is made from each value of the first that

@@ -113,7 +113,7 @@ extension OperationClient {
   }
 
   /// Returns the store for a request, and the rules that the request brings to it.
-  private func storeAndRules<Request: StatefulOperationRequest>(
+  func storeAndRules<Request: StatefulOperationRequest>(
     for request: Request
   ) -> (OperationStore<Request.State>, RequestRules<Request.State>?)
   where Request.State: ValueInitializedState {
