@@ -10,7 +10,7 @@ final class StatisticsCounter: Sendable {
   }
 
   private let counted = Mutex(Counted())
-  private let subscription = Mutex(OperationSubscription.empty)
+  private let subscription = LastElement<OperationSubscription>()
 
   func read(prefixLength: Int, from events: EventMeter) -> OperationStatistics {
     let (statistics, mustSubscribe) = counted.withLock { counted in
@@ -23,12 +23,7 @@ final class StatisticsCounter: Sendable {
       return (present ?? new, !counted.isSubscribed)
     }
     if mustSubscribe {
-      let new = events.subscribe { [weak self] event in self?.add(event) }
-      let old = subscription.withLock { subscription in
-        defer { subscription = new }
-        return subscription
-      }
-      withExtendedLifetime(old) {}
+      subscription.set(events.subscribe { [weak self] event in self?.add(event) })
     }
     return statistics
   }
