@@ -103,13 +103,12 @@ public struct MutationRegistry {
         @escaping @Sendable () async throws -> Request.MutateValue
       ) async throws -> Void
   ) where Request.Arguments: Codable {
-    let given = request.settingUp(OperationContext()).settings.values.persistence
-    if given == nil {
+    if let given = request.settingUp(OperationContext()).settings.values.persistence {
+      add(request, given, show)
+    } else {
       add(
         request.persisted(), PersistenceSettings(coding: StorageCoding<Request.Arguments>.json),
         show)
-    } else {
-      add(request, given ?? PersistenceSettings(), show)
     }
   }
 

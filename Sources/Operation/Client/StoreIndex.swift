@@ -92,17 +92,15 @@ struct StoreIndex: DeliveryMachine {
   /// Returns the first store on a path.
   func store(at path: OperationPath) -> OpaqueOperationStore? {
     guard let entry = entries[path] else { return nil }
-    if let store = entry.first.store { return store }
-    for other in entry.others { if let store = other.store { return store } }
-    return nil
+    return entry.first.store ?? entry.others.lazy.compactMap(\.store).first
   }
 
   func hasStore(at path: OperationPath) -> Bool { entries.contains(path) }
 
   func stores(at path: OperationPath) -> [OpaqueOperationStore] {
-    guard let entry = entries[path] else { return [] }
-    if entry.others.isEmpty { return entry.first.store.map { [$0] } ?? [] }
-    return entry.references.compactMap(\.store)
+    var stores: [OpaqueOperationStore] = []
+    entries[path]?.forEachStore { stores.append($0) }
+    return stores
   }
 
   func store(at path: OperationPath, for type: RequestType) -> OpaqueOperationStore? {
