@@ -109,7 +109,7 @@ extension InspectorLoop {
     let now = client.clock.now().timeIntervalSince1970
     let options = server.options
     peer.wasOffline = isOffline
-    peer.output.append(
+    peer.append(
       InspectorHello(
         program: InspectorServer.program, pid: getpid(), name: options.name,
         started: server.started.timeIntervalSince1970, now: now, readOnly: options.isReadOnly,
@@ -151,7 +151,7 @@ extension InspectorLoop {
       peer.backlog.note(removed: update.removed)
       peer.backlog.note(update.events, dropped: changes.droppedEventCount)
       if let watched = peer.watched, update.removed.contains(watched) { peer.watched = nil }
-      if peer.output.isEmpty { sendChanges(to: peer, of: client) }
+      if peer.hasTakenAll { sendChanges(to: peer, of: client) }
     }
   }
 
@@ -206,32 +206,24 @@ extension InspectorLoop {
     _ command: InspectorCommand, of peer: InspectorPeer, in client: OperationClient
   ) -> String? {
     switch command.command {
-    case "unwatch": peer.watched = nil
-    case "watch":
-      guard let id = command.store, catalog.store(id, in: client) != nil else {
-        return Self.missingStore(command)
-      }
-      peer.watched = id
-    case "refetch", "invalidate", "reset", "cancel", "clear":
+    case "unwatch":
+      peer.watched = nil
+      return nil
+    case "watch": break
+    case "refetch", "invalidate", "reset", "cancel", "clear", "offline":
       if server.options.isReadOnly { return "The inspector is read-only." }
-      guard let store = command.store.flatMap({ catalog.store($0, in: client) }) else {
-        return Self.missingStore(command)
-      }
-      return perform(command.command, on: store, in: client)
-    case "offline":
-      if server.options.isReadOnly { return "The inspector is read-only." }
+    default: return "There is no command \(command.command.prefix(40))."
+    }
+    if command.command == "offline" {
       guard let network else { return "The client has no network observer that is set by hand." }
       guard let isOffline = command.value else { return "The command has no value." }
       network.set(isOffline ? .disconnected : .connected)
-    default: return "There is no command \(command.command.prefix(40))."
+      return nil
     }
-    return nil
-  }
-
-  private func perform(
-    _ command: String, on store: any InspectableStore, in client: OperationClient
-  ) -> String? {
-    switch command {
+    guard let id = command.store else { return "The command names no store." }
+    guard let store = catalog.store(id, in: client) else { return "There is no store \(id)." }
+    switch command.command {
+    case "watch": peer.watched = id
     case "refetch":
       if store.kind == .mutation { return "A mutation cannot be fetched." }
       Task.detached { _ = try? await store.erasedRun(using: nil) }
@@ -241,10 +233,6 @@ extension InspectorLoop {
     default: client.remove([OpaqueOperationStore(erased: store)])
     }
     return nil
-  }
-
-  private static func missingStore(_ command: InspectorCommand) -> String {
-    command.store.map { "There is no store \($0)." } ?? "The command names no store."
   }
 }
 

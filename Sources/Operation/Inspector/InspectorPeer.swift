@@ -1,11 +1,14 @@
+import FoundationEssentials
 import Glibc
 
-/// A peer of an inspector. It belongs to the thread of the inspector.
+/// A peer of an inspector, and the bytes that it has not taken yet. It belongs to the thread of the
+/// inspector.
 final class InspectorPeer {
   private let descriptor: FileDescriptor
   var lines = InspectorLines()
   var backlog = InspectorBacklog()
-  var output = InspectorOutput()
+  private var output: [UInt8] = []
+  private var written = 0
   /// The counts of the client when the peer came.
   var baseCounts: OperationStatistics.Counts
   /// The store whose detail the peer gets.
@@ -18,10 +21,12 @@ final class InspectorPeer {
     self.baseCounts = baseCounts
   }
 
+  /// Whether the peer has taken all that it was sent.
+  var hasTakenAll: Bool { written == output.count }
+
   /// A peer is read only when it has taken what it was sent. So it cannot fill the memory with replies.
   var polled: pollfd {
-    pollfd(
-      fd: descriptor.number, events: Int16(output.isEmpty ? POLLIN : POLLOUT), revents: 0)
+    pollfd(fd: descriptor.number, events: Int16(hasTakenAll ? POLLIN : POLLOUT), revents: 0)
   }
 
   /// Reads what has arrived, up to a limit, and returns the lines.
@@ -34,11 +39,37 @@ final class InspectorPeer {
   }
 
   func send(_ message: some Encodable) {
-    output.append(message)
+    append(message)
     flush()
   }
 
-  func flush() { if !output.write(to: descriptor) { isGone = true } }
+  /// Adds a message to what is sent next.
+  func append(_ message: some Encodable) {
+    // No message has a number that JSON cannot contain, except for a date out of all range.
+    let encoder = JSONEncoder()
+    encoder.nonConformingFloatEncodingStrategy = .convertToString(
+      positiveInfinity: "inf", negativeInfinity: "-inf", nan: "nan")
+    encoder.outputFormatting = .withoutEscapingSlashes
+    guard let encoded = try? encoder.encode(message) else { return }
+    output += encoded
+    output.append(UInt8(ascii: "\n"))
+  }
+
+  /// Writes as much as the peer takes without blocking.
+  func flush() {
+    while !hasTakenAll {
+      let count = output[written...].withUnsafeBytes {
+        Glibc.send(descriptor.number, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+      }
+      if count < 0, errno == EINTR { continue }
+      if count < 0 {
+        if errno != EAGAIN { isGone = true }
+        return
+      }
+      written += count
+    }
+    (output, written) = ([], 0)
+  }
 
   /// Sends a last message, if the peer takes it at once, and ends the connection.
   func end(_ reason: String) {
