@@ -2,23 +2,17 @@ import Synchronization
 
 /// How far the shutdown of a client is.
 final class ShutdownPhase: Sendable {
-  private enum Phase {
-    static let open = 0
-    /// No run is started any more, and those in flight continue.
-    static let closed = 1
-    /// The runs that have not ended in time are cancelled.
-    static let cutOff = 2
-  }
+  private let hasBegun = Atomic(false)
+  private let hasCutOff = Atomic(false)
 
-  private let phase = Atomic(Phase.open)
-
-  /// Whether no run is started any more.
-  var isClosed: Bool { phase.load(ordering: .acquiring) != Phase.open }
+  /// Whether no run is started any more. Those in flight continue.
+  var isClosed: Bool { hasBegun.load(ordering: .acquiring) }
 
   /// Whether a shutdown cancels the runs that have not ended in time, or has.
-  var isCutOff: Bool { phase.load(ordering: .acquiring) == Phase.cutOff }
+  var isCutOff: Bool { hasCutOff.load(ordering: .acquiring) }
 
-  func begin() { phase.max(Phase.closed, ordering: .acquiringAndReleasing) }
+  func begin() { hasBegun.store(true, ordering: .releasing) }
 
-  func cutOff() { phase.max(Phase.cutOff, ordering: .acquiringAndReleasing) }
+  /// Called after the shutdown has begun.
+  func cutOff() { hasCutOff.store(true, ordering: .releasing) }
 }
