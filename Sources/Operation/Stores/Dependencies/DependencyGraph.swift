@@ -144,7 +144,7 @@ struct DependencyGraph: Sendable {
     _ run: OperationTaskID, of path: OperationPath, isCancelled: Bool, isPart: Bool = false
   ) -> OperationDependencyError? {
     // There is a value of the path again.
-    if !isCancelled { forgetRemoval(of: path) }
+    if !isCancelled { removed[path] = nil }
     if let number = numbers[path] {
       let ended = nodes[number].end(run, isCancelled: isCancelled, isPart: isPart)
       orderSettledEdges(of: number)
@@ -260,10 +260,6 @@ extension DependencyGraph {
     if numbers.isEmpty { (nodes, freeNumbers) = ([], []) }
   }
 
-  private mutating func forgetRemoval(of path: OperationPath) {
-    removed[path] = nil
-  }
-
   /// Makes the order agree with the settled edges of a node, if they are current.
   private mutating func orderSettledEdges(of number: Int) {
     guard nodes[number].runs.isEmpty else { return }
@@ -273,7 +269,7 @@ extension DependencyGraph {
   }
 
   private mutating func takeSettledEdges(of number: Int) -> Set<Int> {
-    forgetRemoval(of: nodes[number].path)
+    removed[nodes[number].path] = nil
     cyclic.remove(number)
     defer { nodes[number].settled = [] }
     return nodes[number].settled
