@@ -16,7 +16,7 @@ public struct OpaqueOperationStore: Sendable {
   /// The state of the store.
   public var state: any OperationState { store.erasedState }
   /// The value that the state displays.
-  public var currentValue: any Sendable { store.erasedValue }
+  public var currentValue: any Sendable { store.erasedState.currentValue }
   /// The status of the state.
   public var status: OperationStatus<any Sendable, any Error> { store.erasedStatus }
   /// A Boolean value that indicates whether a run is scheduled or in flight.
@@ -107,14 +107,12 @@ protocol ErasedOperationStore: AnyObject, Sendable {
   var kind: OperationKind { get }
   var erasedRequestType: RequestType { get }
   var use: StoreUse { get }
-  var isUsed: Bool { get }
   var isLoading: Bool { get }
   var isStale: Bool { get }
   var context: OperationContext { get }
   var subscriberCount: Int { get }
   var leaseCount: Int { get }
   var erasedState: any OperationState { get }
-  var erasedValue: any Sendable { get }
   var erasedStatus: OperationStatus<any Sendable, any Error> { get }
 
   nonisolated(nonsending) func erasedRun(using: OperationContext?) async throws -> any Sendable
@@ -133,7 +131,6 @@ protocol ErasedOperationStore: AnyObject, Sendable {
     _ handler: @escaping @Sendable (any OperationState) -> Void
   ) -> OperationSubscription
 
-  func attachControllers()
   /// Saves nothing from now on. Called before the store is used.
   func endSaving()
   /// Removes what was saved, and saves nothing from now on.
@@ -156,9 +153,7 @@ extension ErasedOperationStore {
 extension OperationStore: ErasedOperationStore {
   var kind: OperationKind { State.kind }
   var erasedRequestType: RequestType { RequestType(request: requestType, state: State.self) }
-  var isUsed: Bool { read { $0.isUsed } }
   var erasedState: any OperationState { state }
-  var erasedValue: any Sendable { currentValue }
 
   var erasedStatus: OperationStatus<any Sendable, any Error> {
     switch status {
