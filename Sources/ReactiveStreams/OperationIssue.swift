@@ -75,6 +75,11 @@ extension OperationIssue {
     handler(self)
   }
 
+  /// Sends an issue to the current handler.
+  package static func report(_ kind: Kind, _ message: String) {
+    OperationIssue(kind: kind, message: message).report()
+  }
+
   private static func writeToStandardError(_ issue: OperationIssue) {
     // A failure to write cannot be reported anywhere.
     let line = Array("swift-operation: \(issue)\n".utf8)

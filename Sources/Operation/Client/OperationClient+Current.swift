@@ -24,13 +24,12 @@ extension OperationClient {
   public static var shared: OperationClient {
     if let scoped { return scoped }
     if requiresCurrent {
-      OperationIssue(
-        kind: .missingClient,
-        message: """
-          The client of the process is used, though OperationClient.requiresCurrent is set; pass a \
-          client, or call this inside OperationClient.withCurrent.
-          """
-      ).report()
+      OperationIssue.report(
+        .missingClient,
+        """
+        The client of the process is used, though OperationClient.requiresCurrent is set; pass a \
+        client, or call this inside OperationClient.withCurrent.
+        """)
     }
     return process
   }

@@ -123,11 +123,9 @@ public struct MutationRegistry {
     guard let name = settings.name ?? StorageKey.description(of: request.path),
       let coding = settings.coding as? StorageCoding<Request.Arguments>
     else {
-      OperationIssue(
-        kind: .unresumedCall,
-        message:
-          "\(Request.self) cannot be registered: its path has no stable form, and it has no name."
-      ).report()
+      OperationIssue.report(
+        .unresumedCall,
+        "\(Request.self) cannot be registered: its path has no stable form, and it has no name.")
       return
     }
     maxAges[name] = settings.maxAge
@@ -138,10 +136,8 @@ public struct MutationRegistry {
         arguments = try coding.arguments(of: call, expected: settings.version)
       } catch {
         client.outbox.suspend(entry, as: .waiting)
-        OperationIssue(
-          kind: .unreadableEntry,
-          message: "A call of \(name) stays, and is not made again: \(error)"
-        ).report()
+        OperationIssue.report(
+          .unreadableEntry, "A call of \(name) stays, and is not made again: \(error)")
         return
       }
       let store = client.store(for: request)

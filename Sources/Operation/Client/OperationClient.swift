@@ -174,7 +174,8 @@ public final class OperationClient: DeliveryDrainer {
     matching path: OperationPath, _ change: (inout OperationDefaults) -> Void
   ) {
     if path.isEmpty {
-      report(.emptyPath, "Defaults for the empty path replace those of the client for all stores.")
+      OperationIssue.report(
+        .emptyPath, "Defaults for the empty path replace those of the client for all stores.")
     }
     var (defaults, base) = contexts.withLock { $0.defaults(for: path) }
     change(&defaults)
@@ -196,7 +197,7 @@ public final class OperationClient: DeliveryDrainer {
       send(.storeAdded, of: store)
       didEvict(evicted)
       guard lookup.path.isEmpty else { break }
-      report(
+      OperationIssue.report(
         .emptyPath,
         """
         The path of \(lookup.type.request) is empty, so every request without a path shares its \
@@ -206,7 +207,7 @@ public final class OperationClient: DeliveryDrainer {
       // What is saved for the path is that of the first one.
       store.store.endSaving()
       send(.storeAdded, of: store)
-      report(
+      OperationIssue.report(
         .pathClash,
         """
         \(lookup.path) is the path of \(first) and of \(lookup.type.request); each has a store of \
@@ -288,15 +289,11 @@ public final class OperationClient: DeliveryDrainer {
   }
 
   private func reportUnequalElement(at position: Int, in lookup: borrowing StoreIndex.Lookup) {
-    report(
+    OperationIssue.report(
       .unequalIdentity,
       """
       Element \(position) of \(lookup.path), the path of \(lookup.type.request), is not equal to \
       itself, so the store could not be found again; the client does not retain it.
       """)
-  }
-
-  private func report(_ kind: OperationIssue.Kind, _ message: String) {
-    OperationIssue(kind: kind, message: message).report()
   }
 }

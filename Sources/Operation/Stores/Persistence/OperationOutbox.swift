@@ -68,9 +68,9 @@ public final class OperationOutbox: Sendable {
         shell.commit { $0.add(OutboxEntry(key), call) }
       } catch let error as DecodingError {
         try? await writer.storage.setAside(key)
-        report(.unreadableEntry, "The call \(key) was set aside: \(error)")
+        OperationIssue.report(.unreadableEntry, "The call \(key) was set aside: \(error)")
       } catch let error as StorageError where error.isAboutEntry {
-        report(.unreadableEntry, "A waiting call is lost: \(error)")
+        OperationIssue.report(.unreadableEntry, "A waiting call is lost: \(error)")
       }
       // Any other error is thrown: a later call of the same scope must not overtake this one.
     }
@@ -174,7 +174,7 @@ extension OperationOutbox {
     do { last = try await keys().compactMap(OutboxEntry.number).max() ?? 0 } catch {
       // More than any count, so that the calls that are there come first.
       last = Int(max(0, min(9e15, clock.now().timeIntervalSinceReferenceDate * 1_000_000)))
-      report(.storageFailure, "The waiting calls were not listed: \(error)")
+      OperationIssue.report(.storageFailure, "The waiting calls were not listed: \(error)")
     }
     return lastSaved.withLock { saved in
       let found = saved ?? last
@@ -194,13 +194,9 @@ extension OperationOutbox {
           throw error
         }
         last = error
-        report(.unreadableEntry, "A waiting call is lost: \(error)")
+        OperationIssue.report(.unreadableEntry, "A waiting call is lost: \(error)")
       }
     }
-  }
-
-  private func report(_ kind: OperationIssue.Kind, _ message: String) {
-    OperationIssue(kind: kind, message: message).report()
   }
 }
 
@@ -219,13 +215,13 @@ extension OperationOutbox {
   func resume(maxAges: [String: Duration]) {
     for (entry, call) in shell.withLock({ $0.waiting }) {
       if let maxAge = maxAges[call.mutation], clock.now().duration(since: call.date) >= maxAge {
-        report(
+        OperationIssue.report(
           .unresumedCall, "A call of \(call.mutation) is older than \(maxAge), and is dropped.")
         remove(entry)
       } else if let resumption = resumptions.withLock({ $0[call.mutation] }) {
         resume(entry, by: resumption)
       } else {
-        report(
+        OperationIssue.report(
           .unresumedCall,
           """
           A call of \(call.mutation) waits, and no mutation of this name is registered; it stays until \

@@ -46,10 +46,8 @@ extension OperationStore {
   }
 
   private func reportUnsaved(_ reason: String) {
-    OperationIssue(
-      kind: .unsavedValue,
-      message: "A call of \(path) is not saved, and is lost if the program ends: \(reason)."
-    ).report()
+    OperationIssue.report(
+      .unsavedValue, "A call of \(path) is not saved, and is lost if the program ends: \(reason).")
   }
 
   /// Executes a run, and removes its call from the outbox when the run is cancelled. One that a shutdown

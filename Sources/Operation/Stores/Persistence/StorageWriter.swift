@@ -161,12 +161,11 @@ final class StorageWriter: Sendable {
   }
 
   private func report(_ failure: any Error) {
-    OperationIssue(
-      kind: .storageFailure,
-      message: """
-        What has changed was not saved: \(failure) It is tried again, with longer and longer waits of up \
-        to 30 s, until it succeeds.
-        """
-    ).report()
+    OperationIssue.report(
+      .storageFailure,
+      """
+      What has changed was not saved: \(failure) It is tried again, with longer and longer waits of up \
+      to 30 s, until it succeeds.
+      """)
   }
 }

@@ -46,8 +46,7 @@ final class StorePersistence<State: OperationState>: Sendable {
   }
 
   private static func reportUnsaved(_ path: OperationPath, _ reason: String) {
-    OperationIssue(kind: .unsavedValue, message: "The value of \(path) is not saved: \(reason).")
-      .report()
+    OperationIssue.report(.unsavedValue, "The value of \(path) is not saved: \(reason).")
   }
 
   func begin(_ state: inout State) { form.setRestoring(&state, true) }
@@ -147,7 +146,7 @@ extension StorePersistence {
   private func noteUnusable() { facts.withLock { $0.saved = $0.saved ?? [-1] } }
 
   private func report(_ kind: OperationIssue.Kind, _ event: String, because error: any Error) {
-    OperationIssue(kind: kind, message: "What is saved as \(key) \(event): \(error)").report()
+    OperationIssue.report(kind, "What is saved as \(key) \(event): \(error)")
   }
 }
 
@@ -174,10 +173,9 @@ extension StorePersistence {
     } catch {
       // Not again until it changes.
       facts.withLock { $0.saved = mark }
-      OperationIssue(
-        kind: .unsavedValue,
-        message: "The value of \(store.path) is not saved, because it cannot be encoded: \(error)"
-      ).report()
+      OperationIssue.report(
+        .unsavedValue,
+        "The value of \(store.path) is not saved, because it cannot be encoded: \(error)")
       return nil
     }
   }
