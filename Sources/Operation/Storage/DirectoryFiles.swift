@@ -2,13 +2,13 @@ import FoundationEssentials
 import Glibc
 
 /// The files of one directory, which only its user can access.
-final class DirectoryFiles: StorageFiles {
+struct DirectoryFiles: StorageFiles {
   private static let lockName = "lock"
 
   let directory: String
   private let descriptor: FileDescriptor
   /// The lock file; `nil` if the directory is only read. The kernel unlocks it when it is closed.
-  private let lock: FileDescriptor?
+  private var lock: FileDescriptor?
 
   /// Opens a directory, and creates it if needed.
   init(_ directory: String, isReadOnly: Bool) throws(StorageError) {
@@ -20,12 +20,9 @@ final class DirectoryFiles: StorageFiles {
       throw errno == ENOTDIR
         ? Self.unusable(directory, "it is a file") : Self.unusable(directory)
     }
-    if isReadOnly {
-      lock = nil
-      return
-    }
-    try Self.makePrivate(descriptor, directory)
-    lock = try Self.lock(descriptor, directory)
+    if isReadOnly { return }
+    try makePrivate()
+    lock = try lockFile()
   }
 
   /// Creates a directory and those that contain it.
@@ -48,31 +45,27 @@ final class DirectoryFiles: StorageFiles {
     if parent.number >= 0 { fsync(parent.number) }
   }
 
-  private static func makePrivate(
-    _ descriptor: FileDescriptor, _ directory: String
-  ) throws(StorageError) {
+  private func makePrivate() throws(StorageError) {
     var status = stat()
-    guard fstat(descriptor.number, &status) == 0 else { throw unusable(directory) }
-    if status.st_uid != geteuid() { throw unusable(directory, "it belongs to another user") }
+    guard fstat(descriptor.number, &status) == 0 else { throw Self.unusable(directory) }
+    if status.st_uid != geteuid() { throw Self.unusable(directory, "it belongs to another user") }
     if status.st_mode & 0o077 == 0 { return }
     // A directory that others use for something else does not become private by accident.
-    let names = try names(in: descriptor, directory)
-    guard names.isEmpty || names.contains(lockName) else {
-      throw unusable(
+    let names = try names()
+    guard names.isEmpty || names.contains(Self.lockName) else {
+      throw Self.unusable(
         directory,
         "others can access it, and it contains files; use a directory of its own (mode 0700)")
     }
-    guard fchmod(descriptor.number, 0o700) == 0 else { throw unusable(directory) }
+    guard fchmod(descriptor.number, 0o700) == 0 else { throw Self.unusable(directory) }
   }
 
-  private static func lock(
-    _ descriptor: FileDescriptor, _ directory: String
-  ) throws(StorageError) -> FileDescriptor {
+  private func lockFile() throws(StorageError) -> FileDescriptor {
     let flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW
-    let lock = FileDescriptor(openat(descriptor.number, lockName, flags, 0o600))
-    guard lock.number >= 0 else { throw unusable(directory) }
+    let lock = FileDescriptor(openat(descriptor.number, Self.lockName, flags, 0o600))
+    guard lock.number >= 0 else { throw Self.unusable(directory) }
     if flock(lock.number, LOCK_EX | LOCK_NB) == 0 { return lock }
-    throw errno == EWOULDBLOCK ? .inUse(directory: directory) : unusable(directory)
+    throw errno == EWOULDBLOCK ? .inUse(directory: directory) : Self.unusable(directory)
   }
 
   /// Returns an error that says why a directory cannot be used: with the error of the last call, if no
@@ -91,19 +84,15 @@ final class DirectoryFiles: StorageFiles {
     return FileDescriptor(number)
   }
 
-  private static func names(
-    in descriptor: FileDescriptor, _ directory: String
-  ) throws(StorageError) -> [String] {
+  func names() throws(StorageError) -> [String] {
     do {
       // By the descriptor: a relative path may mean another directory by now.
       return try FileManager.default.contentsOfDirectory(
         atPath: "/proc/self/fd/\(descriptor.number)")
     } catch {
-      throw unusable(directory, "its files cannot be listed: \(error)")
+      throw Self.unusable(directory, "its files cannot be listed: \(error)")
     }
   }
-
-  func names() throws(StorageError) -> [String] { try Self.names(in: descriptor, directory) }
 
   func read(_ name: String) throws(StorageError) -> [UInt8]? {
     // `O_NONBLOCK`: a pipe with this name must not block.
