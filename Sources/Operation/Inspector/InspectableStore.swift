@@ -114,7 +114,10 @@ extension OperationStore: InspectableStore {
       case .equivalentContexts: "of equivalent runs"
       case .by: "by a predicate"
       }
-    let optional: [(String, String?)] = [
+    let rules: [(String, String?)] = [
+      ("stale", stale), ("retries", "\(values.retry.limit)"), ("joins runs", deduplication),
+      ("network", values.networkMode.rawValue),
+      ("retained", use.retention.duration.map { "\($0) after its use" } ?? "forever"),
       ("runs automatically", values.automatic.isEnabled.map { $0 ? "yes" : "no" }),
       ("triggers", values.automatic.triggers.isEmpty ? nil : "\(values.automatic.triggers.count)"),
       ("limit of runs", values.serialScope.map { "\($0.limit) in its scope" }),
@@ -122,12 +125,8 @@ extension OperationStore: InspectableStore {
       ("limit of pages", values.pages.limit == .max ? nil : "\(values.pages.limit)"),
       ("limit of calls", State.kind == .mutation ? "\(values.maxHistory)" : nil),
     ]
-    let rules = [
-      ("stale", stale), ("retries", "\(values.retry.limit)"), ("joins runs", deduplication),
-      ("network", values.networkMode.rawValue),
-      ("retained", use.retention.duration.map { "\($0) after its use" } ?? "forever"),
-    ]
-    return (rules + optional.compactMap { name, value in value.map { (name, $0) } })
-      .map { InspectedDetail.Rule(name: $0, value: $1) }
+    return rules.compactMap { name, value in
+      value.map { InspectedDetail.Rule(name: name, value: $0) }
+    }
   }
 }
