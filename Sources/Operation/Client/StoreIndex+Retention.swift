@@ -23,14 +23,6 @@ extension StoreIndex {
     let generation: Int
   }
 
-  /// What happens to a store whose deadline has passed.
-  private enum Decision {
-    case evict
-    /// Checks the store again at a time; `nil` for a store that is retained forever, or that is in use
-    /// and reports the end.
-    case retain(until: Duration?)
-  }
-
   /// The stores that are not retained forever.
   private var evictable: [OpaqueOperationStore] {
     entries.tree(matching: []).values.flatMap { $0.references.compactMap(\.retained) }
@@ -74,10 +66,8 @@ extension StoreIndex {
     var evicted: [OpaqueOperationStore] = []
     // After the loop, in which a new deadline that is not later would be found again.
     for store in due {
-      switch decision(about: store, at: now) {
-      case .evict: evicted.append(store)
-      case .retain(let time): setDeadline(time, of: store)
-      }
+      guard let end = retentionEnd(of: store) else { continue }
+      if end <= now { evicted.append(store) } else { setDeadline(end, of: store) }
     }
     return evict(evicted)
   }
@@ -89,7 +79,7 @@ extension StoreIndex {
       store.withUse { $0.isWatched = true }
       guard !store.withUse({ $0.latest.isInUse }), isRetained(store) else { return false }
       store.withUse { ($0.isRetained, $0.isEvicted) = (false, true) }
-      entries[store.path]?.replace(store.id, by: StoreReference(evicting: store))
+      entries[store.path]?.replace(store.id, by: .evicted(EvictedStore(store)))
       unused.remove(store)
       return true
     }
@@ -97,16 +87,17 @@ extension StoreIndex {
     return evicted
   }
 
-  private func decision(about store: OpaqueOperationStore, at now: Duration) -> Decision {
+  /// Returns when the retention of a store ends; `nil` for a store that is retained forever, or that is in
+  /// use and reports the end.
+  private func retentionEnd(of store: OpaqueOperationStore) -> Duration? {
     store.withUse { use in
-      guard let delay = use.retention.evictionDelay else { return .retain(until: nil) }
+      guard let delay = use.retention.evictionDelay else { return nil }
       if use.latest.isInUse {
         use.isWatched = true
         // An end before that was not reported.
-        if use.latest.isInUse { return .retain(until: nil) }
+        if use.latest.isInUse { return nil }
       }
-      let end = use.lastUse + delay
-      return end <= now ? .evict : .retain(until: end)
+      return use.lastUse + delay
     }
   }
 

@@ -8,11 +8,6 @@ enum StoreReference: Sendable {
   /// The store was evicted. It is found as long as something else retains it.
   case evicted(EvictedStore)
 
-  init(evicting store: OpaqueOperationStore) {
-    self = .evicted(
-      EvictedStore(id: store.id, type: store.store.erasedRequestType, store: store.store))
-  }
-
   var id: ObjectIdentifier {
     switch self {
     case .retained(let store): store.id
@@ -49,7 +44,7 @@ final class EvictedStore: Sendable {
   let type: RequestType
   weak let store: (any ErasedOperationStore)?
 
-  init(id: ObjectIdentifier, type: RequestType, store: any ErasedOperationStore) {
-    (self.id, self.type, self.store) = (id, type, store)
+  init(_ store: OpaqueOperationStore) {
+    (id, type, self.store) = (store.id, store.store.erasedRequestType, store.store)
   }
 }
