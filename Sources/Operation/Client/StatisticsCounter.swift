@@ -3,26 +3,20 @@ import Synchronization
 
 /// Counts the events of a client from the first time that its statistics are read.
 final class StatisticsCounter: Sendable {
-  private struct Counted: Sendable {
-    /// The statistics for each length of prefixes; 0 stands for none.
-    var byLength: [Int: OperationStatistics] = [:]
-    var isSubscribed = false
-  }
-
-  private let counted = Mutex(Counted())
+  /// The statistics for each length of prefixes; 0 stands for none.
+  private let counted = Mutex<[Int: OperationStatistics]>([:])
   private let subscription = LastElement<OperationSubscription>()
 
   func read(prefixLength: Int, from events: EventMeter) -> OperationStatistics {
-    let (statistics, mustSubscribe) = counted.withLock { counted in
-      defer { counted.isSubscribed = true }
-      let present = counted.byLength[prefixLength]
+    let (statistics, isFirst) = counted.withLock { counted in
+      if let present = counted[prefixLength] { return (present, false) }
       // The kinds are counted since the first read, of whatever length.
-      var new = OperationStatistics()
-      new.byKind = counted.byLength.values.first?.byKind ?? [:]
-      if present == nil { counted.byLength[prefixLength] = new }
-      return (present ?? new, !counted.isSubscribed)
+      let other = counted.values.first
+      let new = OperationStatistics(byKind: other?.byKind ?? [:])
+      counted[prefixLength] = new
+      return (new, other == nil)
     }
-    if mustSubscribe {
+    if isFirst {
       subscription.set(events.subscribe { [weak self] event in self?.add(event) })
     }
     return statistics
@@ -30,9 +24,7 @@ final class StatisticsCounter: Sendable {
 
   private func add(_ event: OperationClientEvent) {
     counted.withLock { counted in
-      for length in counted.byLength.keys {
-        counted.byLength[length]?.add(event, prefixLength: length)
-      }
+      for length in counted.keys { counted[length]?.add(event, prefixLength: length) }
     }
   }
 }
