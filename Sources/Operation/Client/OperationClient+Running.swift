@@ -42,16 +42,9 @@ extension OperationClient {
     _ request: Request, whileStale policy: StaleValuePolicy = .fetches
   ) async throws -> Request.FetchValue
   where Request.State == QueryState<Request.FetchValue, Request.FetchFailure> {
-    try await ensure(request, whileStale: policy, isForRun: false)
-  }
-
-  nonisolated(nonsending) func ensure<Request: QueryRequest>(
-    _ request: Request, whileStale policy: StaleValuePolicy = .fetches, isForRun: Bool
-  ) async throws -> Request.FetchValue
-  where Request.State == QueryState<Request.FetchValue, Request.FetchFailure> {
     let (store, rules) = storeAndRules(for: request)
     return try await store.ensure(
-      by: rules, whileStale: policy, isForRun: isForRun, present: { $0 }, fetched: { $0 })
+      by: rules, whileStale: policy, present: { $0 }, fetched: { $0 })
   }
 
   /// Returns the cached pages of a request, or fetches them if there are none or they are out of
@@ -70,16 +63,10 @@ extension OperationClient {
   nonisolated(nonsending) public func ensure<Request: PaginatedRequest>(
     _ request: Request, whileStale policy: StaleValuePolicy = .fetches
   ) async throws -> PaginatedPages<Request.PageID, Request.PageValue> {
-    try await ensure(request, whileStale: policy, isForRun: false)
-  }
-
-  nonisolated(nonsending) func ensure<Request: PaginatedRequest>(
-    _ request: Request, whileStale policy: StaleValuePolicy = .fetches, isForRun: Bool
-  ) async throws -> PaginatedPages<Request.PageID, Request.PageValue> {
     let (store, rules) = storeAndRules(for: request)
     return try await store.ensure(
-      by: rules, whileStale: policy, isForRun: isForRun, present: { $0.isEmpty ? nil : $0 },
-      fetched: { _ in isForRun ? store.confirmedValue : store.currentValue })
+      by: rules, whileStale: policy, present: { $0.isEmpty ? nil : $0 },
+      fetched: { _ in store.currentValue })
   }
 
   /// Fetches the pages of a request in advance, as `prefetch(_:)` does, and then next pages until there

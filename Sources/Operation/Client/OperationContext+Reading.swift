@@ -29,7 +29,8 @@ extension OperationContext {
   where Request.State == QueryState<Request.FetchValue, Request.FetchFailure> {
     try addDependency(on: request)
     guard let client = operationClient else { return try await request.run(in: self) }
-    return try await client.ensure(request, isForRun: true)
+    let (store, rules) = client.storeAndRules(for: request)
+    return try await store.ensure(by: rules, isForRun: true, present: { $0 }, fetched: { $0 })
   }
 
   /// Returns the pages of another request, and makes the calling request depend on it, as
@@ -43,7 +44,10 @@ extension OperationContext {
   ) async throws -> PaginatedPages<Request.PageID, Request.PageValue> {
     try addDependency(on: request)
     guard let client = operationClient else { return try await request.run(in: self).pages }
-    return try await client.ensure(request, isForRun: true)
+    let (store, rules) = client.storeAndRules(for: request)
+    return try await store.ensure(
+      by: rules, isForRun: true, present: { $0.isEmpty ? nil : $0 },
+      fetched: { _ in store.confirmedValue })
   }
 
   /// Returns the confirmed value of another request, without pending optimistic edits and without fetching
