@@ -32,17 +32,13 @@ struct DirectoryFiles: StorageFiles {
       path += component + "/"
       // One that exists is checked when the last one is opened.
       if mkdir(path, 0o700) == 0 {
-        flushParent(of: path)
+        // Its name survives a loss of power, where the directory that has it can be opened.
+        let parent = FileDescriptor(Glibc.open(path + "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC))
+        if parent.number >= 0 { fsync(parent.number) }
       } else if errno != EEXIST, errno != EISDIR {
         throw unusable(directory, "\(path): \(SystemError().text)")
       }
     }
-  }
-
-  /// Makes the name of a new directory survive a loss of power, where its parent can be opened.
-  private static func flushParent(of path: String) {
-    let parent = FileDescriptor(Glibc.open(path + "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC))
-    if parent.number >= 0 { fsync(parent.number) }
   }
 
   private func makePrivate() throws(StorageError) {
