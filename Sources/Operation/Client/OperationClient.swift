@@ -1,4 +1,3 @@
-import FoundationEssentials
 public import ReactiveStreams
 import Synchronization
 

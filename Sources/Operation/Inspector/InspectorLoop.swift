@@ -14,7 +14,6 @@ struct InspectorLoop {
 
   private let server: InspectorServer
   private weak let client: OperationClient?
-  private let feed: ChangeFeed
   private let events: EventMeter
   private let network: ManualNetworkObserver?
   private var catalog: InspectorCatalog
@@ -29,7 +28,6 @@ struct InspectorLoop {
   init(_ server: InspectorServer, _ client: OperationClient) {
     self.server = server
     self.client = client
-    feed = client.hub.events.changes
     events = client.hub.events
     network = client.context(for: .query, at: []).networkObserver as? ManualNetworkObserver
     catalog = InspectorCatalog(describer: server.options.describer)
@@ -142,7 +140,7 @@ extension InspectorLoop {
     nextTick = .now + Self.interval
     isFull = false
     guard !peers.isEmpty, let client else { return }
-    let changes = feed.take()
+    let changes = events.changes.take()
     counts = changes.counts
     var update = catalog.update(with: changes, from: client)
     update.changed += catalog.checkFreshness(atMost: Self.storeLimit, in: client)

@@ -1,5 +1,3 @@
-import Glibc
-
 /// The reason why a client cannot be inspected.
 public enum OperationInspectorError: Error, Sendable, Hashable, CustomStringConvertible {
   /// The client is served already.
@@ -29,7 +27,7 @@ public enum OperationInspectorError: Error, Sendable, Hashable, CustomStringConv
     case .occupied(let path): "A program serves an inspector at \(path)."
     case .foreignFile(let path):
       "\(path) is not a socket of this user; it is not replaced."
-    case .system(let path, let code): "\(path): \(String(cString: strerror(code)))."
+    case .system(let path, let code): "\(path): \(SystemError(code: code).text)."
     }
   }
 }

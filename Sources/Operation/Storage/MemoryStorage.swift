@@ -1,4 +1,3 @@
-import FoundationEssentials
 import Synchronization
 
 /// A storage in memory, for tests: it can fail, be slow, and lose what it has not saved yet.

@@ -1,5 +1,4 @@
 import FoundationEssentials
-import Glibc
 
 /// The calls of the system by which entries are kept in one directory. A test replaces them with a disk
 /// that fails and tears. Contents are bytes, and no `Data`, which would need a `package import`.
