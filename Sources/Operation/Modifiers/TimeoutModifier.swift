@@ -1,5 +1,3 @@
-import Synchronization
-
 /// The error of a request that took longer than its timeout.
 public struct OperationTimeoutError: Error, Sendable, Hashable, CustomStringConvertible {
   /// The time that the request had.
@@ -28,53 +26,30 @@ public struct TimeoutModifier<Base: OperationRequest>: OperationModifier {
     isolation: isolated (any Actor)?, in context: OperationContext, using base: Base,
     with continuation: OperationContinuation<Base.Value, any Error>
   ) async throws -> Base.Value {
-    let race = TimeoutRace<Base.Value>()
+    // The first of these: the end of the work, the end of its time, the cancellation of the caller.
+    let end = OneShot<Result<Base.Value, any Error>>()
     let work = Task(executorPreference: context.executor) {
       // An attempt that was cancelled before it began must not run beside the next one.
-      guard race.isOpen else { return }
+      guard end.isOpen else { return }
       let openContinuation = OperationContinuation<Base.Value, Base.Failure> { result in
-        if race.isOpen { continuation.yield(with: result.mapError { $0 }) }
+        if end.isOpen { continuation.yield(with: result.mapError { $0 }) }
       }
       do throws(Base.Failure) {
         let value = try await base.run(isolation: isolation, in: context, with: openContinuation)
-        race.finish(with: .success(value))
+        end.finish(.success(value))
       } catch {
-        race.finish(with: .failure(error))
+        end.finish(.failure(error))
       }
     }
     let timer = Task(executorPreference: context.executor) {
       guard await context.operationClock.hasSlept(for: duration) else { return }
-      race.finish(with: .failure(OperationTimeoutError(duration: duration)))
+      end.finish(.failure(OperationTimeoutError(duration: duration)))
     }
     defer {
       work.cancel()
       timer.cancel()
     }
-    return try await race.value()
-  }
-}
-
-/// The first of these: the end of the work, the end of its time, the cancellation of the caller.
-///
-/// The lock guards the first result. It is set before `end` finishes, and never changes.
-private final class TimeoutRace<Value: Sendable>: Sendable {
-  private let firstResult = Mutex<Result<Value, any Error>?>(nil)
-  private let end = OneShot()
-
-  var isOpen: Bool { firstResult.withLock { $0 == nil } }
-
-  func finish(with result: Result<Value, any Error>) {
-    firstResult.withLock { $0 = $0 ?? result }
-    end.finish(true)
-  }
-
-  nonisolated(nonsending) func value() async throws -> Value {
-    _ = await withTaskCancellationHandler {
-      await end.wait()
-    } onCancel: {
-      finish(with: .failure(CancellationError()))
-    }
-    return try firstResult.withLock { $0 ?? .failure(CancellationError()) }.get()
+    return try await end.wait { .failure(CancellationError()) }.get()
   }
 }
 

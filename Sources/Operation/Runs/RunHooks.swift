@@ -78,7 +78,7 @@ nonisolated(nonsending) func wait(
   changes subscribe: (@escaping @Sendable () -> Void) -> OperationSubscription
 ) async -> Bool {
   if holds() { return !Task.isCancelled }
-  let shot = OneShot()
+  let shot = OneShot<Bool>()
   let subscription = subscribe { if holds() { shot.finish(true) } }
   if holds() { shot.finish(true) }
   defer { subscription.cancel() }

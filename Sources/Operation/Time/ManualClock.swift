@@ -14,7 +14,7 @@ import Synchronization
 /// ```
 public final class ManualClock: OperationClock {
   /// The lock guards the machine. Tasks are resumed, and actions are called, without it.
-  private let machine: Mutex<ManualClockMachine<OneShot>>
+  private let machine: Mutex<ManualClockMachine<OneShot<Bool>>>
 
   /// Creates a clock.
   ///
@@ -45,12 +45,13 @@ public final class ManualClock: OperationClock {
   nonisolated(nonsending) public func sleep(for duration: Duration) async throws {
     try Task.checkCancellation()
     guard duration > .zero else { return }
-    let wakeUp = OneShot()
+    let wakeUp = OneShot<Bool>()
     let (id, observers) = machine.withLock { $0.sleep(for: duration, waiter: wakeUp) }
     for observer in observers { observer.finish(true) }
     let hasWoken = await wakeUp.wait {
       // At once, so that a cancelled sleep does not count.
       _ = machine.withLock { $0.remove(id) }
+      return false
     }
     for waiter in machine.withLock({ $0.sleepReturned(id) }) { waiter.finish(true) }
     if !hasWoken { throw CancellationError() }
@@ -60,7 +61,7 @@ public final class ManualClock: OperationClock {
   ///
   /// - Parameter count: The least number. The call returns at once if it is zero or negative.
   nonisolated(nonsending) public func sleepers(atLeast count: Int) async {
-    let observer = OneShot()
+    let observer = OneShot<Bool>()
     let id = machine.withLock { $0.observe(atLeast: count, waiter: observer) }
     if let id { await wait(for: observer, id) }
   }
@@ -80,7 +81,7 @@ public final class ManualClock: OperationClock {
     machine.withLock { $0.advance(by: duration) }
     var mustSettle = false
     while true {
-      let waiter = OneShot()
+      let waiter = OneShot<Bool>()
       let step = machine.withLock { [mustSettle] in
         $0.takeDue(mustSettle: mustSettle, advance: waiter)
       }
@@ -113,12 +114,12 @@ public final class ManualClock: OperationClock {
   /// while it is on the main actor or on another executor of its own. A request that never waits, such
   /// as a loop of `Task.yield()`, keeps the clock from settling.
   nonisolated(nonsending) public func settle() async {
-    let observer = OneShot()
+    let observer = OneShot<Bool>()
     let id = machine.withLock { $0.settle(waiter: observer) }
     if let id { await wait(for: observer, id) }
   }
 
-  nonisolated(nonsending) private func wait(for observer: OneShot, _ id: UInt64) async {
+  nonisolated(nonsending) private func wait(for observer: OneShot<Bool>, _ id: UInt64) async {
     _ = await observer.wait()
     machine.withLock { $0.removeObserver(id) }
   }

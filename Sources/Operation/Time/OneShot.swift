@@ -1,44 +1,52 @@
 import Synchronization
 
-/// An event that occurs at most once, and that one task waits for.
+/// A value that is set once, and that one task waits for.
 ///
 /// The lock guards the state. The continuation is resumed without it.
-final class OneShot: Sendable {
+final class OneShot<Value: Sendable>: Sendable {
   private enum State: Sendable {
     case open
-    case waiting(CheckedContinuation<Bool, Never>)
-    case finished(Bool)
+    case waiting(CheckedContinuation<Value, Never>)
+    case finished(Value)
   }
 
   private let state = Mutex(State.open)
 
-  /// Notes whether the event has occurred or was given up. Later calls have no effect.
-  func finish(_ hasOccurred: Bool) {
-    let waiter = state.withLock { state -> CheckedContinuation<Bool, Never>? in
+  /// Whether there is no value yet.
+  var isOpen: Bool { state.withLock { if case .finished = $0 { false } else { true } } }
+
+  /// Sets the value. Later calls have no effect.
+  func finish(_ value: Value) {
+    let waiter = state.withLock { state -> CheckedContinuation<Value, Never>? in
       if case .finished = state { return nil }
-      defer { state = .finished(hasOccurred) }
+      defer { state = .finished(value) }
       if case .waiting(let waiter) = state { return waiter }
       return nil
     }
-    waiter?.resume(returning: hasOccurred)
+    waiter?.resume(returning: value)
   }
 
-  /// Waits, and returns whether the event has occurred; `false` if the task is cancelled first.
+  /// Waits for the value.
   ///
-  /// - Parameter onCancel: Called in the cancellation of the task, before the task resumes.
-  nonisolated(nonsending) func wait(onCancel: @Sendable () -> Void = {}) async -> Bool {
+  /// - Parameter onCancel: Called when the task is cancelled. Returns the value, unless it is set
+  ///   already.
+  nonisolated(nonsending) func wait(onCancel: @Sendable () -> Value) async -> Value {
     await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
-        let result = state.withLock { state -> Bool? in
-          if case .finished(let hasOccurred) = state { return hasOccurred }
+        let result = state.withLock { state -> Value? in
+          if case .finished(let value) = state { return value }
           state = .waiting(continuation)
           return nil
         }
         if let result { continuation.resume(returning: result) }
       }
     } onCancel: {
-      onCancel()
-      finish(false)
+      finish(onCancel())
     }
   }
+}
+
+extension OneShot<Bool> {
+  /// Waits, and returns whether an event has occurred; `false` if the task is cancelled first.
+  nonisolated(nonsending) func wait() async -> Bool { await wait { false } }
 }

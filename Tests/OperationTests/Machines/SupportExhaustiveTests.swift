@@ -130,7 +130,7 @@ import Testing
 
   /// A one-shot and the one task that waits for it, whose steps are run by hand.
   private final class Shot {
-    let shot = OneShot()
+    let shot = OneShot<Bool>()
     let executor = HandExecutor()
     let ended = Tape<Bool>()
     var task: Task<Void, Never>?

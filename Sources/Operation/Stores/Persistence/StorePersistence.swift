@@ -61,7 +61,7 @@ final class StorePersistence<State: OperationState>: Sendable {
 
   /// Waits until the value was loaded, or the task is cancelled.
   nonisolated(nonsending) func waitUntilLoaded() async {
-    let shot = OneShot()
+    let shot = OneShot<Bool>()
     if whenLoaded({ shot.finish(true) }) { _ = await shot.wait() }
   }
 
