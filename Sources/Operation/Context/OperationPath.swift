@@ -53,14 +53,8 @@ extension OperationPath {
     private enum Content: Sendable {
       case int(Int)
       case string(String)
-      case other(Other)
-    }
-
-    /// A class, so that an element is as small as a string.
-    private final class Other: Sendable {
-      let value: any Hashable & Sendable
-
-      init(_ value: any Hashable & Sendable) { self.value = value }
+      // Indirect, so that an element is as small as a string.
+      indirect case other(any Hashable & Sendable)
     }
 
     private let content: Content
@@ -73,7 +67,7 @@ extension OperationPath {
       } else if type(of: value) == String.self, let string = value as? String {
         content = .string(string)
       } else {
-        content = .other(Other(value))
+        content = .other(value)
       }
     }
 
@@ -82,7 +76,7 @@ extension OperationPath {
       switch content {
       case .int(let int): int
       case .string(let string): string
-      case .other(let other): other.value
+      case .other(let value): value
       }
     }
 
@@ -112,15 +106,15 @@ extension OperationPath {
       switch (lhs.content, rhs.content) {
       case (.int(let lhs), .int(let rhs)): lhs == rhs
       case (.string(let lhs), .string(let rhs)): lhs == rhs
-      case (.other(let lhs), .other(let rhs)): areEqual(lhs.value, rhs.value)
+      case (.other(let lhs), .other(let rhs)): areEqual(lhs, rhs)
       default: false
       }
     }
 
     var isEqualToItself: Bool {
       func isEqualToItself<Value: Hashable>(_ value: Value) -> Bool { value == value }
-      guard case .other(let other) = content else { return true }
-      return isEqualToItself(other.value)
+      guard case .other(let value) = content else { return true }
+      return isEqualToItself(value)
     }
 
     /// Hashes the type and the value.
@@ -128,9 +122,9 @@ extension OperationPath {
       switch content {
       case .int(let int): hasher.combine(int)
       case .string(let string): hasher.combine(string)
-      case .other(let other):
-        hasher.combine(ObjectIdentifier(type(of: other.value)))
-        other.value.hash(into: &hasher)
+      case .other(let value):
+        hasher.combine(ObjectIdentifier(type(of: value)))
+        value.hash(into: &hasher)
       }
     }
   }
