@@ -18,12 +18,8 @@ enum StorageKey {
 
   /// The elements of a path, separated by slashes; `nil` if one has no stable form.
   static func description(of path: OperationPath) -> String? {
-    var parts: [String] = []
-    for element in path {
-      guard let part = stable(element.value) else { return nil }
-      parts.append(part)
-    }
-    return parts.joined(separator: "/")
+    let parts = path.compactMap { stable($0.value) }
+    return parts.count == path.count ? parts.joined(separator: "/") : nil
   }
 
   /// Returns whether the value under a key is on a path below a prefix.
@@ -77,8 +73,8 @@ enum StorageKey {
       return stable(child.value).map { "\($0)?" }
     case .struct: return typeName(of: value).flatMap { named($0, mirror.children) }
     case .tuple: return named("", mirror.children)
-    case .collection: return list(mirror.children.map(\.value), sorted: false)
-    case .set, .dictionary: return list(mirror.children.map(\.value), sorted: true)
+    case .collection: return list(mirror.children, sorted: false)
+    case .set, .dictionary: return list(mirror.children, sorted: true)
     case .enum:
       guard let type = typeName(of: value) else { return nil }
       if let child = mirror.children.first {
@@ -110,20 +106,15 @@ enum StorageKey {
   }
 
   private static func named(_ name: String, _ children: Mirror.Children) -> String? {
-    var parts: [String] = []
-    for child in children {
-      guard let part = stable(child.value) else { return nil }
-      parts.append(child.label.map { "\($0): \(part)" } ?? part)
+    let parts = children.compactMap { label, value in
+      stable(value).map { part in label.map { "\($0): \(part)" } ?? part }
     }
-    return "\(name)(\(parts.joined(separator: ", ")))"
+    return parts.count == children.count ? "\(name)(\(parts.joined(separator: ", ")))" : nil
   }
 
-  private static func list(_ values: [any Any], sorted isSorted: Bool) -> String? {
-    var parts: [String] = []
-    for value in values {
-      guard let part = stable(value) else { return nil }
-      parts.append(part)
-    }
+  private static func list(_ children: Mirror.Children, sorted isSorted: Bool) -> String? {
+    let parts = children.compactMap { stable($0.value) }
+    guard parts.count == children.count else { return nil }
     return "[\((isSorted ? parts.sorted() : parts).joined(separator: ", "))]"
   }
 }
