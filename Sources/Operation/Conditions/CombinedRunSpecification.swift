@@ -2,15 +2,8 @@ public import ReactiveStreams
 
 /// A condition that is made of one or two other conditions.
 public struct CombinedRunSpecification: OperationRunSpecification {
-  private let parts: [any OperationRunSpecification]
-  private let isSatisfied: @Sendable ([Bool]) -> Bool
-
-  init(
-    _ parts: [any OperationRunSpecification], isSatisfied: @escaping @Sendable ([Bool]) -> Bool
-  ) {
-    self.parts = parts
-    self.isSatisfied = isSatisfied
-  }
+  let parts: [any OperationRunSpecification]
+  let isSatisfied: @Sendable ([Bool]) -> Bool
 
   /// Returns a Boolean value that indicates whether the condition is satisfied. It evaluates every
   /// part.
@@ -34,15 +27,19 @@ extension OperationRunSpecification {
   /// Returns a condition that is satisfied while both conditions are.
   public static func && (
     lhs: Self, rhs: some OperationRunSpecification
-  ) -> CombinedRunSpecification { CombinedRunSpecification([lhs, rhs]) { $0.allSatisfy { $0 } } }
+  ) -> CombinedRunSpecification {
+    CombinedRunSpecification(parts: [lhs, rhs]) { $0.allSatisfy { $0 } }
+  }
 
   /// Returns a condition that is satisfied while at least one of two conditions is.
   public static func || (
     lhs: Self, rhs: some OperationRunSpecification
-  ) -> CombinedRunSpecification { CombinedRunSpecification([lhs, rhs]) { $0.contains(true) } }
+  ) -> CombinedRunSpecification {
+    CombinedRunSpecification(parts: [lhs, rhs]) { $0.contains(true) }
+  }
 
   /// Returns a condition that is satisfied while another one is not.
   public static prefix func ! (condition: Self) -> CombinedRunSpecification {
-    CombinedRunSpecification([condition]) { !$0.contains(true) }
+    CombinedRunSpecification(parts: [condition]) { !$0.contains(true) }
   }
 }

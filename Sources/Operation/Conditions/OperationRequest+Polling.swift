@@ -66,9 +66,9 @@ extension StatefulOperationRequest {
     isUnfinished: (@Sendable (State) -> Bool)? = nil
   ) -> ModifiedOperation<Self, SettingsModifier<Self>> {
     let interval = interval.checkedInterval(for: "The interval of \(Self.self)")
-    let ready = CombinedRunSpecification(inBackground ? [condition] : [condition, .foreground]) {
-      $0.allSatisfy { $0 }
-    }
+    let parts: [any OperationRunSpecification] =
+      inBackground ? [condition] : [condition, .foreground]
+    let ready = CombinedRunSpecification(parts: parts) { $0.allSatisfy { $0 } }
     let trigger = RerunTrigger(interval: stateInterval == nil ? interval : nil) {
       context, request in
       // Held as long as the poll, for a condition that changes only while it has subscribers.

@@ -13,8 +13,6 @@ public struct OperationRetention: Sendable, Hashable {
   /// The greatest number of unused stores that the client retains; `nil` without a limit.
   private(set) var limit: Int?
 
-  init(duration: Duration?) { self.duration = duration }
-
   /// Evicts a store when it has not been used for `duration`.
   ///
   /// The time is ``OperationClock/elapsed()`` of the client's clock, so a change of the date does not
