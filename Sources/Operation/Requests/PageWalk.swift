@@ -51,20 +51,19 @@ struct PageWalk<Request: PaginatedRequest>: Sendable {
     switch kind {
     case .initialPage: return request.initialPageId
     case .nextPage:
-      return request.pageId(after: last, using: paging(for: last.id), in: context)
-        .flatMap { request.checked($0, beside: last) }
+      let id = request.pageId(after: last, using: paging(for: last.id), in: context)
+      return request.checked(id, beside: last)
     case .previousPage:
-      return request.pageId(before: first, using: paging(for: first.id), in: context)
-        .flatMap { request.checked($0, beside: first) }
+      let id = request.pageId(before: first, using: paging(for: first.id), in: context)
+      return request.checked(id, beside: first)
     case .allPages, .refetch: return first.id
     }
   }
 
   private func nextID(after last: Page, of request: Request, in context: OperationContext) -> ID? {
     guard case .allPages = plan, fetched.count < known.count else { return nil }
-    return request.pageId(after: last, using: paging(for: last.id), in: context)
-      .flatMap { request.checked($0, beside: last) }
-      .flatMap { fetched.index(id: $0) == nil ? $0 : nil }
+    let id = request.pageId(after: last, using: paging(for: last.id), in: context)
+    return request.checked(id, beside: last).flatMap { fetched.index(id: $0) == nil ? $0 : nil }
   }
 
   /// Returns a page with the identifiers of those beside it.

@@ -168,16 +168,15 @@ extension PaginatedRequest {
     of page: PaginatedPage<PageID, PageValue>, using paging: PaginatedPaging<PageID, PageValue>,
     in context: OperationContext
   ) -> PageEdges<PageID> {
-    let before = pageId(before: page, using: paging, in: context)
-    let after = pageId(after: page, using: paging, in: context)
-    return PageEdges(
-      before: before.flatMap { checked($0, beside: page) },
-      after: after.flatMap { checked($0, beside: page) })
+    PageEdges(
+      before: checked(pageId(before: page, using: paging, in: context), beside: page),
+      after: checked(pageId(after: page, using: paging, in: context), beside: page))
   }
 
   /// Returns the identifier of a page before or after another one. If one of both is not equal to
   /// itself, it could not be found in the state again: that is reported, and the result is `nil`.
-  func checked(_ id: PageID, beside page: PaginatedPage<PageID, PageValue>) -> PageID? {
+  func checked(_ id: PageID?, beside page: PaginatedPage<PageID, PageValue>) -> PageID? {
+    guard let id else { return nil }
     if id == id, page.id == page.id { return id }
     OperationIssue(
       kind: .unequalIdentity,
