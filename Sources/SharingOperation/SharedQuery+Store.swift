@@ -89,21 +89,15 @@ extension SharedQuery {
   }
 
   /// Returns the store, and the rules of the request that it is bound to.
-  func backedRules() throws -> (
+  ///
+  /// - Parameter hasArguments: Whether a run needs no arguments of an earlier call.
+  func backedRules(hasArguments: Bool = false) throws -> (
     store: OperationStore<State.StoredState>, rules: RequestRules<State.StoredState>?
   ) {
     let binding = core.binding
     guard let store = binding.store else { throw SharedQueryError.unbacked }
+    if !hasArguments { try store.checkArguments() }
     return (store, binding.rules)
-  }
-
-  /// Returns the same, to run the request.
-  private func runnable() throws -> (
-    store: OperationStore<State.StoredState>, rules: RequestRules<State.StoredState>?
-  ) {
-    let backed = try backedRules()
-    try backed.store.checkArguments()
-    return backed
   }
 
   /// Runs the request, as `OperationStore.run` does.
@@ -115,7 +109,7 @@ extension SharedQuery {
     using context: OperationContext? = nil,
     handler: OperationStore<State.StoredState>.EventHandler? = nil
   ) async throws -> State.StoredState.OperationValue {
-    let (store, rules) = try runnable()
+    let (store, rules) = try backedRules()
     return try await store.run(using: context, by: rules, handler: handler)
   }
 
@@ -140,7 +134,7 @@ extension SharedQuery {
     using configuration: OperationTaskConfiguration,
     handler: OperationStore<State.StoredState>.EventHandler? = nil
   ) async throws -> State.StoredState.OperationValue {
-    let (store, rules) = try runnable()
+    let (store, rules) = try backedRules()
     return try await store.fetch(using: configuration, by: rules, handler: handler)
   }
 
@@ -157,7 +151,7 @@ extension SharedQuery {
   nonisolated(nonsending) public func fetch(
     restarting isRestarting: Bool, using context: OperationContext? = nil
   ) async throws -> State.StoredState.OperationValue {
-    let (store, rules) = try runnable()
+    let (store, rules) = try backedRules()
     return try await store.run(using: context, by: rules, isRestarting: isRestarting)
   }
 
@@ -168,7 +162,7 @@ extension SharedQuery {
   public func runTask(
     using context: OperationContext? = nil
   ) throws -> OperationTask<State.StoredState.OperationValue, State.StoredState.Failure> {
-    let (store, rules) = try runnable()
+    let (store, rules) = try backedRules()
     return store.runTask(using: context, by: rules)
   }
 
