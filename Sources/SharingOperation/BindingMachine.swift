@@ -108,6 +108,13 @@ extension OperationState {
 
 extension Binding where State: ValueInitializedState {
   static var empty: Binding { .unbacked(State(initialValue: State.emptyValue)) }
+
+  /// Binds a request to its store in a client, or nothing to no store.
+  init<Request: StatefulOperationRequest>(
+    _ request: Request?, in client: OperationClient
+  ) where Request.State == State {
+    self = request.map { Binding($0, in: client.store(for: $0), of: client) } ?? .empty
+  }
 }
 
 /// The value of another wrapper for which a binding was made.
@@ -116,9 +123,13 @@ struct BindingSource: Sendable {
   let store: (any AnyObject & Sendable)?
   /// The version of the store; `nil` if not every thread reads the same value.
   let version: Int?
-  let value: any Sendable
+  /// The value; `nil` for a stream without an element.
+  let value: (any Sendable)?
   let updateCount: Int
   let date: Date?
+
+  /// Returns the value as its type.
+  func value<Value>(as type: Value.Type) -> Value? { value.flatMap { $0 as? Value } }
 }
 
 /// The newest binding that was made for a value of another wrapper.

@@ -9,8 +9,7 @@ extension SharedQuery {
   public init<Request: StatefulOperationRequest>(
     _ request: Request, client: OperationClient? = nil
   ) where Request.State == State, State: ValueInitializedState {
-    let client = client ?? .shared
-    self.init(request, in: client.store(for: request), of: client)
+    self.init(request, in: client, projection: .identity) { $0.store(for: request) }
   }
 
   /// Creates a wrapper of the store for a request. A new store has `wrappedValue` as its initial
@@ -18,9 +17,9 @@ extension SharedQuery {
   public init<Request: StatefulOperationRequest>(
     wrappedValue: State.StateValue, _ request: Request, client: OperationClient? = nil
   ) where Request.State == State, State: ValueInitializedState {
-    let client = client ?? .shared
-    let store = client.store(for: request, initialValue: wrappedValue)
-    self.init(request, in: store, of: client)
+    self.init(request, in: client, projection: .identity) {
+      $0.store(for: request, initialValue: wrappedValue)
+    }
   }
 
   /// Creates a wrapper of the store for a request. A new store begins with `initialState`; an existing
@@ -28,28 +27,17 @@ extension SharedQuery {
   public init<Request: StatefulOperationRequest>(
     _ request: Request, initialState: State, client: OperationClient? = nil
   ) where Request.State == State, Request.State.StoredState == Request.State {
-    let client = client ?? .shared
-    let store = client.store(for: request, initialState: initialState)
-    self.init(request, in: store, of: client)
+    self.init(request, in: client, projection: .identity) {
+      $0.store(for: request, initialState: initialState)
+    }
   }
 
   /// Creates a wrapper of a store.
   ///
   /// Requests are bound in the client of the store, or in `OperationClient.shared` if it has none.
   public init(_ store: OperationStore<State>) where State.StoredState == State {
-    self.init(store, client: store.context.operationClient ?? .shared)
-  }
-
-  private init(_ store: OperationStore<State>, client: OperationClient)
-  where State.StoredState == State {
+    let client = store.context.operationClient ?? .shared
     self.init(SharedQueryCore(.store(store), client: client, projection: .identity))
-  }
-
-  init<Request: StatefulOperationRequest>(
-    _ request: Request, in store: OperationStore<State>, of client: OperationClient
-  ) where Request.State == State, State.StoredState == State {
-    let binding = Binding(request, in: store, of: client)
-    self.init(SharedQueryCore(binding, client: client, projection: .identity))
   }
 
   /// Creates a wrapper of the store for a request that displays a default for a missing value.
@@ -58,9 +46,19 @@ extension SharedQuery {
   public init<Request: StatefulOperationRequest>(
     _ request: Request, default value: State.StateValue, client: OperationClient? = nil
   ) where Request.State: DefaultableState, State == DefaultState<Request.State> {
+    self.init(request, in: client, projection: .defaulting(to: value)) { $0.store(for: request) }
+  }
+
+  /// Creates a wrapper of a store for a request, in `OperationClient.shared` if `client` is `nil`.
+  ///
+  /// - Parameter store: Returns the store in the client.
+  init<Request: StatefulOperationRequest>(
+    _ request: Request, in client: OperationClient?, projection: Projection<State>,
+    store: (OperationClient) -> OperationStore<State.StoredState>
+  ) where Request.State == State.StoredState {
     let client = client ?? .shared
-    let binding = Binding(request, in: client.store(for: request), of: client)
-    self.init(SharedQueryCore(binding, client: client, projection: .defaulting(to: value)))
+    let binding = Binding(request, in: store(client), of: client)
+    self.init(SharedQueryCore(binding, client: client, projection: projection))
   }
 }
 
@@ -88,10 +86,8 @@ extension SharedQuery {
     Request.State == QueryState<Value, Failure>,
     State == SelectedState<QueryState<Value, Failure>, Selected?>
   {
-    let client = client ?? .shared
-    let binding = Binding(request, in: client.store(for: request), of: client)
     let projection = Projection<State>.selecting { $0.map(select) }
-    self.init(SharedQueryCore(binding, client: client, projection: projection))
+    self.init(request, in: client, projection: projection) { $0.store(for: request) }
   }
 
   /// Creates a wrapper of the store for a request that displays a part of its value, such as the number
@@ -101,9 +97,7 @@ extension SharedQuery {
     _ request: Request, client: OperationClient? = nil,
     select: @escaping @Sendable (Request.State.StateValue) -> Selected
   ) where Request.State: ValueInitializedState, State == SelectedState<Request.State, Selected> {
-    let client = client ?? .shared
-    let binding = Binding(request, in: client.store(for: request), of: client)
-    self.init(SharedQueryCore(binding, client: client, projection: .selecting(select)))
+    self.init(request, in: client, projection: .selecting(select)) { $0.store(for: request) }
   }
 }
 
@@ -165,11 +159,9 @@ extension SharedQuery {
   ) where Request.State == State, State: ValueInitializedState {
     let client = client ?? .shared
     let newest = UpstreamElement<Element>()
-    let upstream = Upstream<State>(
-      newest, keepsPrevious: keepingPrevious,
-      bind: { element in
-        request(element).map { Binding($0, in: client.store(for: $0), of: client) } ?? .empty
-      }, empty: .empty)
+    let upstream = Upstream<State>(newest, keepsPrevious: keepingPrevious) { element in
+      Binding(element.flatMap(request), in: client)
+    }
     let core = SharedQueryCore<State>(
       .empty, client: client, projection: .identity, upstream: upstream)
     let subscription = stream.source.subscribe { signal in
@@ -186,7 +178,7 @@ extension SharedQuery {
   ) where Request.State == State, State: ValueInitializedState {
     let client = client ?? other.core.client
     let upstream = Upstream<State>(other.core, keepsPrevious: keepsPrevious) { value in
-      request(value).map { Binding($0, in: client.store(for: $0), of: client) } ?? .empty
+      Binding(request(value), in: client)
     }
     let core = SharedQueryCore<State>(
       .empty, client: client, projection: .identity, upstream: upstream)

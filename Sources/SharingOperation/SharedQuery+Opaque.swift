@@ -7,8 +7,7 @@ extension SharedQuery {
   public init<Request: StatefulOperationRequest, Value, Failure>(
     _ request: Request, client: OperationClient? = nil
   ) where Request.State == QueryState<Value, Failure>, State == QueryState<Value, Failure> {
-    let client = client ?? .shared
-    self.init(request, in: client.store(for: request), of: client)
+    self.init(request, in: client, projection: .identity) { $0.store(for: request) }
   }
 
   /// Creates a wrapper of the store for a query, whose type may be opaque, also with modifiers. A new store
@@ -16,8 +15,9 @@ extension SharedQuery {
   public init<Request: StatefulOperationRequest, Value, Failure>(
     wrappedValue: Value?, _ request: Request, client: OperationClient? = nil
   ) where Request.State == QueryState<Value, Failure>, State == QueryState<Value, Failure> {
-    let client = client ?? .shared
-    self.init(request, in: client.store(for: request, initialValue: wrappedValue), of: client)
+    self.init(request, in: client, projection: .identity) {
+      $0.store(for: request, initialValue: wrappedValue)
+    }
   }
 
   /// Creates a wrapper of the store for a query, whose type may be opaque, also with modifiers, that
@@ -28,9 +28,7 @@ extension SharedQuery {
   where
     Request.State == QueryState<Value, Failure>, State == DefaultState<QueryState<Value, Failure>>
   {
-    let client = client ?? .shared
-    let binding = Binding(request, in: client.store(for: request), of: client)
-    self.init(SharedQueryCore(binding, client: client, projection: .defaulting(to: value)))
+    self.init(request, in: client, projection: .defaulting(to: value)) { $0.store(for: request) }
   }
 
   /// Creates a wrapper of the store for a paginated request, whose type may be opaque, also with modifiers.
@@ -41,8 +39,7 @@ extension SharedQuery {
     Request.State == PaginatedState<PageID, PageValue, Failure>,
     State == PaginatedState<PageID, PageValue, Failure>
   {
-    let client = client ?? .shared
-    self.init(request, in: client.store(for: request), of: client)
+    self.init(request, in: client, projection: .identity) { $0.store(for: request) }
   }
 
   /// Creates a wrapper of the store for a mutation, whose type may be opaque, also with modifiers.
@@ -53,7 +50,6 @@ extension SharedQuery {
     Request.State == MutationState<Arguments, Value, Failure>,
     State == MutationState<Arguments, Value, Failure>
   {
-    let client = client ?? .shared
-    self.init(request, in: client.store(for: request), of: client)
+    self.init(request, in: client, projection: .identity) { $0.store(for: request) }
   }
 }

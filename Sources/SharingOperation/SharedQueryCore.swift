@@ -217,9 +217,8 @@ extension SharedQueryCore {
   func binding<Request: StatefulOperationRequest>(
     to request: Request?, keepingPrevious: Bool
   ) -> Binding<StoredState> where Request.State == StoredState, StoredState: ValueInitializedState {
-    guard let request else { return .empty }
-    let new = Binding(request, in: client.store(for: request), of: client)
-    return keepingPrevious ? new.displaying(binding.kept) : new
+    let new = Binding(request, in: client)
+    return keepingPrevious && request != nil ? new.displaying(binding.kept) : new
   }
 }
 

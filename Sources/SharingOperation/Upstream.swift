@@ -14,36 +14,56 @@ struct Upstream<State: OperationState>: Sendable {
   /// Makes the binding for the value of a source. It calls the user's closure.
   let bind: @Sendable (BindingSource) -> Binding<State>
 
-  init<Other>(
-    _ core: SharedQueryCore<Other>, keepsPrevious: Bool,
-    bind: @escaping @Sendable (Other.StateValue) -> Binding<State>
+  /// - Parameter bind: Makes the binding for a value; `nil` while there is none.
+  private init<Value: Sendable>(
+    keepsPrevious: Bool, isCurrent: @escaping @Sendable (BindingSource) -> Bool,
+    read: @escaping @Sendable () -> BindingSource,
+    bind: @escaping @Sendable (Value?) -> Binding<State>
   ) {
     self.keepsPrevious = keepsPrevious
-    isCurrent = { source in
-      guard let store = core.binding.store else { return source.store == nil }
-      return store === source.store && source.version != nil && store.version == source.version
-    }
-    read = {
-      let binding = core.binding
-      let (state, version) = binding.store?.versionedState ?? (binding.state, 0)
-      return BindingSource(
-        store: binding.store, version: version, value: core.projection.value(state.currentValue),
-        updateCount: state.valueUpdateCount, date: state.valueLastUpdatedAt)
-    }
-    let areEqual = Equality<Other.StateValue>.comparison
-    self.areEqual = { old, new in
-      if let areEqual, let old = old.value as? Other.StateValue,
-        let new = new.value as? Other.StateValue
-      {
-        return areEqual(old, new)
+    self.isCurrent = isCurrent
+    self.read = read
+    let comparison = Equality<Value>.comparison
+    areEqual = { old, new in
+      if let comparison, let old = old.value(as: Value.self), let new = new.value(as: Value.self) {
+        return comparison(old, new)
       }
       return old.store === new.store && old.version != nil && new.version != nil
         && old.updateCount == new.updateCount && old.date == new.date
     }
-    self.bind = { source in
+    self.bind = { bind($0.value(as: Value.self)) }
+  }
+
+  /// Follows the value of another wrapper.
+  init<Other>(
+    _ core: SharedQueryCore<Other>, keepsPrevious: Bool,
+    bind: @escaping @Sendable (Other.StateValue) -> Binding<State>
+  ) {
+    self.init(
+      keepsPrevious: keepsPrevious,
+      isCurrent: { source in
+        guard let store = core.binding.store else { return source.store == nil }
+        return store === source.store && source.version != nil && store.version == source.version
+      },
+      read: {
+        let binding = core.binding
+        let (state, version) = binding.store?.versionedState ?? (binding.state, 0)
+        return BindingSource(
+          store: binding.store, version: version, value: core.projection.value(state.currentValue),
+          updateCount: state.valueUpdateCount, date: state.valueLastUpdatedAt)
+      },
       // The value is always of that type.
-      bind(source.value as? Other.StateValue ?? core.value)
-    }
+      bind: { bind($0 ?? core.value) })
+  }
+
+  /// Follows the newest element of a stream.
+  init<Element>(
+    _ newest: UpstreamElement<Element>, keepsPrevious: Bool,
+    bind: @escaping @Sendable (Element?) -> Binding<State>
+  ) {
+    self.init(
+      keepsPrevious: keepsPrevious, isCurrent: { $0.version == newest.version },
+      read: { newest.source }, bind: bind)
   }
 }
 
@@ -65,29 +85,6 @@ final class UpstreamElement<Element: Sendable>: Sendable {
     let (element, version) = newest.withLock { $0 }
     return BindingSource(
       store: self, version: version, value: element, updateCount: version, date: nil)
-  }
-}
-
-extension Upstream {
-  /// Follows the newest element of a stream.
-  init<Element>(
-    _ newest: UpstreamElement<Element>, keepsPrevious: Bool,
-    bind: @escaping @Sendable (Element) -> Binding<State>, empty: Binding<State>
-  ) {
-    self.keepsPrevious = keepsPrevious
-    isCurrent = { $0.version == newest.version }
-    read = { newest.source }
-    let areEqual = Equality<Element>.comparison
-    self.areEqual = { old, new in
-      if let areEqual, let old = old.value as? Element, let new = new.value as? Element {
-        return areEqual(old, new)
-      }
-      return old.version == new.version
-    }
-    self.bind = { source in
-      guard let element = source.value as? Element? else { return empty }
-      return element.map(bind) ?? empty
-    }
   }
 }
 

@@ -81,6 +81,16 @@ private final class Gate: Sendable {
     selection.currentValue = nil
     #expect(!detail.isBacked)
   }
+
+  @Test("A first element that is nil is an element") func streamOfOptionals() {
+    let selection = client.store(
+      for: Query(path: ["selection"]) { _ in 0 }.manual(), initialValue: 0)
+    let elements = selection.values.filter { $0 != 0 }
+    let detail = SharedQuery(dependingOn: elements, client: client) { Detail(id: $0 ?? 7) }
+    #expect(!detail.isBacked)
+    selection.currentValue = nil
+    #expect(detail.store?.path == ["detail", 7])
+  }
 }
 
 @Suite struct KeepingPreviousTests {
