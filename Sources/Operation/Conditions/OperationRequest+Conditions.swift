@@ -23,11 +23,7 @@ extension StatefulOperationRequest {
   public func retries(
     onlyWhile condition: some OperationRunSpecification
   ) -> ModifiedOperation<Self, SettingsModifier<Self>> {
-    settings {
-      $0.retry.condition = RunCondition(isSatisfied: condition.isSatisfied) {
-        condition.subscribe(in: $0, onChange: $1)
-      }
-    }
+    settings { $0.retry.condition = condition }
   }
 
   /// Runs the request automatically, but only while a condition is satisfied.

@@ -123,12 +123,7 @@ private struct Poll<State: OperationState>: Sendable {
   private func isReady() async -> Bool {
     // A loop, because the condition may change before the task resumes.
     while !condition.isSatisfied(in: context) {
-      let isSatisfied = await wait {
-        condition.isSatisfied(in: context)
-      } changes: {
-        condition.subscribe(in: context, onChange: $0)
-      }
-      guard isSatisfied else { return false }
+      guard await condition.waitUntilSatisfied(in: context) else { return false }
     }
     return !Task.isCancelled
   }

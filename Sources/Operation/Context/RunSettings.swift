@@ -53,14 +53,7 @@ struct RetrySettings: Sendable {
   var isPlaced = false
   var backoff = OperationBackoffFunction.standard
   /// The condition that a retry waits for.
-  var condition: RunCondition?
-}
-
-/// A condition, without its type.
-struct RunCondition: Sendable {
-  let isSatisfied: @Sendable (OperationContext) -> Bool
-  let subscribe:
-    @Sendable (OperationContext, @escaping @Sendable () -> Void) -> OperationSubscription
+  var condition: (any OperationRunSpecification)?
 }
 
 /// When a store runs its request without a caller.

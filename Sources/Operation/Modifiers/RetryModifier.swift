@@ -88,12 +88,7 @@ extension OperationContext {
 
   /// Waits for the condition of retries. Returns `false` if the task was cancelled before.
   nonisolated(nonsending) fileprivate func mayRetry() async -> Bool {
-    guard let condition = settings.values.retry.condition else { return true }
-    return await wait {
-      condition.isSatisfied(self)
-    } changes: {
-      condition.subscribe(self, $0)
-    }
+    await settings.values.retry.condition?.waitUntilSatisfied(in: self) ?? true
   }
 }
 

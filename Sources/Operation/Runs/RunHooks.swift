@@ -56,14 +56,21 @@ extension OperationContext {
   /// Returns `false` if the task was cancelled before there was a connection.
   nonisolated(nonsending) func mayAttempt(isRetry: Bool) async -> Bool {
     if mayAttemptOffline(isRetry: isRetry) { return true }
-    let network = networkObserver
-    if network.currentStatus == .connected { return true }
+    let connection = ConnectionRunSpecification()
+    if connection.isSatisfied(in: self) { return true }
     hooks?.note(.paused(true))
     defer { hooks?.note(.paused(false)) }
-    return await wait {
-      network.currentStatus == .connected
-    } changes: { onChange in
-      network.subscribe { _ in onChange() }
+    return await connection.waitUntilSatisfied(in: self)
+  }
+}
+
+extension OperationRunSpecification {
+  /// Waits until the condition is satisfied; returns `false` if the task is cancelled first.
+  nonisolated(nonsending) func waitUntilSatisfied(in context: OperationContext) async -> Bool {
+    await wait {
+      isSatisfied(in: context)
+    } changes: {
+      subscribe(in: context, onChange: $0)
     }
   }
 }
