@@ -16,8 +16,8 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
   private let upstream: Upstream<StoredState>?
   private let shell: DeliveryShell<BindingMachine<StoredState>>
   private let registrar = ObservationRegistrar()
-  /// A binding that follows after a delay.
-  private let delayed = Mutex((generation: 0, timer: OperationSubscription.empty))
+  /// The timer of a binding that follows after a delay, which ends when it is released.
+  private let timer = LastElement<OperationSubscription>()
   private let readers = Mutex<[ObservedMember: MemberReaders<State>]>([:])
   private let valueKeyPath: any KeyPath<SharedQueryCore, Bool> & Sendable
   /// A Boolean value that indicates whether `readers` has an entry for the value.
@@ -78,34 +78,12 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
 
   /// Replaces the binding after a delay, by the clock of the client, unless it is replaced before.
   func bind(after delay: Duration, to binding: @escaping @Sendable () -> Binding<StoredState>) {
-    let generation = cancelDelayedBinding()
-    let timer = client.clock.schedule(after: delay) { [weak self] in
-      guard let self, delayed.withLock({ $0.generation == generation }) else { return }
-      bind(to: binding())
-    }
-    let old = delayed.withLock { delayed -> OperationSubscription in
-      if delayed.generation != generation { return timer }
-      defer { delayed.timer = timer }
-      return delayed.timer
-    }
-    old.cancel()
-  }
-
-  /// Cancels what `bind(after:to:)` has begun. Returns the number of the next delay.
-  @discardableResult
-  private func cancelDelayedBinding() -> Int {
-    let (timer, generation) = delayed.withLock { delayed in
-      delayed.generation += 1
-      defer { delayed.timer = .empty }
-      return (delayed.timer, delayed.generation)
-    }
-    timer.cancel()
-    return generation
+    timer.set(client.clock.schedule(after: delay) { [weak self] in self?.bind(to: binding()) })
   }
 
   /// Replaces the binding, until the value of the wrapper that this one follows changes.
   func bind(to binding: Binding<StoredState>) {
-    cancelDelayedBinding()
+    timer.set(nil)
     let old = shell.withLock { $0.override(with: binding) }
     replaceBinding(with: binding)
     withExtendedLifetime(old) {}
@@ -147,7 +125,7 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
   /// Ends the subscription, and notifies all readers. Called when the last copy of the wrapper is
   /// released.
   func end() {
-    cancelDelayedBinding()
+    timer.set(nil)
     let ended = shell.withLock { $0.end() }
     ended.subscription?.cancel()
     notifyAllReaders()
