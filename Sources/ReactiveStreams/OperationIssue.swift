@@ -71,18 +71,18 @@ extension OperationIssue {
 
   /// Sends the issue to the current handler.
   public func report() {
-    let handler = Self.scopedHandler ?? Self.processHandler.value ?? Self.writeToStandardError
-    handler(self)
+    if let handler = Self.scopedHandler ?? Self.processHandler.value { return handler(self) }
+    writeToStandardError("swift-operation: \(self)")
   }
 
   /// Sends an issue to the current handler.
   package static func report(_ kind: Kind, _ message: String) {
     OperationIssue(kind: kind, message: message).report()
   }
+}
 
-  private static func writeToStandardError(_ issue: OperationIssue) {
-    // A failure to write cannot be reported anywhere.
-    let line = Array("swift-operation: \(issue)\n".utf8)
-    _ = write(STDERR_FILENO, line, line.count)
-  }
+/// Writes a line to standard error. A failure to write cannot be reported anywhere.
+package func writeToStandardError(_ line: String) {
+  let bytes = Array("\(line)\n".utf8)
+  _ = write(STDERR_FILENO, bytes, bytes.count)
 }

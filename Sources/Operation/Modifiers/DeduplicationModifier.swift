@@ -8,8 +8,6 @@ public struct DeduplicationModifier<Base: OperationRequest>: OperationModifier {
   let rule: Deduplication
   private let runs = SharedRuns<Base.Value, Base.Failure>()
 
-  init(rule: Deduplication) { self.rule = rule }
-
   /// Writes the rule into the context, where a store reads it.
   public func setup(context: inout OperationContext, using base: Base) {
     context.settings.values.deduplication = rule
@@ -33,11 +31,7 @@ public struct DeduplicationModifier<Base: OperationRequest>: OperationModifier {
       if !hasReturned.load(ordering: .acquiring) { continuation.yield(with: result) }
     }
     let task = runs.join(context, rule: rule, continuation: ownContinuation) { continuation in
-      do throws(Base.Failure) {
-        return .success(try await base.run(isolation: isolation, in: context, with: continuation))
-      } catch {
-        return .failure(error)
-      }
+      await base.result(isolation: isolation, in: context, with: continuation)
     }
     if let failure = task.cycleOfAwaiting {
       task.node.releaseLease()

@@ -11,9 +11,7 @@ public struct DelayModifier<Base: OperationRequest>: OperationModifier {
     with continuation: OperationContinuation<Base.Value, Base.Failure>
   ) async throws(Base.Failure) -> Base.Value {
     let hasSlept = await context.operationClock.hasSlept(for: duration)
-    if !hasSlept, let cancellation = cancellationFailure(as: Base.Failure.self) {
-      throw cancellation
-    }
+    if !hasSlept { try throwCancellation(as: Base.Failure.self) }
     return try await base.run(isolation: isolation, in: context, with: continuation)
   }
 }

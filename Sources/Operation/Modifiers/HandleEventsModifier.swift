@@ -16,14 +16,9 @@ where State.OperationValue == Base.Value, State.Failure == Base.Failure {
       notify(.yielded(result, run))
       continuation.yield(with: result)
     }
-    do throws(Base.Failure) {
-      let value = try await base.run(isolation: isolation, in: context, with: handledContinuation)
-      notify(.runEnded(.success(value), run))
-      return value
-    } catch {
-      notify(.runEnded(.failure(error), run))
-      throw error
-    }
+    let result = await base.result(isolation: isolation, in: context, with: handledContinuation)
+    notify(.runEnded(result, run))
+    return try result.get()
   }
 
   /// Calls the handler. A task that it starts does not work for the run.

@@ -1,5 +1,4 @@
-import FoundationEssentials
-import Glibc
+import ReactiveStreams
 
 /// A modifier that logs how long each run of a request takes.
 public struct LogDurationModifier<Base: OperationRequest>: OperationModifier {
@@ -15,14 +14,13 @@ public struct LogDurationModifier<Base: OperationRequest>: OperationModifier {
   ) async throws(Base.Failure) -> Base.Value {
     let clock = context.operationClock
     let start = clock.elapsed()
-    do throws(Base.Failure) {
-      let value = try await base.run(isolation: isolation, in: context, with: continuation)
-      log("\(name) succeeded after \((clock.elapsed() - start).inSeconds) s")
-      return value
-    } catch {
-      log("\(name) failed after \((clock.elapsed() - start).inSeconds) s: \(error)")
-      throw error
+    let result = await base.result(isolation: isolation, in: context, with: continuation)
+    let seconds = (clock.elapsed() - start).inSeconds
+    switch result {
+    case .success: log("\(name) succeeded after \(seconds) s")
+    case .failure(let error): log("\(name) failed after \(seconds) s: \(error)")
     }
+    return try result.get()
   }
 }
 
@@ -37,12 +35,7 @@ extension OperationRequest {
     _ name: String? = nil, to log: (@Sendable (String) -> Void)? = nil
   ) -> ModifiedOperation<Self, LogDurationModifier<Self>> {
     modifier(
-      LogDurationModifier(name: name ?? "\(Self.self)", log: log ?? writeLineToStandardError))
+      LogDurationModifier(
+        name: name ?? "\(Self.self)", log: log ?? { writeToStandardError($0) }))
   }
-}
-
-@Sendable
-private func writeLineToStandardError(_ line: String) {
-  let bytes = Array((line + "\n").utf8)
-  _ = write(STDERR_FILENO, bytes, bytes.count)
 }

@@ -34,12 +34,8 @@ public struct TimeoutModifier<Base: OperationRequest>: OperationModifier {
       let openContinuation = OperationContinuation<Base.Value, Base.Failure> { result in
         if end.isOpen { continuation.yield(with: result.mapError { $0 }) }
       }
-      do throws(Base.Failure) {
-        let value = try await base.run(isolation: isolation, in: context, with: openContinuation)
-        end.finish(.success(value))
-      } catch {
-        end.finish(.failure(error))
-      }
+      let result = await base.result(isolation: isolation, in: context, with: openContinuation)
+      end.finish(result.mapError { $0 })
     }
     let timer = Task(executorPreference: context.executor) {
       guard await context.operationClock.hasSlept(for: duration) else { return }

@@ -16,14 +16,9 @@ public struct TransformedOperation<Base: OperationRequest, Value: Sendable, Fail
     isolation: isolated (any Actor)?, in context: OperationContext,
     with continuation: OperationContinuation<Value, Failure>
   ) async throws(Failure) -> Value {
-    do throws(Base.Failure) {
-      return value(
-        try await base.run(
-          isolation: isolation, in: context,
-          with: continuation.transforming(value: value, failure: failure)))
-    } catch {
-      throw failure(error)
-    }
+    let transforming = continuation.transforming(value: value, failure: failure)
+    return try await base.result(isolation: isolation, in: context, with: transforming)
+      .map(value).mapError(failure).get()
   }
 }
 

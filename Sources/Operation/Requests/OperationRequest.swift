@@ -61,16 +61,25 @@ extension OperationRequest {
     // If the context is that of another run, that run is not paused while this one waits.
     var ownContext = context
     ownContext.hooks = nil
-    if await !ownContext.mayAttempt(isRetry: false),
-      let cancellation = cancellationFailure(as: Failure.self)
-    {
-      throw cancellation
-    }
+    let mayRun = await ownContext.mayAttempt(isRetry: false)
+    if !mayRun { try throwCancellation(as: Failure.self) }
     let node = TaskNode { (self as? any StatefulOperationRequest)?.path }
     node.beginRequest(awaitedBy: context.runNode ?? TaskNode.current)
     defer { node.endRequest() }
     return try await run(
       isolation: #isolation, in: context.beginning(node, input: input, over: context),
       with: continuation ?? OperationContinuation { _ in })
+  }
+
+  /// Runs the request, and returns its result.
+  func result(
+    isolation: isolated (any Actor)?, in context: OperationContext,
+    with continuation: OperationContinuation<Value, Failure>
+  ) async -> Result<Value, Failure> {
+    do throws(Failure) {
+      return .success(try await run(isolation: isolation, in: context, with: continuation))
+    } catch {
+      return .failure(error)
+    }
   }
 }

@@ -93,11 +93,7 @@ extension PaginatedRequest {
     var walk = PageWalk<Self>(start)
     for page in pages { walk.take(page) }
     while let id = walk.nextID(of: self, in: context) {
-      if Task.isCancelled, !walk.fetched.isEmpty,
-        let cancellation = cancellationFailure(as: Failure.self)
-      {
-        throw cancellation
-      }
+      if Task.isCancelled, !walk.fetched.isEmpty { try throwCancellation(as: Failure.self) }
       let page = try await fetchPage(id, on: walk, in: context, with: continuation)
       walk.take(page)
       // A cancelled attempt adds no page to those that a retry begins with.

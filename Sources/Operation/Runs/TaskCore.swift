@@ -111,6 +111,11 @@ func cancellationFailure<Failure: Error>(as type: Failure.Type) -> Failure? {
   isCancellable(type) ? cancellationError as? Failure : nil
 }
 
+/// Throws a `CancellationError`, if a failure of the given type can be one.
+func throwCancellation<Failure: Error>(as type: Failure.Type) throws(Failure) {
+  if let failure = cancellationFailure(as: type) { throw failure }
+}
+
 /// Returns whether a failure of the given type can be a `CancellationError`.
 func isCancellable<Failure: Error>(_ type: Failure.Type) -> Bool {
   Failure.self == (any Error).self || CancellationError.self is Failure.Type
