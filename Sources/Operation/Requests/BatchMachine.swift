@@ -32,11 +32,9 @@ struct BatchMachine<Key: Hashable & Sendable, Waiter: Sendable>: Sendable {
 
   mutating func add(_ key: Key, _ id: OperationTaskID, _ waiter: Waiter) -> Action {
     let isFirst = pending.isEmpty
-    if pending[id: key] != nil {
-      pending[id: key]?.waiters.append((id, waiter))
-    } else {
-      pending.append(Entry(id: key, waiters: [(id, waiter)]))
-    }
+    var entry = pending[id: key] ?? Entry(id: key, waiters: [])
+    entry.waiters.append((id, waiter))
+    pending[id: key] = entry
     if batch.isEmpty, pending.count >= maxSize { return load() }
     guard isFirst else { return .none }
     delay += 1
