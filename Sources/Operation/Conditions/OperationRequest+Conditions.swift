@@ -80,14 +80,11 @@ extension OperationRunSpecification {
   /// Starts a run whenever the condition becomes satisfied.
   fileprivate var edgeTrigger: RerunTrigger {
     RerunTrigger { context, request in
-      let wasSatisfied = Mutex(isSatisfied(in: context))
+      let lastResult = Atomic(isSatisfied(in: context))
       return subscribe(in: context) {
         let isSatisfied = isSatisfied(in: context)
-        let hasBecome = wasSatisfied.withLock { was in
-          defer { was = isSatisfied }
-          return isSatisfied && !was
-        }
-        if hasBecome { request.store?.rerun(by: request.rules) }
+        let wasSatisfied = lastResult.exchange(isSatisfied, ordering: .acquiringAndReleasing)
+        if isSatisfied, !wasSatisfied { request.store?.rerun(by: request.rules) }
       }
     }
   }
