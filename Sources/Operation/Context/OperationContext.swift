@@ -210,20 +210,15 @@ private final class ContextValues: Sendable {
 
   static func areEquivalent(_ lhs: ContextValues?, _ rhs: ContextValues?) -> Bool {
     if lhs === rhs { return true }
+    guard let lhs, let rhs else { return false }
     return lhs.isCovered(by: rhs) && rhs.isCovered(by: lhs)
   }
-}
 
-extension ContextValues? {
   /// Returns whether `other` has an equal value for every key of this list.
-  fileprivate func isCovered(by other: ContextValues?) -> Bool {
-    var node = self
-    while let current = node {
-      guard let match = other?.find(current.key) else { return false }
-      guard match.written === current.written || areSame(match.written.value, current.written.value)
-      else { return false }
-      node = current.next
+  private func isCovered(by other: ContextValues) -> Bool {
+    sequence(first: self, next: \.next).allSatisfy { node in
+      guard let match = other.find(node.key)?.written else { return false }
+      return match === node.written || areSame(match.value, node.written.value)
     }
-    return true
   }
 }

@@ -32,18 +32,13 @@ struct PathIndex<Value: Sendable>: Sendable {
     }
   }
 
-  /// What has been removed with values. It contains elements of paths, whose deinitialisers are the
-  /// user's, so it is released without the lock that guards the index.
-  struct Dropped: Sendable {
-    fileprivate var paths: [OperationPath] = []
-    fileprivate var elements: [OperationPath.Element] = []
-  }
-
   fileprivate static var maxDepth: Int { 64 }
 
   private var values: [OperationPath: Value] = [:]
   private var root = Tree()
-  private var dropped = Dropped()
+  /// What has been removed with values. It contains elements of paths, whose deinitialisers are the
+  /// user's, so it is released without the lock that guards the index.
+  private var dropped: (paths: [OperationPath], elements: [OperationPath.Element]) = ([], [])
 
   /// The number of values.
   var count: Int { values.count }
@@ -105,9 +100,8 @@ struct PathIndex<Value: Sendable>: Sendable {
   mutating func drop(_ path: OperationPath) { dropped.paths.append(path) }
 
   /// Returns what has been dropped since the last call.
-  mutating func takeDropped() -> Dropped {
-    if dropped.paths.isEmpty { return Dropped() }
-    defer { dropped = Dropped() }
+  mutating func takeDropped() -> some Sendable {
+    defer { dropped = ([], []) }
     return dropped
   }
 
