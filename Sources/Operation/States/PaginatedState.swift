@@ -185,24 +185,24 @@ extension PaginatedState {
   private mutating func merge(_ result: OperationValue, limit: Int) {
     switch result.place {
     case .whole: replaceAll(with: result.pages)
-    case .initial:
-      let isKnown = result.pages.contains { facts.value.index(id: $0.id) != nil }
-      if !isKnown { return replaceAll(with: result.pages) }
-      for page in result.pages { replace(with: page) }
-    case .present:
+    case .initial where result.pages.allSatisfy({ facts.value.index(id: $0.id) == nil }):
+      replaceAll(with: result.pages)
+    case .initial, .present:
       for page in result.pages { replace(with: page) }
     case .after(let neighbour):
       if result.pages.isEmpty, facts.value.last?.id == neighbour {
         setEnds(before: ends.before, after: neighbour)
       }
       for page in result.pages { put(page, beside: neighbour, offset: 1) }
-      while facts.value.count > limit { removePage(at: 0) }
+      while facts.value.count > limit { replacedValues.append(facts.value.remove(at: 0)) }
     case .before(let neighbour):
       if result.pages.isEmpty, facts.value.first?.id == neighbour {
         setEnds(before: neighbour, after: ends.after)
       }
       for page in result.pages { put(page, beside: neighbour, offset: 0) }
-      while facts.value.count > limit { removePage(at: facts.value.count - 1) }
+      while facts.value.count > limit {
+        replacedValues.append(facts.value.remove(at: facts.value.count - 1))
+      }
     }
   }
 
@@ -228,10 +228,6 @@ extension PaginatedState {
     replacedValues.append(old)
     facts.value[id: page.id] = page
     return true
-  }
-
-  private mutating func removePage(at index: Int) {
-    replacedValues.append(facts.value.remove(at: index))
   }
 
   /// Replaces the page with the same identifier, or inserts the page at an offset from another one
