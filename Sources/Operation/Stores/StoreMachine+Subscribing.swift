@@ -1,4 +1,3 @@
-import FoundationEssentials
 import ReactiveStreams
 
 /// What a store does because it is observed.

@@ -1,5 +1,3 @@
-import ReactiveStreams
-
 /// The transitions of optimistic edits.
 ///
 /// The state of the machine is the confirmed one. While there are layers, a transition withholds its
