@@ -2,8 +2,8 @@ public import ReactiveStreams
 
 /// A condition that is made of one or two other conditions.
 public struct CombinedRunSpecification: OperationRunSpecification {
-  let parts: [any OperationRunSpecification]
-  let isSatisfied: @Sendable ([Bool]) -> Bool
+  fileprivate let parts: [any OperationRunSpecification]
+  fileprivate let isSatisfied: @Sendable ([Bool]) -> Bool
 
   /// Returns a Boolean value that indicates whether the condition is satisfied. It evaluates every
   /// part.

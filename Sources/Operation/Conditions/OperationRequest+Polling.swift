@@ -66,9 +66,7 @@ extension StatefulOperationRequest {
     isUnfinished: (@Sendable (State) -> Bool)? = nil
   ) -> ModifiedOperation<Self, SettingsModifier<Self>> {
     let interval = interval.checkedInterval(for: "The interval of \(Self.self)")
-    let parts: [any OperationRunSpecification] =
-      inBackground ? [condition] : [condition, .foreground]
-    let ready = CombinedRunSpecification(parts: parts) { $0.allSatisfy { $0 } }
+    let ready: any OperationRunSpecification = inBackground ? condition : condition && .foreground
     let trigger = RerunTrigger(interval: stateInterval == nil ? interval : nil) {
       context, request in
       // Held as long as the poll, for a condition that changes only while it has subscribers.
@@ -90,7 +88,7 @@ extension StatefulOperationRequest {
 private struct Poll<State: OperationState>: Sendable {
   let interval: Duration
   let stateInterval: (@Sendable (State) -> Duration)?
-  let condition: CombinedRunSpecification
+  let condition: any OperationRunSpecification
   let isUnfinished: (@Sendable (State) -> Bool)?
   let context: OperationContext
   let request: ObservedRequest
