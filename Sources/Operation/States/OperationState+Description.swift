@@ -1,16 +1,15 @@
 extension OperationState {
   /// Returns the name of a state, its status, parts of it, and its error.
-  fileprivate func describe(as name: String, value: String?, _ parts: String?...) -> String {
-    let error = error.map { "error: \(Operation.describe($0))" }
-    let facts = [status.name, value.map { "value: \($0)" }]
-    return Operation.describe(as: name, facts + parts + [error])
+  fileprivate func summary(_ name: String, _ parts: String?...) -> String {
+    let error = error.map { "error: \(describe($0))" }
+    return describe(as: name, [status.name] + parts + [error])
   }
 }
 
 extension QueryState: CustomStringConvertible, CustomDebugStringConvertible {
   /// The status, the value and the error, such as `QueryState(loading, value: 1)`.
   public var description: String {
-    describe(as: "QueryState", value: currentValue.map { Operation.describe($0) })
+    summary("QueryState", currentValue.map { "value: \(describe($0))" })
   }
   /// The same as ``description``.
   public var debugDescription: String { description }
@@ -19,10 +18,10 @@ extension QueryState: CustomStringConvertible, CustomDebugStringConvertible {
 extension PaginatedState: CustomStringConvertible, CustomDebugStringConvertible {
   /// The status, the identifiers of the pages and of those around them, and the error.
   public var description: String {
-    describe(
-      as: "PaginatedState", value: nil, "pages: \(Operation.describe(currentValue.ids))",
-      previousPageId.map { "previous: \(Operation.describe($0))" },
-      nextPageId.map { "next: \(Operation.describe($0))" })
+    summary(
+      "PaginatedState", "pages: \(describe(currentValue.ids))",
+      previousPageId.map { "previous: \(describe($0))" },
+      nextPageId.map { "next: \(describe($0))" })
   }
   /// The same as ``description``.
   public var debugDescription: String { description }
@@ -31,9 +30,8 @@ extension PaginatedState: CustomStringConvertible, CustomDebugStringConvertible 
 extension MutationState: CustomStringConvertible, CustomDebugStringConvertible {
   /// The status, the value, the number of attempts in the history, and the error.
   public var description: String {
-    describe(
-      as: "MutationState", value: currentValue.map { Operation.describe($0) },
-      "history: \(history.count)")
+    let value = currentValue.map { "value: \(describe($0))" }
+    return summary("MutationState", value, "history: \(history.count)")
   }
   /// The same as ``description``.
   public var debugDescription: String { description }
@@ -42,8 +40,7 @@ extension MutationState: CustomStringConvertible, CustomDebugStringConvertible {
 extension MutationState.Attempt: CustomStringConvertible, CustomDebugStringConvertible {
   /// The status and the arguments, such as `Attempt(success(1), arguments: 2)`.
   public var description: String {
-    Operation.describe(
-      as: "Attempt", [status.description, "arguments: \(Operation.describe(arguments))"])
+    describe(as: "Attempt", [status.description, "arguments: \(describe(arguments))"])
   }
   /// The same as ``description``.
   public var debugDescription: String { description }
@@ -52,9 +49,7 @@ extension MutationState.Attempt: CustomStringConvertible, CustomDebugStringConve
 extension DefaultState: CustomStringConvertible, CustomDebugStringConvertible {
   /// The projected state, and the default.
   public var description: String {
-    Operation.describe(
-      as: "DefaultState",
-      [Operation.describe(base), "default: \(Operation.describe(defaultValue))"])
+    describe(as: "DefaultState", [describe(base), "default: \(describe(defaultValue))"])
   }
   /// The same as ``description``.
   public var debugDescription: String { description }
@@ -63,9 +58,7 @@ extension DefaultState: CustomStringConvertible, CustomDebugStringConvertible {
 extension SelectedState: CustomStringConvertible, CustomDebugStringConvertible {
   /// The projected state, and the selected part.
   public var description: String {
-    Operation.describe(
-      as: "SelectedState",
-      [Operation.describe(base), "selected: \(Operation.describe(currentValue))"])
+    describe(as: "SelectedState", [describe(base), "selected: \(describe(currentValue))"])
   }
   /// The same as ``description``.
   public var debugDescription: String { description }
