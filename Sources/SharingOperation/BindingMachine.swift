@@ -121,7 +121,8 @@ extension Binding where State: ValueInitializedState {
 struct BindingSource: Sendable {
   /// The store of the other wrapper; `nil` for the empty value of one without a store.
   let store: (any AnyObject & Sendable)?
-  /// The version of the store; `nil` if not every thread reads the same value.
+  /// The version of the store; `nil` if not every thread reads the same value. Of a stream, the number
+  /// of its element.
   let version: Int?
   /// The value; `nil` for a stream without an element.
   let value: (any Sendable)?

@@ -158,7 +158,7 @@ extension SharedQuery {
     keepingPrevious: Bool = false, _ request: @escaping @Sendable (Element) -> Request?
   ) where Request.State == State, State: ValueInitializedState {
     let client = client ?? .shared
-    let newest = UpstreamElement<Element>()
+    let newest = LastElement<(element: Element, number: Int)>()
     let upstream = Upstream<State>(newest, keepsPrevious: keepingPrevious) { element in
       Binding(element.flatMap(request), in: client)
     }
@@ -166,7 +166,7 @@ extension SharedQuery {
       .empty, client: client, projection: .identity, upstream: upstream)
     let subscription = stream.source.subscribe { signal in
       guard case .element(let element, _) = signal else { return }
-      newest.set(element)
+      newest.set((element, (newest.value?.number ?? 0) + 1))
       core.followUpstream()
     }
     self.init(core, upstream: subscription)

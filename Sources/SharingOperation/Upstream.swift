@@ -1,5 +1,4 @@
 import Operation
-import Synchronization
 
 /// The wrapper that another one follows, and how bindings are made from its value.
 struct Upstream<State: OperationState>: Sendable {
@@ -56,35 +55,20 @@ struct Upstream<State: OperationState>: Sendable {
       bind: { bind($0 ?? core.value) })
   }
 
-  /// Follows the newest element of a stream.
+  /// Follows the newest element of a stream, which is stored with its number.
   init<Element>(
-    _ newest: UpstreamElement<Element>, keepsPrevious: Bool,
+    _ newest: LastElement<(element: Element, number: Int)>, keepsPrevious: Bool,
     bind: @escaping @Sendable (Element?) -> Binding<State>
   ) {
     self.init(
-      keepsPrevious: keepsPrevious, isCurrent: { $0.version == newest.version },
-      read: { newest.source }, bind: bind)
-  }
-}
-
-/// The newest element of a stream that a wrapper follows.
-final class UpstreamElement<Element: Sendable>: Sendable {
-  private let newest = Mutex((element: Element?.none, version: 0))
-
-  func set(_ element: Element) {
-    let old = newest.withLock { newest in
-      defer { newest = (element, newest.version + 1) }
-      return newest.element
-    }
-    withExtendedLifetime(old) {}
-  }
-
-  var version: Int { newest.withLock { $0.version } }
-
-  var source: BindingSource {
-    let (element, version) = newest.withLock { $0 }
-    return BindingSource(
-      store: self, version: version, value: element, updateCount: version, date: nil)
+      keepsPrevious: keepsPrevious,
+      isCurrent: { $0.version == newest.value?.number },
+      read: {
+        let last = newest.value
+        return BindingSource(
+          store: newest, version: last?.number, value: last?.element,
+          updateCount: last?.number ?? 0, date: nil)
+      }, bind: bind)
   }
 }
 
