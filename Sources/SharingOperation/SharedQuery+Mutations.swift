@@ -10,7 +10,7 @@ extension SharedQuery {
     handler: OperationStore<State.StoredState>.EventHandler? = nil
   ) async throws -> MutateValue
   where State.StoredState == MutationState<Arguments, MutateValue, MutateFailure> {
-    let (store, rules) = try backedRules(hasArguments: true)
+    let (store, rules) = try backedRules()
     let input = RunArguments(arguments)
     return try await store.run(using: context, by: rules, input: input, handler: handler)
   }
@@ -22,7 +22,7 @@ extension SharedQuery {
     with arguments: Arguments, using context: OperationContext? = nil
   ) throws -> OperationTask<MutateValue, MutateFailure>
   where State.StoredState == MutationState<Arguments, MutateValue, MutateFailure> {
-    let (store, rules) = try backedRules(hasArguments: true)
+    let (store, rules) = try backedRules()
     return store.runTask(using: context, by: rules, input: RunArguments(arguments))
   }
 

@@ -88,16 +88,22 @@ extension SharedQuery {
     return binding.store?.isStale(by: binding.rules) ?? true
   }
 
-  /// Returns the store, and the rules of the request that it is bound to.
-  ///
-  /// - Parameter hasArguments: Whether a run needs no arguments of an earlier call.
-  func backedRules(hasArguments: Bool = false) throws -> (
+  typealias Backed = (
     store: OperationStore<State.StoredState>, rules: RequestRules<State.StoredState>?
-  ) {
+  )
+
+  /// Returns the store, and the rules of the request that it is bound to.
+  func backedRules() throws -> Backed {
     let binding = core.binding
     guard let store = binding.store else { throw SharedQueryError.unbacked }
-    if !hasArguments { try store.checkArguments() }
     return (store, binding.rules)
+  }
+
+  /// Returns the same, and what a run begins with: the arguments of a mutation, which a reset that comes
+  /// before the run cannot take from it.
+  private func runnable() throws -> (Backed, input: (any RunInput)?) {
+    let backed = try backedRules()
+    return (backed, try backed.store.latestInput())
   }
 
   /// Runs the request, as `OperationStore.run` does.
@@ -109,8 +115,8 @@ extension SharedQuery {
     using context: OperationContext? = nil,
     handler: OperationStore<State.StoredState>.EventHandler? = nil
   ) async throws -> State.StoredState.OperationValue {
-    let (store, rules) = try backedRules()
-    return try await store.run(using: context, by: rules, handler: handler)
+    let ((store, rules), input) = try runnable()
+    return try await store.run(using: context, by: rules, input: input, handler: handler)
   }
 
   /// Runs the request, as `OperationStore.fetch` does.
@@ -134,8 +140,8 @@ extension SharedQuery {
     using configuration: OperationTaskConfiguration,
     handler: OperationStore<State.StoredState>.EventHandler? = nil
   ) async throws -> State.StoredState.OperationValue {
-    let (store, rules) = try backedRules()
-    return try await store.fetch(using: configuration, by: rules, handler: handler)
+    let ((store, rules), input) = try runnable()
+    return try await store.fetch(using: configuration, by: rules, input: input, handler: handler)
   }
 
   /// Joins a run that is the same, and has its request cancelled and called again for all its callers, as
@@ -151,8 +157,9 @@ extension SharedQuery {
   nonisolated(nonsending) public func fetch(
     restarting isRestarting: Bool, using context: OperationContext? = nil
   ) async throws -> State.StoredState.OperationValue {
-    let (store, rules) = try backedRules()
-    return try await store.run(using: context, by: rules, isRestarting: isRestarting)
+    let ((store, rules), input) = try runnable()
+    return try await store.run(
+      using: context, by: rules, input: input, isRestarting: isRestarting)
   }
 
   /// Returns a scheduled run that has not started.
@@ -162,8 +169,8 @@ extension SharedQuery {
   public func runTask(
     using context: OperationContext? = nil
   ) throws -> OperationTask<State.StoredState.OperationValue, State.StoredState.Failure> {
-    let (store, rules) = try backedRules()
-    return store.runTask(using: context, by: rules)
+    let ((store, rules), input) = try runnable()
+    return store.runTask(using: context, by: rules, input: input)
   }
 
   /// Changes the value with exclusive access to the store, as `OperationStore.withExclusiveAccess`

@@ -15,13 +15,14 @@ extension OperationStore {
   /// an invalidation, one more is awaited.
   ///
   /// - Parameters:
+  ///   - input: The arguments of a mutation.
   ///   - policy: What happens with a value that is not usable.
   ///   - isForRun: Whether the run of another request reads the value: then without pending edits, because
   ///     what it makes of an edit would remain when the edit is removed.
   ///   - present: Returns the output for the current value, if there is one.
   nonisolated(nonsending) func ensure<Output>(
-    by rules: RequestRules<State>? = nil, whileStale policy: StaleValuePolicy = .fetches,
-    isForRun: Bool = false,
+    by rules: RequestRules<State>? = nil, input: (any RunInput)? = nil,
+    whileStale policy: StaleValuePolicy = .fetches, isForRun: Bool = false,
     present: (State.StateValue) -> Output?, fetched: (State.OperationValue) -> Output
   ) async throws(State.Failure) -> Output {
     await persistence?.waitUntilLoaded()
@@ -42,10 +43,10 @@ extension OperationStore {
           return value
         }
       }
-      guard let (value, invalidationCount) = try await run(by: rules, unlessNewerThan: results)
-      else {
-        continue
-      }
+      guard
+        let (value, invalidationCount) =
+          try await run(by: rules, input: input, unlessNewerThan: results)
+      else { continue }
       // A run that others had started before.
       if invalidationCount < requested { continue }
       if hasWaited || !isInvalidated { return fetched(value) }
@@ -72,8 +73,9 @@ extension OperationStore {
   nonisolated(nonsending) func ensure() async throws { try await ensure(by: nil) }
 
   nonisolated(nonsending) func ensure(by rules: RequestRules<State>?) async throws {
-    try checkArguments()
-    try await ensure(by: rules, present: { Self.isEmptyList($0) ? nil : () }, fetched: { _ in () })
+    try await ensure(
+      by: rules, input: latestInput(), present: { Self.isEmptyList($0) ? nil : () },
+      fetched: { _ in () })
   }
 
   func noteRead() { isRead.store(true, ordering: .relaxed) }

@@ -146,12 +146,13 @@ extension OperationStore {
     runTask(Machine.Box(configuration))
   }
 
-  /// Throws if the request is a mutation that was never called, for a caller that does not know what it
-  /// runs.
-  package func checkArguments() throws(MutationError) {
-    guard State.kind == .mutation else { return }
+  /// Returns the arguments of the latest call of a mutation, for a caller that does not know what it runs;
+  /// `nil` for another request.
+  package func latestInput() throws(MutationError) -> (any RunInput)? {
+    guard State.kind == .mutation else { return nil }
     var context = OperationContext()
     _ = state.taskToJoin(in: &context)
-    if context.input == nil { throw .noArguments }
+    guard let input = context.input else { throw .noArguments }
+    return input
   }
 }

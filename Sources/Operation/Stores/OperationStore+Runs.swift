@@ -65,9 +65,9 @@ extension OperationStore {
   @discardableResult
   nonisolated(nonsending) package func fetch(
     using configuration: OperationTaskConfiguration, by rules: RequestRules<State>?,
-    handler: EventHandler?
+    input: (any RunInput)?, handler: EventHandler?
   ) async throws(State.Failure) -> State.OperationValue {
-    try await run(Machine.Box(configuration), by: rules, handler: handler)
+    try await run(Machine.Box(configuration), by: rules, input: input, handler: handler)
   }
 
   /// Runs the request with a name, a priority and a context, as `run(using:handler:)` does.
@@ -123,9 +123,11 @@ extension OperationStore {
   /// Runs the request, or joins any run that is the same, unless there is a newer result than the given
   /// number of them. Also returns the number of invalidations before the run was started.
   nonisolated(nonsending) func run(
-    by rules: RequestRules<State>? = nil, unlessNewerThan results: Int
+    by rules: RequestRules<State>? = nil, input: (any RunInput)? = nil,
+    unlessNewerThan results: Int
   ) async throws(State.Failure) -> (State.OperationValue, invalidationCount: Int)? {
-    let new = newRun(.empty, by: rules, cause: .fetch, lease: .awaiter, seenResults: results)
+    let new = newRun(
+      .empty, by: rules, cause: .fetch, lease: .awaiter, input: input, seenResults: results)
     guard let run = admit(new) else { return nil }
     try begin(run)
     return (try value(of: await run.core.result(), by: rules), run.invalidationCount)
