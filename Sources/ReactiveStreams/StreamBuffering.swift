@@ -19,10 +19,8 @@ public enum StreamBuffering: Sendable, Hashable {
   }
 
   private static func corrected(_ limit: Int) -> Int {
-    OperationIssue(
-      kind: .invalidValue,
-      message: "A stream cannot buffer \(limit) elements; it buffers one."
-    ).report()
+    OperationIssue.report(
+      .invalidValue, "A stream cannot buffer \(limit) elements; it buffers one.")
     return 1
   }
 }

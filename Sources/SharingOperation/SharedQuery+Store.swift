@@ -246,10 +246,8 @@ extension SharedQuery {
   }
 
   private static func reportLostWrite(because reason: String) {
-    OperationIssue(
-      kind: .unbackedWrite,
-      message: "A write to a wrapper of \(State.self) is dropped. \(reason)"
-    ).report()
+    OperationIssue.report(
+      .unbackedWrite, "A write to a wrapper of \(State.self) is dropped. \(reason)")
   }
 
   /// Stores a result as if a run had returned it. Without a store, it is reported as an

@@ -191,13 +191,12 @@ struct SerialScope: Sendable, Hashable {
   init(checking scope: some Hashable & Sendable, limit: Int = 1, for purpose: () -> String) {
     self.init(scope, limit: limit)
     if element.isEqualToItself { return }
-    OperationIssue(
-      kind: .unequalIdentity,
-      message: """
-        \(purpose()) cannot be \(scope), which is not equal to itself; all such scopes are taken as \
-        one.
-        """
-    ).report()
+    OperationIssue.report(
+      .unequalIdentity,
+      """
+      \(purpose()) cannot be \(scope), which is not equal to itself; all such scopes are taken as \
+      one.
+      """)
     self.init(ObjectIdentifier(type(of: scope)), limit: limit)
   }
 }

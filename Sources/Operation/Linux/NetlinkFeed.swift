@@ -52,10 +52,9 @@ final class NetlinkFeed: Sendable {
   /// Returns the status for a kernel that does not answer, which is reported once.
   private func unobservableStatus() -> Status {
     if !hasReported.exchange(true, ordering: .relaxed) {
-      OperationIssue(
-        kind: .unobservableNetwork,
-        message: "The kernel does not answer on a netlink socket; the network counts as connected."
-      ).report()
+      OperationIssue.report(
+        .unobservableNetwork,
+        "The kernel does not answer on a netlink socket; the network counts as connected.")
     }
     return .connected
   }

@@ -35,10 +35,8 @@ final class PressureFeed: Sendable {
       }
     }
     if !hasReported.exchange(true, ordering: .relaxed) {
-      OperationIssue(
-        kind: .unavailableSource,
-        message: "The kernel reports no memory pressure to this process.\(problems)"
-      ).report()
+      OperationIssue.report(
+        .unavailableSource, "The kernel reports no memory pressure to this process.\(problems)")
     }
     return .empty
   }

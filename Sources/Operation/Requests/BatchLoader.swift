@@ -141,13 +141,12 @@ public final class BatchLoader<Key: Hashable & Sendable, Value: Sendable>: Senda
 
   private func reportSurplus(in results: [Key: Result<Value, any Error>], for keys: [Key]) {
     guard results.count > 0, let surplus = Set(results.keys).subtracting(keys).first else { return }
-    OperationIssue(
-      kind: .invalidValue,
-      message: """
-        A batch of \(Key.self) returned a value for \(surplus), which it was not asked for; the value \
-        is dropped.
-        """
-    ).report()
+    OperationIssue.report(
+      .invalidValue,
+      """
+      A batch of \(Key.self) returned a value for \(surplus), which it was not asked for; the value \
+      is dropped.
+      """)
   }
 }
 

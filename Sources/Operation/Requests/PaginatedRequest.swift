@@ -174,13 +174,12 @@ extension PaginatedRequest {
   func checked(_ id: PageID?, beside page: PaginatedPage<PageID, PageValue>) -> PageID? {
     guard let id else { return nil }
     if id == id, page.id == page.id { return id }
-    OperationIssue(
-      kind: .unequalIdentity,
-      message: """
-        Page \(id) of \(path) cannot stand beside page \(page.id): an identifier of a page has to \
-        be equal to itself; there is no such page.
-        """
-    ).report()
+    OperationIssue.report(
+      .unequalIdentity,
+      """
+      Page \(id) of \(path) cannot stand beside page \(page.id): an identifier of a page has to \
+      be equal to itself; there is no such page.
+      """)
     return nil
   }
 }

@@ -37,10 +37,8 @@ struct TaskCore<Value: Sendable, Failure: Error>: Sendable, Equatable {
   /// Returns a cycle as a failure; `nil`, and a report, if the failure type cannot be one.
   static func failure(of cycle: OperationDependencyError, at path: OperationPath) -> Failure? {
     if let failure = cycle as? Failure { return failure }
-    OperationIssue(
-      kind: .dependencyCycle,
-      message: "\(cycle), and \(Failure.self) cannot say so as the failure of \(path)."
-    ).report()
+    OperationIssue.report(
+      .dependencyCycle, "\(cycle), and \(Failure.self) cannot say so as the failure of \(path).")
     return nil
   }
 }

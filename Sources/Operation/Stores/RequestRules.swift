@@ -94,12 +94,11 @@ extension OperationStore {
     guard let scope = rules.context.settings.values.serialScope,
       scope != settings.values.serialScope, hub.noteScopeConflict(at: path)
     else { return }
-    OperationIssue(
-      kind: .ruleConflict,
-      message: """
-        The runs of \(path) cannot be serialized in another scope than that of the request that the \
-        store was created for; the scope of \(requestType) here is ignored.
-        """
-    ).report()
+    OperationIssue.report(
+      .ruleConflict,
+      """
+      The runs of \(path) cannot be serialized in another scope than that of the request that the \
+      store was created for; the scope of \(requestType) here is ignored.
+      """)
   }
 }

@@ -77,8 +77,6 @@ extension Int {
 private func replace<Value>(
   _ value: Value, by replacement: Value, _ name: String, _ purpose: String
 ) -> Value {
-  OperationIssue(
-    kind: .invalidValue, message: "\(purpose) cannot be \(value); it is taken as \(name)."
-  ).report()
+  OperationIssue.report(.invalidValue, "\(purpose) cannot be \(value); it is taken as \(name).")
   return replacement
 }
