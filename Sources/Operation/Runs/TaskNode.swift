@@ -109,7 +109,7 @@ final class TaskNode: ContextRun {
     let (waiters, driver) = commit { ($0.machine.end(with: output), $0.driver.take()) }
     removeDependencies()
     withExtendedLifetime(driver) {}
-    for waiter in waiters.slots { waiter.element?.resume(returning: output) }
+    waiters.forEach { $0.resume(returning: output) }
   }
 
   /// Cancels the task after its driver has removed it.
@@ -122,7 +122,7 @@ final class TaskNode: ContextRun {
     actions.cancelled?.cancel()
     removeDependencies()
     withExtendedLifetime(driver) {}
-    for waiter in actions.resumed.slots { waiter.element?.resume(returning: output) }
+    actions.resumed.forEach { $0.resume(returning: output) }
   }
 
   /// Raises the priority of the run to that of the calling task, which joins it.
