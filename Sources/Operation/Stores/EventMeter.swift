@@ -75,10 +75,12 @@ extension OperationStore {
     _ outcome: @autoclosure () -> OperationClientEvent.Outcome, in context: OperationContext,
     began: Date?
   ) {
-    send(
-      .runEnded(
-        context.eventRun, outcome(), duration: began.map { context.now().duration(since: $0) }),
-      in: context)
+    guard hub.events.isObserved else { return }
+    let (run, outcome) = (context.eventRun, outcome())
+    // What only counts needs no time.
+    if hub.events.counts(.runEnded(run, outcome, duration: nil)) { return }
+    let duration = began.map { context.now().duration(since: $0) }
+    send(.runEnded(run, outcome, duration: duration), in: context)
   }
 }
 
