@@ -4,12 +4,15 @@ import Synchronization
 /// What one subscriber of a store has seen: the last prints of its states.
 final class StormLog: Sendable {
   private let prints = Mutex([Int]())
+  private let count = Atomic(0)
 
-  func append(_ print: Int) {
+  /// Appends a print. Returns how many there have been.
+  func append(_ print: Int) -> Int {
     prints.withLock { prints in
       prints.append(print)
       if prints.count > 256 { prints.removeFirst(128) }
     }
+    return count.wrappingAdd(1, ordering: .relaxed).newValue
   }
 
   var all: [Int] { prints.withLock { $0 } }
