@@ -29,12 +29,11 @@ extension Mutex where Value: DeliveryMachine {
   /// - Parameter delivery: The first delivery, and at the end the one to hand over; `nil` when the queue
   ///   is empty.
   @inlinable package borrowing func drain(_ delivery: inout Delivery<Value.Event>?) {
-    var count = (delivery?.pendingCount ?? 0) + 10_000
-    while delivery != nil, count >= 0 {
+    var remaining = (delivery?.pendingCount ?? 0) + 10_000
+    while delivery != nil, remaining >= 0 {
       delivery?.perform()
-      let next = withLock { $0.deliveries.takeNext() }
-      delivery = next
-      count -= 1
+      delivery = withLock { $0.deliveries.takeNext() }
+      remaining -= 1
     }
   }
 }
@@ -42,7 +41,7 @@ extension Mutex where Value: DeliveryMachine {
 /// A shell whose deliveries a task of the library continues, when a thread has performed its part.
 package protocol DeliveryDrainer: AnyObject, Sendable {
   associatedtype Event: Sendable
-  /// Performs deliveries until the queue is empty, or as ``Mutex/drain(_:)`` does.
+  /// Performs deliveries, as ``Mutex/drain(_:)`` does.
   func drain(_ delivery: inout Delivery<Event>?)
   /// The executor of the task that continues; `nil` for that of the process.
   var drainExecutor: (any TaskExecutor)? { get }
@@ -51,12 +50,15 @@ package protocol DeliveryDrainer: AnyObject, Sendable {
 extension DeliveryDrainer {
   package var drainExecutor: (any TaskExecutor)? { nil }
 
-  /// Continues to drain in a task of its own.
+  /// Performs deliveries, and hands over what is left after a bounded number.
+  package func deliver(_ first: Delivery<Event>) {
+    var delivery = Optional(first)
+    drain(&delivery)
+    if let delivery { handOver(delivery) }
+  }
+
+  /// Continues to deliver in a task of its own.
   package func handOver(_ delivery: Delivery<Event>) {
-    Task.detached(executorPreference: drainExecutor) {
-      var delivery: Delivery? = delivery
-      self.drain(&delivery)
-      if let delivery { self.handOver(delivery) }
-    }
+    Task.detached(executorPreference: drainExecutor) { self.deliver(delivery) }
   }
 }

@@ -18,9 +18,8 @@ package final class DeliveryShell<Machine: DeliveryMachine>: DeliveryDrainer {
   /// Performs a transition, and then the deliveries that are queued.
   @discardableResult
   package func commit<Output: Sendable>(_ transition: (inout Machine) -> Output) -> Output {
-    var (output, delivery) = machine.perform(transition)
-    if delivery != nil { drain(&delivery) }
-    if let delivery { handOver(delivery) }
+    let (output, delivery) = machine.perform(transition)
+    if let delivery { deliver(delivery) }
     return output
   }
 

@@ -1,6 +1,7 @@
 public import Synchronization
 
 /// One handler, and whether it may still be called.
+// Without the annotations of this file the benchmark write per subscriber is over its limits.
 @usableFromInline package final class Subscriber<Event: Sendable>: Sendable {
   @usableFromInline let handler: @Sendable (Event) -> Void
   @usableFromInline let isActive = Atomic(true)

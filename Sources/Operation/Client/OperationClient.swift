@@ -255,11 +255,10 @@ public final class OperationClient: DeliveryDrainer {
   /// Changes the index and notifies its subscribers. The removed paths are released without the lock,
   /// because their elements are user code.
   func update<Output: Sendable>(_ transition: (inout StoreIndex) -> Output) -> Output {
-    var ((output, dropped), delivery) = index.perform {
+    let ((output, dropped), delivery) = index.perform {
       (transition(&$0), $0.entries.takeDropped())
     }
-    if delivery != nil { drain(&delivery) }
-    if let delivery { handOver(delivery) }
+    if let delivery { deliver(delivery) }
     withExtendedLifetime(dropped) {}
     return output
   }

@@ -225,7 +225,8 @@ extension Deduplication {
   }
 }
 
-// In this module, where it is specialised: from the other one the benchmark fetch costs a third more.
+// Not in the module of `SlotList`, from where this code is not specialised here: the benchmark fetch would
+// cost a third more.
 extension SlotList {
   /// Returns the slot of the element with an identifier; `nil` if there is none.
   fileprivate func slot(of id: ID) -> Int? {

@@ -77,7 +77,7 @@ extension OperationStore {
   ) {
     guard hub.events.isObserved else { return }
     let (run, outcome) = (context.eventRun, outcome())
-    // What only counts needs no time.
+    // An event that is only counted needs no duration.
     if hub.events.counts(.runEnded(run, outcome, duration: nil)) { return }
     let duration = began.map { context.now().duration(since: $0) }
     send(.runEnded(run, outcome, duration: duration), in: context)

@@ -43,6 +43,7 @@ public final class OperationStore<State: OperationState>: Sendable {
   let modifiedType: any Any.Type
   /// What modifiers and defaults set. A context that is set later does not change them.
   let settings: RunSettings
+  /// The type of the request that the store was made for, and the name of its Swift tasks.
   let taskName: TaskName
   /// Calls the request, with the retries of the client's defaults.
   let request: RequestRules<State>.Call
@@ -79,7 +80,6 @@ public final class OperationStore<State: OperationState>: Sendable {
     return StorePersistence(at: path, rules, writer)
   }
 
-  /// The type of the request that the store was made for.
   var requestType: any Any.Type { taskName.request }
 
   deinit {
