@@ -7,7 +7,7 @@ enum Binding<State: OperationState>: Sendable {
   ///   - rules: The rules of the request; `nil` if they are those of the store.
   ///   - previous: What is displayed while the store has no value.
   case store(
-    OperationStore<State>, rules: RequestRules<State>? = nil, previous: PreviousState<State>? = nil)
+    OperationStore<State>, rules: RequestRules<State>? = nil, previous: BoxedState<State>? = nil)
   indirect case unbacked(State)
 
   var store: OperationStore<State>? {
@@ -17,27 +17,21 @@ enum Binding<State: OperationState>: Sendable {
   /// The rules of the request; `nil` if they are those of the store.
   var rules: RequestRules<State>? { if case .store(_, let rules, _) = self { rules } else { nil } }
 
-  /// The same, with the rules of the store.
-  var withoutRules: Binding {
-    guard case .store(let store, _, let previous) = self else { return self }
-    return .store(store, previous: previous)
-  }
-
   /// What is displayed while the store has no value.
-  var previous: PreviousState<State>? {
+  var previous: BoxedState<State>? {
     if case .store(_, _, let previous) = self { previous } else { nil }
   }
 
   /// Returns the binding with another state to display while the store has no value.
-  func displaying(_ previous: PreviousState<State>?) -> Binding {
+  func displaying(_ previous: BoxedState<State>?) -> Binding {
     guard case .store(let store, let rules, _) = self else { return self }
     return .store(store, rules: rules, previous: previous)
   }
 
   /// The state to display while another binding has no value; `nil` if this one has none, either.
-  var kept: PreviousState<State>? {
+  var kept: BoxedState<State>? {
     let state = state
-    return state.hasValue ? PreviousState(state) : previous
+    return state.hasValue ? .state(state) : previous
   }
 
   /// Whether the displayed value is that of an earlier binding.
@@ -50,11 +44,15 @@ enum Binding<State: OperationState>: Sendable {
     }
   }
 
-  var currentValue: State.StateValue {
+  var currentValue: State.StateValue { versionedValue.value }
+
+  /// The displayed value, and the version of the store; `nil` if not every thread reads the same.
+  var versionedValue: (value: State.StateValue, version: Int?) {
     switch self {
-    case .store(let store, _, nil): store.currentValue
-    case .store(let store, _, let previous?): store.state.value(or: previous)
-    case .unbacked(let state): state.currentValue
+    case .store(let store, _, let previous):
+      let (state, version) = store.versionedState
+      return (state.value(or: previous), version)
+    case .unbacked(let state): return (state.currentValue, nil)
     }
   }
 
@@ -88,11 +86,16 @@ extension Binding {
   }
 }
 
-/// A state that is displayed while another store has no value.
-final class PreviousState<State: OperationState>: Sendable {
-  let state: State
+/// A state on the heap. What contains several states is copied quickly: without this the benchmark
+/// write, per @SharedQuery is over its limit.
+indirect enum BoxedState<State: OperationState>: Sendable {
+  case state(State)
 
-  init(_ state: State) { self.state = state }
+  var state: State {
+    switch self {
+    case .state(let state): state
+    }
+  }
 }
 
 extension OperationState {
@@ -100,7 +103,7 @@ extension OperationState {
   var hasValue: Bool { valueUpdateCount > 0 || hasInitialValue }
 
   /// The value, or that of an earlier state if this one has none.
-  func value(or previous: PreviousState<Self>?) -> StateValue {
+  func value(or previous: BoxedState<Self>?) -> StateValue {
     guard let previous, !hasValue else { return currentValue }
     return previous.state.currentValue
   }
@@ -150,10 +153,10 @@ struct MadeBinding<State: OperationState>: Sendable {
 struct BindingMachine<State: OperationState>: DeliveryMachine {
   enum Phase: Sendable {
     /// The readers were notified up to this state.
-    case following(State)
+    case following(BoxedState<State>)
     /// The binding has changed, and no state was received since. Readers may have read any of these
     /// states.
-    case changing([State])
+    case changing([BoxedState<State>])
     /// The last copy of the wrapper was released.
     case ended
   }
@@ -167,6 +170,17 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
     let subscription: OperationSubscription?
     /// Whether the new store may have been read before.
     let wasReadAhead: Bool
+    let lastRead: VersionedValue?
+  }
+
+  typealias VersionedValue = (value: State.StateValue, version: Int)
+
+  /// What a reader reads.
+  enum Reading: Sendable {
+    /// The displayed value.
+    case value(State.StateValue)
+    /// The binding, whose store has changed since it was read.
+    case binding(Binding<State>)
   }
 
   var deliveries = DeliveryQueue<StreamSignal<Binding<State>>>()
@@ -176,16 +190,41 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
   private(set) var made: MadeBinding<State>?
   private var phase: Phase
   private var subscription: OperationSubscription?
+  /// The value that was read last, as long as the store has not delivered another state.
+  private var lastRead: VersionedValue?
 
   init(_ binding: Binding<State>) {
     self.binding = binding
-    phase = .following(binding.state)
+    phase = .following(.state(binding.state))
   }
 
   /// Returns a Boolean value that indicates whether an epoch is the present one of a wrapper in use.
   func isCurrent(_ epoch: Int) -> Bool {
     if case .ended = phase { false } else { epoch == self.epoch }
   }
+
+  /// Returns the value without the lock of the store, if the store has not changed since the last read.
+  func read() -> Reading {
+    if let lastRead, case .store(let store, _, _) = binding, store.version == lastRead.version {
+      return .value(lastRead.value)
+    }
+    return .binding(binding)
+  }
+
+  /// Notes a value that was read, if it is still that of the store. Returns the one before, to be
+  /// released without the lock.
+  mutating func noteRead(
+    _ value: State.StateValue, _ version: Int?, of read: Binding<State>
+  ) -> VersionedValue? {
+    guard let version, let store = read.store, store === binding.store, store.version == version,
+      isCurrent(epoch)
+    else { return nil }
+    defer { lastRead = (value, version) }
+    return lastRead
+  }
+
+  /// Forgets the value that was read last. Returns it, to be released without the lock.
+  mutating func takeLastRead() -> VersionedValue? { lastRead.take() }
 
   /// Stores a binding that was made, for readers. Returns the one before, to be released without the
   /// lock.
@@ -218,13 +257,15 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
     deliveries.append(.element(new))
     return Replacement(
       epoch: epoch, replaced: binding, subscription: subscription.take(),
-      wasReadAhead: made?.isReadAhead == true)
+      wasReadAhead: made?.isReadAhead == true, lastRead: takeLastRead())
   }
 
   /// Adds states that readers may have read before they were notified of them: a store can be read
   /// before it delivers.
   mutating func addReadStates(_ states: [State]) {
-    if case .changing(let earlier) = phase { phase = .changing(earlier + states) }
+    if case .changing(let earlier) = phase {
+      phase = .changing(earlier + states.map { .state($0) })
+    }
   }
 
   /// Stores the subscription of an epoch. Returns it if the epoch is over.
@@ -240,8 +281,9 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
   mutating func receive(_ new: State, epoch: Int) -> [StateChange<State>] {
     guard isCurrent(epoch) else { return [] }
     let previous = binding.previous
+    let boxed = BoxedState.state(new)
     defer {
-      phase = .following(new)
+      phase = .following(boxed)
       // The changes retain it, to be released without the lock.
       if previous != nil, new.hasValue {
         binding = binding.displaying(nil)
@@ -250,9 +292,9 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
     }
     return switch phase {
     case .following(let old):
-      [StateChange(old: old, new: new, previous: previous, isSameStore: true)]
+      [StateChange(from: old, to: boxed, previous: previous, isSameStore: true)]
     case .changing(let states):
-      states.map { StateChange(old: $0, new: new, previous: previous, isSameStore: false) }
+      states.map { StateChange(from: $0, to: boxed, previous: previous, isSameStore: false) }
     case .ended: []
     }
   }
@@ -267,12 +309,15 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
 
 /// A change from a state that readers may have read to the state that replaces it.
 struct StateChange<State: OperationState>: Sendable {
-  let old: State
-  let new: State
+  let from: BoxedState<State>
+  let to: BoxedState<State>
   /// What is displayed in place of a missing value.
-  var previous: PreviousState<State>?
+  var previous: BoxedState<State>?
   /// Counts and dates can be compared only within one store.
   let isSameStore: Bool
+
+  var old: State { from.state }
+  var new: State { to.state }
 
   /// A Boolean value that indicates whether there is a new value, by counts and dates.
   var hasNewValue: Bool {

@@ -71,9 +71,15 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
 
   /// The displayed value.
   var value: State.StateValue {
-    // Reference counts are most of the cost of a read.
-    let binding = upstream == nil ? shell.withLock { $0.binding.withoutRules } : binding
-    return projection.value(binding.currentValue)
+    guard upstream == nil else { return projection.value(binding.currentValue) }
+    switch shell.withLock({ $0.read() }) {
+    case .value(let value): return projection.value(value)
+    case .binding(let binding):
+      let (value, version) = binding.versionedValue
+      let old = shell.withLock { $0.noteRead(value, version, of: binding) }
+      withExtendedLifetime(old) {}
+      return projection.value(value)
+    }
   }
 
   /// Replaces the binding after a delay, by the clock of the client, unless it is replaced before.
@@ -115,7 +121,8 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
   }
 
   private func receive(_ state: StoredState, epoch: Int) {
-    let changes = shell.withLock { $0.receive(state, epoch: epoch) }
+    let (changes, read) = shell.withLock { ($0.receive(state, epoch: epoch), $0.takeLastRead()) }
+    withExtendedLifetime(read) {}
     if changes.isEmpty { return }
     for member in readers.withLock({ $0 }).values where changes.contains(where: member.hasChanged) {
       notify(member)
@@ -126,8 +133,9 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
   /// released.
   func end() {
     timer.set(nil)
-    let ended = shell.withLock { $0.end() }
+    let (ended, read) = shell.withLock { ($0.end(), $0.takeLastRead()) }
     ended.subscription?.cancel()
+    withExtendedLifetime(read) {}
     notifyAllReaders()
   }
 

@@ -31,7 +31,7 @@ extension OperationStore {
     let dependencies = launch == 0 ? run.core.node.dependencies : []
     // A run that is launched again has kept its place in the queue.
     if let scope, launch == 0 { queue(run, in: scope, mustWait: !dependencies.isEmpty) }
-    let name = run.box.configuration.name ?? taskName.name(in: run.context)
+    let name = run.box.configuration.name ?? types.taskName(in: run.context)
     let priority = run.box.configuration.priority
     let ticket = ticket(of: run, launch)
     run.core.node.attach(

@@ -31,9 +31,6 @@ extension OperationStore {
     read { $0.isPlain ? body($0.committed.state) : body($0.visibleState(to: .current)) }
   }
 
-  /// A number that differs after each change of the store; `nil` while not every thread reads the same.
-  package var version: Int? { read { $0.version } }
-
   /// The state and its version.
   package var versionedState: (state: State, version: Int?) {
     read { ($0.visibleState(to: .current), $0.version) }

@@ -27,6 +27,8 @@ public final class OperationStore<State: OperationState>: Sendable {
   /// Whether other requests may depend on this one. A run that reads the value notes that before, so an
   /// invalidation that reads this under the lock finds out.
   let isRead: Atomic<Bool>
+  /// The version of the machine, or -1. It is stored under the lock, and read without it.
+  private let publishedVersion = Atomic(0)
   /// What the store shares with the others of its client, whatever context is passed to a run. A store
   /// without a client has a hub of its own.
   let hub: StoreHub
@@ -39,12 +41,9 @@ public final class OperationStore<State: OperationState>: Sendable {
   let use = StoreUse()
   /// The path of the store in its client.
   public let path: OperationPath
-  /// The type of the request that the store was made for, with its modifiers.
-  let modifiedType: any Any.Type
+  let types: RequestTypes
   /// What modifiers and defaults set. A context that is set later does not change them.
   let settings: RunSettings
-  /// The type of the request that the store was made for, and the name of its Swift tasks.
-  let taskName: TaskName
   /// Calls the request, with the retries of the client's defaults.
   let request: RequestRules<State>.Call
 
@@ -55,8 +54,7 @@ public final class OperationStore<State: OperationState>: Sendable {
     let context = request.settingUp(context)
     state.prepareInitialValue(in: context)
     let hub = hub ?? StoreHub()
-    taskName = TaskName(of: request.requestType)
-    modifiedType = Request.self
+    types = RequestTypes(request.requestType, modified: Request.self)
     path = request.path
     settings = context.settings
     self.hub = hub
@@ -80,7 +78,7 @@ public final class OperationStore<State: OperationState>: Sendable {
     return StorePersistence(at: path, rules, writer)
   }
 
-  var requestType: any Any.Type { taskName.request }
+  var requestType: any Any.Type { types.plain }
 
   deinit {
     // A store that its client retains is released with the client, or was removed from it.
@@ -175,6 +173,7 @@ extension OperationStore {
         if gate != nil { return }
         deferredActions.begin(on: thread)
         output = machine.perform(kind, on: thread, use: use, leaving: &effects, transition)
+        publishedVersion.store(machine.version ?? -1, ordering: .releasing)
         machine.committed.moveReplaced(into: &replaced)
         deferredActions.end()
       }
@@ -206,6 +205,12 @@ extension OperationStore {
     }
     if let (old, new) = effects.activity { hub.activity.move(State.kind, from: old, to: new) }
     for action in deferredActions.take() { perform(action) }
+  }
+
+  /// A number that differs after each change of the store; `nil` while not every thread reads the same.
+  package var version: Int? {
+    let version = publishedVersion.load(ordering: .acquiring)
+    return version < 0 ? nil : version
   }
 
   package func drain(_ delivery: inout Delivery<Event>?) { machine.drain(&delivery) }

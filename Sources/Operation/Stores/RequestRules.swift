@@ -87,7 +87,7 @@ extension OperationStore {
   }
 
   /// The key of the rules of the request that the store was created for.
-  var ownKey: RequestRules<State>.Key { RequestRules<State>.Key(modifiedType, settings) }
+  var ownKey: RequestRules<State>.Key { RequestRules<State>.Key(types.modified, settings) }
 
   /// Reports once that runs of a store cannot be serialized in two scopes.
   private func reportScope(of rules: RequestRules<State>) {
