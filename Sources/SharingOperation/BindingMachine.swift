@@ -205,7 +205,7 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
 
   /// Returns the value without the lock of the store, if the store has not changed since the last read.
   func read() -> Reading {
-    if let lastRead, case .store(let store, _, _) = binding, store.version == lastRead.version {
+    if let lastRead, case .store(let store, _, _) = binding, store.version.isAt(lastRead.version) {
       return .value(lastRead.value)
     }
     return .binding(binding)
@@ -216,7 +216,7 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
   mutating func noteRead(
     _ value: State.StateValue, _ version: Int?, of read: Binding<State>
   ) -> VersionedValue? {
-    guard let version, let store = read.store, store === binding.store, store.version == version,
+    guard let version, let store = read.store, store === binding.store, store.version.isAt(version),
       isCurrent(epoch)
     else { return nil }
     defer { lastRead = (value, version) }

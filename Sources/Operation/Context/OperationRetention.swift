@@ -8,8 +8,9 @@
 ///
 /// If several requests share a store, the longest of their retentions applies.
 public struct OperationRetention: Sendable, Hashable {
-  /// How long after its last use a store is evicted: zero with its last use, `nil` never.
-  let duration: Duration?
+  /// How many nanoseconds after its last use a store is evicted: zero with its last use, the greatest
+  /// number never.
+  let nanoseconds: Int64
   /// The greatest number of unused stores that the client retains; `nil` without a limit.
   private(set) var limit: Int?
 
@@ -21,14 +22,15 @@ public struct OperationRetention: Sendable, Hashable {
   /// - Parameter duration: The time since the last use. Zero is ``whileUsed``. A negative duration is
   ///   reported and taken as zero; the longest one is a hundred years.
   public static func unusedFor(_ duration: Duration) -> OperationRetention {
-    OperationRetention(duration: duration.checked(for: "The time of retention"))
+    OperationRetention(
+      nanoseconds: duration.checked(for: "The time of retention").inNanoseconds)
   }
 
   /// A rule that evicts a store when its last use ends, or one minute after its creation if it is
   /// never used.
-  public static let whileUsed = OperationRetention(duration: .zero)
+  public static let whileUsed = OperationRetention(nanoseconds: 0)
   /// A rule that retains a store until it is cleared.
-  public static let forever = OperationRetention(duration: nil)
+  public static let forever = OperationRetention(nanoseconds: .max)
 
   /// Returns this retention with at most `count` unused stores in the client.
   ///
@@ -50,13 +52,13 @@ public struct OperationRetention: Sendable, Hashable {
     return other.isLonger(than: one) ? other : one
   }
 
-  func isLonger(than other: OperationRetention) -> Bool {
-    guard let end = other.duration else { return false }
-    return duration.map { $0 > end } ?? true
-  }
+  func isLonger(than other: OperationRetention) -> Bool { nanoseconds > other.nanoseconds }
 
-  var isForever: Bool { duration == nil }
-  var isWhileUsed: Bool { duration == .zero }
+  var isForever: Bool { nanoseconds == .max }
+  var isWhileUsed: Bool { nanoseconds == 0 }
+
+  /// How long after its last use a store is evicted; `nil` for never.
+  var duration: Duration? { isForever ? nil : .nanoseconds(nanoseconds) }
 
   /// How long after its last use the client checks whether it evicts the store; `nil` if it never
   /// does. With ``whileUsed`` this is for stores that are never used.

@@ -36,21 +36,39 @@ extension OperationStore {
     let ticket = ticket(of: run, launch)
     run.core.node.attach(
       Task.make(name: name, on: run.context.executor, priority: priority) { [self] in
-        let call = hub.outbox == nil ? nil : await call(of: run, launch, ticket)
-        if !dependencies.isEmpty { await TaskNode.wait(for: dependencies) }
-        let hooks = hooks(of: run, launch, call, isObserved: began != nil)
-        if let scope {
-          if !dependencies.isEmpty { hub.queues.append(run.core.id, to: scope) }
-          await waitForTurn(of: run, in: scope, hooks)
+        if scope == nil, hub.outbox == nil, dependencies.isEmpty {
+          let hooks = hooks(of: run, launch, nil, isObserved: began != nil)
+          _ = await execute(run, launch, hooks, began: began)
+        } else {
+          await executeInTurn(run, launch, ticket, after: dependencies, began: began)
         }
-        let isOver =
-          if let call {
-            await keeping(call, of: run) { await execute(run, launch, hooks, began: began) }
-          } else {
-            await execute(run, launch, hooks, began: began)
-          }
-        if let scope, isOver { hub.queues.remove(run.core.id, from: scope) }
       }, launch: launch)
+  }
+
+  /// Executes a run after the runs that it depends on and those before it in its scope, and keeps the call
+  /// in the outbox meanwhile.
+  // What most runs do not need is not inlined, here and below: its variables would be in the frames of
+  // all, which then need another allocation, and the benchmark fetch is over its limit.
+  @inline(never)
+  private func executeInTurn(
+    _ run: AdmittedRun, _ launch: Int, _ ticket: Int?, after dependencies: [TaskDependency],
+    began: Date?
+  ) async {
+    let scope = settings.values.serialScope
+    let call = hub.outbox == nil ? nil : await call(of: run, launch, ticket)
+    if !dependencies.isEmpty { await TaskNode.wait(for: dependencies) }
+    let hooks = hooks(of: run, launch, call, isObserved: began != nil)
+    if let scope {
+      if !dependencies.isEmpty { hub.queues.append(run.core.id, to: scope) }
+      await waitForTurn(of: run, in: scope, hooks)
+    }
+    let isOver =
+      if let call {
+        await keeping(call, of: run) { await execute(run, launch, hooks, began: began) }
+      } else {
+        await execute(run, launch, hooks, began: began)
+      }
+    if let scope, isOver { hub.queues.remove(run.core.id, from: scope) }
   }
 
   /// Puts a run into the queue of its scope, unless it waits for others first: one of them may need its
@@ -117,33 +135,34 @@ extension OperationStore {
     of run: AdmittedRun, _ launch: Int, _ hooks: RunHooks?
   ) async -> Machine.Output {
     let core = run.core
-    // A failure that cannot be a cancellation has to come from the request.
-    if !run.context.mayAttemptOffline(isRetry: false) {
-      var context = run.context
-      context.hooks = hooks
-      if await !context.mayAttempt(isRetry: false),
-        let failure = cancellationFailure(as: Failure.self)
-      {
-        return .failure(failure)
-      }
+    if !run.context.mayAttemptOffline(isRetry: false),
+      let failure = await cancellationWhilePaused(of: run, hooks)
+    {
+      return .failure(failure)
     }
-    let (context, rules, isPresent) = beginCall(of: run, hooks)
-    // A run that a reset has ended may continue before it is cancelled itself.
-    if !isPresent, let failure = cancellationFailure(as: Failure.self) { return .failure(failure) }
+    let (context, rules, failure) = beginCall(of: run, hooks)
+    if let failure { return .failure(failure) }
     // Not with `??`, to which closures are passed in another form.
     let call = if let rules { rules.call } else { request }
-    core.node.beginRequest()
     defer { core.node.endRequest(launch: launch) }
-    send(.attemptBegan(context.eventRun, index: 0), in: context)
     let continuation = Continuation { Self.yield($0, from: core, launch) }
     return await TaskNode.$current.withValue(core.node) { await call(context, continuation) }
   }
 
-  /// Returns the context that the request is called with, the rules that it had, and whether the run is
-  /// in the store.
+  /// Waits until a run may call its request. Returns the failure of a run that was cancelled before; one
+  /// whose failure cannot be a cancellation has to get it from the request.
+  @inline(never)
+  private func cancellationWhilePaused(of run: AdmittedRun, _ hooks: RunHooks?) async -> Failure? {
+    var context = run.context
+    context.hooks = hooks
+    return await context.mayAttempt(isRetry: false) ? nil : cancellationFailure(as: Failure.self)
+  }
+
+  /// Returns the context that the request is called with, and the rules that it had, or the failure of a
+  /// run that must not call it any more.
   private func beginCall(
     of run: AdmittedRun, _ hooks: RunHooks?
-  ) -> (context: OperationContext, rules: RequestRules<State>?, isPresent: Bool) {
+  ) -> (context: OperationContext, rules: RequestRules<State>?, failure: Failure?) {
     var context = run.context
     if let hooks { context.hooks = hooks }
     // A run does not begin with what exclusive access has made of the state: it waits for the end.
@@ -153,7 +172,13 @@ extension OperationStore {
     if hasEdits { commit { $0.begin(run.core.id) } }
     let rules = context.rules as? RequestRules<State>
     if rules != nil { context.rules = nil }
-    return (context, rules, isPresent)
+    // A run that a reset has ended may continue before it is cancelled itself.
+    let failure = isPresent ? nil : cancellationFailure(as: Failure.self)
+    if failure == nil {
+      run.core.node.beginRequest()
+      send(.attemptBegan(context.eventRun, index: 0), in: context)
+    }
+    return (context, rules, failure)
   }
 
   /// Ends a run. Returns whether it is over: no launch has replaced this one.

@@ -25,8 +25,6 @@ extension OperationStore {
   }
 
   /// Reads the state that the calling thread may read, in place if every thread reads the same.
-  // Without the annotation the benchmark read through @SharedQuery is further over its limit.
-  @inline(__always)
   private func readState<Output: Sendable>(_ body: (borrowing State) -> Output) -> Output {
     read { $0.isPlain ? body($0.committed.state) : body($0.visibleState(to: .current)) }
   }

@@ -27,8 +27,7 @@ public final class OperationStore<State: OperationState>: Sendable {
   /// Whether other requests may depend on this one. A run that reads the value notes that before, so an
   /// invalidation that reads this under the lock finds out.
   let isRead: Atomic<Bool>
-  /// The version of the machine, or -1. It is stored under the lock, and read without it.
-  private let publishedVersion = Atomic(0)
+  package let version = StoreVersion()
   /// What the store shares with the others of its client, whatever context is passed to a run. A store
   /// without a client has a hub of its own.
   let hub: StoreHub
@@ -173,7 +172,7 @@ extension OperationStore {
         if gate != nil { return }
         deferredActions.begin(on: thread)
         output = machine.perform(kind, on: thread, use: use, leaving: &effects, transition)
-        publishedVersion.store(machine.version ?? -1, ordering: .releasing)
+        version.publish(machine.version)
         machine.committed.moveReplaced(into: &replaced)
         deferredActions.end()
       }
@@ -187,7 +186,10 @@ extension OperationStore {
     _ effects: inout Effects, afterDelivery actions: [@Sendable () -> Void] = []
   ) {
     // First: a slow handler must not delay the end of a use.
-    if let change = effects.use, !change.isUsed { use.noteEnd(change, at: hub.elapsed) }
+    if let change = effects.use, !change.isUsed {
+      // The time of use of a store that no client retains does not count.
+      use.noteEnd(change, at: use.isRetained ? hub.elapsed : use.lastUse)
+    }
     if hub.events.hasReader { hub.events.changes.append(self) }
     // Before subscribers are notified, one of which may flush.
     if let persistence, effects.mayHaveChanged { persistence.noteChange(of: self) }
@@ -205,12 +207,6 @@ extension OperationStore {
     }
     if let (old, new) = effects.activity { hub.activity.move(State.kind, from: old, to: new) }
     for action in deferredActions.take() { perform(action) }
-  }
-
-  /// A number that differs after each change of the store; `nil` while not every thread reads the same.
-  package var version: Int? {
-    let version = publishedVersion.load(ordering: .acquiring)
-    return version < 0 ? nil : version
   }
 
   package func drain(_ delivery: inout Delivery<Event>?) { machine.drain(&delivery) }

@@ -27,7 +27,7 @@ struct StoreUse: ~Copyable, Sendable {
   private let version = Atomic(0)
   /// The version of the last end whose time is recorded.
   private let recordedVersion = Atomic(0)
-  // Nanoseconds of the client's ``OperationClock/elapsed()``.
+  // Ticks of the client's ``OperationClock/elapsed()``.
   private let lastUseTime = Atomic(Int64(0))
   private let deadlineTime = Atomic(Int64.max)
   /// Nanoseconds; the greatest number is forever.
@@ -38,22 +38,23 @@ struct StoreUse: ~Copyable, Sendable {
   private let wasListed = Atomic(false)
 
   var lastUse: Duration {
-    get { .nanoseconds(lastUseTime.load(ordering: .acquiring)) }
-    nonmutating set { lastUseTime.store(newValue.inNanoseconds, ordering: .releasing) }
+    get { Duration(ticks: lastUseTime.load(ordering: .acquiring)) }
+    nonmutating set { lastUseTime.store(newValue.ticks, ordering: .releasing) }
   }
 
   /// How long the client retains the store. The limit is not part of it.
   var retention: OperationRetention {
-    get { OperationRetention(duration: .stored(retentionTime.load(ordering: .relaxed))) }
-    nonmutating set {
-      retentionTime.store(newValue.duration?.inNanoseconds ?? .max, ordering: .relaxed)
-    }
+    get { OperationRetention(nanoseconds: retentionTime.load(ordering: .relaxed)) }
+    nonmutating set { retentionTime.store(newValue.nanoseconds, ordering: .relaxed) }
   }
 
   /// When the client checks whether it evicts the store; `nil` if the time is not known.
   var deadline: Duration? {
-    get { .stored(deadlineTime.load(ordering: .relaxed)) }
-    nonmutating set { deadlineTime.store(newValue?.inNanoseconds ?? .max, ordering: .relaxed) }
+    get {
+      let ticks = deadlineTime.load(ordering: .relaxed)
+      return ticks == .max ? nil : Duration(ticks: ticks)
+    }
+    nonmutating set { deadlineTime.store(newValue?.ticks ?? .max, ordering: .relaxed) }
   }
 
   /// Whether the store reports each change to its client.
@@ -108,11 +109,5 @@ struct StoreUse: ~Copyable, Sendable {
   func noteEnd(_ change: Change, at time: Duration) {
     lastUse = time
     recordedVersion.max(change.version, ordering: .sequentiallyConsistent)
-  }
-}
-
-extension Duration {
-  fileprivate static func stored(_ nanoseconds: Int64) -> Duration? {
-    nanoseconds == .max ? nil : .nanoseconds(nanoseconds)
   }
 }
