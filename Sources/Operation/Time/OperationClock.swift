@@ -1,5 +1,4 @@
 public import FoundationEssentials
-import Glibc
 public import ReactiveStreams
 
 /// The source of all dates and waits of the library.
@@ -65,12 +64,12 @@ public struct SystemClock: OperationClock {
 
   /// Returns the time since the machine was started, which a change of its date does not affect.
   ///
-  /// It is that of `CLOCK_BOOTTIME`, which continues while the machine is suspended: a value becomes no
+  /// It is that of a `ContinuousClock`, which continues while the machine is suspended: a value becomes no
   /// younger meanwhile.
   public func elapsed() -> Duration {
-    var time = timespec()
-    clock_gettime(CLOCK_BOOTTIME, &time)
-    return .nanoseconds(time.tv_sec * 1_000_000_000 + time.tv_nsec)
+    // Not `clock_gettime`: whether the members of a `timespec` are visible depends on the files with which
+    // the compiler processes this one.
+    ContinuousClock().systemEpoch.duration(to: .now)
   }
 
   /// Waits, in time that a change of the machine's date does not affect.

@@ -1,3 +1,4 @@
+import FoundationEssentials
 import Glibc
 
 /// A file descriptor that is closed when it is released.
@@ -97,13 +98,7 @@ struct Poll {
 /// Points of time.
 enum Time {
   /// The time in seconds since 1970.
-  static var now: Double { seconds(CLOCK_REALTIME) }
+  static var now: Double { Date().timeIntervalSince1970 }
   /// The time in seconds since some start, which no one sets.
-  static var monotonic: Double { seconds(CLOCK_MONOTONIC) }
-
-  private static func seconds(_ clock: clockid_t) -> Double {
-    var time = timespec()
-    clock_gettime(clock, &time)
-    return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
-  }
+  static var monotonic: Double { ContinuousClock().systemEpoch.duration(to: .now) / .seconds(1) }
 }
