@@ -76,11 +76,12 @@ extension StoreMachine {
     }?.task
   }
 
-  /// Returns whether another run has fetched what the new one is for.
+  /// Returns whether another run has fetched what the new one is for, or, after an invalidation, whether
+  /// a run is in flight that another one follows.
   private func isLate(_ new: NewRun) -> Bool {
     let cause = new.core.node.cause
     if cause == .invalidation || cause == .dependency {
-      return !freshness.isInvalidated || freshness.isAnswered
+      return !needsRerun || freshness.isAnswered
     }
     if freshness.isInvalidated { return false }
     return new.seenResults.map { $0 != committed.resultCount } ?? false

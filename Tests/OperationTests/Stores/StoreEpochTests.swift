@@ -107,6 +107,41 @@ import Testing
     subscription.cancel()
   }
 
+  /// A condition that is satisfied, and that first calls a closure, once.
+  private final class Interruption: OperationRunSpecification {
+    let next = Mutex<(@Sendable () -> Void)?>(nil)
+
+    func isSatisfied(in context: OperationContext) -> Bool {
+      next.withLock { $0.take() }?()
+      return true
+    }
+
+    func subscribe(
+      in context: OperationContext, onChange: @escaping @Sendable () -> Void
+    ) -> OperationSubscription { .empty }
+  }
+
+  @Test("Invalidations that come while one is about to start its run start one run, and one follows")
+  func interrupted() async {
+    let interruption = Interruption()
+    let query = remote.query().neverStale().enableAutomaticRunning(onlyWhen: interruption)
+    let store = OperationClient(defaults: OperationDefaults(retryLimit: 0)).store(for: query)
+    store.currentValue = 0
+    let subscription = store.subscribe { _ in }
+    // The first one starts a run, and the second one comes while it is in flight.
+    interruption.next.withLock { $0 = { for _ in 0..<2 { store.invalidate() } } }
+    store.invalidate()
+    #expect(store.activeTasks.count == 1)
+    await remote.wait(forCalls: 1)
+    remote.answer(1, to: 0)
+    await remote.wait(forCalls: 2)
+    #expect(store.activeTasks.count == 1)
+    remote.answer(2, to: 1)
+    await store.settles { !$0.isLoading && !store.isStale }
+    #expect(store.currentValue == 2 && remote.callCount == 2)
+    subscription.cancel()
+  }
+
   @Test("One run follows, not two, though a handler invalidates while the first run ends")
   func invalidatedByHandler() async throws {
     let store = makeStore(remote, isDeduplicated: false)

@@ -31,10 +31,12 @@ final class Monitor<Value: Sendable>: Sendable {
   func update<Output: Sendable>(_ change: (inout Value) -> Output) -> Output {
     let (output, done) = contents.withLock { contents -> (Output, [Waiter]) in
       let output = change(&contents.value)
-      let value = contents.value
-      let done = contents.waiters.filter { $0.isDone(value) }
-      if !done.isEmpty { contents.waiters.removeAll { $0.isDone(value) } }
-      return (output, done)
+      // Once for each waiter: what it asks may change meanwhile.
+      let waiters = contents.waiters.map { ($0, isDone: $0.isDone(contents.value)) }
+      if waiters.contains(where: \.isDone) {
+        contents.waiters = waiters.filter { !$0.isDone }.map(\.0)
+      }
+      return (output, waiters.filter(\.isDone).map(\.0))
     }
     for waiter in done { waiter.continuation.resume() }
     return output
