@@ -27,7 +27,7 @@ struct StoreUse: ~Copyable, Sendable {
   private let version = Atomic(0)
   /// The version of the last end whose time is recorded.
   private let recordedVersion = Atomic(0)
-  // Ticks of the client's ``OperationClock/elapsed()``.
+  // Nanoseconds of the client's ``OperationClock/elapsed()``.
   private let lastUseTime = Atomic(Int64(0))
   private let deadlineTime = Atomic(Int64.max)
   /// Nanoseconds; the greatest number is forever.
@@ -38,8 +38,8 @@ struct StoreUse: ~Copyable, Sendable {
   private let wasListed = Atomic(false)
 
   var lastUse: Duration {
-    get { Duration(ticks: lastUseTime.load(ordering: .acquiring)) }
-    nonmutating set { lastUseTime.store(newValue.ticks, ordering: .releasing) }
+    get { .nanoseconds(lastUseTime.load(ordering: .acquiring)) }
+    nonmutating set { lastUseTime.store(newValue.inNanoseconds, ordering: .releasing) }
   }
 
   /// How long the client retains the store. The limit is not part of it.
@@ -51,10 +51,10 @@ struct StoreUse: ~Copyable, Sendable {
   /// When the client checks whether it evicts the store; `nil` if the time is not known.
   var deadline: Duration? {
     get {
-      let ticks = deadlineTime.load(ordering: .relaxed)
-      return ticks == .max ? nil : Duration(ticks: ticks)
+      let time = deadlineTime.load(ordering: .relaxed)
+      return time == .max ? nil : .nanoseconds(time)
     }
-    nonmutating set { deadlineTime.store(newValue?.ticks ?? .max, ordering: .relaxed) }
+    nonmutating set { deadlineTime.store(newValue?.inNanoseconds ?? .max, ordering: .relaxed) }
   }
 
   /// Whether the store reports each change to its client.

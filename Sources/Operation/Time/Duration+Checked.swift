@@ -12,12 +12,6 @@ extension Duration {
   /// The duration as a number of nanoseconds. It must be between minus and plus 200 years.
   var inNanoseconds: Int64 { Int64(attoseconds / 1_000_000_000) }
 
-  /// The duration in units of 2³⁰ attoseconds, a little more than a nanosecond, rounded down. A number of
-  /// nanoseconds needs a division, with which the benchmark creation is closer to its limit.
-  var ticks: Int64 { Int64(attoseconds >> 30) }
-
-  init(ticks: Int64) { self.init(attoseconds: Int128(ticks) << 30) }
-
   /// The duration as a number of seconds.
   var inSeconds: Double {
     let (seconds, attoseconds) = components
