@@ -121,7 +121,7 @@ import Testing
     ) -> OperationSubscription { .empty }
   }
 
-  @Test("Invalidations that come while one is about to start its run start one run, and one follows")
+  @Test("Invalidations while one is about to start its run start one, and one follows")
   func interrupted() async {
     let interruption = Interruption()
     let query = remote.query().neverStale().enableAutomaticRunning(onlyWhen: interruption)
