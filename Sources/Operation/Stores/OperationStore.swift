@@ -53,7 +53,7 @@ public final class OperationStore<State: OperationState>: Sendable {
     let context = request.settingUp(context)
     state.prepareInitialValue(in: context)
     let hub = hub ?? StoreHub()
-    types = RequestTypes(request.requestType, modified: Request.self)
+    types = RequestTypes(plain: request.requestType, modified: Request.self)
     path = request.path
     settings = context.settings
     self.hub = hub

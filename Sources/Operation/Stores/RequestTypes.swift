@@ -7,11 +7,6 @@ struct RequestTypes: ~Copyable, Sendable {
   /// The name of the plain type, which is made once because that is slow.
   private let text = Mutex<String?>(nil)
 
-  init(_ plain: any Any.Type, modified: any Any.Type) {
-    self.plain = plain
-    self.modified = modified
-  }
-
   /// The name of a run's Swift task: that of the type, and for a paginated request what the run fetches,
   /// such as `FeedRequest, next page`.
   func taskName(in context: OperationContext) -> String {
