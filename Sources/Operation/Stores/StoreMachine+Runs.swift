@@ -22,6 +22,7 @@ extension StoreMachine {
     guard var record = runs[id], record.isStarted else { return nil }
     restoreYields(of: id)
     record.payload.launch += 1
+    withdrawAnswer(of: record.payload)
     countStart(of: &record)
     runs.update(id) { $0 = record }
     committed.changeAll { $0.setPaused(false, id) }
@@ -175,6 +176,13 @@ extension StoreMachine {
     runs.leaseCount(observerCount: deliveries.subscriberCount)
   }
 
+  /// If a run is the answer to the last invalidation, another one may be, or the same one again.
+  private mutating func withdrawAnswer(of payload: RunPayload) {
+    if payload.isAnswer, payload.invalidationCount == freshness.invalidationCount {
+      freshness.withdrawAnswer()
+    }
+  }
+
   /// Removes a run that is not held. If it was to answer an invalidation, another one may.
   private mutating func removeIfFree(_ id: OperationTaskID) -> Core? {
     guard let record = runs.removeIfFree(id, observerCount: deliveries.subscriberCount) else {
@@ -182,10 +190,7 @@ extension StoreMachine {
     }
     noteRemoval()
     giveUp(record)
-    let payload = record.payload
-    if payload.isAnswer, payload.invalidationCount == freshness.invalidationCount {
-      freshness.withdrawAnswer()
-    }
+    withdrawAnswer(of: record.payload)
     return record.core
   }
 

@@ -335,4 +335,22 @@ import Testing
     #expect(reader.read { $0.freshness.followUpDependencies.isEmpty })
     readerSubscription.cancel()
   }
+
+  @Test("A restarted run that was the answer is followed when its callers are cancelled")
+  func restartedAnswer() async {
+    let remote = Remote<Int>(isDeaf: true)
+    let store = client.store(for: remote.query().deduplicated())
+    let subscription = store.subscribe { _ in }
+    await remote.wait(forCalls: 1)
+    store.invalidate()
+    let first = Task { try await store.fetch() }
+    await remote.wait(forCalls: 2)
+    remote.answer(1, to: 0)
+    await store.settles { $0.currentValue == 1 }
+    let second = Task { try await store.fetch(restarting: true) }
+    await remote.wait(forCalls: 3)
+    for caller in [first, second] { caller.cancel() }
+    #expect(await eventually { remote.callCount == 4 })
+    subscription.cancel()
+  }
 }
