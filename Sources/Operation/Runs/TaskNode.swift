@@ -104,6 +104,8 @@ final class TaskNode: ContextRun {
   /// A launch replaces the earlier ones, whose Swift task is cancelled.
   func restart(launch: Int) { guarded.withLock { $0.machine.restart(launch: launch) }?.cancel() }
 
+  func isReplaced(launch: Int) -> Bool { guarded.withLock { $0.machine.launch > launch } }
+
   /// Ends the task.
   func end(with output: any TaskOutput) {
     let (waiters, driver) = commit { ($0.machine.end(with: output), $0.driver.take()) }

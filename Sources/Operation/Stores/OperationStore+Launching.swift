@@ -119,6 +119,7 @@ extension OperationStore {
   private func execute(
     _ run: AdmittedRun, _ launch: Int, _ hooks: RunHooks?, began: Date?
   ) async -> Bool {
+    if launch > 0, run.core.node.isReplaced(launch: launch) { return false }
     // A run that was cancelled while it waited must not call its request any more. One that has to,
     // because its failure cannot be a cancellation, is cancelled there.
     let progress = run.core.progress
@@ -199,6 +200,7 @@ extension OperationStore {
       $0.isReplaced(core.id, launch: launch) ? nil : $0.end(core.id, output, releasing: &record)
     }
     guard let (isCounted, mustFollow, mustNotifyReaders) = end else { return false }
+    guard isCounted || !core.node.isReplaced(launch: launch) else { return false }
     // The result was dropped, though the task may not have been cancelled yet.
     if !isCounted { core.cancelRun() }
     sendEnd(isCancelled || !isCounted ? .cancelled : output.outcome, in: run.context, began: began)

@@ -11,9 +11,9 @@ extension StoreMachine {
     return (runs.contains(id), !edits.isPlain)
   }
 
-  /// Whether a run is in the store, and a launch has replaced this one.
+  /// Whether a launch of a run has replaced this one; of a cancelled run only if its end is awaited.
   func isReplaced(_ id: OperationTaskID, launch: Int) -> Bool {
-    runs[id].map { $0.payload.launch != launch } ?? false
+    (runs[id] ?? cancelledRuns[id]).map { $0.payload.launch != launch } ?? false
   }
 
   /// Begins a run again: what it has yielded is undone, and it counts as started now. Returns its

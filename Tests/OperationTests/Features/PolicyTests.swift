@@ -115,6 +115,59 @@ import Testing
     #expect(try await other.fetch() == 2)
   }
 
+  @Test("What an earlier launch of a cancelled run returns does not end the run")
+  func staleEnd() async throws {
+    let (gates, script) = gatedScript()
+    let store = client().store(for: TypedQuery(script: script).deduplicated())
+    let first = Task { try await store.fetch() }
+    await script.contexts.wait(for: 1)
+    let second = Task { try await store.fetch(restarting: true) }
+    await script.contexts.wait(for: 2)
+    store.cancel()
+    gates[0].open()
+    await clock.settle()
+    gates[1].open()
+    #expect(try await first.value == 2)
+    #expect(try await second.value == 2)
+  }
+
+  /// A script whose attempts wait at a gate each, and ignore cancellation.
+  private func gatedScript() -> ([AsyncGate], Script) {
+    let gates = [AsyncGate(), AsyncGate()]
+    let script = Script { attempt, _, _ in
+      await gates[attempt - 1].wait()
+      return .success(attempt)
+    }
+    return (gates, script)
+  }
+
+  @Test("A restarted run that is cancelled ends once, and keeps its turn until then")
+  func staleTurn() async throws {
+    let client = client()
+    _ = client.statistics
+    let (gates, script) = gatedScript()
+    let request = OpenQuery(script: script).deduplicated().serialized(in: "queue")
+    let store = client.store(for: request)
+    let first = Task { try await store.fetch() }
+    await script.contexts.wait(for: 1)
+    let second = Task { try await store.fetch(restarting: true) }
+    await script.contexts.wait(for: 2)
+    let other = Script()
+    let otherStore = client.store(
+      for: OpenQuery(script: other, path: ["other"]).serialized(in: "queue"))
+    let third = Task { try await otherStore.fetch() }
+    await otherStore.settles { $0.leaseCount == 1 }
+    store.cancel()
+    _ = await (first.result, second.result)
+    gates[0].open()
+    await clock.settle()
+    #expect(other.attempts == 0)
+    #expect(client.statistics.total.cancellations == 0)
+    gates[1].open()
+    #expect(try await third.value == 1)
+    #expect(client.statistics.total.cancellations == 1)
+  }
+
   @Test("An invalidation that runs nothing marks what reads a value, and runs that neither")
   func runningNothing() async throws {
     let client = client()
