@@ -91,9 +91,10 @@ public final class BatchLoader<Key: Hashable & Sendable, Value: Sendable>: Senda
   }
 
   private func cancel(_ id: OperationTaskID, of key: Key) {
-    let (waiter, isAbandoned) = machine.withLock { $0.cancel(id, of: key) }
+    let (waiter, abandoned) = machine.withLock { $0.cancel(id, of: key) }
     waiter?.resume(returning: .failure(CancellationError()))
-    if isAbandoned { task.withLock { $0.task }?.cancel() }
+    // A later batch may have begun meanwhile.
+    task.withLock { $0.number == abandoned ? $0.task : nil }?.cancel()
   }
 
   private func perform(_ action: Machine.Action, clock: any OperationClock) {

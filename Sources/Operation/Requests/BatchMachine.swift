@@ -54,17 +54,18 @@ struct BatchMachine<Key: Hashable & Sendable, Waiter: Sendable>: Sendable {
     return (entries, isDue || pending.count >= maxSize ? load() : .none)
   }
 
-  /// A waiter is cancelled. Returns it, and whether nobody waits for the batch in flight any more.
-  mutating func cancel(_ id: OperationTaskID, of key: Key) -> (waiter: Waiter?, isAbandoned: Bool) {
+  /// A waiter is cancelled. Returns it, and the number of the batch in flight if nobody waits for that
+  /// any more.
+  mutating func cancel(_ id: OperationTaskID, of key: Key) -> (waiter: Waiter?, abandoned: Int?) {
     if let waiter = Self.remove(id, of: key, from: &pending, isKept: false) {
       if pending.isEmpty { isDue = false }
-      return (waiter, false)
+      return (waiter, nil)
     }
     guard let waiter = Self.remove(id, of: key, from: &batch, isKept: true) else {
-      return (nil, false)
+      return (nil, nil)
     }
     batchWaiterCount -= 1
-    return (waiter, batchWaiterCount == 0)
+    return (waiter, batchWaiterCount == 0 ? batchNumber : nil)
   }
 
   /// Whether nobody waits for a batch that is in flight.

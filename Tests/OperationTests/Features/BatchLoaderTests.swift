@@ -135,6 +135,56 @@ import Testing
     #expect(batches.values == [[2]])
   }
 
+  /// Calls a closure once before it queues a job.
+  private final class HookExecutor: TaskExecutor {
+    let hook = Mutex<(@Sendable () -> Void)?>(nil)
+    let jobs = HandExecutor()
+
+    func enqueue(_ job: consuming ExecutorJob) {
+      hook.withLock { $0.take() }?()
+      jobs.enqueue(job)
+    }
+  }
+
+  @Test("A cancelled caller does not cancel the batch after its own") func followingBatch()
+    async throws
+  {
+    let clock = ManualClock()
+    let (gates, begun) = ([AsyncGate(), AsyncGate()], EventLog<Int>())
+    let loader = BatchLoader<Int, Int>(delay: .zero, maxSize: 1) { keys in
+      begun.append(keys[0])
+      await gates[keys[0]].wait()
+      try Task.checkCancellation()
+      return [keys[0]: keys[0]]
+    }
+    let executor = HookExecutor()
+    let first = Task(executorPreference: executor) {
+      try await loader.load(0, in: .timed(by: clock))
+    }
+    executor.jobs.run()
+    await begun.wait(for: 1)
+    let second = Task { try await loader.load(1, in: .timed(by: clock)) }
+    for _ in 0..<1000 { await Task.yield() }
+    // While the first caller is resumed, its batch ends, and the other one begins.
+    executor.hook.withLock {
+      $0 = {
+        let isSettled = ThreadLatch()
+        Task.detached {
+          gates[0].open()
+          await begun.wait(for: 2)
+          await clock.settle()
+          isSettled.open()
+        }
+        isSettled.wait()
+      }
+    }
+    await onThreads(1) { _ in first.cancel() }
+    gates[1].open()
+    #expect(try await second.value == 1)
+    executor.jobs.run()
+    await #expect(throws: CancellationError.self) { try await first.value }
+  }
+
   @Test("Bad delays and sizes are reported") func badNumbers() async throws {
     let (issues, loader) = await issues {
       BatchLoader<Int, Int>(delay: .seconds(-1), maxSize: 0) { keys in [keys[0]: 1] }

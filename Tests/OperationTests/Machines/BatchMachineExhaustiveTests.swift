@@ -37,10 +37,11 @@ import Testing
         let isInBatch = batch?.contains(waiter) == true
         pending.removeAll { $0 == waiter }
         batch?.removeAll { $0 == waiter }
-        let (cancelled, isAbandoned) = machine.cancel(ids[waiter], of: key(waiter))
+        let (cancelled, abandoned) = machine.cancel(ids[waiter], of: key(waiter))
         try mustHold(cancelled == (isWaiting ? waiter : nil), "a waiter continues once")
         try mustHold(
-          isAbandoned == (isInBatch && batch == []), "the last waiter abandons the batch")
+          abandoned == (isInBatch && batch == [] ? number : nil),
+          "the last waiter abandons the batch")
       case .delayIsOver:
         guard let delay else { return false }
         self.delay = nil
