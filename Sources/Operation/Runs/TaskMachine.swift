@@ -56,7 +56,7 @@ struct TaskMachine<Output: Sendable, Waiter: Sendable>: Sendable {
   private(set) var progress: TaskProgress = []
   /// The number of restarts: the Swift task of an earlier launch does not count any more.
   private(set) var launch = 0
-  /// The raw priority of the highest caller that joined before the Swift task was attached.
+  /// The raw priority of the highest caller that joined. A Swift task that is attached later gets it.
   private(set) var requestedPriority: UInt8?
   private var waiters = Waiters()
   /// Waits that were cancelled before they began.
@@ -90,11 +90,11 @@ struct TaskMachine<Output: Sendable, Waiter: Sendable>: Sendable {
     return task
   }
 
-  /// A caller with a priority joins the task. Returns the Swift task to escalate; one that is not
-  /// attached yet is escalated when it is.
+  /// A caller with a priority joins the task. Returns the Swift task to escalate; one that is attached
+  /// later, also by a restart, is escalated then.
   mutating func escalate(to priority: TaskPriority) -> Task<Void, Never>? {
     guard case .running(let task) = phase else { return nil }
-    if task == nil { requestedPriority = max(requestedPriority ?? 0, priority.rawValue) }
+    requestedPriority = max(requestedPriority ?? 0, priority.rawValue)
     return task
   }
 

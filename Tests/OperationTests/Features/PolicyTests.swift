@@ -115,6 +115,28 @@ import Testing
     #expect(try await other.fetch() == 2)
   }
 
+  @Test("A restarted request has the priority of the highest caller that has joined its run")
+  func restartedPriority() async {
+    let client = client()
+    _ = client.statistics
+    let (gate, isHigh) = (AsyncGate(), EventLog<Bool>())
+    let script = Script { attempt, _, _ in
+      if attempt > 1 { isHigh.append(await eventually { Task.currentPriority == .high }) }
+      await gate.wait()
+      return .success(attempt)
+    }
+    let store = client.store(for: OpenQuery(script: script).deduplicated())
+    let first = Task.detached(priority: .low) { try await store.fetch() }
+    await script.contexts.wait(for: 1)
+    let second = Task.detached(priority: .high) { try await store.fetch() }
+    while client.statistics.total.joins < 1 { await Task.yield() }
+    let third = Task.detached(priority: .low) { try await store.fetch(restarting: true) }
+    await isHigh.wait(for: 1)
+    #expect(isHigh.values == [true])
+    gate.open()
+    _ = await (first.result, second.result, third.result)
+  }
+
   @Test("What an earlier launch of a cancelled run returns does not end the run")
   func staleEnd() async throws {
     let (gates, script) = gatedScript()
