@@ -65,6 +65,30 @@ import Testing
     #expect(calls.count == 16)
   }
 
+  @Test("Of calls in a scope that is ignored, the one that was made last is displayed")
+  func ignoredScope() async throws {
+    let client = OperationClient.quiet(clock: clock)
+    let doors = [Door(), Door()]
+    let call = Mutation<Int, Int>(path: ["call"]) { [calls] index, _ in
+      calls.increment()
+      await doors[index].passed()
+      return index
+    }
+    let store = client.store(for: call)
+    let wrapper = OperationIssue.withHandler({ _ in }) {
+      SharedQuery(call.serialized(in: "ignored"), client: client)
+    }
+    let first = Task { try await wrapper.mutate(with: 0) }
+    while calls.count < 1 { await Task.yield() }
+    let second = Task { try await wrapper.mutate(with: 1) }
+    while calls.count < 2 { await Task.yield() }
+    doors[1].open()
+    #expect(try await second.value == 1)
+    doors[0].open()
+    #expect(try await first.value == 0)
+    #expect(store.currentValue == 1)
+  }
+
   @Test("Each wrapper, and each prefetch, fetches pages with its own retries")
   func pages() async throws {
     struct Failed: Error {}

@@ -76,9 +76,12 @@ extension OperationStore {
     if ownKey.type == ObjectIdentifier(Request.self), requestType == Request.self { return nil }
     var base = context
     base.settings = defaults.settings
-    let rules = RequestRules(request, in: request.settingUp(base))
-    reportScope(of: rules)
-    return rules
+    var own = request.settingUp(base)
+    if own.settings.values.serialScope != settings.values.serialScope {
+      if own.settings.values.serialScope != nil { reportScope() }
+      own.settings.values.serialScope = settings.values.serialScope
+    }
+    return RequestRules(request, in: own)
   }
 
   /// The settings of some rules; `nil` stands for those of the store.
@@ -90,10 +93,8 @@ extension OperationStore {
   var ownKey: RequestRules<State>.Key { RequestRules<State>.Key(types.modified, settings) }
 
   /// Reports once that runs of a store cannot be serialized in two scopes.
-  private func reportScope(of rules: RequestRules<State>) {
-    guard let scope = rules.context.settings.values.serialScope,
-      scope != settings.values.serialScope, hub.noteScopeConflict(at: path)
-    else { return }
+  private func reportScope() {
+    guard hub.noteScopeConflict(at: path) else { return }
     OperationIssue.report(
       .ruleConflict,
       """
