@@ -33,7 +33,7 @@ where Base.State == QueryState<Base.FetchValue, Base.FetchFailure> {
         guard let client = context.operationClient else { return .empty }
         let (store, rules) = client.storeAndRules(for: base)
         let isFirst = Atomic(true)
-        return store.values(by: rules).source.subscribe { _ in
+        return store.confirmedChanges(by: rules).subscribe { _ in
           // The first value is the present one. A run in flight may have read the value before another
           // one, so another run has to follow it.
           if !isFirst.exchange(false, ordering: .relaxed) { request.store?.invalidate() }

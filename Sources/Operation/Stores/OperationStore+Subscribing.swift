@@ -129,6 +129,15 @@ extension OperationStore {
     return StateStream(changed.map { $0.currentValue })
   }
 
+  /// The changes of the value that the runs of other requests read, beginning with the present one. A
+  /// value that cannot be compared has changed if there were updates, or another thread has access.
+  func confirmedChanges(by rules: RequestRules<State>?) -> StreamSource<Void> {
+    let areEqual = Equality<State.StateValue>.comparison
+    return stateSource(by: rules).map { [self] _ in
+      read { ($0.confirmedValue, $0.isOpen ? $0.state.valueUpdateCount : nil) }
+    }.removeDuplicates { areEqual?($0.0, $1.0) ?? ($0.1 != nil && $0.1 == $1.1) }.map { _ in }
+  }
+
   /// Returns a stream of a part of the displayed values, without repeats if it is `Equatable`.
   ///
   /// - Parameter select: Returns the part. It is called on a thread that changes the store, and must be

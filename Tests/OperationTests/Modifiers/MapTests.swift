@@ -129,6 +129,43 @@ import Testing
     #expect(mapped.currentValue == 15)
   }
 
+  /// A value that cannot be compared.
+  private struct Opaque: Sendable {
+    var number: Int
+  }
+
+  @Test("A map follows an optimistic edit as soon as it is confirmed") func confirmedEdit() async {
+    await confirmsEdit(of: Query(path: ["number"]) { _ in 1 }, { $0 = 2 }, { $0 })
+    await confirmsEdit(
+      of: Query(path: ["opaque"]) { _ in Opaque(number: 1) }, { $0?.number = 2 }, { $0.number })
+  }
+
+  private func confirmsEdit<Value>(
+    of query: Query<Value, any Error>, _ edit: @escaping @Sendable (inout Value?) -> Void,
+    _ number: @escaping @Sendable (Value) -> Int
+  ) async {
+    let clock = ManualClock()
+    let client = OperationClient(defaults: .testing, clock: clock)
+    let (store, runs) = (client.store(for: query), Counter())
+    let mapped = client.store(
+      for: query.map { value in
+        runs.increment()
+        return number(value)
+      })
+    let subscription = mapped.subscribe { _ in }
+    await clock.settle()
+    let count = runs.value
+    await store.optimistically(edit) {
+      await clock.settle()
+      #expect(mapped.currentValue == 1)
+      #expect(runs.value == count)
+    }
+    await clock.settle()
+    #expect(mapped.currentValue == 2)
+    #expect(runs.value == count + 1)
+    subscription.cancel()
+  }
+
   @Test("A map may throw, and a failure of the query is its own") func throwing() async throws {
     let client = OperationClient(defaults: .testing)
     let odd = OpenQuery(script: Script(failures: 1)).map { value -> Int in
