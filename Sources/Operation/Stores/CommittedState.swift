@@ -41,13 +41,7 @@ struct CommittedState<State: OperationState>: Sendable {
 
 extension CommittedState {
   /// Stores what a cancellation of a run restores, before the first of its yields.
-  ///
-  /// - Parameters:
-  ///   - base: The state without optimistic edits.
-  ///   - idsInBase: The optimistic edits that are part of it already.
-  mutating func beginYield(of id: OperationTaskID, base: State, idsInBase: Set<OperationTaskID>) {
-    yields.begin(id, before: base, idsInBase: idsInBase, &replaced)
-  }
+  mutating func beginYield(_ entry: YieldedResults<State>.Entry) { yields.begin(entry, &replaced) }
 
   /// Undoes what a run yielded. Returns what the state was restored to, if the state changed.
   mutating func undoYield(of id: OperationTaskID) -> YieldedResults<State>.Entry? {
@@ -62,7 +56,8 @@ extension CommittedState {
   mutating func confirmYields() { yields.confirmAll(&replaced) }
 
   /// A run failed, and what it and earlier ones yielded is not undone any more. What others yielded
-  /// later can be undone, and then the failure is in the state.
+  /// later can be undone, and then the failure is in the state. The run of a page, also if it has
+  /// fetched the page, confirms only what itself has yielded.
   mutating func confirmYields(upTo id: OperationTaskID, _ body: (inout State) -> Void) {
     yields.confirm(upTo: id, &replaced)
     yields.change(&replaced, body)
@@ -73,7 +68,8 @@ extension CommittedState {
 ///
 /// - *empty*: the state is that of the last final result.
 /// - Otherwise there is one entry for each run that yielded, in the order of their last yields. Each
-///   stores the state before it, which a cancellation of the run restores.
+///   stores the state before it, which a cancellation of the run restores. Two runs of pages are for
+///   pages side by side, and neither is undone with the other.
 struct YieldedResults<State: OperationState>: Sendable {
   struct Entry: Sendable {
     let id: OperationTaskID
@@ -81,33 +77,36 @@ struct YieldedResults<State: OperationState>: Sendable {
     var before: State
     /// The optimistic edits that are part of `before`.
     var idsInBase: Set<OperationTaskID>
+    /// Adds the last yield of the run to a state.
+    let redo: @Sendable (inout State) -> Void
   }
 
   private(set) var entries: [Entry] = []
 
   var isEmpty: Bool { entries.isEmpty }
 
-  /// Appends an entry for a run that yields, unless its entry is the last one already.
-  mutating func begin(
-    _ id: OperationTaskID, before state: State, idsInBase: Set<OperationTaskID>,
-    _ replaced: inout ReplacedValues<State>
-  ) {
-    if entries.last?.id == id { return }
-    _ = undo(id, &replaced)
-    entries.append(Entry(id: id, before: state, idsInBase: idsInBase))
+  /// Appends an entry for a run that yields. It replaces one that the run has.
+  mutating func begin(_ entry: Entry, _ replaced: inout ReplacedValues<State>) {
+    var entry = entry
+    if let old = undo(entry.id, &replaced) {
+      (entry.before, entry.idsInBase) = (old.before, old.idsInBase)
+    }
+    entries.append(entry)
   }
 
-  /// Removes the entry of a run. Returns it if it is the last one, so that the state displays it.
+  /// Removes the entry of a run. Returns it if it is the last one, so that the state displays it, or if
+  /// it is that of a page; then it restores the state with the page of the next entry.
   ///
-  /// Otherwise the next entry restores from now on what the removed one would have restored.
+  /// The next entry restores from now on what the removed one would have restored.
   mutating func undo(_ id: OperationTaskID, _ replaced: inout ReplacedValues<State>) -> Entry? {
     guard let index = entries.firstIndex(where: { $0.id == id }) else { return nil }
-    let removed = entries.remove(at: index)
+    var removed = entries.remove(at: index)
     guard index < entries.count else { return removed }
     replaced.append(entries[index].before)
-    entries[index].before = removed.before
-    entries[index].idsInBase = removed.idsInBase
-    return nil
+    (entries[index].before, entries[index].idsInBase) = (removed.before, removed.idsInBase)
+    guard State.kind == .pages else { return nil }
+    replaced.change(&removed.before, entries[index].redo)
+    return removed
   }
 
   mutating func confirmAll(_ replaced: inout ReplacedValues<State>) {
@@ -118,8 +117,10 @@ struct YieldedResults<State: OperationState>: Sendable {
 
   mutating func confirm(upTo id: OperationTaskID, _ replaced: inout ReplacedValues<State>) {
     guard let index = entries.firstIndex(where: { $0.id == id }) else { return }
+    let (own, others) = (entries[index], State.kind == .pages ? entries[..<index] : [])
     replaced.append(Array(entries[...index]))
-    entries.removeFirst(index + 1)
+    entries.replaceSubrange(...index, with: others)
+    for other in others.indices { replaced.change(&entries[other].before, own.redo) }
   }
 
   /// Changes each state that a cancellation would restore.

@@ -41,7 +41,9 @@ extension StoreMachine {
       return record.task.box
     }
     committed.beginYield(
-      of: id, base: edits.withBaseValue(state), idsInBase: edits.layers?.idsInBase ?? [])
+      .init(
+        id: id, before: edits.withBaseValue(state), idsInBase: edits.layers?.idsInBase ?? []
+      ) { [task = record.task] in $0.update(with: output, for: task) })
     take(output, of: record.task, after: record.payload.settlements)
     notifyChange(also: handlers)
     notify(.yielded(output, record.run), also: handlers)
@@ -94,10 +96,9 @@ extension StoreMachine {
     if isFinal, !committed.yields.isEmpty { committed.changeYields { $0.finishFetchTask(task) } }
   }
 
-  /// A final value confirms all yields; a failure confirms those of its run and of earlier ones.
+  /// A final whole value confirms all yields; a failure confirms those of its run and of earlier ones.
   private mutating func confirmYields(_ output: Output, of record: Runs.Record) {
-    if committed.yields.isEmpty { return }
-    if case .success = output { return committed.confirmYields() }
+    if case .success = output, Self.isAboutWhole(record) { return committed.confirmYields() }
     committed.confirmYields(upTo: record.id) { $0.update(with: output, for: record.task) }
   }
 

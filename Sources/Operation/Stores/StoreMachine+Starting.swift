@@ -93,9 +93,8 @@ extension StoreMachine {
     let compared = task.box
     committed.change { $0.scheduleFetchTask(&task) }
     if !committed.yields.isEmpty {
-      let scheduled = task
-      committed.changeYields { state in
-        var task = scheduled
+      committed.changeYields { [task] state in
+        var task = task
         state.scheduleFetchTask(&task)
       }
     }

@@ -16,6 +16,11 @@ import Testing
       in context: OperationContext
     ) -> Int? { page.id + 1 }
 
+    func pageId(
+      before page: PaginatedPage<Int, String>, using paging: PaginatedPaging<Int, String>,
+      in context: OperationContext
+    ) -> Int? { page.id - 1 }
+
     func fetchPage(
       using paging: PaginatedPaging<Int, String>, in context: OperationContext,
       with continuation: OperationContinuation<String, any Error>
@@ -81,6 +86,64 @@ import Testing
     store.cancel()
     await #expect(throws: CancellationError.self) { try await next.value }
     #expect(store.currentValue.elementValues == ["0v0"] && store.nextPageId == 1)
+    server.open()
+  }
+
+  /// Fetches a page on either side of a first one; both are in the making when this returns.
+  private func bothSides(
+    _ server: PageServer, nextFirst: Bool
+  ) async throws -> (store: NumberStore, first: Task<Void, any Error>, other: Task<Void, any Error>)
+  {
+    let store = OperationClient(defaults: .quiet()).store(for: Halves(server: server))
+    try await store.fetchNextPage()
+    server.close()
+    var runs: [Task<Void, any Error>] = []
+    for isNext in [nextFirst, !nextFirst] {
+      runs.append(
+        Task {
+          if isNext { try await store.fetchNextPage() } else { try await store.fetchPreviousPage() }
+        })
+      await server.pending(runs.count)
+    }
+    #expect(store.currentValue.elementValues == ["half -1", "0v0", "half 1"])
+    return (store, runs[0], runs[1])
+  }
+
+  @Test(
+    "A cancelled run takes its page back, and not the one at the other side",
+    arguments: [(true, true), (true, false), (false, true), (false, false)])
+  func cancelledSide(nextFirst: Bool, endsBefore: Bool) async throws {
+    let server = PageServer()
+    let (store, first, other) = try await bothSides(server, nextFirst: nextFirst)
+    let otherID = nextFirst ? -1 : 1
+    if endsBefore {
+      server.answer(otherID)
+      try await other.value
+    }
+    first.cancel()
+    _ = await first.result
+    if !endsBefore {
+      #expect(store.currentValue[id: otherID]?.value == "half \(otherID)")
+      #expect(store.currentValue.count == 2)
+      server.answer(otherID)
+      try await other.value
+    }
+    #expect(store.currentValue.ids == (nextFirst ? [-1, 0] : [0, 1]))
+    #expect(store.currentValue[id: otherID]?.value == "\(otherID)v0")
+    server.open()
+  }
+
+  @Test("A failed page leaves it to the run at the other side whether its page is taken back")
+  func failedSide() async throws {
+    let server = PageServer()
+    let (store, first, other) = try await bothSides(server, nextFirst: true)
+    server.fail(-1)
+    server.answer(-1)
+    await #expect(throws: PageServer.Failed.self) { try await other.value }
+    first.cancel()
+    _ = await first.result
+    #expect(store.currentValue.elementValues == ["half -1", "0v0"])
+    #expect(store.error is PageServer.Failed)
     server.open()
   }
 

@@ -15,7 +15,8 @@ import Testing
   }
 
   private mutating func yield(_ value: Int, of index: Int) {
-    committed.beginYield(of: ids[index], base: committed.state, idsInBase: [])
+    committed.beginYield(
+      .init(id: ids[index], before: committed.state, idsInBase: []) { _ in })
     committed.change(write(value))
   }
 
@@ -111,7 +112,7 @@ import Testing
       committed.changeAll { $0.update(with: result, using: OperationContext()) }
     }
     set(.failure(Failure(value: Value(onEnd))))
-    committed.beginYield(of: ids[0], base: committed.state, idsInBase: [])
+    committed.beginYield(.init(id: ids[0], before: committed.state, idsInBase: []) { _ in })
     // Replaces the failure in the state and in what a cancellation would restore.
     set(.failure(Failure(value: Value(onEnd))))
     set(.success(Value(onEnd)))
