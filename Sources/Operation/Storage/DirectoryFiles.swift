@@ -1,14 +1,24 @@
 import FoundationEssentials
 import Glibc
 
+/// A file that is locked until this is released. To close it is not enough: a child process has it open,
+/// too, until it executes its program.
+private final class FileLock: Sendable {
+  let file: FileDescriptor
+
+  init(file: FileDescriptor) { self.file = file }
+
+  deinit { flock(file.number, LOCK_UN) }
+}
+
 /// The files of one directory, which only its user can access.
 struct DirectoryFiles: StorageFiles {
   private static let lockName = "lock"
 
   let directory: String
   private let descriptor: FileDescriptor
-  /// The lock file; `nil` if the directory is only read. The kernel unlocks it when it is closed.
-  private var lock: FileDescriptor?
+  /// The lock file; `nil` if the directory is only read. The kernel unlocks it when the process ends.
+  private var lock: FileLock?
 
   /// Opens a directory, and creates it if needed.
   init(_ directory: String, isReadOnly: Bool) throws(StorageError) {
@@ -22,7 +32,7 @@ struct DirectoryFiles: StorageFiles {
     }
     if isReadOnly { return }
     try makePrivate()
-    lock = try lockFile()
+    lock = FileLock(file: try lockFile())
   }
 
   /// Creates a directory and those that contain it.

@@ -90,6 +90,7 @@ struct YieldedResults<State: OperationState>: Sendable {
     var entry = entry
     if let old = undo(entry.id, &replaced) {
       (entry.before, entry.idsInBase) = (old.before, old.idsInBase)
+      replaced.append(old)
     }
     entries.append(entry)
   }
@@ -104,6 +105,7 @@ struct YieldedResults<State: OperationState>: Sendable {
     guard index < entries.count else { return removed }
     replaced.append(entries[index].before)
     (entries[index].before, entries[index].idsInBase) = (removed.before, removed.idsInBase)
+    replaced.append(removed)
     guard State.kind == .pages else { return nil }
     replaced.change(&removed.before, entries[index].redo)
     return removed

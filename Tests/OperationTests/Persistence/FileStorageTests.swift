@@ -43,6 +43,26 @@ private let entry = StorageEntry(
 struct FileStorageTests {
   private let directory = TemporaryDirectory()
 
+  @Test("A released storage has unlocked its directory, also if a starting child has the file open")
+  func unlock() async throws {
+    var copy: Int32 = -1
+    do {
+      let storage = try FileStorage(directory: directory.path)
+      try await storage.save(["values/posts/3": entry])
+      let files = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")
+      let lock = try #require(
+        files.first {
+          let link = "/proc/self/fd/\($0)"
+          let file = try? FileManager.default.destinationOfSymbolicLink(atPath: link)
+          return file?.hasSuffix(URL(filePath: directory.path).lastPathComponent + "/lock") == true
+        }.flatMap { Int32($0) })
+      copy = fcntl(lock, F_DUPFD_CLOEXEC, 0)
+    }
+    defer { close(copy) }
+    let storage = try FileStorage(directory: directory.path)
+    #expect(try await storage.load("values/posts/3") == entry)
+  }
+
   @Test("An entry is loaded as it was saved, by another storage")
   func roundTrip() async throws {
     do {
