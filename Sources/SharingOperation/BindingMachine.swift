@@ -287,7 +287,8 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
       // The changes retain it, to be released without the lock.
       if previous != nil, new.hasValue {
         binding = binding.displaying(nil)
-        made?.binding = binding
+        // The newest one may be for a later value of the other wrapper.
+        if made?.binding.isSame(as: binding) == true { made?.binding = binding }
       }
     }
     return switch phase {

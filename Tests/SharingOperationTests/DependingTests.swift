@@ -333,6 +333,51 @@ struct NameQuery: QueryRequest, Hashable {
   }
 }
 
+/// What happens between a change of the other wrapper and its delivery to the dependent one.
+@Suite struct BindingBesideTheOtherWrapper {
+  private let client = OperationClient.quiet()
+  private let dependents = Log<SharedQuery<WrittenNumber.State>>()
+
+  private func store(_ path: OperationPath) -> OperationStore<WrittenNumber.State> {
+    client.store(for: WrittenNumber(path: path))
+  }
+
+  /// Returns a wrapper that follows a number, which is one before it is two. While the two is delivered,
+  /// and the wrapper was not notified of it, `body` is called.
+  private func follow(
+    keepingPrevious: Bool = false,
+    _ body: @escaping @Sendable (SharedQuery<WrittenNumber.State>) -> Void
+  ) -> SharedQuery<WrittenNumber.State> {
+    let id = SharedQuery(WrittenNumber(path: ["id"]), client: client)
+    id.withLock { $0 = 0 }
+    let subscription = id.store?.subscribe { [dependents] event in
+      guard case .stateChanged(let state) = event, state.currentValue == 2 else { return }
+      dependents.elements.first.map(body)
+    }
+    let dependent = SharedQuery(dependingOn: id, keepingPrevious: keepingPrevious) { (id: Int) in
+      WrittenNumber(path: ["of", id])
+    }
+    dependents.append(dependent)
+    id.withLock { $0 = 1 }
+    id.withLock { $0 = 2 }
+    subscription?.cancel()
+    dependents.removeAll()
+    return dependent
+  }
+
+  @Test("A late value of the earlier store does not bring that store back")
+  func lateValue() {
+    store(["of", 0]).currentValue = 5
+    let dependent = follow(keepingPrevious: true) { dependent in
+      #expect(dependent.store === store(["of", 2]))
+      store(["of", 1]).currentValue = 7
+      #expect(dependent.store === store(["of", 2]))
+    }
+    #expect(dependent.store === store(["of", 2]))
+    #expect(dependent.wrappedValue == 5)
+  }
+}
+
 /// A number that is only written.
 struct WrittenNumber: QueryRequest {
   let path: OperationPath
