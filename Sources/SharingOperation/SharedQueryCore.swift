@@ -90,6 +90,8 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
   /// Replaces the binding, until the value of the wrapper that this one follows changes.
   func bind(to binding: Binding<StoredState>) {
     timer.set(nil)
+    // A change of the other wrapper may not have been delivered yet, and came before.
+    if let upstream { _ = made(by: upstream, isReadAhead: false) }
     let old = shell.withLock { $0.override(with: binding) }
     replaceBinding(with: binding)
     withExtendedLifetime(old) {}

@@ -337,6 +337,7 @@ struct NameQuery: QueryRequest, Hashable {
 @Suite struct BindingBesideTheOtherWrapper {
   private let client = OperationClient.quiet()
   private let dependents = Log<SharedQuery<WrittenNumber.State>>()
+  private let other = WrittenNumber(path: ["other"])
 
   private func store(_ path: OperationPath) -> OperationStore<WrittenNumber.State> {
     client.store(for: WrittenNumber(path: path))
@@ -375,6 +376,12 @@ struct NameQuery: QueryRequest, Hashable {
     }
     #expect(dependent.store === store(["of", 2]))
     #expect(dependent.wrappedValue == 5)
+  }
+
+  @Test("A binding by hand stays, also if the change before it is delivered later")
+  func boundBeforeDelivery() {
+    let dependent = follow { $0.bind(to: other) }
+    #expect(dependent.store === store(["other"]))
   }
 }
 
