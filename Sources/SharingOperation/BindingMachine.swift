@@ -140,8 +140,8 @@ struct BindingSource: Sendable {
 struct MadeBinding<State: OperationState>: Sendable {
   var source: BindingSource
   var binding: Binding<State>
-  /// Whether a reader made it, before the change of the other wrapper was delivered.
-  let isReadAhead: Bool
+  /// Whether readers may have read it before the wrapper was bound.
+  var isReadAhead: Bool
 }
 
 /// The machine of a wrapper: its binding, and the states that its readers may have read.
@@ -236,8 +236,9 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
   /// Replaces the binding for the present value by another one. Returns the one before, to be released
   /// without the lock.
   mutating func override(with new: Binding<State>) -> MadeBinding<State>? {
-    guard let made else { return nil }
-    return make(MadeBinding(source: made.source, binding: new, isReadAhead: false))
+    guard var made else { return nil }
+    made.binding = new
+    return make(made)
   }
 
   /// Notes another source with an equal value, unless another binding was made since. Returns the one
@@ -252,7 +253,10 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
   mutating func bind(to new: Binding<State>) -> Replacement? {
     guard !new.isSame(as: binding), isCurrent(epoch) else { return nil }
     if case .following(let state) = phase { phase = .changing([state]) }
-    defer { binding = new }
+    defer {
+      binding = new
+      made?.isReadAhead = false
+    }
     epoch += 1
     deliveries.append(.element(new))
     return Replacement(

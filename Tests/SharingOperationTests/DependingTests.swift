@@ -383,6 +383,20 @@ struct NameQuery: QueryRequest, Hashable {
     let dependent = follow { $0.bind(to: other) }
     #expect(dependent.store === store(["other"]))
   }
+
+  @Test("Readers of a store that is replaced before the delivery are notified")
+  func readBeforeDelivery() {
+    store(["of", 1]).currentValue = 5
+    store(["of", 2]).currentValue = 7
+    store(["other"]).currentValue = 5
+    let notifications = Log<Counter>()
+    let dependent = follow { dependent in
+      notifications.append(track { #expect(dependent.wrappedValue == 7) })
+      dependent.bind(to: other)
+    }
+    #expect(dependent.wrappedValue == 5)
+    #expect(notifications.elements.map(\.count) == [1])
+  }
 }
 
 /// A number that is only written.
