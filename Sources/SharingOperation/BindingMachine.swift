@@ -249,9 +249,11 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
     return made.source
   }
 
-  /// Replaces the binding. Returns `nil` if the store is the same, or if the wrapper has ended.
+  /// Replaces the binding. Returns `nil` if the store is the same, if another binding was made since, or
+  /// if the wrapper has ended.
   mutating func bind(to new: Binding<State>) -> Replacement? {
-    guard !new.isSame(as: binding), isCurrent(epoch) else { return nil }
+    guard !new.isSame(as: binding), made?.binding.isSame(as: new) != false, isCurrent(epoch)
+    else { return nil }
     if case .following(let state) = phase { phase = .changing([state]) }
     defer {
       binding = new

@@ -335,6 +335,19 @@ struct NameQuery: QueryRequest, Hashable {
 
 /// What happens between a change of the other wrapper and its delivery to the dependent one.
 @Suite struct BindingBesideTheOtherWrapper {
+  /// A value that is no value, whose end is user code.
+  private final class Token: Sendable {
+    let number: Int
+    let onEnd: @Sendable (Int) -> Void
+
+    init(_ number: Int, onEnd: @escaping @Sendable (Int) -> Void) {
+      self.number = number
+      self.onEnd = onEnd
+    }
+
+    deinit { onEnd(number) }
+  }
+
   private let client = OperationClient.quiet()
   private let dependents = Log<SharedQuery<WrittenNumber.State>>()
   private let other = WrittenNumber(path: ["other"])
@@ -396,6 +409,31 @@ struct NameQuery: QueryRequest, Hashable {
     }
     #expect(dependent.wrappedValue == 5)
     #expect(notifications.elements.map(\.count) == [1])
+  }
+
+  @Test("A binding by hand is followed, also if a delivery made another one right before")
+  func boundInDeinitialiser() {
+    let isArmed = Counter()
+    let id = SharedQuery(WrittenNumber(path: ["id"]), client: client) {
+      [dependents, other] number in
+      Token(number) { number in
+        guard number == 1, isArmed.count == 1 else { return }
+        isArmed.increment()
+        dependents.elements.first?.bind(to: other)
+      }
+    }
+    store(["id"]).currentValue = 1
+    let dependent = SharedQuery(dependingOn: id) { (token: Token) in
+      WrittenNumber(path: ["of", token.number])
+    }
+    dependents.append(dependent)
+    isArmed.increment()
+    store(["id"]).currentValue = 2
+    #expect(dependent.store === store(["other"]))
+    let changes = track { _ = dependent.wrappedValue }
+    store(["other"]).currentValue = 5
+    #expect(changes.count == 1)
+    dependents.removeAll()
   }
 }
 
