@@ -56,6 +56,9 @@ enum Binding<State: OperationState>: Sendable {
     }
   }
 
+  /// The state, and what is displayed while it has no value.
+  var boxed: BoxedState<State> { .state(state, previous: previous) }
+
   var states: StateStream<State> {
     switch self {
     case .store(let store, let rules, _): store.states(by: rules)
@@ -89,13 +92,26 @@ extension Binding {
 /// A state on the heap. What contains several states is copied quickly: without this the benchmark
 /// write, per @SharedQuery is over its limit.
 indirect enum BoxedState<State: OperationState>: Sendable {
-  case state(State)
+  /// - Parameter previous: What is displayed while the state has no value.
+  case state(State, previous: BoxedState? = nil)
 
   var state: State {
     switch self {
-    case .state(let state): state
+    case .state(let state, _): state
     }
   }
+
+  var previous: BoxedState? {
+    switch self {
+    case .state(_, let previous): previous
+    }
+  }
+
+  /// The displayed value.
+  var value: State.StateValue { state.value(or: previous) }
+
+  /// Whether the displayed value is that of an earlier binding.
+  var isPrevious: Bool { previous != nil && !state.hasValue }
 }
 
 extension OperationState {
@@ -195,7 +211,7 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
 
   init(_ binding: Binding<State>) {
     self.binding = binding
-    phase = .following(.state(binding.state))
+    phase = .following(binding.boxed)
   }
 
   /// Returns a Boolean value that indicates whether an epoch is the present one of a wrapper in use.
@@ -268,10 +284,8 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
 
   /// Adds states that readers may have read before they were notified of them: a store can be read
   /// before it delivers.
-  mutating func addReadStates(_ states: [State]) {
-    if case .changing(let earlier) = phase {
-      phase = .changing(earlier + states.map { .state($0) })
-    }
+  mutating func addReadStates(_ states: [BoxedState<State>]) {
+    if case .changing(let earlier) = phase { phase = .changing(earlier + states) }
   }
 
   /// Stores the subscription of an epoch. Returns it if the epoch is over.
@@ -286,22 +300,20 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
   /// Takes a state that was delivered. Returns the change from each state that readers may have read.
   mutating func receive(_ new: State, epoch: Int) -> [StateChange<State>] {
     guard isCurrent(epoch) else { return [] }
-    let previous = binding.previous
-    let boxed = BoxedState.state(new)
+    let boxed = BoxedState.state(new, previous: new.hasValue ? nil : binding.previous)
     defer {
       phase = .following(boxed)
       // The changes retain it, to be released without the lock.
-      if previous != nil, new.hasValue {
+      if binding.previous != nil, new.hasValue {
         binding = binding.displaying(nil)
         // The newest one may be for a later value of the other wrapper.
         if made?.binding.isSame(as: binding) == true { made?.binding = binding }
       }
     }
     return switch phase {
-    case .following(let old):
-      [StateChange(from: old, to: boxed, previous: previous, isSameStore: true)]
+    case .following(let old): [StateChange(from: old, to: boxed, isSameStore: true)]
     case .changing(let states):
-      states.map { StateChange(from: $0, to: boxed, previous: previous, isSameStore: false) }
+      states.map { StateChange(from: $0, to: boxed, isSameStore: false) }
     case .ended: []
     }
   }
@@ -318,8 +330,6 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
 struct StateChange<State: OperationState>: Sendable {
   let from: BoxedState<State>
   let to: BoxedState<State>
-  /// What is displayed in place of a missing value.
-  var previous: BoxedState<State>?
   /// Counts and dates can be compared only within one store.
   let isSameStore: Bool
 
@@ -332,11 +342,8 @@ struct StateChange<State: OperationState>: Sendable {
       || old.valueLastUpdatedAt != new.valueLastUpdatedAt
   }
 
-  var oldValue: State.StateValue { old.value(or: previous) }
-  var newValue: State.StateValue { new.value(or: previous) }
-
   /// A Boolean value that indicates whether the displayed value begins or ceases to be an earlier one.
-  var hasOtherOrigin: Bool { previous != nil && (!isSameStore || old.hasValue != new.hasValue) }
+  var hasOtherOrigin: Bool { from.isPrevious != to.isPrevious }
 
   /// A Boolean value that indicates whether there is a new error or no error any more.
   var hasNewError: Bool {
@@ -352,7 +359,7 @@ struct StateChange<State: OperationState>: Sendable {
     _ project: @escaping @Sendable (State.StateValue) -> Value
   ) -> @Sendable (StateChange) -> Bool {
     guard let areEqual = Equality<Value>.comparison else { return { $0.hasNewValue } }
-    return { !areEqual(project($0.oldValue), project($0.newValue)) }
+    return { !areEqual(project($0.from.value), project($0.to.value)) }
   }
 
   /// Returns a function that compares a member of both states; one that is not `Equatable` counts as

@@ -101,7 +101,7 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
   private func replaceBinding(with binding: Binding<StoredState>) {
     guard let replacement = shell.commit({ $0.bind(to: binding) }) else { return }
     // Read before the subscription ends, because its end can cancel a run.
-    let readStates = [replacement.replaced.state, binding.state]
+    let readStates = [replacement.replaced.boxed, binding.boxed]
     shell.withLock { $0.addReadStates(readStates) }
     replacement.subscription?.cancel()
     readers.withLock { $0[.binding] }.map(notify)

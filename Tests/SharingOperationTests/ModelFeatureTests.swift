@@ -148,6 +148,23 @@ private final class Gate: Sendable {
     #expect(!wrapper.isPrevious)
   }
 
+  @Test("Readers are notified when the earlier value is not displayed any more")
+  func ended() {
+    let numbers = ["a", "b", "c"].map { WrittenNumber(path: ["written", $0]) }
+    for next in [numbers[2], nil] {
+      let wrapper = SharedQuery(numbers[0], client: client)
+      wrapper.withLock { $0 = 1 }
+      wrapper.bind(to: numbers[1], keepingPrevious: true)
+      let changes = track { #expect(wrapper.wrappedValue == 1) }
+      let origins = track { #expect(wrapper.isPrevious) }
+      wrapper.bind(to: next)
+      #expect(wrapper.wrappedValue == nil)
+      #expect(!wrapper.isPrevious)
+      #expect(changes.count == 1)
+      #expect(origins.count == 1)
+    }
+  }
+
   @Test("A dependent wrapper keeps the value, and its stream never shows a missing one")
   func dependent() async throws {
     let id = SharedQuery(Query(path: ["id"]) { _ in 1 }.manual(), client: client)
