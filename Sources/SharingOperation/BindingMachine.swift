@@ -70,7 +70,10 @@ enum Binding<State: OperationState>: Sendable {
     switch self {
     case .store(let store, let rules, nil): store.values(by: rules)
     case .store(let store, let rules, let previous?):
-      store.states(by: rules).map { $0.value(or: previous) }
+      // Once the store had a value, the earlier one does not come back.
+      store.states(by: rules).scan(BoxedState.state(previous.state, previous: previous)) {
+        .state($1, previous: $1.hasValue ? nil : $0.previous)
+      }.map(\.value)
     case .unbacked(let state): .just(state.currentValue)
     }
   }

@@ -165,6 +165,20 @@ private final class Gate: Sendable {
     }
   }
 
+  @Test("After a reset the stream has no value, as the wrapper has none")
+  func reset() async {
+    let wrapper = SharedQuery(WrittenNumber(path: ["written", "a"]), client: client)
+    wrapper.withLock { $0 = 1 }
+    wrapper.bind(to: WrittenNumber(path: ["written", "b"]), keepingPrevious: true)
+    var values = wrapper.values.makeAsyncIterator()
+    #expect(await values.next() == 1)
+    wrapper.withLock { $0 = 2 }
+    #expect(await values.next() == 2)
+    wrapper.resetState()
+    #expect(wrapper.wrappedValue == nil)
+    #expect(await values.next() == .some(nil))
+  }
+
   @Test("A dependent wrapper keeps the value, and its stream never shows a missing one")
   func dependent() async throws {
     let id = SharedQuery(Query(path: ["id"]) { _ in 1 }.manual(), client: client)
