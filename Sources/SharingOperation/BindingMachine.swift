@@ -256,7 +256,8 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
   /// without the lock.
   mutating func override(with new: Binding<State>) -> MadeBinding<State>? {
     guard var made else { return nil }
-    made.binding = new
+    // One of the same store and rules is not replaced, and displays what it did.
+    made.binding = new.isSame(as: binding) ? binding : new
     return make(made)
   }
 

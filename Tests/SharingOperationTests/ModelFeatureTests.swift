@@ -179,6 +179,21 @@ private final class Gate: Sendable {
     #expect(await values.next() == .some(nil))
   }
 
+  @Test("A dependent wrapper that is bound to its store again displays what it did")
+  func sameAgain() {
+    let id = SharedQuery(WrittenNumber(path: ["id"]), client: client)
+    id.withLock { $0 = 1 }
+    let number = SharedQuery(dependingOn: id, keepingPrevious: true) { (id: Int) in
+      WrittenNumber(path: ["written", id])
+    }
+    number.withLock { $0 = 5 }
+    id.withLock { $0 = 2 }
+    let changes = track { #expect(number.wrappedValue == 5) }
+    number.bind(to: WrittenNumber(path: ["written", 2]))
+    #expect(number.wrappedValue == 5)
+    #expect(changes.count == 0)
+  }
+
   @Test("A dependent wrapper keeps the value, and its stream never shows a missing one")
   func dependent() async throws {
     let id = SharedQuery(Query(path: ["id"]) { _ in 1 }.manual(), client: client)
