@@ -199,7 +199,7 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
     /// The displayed value.
     case value(State.StateValue)
     /// The binding, whose store has changed since it was read.
-    case binding(Binding<State>)
+    case binding(Binding<State>, epoch: Int)
   }
 
   var deliveries = DeliveryQueue<StreamSignal<Binding<State>>>()
@@ -227,16 +227,15 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
     if let lastRead, case .store(let store, _, _) = binding, store.version.isAt(lastRead.version) {
       return .value(lastRead.value)
     }
-    return .binding(binding)
+    return .binding(binding, epoch: epoch)
   }
 
-  /// Notes a value that was read, if it is still that of the store. Returns the one before, to be
-  /// released without the lock.
+  /// Notes a value that was read in an epoch, if it is still that of the store. Returns the one before,
+  /// to be released without the lock.
   mutating func noteRead(
-    _ value: State.StateValue, _ version: Int?, of read: Binding<State>
+    _ value: State.StateValue, _ version: Int?, epoch: Int
   ) -> VersionedValue? {
-    guard let version, let store = read.store, store === binding.store, store.version.isAt(version),
-      isCurrent(epoch)
+    guard let version, let store = binding.store, store.version.isAt(version), isCurrent(epoch)
     else { return nil }
     defer { lastRead = (value, version) }
     return lastRead

@@ -74,9 +74,9 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
     guard upstream == nil else { return projection.value(binding.currentValue) }
     switch shell.withLock({ $0.read() }) {
     case .value(let value): return projection.value(value)
-    case .binding(let binding):
+    case .binding(let binding, let epoch):
       let (value, version) = binding.versionedValue
-      let old = shell.withLock { $0.noteRead(value, version, of: binding) }
+      let old = shell.withLock { $0.noteRead(value, version, epoch: epoch) }
       withExtendedLifetime(old) {}
       return projection.value(value)
     }

@@ -15,9 +15,9 @@ import Testing
   private func read(_ machine: inout Machine) -> (value: Int?, isStoreRead: Bool) {
     switch machine.read() {
     case .value(let value): return (value, false)
-    case .binding(let binding):
+    case .binding(let binding, let epoch):
       let (value, version) = binding.versionedValue
-      _ = machine.noteRead(value, version, of: binding)
+      _ = machine.noteRead(value, version, epoch: epoch)
       return (value, true)
     }
   }
@@ -32,18 +32,28 @@ import Testing
     #expect(read(&machine) == (5, false))
   }
 
-  @Test("A value that is out of date when it is noted, or that is of another store, is not kept")
+  @Test("A value that is out of date when it is noted is not kept")
   func late() {
     var machine = Machine(.store(a))
     let (value, version) = machine.binding.versionedValue
     a.currentValue = 5
-    _ = machine.noteRead(value, version, of: .store(a))
+    _ = machine.noteRead(value, version, epoch: 0)
     let kept = machine.takeLastRead()
     #expect(kept == nil)
     #expect(read(&machine) == (5, true))
-    let other = Binding.store(b).versionedValue
-    _ = machine.noteRead(other.value, other.version, of: .store(b))
-    #expect(read(&machine) == (5, false))
+  }
+
+  @Test("A value of an earlier binding is not kept, also if that was of the same store")
+  func earlierBinding() {
+    let empty = OperationStore.detached(query: Query(path: ["c"]) { _ in 3 })
+    var machine = Machine(.store(empty, previous: .state(State(initialValue: 1))))
+    guard case .binding(let binding, let epoch) = machine.read() else { return }
+    let (value, version) = binding.versionedValue
+    #expect(value == 1)
+    _ = machine.bind(to: .store(b))
+    _ = machine.bind(to: .store(empty))
+    _ = machine.noteRead(value, version, epoch: epoch)
+    #expect(read(&machine) == (nil, true))
   }
 
   @Test("A binding to another store, and the end, return the value that was read last")
