@@ -115,6 +115,24 @@ struct PersistenceRaceTests {
     #expect(calls.values == ["ID"])
   }
 
+  @Test("A call that has failed, and is then not made again, waits, and can be made later")
+  func showingFailsAfterFailure() async throws {
+    let client = client(interrupted())
+    let (calls, attempts) = (EventLog<String>(), EventLog<Int>())
+    try await client.resumeMutations { outbox in
+      outbox.register(Change(calls: calls, failure: Refusal())) { _, _, outcome in
+        if attempts.append(0) == 2 { throw Refusal() }
+        _ = try await outcome()
+      }
+    }
+    for await present in client.outbox.values where present.first?.status != .running { break }
+    #expect(client.outbox.retry("ID"))
+    await attempts.wait(for: 2)
+    for await present in client.outbox.values where present.map(\.status) == [.waiting] { break }
+    #expect(client.outbox.retry("ID"))
+    await calls.wait(for: 2)
+  }
+
   @Test("A call whose request is called again has one identifier, and leaves the outbox")
   func restarted() async throws {
     let client = client(storage)

@@ -333,7 +333,9 @@ struct OutboxMachine: DeliveryMachine {
 
   /// A call is taken up again. Returns `false` if it runs, or has ended.
   mutating func resume(_ entry: OutboxEntry) -> Bool {
-    guard let call = call(of: entry), call.status != .running else { return false }
+    guard let index = index(of: entry), listed[index].call.status != .running else { return false }
+    // A run that has failed is not the one of the call any more.
+    (listed[index].run, listed[index].cancel) = (nil, nil)
     return update(entry) { $0.status = .running }
   }
 
