@@ -238,6 +238,51 @@ struct PersistenceRaceTests {
     _ = await second.result
   }
 
+  /// Calls `body` with a store while its saved value, 7, loads, and one of its runs has yielded 1; returns
+  /// when the value was loaded and the run was cancelled.
+  private func yieldWhileLoading(
+    _ body: (OperationClient, OperationStore<QueryState<Int, any Error>>, HeldStorage) async throws
+      ->
+      Void
+  ) async throws {
+    storage.entries = ["values/q": entry("7")]
+    let held = HeldStorage(base: storage)
+    let client = client(held)
+    let gate = AsyncGate()
+    let query = Query<Int, any Error>(path: ["q"]) { _, continuation in
+      continuation.yield(1)
+      await gate.wait()
+      return 2
+    }.manual().persisted()
+    let store = client.store(for: query)
+    await held.loads.wait(for: 1)
+    let run = Task { try await store.fetch() }
+    for await value in store.values where value == 1 { break }
+    try await body(client, store, held)
+    held.gate.open()
+    for await state in store.states where !state.isRestoring { break }
+    store.cancel()
+    gate.open()
+    _ = await run.result
+    #expect(store.currentValue == 7)
+    try await client.flush()
+    #expect(saved == "7")
+  }
+
+  @Test("What a cancelled run has yielded while the saved value loads does not take its place")
+  func cancelledWhileLoading() async throws {
+    try await yieldWhileLoading { client, store, _ in
+      store.cancel()
+      try await client.flush()
+      #expect(saved == "7")
+    }
+    try await yieldWhileLoading { client, store, _ in
+      try await client.flush()
+      #expect(saved == "7")
+      store.cancel()
+    }
+  }
+
   @Test("A shutdown that cuts a run off keeps what it had yielded")
   func yieldsAtShutdown() async throws {
     let client = client(storage)

@@ -154,11 +154,11 @@ extension StorePersistence {
 
 extension StorePersistence {
   private func takeChange(of store: OperationStore<State>) -> SavedChange? {
-    let (saved, isEnded) = facts.withLock { ($0.saved, $0.isEnded) }
+    let (saved, isEnded, isLoaded) = facts.withLock { ($0.saved, $0.isEnded, $0.actions == nil) }
     let (state, mark) = store.stateToSave
-    if isEnded || mark == saved || (saved == nil && mark == StoreMachine<State>.unchangedMark) {
-      return nil
-    }
+    // Until the saved value was loaded, only what is final takes its place.
+    let isUnchanged = !mark.prefix(isLoaded ? 3 : 2).contains { $0 != 0 }
+    if isEnded || mark == saved || (saved == nil && isUnchanged) { return nil }
     // What a run had yielded before a shutdown cut it off is the newest value that there was.
     if store.hub.shutdown.isCutOff, let saved, saved.prefix(2) == mark.prefix(2) { return nil }
     do {
@@ -202,9 +202,6 @@ extension StoreMachine {
       committed.undoneYieldCount,
     ]
   }
-
-  /// The mark of a store in which nothing has happened.
-  static var unchangedMark: [Int] { [0, 0, 0, 0] }
 
   /// Ends the loading of a saved value, and displays it if nothing newer has come. Returns its mark if it
   /// does.
