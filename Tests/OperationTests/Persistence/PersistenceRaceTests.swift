@@ -283,6 +283,15 @@ struct PersistenceRaceTests {
     }
   }
 
+  @Test("A run that yields while the saved value loads restores it when it is cancelled")
+  func loadedBelowYield() async throws {
+    try await yieldWhileLoading { _, store, held in
+      held.gate.open()
+      for await state in store.states where !state.isRestoring { break }
+      #expect(store.currentValue == 1)
+    }
+  }
+
   @Test("A shutdown that cuts a run off keeps what it had yielded")
   func yieldsAtShutdown() async throws {
     let client = client(storage)

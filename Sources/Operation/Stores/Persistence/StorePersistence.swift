@@ -212,8 +212,10 @@ extension StoreMachine {
   ) -> [Int]? {
     committed.changeAll { form.setRestoring(&$0, false) }
     defer { notifyChange() }
-    guard committed.resultCount == 0, committed.yields.isEmpty, state.valueUpdateCount == 0
-    else { return nil }
+    guard committed.resultCount == 0 else { return nil }
+    // A run that is cancelled restores it.
+    committed.changeYields { if $0.valueUpdateCount == 0 { restore?(&$0) } }
+    guard committed.yields.isEmpty, state.valueUpdateCount == 0 else { return nil }
     land(after: edits.settlementCount) { restore?(&$0) }
     if restore == nil { return nil }
     committed.noteResult()
