@@ -99,6 +99,21 @@ import Testing
     }
   }
 
+  @Test("A page gets the greeting that was read to find the program") func greeting() async throws {
+    try await onThread {
+      let program = try FakeProgram(TemporaryFolder())
+      let connection = try ProgramConnection(path: program.path)
+      let peer = try program.serveBlog()
+      #expect(connection.hello(before: Time.monotonic + 60) != nil)
+      let (page, end) = try Descriptor.pair()
+      page.setNonBlocking()
+      WebConnection(end).connect(to: connection, waits: true)
+      guard case .bytes(let bytes) = page.read() else { throw Stuck(description: "no greeting") }
+      #expect(String(decoding: bytes, as: UTF8.self).hasPrefix("data: \(Blog.hello())\n\n"))
+      withExtendedLifetime(peer) {}
+    }
+  }
+
   @Test("A page that does not read is not read for, and does not delay another") func stuck()
     async throws
   {

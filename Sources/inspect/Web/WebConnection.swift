@@ -62,7 +62,11 @@ final class WebConnection {
     if program == nil { sendEnd(waits: waits) }
   }
 
-  func connect(to program: ProgramConnection) { self.program = program }
+  /// Takes a connection. Its greeting may have been read to find the program.
+  func connect(to program: ProgramConnection, waits: Bool) {
+    self.program = program
+    forward(waits: waits)
+  }
 
   /// Forwards the lines that the program has sent.
   func forward(waits: Bool) {

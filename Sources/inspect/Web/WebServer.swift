@@ -119,7 +119,7 @@ final class WebServer {
     let lost = connections.filter { $0.hasLostProgram }
     guard let first = lost.first, let link = target.connect(after: path) else { return }
     path = link.path
-    first.connect(to: link.connection)
+    first.connect(to: link.connection, waits: waits)
     for connection in lost.dropFirst() { connection.connect(to: path, waits: waits) }
   }
 }
