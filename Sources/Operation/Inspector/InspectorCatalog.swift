@@ -136,7 +136,7 @@ struct InspectorCatalog {
       waits.append(
         InspectedEvent(
           store: id, time: time, kind: "waiting", attempt: attempts,
-          message: "next attempt in \(Int(((next - time) * 1_000).rounded())) ms"))
+          message: "next attempt in \(Int(exactly: ((next - time) * 1_000).rounded()) ?? 0) ms"))
     }
   }
 }

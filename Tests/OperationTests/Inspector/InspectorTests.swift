@@ -165,6 +165,20 @@ import Testing
     withExtendedLifetime(inspector) {}
   }
 
+  @Test("A wait by a clock without a number is described") func waitWithoutDate() async throws {
+    let clock = ManualClock(now: Date(timeIntervalSinceReferenceDate: .nan))
+    let client = OperationClient(defaults: OperationDefaults(retryLimit: 0), clock: clock)
+    let query = Query<Int, any Error>(path: ["retry"]) { _ in throw Refusal() }
+    let store = client.store(for: query.retry(limit: 1).backoff(.constant(.seconds(5))))
+    let run = Task { try await store.fetch() }
+    await clock.sleepers(atLeast: 1)
+    var catalog = InspectorCatalog(describer: InspectorDescriber(limit: 10, redacting: nil))
+    let ids = catalog.add(storesOf: client)
+    #expect(ids.compactMap { catalog.describe($0, in: client) }.count == 1)
+    store.cancel()
+    _ = await run.result
+  }
+
   @Test("The detail of a watched store follows the store") func detail() async throws {
     let inspector = try inspector(valueLimit: 300)
     let mutation = Mutation<String, String>(path: ["call"]) { arguments, _ in
