@@ -189,6 +189,16 @@ struct FileStorageTests {
     #expect(directory.names.filter { $0.hasSuffix(".aside-2") }.count == 1)
   }
 
+  @Test("A file that is longer than the memory is moved aside")
+  func endlessFile() async throws {
+    let storage = try FileStorage(directory: directory.path)
+    try await storage.save(["values/a": entry])
+    try #require(truncate(directory.file, 1 << 43) == 0)
+    await #expect(throws: StorageError.self) { try await storage.load("values/a") }
+    #expect(directory.names.contains { $0.hasSuffix(".aside-1") })
+    #expect(try await storage.load("values/a") == nil)
+  }
+
   @Test("What is no file, or a link to one, is not followed and is moved aside")
   func foreignFiles() async throws {
     let storage = try FileStorage(directory: directory.path)
