@@ -100,8 +100,7 @@ extension OperationClient {
     let edits = stores(matching: path, of: state, where: filter).map { ($0, $0.beginEdit(edit)) }
     do throws(Failure) {
       let output = try await work()
-      for (store, _) in edits { await store.persistence?.waitUntilLoaded() }
-      for (store, id) in edits { store.endEdit(id, isSuccess: true) }
+      for (store, id) in edits { await store.settleEdit(id) }
       return output
     } catch {
       for (store, id) in edits { store.endEdit(id, isSuccess: false) }

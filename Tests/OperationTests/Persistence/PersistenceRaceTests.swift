@@ -191,6 +191,40 @@ struct PersistenceRaceTests {
     #expect(saved == "[1,2,3,4]")
   }
 
+  @Test("So is one whose task is cancelled before the value was loaded", arguments: [false, true])
+  func cancelledEditWhileLoading(matching: Bool) async throws {
+    storage.entries = ["values/q": entry("[1,2,3]")]
+    let held = HeldStorage(base: storage)
+    let client = client(held)
+    let query = Query<[Int], any Error>(path: ["q"]) { _ in [0] }.manual().persisted()
+    let store = client.store(for: query)
+    let work = EventLog<Int>()
+    let edit = Task {
+      if matching {
+        await client.optimistically(matching: ["q"], of: QueryState<[Int], any Error>.self) {
+          $0?.append(4)
+        } while: {
+          _ = work.append(0)
+        }
+      } else {
+        await store.optimistically {
+          $0?.append(4)
+        } while: {
+          _ = work.append(0)
+        }
+      }
+    }
+    await work.wait(for: 1)
+    edit.cancel()
+    await edit.value
+    held.gate.open()
+    for await value in store.values where value != nil { break }
+    #expect(store.currentValue == [1, 2, 3, 4])
+    #expect(!store.isOptimistic)
+    try await client.flush()
+    #expect(saved == "[1,2,3,4]")
+  }
+
   @Test(
     "An old or unreadable value that is dropped late does not take a newer one with it",
     arguments: ["garbage", "1"])

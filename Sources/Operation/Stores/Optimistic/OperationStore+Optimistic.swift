@@ -29,9 +29,7 @@ extension OperationStore where State: EditableState {
     let id = beginEdit(edit)
     do throws(Failure) {
       let output = try await work()
-      // Over a saved value that is still being loaded, the edit would take its place.
-      await persistence?.waitUntilLoaded()
-      endEdit(id, isSuccess: true)
+      await settleEdit(id)
       return output
     } catch {
       endEdit(id, isSuccess: false)
@@ -62,6 +60,14 @@ extension OperationStore where State: EditableState {
 
   func endEdit(_ id: OperationTaskID, isSuccess: Bool) {
     commit(as: .edit) { $0.endEdit(id, isSuccess: isSuccess) }
+  }
+
+  /// Ends an edit whose work has succeeded. Over a saved value that is still being loaded, it would take its
+  /// place. So it ends after that, also if the task is cancelled and does not wait.
+  nonisolated(nonsending) func settleEdit(_ id: OperationTaskID) async {
+    guard let persistence, persistence.whenLoaded({ [self] in endEdit(id, isSuccess: true) })
+    else { return endEdit(id, isSuccess: true) }
+    await persistence.waitUntilLoaded()
   }
 }
 
