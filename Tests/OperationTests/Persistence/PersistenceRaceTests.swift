@@ -51,10 +51,11 @@ private func client(_ storage: any OperationStorage) -> OperationClient {
 }
 
 /// A storage with one call that an earlier program could not end.
-private func interrupted() -> MemoryStorage {
+private func interrupted(number: String = "0000000000000001", attempts: Int = 1) -> MemoryStorage {
   let arguments = Data(#""a""#.utf8).base64EncodedString()
-  let call = #"{"id":"ID","mutation":"change","arguments":"\#(arguments)","attempts":1}"#
-  return MemoryStorage(["calls/0000000000000001-ID": entry(call)])
+  let call =
+    #"{"id":"ID","mutation":"change","arguments":"\#(arguments)","attempts":\#(attempts)}"#
+  return MemoryStorage(["calls/\(number)-ID": entry(call)])
 }
 
 @Suite("Saved values and calls beside other events")
@@ -131,6 +132,16 @@ struct PersistenceRaceTests {
     for await present in client.outbox.values where present.map(\.status) == [.waiting] { break }
     #expect(client.outbox.retry("ID"))
     await calls.wait(for: 2)
+  }
+
+  @Test("Numbers of a call that are out of all range do no harm", arguments: [Int.min, Int.max])
+  func numbers(number: Int) async throws {
+    let client = client(interrupted(number: "\(number)", attempts: number))
+    let calls = EventLog<String>()
+    try await client.store(for: Change(calls: calls).persisted()).mutate(with: "b")
+    try await client.resumeMutations { $0.register(Change(calls: calls)) }
+    for await present in client.outbox.values where present.isEmpty { break }
+    #expect(calls.values.count == 2 && calls.values.last == "ID")
   }
 
   @Test("A call whose request is called again has one identifier, and leaves the outbox")

@@ -41,9 +41,9 @@ final class OutboxEntry: Sendable {
 
   init(_ key: String) { self.key = key }
 
-  /// The number by which a key sorts calls; `nil` for another key.
+  /// The number by which a key sorts calls, limited so that others can follow it; `nil` for another key.
   static func number(of key: String) -> Int? {
-    Int(key.dropFirst(StorageKey.calls.utf8.count).prefix { $0 != "-" })
+    Int(key.dropFirst(StorageKey.calls.utf8.count).prefix { $0 != "-" }).map { min($0, .max / 2) }
   }
 }
 
@@ -69,6 +69,6 @@ extension OutboxCall {
     let saved = try JSONDecoder().decode(Saved.self, from: entry.data)
     self.init(
       id: saved.id, mutation: saved.mutation, arguments: saved.arguments, version: entry.version,
-      date: entry.date, attempts: saved.attempts, status: .waiting)
+      date: entry.date, attempts: Int(Int32(clamping: saved.attempts)), status: .waiting)
   }
 }
