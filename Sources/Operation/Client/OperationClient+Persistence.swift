@@ -2,9 +2,9 @@ import ReactiveStreams
 
 extension OperationClient {
   /// The calls of persisted mutations that have not ended. Without a storage there are none.
-  public var outbox: OperationOutbox { hub.outbox ?? Self.emptyOutbox }
-
-  private static let emptyOutbox = OperationOutbox(MemoryStorage(), clock: SystemClock())
+  public var outbox: OperationOutbox {
+    hub.outbox ?? OperationOutbox(MemoryStorage(), clock: clock, closing: hub.closing)
+  }
 
   /// Waits until the values and calls that have changed are in the storage.
   ///

@@ -190,6 +190,18 @@ struct OutboxTests {
     subscription.cancel()
   }
 
+  @Test("The stream of calls ends when the client is shut down, also without a storage")
+  func streamEnd() async throws {
+    for client in [program(storage), OperationClient(defaults: .testing)] {
+      var lists: [[OutboxCall]] = []
+      var values = client.outbox.values.makeAsyncIterator()
+      if let first = await values.next() { lists.append(first) }
+      await client.shutdown(within: .zero)
+      while let next = await values.next() { lists.append(next) }
+      #expect(lists == [[]])
+    }
+  }
+
   @Test("A call that a shutdown cuts off stays; one that is cancelled does not")
   func shutdown() async throws {
     let server = Server(waits: true)

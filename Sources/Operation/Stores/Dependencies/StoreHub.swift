@@ -33,7 +33,7 @@ final class StoreHub: Sendable {
   private let reportedScopes = Mutex<Set<OperationPath>>([])
   let shutdown = ShutdownPhase()
   /// Ends when the client is shut down. It sends nothing.
-  private let closing = Broadcast<Never>()
+  let closing = Broadcast<Never>()
 
   private struct WeakHost: Sendable {
     weak var host: (any StoreHost)?
@@ -42,7 +42,7 @@ final class StoreHub: Sendable {
   init(clock: any OperationClock = SystemClock(), storage: (any OperationStorage)? = nil) {
     self.clock = clock
     valueWriter = storage.map { StorageWriter($0, clock: clock, delay: .seconds(1)) }
-    outbox = storage.map { OperationOutbox($0, clock: clock) }
+    outbox = storage.map { [closing] in OperationOutbox($0, clock: clock, closing: closing) }
   }
 
   /// The time of the clock that does not jump, for the uses of stores.

@@ -15,14 +15,17 @@ public final class OperationOutbox: Sendable {
   private let shell = DeliveryShell(OutboxMachine())
   private let writer: StorageWriter
   private let clock: any OperationClock
+  private let closing: Broadcast<Never>
   private let resumptions = Mutex<[String: Resumption]>([:])
   /// The number of the last call in the storage when it was read.
   private let lastSaved = Mutex<Int?>(nil)
   /// The last reading of the storage. Two at once could both list a call.
   private let reading = Mutex<Task<Void, any Error>?>(nil)
 
-  init(_ storage: any OperationStorage, clock: any OperationClock) {
+  /// - Parameter closing: Ends when the client is shut down.
+  init(_ storage: any OperationStorage, clock: any OperationClock, closing: Broadcast<Never>) {
     self.clock = clock
+    self.closing = closing
     writer = StorageWriter(storage, clock: clock, delay: .zero)
   }
 
@@ -30,14 +33,15 @@ public final class OperationOutbox: Sendable {
   /// among them once ``load()`` or ``OperationClient/resumeMutations(_:)`` was called.
   public var calls: [OutboxCall] { shell.withLock { $0.calls } }
 
-  /// The calls, as a stream: the present ones, and those after each change; the newest ones win.
+  /// The calls, as a stream: the present ones, and those after each change; the newest ones win. It ends
+  /// when the client is shut down.
   public var values: StateStream<[OutboxCall]> {
     StateStream(
-      StreamSource { [shell] handler in
-        shell.subscribe({ handler(.element($0)) }) { machine, subscriber in
-          let calls = machine.calls
-          return machine.deliveries.subscribe(subscriber, initially: calls)
+      StreamSource { [shell, closing] handler in
+        let calls = shell.subscribe({ handler(.element($0)) }) {
+          $0.deliveries.subscribe($1, initially: $0.calls)
         }
+        return .combined(calls, closing.subscribeToSignals { _ in handler(.finished) })
       }, areEqual: ==)
   }
 
