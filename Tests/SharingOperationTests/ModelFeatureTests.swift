@@ -150,6 +150,7 @@ private final class Gate: Sendable {
 
   @Test("Readers are notified when the earlier value is not displayed any more")
   func ended() {
+    let client = OperationClient.quiet()
     let numbers = ["a", "b", "c"].map { WrittenNumber(path: ["written", $0]) }
     for next in [numbers[2], nil] {
       let wrapper = SharedQuery(numbers[0], client: client)
@@ -167,6 +168,7 @@ private final class Gate: Sendable {
 
   @Test("After a reset the stream has no value, as the wrapper has none")
   func reset() async {
+    let client = OperationClient.quiet()
     let wrapper = SharedQuery(WrittenNumber(path: ["written", "a"]), client: client)
     wrapper.withLock { $0 = 1 }
     wrapper.bind(to: WrittenNumber(path: ["written", "b"]), keepingPrevious: true)
@@ -181,6 +183,7 @@ private final class Gate: Sendable {
 
   @Test("A dependent wrapper that is bound to its store again displays what it did")
   func sameAgain() {
+    let client = OperationClient.quiet()
     let id = SharedQuery(WrittenNumber(path: ["id"]), client: client)
     id.withLock { $0 = 1 }
     let number = SharedQuery(dependingOn: id, keepingPrevious: true) { (id: Int) in

@@ -47,7 +47,10 @@ import Testing
   func earlierBinding() {
     let empty = OperationStore.detached(query: Query(path: ["c"]) { _ in 3 })
     var machine = Machine(.store(empty, previous: .state(State(initialValue: 1))))
-    guard case .binding(let binding, let epoch) = machine.read() else { return }
+    guard case .binding(let binding, let epoch) = machine.read() else {
+      Issue.record("nothing was read before")
+      return
+    }
     let (value, version) = binding.versionedValue
     #expect(value == 1)
     _ = machine.bind(to: .store(b))
