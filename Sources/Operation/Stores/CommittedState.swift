@@ -90,22 +90,23 @@ struct YieldedResults<State: OperationState>: Sendable {
     var entry = entry
     if let old = undo(entry.id, &replaced) {
       (entry.before, entry.idsInBase) = (old.before, old.idsInBase)
-      replaced.append(old)
     }
     entries.append(entry)
   }
 
-  /// Removes the entry of a run. Returns it if it is the last one, so that the state displays it, or if
-  /// it is that of a page; then it restores the state with the page of the next entry.
+  /// Removes the entry of a run. The next entry restores from now on what it would have restored.
   ///
-  /// The next entry restores from now on what the removed one would have restored.
+  /// - Returns: What the state is restored to. For the last entry that is the state before it. For the
+  ///   entry of a page before another one it also has the page of that one. `nil` if the state displays
+  ///   nothing of the entry.
   mutating func undo(_ id: OperationTaskID, _ replaced: inout ReplacedValues<State>) -> Entry? {
     guard let index = entries.firstIndex(where: { $0.id == id }) else { return nil }
     var removed = entries.remove(at: index)
+    // Its closure has what the run yielded.
+    replaced.append(removed)
     guard index < entries.count else { return removed }
     replaced.append(entries[index].before)
     (entries[index].before, entries[index].idsInBase) = (removed.before, removed.idsInBase)
-    replaced.append(removed)
     guard State.kind == .pages else { return nil }
     replaced.change(&removed.before, entries[index].redo)
     return removed

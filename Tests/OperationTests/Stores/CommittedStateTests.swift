@@ -7,6 +7,12 @@ import Testing
 @Suite("CommittedState") struct CommittedStateTests {
   private typealias State = QueryState<Int, any Error>
 
+  private final class Value: Sendable {
+    let onEnd: @Sendable () -> Void
+    init(_ onEnd: @escaping @Sendable () -> Void) { self.onEnd = onEnd }
+    deinit { onEnd() }
+  }
+
   private let ids = (0..<3).map { _ in OperationTaskID.next() }
   private var committed = CommittedState(State(initialValue: 0))
 
@@ -95,13 +101,31 @@ import Testing
     #expect(committed.state.error is Failed)
   }
 
+  @Test("What a run has yielded is alive until it is moved out, also if no state has it")
+  func replacedYields() {
+    let ended = Mutex(0)
+    var committed = CommittedState(State(initialValue: 0))
+    func yield(of index: Int) {
+      let value = Value { ended.withLock { $0 += 1 } }
+      committed.beginYield(
+        .init(id: ids[index], before: committed.state, idsInBase: []) { _ in
+          withExtendedLifetime(value) {}
+        })
+    }
+    // The second yield of the first run replaces its first one. Then both runs are cancelled.
+    for index in [0, 1, 0] { yield(of: index) }
+    for id in ids { _ = committed.undoYield(of: id) }
+    #expect(ended.withLock { $0 } == 0)
+    do {
+      var replaced = ReplacedValues<State>()
+      committed.moveReplaced(into: &replaced)
+      #expect(ended.withLock { $0 } == 0)
+    }
+    #expect(ended.withLock { $0 } == 3)
+  }
+
   @Test("What a change replaces is alive until it is moved out, also behind a yield")
   func replaced() {
-    final class Value: Sendable {
-      let onEnd: @Sendable () -> Void
-      init(_ onEnd: @escaping @Sendable () -> Void) { self.onEnd = onEnd }
-      deinit { onEnd() }
-    }
     struct Failure: Error {
       let value: Value
     }
