@@ -283,12 +283,12 @@ struct PersistenceRaceTests {
     _ = await second.result
   }
 
+  private typealias IntStore = OperationStore<QueryState<Int, any Error>>
+
   /// Calls `body` with a store while its saved value, 7, loads, and one of its runs has yielded 1; returns
   /// when the value was loaded and the run was cancelled.
   private func yieldWhileLoading(
-    _ body: (OperationClient, OperationStore<QueryState<Int, any Error>>, HeldStorage) async throws
-      ->
-      Void
+    _ body: (OperationClient, IntStore, HeldStorage) async throws -> Void
   ) async throws {
     storage.entries = ["values/q": entry("7")]
     let held = HeldStorage(base: storage)

@@ -67,8 +67,10 @@ extension OutboxCall {
   /// Decodes a call that an earlier program has saved.
   init(decoding entry: StorageEntry) throws {
     let saved = try JSONDecoder().decode(Saved.self, from: entry.data)
+    // A damaged number must not overflow when attempts are added.
+    let attempts = min(max(saved.attempts, 0), .max / 2)
     self.init(
       id: saved.id, mutation: saved.mutation, arguments: saved.arguments, version: entry.version,
-      date: entry.date, attempts: Int(Int32(clamping: saved.attempts)), status: .waiting)
+      date: entry.date, attempts: attempts, status: .waiting)
   }
 }

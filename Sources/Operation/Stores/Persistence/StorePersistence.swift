@@ -156,8 +156,8 @@ extension StorePersistence {
   private func takeChange(of store: OperationStore<State>) -> SavedChange? {
     let (saved, isEnded, isLoaded) = facts.withLock { ($0.saved, $0.isEnded, $0.actions == nil) }
     let (state, mark) = store.stateToSave
-    // Until the saved value was loaded, only what is final takes its place.
-    let isUnchanged = !mark.prefix(isLoaded ? 3 : 2).contains { $0 != 0 }
+    // What was yielded and undone is no change. Until the saved value was loaded, only what is final is one.
+    let isUnchanged = mark.prefix(isLoaded ? 3 : 2).allSatisfy { $0 == 0 }
     if isEnded || mark == saved || (saved == nil && isUnchanged) { return nil }
     // What a run had yielded before a shutdown cut it off is the newest value that there was.
     if store.hub.shutdown.isCutOff, let saved, saved.prefix(2) == mark.prefix(2) { return nil }

@@ -1,0 +1,106 @@
+import SharingOperation
+import Testing
+
+/// What happens between a change of the other wrapper and its delivery to the dependent one.
+@Suite struct UndeliveredChangeTests {
+  /// A value that is no value, whose end is user code.
+  private final class Token: Sendable {
+    let number: Int
+    let onEnd: @Sendable (Int) -> Void
+
+    init(_ number: Int, onEnd: @escaping @Sendable (Int) -> Void) {
+      self.number = number
+      self.onEnd = onEnd
+    }
+
+    deinit { onEnd(number) }
+  }
+
+  private let client = OperationClient.quiet()
+  private let dependents = Log<SharedQuery<WrittenNumber.State>>()
+  private let other = WrittenNumber(path: ["other"])
+
+  private func store(_ path: OperationPath) -> OperationStore<WrittenNumber.State> {
+    client.store(for: WrittenNumber(path: path))
+  }
+
+  /// Returns a wrapper that follows a number, which is one before it is two. While the two is delivered,
+  /// and the wrapper was not notified of it, `body` is called.
+  private func follow(
+    keepingPrevious: Bool = false,
+    _ body: @escaping @Sendable (SharedQuery<WrittenNumber.State>) -> Void
+  ) -> SharedQuery<WrittenNumber.State> {
+    let id = SharedQuery(WrittenNumber(path: ["id"]), client: client)
+    id.withLock { $0 = 0 }
+    let subscription = id.store?.subscribe { [dependents] event in
+      guard case .stateChanged(let state) = event, state.currentValue == 2 else { return }
+      dependents.elements.first.map(body)
+    }
+    let dependent = SharedQuery(dependingOn: id, keepingPrevious: keepingPrevious) { (id: Int) in
+      WrittenNumber(path: ["of", id])
+    }
+    dependents.append(dependent)
+    id.withLock { $0 = 1 }
+    id.withLock { $0 = 2 }
+    subscription?.cancel()
+    dependents.removeAll()
+    return dependent
+  }
+
+  @Test("A late value of the earlier store does not bring that store back")
+  func lateValue() {
+    store(["of", 0]).currentValue = 5
+    let dependent = follow(keepingPrevious: true) { dependent in
+      #expect(dependent.store === store(["of", 2]))
+      store(["of", 1]).currentValue = 7
+      #expect(dependent.store === store(["of", 2]))
+    }
+    #expect(dependent.store === store(["of", 2]))
+    #expect(dependent.wrappedValue == 5)
+  }
+
+  @Test("A binding by hand stays, also if the change before it is delivered later")
+  func boundBeforeDelivery() {
+    let dependent = follow { $0.bind(to: other) }
+    #expect(dependent.store === store(["other"]))
+  }
+
+  @Test("Readers of a store that is replaced before the delivery are notified")
+  func readBeforeDelivery() {
+    store(["of", 1]).currentValue = 5
+    store(["of", 2]).currentValue = 7
+    store(["other"]).currentValue = 5
+    let notifications = Log<Counter>()
+    let dependent = follow { dependent in
+      notifications.append(track { #expect(dependent.wrappedValue == 7) })
+      dependent.bind(to: other)
+    }
+    #expect(dependent.wrappedValue == 5)
+    #expect(notifications.elements.map(\.count) == [1])
+  }
+
+  @Test("A binding by hand is followed, also if a delivery made another one right before")
+  func boundInDeinitialiser() {
+    let isArmed = Counter()
+    let id = SharedQuery(WrittenNumber(path: ["id"]), client: client) {
+      [dependents, other] number in
+      Token(number) { number in
+        guard number == 1, isArmed.count == 1 else { return }
+        isArmed.increment()
+        dependents.elements.first?.bind(to: other)
+      }
+    }
+    store(["id"]).currentValue = 1
+    let dependent = SharedQuery(dependingOn: id) { (token: Token) in
+      WrittenNumber(path: ["of", token.number])
+    }
+    dependents.append(dependent)
+    isArmed.increment()
+    store(["id"]).currentValue = 2
+    #expect(dependent.store === store(["other"]))
+    let changes = track { _ = dependent.wrappedValue }
+    store(["other"]).currentValue = 5
+    #expect(changes.count == 1)
+    dependents.removeAll()
+  }
+}
