@@ -11,7 +11,8 @@ extension StoreMachine {
     return (runs.contains(id), !edits.isPlain)
   }
 
-  /// Whether a launch of a run has replaced this one; of a cancelled run only if its end is awaited.
+  /// Whether a later launch of the run has replaced this one. Cancelled runs are known here only if the
+  /// end of their request is awaited.
   func isReplaced(_ id: OperationTaskID, launch: Int) -> Bool {
     (runs[id] ?? cancelledRuns[id]).map { $0.payload.launch != launch } ?? false
   }
@@ -177,7 +178,7 @@ extension StoreMachine {
     runs.leaseCount(observerCount: deliveries.subscriberCount)
   }
 
-  /// If a run is the answer to the last invalidation, another one may be, or the same one again.
+  /// Lets another run, or the same one again, answer the last invalidation, if it was this run's to answer.
   private mutating func withdrawAnswer(of payload: RunPayload) {
     if payload.isAnswer, payload.invalidationCount == freshness.invalidationCount {
       freshness.withdrawAnswer()

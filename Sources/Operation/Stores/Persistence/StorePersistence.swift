@@ -213,7 +213,7 @@ extension StoreMachine {
     committed.changeAll { form.setRestoring(&$0, false) }
     defer { notifyChange() }
     guard committed.resultCount == 0 else { return nil }
-    // A run that is cancelled restores it.
+    // If what a run has yielded is displayed, the saved value is restored when the run is cancelled.
     committed.changeYields { if $0.valueUpdateCount == 0 { restore?(&$0) } }
     guard committed.yields.isEmpty, state.valueUpdateCount == 0 else { return nil }
     land(after: edits.settlementCount) { restore?(&$0) }
