@@ -134,7 +134,6 @@ public struct MutationRegistry {
       do {
         arguments = try coding.arguments(of: call, expected: settings.version)
       } catch {
-        client.outbox.suspend(entry, as: .waiting)
         OperationIssue.report(
           .unreadableEntry, "A call of \(name) stays, and is not made again: \(error)")
         return

@@ -95,7 +95,7 @@ extension OperationStore {
   ) -> RunHooks? {
     let mustBeNoted = isObserved || call != nil
     guard mustBeNoted || run.context.settings.values.networkMode != .always else { return nil }
-    return RunHooks(call: runCall(of: call, in: run.context)) { [weak self] step in
+    return RunHooks(call: runCall(of: call, for: run)) { [weak self] step in
       self?.note(step, of: run, launch, call)
     }
   }

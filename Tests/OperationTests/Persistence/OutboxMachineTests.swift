@@ -19,15 +19,21 @@ private final class Driver {
         attempts: 1, status: status))
   }
 
-  func resume(_ entry: OutboxEntry) -> Bool { machine.resume(entry) }
-  func begin(_ entry: OutboxEntry) -> Bool { machine.begin(entry, .next()) {} }
-  func suspend(_ entry: OutboxEntry, as status: OutboxCall.Status) -> Bool {
-    machine.update(entry) { $0.status = status }
+  func resume(_ entry: OutboxEntry) -> Int? { machine.resume(entry) }
+  func begin(_ entry: OutboxEntry, _ run: OperationTaskID = .next()) -> Bool {
+    machine.begin(entry, run) {}
   }
-  func end(_ entry: OutboxEntry) -> Bool { machine.end(entry) }
+  func suspend(_ entry: OutboxEntry, as status: OutboxCall.Status, by run: OperationTaskID) {
+    machine.suspend(entry, as: status, by: run)
+  }
+  func end(_ entry: OutboxEntry, by run: OperationTaskID? = nil) -> Bool {
+    machine.end(entry, by: run)
+  }
   func drop(_ entry: OutboxEntry) -> Bool { machine.drop(entry) != nil }
   func contains(_ entry: OutboxEntry) -> Bool { machine.contains(entry.key) }
-  func suspendIfIdle(_ entry: OutboxEntry) { machine.suspendIfIdle(entry) }
+  func suspendIfIdle(_ entry: OutboxEntry, _ resumption: Int) {
+    machine.suspendIfIdle(entry, resumption)
+  }
   func attempts(of entry: OutboxEntry) -> Int? { machine.call(of: entry)?.attempts }
 }
 
@@ -50,15 +56,34 @@ struct OutboxMachineTests {
     let entry = OutboxEntry("a", number: 1)
     machine.add(entry, "a", .waiting)
     #expect(machine.waiting == ["a"])
-    #expect(machine.resume(entry))
-    #expect(!machine.resume(entry))
+    #expect(machine.resume(entry) == 1)
+    #expect(machine.resume(entry) == nil)
     #expect(machine.waiting.isEmpty)
-    #expect(machine.begin(entry))
+    let run = OperationTaskID.next()
+    #expect(machine.begin(entry, run))
     #expect(machine.attempts(of: entry) == 2)
-    #expect(machine.suspend(entry, as: .failed("x")))
+    machine.suspend(entry, as: .failed("x"), by: run)
     #expect(machine.statuses == [.failed("x")])
     #expect(machine.waiting.isEmpty)
-    #expect(machine.resume(entry))
+    #expect(machine.resume(entry) == 2)
+  }
+
+  @Test("What an earlier run or resumption of a call reports does not change the present one")
+  func replaced() {
+    let entry = OutboxEntry("a", number: 1)
+    let (first, second) = (OperationTaskID.next(), OperationTaskID.next())
+    machine.add(entry, "a", .waiting)
+    #expect(machine.resume(entry) == 1)
+    #expect(machine.begin(entry, first))
+    machine.suspend(entry, as: .failed("x"), by: first)
+    #expect(machine.resume(entry) == 2)
+    machine.suspendIfIdle(entry, 1)
+    machine.suspend(entry, as: .waiting, by: first)
+    #expect(!machine.end(entry, by: first))
+    #expect(machine.statuses == [.running])
+    #expect(machine.begin(entry, second))
+    #expect(!machine.end(entry, by: first))
+    #expect(machine.end(entry, by: second))
   }
 
   @Test("A call that has ended does not change any more, and ends once")
@@ -69,9 +94,8 @@ struct OutboxMachineTests {
     #expect(machine.end(entry))
     #expect(machine.contains(entry), "until its removal is noted")
     #expect(!machine.end(entry))
-    #expect(!machine.resume(entry))
+    #expect(machine.resume(entry) == nil)
     #expect(!machine.begin(entry))
-    #expect(!machine.suspend(entry, as: .waiting))
     #expect(machine.attempts(of: entry) == nil)
     #expect(machine.ids.isEmpty)
     #expect(machine.drop(entry), "what cancels its run")
@@ -84,11 +108,11 @@ struct OutboxMachineTests {
     let (idle, begun) = (OutboxEntry("a", number: 1), OutboxEntry("b", number: 2))
     for (entry, id) in [(idle, "a"), (begun, "b")] {
       machine.add(entry, id, .waiting)
-      #expect(machine.resume(entry))
+      #expect(machine.resume(entry) == 1)
     }
     #expect(machine.begin(begun))
-    machine.suspendIfIdle(idle)
-    machine.suspendIfIdle(begun)
+    machine.suspendIfIdle(idle, 1)
+    machine.suspendIfIdle(begun, 1)
     #expect(machine.statuses == [.waiting, .running])
   }
 }

@@ -134,6 +134,33 @@ struct PersistenceRaceTests {
     await calls.wait(for: 2)
   }
 
+  @Test("A call that is retried keeps running when the handler of its first attempt returns later")
+  func retryBeforeHandlerReturns() async throws {
+    let client = client(interrupted())
+    let (calls, gates) = (EventLog<String>(), [AsyncGate(), AsyncGate()])
+    let (attempts, returns) = (EventLog<Int>(), EventLog<Int>())
+    try await client.resumeMutations { outbox in
+      outbox.register(Change(calls: calls, failure: Refusal())) { _, _, outcome in
+        let attempt = attempts.append(0)
+        if attempt == 2 { await gates[1].wait() }
+        _ = try? await outcome()
+        if attempt == 1 { await gates[0].wait() }
+        returns.append(attempt)
+      }
+    }
+    for await present in client.outbox.values where present.first?.status != .running { break }
+    #expect(client.outbox.retry("ID"))
+    await attempts.wait(for: 2)
+    gates[0].open()
+    await returns.wait(for: 1)
+    // The handler has returned, and what follows it is soon done.
+    for _ in 0..<1000 { await Task.yield() }
+    #expect(client.outbox.calls.map(\.status) == [.running])
+    gates[1].open()
+    for await present in client.outbox.values where present.first?.status != .running { break }
+    #expect(client.outbox.calls.map(\.attempts) == [3])
+  }
+
   @Test("Numbers of a call that are out of all range do no harm", arguments: [Int.min, Int.max])
   func numbers(number: Int) async throws {
     let client = client(interrupted(number: "\(number)", attempts: number))

@@ -136,17 +136,20 @@ extension OperationOutbox {
 
   /// Removes a call that has ended.
   ///
+  /// - Parameter run: The run that has ended it. It does nothing if another one makes the call by now.
   /// - Returns: What cancels its run.
   @discardableResult
-  func remove(_ entry: OutboxEntry) -> (@Sendable () -> Void)? {
+  func remove(
+    _ entry: OutboxEntry, by run: OperationTaskID? = nil
+  ) -> (@Sendable () -> Void)? {
     // It remains known until its removal is noted, or a reading of the storage would list it again.
-    guard change(entry, { $0.end(entry) }) else { return nil }
+    guard change(entry, { $0.end(entry, by: run) }) else { return nil }
     return shell.withLock { $0.drop(entry) }
   }
 
-  /// A resumed call has failed, or waits again because the client is shut down.
-  func suspend(_ entry: OutboxEntry, as status: OutboxCall.Status) {
-    shell.commit { $0.update(entry) { $0.status = status } }
+  /// The run of a resumed call has failed, or the call waits again because the client is shut down.
+  func suspend(_ entry: OutboxEntry, as status: OutboxCall.Status, by run: OperationTaskID) {
+    shell.commit { $0.suspend(entry, as: status, by: run) }
   }
 
   /// The call of an entry; `nil` if it has ended.
@@ -238,13 +241,13 @@ extension OperationOutbox {
   /// Makes a call again, unless it is being made. Returns whether it does.
   @discardableResult
   private func resume(_ entry: OutboxEntry, by resumption: @escaping Resumption) -> Bool {
-    guard shell.commit({ $0.resume(entry) }) else { return false }
+    guard let number = shell.commit({ $0.resume(entry) }) else { return false }
     // At once up to its first suspension, so that calls keep their order.
     TaskNode.withoutCurrent {
       _ = Task.immediate { [shell] in
         try? await resumption(entry)
         // Its run was not begun.
-        shell.commit { $0.suspendIfIdle(entry) }
+        shell.commit { $0.suspendIfIdle(entry, number) }
       }
     }
     return true
@@ -259,6 +262,8 @@ struct OutboxMachine: DeliveryMachine {
     /// The run of the call, and what cancels it; `nil` if there is none.
     var run: OperationTaskID?
     var cancel: (@Sendable () -> Void)?
+    /// How often it was resumed. A resumption may end when the next one has begun.
+    var resumptions = 0
     /// Whether its removal is still to be noted.
     var hasEnded = false
   }
@@ -335,12 +340,15 @@ struct OutboxMachine: DeliveryMachine {
     return true
   }
 
-  /// A call is taken up again. Returns `false` if it runs, or has ended.
-  mutating func resume(_ entry: OutboxEntry) -> Bool {
-    guard let index = index(of: entry), listed[index].call.status != .running else { return false }
+  /// A call is taken up again. Returns the number of this resumption, or `nil` if the call runs or has
+  /// ended.
+  mutating func resume(_ entry: OutboxEntry) -> Int? {
+    guard let index = index(of: entry), listed[index].call.status != .running else { return nil }
     // A run that has failed is not the one of the call any more.
     (listed[index].run, listed[index].cancel) = (nil, nil)
-    return update(entry) { $0.status = .running }
+    listed[index].resumptions += 1
+    update(entry) { $0.status = .running }
+    return listed[index].resumptions
   }
 
   /// The run of a resumed call begins.
@@ -353,9 +361,18 @@ struct OutboxMachine: DeliveryMachine {
     return update(entry) { $0.attempts += 1 }
   }
 
-  /// A call ends. Returns `false` if it has ended before.
-  mutating func end(_ entry: OutboxEntry) -> Bool {
-    guard let index = index(of: entry) else { return false }
+  /// The run of a resumed call has failed or is cut off.
+  mutating func suspend(
+    _ entry: OutboxEntry, as status: OutboxCall.Status, by run: OperationTaskID
+  ) {
+    guard let index = index(of: entry), listed[index].run == run else { return }
+    update(entry) { $0.status = status }
+  }
+
+  /// A call ends. Returns `false` if it has ended before, or if another run than the one that ends it makes
+  /// it by now.
+  mutating func end(_ entry: OutboxEntry, by run: OperationTaskID? = nil) -> Bool {
+    guard let index = index(of: entry), run == nil || run == listed[index].run else { return false }
     listed[index].hasEnded = true
     notify()
     return true
@@ -366,10 +383,10 @@ struct OutboxMachine: DeliveryMachine {
     listing(of: entry).flatMap { listed.remove(at: $0).cancel }
   }
 
-  /// A resumed call whose run was never begun waits again.
-  mutating func suspendIfIdle(_ entry: OutboxEntry) {
+  /// A resumed call whose run was never begun waits again, unless it was resumed once more.
+  mutating func suspendIfIdle(_ entry: OutboxEntry, _ resumption: Int) {
     guard let index = index(of: entry), listed[index].cancel == nil,
-      listed[index].call.status == .running
+      listed[index].resumptions == resumption, listed[index].call.status == .running
     else { return }
     update(entry) { $0.status = .waiting }
   }

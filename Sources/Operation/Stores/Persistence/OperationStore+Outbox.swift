@@ -62,22 +62,26 @@ extension OperationStore {
       await execute()
     } onCancel: {
       // A request may return long after its run was cancelled. A launch that is replaced is not.
-      if run.core.progress.isCancelled, !hub.shutdown.isCutOff { outbox.remove(call) }
+      if run.core.progress.isCancelled, !hub.shutdown.isCutOff {
+        outbox.remove(call, by: run.core.id)
+      }
     }
-    if isOver, run.core.progress.isCancelled { outbox.suspend(call, as: .waiting) }
+    if isOver, run.core.progress.isCancelled {
+      outbox.suspend(call, as: .waiting, by: run.core.id)
+    }
     return isOver
   }
 
   /// What the request of a run knows of its call. When it ends, the call leaves the outbox, but for a resumed
   /// one that has failed.
-  func runCall(of entry: OutboxEntry?, in context: OperationContext) -> RunCall? {
+  func runCall(of entry: OutboxEntry?, for run: AdmittedRun) -> RunCall? {
     guard let entry, let outbox = hub.outbox, let call = outbox.call(of: entry) else { return nil }
-    let isResumed = context.input?.savedCall != nil
+    let (isResumed, id) = (run.context.input?.savedCall != nil, run.core.id)
     return RunCall(id: call.id, earlierAttempts: call.attempts - 1) { failure in
       if isResumed, let failure {
-        outbox.suspend(entry, as: .failed("\(failure)"))
+        outbox.suspend(entry, as: .failed("\(failure)"), by: id)
       } else {
-        outbox.remove(entry)
+        outbox.remove(entry, by: id)
       }
     }
   }
