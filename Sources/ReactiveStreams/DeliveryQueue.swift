@@ -113,7 +113,7 @@ public import Synchronization
       return nil
     }
     isDraining = true
-    return Delivery(entry, to: subscribers.slots, pendingCount: entries.count)
+    return Delivery(of: entry, to: subscribers.slots, pendingCount: entries.count)
   }
 }
 
@@ -126,28 +126,25 @@ package struct DroppedEvents<Event: Sendable>: Sendable {
 
 /// One event, and the subscribers at the time when it was taken from the queue.
 @usableFromInline package struct Delivery<Event: Sendable>: Sendable {
-  @usableFromInline typealias List = SlotList<UInt64, Subscriber<Event>>
-
-  @usableFromInline let event: Event
-  @usableFromInline let others: [Subscriber<Event>]
-  @usableFromInline let ids: Range<UInt64>
-  @usableFromInline let slots: [List.Slot]
+  @usableFromInline let entry: DeliveryQueue<Event>.Entry
+  @usableFromInline let slots: [SlotList<UInt64, Subscriber<Event>>.Slot]
   /// The number of events behind this one when it was taken.
   @usableFromInline let pendingCount: Int
 
-  @inlinable init(_ entry: DeliveryQueue<Event>.Entry, to slots: [List.Slot], pendingCount: Int) {
-    event = entry.event
-    others = entry.others
-    ids = entry.ids
+  @inlinable init(
+    of entry: DeliveryQueue<Event>.Entry, to slots: [SlotList<UInt64, Subscriber<Event>>.Slot],
+    pendingCount: Int
+  ) {
+    self.entry = entry
     self.slots = slots
     self.pendingCount = pendingCount
   }
 
   @inlinable package func perform() {
-    for subscriber in others { subscriber.receive(event) }
-    var index = List.position(of: ids.lowerBound, in: slots)
-    while index < slots.count, slots[index].id < ids.upperBound {
-      slots[index].element?.receive(event)
+    for subscriber in entry.others { subscriber.receive(entry.event) }
+    var index = SlotList.position(of: entry.ids.lowerBound, in: slots)
+    while index < slots.count, slots[index].id < entry.ids.upperBound {
+      slots[index].element?.receive(entry.event)
       index += 1
     }
   }

@@ -194,14 +194,6 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
 
   typealias VersionedValue = (value: State.StateValue, version: Int)
 
-  /// What a reader reads.
-  enum Reading: Sendable {
-    /// The displayed value.
-    case value(State.StateValue)
-    /// The binding, whose store has changed since it was read.
-    case binding(Binding<State>, epoch: Int)
-  }
-
   var deliveries = DeliveryQueue<StreamSignal<Binding<State>>>()
   private(set) var binding: Binding<State>
   private(set) var epoch = 0
@@ -222,12 +214,12 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
     if case .ended = phase { false } else { epoch == self.epoch }
   }
 
-  /// Returns the value without the lock of the store, if the store has not changed since the last read.
-  func read() -> Reading {
-    if let lastRead, case .store(let store, _, _) = binding, store.version.isAt(lastRead.version) {
-      return .value(lastRead.value)
-    }
-    return .binding(binding, epoch: epoch)
+  /// The displayed value, without the lock of the store; `nil` if the store has changed since the last read.
+  var unchangedValue: State.StateValue? {
+    guard let lastRead, case .store(let store, _, _) = binding,
+      store.isAt(version: lastRead.version)
+    else { return nil }
+    return lastRead.value
   }
 
   /// Notes a value that was read in an epoch, if it is still that of the store. Returns the one before,
@@ -235,7 +227,7 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
   mutating func noteRead(
     _ value: State.StateValue, _ version: Int?, epoch: Int
   ) -> VersionedValue? {
-    guard let version, let store = binding.store, store.version.isAt(version), isCurrent(epoch)
+    guard let version, let store = binding.store, store.isAt(version: version), isCurrent(epoch)
     else { return nil }
     defer { lastRead = (value, version) }
     return lastRead

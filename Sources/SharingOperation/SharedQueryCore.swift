@@ -72,14 +72,12 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
   /// The displayed value.
   var value: State.StateValue {
     guard upstream == nil else { return projection.value(binding.currentValue) }
-    switch shell.withLock({ $0.read() }) {
-    case .value(let value): return projection.value(value)
-    case .binding(let binding, let epoch):
-      let (value, version) = binding.versionedValue
-      let old = shell.withLock { $0.noteRead(value, version, epoch: epoch) }
-      withExtendedLifetime(old) {}
-      return projection.value(value)
-    }
+    if let value = shell.withLock({ $0.unchangedValue }) { return projection.value(value) }
+    let (binding, epoch) = shell.withLock { ($0.binding, $0.epoch) }
+    let (value, version) = binding.versionedValue
+    let old = shell.withLock { $0.noteRead(value, version, epoch: epoch) }
+    withExtendedLifetime(old) {}
+    return projection.value(value)
   }
 
   /// Replaces the binding after a delay, by the clock of the client, unless it is replaced before.

@@ -42,7 +42,7 @@ struct Upstream<State: OperationState>: Sendable {
       keepsPrevious: keepsPrevious,
       isCurrent: { source in
         guard let store = core.binding.store else { return source.store == nil }
-        return store === source.store && source.version.map { store.version.isAt($0) } == true
+        return store === source.store && source.version.map(store.isAt) == true
       },
       read: {
         let binding = core.binding

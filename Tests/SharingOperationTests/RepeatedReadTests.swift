@@ -13,13 +13,10 @@ import Testing
 
   /// Reads as a wrapper does. Returns the value, and whether the store was read.
   private func read(_ machine: inout Machine) -> (value: Int?, isStoreRead: Bool) {
-    switch machine.read() {
-    case .value(let value): return (value, false)
-    case .binding(let binding, let epoch):
-      let (value, version) = binding.versionedValue
-      _ = machine.noteRead(value, version, epoch: epoch)
-      return (value, true)
-    }
+    if let value = machine.unchangedValue { return (value, false) }
+    let (value, version) = machine.binding.versionedValue
+    _ = machine.noteRead(value, version, epoch: machine.epoch)
+    return (value, true)
   }
 
   @Test("A second read does not read the store, and a read after a change does")
@@ -47,11 +44,7 @@ import Testing
   func earlierBinding() {
     let empty = OperationStore.detached(query: Query(path: ["c"]) { _ in 3 })
     var machine = Machine(.store(empty, previous: .state(State(initialValue: 1))))
-    guard case .binding(let binding, let epoch) = machine.read() else {
-      Issue.record("nothing was read before")
-      return
-    }
-    let (value, version) = binding.versionedValue
+    let ((value, version), epoch) = (machine.binding.versionedValue, machine.epoch)
     #expect(value == 1)
     _ = machine.bind(to: .store(b))
     _ = machine.bind(to: .store(empty))

@@ -39,7 +39,7 @@ extension OperationClient {
 
   /// Evicts the stores that a transition at the present time returns, and sets the next timer.
   private func evict(_ transition: (inout StoreIndex, Duration) -> [OpaqueOperationStore]) {
-    let now = hub.elapsed
+    let now = hub.elapsed()
     let (evicted, timer) = update { (transition(&$0, now), $0.nextTimer(at: now)) }
     didEvict(evicted)
     if let timer { setTimer(timer, at: now) }

@@ -102,7 +102,7 @@ public final class OperationClient: DeliveryDrainer {
     for request: Request, initialState: @autoclosure () -> Request.State
   ) -> OperationStore<Request.State> {
     let lookup = StoreIndex.Lookup(of: request, default: retention)
-    let now = hub.elapsed
+    let now = hub.elapsed()
     let (retained, isEvicted) = index.withLock { $0.use(lookup, at: now) }
     let existing = isEvicted ? readmit(lookup, at: now) : retained
     if let store = existing?.base as? OperationStore<Request.State> { return store }

@@ -8,6 +8,7 @@ final class SerialQueues: Sendable {
   private typealias Continuation = CheckedContinuation<Void, Never>
 
   private let machine = Mutex(SerialQueuesMachine<Continuation>())
+  private let reportedConflicts = Mutex<Set<OperationPath>>([])
 
   /// Appends a run to the queue of a scope.
   ///
@@ -15,6 +16,11 @@ final class SerialQueues: Sendable {
   /// which they were made.
   func append(_ id: OperationTaskID, to scope: SerialScope) {
     machine.withLock { $0.append(id, to: scope) }
+  }
+
+  /// Returns once for each path that a request is serialized in another scope than its store.
+  func noteConflict(at path: OperationPath) -> Bool {
+    reportedConflicts.withLock { $0.insert(path).inserted }
   }
 
   /// Returns the run that all others of a scope wait for; `nil` if there can be several.

@@ -1,4 +1,5 @@
 import ReactiveStreams
+public import Synchronization
 
 extension OperationStore {
   /// The state of the store.
@@ -27,6 +28,12 @@ extension OperationStore {
   /// Reads the state that the calling thread may read, in place if every thread reads the same.
   private func readState<Output: Sendable>(_ body: (borrowing State) -> Output) -> Output {
     read { $0.isPlain ? body($0.committed.state) : body($0.visibleState(to: .current)) }
+  }
+
+  /// Whether the store still has a version, so that a value of that version is its value.
+  // Without the annotation the benchmark read through @SharedQuery is over its limit.
+  @inlinable package func isAt(version: Int) -> Bool {
+    self.version.load(ordering: .acquiring) == version
   }
 
   /// The state and its version.

@@ -1,5 +1,5 @@
 import ReactiveStreams
-import Synchronization
+public import Synchronization
 
 /// Runs a request, holds its state, and notifies its subscribers.
 ///
@@ -27,7 +27,8 @@ public final class OperationStore<State: OperationState>: Sendable {
   /// Whether other requests may depend on this one. A run that reads the value notes that before, so an
   /// invalidation that reads this under the lock finds out.
   let isRead: Atomic<Bool>
-  package let version = StoreVersion()
+  /// The version of the machine, to be read without the lock; -1 for none.
+  @usableFromInline let version = Atomic(0)
   /// What the store shares with the others of its client, whatever context is passed to a run. A store
   /// without a client has a hub of its own.
   let hub: StoreHub
@@ -172,7 +173,7 @@ extension OperationStore {
         if gate != nil { return }
         deferredActions.begin(on: thread)
         output = machine.perform(kind, on: thread, use: use, leaving: &effects, transition)
-        version.publish(machine.version)
+        version.store(machine.version ?? -1, ordering: .releasing)
         machine.committed.moveReplaced(into: &replaced)
         deferredActions.end()
       }
@@ -188,7 +189,7 @@ extension OperationStore {
     // First: a slow handler must not delay the end of a use.
     if let change = effects.use, !change.isUsed {
       // The time of use of a store that no client retains does not count.
-      use.noteEnd(change, at: use.isRetained ? hub.elapsed : use.lastUse)
+      use.noteEnd(change, at: use.isRetained ? hub.elapsed() : use.lastUse)
     }
     if hub.events.hasReader { hub.events.changes.append(self) }
     // Before subscribers are notified, one of which may flush.

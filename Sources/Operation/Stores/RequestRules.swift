@@ -94,7 +94,7 @@ extension OperationStore {
 
   /// Reports once that runs of a store cannot be serialized in two scopes.
   private func reportScope() {
-    guard hub.noteScopeConflict(at: path) else { return }
+    guard hub.queues.noteConflict(at: path) else { return }
     OperationIssue.report(
       .ruleConflict,
       """

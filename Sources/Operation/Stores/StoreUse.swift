@@ -27,7 +27,7 @@ struct StoreUse: ~Copyable, Sendable {
   private let version = Atomic(0)
   /// The version of the last end whose time is recorded.
   private let recordedVersion = Atomic(0)
-  // Nanoseconds of the client's ``OperationClock/elapsed()``.
+  // Nanoseconds of ``StoreHub/elapsed``.
   private let lastUseTime = Atomic(Int64(0))
   private let deadlineTime = Atomic(Int64.max)
   /// Nanoseconds; the greatest number is forever.

@@ -24,13 +24,14 @@ final class StoreHub: Sendable {
   let activity = ActivityMeter()
   let events = EventMeter()
   private let clock: any OperationClock
+  /// The time of the clock that does not jump, for the uses of stores.
+  let elapsed: @Sendable () -> Duration
   /// Writes values and calls into the storage of the client; `nil` without a storage.
   let valueWriter: StorageWriter?
   let outbox: OperationOutbox?
   private let graph = Mutex(DependencyGraph())
   private let isRead = Atomic(false)
   private let host = Mutex(WeakHost())
-  private let reportedScopes = Mutex<Set<OperationPath>>([])
   let shutdown = ShutdownPhase()
   /// Ends when the client is shut down. It sends nothing.
   let closing = Broadcast<Never>()
@@ -41,12 +42,11 @@ final class StoreHub: Sendable {
 
   init(clock: any OperationClock = SystemClock(), storage: (any OperationStorage)? = nil) {
     self.clock = clock
+    let isOfMachine = clock is SystemClock
+    elapsed = { isOfMachine ? SystemClock.coarseElapsed : clock.elapsed().limited }
     valueWriter = storage.map { StorageWriter($0, clock: clock, delay: .seconds(1)) }
     outbox = storage.map { [closing] in OperationOutbox($0, clock: clock, closing: closing) }
   }
-
-  /// The time of the clock that does not jump, for the uses of stores.
-  var elapsed: Duration { clock.elapsed().limited }
 
   /// Whether the client was shut down, so that no run is started any more.
   var isClosed: Bool { shutdown.isClosed }
@@ -71,11 +71,6 @@ final class StoreHub: Sendable {
   private var client: (any StoreHost)? { host.withLock { $0.host } }
 
   private func hasStore(at path: OperationPath) -> Bool { client?.hasStore(at: path) ?? false }
-
-  /// Returns once for each path that a request is serialized in another scope than its store.
-  func noteScopeConflict(at path: OperationPath) -> Bool {
-    reportedScopes.withLock { $0.insert(path).inserted }
-  }
 
   /// Whether a run has ever read another request.
   var hasReaders: Bool { isRead.load(ordering: .sequentiallyConsistent) }
