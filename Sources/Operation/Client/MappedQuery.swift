@@ -25,8 +25,8 @@ where Base.State == QueryState<Base.FetchValue, Base.FetchFailure> {
   /// Lets the store follow the value of the other query. The store of that one does the retries.
   public func setup(context: inout OperationContext) {
     context.settings.values.retry = RetrySettings()
-    context.settings.values.staleness = .when { [base] state, context in
-      (state as? State).map { $0.isOutdated(by: base, in: context) }
+    context.settings.values.staleness = .when { [base, path] state, context in
+      (state as? State).map { $0.isOutdated(at: path, by: base, in: context) }
     }
     context.settings.values.automatic.triggers.append(
       RerunTrigger { [base] context, request in
@@ -63,8 +63,13 @@ where Base.State == QueryState<Base.FetchValue, Base.FetchFailure> {
       let store = client.store(for: base)
       store.noteRead()
       let rules = client.rules(of: base, in: store)
-      if context.requestsFetch { return try await store.run(.empty, by: rules) }
-      return try await store.ensure(by: rules, isForRun: true, present: { $0 }, fetched: { $0 })
+      let value =
+        try await context.requestsFetch
+        ? store.run(.empty, by: rules)
+        : store.ensure(by: rules, isForRun: true, present: { $0 }, fetched: { $0 })
+      let (newest, version) = store.versionForRun
+      _ = client.hub.note(node, reads: base.path, at: version)
+      return newest ?? value
     } catch {
       throw failure(error)
     }
@@ -90,11 +95,14 @@ extension OperationContext {
 extension QueryState {
   /// Whether the value was made from one of another query that is not usable, or not the newest.
   fileprivate func isOutdated<Base: QueryRequest>(
-    by base: Base, in context: OperationContext
+    at path: OperationPath, by base: Base, in context: OperationContext
   ) -> Bool where Base.State == QueryState<Base.FetchValue, Base.FetchFailure> {
     guard let client = context.operationClient, let date = valueLastUpdatedAt else { return true }
     let (store, rules) = client.storeAndRules(for: base)
     guard store.isUsable(by: store.settings(by: rules).values.staleness) else { return true }
+    // The date says nothing of a value that came while the run was in flight, or at the same time.
+    let version = client.hub.version(of: base.path, readBy: path)
+    if let version, version != store.versionForRun.version { return true }
     return store.state.valueLastUpdatedAt.map { $0 > date } ?? false
   }
 }

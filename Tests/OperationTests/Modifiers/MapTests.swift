@@ -129,6 +129,37 @@ import Testing
     #expect(mapped.currentValue == 15)
   }
 
+  @Test("A map that nobody observes is made again after a value that came during its run")
+  func unobserved() async throws {
+    let client = OperationClient(defaults: .testing)
+    let query = OpenQuery(script: Script()).neverStale()
+    let store = client.store(for: query)
+    let mapped = query.map { value in
+      if value == 1 { store.currentValue = 5 }
+      return value + 10
+    }
+    #expect(try await client.fetch(mapped) == 11)
+    #expect(client.store(for: mapped).isStale)
+    #expect(try await client.ensure(mapped) == 15)
+    #expect(!client.store(for: mapped).isStale)
+  }
+
+  @Test("A map is made again after a value of the same moment, and not without one")
+  func sameMoment() async throws {
+    let client = OperationClient(defaults: .testing, clock: ManualClock())
+    let query = OpenQuery(script: Script()).neverStale()
+    let (store, mapped) = (client.store(for: query), query.map { $0 + 10 })
+    let mappedStore = client.store(for: mapped)
+    #expect(try await client.ensure(mapped) == 11)
+    #expect(!mappedStore.isStale)
+    for value in [5, 6] {
+      store.currentValue = value
+      #expect(mappedStore.isStale)
+      #expect(try await client.ensure(mapped) == value + 10)
+      #expect(!mappedStore.isStale)
+    }
+  }
+
   /// A value that cannot be compared.
   private struct Opaque: Sendable {
     var number: Int

@@ -40,6 +40,26 @@ import Testing
     #expect(graph.isEmpty)
   }
 
+  @Test("The versions at the edges are those of the last run that was not cancelled")
+  func versions() {
+    var graph = DependencyGraph()
+    func run(at version: Int?, isCancelled: Bool = false) -> Int? {
+      let id = OperationTaskID.next()
+      #expect(graph.note(id, of: Self.path(2), reads: Self.path(1)) == nil)
+      #expect(graph.note(id, of: Self.path(2), reads: Self.path(1), at: version) == nil)
+      graph.end(id, of: Self.path(2), isCancelled: isCancelled)
+      return graph.version(of: Self.path(1), readBy: Self.path(2))
+    }
+    #expect(run(at: 1) == 1)
+    #expect(run(at: 2, isCancelled: true) == 1)
+    #expect(run(at: 3) == 3)
+    #expect(run(at: nil) == nil)
+    #expect(run(at: 4) == 4)
+    graph.remove(Self.path(2))
+    #expect(graph.version(of: Self.path(1), readBy: Self.path(2)) == nil)
+    #expect(graph.isEmpty)
+  }
+
   @Test("An edge that closes a cycle is not added, and the cycle is returned", arguments: 1...5)
   func cycle(length: Int) {
     var graph = DependencyGraph()

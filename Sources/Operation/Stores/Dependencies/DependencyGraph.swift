@@ -82,13 +82,18 @@ struct DependencyGraph: Sendable {
 
   /// Adds an edge from the path of a run to a path that it reads. If that would close a cycle, adds
   /// none and returns the cycle.
+  ///
+  /// - Parameter version: The version of what a run reads that has the edge.
   mutating func note(
     _ run: OperationTaskID, _ task: TaskNode? = nil, of path: OperationPath,
-    reads other: OperationPath
+    reads other: OperationPath, at version: Int? = nil
   ) -> OperationDependencyError? {
     if path == other { return note([path], closedBy: run) }
     let (from, to) = (addNode(path), addNode(other))
-    if nodes[from].runs[run]?.reads.contains(to) == true { return nil }
+    if nodes[from].runs[run]?.reads.contains(to) == true {
+      if let version { nodes[from].runs[run]?.versions[to] = version }
+      return nil
+    }
     if let cycle = place(from, after: to) {
       return note(cycle.map { nodes[$0].path }, closedBy: run)
     }
@@ -120,6 +125,11 @@ struct DependencyGraph: Sendable {
       nodes[reader].runs[run]?.reads.contains(read) == true
     else { return }
     nodes[read].outdatedReaders.insert(reader)
+  }
+
+  /// The version that the last completed run of a path has read of another one; `nil` if it noted none.
+  func version(of other: OperationPath, readBy path: OperationPath) -> Int? {
+    numbers[other].flatMap { read in numbers[path].flatMap { nodes[$0].versions[read] } }
   }
 
   /// Returns the paths that may have read the last value of a path while it was out of date. Each is
@@ -201,6 +211,8 @@ extension DependencyGraph {
   /// A run in flight that has read something.
   fileprivate struct Run: Sendable {
     var reads: Set<Int> = []
+    /// The versions of what it has read, where it has noted them.
+    var versions: [Int: Int] = [:]
     let task: TaskNode?
   }
 
@@ -209,6 +221,8 @@ extension DependencyGraph {
     let path: OperationPath
     var runs: [OperationTaskID: Run] = [:]
     var settled: Set<Int> = []
+    /// The versions at the settled edges.
+    var versions: [Int: Int] = [:]
     /// The nodes with an edge to this one, current or settled.
     var readers: Set<Int> = []
     /// Those of the readers that may have read the present value while it was out of date.
@@ -228,9 +242,10 @@ extension DependencyGraph {
 
     /// Removes a run, and returns the ends of the edges that may have been removed.
     mutating func end(_ run: OperationTaskID, isCancelled: Bool, isPart: Bool) -> Set<Int> {
-      let reads = runs.removeValue(forKey: run)?.reads ?? []
+      let ended = runs.removeValue(forKey: run)
+      let reads = ended?.reads ?? []
       guard isCancelled || isPart else {
-        defer { settled = reads }
+        defer { (settled, versions) = (reads, ended?.versions ?? [:]) }
         return settled
       }
       if isCancelled { return reads }
@@ -271,7 +286,7 @@ extension DependencyGraph {
   private mutating func takeSettledEdges(of number: Int) -> Set<Int> {
     removed[nodes[number].path] = nil
     cyclic.remove(number)
-    defer { nodes[number].settled = [] }
+    defer { (nodes[number].settled, nodes[number].versions) = ([], [:]) }
     return nodes[number].settled
   }
 

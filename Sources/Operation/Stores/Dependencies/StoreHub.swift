@@ -102,13 +102,17 @@ final class StoreHub: Sendable {
 
 extension StoreHub {
   /// Notes that a run reads the request on a path. Returns the cycle that this would close.
-  func note(_ run: TaskNode, reads other: OperationPath) -> OperationDependencyError? {
+  ///
+  /// - Parameter version: The version of the value, if the run has noted before that it reads it.
+  func note(
+    _ run: TaskNode, reads other: OperationPath, at version: Int? = nil
+  ) -> OperationDependencyError? {
     guard let origin = run.origin, origin.hub == ObjectIdentifier(self) else { return nil }
     isRead.store(true, ordering: .sequentiallyConsistent)
     return graph.withLock { graph in
       // A run that has ended is never removed from the graph again.
       guard run.isInRequest else { return nil }
-      return graph.note(run.id, run, of: origin.path, reads: other)
+      return graph.note(run.id, run, of: origin.path, reads: other, at: version)
     }
   }
 
@@ -116,6 +120,11 @@ extension StoreHub {
   func note(_ run: TaskNode, readsOutdated other: OperationPath) {
     guard let path = run.origin?.path else { return }
     graph.withLock { $0.note(run.id, of: path, readsOutdated: other) }
+  }
+
+  /// The version of the value on a path that the last completed run of another one has noted.
+  func version(of other: OperationPath, readBy path: OperationPath) -> Int? {
+    graph.withLock { $0.version(of: other, readBy: path) }
   }
 
   /// Invalidates the requests that read a stale value, because a new one has come.
