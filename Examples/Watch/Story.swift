@@ -64,7 +64,8 @@ private struct Screen {
     while let state = await states?.next() {
       guard case .result(let result) = state.status else { continue }
       let line = result.line
-      if line == shown { continue }
+      // A file that is written in place may be read while it is empty.
+      if line == shown || line.isEmpty { continue }
       shown = line
       return tell("   \(line)")
     }
