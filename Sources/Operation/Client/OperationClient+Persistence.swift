@@ -128,8 +128,8 @@ public struct MutationRegistry {
       return
     }
     maxAges[name] = settings.maxAge
-    client.hub.outbox?.register(name) { [weak client] entry in
-      guard let client, let call = client.outbox.call(of: entry) else { return }
+    client.hub.outbox?.register(name) { [weak client] resumed in
+      guard let client, let call = client.outbox.call(of: resumed.entry) else { return }
       let arguments: Request.Arguments
       do {
         arguments = try coding.arguments(of: call, expected: settings.version)
@@ -139,7 +139,7 @@ public struct MutationRegistry {
         return
       }
       let store = client.store(for: request)
-      try await show(arguments, client) { try await store.resume(entry, with: arguments) }
+      try await show(arguments, client) { try await store.resume(resumed, with: arguments) }
     }
   }
 }

@@ -19,9 +19,11 @@ private final class Driver {
         attempts: 1, status: status))
   }
 
-  func resume(_ entry: OutboxEntry) -> Int? { machine.resume(entry) }
-  func begin(_ entry: OutboxEntry, _ run: OperationTaskID = .next()) -> Bool {
-    machine.begin(entry, run) {}
+  func resume(_ entry: OutboxEntry) -> Int? { machine.resume(entry)?.resumption }
+  func begin(
+    _ entry: OutboxEntry, _ run: OperationTaskID = .next(), resumption: Int = 1
+  ) -> Bool {
+    machine.begin(ResumedCall(entry, resumption), run) {}
   }
   func suspend(_ entry: OutboxEntry, as status: OutboxCall.Status, by run: OperationTaskID) {
     machine.suspend(entry, as: status, by: run)
@@ -32,7 +34,7 @@ private final class Driver {
   func drop(_ entry: OutboxEntry) -> Bool { machine.drop(entry) != nil }
   func contains(_ entry: OutboxEntry) -> Bool { machine.contains(entry.key) }
   func suspendIfIdle(_ entry: OutboxEntry, _ resumption: Int) {
-    machine.suspendIfIdle(entry, resumption)
+    machine.suspendIfIdle(ResumedCall(entry, resumption))
   }
   func attempts(of entry: OutboxEntry) -> Int? { machine.call(of: entry)?.attempts }
 }
@@ -81,7 +83,8 @@ struct OutboxMachineTests {
     machine.suspend(entry, as: .waiting, by: first)
     #expect(!machine.end(entry, by: first))
     #expect(machine.statuses == [.running])
-    #expect(machine.begin(entry, second))
+    #expect(machine.begin(entry, second, resumption: 2))
+    #expect(!machine.begin(entry, first), "its resumption has ended")
     #expect(!machine.end(entry, by: first))
     #expect(machine.end(entry, by: second))
   }
@@ -89,7 +92,8 @@ struct OutboxMachineTests {
   @Test("A call that has ended does not change any more, and ends once")
   func ended() {
     let entry = OutboxEntry("a", number: 1)
-    machine.add(entry, "a")
+    machine.add(entry, "a", .waiting)
+    #expect(machine.resume(entry) == 1)
     #expect(machine.begin(entry))
     #expect(machine.end(entry))
     #expect(machine.contains(entry), "until its removal is noted")
@@ -101,6 +105,17 @@ struct OutboxMachineTests {
     #expect(machine.drop(entry), "what cancels its run")
     #expect(!machine.contains(entry))
     #expect(!machine.drop(entry))
+  }
+
+  @Test("A call that runs after the resumption has returned runs, and is not resumed beside that")
+  func late() {
+    let entry = OutboxEntry("a", number: 1)
+    machine.add(entry, "a", .waiting)
+    #expect(machine.resume(entry) == 1)
+    machine.suspendIfIdle(entry, 1)
+    #expect(machine.begin(entry))
+    #expect(machine.statuses == [.running])
+    #expect(machine.resume(entry) == nil)
   }
 
   @Test("A resumed call whose run was not begun waits again, and another one does not")

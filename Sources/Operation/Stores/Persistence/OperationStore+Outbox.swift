@@ -17,10 +17,10 @@ extension OperationStore {
     // A run that is launched again makes the same call.
     if launch > 0 { return outbox.entry(of: run.core.id) }
     let cancel = { @Sendable [weak self] () -> Void in self?.cancel(run.core.id) }
-    if let entry = run.context.input?.savedCall as? OutboxEntry {
-      // It was discarded since it was resumed.
-      if !outbox.begin(entry, run.core.id, cancel: cancel) { cancel() }
-      return entry
+    if let resumed = run.context.input?.savedCall as? ResumedCall {
+      // It was discarded, or resumed once more, since it was resumed.
+      if !outbox.begin(resumed, run.core.id, cancel: cancel) { cancel() }
+      return resumed.entry
     }
     guard let ticket, let call = newCall(in: run.context) else { return nil }
     return await outbox.enter(call, ticket: ticket, run.core.id, cancel: cancel)
@@ -88,8 +88,8 @@ extension OperationStore {
 
   /// Makes a saved call again.
   nonisolated(nonsending) func resume<Arguments, Value, Failure>(
-    _ entry: OutboxEntry, with arguments: Arguments
+    _ call: ResumedCall, with arguments: Arguments
   ) async throws(Failure) -> Value where State == MutationState<Arguments, Value, Failure> {
-    try await run(.empty, input: RunArguments(arguments, savedCall: entry))
+    try await run(.empty, input: RunArguments(arguments, savedCall: call))
   }
 }

@@ -47,6 +47,17 @@ final class OutboxEntry: Sendable {
   }
 }
 
+/// One resumption of a call: of several, the last one makes it.
+final class ResumedCall: Sendable {
+  let entry: OutboxEntry
+  let resumption: Int
+
+  init(_ entry: OutboxEntry, _ resumption: Int) {
+    self.entry = entry
+    self.resumption = resumption
+  }
+}
+
 extension OutboxCall {
   /// What is encoded in an entry, as JSON. The version and the date are those of the entry.
   private struct Saved: Codable {

@@ -1,0 +1,72 @@
+import FoundationEssentials
+import Operation
+import Testing
+
+/// A mutation that waits at a gate, and then fails.
+private struct Change: MutationRequest {
+  struct Refusal: Error {}
+
+  let calls: EventLog<String>
+  let gate: AsyncGate
+
+  var path: OperationPath { ["change"] }
+
+  func mutate(
+    with text: String, in context: OperationContext,
+    with continuation: OperationContinuation<Int, any Error>
+  ) async throws -> Int {
+    calls.append(context.operationCallID ?? "")
+    await gate.wait()
+    throw Refusal()
+  }
+}
+
+@Suite("Calls that are resumed more than once") struct ResumptionTests {
+  private typealias Outcome = @Sendable () async throws -> Int
+
+  private let calls = EventLog<String>()
+  private let gate = AsyncGate()
+  private let outcomes = EventLog<Outcome>()
+
+  /// A client with a call that an earlier program could not end. What shows the call returns at once.
+  private func client() async throws -> OperationClient {
+    let call =
+      #"{"id":"ID","mutation":"change","arguments":"\#(Data(#""a""#.utf8).base64EncodedString())","attempts":1}"#
+    let entry = StorageEntry(version: 0, date: Date(), data: Data(call.utf8))
+    let storage = MemoryStorage(["calls/0000000000000001-ID": entry])
+    let client = OperationClient(defaults: .testing, storage: storage)
+    try await client.resumeMutations { [calls, gate, outcomes] outbox in
+      outbox.register(Change(calls: calls, gate: gate)) { outcomes.append($2) }
+    }
+    for await present in client.outbox.values where present.first?.status == .waiting { break }
+    return client
+  }
+
+  @Test("A call that is made when what shows it has returned runs, and is not made beside that")
+  func late() async throws {
+    let client = try await client()
+    let outcome = outcomes.values[0]
+    let run = Task { try await outcome() }
+    await calls.wait(for: 1)
+    #expect(client.outbox.calls.map(\.status) == [.running])
+    #expect(!client.outbox.retry("ID"))
+    gate.open()
+    _ = await run.result
+    #expect(calls.values == ["ID"])
+  }
+
+  @Test("A call is not made for an earlier resumption any more") func earlier() async throws {
+    let client = try await client()
+    #expect(client.outbox.retry("ID"))
+    for await present in client.outbox.values where present.first?.status == .waiting { break }
+    let present = outcomes.values[1]
+    let run = Task { try await present() }
+    await calls.wait(for: 1)
+    await #expect(throws: CancellationError.self) { _ = try await outcomes.values[0]() }
+    #expect(client.outbox.calls.map(\.status) == [.running])
+    gate.open()
+    _ = await run.result
+    #expect(client.outbox.calls.map(\.status) == [.failed("Refusal()")])
+    #expect(calls.values == ["ID"])
+  }
+}
