@@ -51,9 +51,7 @@ final class SerialQueues: Sendable {
   ) async {
     await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
-        if machine.withLock({ $0.wait(for: id, in: scope, waiter: continuation) }) {
-          continuation.resume()
-        }
+        machine.withLock { $0.wait(for: id, in: scope, waiter: continuation) }?.resume()
       }
     } onCancel: {
       if isOver() { remove(id, from: scope) }

@@ -52,12 +52,14 @@ struct SerialQueuesMachine<Waiter: Sendable>: Sendable {
     _ scope: SerialScope, _ body: (inout Queue) -> Output
   ) -> Output { body(&scopes[scope, default: Queue(limit: scope.limit)]) }
 
-  /// Lets a queued run wait. Returns `true` if it is a current run already, or has left the queue.
-  mutating func wait(for id: OperationTaskID, in scope: SerialScope, waiter: Waiter) -> Bool {
+  /// Lets a queued run wait. Returns the waiter to continue: this one, if the run is a current one already
+  /// or has left the queue, or that of an earlier launch of the run.
+  mutating func wait(for id: OperationTaskID, in scope: SerialScope, waiter: Waiter) -> Waiter? {
     guard let queue = scopes[scope], let index = queue.turns.index(id: id), index >= queue.limit
-    else { return true }
+    else { return waiter }
+    let replaced = queue.turns[index].waiter
     scopes[scope]?.turns.update(id: id) { $0.waiter = waiter }
-    return false
+    return replaced
   }
 
   /// Removes a run from its queue, wherever it is.

@@ -35,7 +35,8 @@ import Testing
         let line = lines[scope(index)]
         let mustWait = line.contains(index) && line.first != index
         let continues = machine.wait(for: ids[index], in: key(index), waiter: index)
-        try mustHold(continues != mustWait, "a run waits if there is another one before it")
+        try mustHold(
+          continues == (mustWait ? nil : index), "a run waits if there is another one before it")
         if mustWait { waiting.insert(index) }
       case .leave(let index):
         guard hasEntered.contains(index) else { return false }

@@ -11,7 +11,9 @@ import Testing
 
     func append(_ id: OperationTaskID, to scope: SerialScope) { machine.append(id, to: scope) }
     func wait(for id: OperationTaskID, in scope: SerialScope, waiter: String) -> Bool {
-      machine.wait(for: id, in: scope, waiter: waiter)
+      let continuing = machine.wait(for: id, in: scope, waiter: waiter)
+      #expect(continuing == nil || continuing == waiter)
+      return continuing != nil
     }
     func remove(_ id: OperationTaskID, from scope: SerialScope) -> String? {
       let departure = machine.remove(id, from: scope)
@@ -68,6 +70,18 @@ import Testing
     #expect(machine.remove(ids[0], from: scope) == nil)
     #expect(machine.remove(ids[2], from: scope) == "3")
     #expect(machine.remove(ids[3], from: scope) == nil && machine.isEmpty)
+  }
+
+  @Test("A launch that waits continues when a later one of its run waits")
+  func relaunch() {
+    var machine = SerialQueuesMachine<String>()
+    for id in ids.prefix(2) { machine.append(id, to: scope) }
+    let (first, second) = (
+      machine.wait(for: ids[1], in: scope, waiter: "first"),
+      machine.wait(for: ids[1], in: scope, waiter: "second")
+    )
+    #expect(first == nil && second == "first")
+    #expect(machine.remove(ids[0], from: scope).next == "second")
   }
 
   @Test("Scopes have lines of their own")
