@@ -1,5 +1,3 @@
-import Synchronization
-
 extension StatefulOperationRequest {
   /// Runs the request when a condition becomes satisfied, if its store is stale and has subscribers.
   ///
@@ -80,12 +78,15 @@ extension OperationRunSpecification {
   /// Starts a run whenever the condition becomes satisfied.
   fileprivate var edgeTrigger: RerunTrigger {
     RerunTrigger { context, request in
-      let lastResult = Atomic(isSatisfied(in: context))
-      return subscribe(in: context) {
-        let isSatisfied = isSatisfied(in: context)
-        let wasSatisfied = lastResult.exchange(isSatisfied, ordering: .acquiringAndReleasing)
-        if isSatisfied, !wasSatisfied { request.store?.rerun(by: request.rules) }
+      let edge = ConditionEdge()
+      let check = { @Sendable in
+        edge.check(
+          { isSatisfied(in: context) }, onEdge: { request.store?.rerun(by: request.rules) })
       }
+      let subscription = subscribe(in: context, onChange: check)
+      // After the subscription, so that no change before it is taken for one after it.
+      check()
+      return subscription
     }
   }
 
