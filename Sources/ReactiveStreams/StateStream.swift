@@ -23,7 +23,7 @@ public struct StateStream<Element: Sendable>: AsyncSequence, Sendable {
     _ source: StreamSource<Element>,
     areEqual: (@Sendable (Element, Element) -> Bool)? = nil
   ) {
-    self.source = areEqual.map(source.removeDuplicates(by:)) ?? source
+    self.source = areEqual.map { source.removeDuplicates(by: $0) } ?? source
     self.areEqual = areEqual
   }
 

@@ -64,11 +64,13 @@ extension StreamSource {
     }
   }
 
+  /// - Parameter first: An element that counts as sent before.
   package func removeDuplicates(
-    by areEqual: @escaping @Sendable (Element, Element) -> Bool
+    after first: Element? = nil, by areEqual: @escaping @Sendable (Element, Element) -> Bool
   ) -> StreamSource {
     StreamSource { handler in
       let last = LastElement<(element: Element, epoch: StreamEpoch?)>()
+      last.set(first.map { ($0, nil) })
       return subscribe { signal in
         guard case .element(let element, let epoch) = signal else { return handler(signal) }
         let own = epoch.map { StreamEpoch(within: [$0]) }

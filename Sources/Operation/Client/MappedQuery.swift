@@ -1,5 +1,4 @@
 import ReactiveStreams
-import Synchronization
 
 /// A query whose value is made from that of another one, which it reads through the other's store.
 ///
@@ -32,11 +31,9 @@ where Base.State == QueryState<Base.FetchValue, Base.FetchFailure> {
       RerunTrigger { [base] context, request in
         guard let client = context.operationClient else { return .empty }
         let (store, rules) = client.storeAndRules(for: base)
-        let isFirst = Atomic(true)
-        return store.confirmedChanges(by: rules).subscribe { _ in
-          // The first value is the present one. A run in flight may have read the value before another
-          // one, so another run has to follow it.
-          if !isFirst.exchange(false, ordering: .relaxed) { request.store?.invalidate() }
+        return store.confirmedChanges(by: rules).subscribe { signal in
+          // A run in flight may have read the value before this one, so another run has to follow it.
+          if case .element = signal { request.store?.invalidate() }
         }
       })
   }

@@ -7,6 +7,8 @@ struct CommittedState<State: OperationState>: Sendable {
   private(set) var yields = YieldedResults<State>()
   /// The number of final results, writes and resets.
   private(set) var resultCount = 0
+  /// The number of yields, and of times that those of a run were undone.
+  private(set) var yieldCount = 0
   /// The number of times that the yields of a run were undone.
   private(set) var undoneYieldCount = 0
   private var replaced = ReplacedValues<State>()
@@ -41,7 +43,10 @@ struct CommittedState<State: OperationState>: Sendable {
 
 extension CommittedState {
   /// Stores what a cancellation of a run restores, before the first of its yields.
-  mutating func beginYield(_ entry: YieldedResults<State>.Entry) { yields.begin(entry, &replaced) }
+  mutating func beginYield(_ entry: YieldedResults<State>.Entry) {
+    yields.begin(entry, &replaced)
+    yieldCount += 1
+  }
 
   /// Undoes what a run yielded. Returns what the state was restored to, if the state changed.
   mutating func undoYield(of id: OperationTaskID) -> YieldedResults<State>.Entry? {
@@ -49,6 +54,7 @@ extension CommittedState {
     replaced.append(state)
     state = entry.before
     undoneYieldCount += 1
+    yieldCount += 1
     return entry
   }
 

@@ -83,10 +83,9 @@ extension OperationStore {
   /// The value, for a run of another request.
   var valueForRun: State.StateValue { commit(as: .note) { $0.readForRun() } }
 
-  /// The value that the runs of other requests read, and its version, which any other final result
-  /// replaces.
+  /// The value that the runs of other requests read, and its version, which any other result replaces.
   var versionForRun: (value: State.StateValue, version: Int) {
-    read { ($0.confirmedValue, $0.visibleResultCount &+ $0.committed.undoneYieldCount) }
+    read { ($0.confirmedValue, $0.visibleResultCount &+ $0.committed.yieldCount) }
   }
 
   private static func isEmptyList(_ value: State.StateValue) -> Bool {

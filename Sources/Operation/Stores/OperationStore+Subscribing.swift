@@ -55,13 +55,23 @@ extension OperationStore {
     // A fresh value remains fresh whatever the handler did when it was called: an invalidation starts a
     // run by itself, and a reset starts none. Triggers and controllers may have changed anything.
     let isUntouched = triggers.isEmpty && settings.values.controllers.isEmpty
-    if first.isStale != false || !isUntouched { runIfStale(by: rules, cause: .subscriber) }
+    if first.isStale != false || !isUntouched {
+      runIfStale(by: rules, cause: .subscriber, for: first.group)
+    }
   }
 
   /// Starts a run for the observers if the value is stale, unless a result comes meanwhile.
-  private func runIfStale(by rules: RequestRules<State>?, cause: OperationRun.Cause) {
+  ///
+  /// - Parameter group: The observers for which it runs, if they may be gone when a saved value is loaded.
+  private func runIfStale(
+    by rules: RequestRules<State>?, cause: OperationRun.Cause, for group: Int? = nil
+  ) {
+    if let group, !read({ $0.observation.contains(group) }) { return }
     // A saved value comes first.
-    if persistence?.whenLoaded({ [self] in runIfStale(by: rules, cause: cause) }) == true { return }
+    let isLoading = persistence?.whenLoaded { [self] in
+      runIfStale(by: rules, cause: cause, for: group)
+    }
+    if isLoading == true { return }
     let results = read { $0.visibleResultCount }
     guard isStale(by: rules) else { return }
     runForObservers(by: rules, cause: cause, unlessNewerThan: results)
@@ -129,13 +139,21 @@ extension OperationStore {
     return StateStream(changed.map { $0.currentValue })
   }
 
-  /// The changes of the value that the runs of other requests read, beginning with the present one. A
-  /// value that cannot be compared has changed if there were updates, or another thread has access.
+  /// The changes of the value that the runs of other requests read, since the subscription. A value that
+  /// cannot be compared has changed if there were updates, or another thread has access.
   func confirmedChanges(by rules: RequestRules<State>?) -> StreamSource<Void> {
     let areEqual = Equality<State.StateValue>.comparison
-    return stateSource(by: rules).map { [self] _ in
+    let present = { @Sendable [self] in
       read { ($0.confirmedValue, $0.isOpen ? $0.state.valueUpdateCount : nil) }
-    }.removeDuplicates { areEqual?($0.0, $1.0) ?? ($0.1 != nil && $0.1 == $1.1) }.map { _ in }
+    }
+    return StreamSource { [self] handler in
+      // Before the subscription, whose first state may be delivered after a change.
+      let first = present()
+      let changed = stateSource(by: rules).map { _ in present() }.removeDuplicates(after: first) {
+        areEqual?($0.0, $1.0) ?? ($0.1 != nil && $0.1 == $1.1)
+      }
+      return changed.map { _ in }.subscribe(handler)
+    }
   }
 
   /// Returns a stream of a part of the displayed values, without repeats if it is `Equatable`.

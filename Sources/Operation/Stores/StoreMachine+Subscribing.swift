@@ -32,6 +32,8 @@ struct StoreObservation<State: OperationState>: Sendable {
   /// The rules of each group.
   var rules: [Rules?] { (own.map { [$0.rules] } ?? []) + others.map { $0.rules } }
 
+  func contains(_ group: Int) -> Bool { own?.id == group || others.contains { $0.id == group } }
+
   /// Adds an observer. Returns its group, and whether it is the first of it.
   mutating func begin(_ rules: Rules?) -> (group: Int, isFirst: Bool) {
     let present = rules.map { rules in others.firstIndex { $0.rules?.key == rules.key } }

@@ -153,6 +153,26 @@ import Testing
     #expect(log.calls.count == 3, "the poll ends with the observer")
   }
 
+  @Test("A subscriber that is gone when a saved value is loaded starts no run for others")
+  func goneBeforeLoad() async throws {
+    let storage = MemoryStorage(clock: clock)
+    storage.delay = .seconds(1)
+    let client = OperationClient(
+      defaults: OperationDefaults(retryLimit: 0, runsAutomatically: false), clock: clock,
+      storage: storage)
+    let request = request.persisted(as: "number")
+    let store = client.store(for: request)
+    let rules = client.rules(of: request.enableAutomaticRunning(), in: store)
+    store.subscribe(by: rules) { _ in }.cancel()
+    let subscription = store.subscribe { _ in }
+    await clock.sleepers(atLeast: 1)
+    await clock.advance(by: .seconds(1))
+    while store.isRestoring { await Task.yield() }
+    await clock.settle()
+    #expect(log.calls.count == 0)
+    subscription.cancel()
+  }
+
   @Test("Two serialized scopes for one store are reported once, and the first one counts")
   func scopes() async throws {
     let client = client()

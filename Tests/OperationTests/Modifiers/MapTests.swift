@@ -160,6 +160,58 @@ import Testing
     }
   }
 
+  @Test("A change that comes before the first state is delivered is followed") func lateDelivery()
+    async throws
+  {
+    let client = OperationClient(defaults: .testing)
+    let query = OpenQuery(script: Script()).neverStale()
+    let (store, mapped) = (client.store(for: query), query.map { $0 + 10 })
+    #expect(try await client.ensure(mapped) == 11)
+    let mappedStore = client.store(for: mapped)
+    let kept = EventLog<OperationSubscription>()
+    let subscription = store.subscribe { _ in
+      guard kept.count == 0 else { return }
+      kept.append(mappedStore.subscribe { _ in })
+      store.currentValue = 5
+    }
+    #expect(await eventually { mappedStore.currentValue == 15 })
+    subscription.cancel()
+  }
+
+  @Test("The end of the streams is no change") func shutdown() async throws {
+    let client = OperationClient(defaults: .testing)
+    let query = OpenQuery(script: Script()).neverStale()
+    let mapped = client.store(for: query.map { $0 + 10 })
+    let subscription = mapped.subscribe { _ in }
+    #expect(await eventually { mapped.currentValue == 11 })
+    await client.shutdown(within: .zero)
+    #expect(!mapped.isStale)
+    subscription.cancel()
+  }
+
+  @Test("A map that nobody observes is made again after a value that was yielded during its run")
+  func yielded() async throws {
+    let client = OperationClient(defaults: .testing)
+    let (gate, runs) = (AsyncGate(), EventLog<OperationContinuation<Int, any Error>>())
+    let query = Query<Int, any Error>(path: ["q"]) { _, continuation in
+      runs.append(continuation)
+      await gate.wait()
+      return 9
+    }.neverStale()
+    let run = Task { try await client.fetch(query) }
+    await runs.wait(for: 1)
+    runs.values[0].yield(1)
+    let mapped = query.map { value in
+      if value == 1 { runs.values[0].yield(5) }
+      return value + 10
+    }
+    #expect(try await client.ensure(mapped) == 11)
+    #expect(try await client.ensure(mapped) == 15)
+    gate.open()
+    #expect(try await run.value == 9)
+    #expect(try await client.ensure(mapped) == 19)
+  }
+
   /// A value that cannot be compared.
   private struct Opaque: Sendable {
     var number: Int
