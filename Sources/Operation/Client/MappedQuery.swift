@@ -56,7 +56,7 @@ where Base.State == QueryState<Base.FetchValue, Base.FetchFailure> {
             continuation.yield(with: result.mapError(failure).flatMap(transformed))
           })
       }
-      _ = client.hub.note(node, reads: base.path)
+      _ = client.hub.note(node, context.launch, reads: base.path)
       let store = client.store(for: base)
       store.noteRead()
       let rules = client.rules(of: base, in: store)
@@ -65,7 +65,7 @@ where Base.State == QueryState<Base.FetchValue, Base.FetchFailure> {
         ? store.run(.empty, by: rules)
         : store.ensure(by: rules, isForRun: true, present: { $0 }, fetched: { $0 })
       let (newest, version) = store.versionForRun
-      _ = client.hub.note(node, reads: base.path, at: version)
+      _ = client.hub.note(node, context.launch, reads: base.path, at: version)
       return newest ?? value
     } catch {
       throw failure(error)

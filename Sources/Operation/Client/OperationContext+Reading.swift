@@ -68,11 +68,11 @@ extension OperationContext {
       return client.store(for: request).confirmedValue
     }
     // Before the look-up, because the client may evict the store right after it.
-    _ = client.hub.note(runNode, reads: path)
+    _ = client.hub.note(runNode, launch, reads: path)
     let store = client.store(for: request)
     store.noteRead()
     // Before the value is read, so that a value that is committed after that finds the note.
-    if store.isInvalidated { client.hub.note(runNode, readsOutdated: path) }
+    if store.isInvalidated { client.hub.note(runNode, launch, readsOutdated: path) }
     return store.valueForRun
   }
 
@@ -82,7 +82,8 @@ extension OperationContext {
   ) throws(OperationDependencyError) {
     guard let runNode else { return }
     let (path, client) = (request.path, operationClient)
-    let cycle = client.map { $0.hub.note(runNode, reads: path) } ?? runNode.cycle(reading: path)
+    let cycle =
+      client.map { $0.hub.note(runNode, launch, reads: path) } ?? runNode.cycle(reading: path)
     if let cycle { throw cycle }
     // A store that is made later finds the path in the graph.
     client?.store(of: request)?.store.noteRead()

@@ -83,7 +83,9 @@ extension OperationRequest {
 extension OperationContext {
   /// Notifies the store of a retry.
   fileprivate func noteRetry(_ retry: OperationRetry<any Error>?) {
-    if let runNode { runNode.driver?.noteRetry(of: runNode.id, retry) }
+    if let runNode {
+      runNode.driver?.noteRetry(of: LaunchID(run: runNode.id, launch: launch), retry)
+    }
   }
 
   /// Waits for the condition of retries. Returns `false` if the task was cancelled before.

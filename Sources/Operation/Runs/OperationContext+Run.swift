@@ -4,6 +4,8 @@ final class RunFacts: ContextRun {
     /// The task of the run; `nil` in a context that was prepared outside of a run.
     var node: TaskNode?
     var attempt: OperationContext.Attempt?
+    /// The number of restarts before the request was called.
+    var launch = 0
     /// What the run is for, beyond the request: the arguments of a mutation, a kind of page run.
     var input: (any RunInput)?
     /// The observers of the run.
@@ -38,6 +40,12 @@ extension OperationContext {
   var rules: (any RunRules)? {
     get { facts?.values.rules }
     set { changeFacts { $0.rules = newValue } }
+  }
+
+  /// The launch of the run that the request works for.
+  var launch: Int {
+    get { facts?.values.launch ?? 0 }
+    set { changeFacts { $0.launch = newValue } }
   }
 
   /// Whether the caller of the run takes a cached value where there is one.

@@ -15,14 +15,14 @@ protocol TaskDriver: AnyObject, Sendable {
   /// The run that a task of this driver waits for, because the runs of its scope are serialized.
   var serialRun: OperationTaskID? { get }
   /// A run waits for a retry until a date, after a number of attempts, or, with `nil`, the attempt begins.
-  func noteRetry(of id: OperationTaskID, _ retry: OperationRetry<any Error>?)
+  func noteRetry(of id: LaunchID, _ retry: OperationRetry<any Error>?)
   /// Reports an issue of a task when no lock of the driver is held.
   func report(_ issue: OperationIssue)
 }
 
 extension TaskDriver {
   var serialRun: OperationTaskID? { nil }
-  func noteRetry(of id: OperationTaskID, _ retry: OperationRetry<any Error>?) {}
+  func noteRetry(of id: LaunchID, _ retry: OperationRetry<any Error>?) {}
   func report(_ issue: OperationIssue) { issue.report() }
 }
 

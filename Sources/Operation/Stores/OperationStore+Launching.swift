@@ -103,6 +103,7 @@ extension OperationStore {
   private func note(
     _ step: RunHooks.Step, of run: AdmittedRun, _ launch: Int, _ call: OutboxEntry?
   ) {
+    if run.core.node.isReplaced(launch: launch) { return }
     let context = run.context
     switch step {
     case .paused(let isPaused): commit { $0.setPaused(isPaused, run.core.id, launch: launch) }
@@ -125,23 +126,28 @@ extension OperationStore {
     let progress = run.core.progress
     if progress.isCancelled { withUnsafeCurrentTask { $0?.cancel() } }
     if progress.isEnded {
+      // The launch that this one replaced has not ended the request.
+      run.core.node.endRequest(launch: launch)
       sendEnd(.cancelled, in: run.context, began: began)
       return true
     }
-    let output = await output(of: run, launch, hooks)
+    guard let output = await output(of: run, launch, hooks) else { return false }
     return finish(run, launch, with: output, hooks, began: began)
   }
 
+  /// Returns the output of the request; `nil` if the launch was replaced before it was called.
   private func output(
     of run: AdmittedRun, _ launch: Int, _ hooks: RunHooks?
-  ) async -> Machine.Output {
+  ) async -> Machine.Output? {
     let core = run.core
     if !run.context.mayAttemptOffline(isRetry: false),
       let failure = await cancellationWhilePaused(of: run, hooks)
     {
       return .failure(failure)
     }
-    let (context, rules, failure) = beginCall(of: run, hooks)
+    // It may have waited for a connection.
+    if launch > 0, core.node.isReplaced(launch: launch) { return nil }
+    let (context, rules, failure) = beginCall(of: run, launch, hooks)
     if let failure { return .failure(failure) }
     // Not with `??`, to which closures are passed in another form.
     let call = if let rules { rules.call } else { request }
@@ -162,15 +168,16 @@ extension OperationStore {
   /// Returns the context that the request is called with, and the rules that it had, or the failure of a
   /// run that must not call it any more.
   private func beginCall(
-    of run: AdmittedRun, _ hooks: RunHooks?
+    of run: AdmittedRun, _ launch: Int, _ hooks: RunHooks?
   ) -> (context: OperationContext, rules: RequestRules<State>?, failure: Failure?) {
     var context = run.context
     if let hooks { context.hooks = hooks }
+    if launch > 0 { context.launch = launch }
     // A run does not begin with what exclusive access has made of the state: it waits for the end.
     let snapshot = read { $0.isOpen ? $0.willRun(run.core.id, in: &context) : nil }
     let (isPresent, hasEdits) = snapshot ?? commit { $0.willRun(run.core.id, in: &context) }
     // A run that has waited finds the edits that were settled meanwhile.
-    if hasEdits { commit { $0.begin(run.core.id) } }
+    if hasEdits { commit { $0.begin(run.core.id, launch: launch) } }
     let rules = context.rules as? RequestRules<State>
     if rules != nil { context.rules = nil }
     // A run that a reset has ended may continue before it is cancelled itself.
@@ -188,11 +195,7 @@ extension OperationStore {
   ) -> Bool {
     let core = run.core
     var output = output
-    if hub.hasReaders {
-      // A launch that was replaced ends nothing in the graph.
-      if read({ $0.isReplaced(core.id, launch: launch) }) { return false }
-      output = cycle(closedBy: core, output) ?? output
-    }
+    if hub.hasReaders { output = cycle(closedBy: core, launch, output) ?? output }
     let isCancelled = output.isCancellation || core.progress.isCancelled
     // The record is released here, without the lock.
     var record: Machine.Runs.Record?
@@ -214,9 +217,12 @@ extension OperationStore {
   }
 
   /// Ends the run in the graph of dependencies. Returns a failure if it has closed a cycle there.
-  private func cycle(closedBy core: Machine.Core, _ output: Machine.Output) -> Machine.Output? {
+  private func cycle(
+    closedBy core: Machine.Core, _ launch: Int, _ output: Machine.Output
+  ) -> Machine.Output? {
     let isOver =
-      output.isCancellation || core.progress.isCancelled || !read { $0.runs.contains(core.id) }
+      output.isCancellation || core.progress.isCancelled
+      || read { !$0.runs.contains(core.id) || $0.isReplaced(core.id, launch: launch) }
     // The value, or a part of it, remains that other runs have made of what they read.
     let isPart =
       switch output {
@@ -224,7 +230,8 @@ extension OperationStore {
         State.kind == .pages && (value as? any PartialResult)?.isPart == true
       case .failure: true
       }
-    let cycle = hub.end(core.id, of: self, at: path, isCancelled: isOver, isPart: isPart)
+    let id = LaunchID(run: core.id, launch: launch)
+    let cycle = hub.end(id, of: self, at: path, isCancelled: isOver, isPart: isPart)
     return cycle.flatMap { Machine.Core.failure(of: $0, at: path) }.map(Machine.Output.failure)
   }
 
@@ -236,12 +243,14 @@ extension OperationStore {
       let context = box.configuration.context
       store.send(.yielded(context.eventRun), in: context)
     } else {
-      reportLateYield(of: core)
+      reportLateYield(of: core, launch)
     }
   }
 
-  private static func reportLateYield(of core: Machine.Core) {
-    guard core.finishedResult != nil, !core.progress.isCancelled else { return }
+  private static func reportLateYield(of core: Machine.Core, _ launch: Int) {
+    guard core.finishedResult != nil, !core.progress.isCancelled,
+      !core.node.isReplaced(launch: launch)
+    else { return }
     OperationIssue(
       kind: .lateYield,
       message: """
@@ -273,14 +282,14 @@ extension OperationStore: TaskDriver {
     return true
   }
 
-  func noteRetry(of id: OperationTaskID, _ retry: OperationRetry<any Error>?) {
-    guard let retry else { return commit { $0.setRetry(nil, id) } }
+  func noteRetry(of id: LaunchID, _ retry: OperationRetry<any Error>?) {
+    guard let retry else { return commit { $0.setRetry(nil, id.run, launch: id.launch) } }
     // A retry below a modifier that changes the type of the failure.
     guard let failure = retry.lastFailure as? State.Failure else { return }
     let own = OperationRetry(
       failedAttempts: retry.failedAttempts, lastFailure: failure,
       nextAttemptAt: retry.nextAttemptAt)
-    commit { $0.setRetry(own, id) }
+    commit { $0.setRetry(own, id.run, launch: id.launch) }
   }
 
   func releaseLease(on id: OperationTaskID) {

@@ -27,7 +27,7 @@ extension StoreMachine {
     countStart(of: &record)
     runs.update(id) { $0 = record }
     committed.changeAll { $0.setPaused(false, id) }
-    setRetry(nil, id)
+    setRetry(nil, id, launch: record.payload.launch)
     notifyChange(also: record.payload.handlers)
     return (record.task.box, record.payload.launch)
   }
@@ -113,8 +113,12 @@ extension StoreMachine {
   }
 
   /// A run begins to wait for a retry, or the attempt begins.
-  mutating func setRetry(_ retry: OperationRetry<State.Failure>?, _ id: OperationTaskID) {
-    guard let payload = runs[id]?.payload, retry != nil || payload.hasRetried else { return }
+  mutating func setRetry(
+    _ retry: OperationRetry<State.Failure>?, _ id: OperationTaskID, launch: Int = 0
+  ) {
+    guard let payload = runs[id]?.payload, payload.launch == launch,
+      retry != nil || payload.hasRetried
+    else { return }
     runs.update(id) { $0.payload.hasRetried = true }
     releaseRetry(of: payload)
     committed.changeAll { $0.setRetry(retry, id) }

@@ -157,9 +157,9 @@ extension StoreMachine {
   }
 
   /// Notes the settled edits when the request of a run is called.
-  mutating func begin(_ id: OperationTaskID) {
+  mutating func begin(_ id: OperationTaskID, launch: Int = 0) {
     let settlements = edits.settlementCount
-    runs.update(id) { $0.payload.settlements = settlements }
+    runs.update(id) { if $0.payload.launch == launch { $0.payload.settlements = settlements } }
   }
 
   /// The outcome of starting a scheduled run.

@@ -172,7 +172,9 @@ import Testing
       let run = TaskNode(origin: origin)
       run.beginRequest()
       for other in others { #expect(hub.note(run, reads: other) == nil) }
-      #expect(hub.end(run.id, of: reader.base, at: reader.path, isCancelled: false) == nil)
+      #expect(
+        hub.end(
+          LaunchID(run: run.id), of: reader.base, at: reader.path, isCancelled: false) == nil)
     }
     let kept = TaskNode(
       origin: OperationRun.Origin(path: ["other reader"], hub: ObjectIdentifier(hub)))

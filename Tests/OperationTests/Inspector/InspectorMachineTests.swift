@@ -162,7 +162,7 @@ import Testing
   @Test("The graph returns the neighbours of a path, up to a limit") func neighbours() {
     var graph = DependencyGraph()
     for number in 0..<10 {
-      let run = OperationTaskID.next()
+      let run = LaunchID(run: .next())
       _ = graph.note(run, of: ["reader", number], reads: ["source"])
       if number > 0 { graph.end(run, of: ["reader", number], isCancelled: false) }
     }

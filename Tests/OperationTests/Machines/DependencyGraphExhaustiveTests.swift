@@ -27,7 +27,7 @@ import Testing
   }
 
   private struct Run {
-    let id = OperationTaskID.next()
+    let id = LaunchID(run: .next())
     var reads: Nodes = []
     var hasClosedCircle = false
   }

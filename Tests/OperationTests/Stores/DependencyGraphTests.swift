@@ -7,7 +7,7 @@ import Testing
 
   /// A run of `path` reads the others and ends.
   private static func run(_ path: Int, reads others: [Int], in graph: inout DependencyGraph) {
-    let id = OperationTaskID.next()
+    let id = LaunchID(run: .next())
     for other in others {
       #expect(graph.note(id, of: Self.path(path), reads: Self.path(other)) == nil)
     }
@@ -30,7 +30,7 @@ import Testing
     Self.run(2, reads: [1], in: &graph)
     Self.run(2, reads: [3], in: &graph)
     #expect(graph.steps(from: [Self.path(1)]).map(\.path) == [Self.path(1)])
-    let cancelled = OperationTaskID.next()
+    let cancelled = LaunchID(run: .next())
     #expect(graph.note(cancelled, of: Self.path(2), reads: Self.path(1)) == nil)
     #expect(graph.steps(from: [Self.path(1)]).map(\.path).count == 2)
     graph.end(cancelled, of: Self.path(2), isCancelled: true)
@@ -44,7 +44,7 @@ import Testing
   func versions() {
     var graph = DependencyGraph()
     func run(at version: Int?, isCancelled: Bool = false) -> Int? {
-      let id = OperationTaskID.next()
+      let id = LaunchID(run: .next())
       #expect(graph.note(id, of: Self.path(2), reads: Self.path(1)) == nil)
       #expect(graph.note(id, of: Self.path(2), reads: Self.path(1), at: version) == nil)
       graph.end(id, of: Self.path(2), isCancelled: isCancelled)
@@ -63,7 +63,7 @@ import Testing
   @Test("An edge that closes a cycle is not added, and the cycle is returned", arguments: 1...5)
   func cycle(length: Int) {
     var graph = DependencyGraph()
-    let runs = (0..<length).map { _ in OperationTaskID.next() }
+    let runs = (0..<length).map { _ in LaunchID(run: .next()) }
     for node in 0..<(length - 1) {
       #expect(graph.note(runs[node], of: Self.path(node), reads: Self.path(node + 1)) == nil)
     }
@@ -77,12 +77,12 @@ import Testing
   @Test("An edge that is current again after a cancelled run is checked") func returnedEdge() {
     var graph = DependencyGraph()
     Self.run(1, reads: [2], in: &graph)
-    let cancelled = OperationTaskID.next()
+    let cancelled = LaunchID(run: .next())
     #expect(graph.note(cancelled, of: Self.path(1), reads: Self.path(3)) == nil)
-    let other = OperationTaskID.next()
+    let other = LaunchID(run: .next())
     #expect(graph.note(other, of: Self.path(2), reads: Self.path(1)) == nil)
     graph.end(cancelled, of: Self.path(1), isCancelled: true)
-    let next = OperationTaskID.next()
+    let next = LaunchID(run: .next())
     #expect(graph.note(next, of: Self.path(1), reads: Self.path(2)) != nil)
   }
 
@@ -90,13 +90,13 @@ import Testing
   func cycleThroughReturnedEdge() {
     var graph = DependencyGraph()
     Self.run(1, reads: [2], in: &graph)
-    let (cancelled, other) = (OperationTaskID.next(), OperationTaskID.next())
+    let (cancelled, other) = (LaunchID(run: .next()), LaunchID(run: .next()))
     #expect(graph.note(cancelled, of: Self.path(1), reads: Self.path(3)) == nil)
     #expect(graph.note(other, of: Self.path(2), reads: Self.path(1)) == nil)
     #expect(graph.note(other, of: Self.path(2), reads: Self.path(4)) == nil)
     graph.end(cancelled, of: Self.path(1), isCancelled: true)
     // The settled edge from 1 to 2 closes a cycle, and is current all the same.
-    let last = OperationTaskID.next()
+    let last = LaunchID(run: .next())
     #expect(graph.note(last, of: Self.path(4), reads: Self.path(1)) != nil)
     #expect(graph.note(last, of: Self.path(4), reads: Self.path(5)) == nil)
     Self.run(1, reads: [], in: &graph)
@@ -125,9 +125,9 @@ import Testing
   func edgeBetween() {
     var graph = DependencyGraph()
     Self.run(1, reads: [2, 3], in: &graph)
-    let run = OperationTaskID.next()
+    let run = LaunchID(run: .next())
     #expect(graph.note(run, of: Self.path(1), reads: Self.path(2)) == nil)
-    let other = OperationTaskID.next()
+    let other = LaunchID(run: .next())
     #expect(graph.note(other, of: Self.path(3), reads: Self.path(1)) == nil)
     #expect(graph.note(run, of: Self.path(1), reads: Self.path(3)) != nil)
   }

@@ -1,3 +1,9 @@
+/// A launch of a run: what an earlier one has read does not count for a later one.
+struct LaunchID: Sendable, Hashable {
+  let run: OperationTaskID
+  var launch = 0
+}
+
 /// The dependencies between the requests of a client: which path reads which.
 ///
 /// A path has two kinds of edges to the paths that it reads: those of its runs in flight, and the
@@ -31,7 +37,7 @@ struct DependencyGraph: Sendable {
   /// edges until nothing reads them.
   private var removed = PathIndex<OperationPath>()
   /// The cycle that each run in flight would have closed first.
-  private var cycles: [OperationTaskID: OperationDependencyError] = [:]
+  private var cycles: [LaunchID: OperationDependencyError] = [:]
   /// Paths that are not in the graph any more. Their elements have deinitialisers of the user, so they
   /// are released without the lock that guards the graph.
   private var dropped: [OperationPath] = []
@@ -85,7 +91,7 @@ struct DependencyGraph: Sendable {
   ///
   /// - Parameter version: The version of what a run reads that has the edge.
   mutating func note(
-    _ run: OperationTaskID, _ task: TaskNode? = nil, of path: OperationPath,
+    _ run: LaunchID, _ task: TaskNode? = nil, of path: OperationPath,
     reads other: OperationPath, at version: Int? = nil
   ) -> OperationDependencyError? {
     if path == other { return note([path], closedBy: run) }
@@ -103,7 +109,7 @@ struct DependencyGraph: Sendable {
   }
 
   private mutating func note(
-    _ cycle: [OperationPath], closedBy run: OperationTaskID
+    _ cycle: [OperationPath], closedBy run: LaunchID
   ) -> OperationDependencyError {
     // A later one does not replace it: that would release its paths here.
     if cycles[run] == nil { cycles[run] = .cycle(cycle) }
@@ -119,7 +125,7 @@ struct DependencyGraph: Sendable {
 
   /// Notes that a run with an edge may read an out-of-date value.
   mutating func note(
-    _ run: OperationTaskID, of path: OperationPath, readsOutdated other: OperationPath
+    _ run: LaunchID, of path: OperationPath, readsOutdated other: OperationPath
   ) {
     guard let reader = numbers[path], let read = numbers[other],
       nodes[reader].runs[run]?.reads.contains(read) == true
@@ -151,7 +157,7 @@ struct DependencyGraph: Sendable {
   ///     to the settled ones.
   @discardableResult
   mutating func end(
-    _ run: OperationTaskID, of path: OperationPath, isCancelled: Bool, isPart: Bool = false
+    _ run: LaunchID, of path: OperationPath, isCancelled: Bool, isPart: Bool = false
   ) -> OperationDependencyError? {
     // There is a value of the path again.
     if !isCancelled { removed[path] = nil }
@@ -219,7 +225,7 @@ extension DependencyGraph {
   /// A path with its edges.
   fileprivate struct Node: Sendable {
     let path: OperationPath
-    var runs: [OperationTaskID: Run] = [:]
+    var runs: [LaunchID: Run] = [:]
     var settled: Set<Int> = []
     /// The versions at the settled edges.
     var versions: [Int: Int] = [:]
@@ -241,7 +247,7 @@ extension DependencyGraph {
     }
 
     /// Removes a run, and returns the ends of the edges that may have been removed.
-    mutating func end(_ run: OperationTaskID, isCancelled: Bool, isPart: Bool) -> Set<Int> {
+    mutating func end(_ run: LaunchID, isCancelled: Bool, isPart: Bool) -> Set<Int> {
       let ended = runs.removeValue(forKey: run)
       let reads = ended?.reads ?? []
       guard isCancelled || isPart else {

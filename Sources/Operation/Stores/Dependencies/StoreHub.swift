@@ -105,21 +105,25 @@ extension StoreHub {
   ///
   /// - Parameter version: The version of the value, if the run has noted before that it reads it.
   func note(
-    _ run: TaskNode, reads other: OperationPath, at version: Int? = nil
+    _ run: TaskNode, _ launch: Int = 0, reads other: OperationPath, at version: Int? = nil
   ) -> OperationDependencyError? {
-    guard let origin = run.origin, origin.hub == ObjectIdentifier(self) else { return nil }
+    guard let origin = run.origin, origin.hub == ObjectIdentifier(self),
+      !run.isReplaced(launch: launch)
+    else { return nil }
     isRead.store(true, ordering: .sequentiallyConsistent)
     return graph.withLock { graph in
       // A run that has ended is never removed from the graph again.
       guard run.isInRequest else { return nil }
-      return graph.note(run.id, run, of: origin.path, reads: other, at: version)
+      let id = LaunchID(run: run.id, launch: launch)
+      return graph.note(id, run, of: origin.path, reads: other, at: version)
     }
   }
 
   /// Notes that the value on a path may be stale when a run reads it.
-  func note(_ run: TaskNode, readsOutdated other: OperationPath) {
+  func note(_ run: TaskNode, _ launch: Int = 0, readsOutdated other: OperationPath) {
     guard let path = run.origin?.path else { return }
-    graph.withLock { $0.note(run.id, of: path, readsOutdated: other) }
+    let id = LaunchID(run: run.id, launch: launch)
+    graph.withLock { $0.note(id, of: path, readsOutdated: other) }
   }
 
   /// The version of the value on a path that the last completed run of another one has noted.
@@ -146,12 +150,12 @@ extension StoreHub {
     invalidate(because: .dependency, removed: .at(readers)) { stores.forEach($0) }
   }
 
-  /// Ends a run in the graph. Returns the cycle that it has closed.
+  /// Ends a launch of a run in the graph. Returns the cycle that it has closed.
   ///
   /// A run that ends after its store was removed from the client leaves no edges, and removes none of the
   /// store that is on the path now.
   func end(
-    _ run: OperationTaskID, of store: AnyObject, at path: OperationPath, isCancelled: Bool,
+    _ run: LaunchID, of store: AnyObject, at path: OperationPath, isCancelled: Bool,
     isPart: Bool = false
   ) -> OperationDependencyError? {
     let isRemoved = !(client?.stores(at: path).contains { $0.base === store } ?? false)

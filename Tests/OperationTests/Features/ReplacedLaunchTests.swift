@@ -1,0 +1,145 @@
+import Testing
+
+@testable import Operation
+
+/// What a launch does that a restart has replaced does not count for the present one.
+@Suite struct ReplacedLaunchTests {
+  private let clock = ManualClock()
+  private let gate = AsyncGate()
+
+  private func client(_ network: ManualNetworkObserver? = nil) -> OperationClient {
+    var defaults = OperationDefaults.testing
+    defaults.networkObserver = network
+    return OperationClient(defaults: defaults, clock: clock)
+  }
+
+  @Test("A run does not depend on what only a replaced launch has read") func dependencies()
+    async throws
+  {
+    let client = client()
+    let other = OpenQuery(script: Script(), path: ["other"]).neverStale()
+    try await client.fetch(other)
+    let script = Script { [gate] attempt, context, _ in
+      if attempt == 1 {
+        _ = context.value(of: other)
+        await gate.wait()
+      }
+      return .success(attempt)
+    }
+    let store = client.store(for: OpenQuery(script: script).deduplicated().neverStale())
+    let first = Task { try await store.fetch() }
+    await script.contexts.wait(for: 1)
+    #expect(try await store.fetch(restarting: true) == 2)
+    gate.open()
+    #expect(try await first.value == 2)
+    await clock.settle()
+    client.invalidate(other)
+    #expect(!store.isStale)
+  }
+
+  @Test("A restarted run that is cancelled in its queue leaves no dependency")
+  func cancelledInQueue() async throws {
+    let network = ManualNetworkObserver()
+    let client = client(network)
+    let other = OpenQuery(script: Script(), path: ["other"]).neverStale()
+    try await client.fetch(other)
+    let script = Script { [gate] attempt, context, _ in
+      if attempt == 2 {
+        _ = context.value(of: other)
+        await gate.wait()
+      }
+      return .success(attempt)
+    }
+    let request = OpenQuery(script: script).deduplicated().neverStale().networkMode(.online)
+    let store = client.store(for: request.serialized(in: "queue"))
+    #expect(try await store.fetch() == 1)
+    let second = Task { try await store.fetch() }
+    await script.contexts.wait(for: 2)
+    network.set(.disconnected)
+    let third = Task { try await store.fetch(restarting: true) }
+    while !store.isPaused { await Task.yield() }
+    gate.open()
+    await clock.settle()
+    store.cancel()
+    _ = await (second.result, third.result)
+    await clock.settle()
+    client.invalidate(other)
+    #expect(!store.isStale)
+  }
+
+  @Test("A retry of a replaced launch is not displayed") func retry() async throws {
+    let client = client()
+    let script = Script { [gate] attempt, _, _ in
+      if attempt == 1 { return .failure(Refused(attempt: attempt)) }
+      await gate.wait()
+      return .success(attempt)
+    }
+    let hasRestarted = EventLog<Bool>()
+    let request = OpenQuery(script: script).deduplicated().retry(
+      limit: 1,
+      when: { _ in
+        let store = client.store(with: ["open"])?.base as? OperationStore<OpenQuery.State>
+        if let store, let task = store.activeTasks.first { store.restart(task.core) }
+        hasRestarted.append(store != nil)
+        return true
+      })
+    let store = client.store(for: request.backoff(.constant(.seconds(60))))
+    let run = Task { try await store.fetch() }
+    await script.contexts.wait(for: 2)
+    await clock.settle()
+    #expect(hasRestarted.values == [true])
+    #expect(store.retry == nil)
+    gate.open()
+    #expect(try await run.value == 2)
+  }
+
+  @Test("What a replaced launch yields after the end of its run is no late yield")
+  func lateYield() async throws {
+    let client = client()
+    let hasYielded = EventLog<Int>()
+    let script = Script { [gate] attempt, _, yield in
+      if attempt == 1 {
+        await gate.wait()
+        yield(.success(0))
+        hasYielded.append(0)
+      }
+      return .success(attempt)
+    }
+    let store = client.store(for: OpenQuery(script: script).deduplicated())
+    let (reports, _) = await issues {
+      let first = Task { try await store.fetch() }
+      await script.contexts.wait(for: 1)
+      _ = try? await store.fetch(restarting: true)
+      _ = await first.result
+      #expect(store.currentValue == 2)
+      gate.open()
+      await hasYielded.wait(for: 1)
+    }
+    #expect(reports.isEmpty)
+  }
+
+  @Test("A launch that is replaced while it waits for a connection does not call its request")
+  func offline() async throws {
+    let network = ManualNetworkObserver()
+    let client = client(network)
+    let script = Script { [gate] attempt, _, _ in
+      if attempt == 1 { await gate.wait() }
+      return .success(attempt)
+    }
+    // Its failure cannot be a cancellation.
+    let store = client.store(
+      for: TypedQuery(script: script).deduplicated().networkMode(.online))
+    let first = Task { try await store.fetch() }
+    await script.contexts.wait(for: 1)
+    network.set(.disconnected)
+    let second = Task { try await store.fetch(restarting: true) }
+    while !store.isPaused { await Task.yield() }
+    let third = Task { try await store.fetch(restarting: true) }
+    while store.leaseCount < 3 { await Task.yield() }
+    gate.open()
+    await clock.settle()
+    #expect(script.attempts == 1)
+    network.set(.connected)
+    #expect(try await (first.value, second.value, third.value) == (2, 2, 2))
+  }
+}
