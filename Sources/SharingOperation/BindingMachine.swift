@@ -46,12 +46,13 @@ enum Binding<State: OperationState>: Sendable {
 
   var currentValue: State.StateValue { versionedValue.value }
 
-  /// The displayed value, and the version of the store; `nil` if not every thread reads the same.
+  /// The displayed value, and the version of the store; `nil` if not every thread reads the same, or if
+  /// the value can be that of an earlier binding, which the version does not tell.
   var versionedValue: (value: State.StateValue, version: Int?) {
     switch self {
     case .store(let store, _, let previous):
       let (state, version) = store.versionedState
-      return (state.value(or: previous), version)
+      return (state.value(or: previous), previous == nil ? version : nil)
     case .unbacked(let state): return (state.currentValue, nil)
     }
   }

@@ -40,15 +40,28 @@ import Testing
     #expect(read(&machine) == (5, true))
   }
 
-  @Test("A value of an earlier binding is not kept, also if that was of the same store")
+  @Test("A value of an earlier binding is not kept")
   func earlierBinding() {
+    var machine = Machine(.store(a))
+    let ((value, version), epoch) = (machine.binding.versionedValue, machine.epoch)
+    #expect(a.versionedState.version == b.versionedState.version)
+    _ = machine.bind(to: .store(b))
+    _ = machine.noteRead(value, version, epoch: epoch)
+    #expect(read(&machine) == (2, true))
+  }
+
+  @Test("The value of an earlier request is not kept, also if the store has no value again")
+  func droppedPrevious() {
     let empty = OperationStore.detached(query: Query(path: ["c"]) { _ in 3 })
     var machine = Machine(.store(empty, previous: .state(State(initialValue: 1))))
-    let ((value, version), epoch) = (machine.binding.versionedValue, machine.epoch)
+    let binding = machine.binding
+    empty.currentValue = 3
+    _ = machine.receive(empty.state, epoch: 0)
+    empty.resetState()
+    _ = machine.receive(empty.state, epoch: 0)
+    let (value, version) = binding.versionedValue
     #expect(value == 1)
-    _ = machine.bind(to: .store(b))
-    _ = machine.bind(to: .store(empty))
-    _ = machine.noteRead(value, version, epoch: epoch)
+    _ = machine.noteRead(value, version, epoch: 0)
     #expect(read(&machine) == (nil, true))
   }
 
