@@ -162,6 +162,8 @@ struct MadeBinding<State: OperationState>: Sendable {
   var binding: Binding<State>
   /// Whether readers may have read it before the wrapper was bound.
   var isReadAhead: Bool
+  /// One more than the number of the binding that it replaces.
+  var number: Int
 }
 
 /// The machine of a wrapper: its binding, and the states that its readers may have read.
@@ -238,25 +240,30 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
   mutating func takeLastRead() -> VersionedValue? { lastRead.take() }
 
   /// Stores a binding that was made, for readers. Returns the one before, to be released without the
-  /// lock.
+  /// lock, or `new` if another one was made since: the value for which it was made may be an older one.
   mutating func make(_ new: MadeBinding<State>) -> MadeBinding<State>? {
+    guard new.number == (made?.number ?? 0) + 1 else { return new }
     defer { made = new }
     return made
   }
 
   /// Replaces the binding for the present value by another one. Returns the one before, to be released
   /// without the lock.
-  mutating func override(with new: Binding<State>) -> MadeBinding<State>? {
-    guard var made else { return nil }
-    // One of the same store and rules is not replaced, and displays what it did.
-    made.binding = new.isSame(as: binding) ? binding : new
-    return make(made)
+  ///
+  /// - Parameter isMaking: Whether this is done by a closure that makes a binding, which comes later.
+  mutating func override(with new: Binding<State>, isMaking: Bool) -> MadeBinding<State>? {
+    defer {
+      // One of the same store and rules is not replaced, and displays what it did.
+      made?.binding = new.isSame(as: binding) ? binding : new
+      if !isMaking { made?.number += 1 }
+    }
+    return made
   }
 
   /// Notes another source with an equal value, unless another binding was made since. Returns the one
   /// before, to be released without the lock.
   mutating func update(_ present: MadeBinding<State>, _ source: BindingSource) -> BindingSource? {
-    guard let made, made.binding.store === present.binding.store else { return nil }
+    guard let made, made.number == present.number else { return nil }
     self.made?.source = source
     return made.source
   }

@@ -52,17 +52,20 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
       return present.binding
     }
     // The user's closure may read the wrapper that it makes the request for.
-    let id = ObjectIdentifier(self)
-    if BindingMakers.current.contains(id) { return present?.binding ?? bound }
-    var binding = BindingMakers.$current.withValue(BindingMakers.current + [id]) {
-      upstream.bind(source)
-    }
+    if isMaking { return present?.binding ?? bound }
+    let makers = BindingMakers.current + [ObjectIdentifier(self)]
+    var binding = BindingMakers.$current.withValue(makers) { upstream.bind(source) }
     if upstream.keepsPrevious { binding = binding.displaying((present?.binding ?? bound).kept) }
-    let new = MadeBinding(source: source, binding: binding, isReadAhead: isReadAhead)
+    let number = (present?.number ?? 0) + 1
+    let new = MadeBinding(
+      source: source, binding: binding, isReadAhead: isReadAhead, number: number)
     let old = shell.withLock { $0.make(new) }
-    withExtendedLifetime(old) {}
+    if old?.number == number { return made(by: upstream, isReadAhead: isReadAhead) }
     return binding
   }
+
+  /// Whether the calling thread is making the binding.
+  private var isMaking: Bool { BindingMakers.current.contains(ObjectIdentifier(self)) }
 
   /// Binds the wrapper for the present value of the wrapper that it follows.
   func followUpstream() {
@@ -90,7 +93,7 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
     timer.set(nil)
     // A change of the other wrapper may not have been delivered yet, and came before.
     if let upstream { _ = made(by: upstream, isReadAhead: false) }
-    let old = shell.withLock { $0.override(with: binding) }
+    let old = shell.withLock { $0.override(with: binding, isMaking: isMaking) }
     replaceBinding(with: binding)
     withExtendedLifetime(old) {}
   }

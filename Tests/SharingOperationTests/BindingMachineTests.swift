@@ -101,6 +101,41 @@ import Testing
     #expect(changes.allSatisfy { !$0.isSameStore })
   }
 
+  func made(_ store: OperationStore<State>, source: Int, number: Int) -> MadeBinding<State> {
+    let source = BindingSource(
+      store: nil, version: source, value: source, updateCount: source, date: nil)
+    return MadeBinding(source: source, binding: .store(store), isReadAhead: false, number: number)
+  }
+
+  @Test("A binding is refused if another one was made since its maker began")
+  func lateMade() {
+    var machine = Machine(.unbacked(state(nil)))
+    let (older, newer) = (made(a, source: 1, number: 1), made(b, source: 2, number: 1))
+    let none = machine.make(newer)
+    #expect(none == nil)
+    let refused = machine.make(older)
+    #expect(refused?.binding.store === a)
+    #expect(machine.made?.binding.store === b)
+    let replacement = machine.bind(to: newer.binding)
+    #expect(replacement != nil)
+    let replaced = machine.make(made(a, source: 3, number: 2))
+    #expect(replaced?.binding.store === b)
+  }
+
+  @Test(
+    "An equal source is not noted if another binding was made since, also one of the same store")
+  func lateEqualSource() {
+    var machine = Machine(.unbacked(state(nil)))
+    let first = made(a, source: 1, number: 1)
+    _ = machine.make(first)
+    let old = machine.update(first, made(a, source: 2, number: 1).source)
+    #expect(old?.version == 1)
+    _ = machine.make(made(a, source: 4, number: 2))
+    let none = machine.update(first, made(a, source: 3, number: 1).source)
+    #expect(none == nil)
+    #expect(machine.made?.source.version == 4)
+  }
+
   @Test("A subscription of an earlier epoch, or after the end, is returned")
   func lateSubscription() {
     var machine = Machine(.store(a))

@@ -297,6 +297,22 @@ struct NameQuery: QueryRequest, Hashable {
     #expect(team.store === store("bob+"))
   }
 
+  @Test("What a closure returns replaces what it has bound itself")
+  func bindInClosure() {
+    let name = SharedQuery(NameQuery(), client: client)
+    let own = Log<SharedQuery<TeamQuery.State>>()
+    let team = SharedQuery(dependingOn: name) { name in
+      own.elements.first?.bind(to: TeamQuery(name: "own"))
+      return TeamQuery(name: name)
+    }
+    own.append(team)
+    for value in ["ann", "bob"] {
+      name.store?.currentValue = value
+      #expect(team.store === store(value) && store(value).subscriberCount == 1)
+    }
+    own.removeAll()
+  }
+
   @Test("A reader beside a busy writer never reads the dependent value of an older value")
   func busyWriter() async {
     for _ in 0..<20 {

@@ -1,3 +1,4 @@
+import Foundation
 import SharingOperation
 import Testing
 
@@ -63,6 +64,34 @@ import Testing
   func boundBeforeDelivery() {
     let dependent = follow { $0.bind(to: other) }
     #expect(dependent.store === store(["other"]))
+  }
+
+  @Test(
+    "A binding by hand stays, also if another thread is making one for the same or an earlier value",
+    arguments: [1, 0])
+  func boundWhileMaking(present: Int) {
+    let (isMaking, goesOn, ended) = (DispatchGate(), DispatchGate(), DispatchGate())
+    let calls = Counter()
+    let id = SharedQuery(WrittenNumber(path: ["id"]), client: client)
+    store(["id"]).currentValue = 0
+    let dependent = SharedQuery(dependingOn: id) { (id: Int) in
+      if id == 1, calls.increment() == 1 {
+        isMaking.open()
+        goesOn.wait()
+      }
+      return WrittenNumber(path: ["of", id])
+    }
+    Thread.detachNewThread { [self] in
+      store(["id"]).currentValue = 1
+      ended.open()
+    }
+    isMaking.wait()
+    store(["id"]).currentValue = present
+    dependent.bind(to: other)
+    goesOn.open()
+    ended.wait()
+    #expect(dependent.store === store(["other"]))
+    #expect(store(["other"]).subscriberCount == 1 && store(["of", 1]).subscriberCount == 0)
   }
 
   @Test("Readers of a store that is replaced before the delivery are notified")
