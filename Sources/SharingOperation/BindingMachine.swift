@@ -166,6 +166,9 @@ struct MadeBinding<State: OperationState>: Sendable {
   var number: Int
 }
 
+/// The timer of a binding that follows after a delay. It ends when it is released.
+typealias BindingTimer = LastElement<OperationSubscription>
+
 /// The machine of a wrapper: its binding, and the states that its readers may have read.
 ///
 /// Every binding begins an epoch. A state or a subscription of an earlier epoch is ignored.
@@ -188,6 +191,7 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
     /// The epoch of the new binding.
     let epoch: Int
     let replaced: Binding<State>
+    let binding: Binding<State>
     /// The subscription to the replaced store, to be cancelled without the lock.
     let subscription: OperationSubscription?
     /// Whether the new store may have been read before.
@@ -204,6 +208,8 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
   private(set) var made: MadeBinding<State>?
   private var phase: Phase
   private var subscription: OperationSubscription?
+  /// The timer of the newest binding by hand, if it follows after a delay.
+  private var timer: BindingTimer?
   /// The value that was read last, as long as the store has not delivered another state.
   private var lastRead: VersionedValue?
 
@@ -247,17 +253,26 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
     return made
   }
 
-  /// Replaces the binding for the present value by another one. Returns the one before, to be released
-  /// without the lock.
+  /// Stores the timer of a binding by hand. Returns the one before, to be released without the lock.
+  mutating func setTimer(_ new: BindingTimer) -> BindingTimer? {
+    defer { timer = new }
+    return timer
+  }
+
+  /// Replaces the binding by hand, also that for the present value of the wrapper that this one follows.
+  /// Does nothing if it has waited for a timer that is not the present one. Returns what was replaced, to
+  /// be released without the lock.
   ///
   /// - Parameter isMaking: Whether this is done by a closure that makes a binding, which comes later.
-  mutating func override(with new: Binding<State>, isMaking: Bool) -> MadeBinding<State>? {
-    defer {
-      // One of the same store and rules is not replaced, and displays what it did.
-      made?.binding = new.isSame(as: binding) ? binding : new
-      if !isMaking { made?.number += 1 }
-    }
-    return made
+  mutating func override(
+    with new: Binding<State>, after due: BindingTimer?, isMaking: Bool
+  ) -> (replacement: Replacement?, made: MadeBinding<State>?, timer: BindingTimer?) {
+    if due != nil, due !== timer { return (nil, nil, nil) }
+    let old = made
+    // One of the same store and rules is not replaced, and displays what it did.
+    made?.binding = new.isSame(as: binding) ? binding : new
+    if !isMaking { made?.number += 1 }
+    return (bind(to: new), old, timer.take())
   }
 
   /// Notes another source with an equal value, unless another binding was made since. Returns the one
@@ -281,7 +296,7 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
     epoch += 1
     deliveries.append(.element(new))
     return Replacement(
-      epoch: epoch, replaced: binding, subscription: subscription.take(),
+      epoch: epoch, replaced: binding, binding: new, subscription: subscription.take(),
       wasReadAhead: made?.isReadAhead == true, lastRead: takeLastRead())
   }
 
@@ -321,11 +336,11 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
     }
   }
 
-  /// Ends the machine. Returns the subscription, to be cancelled without the lock, and the states
-  /// that are released without it.
-  mutating func end() -> (subscription: OperationSubscription?, phase: Phase) {
+  /// Ends the machine. Returns the subscription, to be cancelled without the lock, and what is released
+  /// without it.
+  mutating func end() -> (subscription: OperationSubscription?, Phase, BindingTimer?) {
     defer { phase = .ended }
-    return (subscription.take(), phase)
+    return (subscription.take(), phase, timer.take())
   }
 }
 

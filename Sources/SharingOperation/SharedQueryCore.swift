@@ -16,8 +16,6 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
   private let upstream: Upstream<StoredState>?
   private let shell: DeliveryShell<BindingMachine<StoredState>>
   private let registrar = ObservationRegistrar()
-  /// The timer of a binding that follows after a delay, which ends when it is released.
-  private let timer = LastElement<OperationSubscription>()
   private let readers = Mutex<[ObservedMember: MemberReaders<State>]>([:])
   private let valueKeyPath: any KeyPath<SharedQueryCore, Bool> & Sendable
   /// A Boolean value that indicates whether `readers` has an entry for the value.
@@ -69,7 +67,9 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
 
   /// Binds the wrapper for the present value of the wrapper that it follows.
   func followUpstream() {
-    if let upstream { replaceBinding(with: made(by: upstream, isReadAhead: false)) }
+    guard let upstream else { return }
+    let binding = made(by: upstream, isReadAhead: false)
+    shell.commit { $0.bind(to: binding) }.map(complete)
   }
 
   /// The displayed value.
@@ -85,28 +85,33 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
 
   /// Replaces the binding after a delay, by the clock of the client, unless it is replaced before.
   func bind(after delay: Duration, to binding: @escaping @Sendable () -> Binding<StoredState>) {
-    timer.set(client.clock.schedule(after: delay) { [weak self] in self?.bind(to: binding()) })
+    let timer = BindingTimer()
+    // The one before is released without the lock.
+    _ = shell.withLock { $0.setTimer(timer) }
+    timer.set(
+      client.clock.schedule(after: delay) { [weak self, weak timer] in
+        if let self, let timer { bind(to: binding(), after: timer) }
+      })
   }
 
-  /// Replaces the binding, until the value of the wrapper that this one follows changes.
-  func bind(to binding: Binding<StoredState>) {
-    timer.set(nil)
+  /// Replaces the binding, until the value of the wrapper that this one follows changes. Does nothing
+  /// after a timer that is not the newest one, because another binding followed while this one was made.
+  func bind(to binding: Binding<StoredState>, after timer: BindingTimer? = nil) {
     // A change of the other wrapper may not have been delivered yet, and came before.
     if let upstream { _ = made(by: upstream, isReadAhead: false) }
-    let old = shell.withLock { $0.override(with: binding, isMaking: isMaking) }
-    replaceBinding(with: binding)
+    let old = shell.commit { $0.override(with: binding, after: timer, isMaking: isMaking) }
+    old.replacement.map(complete)
     withExtendedLifetime(old) {}
   }
 
-  /// Replaces the binding, and notifies the readers of members that differ.
-  private func replaceBinding(with binding: Binding<StoredState>) {
-    guard let replacement = shell.commit({ $0.bind(to: binding) }) else { return }
+  /// Follows a new binding, and notifies the readers of members that differ.
+  private func complete(_ replacement: BindingMachine<StoredState>.Replacement) {
     // Read before the subscription ends, because its end can cancel a run.
-    let readStates = [replacement.replaced.boxed, binding.boxed]
+    let readStates = [replacement.replaced.boxed, replacement.binding.boxed]
     shell.withLock { $0.addReadStates(readStates) }
     replacement.subscription?.cancel()
     readers.withLock { $0[.binding] }.map(notify)
-    follow(binding, epoch: replacement.epoch)
+    follow(replacement.binding, epoch: replacement.epoch)
     // They may have read states of the new store that were never delivered.
     if replacement.wasReadAhead { notifyAllReaders() }
   }
@@ -135,7 +140,6 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
   /// Ends the subscription, and notifies all readers. Called when the last copy of the wrapper is
   /// released.
   func end() {
-    timer.set(nil)
     let (ended, read) = shell.withLock { ($0.end(), $0.takeLastRead()) }
     ended.subscription?.cancel()
     withExtendedLifetime(read) {}

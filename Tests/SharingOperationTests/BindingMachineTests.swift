@@ -136,6 +136,27 @@ import Testing
     #expect(machine.made?.source.version == 4)
   }
 
+  @Test("A binding after a timer is refused if another one by hand has followed the timer")
+  func timers() {
+    var machine = Machine(.unbacked(state(nil)))
+    let (first, second) = (BindingTimer(), BindingTimer())
+    let none = machine.setTimer(first)
+    let replaced = machine.setTimer(second)
+    #expect(none == nil && replaced === first)
+    let refused = machine.override(with: .store(a), after: first, isMaking: false)
+    #expect(refused.replacement == nil && refused.timer == nil)
+    let due = machine.override(with: .store(b), after: second, isMaking: false)
+    #expect(due.replacement?.binding.store === b && due.timer === second)
+    _ = machine.setTimer(first)
+    let atOnce = machine.override(with: .store(a), after: nil, isMaking: false)
+    #expect(atOnce.replacement?.binding.store === a && atOnce.timer === first)
+    let late = machine.override(with: .store(b), after: first, isMaking: false)
+    #expect(late.replacement == nil && machine.binding.store === a)
+    _ = machine.setTimer(second)
+    let end = machine.end()
+    #expect(end.2 === second)
+  }
+
   @Test("A subscription of an earlier epoch, or after the end, is returned")
   func lateSubscription() {
     var machine = Machine(.store(a))

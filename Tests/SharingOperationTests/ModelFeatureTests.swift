@@ -325,39 +325,3 @@ private final class Gate: Sendable {
     #expect(try await wrapper.value().map(\.value) == [5])
   }
 }
-
-@Suite struct DebouncedBindingTests {
-  private let clock = ManualClock()
-
-  @Test("The wrapper is bound when the typing has paused") func pause() async throws {
-    let client = OperationClient(defaults: .testing, clock: clock)
-    let wrapper = SharedQuery(Detail(id: 0), client: client)
-    try await wrapper.fetch()
-    for id in 1...3 {
-      wrapper.bind(to: Detail(id: id), debouncedBy: .milliseconds(300), keepingPrevious: true)
-      await clock.advance(by: .milliseconds(200))
-      #expect(wrapper.store?.path == ["detail", 0])
-    }
-    await clock.advance(by: .milliseconds(100))
-    while wrapper.store?.path != ["detail", 3] { await Task.yield() }
-    #expect(client.store(with: ["detail", 1]) == nil)
-    #expect(try await wrapper.value() == "detail 3")
-  }
-
-  @Test("A binding at once cancels one that is delayed; so does the end of the wrapper")
-  func cancelled() async throws {
-    let client = OperationClient(defaults: .testing, clock: clock)
-    do {
-      let wrapper = SharedQuery(Detail(id: 0), client: client)
-      wrapper.bind(to: Detail(id: 1), debouncedBy: .seconds(1))
-      wrapper.bind(to: Detail(id: 2), debouncedBy: .zero)
-      #expect(wrapper.store?.path == ["detail", 2])
-      await clock.advance(by: .seconds(2))
-      #expect(wrapper.store?.path == ["detail", 2])
-      wrapper.bind(to: Detail(id: 3), debouncedBy: .seconds(1))
-    }
-    await clock.advance(by: .seconds(2))
-    #expect(client.store(with: ["detail", 1]) == nil)
-    #expect(client.store(with: ["detail", 3]) == nil)
-  }
-}
