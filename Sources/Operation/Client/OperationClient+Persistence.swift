@@ -11,7 +11,11 @@ extension OperationClient {
   /// - Throws: What the storage throws, or `CancellationError` if the task is cancelled. What was not saved
   ///   is tried again later.
   nonisolated(nonsending) public func flush() async throws {
-    try await hub.outbox?.flush()
+    do { try await hub.outbox?.flush() } catch {
+      // A call that the storage refuses keeps no value from being saved.
+      try? await hub.valueWriter?.flush()
+      throw error
+    }
     try await hub.valueWriter?.flush()
   }
 

@@ -163,14 +163,15 @@ struct SavedValueFailureTests {
     #expect(program.storage.entries.values.first?.text.contains("newer") == true)
   }
 
-  /// A storage that refuses the entry under one key.
+  /// A storage that refuses the entries whose keys begin with a text.
   private struct PickyStorage: OperationStorage {
     let memory = MemoryStorage()
+    var refused = "values/posts/2"
 
     func load(_ key: String) async throws -> StorageEntry? { try await memory.load(key) }
 
     func save(_ entries: [String: StorageEntry]) async throws {
-      if entries["values/posts/2"] != nil { throw Refused() }
+      if entries.keys.contains(where: { $0.hasPrefix(refused) }) { throw Refused() }
       try await memory.save(entries)
     }
 
@@ -199,6 +200,30 @@ struct SavedValueFailureTests {
     #expect(storage.memory.saveCount == 2, "what is saved is not saved again")
     await #expect(throws: Refused.self) { try await client.flush() }
     #expect(storage.memory.saveCount == 2)
+  }
+
+  @Test("A call that the storage refuses keeps no value from being saved")
+  func refusedCall() async throws {
+    let storage = PickyStorage(refused: "calls/")
+    let clock = ManualClock(now: savedStart)
+    let client = OperationClient(defaults: .testing, clock: clock, storage: storage)
+    let gate = AsyncGate()
+    let mutation = Mutation(path: ["create"]) { (number: Int, _) async throws -> Int in
+      await gate.wait()
+      return number
+    }
+    let reports = try await issues {
+      let mutations = client.store(for: mutation.persisted())
+      let call = Task { try await mutations.mutate(with: 1) }
+      for await calls in client.outbox.values where !calls.isEmpty { break }
+      let store = client.store(for: savedPosts(fetches).manual().persisted())
+      store.setResult(to: .success(SavedPost(title: "a")))
+      await #expect(throws: Refused.self) { try await client.flush() }
+      #expect(storage.memory.entries.keys.sorted() == ["values/posts"])
+      gate.open()
+      _ = try await call.value
+    }.issues
+    #expect(reports.map(\.kind) == [.storageFailure])
   }
 
   @Test("A shutdown saves what has changed, and says why it could not")
