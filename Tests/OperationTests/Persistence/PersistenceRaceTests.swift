@@ -2,11 +2,13 @@ import FoundationEssentials
 import Operation
 import Testing
 
-/// A storage whose loads return when a gate is opened, with what was there before.
+/// A storage whose loads return when a gate is opened, with what was there before. Other calls can wait.
 private struct HeldStorage: OperationStorage {
   let base: MemoryStorage
   let gate = AsyncGate()
   let loads = EventLog<String>()
+  var beforeSave: @Sendable () async -> Void = {}
+  var beforeSettingAside: @Sendable () async -> Void = {}
 
   func load(_ key: String) async throws -> StorageEntry? {
     let entry = try await base.load(key)
@@ -15,12 +17,18 @@ private struct HeldStorage: OperationStorage {
     return entry
   }
 
-  func save(_ entries: [String: StorageEntry]) async throws { try await base.save(entries) }
+  func save(_ entries: [String: StorageEntry]) async throws {
+    await beforeSave()
+    try await base.save(entries)
+  }
   func remove(_ keys: [String]) async throws { try await base.remove(keys) }
   func keys(withPrefix prefix: String) async throws -> [String] {
     try await base.keys(withPrefix: prefix)
   }
-  func setAside(_ key: String) async throws { try await base.setAside(key) }
+  func setAside(_ key: String) async throws {
+    await beforeSettingAside()
+    try await base.setAside(key)
+  }
 }
 
 /// A mutation that notes the identifiers of its calls.
@@ -279,6 +287,36 @@ struct PersistenceRaceTests {
     #expect(saved == "5")
     held.gate.open()
     _ = await issues { for await state in store.states where !state.isRestoring { break } }
+    try await client.flush()
+    #expect(saved == "5")
+  }
+
+  @Test("A newer value that is set aside in place of an unreadable one is saved again")
+  func settingAsideBesideSave() async throws {
+    storage.entries = ["values/q": entry("garbage")]
+    let (saves, saveGate, asideGate) = (EventLog<Int>(), AsyncGate(), AsyncGate())
+    let held = HeldStorage(base: storage) {
+      saves.append(0)
+      await saveGate.wait()
+    } beforeSettingAside: {
+      saveGate.open()
+      await asideGate.wait()
+    }
+    let client = client(held)
+    let store = client.store(
+      for: Query<Int, any Error>(path: ["q"]) { _ in 5 }.manual().persisted())
+    await held.loads.wait(for: 1)
+    try await store.fetch()
+    let flush = Task {
+      try await client.flush()
+      asideGate.open()
+    }
+    await saves.wait(for: 1)
+    _ = await issues {
+      held.gate.open()
+      for await state in store.states where !state.isRestoring { break }
+    }
+    try await flush.value
     try await client.flush()
     #expect(saved == "5")
   }

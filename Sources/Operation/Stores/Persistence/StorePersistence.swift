@@ -134,8 +134,11 @@ extension StorePersistence {
       return restored
     } catch {
       // A storage that is only read keeps it.
-      if facts.withLock({ $0.saved == nil }) { try? await writer.storage.setAside(key) }
-      noteUnusable()
+      if facts.withLock({ $0.saved == nil }) {
+        try? await writer.storage.setAside(key)
+        // What was saved meanwhile may have been moved in its place, and is saved again.
+        facts.withLock { $0.saved = [-1] }
+      }
       report(.unreadableEntry, "was set aside", because: error)
       return nil
     }
