@@ -226,6 +226,25 @@ struct SavedValueFailureTests {
     #expect(reports.map(\.kind) == [.storageFailure])
   }
 
+  @Test("What was removed and saved again stays when a batch is written again")
+  func savedAfterRemoval() async throws {
+    let storage = PickyStorage()
+    let clock = ManualClock(now: savedStart)
+    let client = OperationClient(defaults: .testing, clock: clock, storage: storage)
+    _ = try await issues {
+      try await client.fetch(savedPosts(fetches, path: ["posts", 2]).persisted())
+      await #expect(throws: Refused.self) { try await client.flush() }
+      let query = savedPosts(fetches, path: ["posts", 1]).persisted()
+      try await client.fetch(query)
+      client.clearStores(matching: ["posts", 1])
+      try await client.fetch(query)
+      for _ in 0..<2 {
+        await #expect(throws: Refused.self) { try await client.flush() }
+        #expect(storage.memory.entries.keys.sorted() == ["values/posts/1"])
+      }
+    }
+  }
+
   @Test("A shutdown saves what has changed, and says why it could not")
   func shutdown() async throws {
     let program = SavedProgram()

@@ -144,7 +144,11 @@ final class StorageWriter: Sendable {
     }
     if !removed.isEmpty { try await storage.remove(removed) }
     let failures = await save(entries, oneByOne: batch.followsFailure)
-    for (item, change) in changes where failures[item.key] == nil { item.didSave(change) }
+    // A failed batch makes its removals again, and what is saved below them must be saved again, too.
+    let repeated = failures.isEmpty ? [] : batch.removals
+    for (item, change) in changes where failures[item.key] == nil {
+      if !repeated.contains(where: { $0.contains(item.key) }) { item.didSave(change) }
+    }
     if let failure = failures.values.first { throw failure }
   }
 
