@@ -98,8 +98,13 @@ struct StoredFiles: Sendable {
 
   func remove(_ keys: [String]) throws(StorageError) {
     if keys.isEmpty { return }
-    for key in keys { try files.remove(Self.name(for: key)) }
-    try files.flushNames()
+    var failure: StorageError?
+    for key in keys {
+      do { try files.remove(Self.name(for: key)) } catch { failure = failure ?? error }
+    }
+    // Also after a failure, for those that are removed.
+    do { try files.flushNames() } catch { failure = failure ?? error }
+    if let failure { throw failure }
   }
 
   /// Returns the keys that begin with `prefix`. A file without a readable key is moved aside, and thrown

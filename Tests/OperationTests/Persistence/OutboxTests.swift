@@ -30,18 +30,22 @@ private struct CreatePost: MutationRequest {
     let count = server.arrivals.append(
       (title, context.operationCallID ?? "", context.operationCallAttempt))
     if count <= failures { throw Refused(attempt: count) }
-    if server.waits { await server.gate.wait() }
+    if server.waits || title == "held" { await server.gate.wait() }
     return count
   }
 }
 
-/// A storage that removes nothing.
+/// A storage that does not remove all keys.
 private struct UnremovableStorage: OperationStorage {
   let base = MemoryStorage()
+  var keeps: @Sendable (String) -> Bool = { _ in true }
 
   func load(_ key: String) async throws -> StorageEntry? { try await base.load(key) }
   func save(_ entries: [String: StorageEntry]) async throws { try await base.save(entries) }
-  func remove(_ keys: [String]) async throws { throw Refused() }
+  func remove(_ keys: [String]) async throws {
+    if keys.contains(where: keeps) { throw Refused() }
+    try await base.remove(keys)
+  }
   func keys(withPrefix prefix: String) async throws -> [String] {
     try await base.keys(withPrefix: prefix)
   }
@@ -297,6 +301,28 @@ struct OutboxTests {
     #expect(Set(reports.map(\.kind)) == [.storageFailure])
     #expect(client.outbox.calls.isEmpty)
     #expect(server.titles == ["a"])
+  }
+
+  @Test("A call that cannot be removed keeps no other from being saved or removed")
+  func onePersistentCall() async throws {
+    let server = Server()
+    let picky = UnremovableStorage { key in
+      server.arrivals.values.first.map { key.hasSuffix($0.call) } ?? false
+    }
+    let client = program(picky)
+    let store = client.store(for: CreatePost(server: server).persisted())
+    let reports = try await issues {
+      try await store.mutate(with: "a")
+      let held = Task { try await store.mutate(with: "held") }
+      await server.arrivals.wait(for: 2)
+      try await store.mutate(with: "c")
+      for _ in 0..<2 { await #expect(throws: Refused.self) { try await client.flush() } }
+      let saved = picky.base.entries.keys.sorted().map { $0.split(separator: "-", maxSplits: 1)[1] }
+      #expect(saved.map(String.init) == server.arrivals.values.prefix(2).map(\.call))
+      server.gate.open()
+      _ = try await held.value
+    }.issues
+    #expect(reports.map(\.kind) == [.storageFailure])
   }
 
   @Test("A call that is discarded while it runs is cancelled")

@@ -218,6 +218,17 @@ struct SimulatedDiskTests {
     }
   }
 
+  @Test("A file that cannot be removed keeps no other from being removed")
+  func failedRemoval() async throws {
+    let disk = try await prepared()
+    let storage = try FileStorage(disk)
+    disk.fail(at: 0, andAfter: false)
+    await #expect(throws: StorageError.self) { try await storage.remove(["a", "b"]) }
+    let next = try FileStorage(disk.restarted(.all))
+    #expect(try await next.load("a") == entry("old"))
+    #expect(try await next.load("b") == nil)
+  }
+
   @Test(
     "A disk fails at every call under a client: each call of a mutation is made, and resumed at most"
   )

@@ -135,33 +135,31 @@ final class StorageWriter: Sendable {
       if let entry = change.entry { entries[item.key] = entry } else { removed.append(item.key) }
       changes.append((item, change))
     }
+    // A key that the storage refuses keeps no other from being removed or saved.
+    var failures: [String: any Error] = [:]
     for removal in batch.removals {
       switch removal {
       case .key(let key): removed.append(key)
       case .below(let prefix):
-        removed += try await storage.keys(withPrefix: prefix).filter(removal.contains)
+        do {
+          removed += try await storage.keys(withPrefix: prefix).filter(removal.contains)
+        } catch { failures[prefix] = error }
       }
     }
-    if !removed.isEmpty { try await storage.remove(removed) }
-    let failures = await save(entries, oneByOne: batch.followsFailure)
+    let isSplit = batch.followsFailure
+    for part in isSplit ? removed.map({ [$0] }) : [removed] where !part.isEmpty {
+      do { try await storage.remove(part) } catch { for key in part { failures[key] = error } }
+    }
+    let parts = isSplit ? entries.map { [$0.key: $0.value] } : [entries]
+    for part in parts where !part.isEmpty {
+      do { try await storage.save(part) } catch { for key in part.keys { failures[key] = error } }
+    }
     // A failed batch makes its removals again, and what is saved below them must be saved again, too.
     let repeated = failures.isEmpty ? [] : batch.removals
     for (item, change) in changes where failures[item.key] == nil {
       if !repeated.contains(where: { $0.contains(item.key) }) { item.didSave(change) }
     }
     if let failure = failures.values.first { throw failure }
-  }
-
-  /// Saves entries. Returns the failures by their keys.
-  private func save(
-    _ entries: [String: StorageEntry], oneByOne: Bool
-  ) async -> [String: any Error] {
-    let parts = oneByOne || entries.isEmpty ? entries.map { [$0.key: $0.value] } : [entries]
-    var failures: [String: any Error] = [:]
-    for part in parts {
-      do { try await storage.save(part) } catch { for key in part.keys { failures[key] = error } }
-    }
-    return failures
   }
 
   private func report(_ failure: any Error) {

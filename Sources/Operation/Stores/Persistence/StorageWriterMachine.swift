@@ -54,8 +54,8 @@ struct StorageWriterMachine: Sendable {
     let changeCount: Int
     /// The timer to cancel, which a flush may have overtaken.
     let timer: OperationSubscription?
-    /// Whether the batch before it has failed. Then its entries are saved one by one: one that the storage
-    /// refuses must not keep the others from being saved.
+    /// Whether the batch before it has failed. Then its entries are removed and saved one by one: one that
+    /// the storage refuses must keep no other from that.
     let followsFailure: Bool
   }
 
