@@ -18,7 +18,7 @@ struct InspectorLoop {
   private let network: ManualNetworkObserver?
   private var catalog: InspectorCatalog
   /// The collecting of changes, while there are peers.
-  private var collecting: OperationSubscription?
+  private var collecting: (reader: Int, subscription: OperationSubscription)?
   private var counts = OperationStatistics.Counts()
   private var peers: [InspectorPeer] = []
   private var nextTick = ContinuousClock.now
@@ -139,8 +139,8 @@ extension InspectorLoop {
   private mutating func tick() {
     nextTick = .now + Self.interval
     isFull = false
-    guard !peers.isEmpty, let client else { return }
-    let changes = events.changes.take()
+    guard !peers.isEmpty, let client, let collecting else { return }
+    let changes = events.changes.take(collecting.reader)
     counts = changes.counts
     var update = catalog.update(with: changes, from: client)
     update.changed += catalog.checkFreshness(atMost: Self.storeLimit, in: client)

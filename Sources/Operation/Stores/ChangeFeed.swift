@@ -16,6 +16,8 @@ final class ChangeFeed: Sendable {
     fileprivate(set) var droppedEventCount = 0
     /// The counts of all events since the reader came.
     fileprivate(set) var counts = OperationStatistics.Counts()
+    /// The number of the reader.
+    fileprivate var reader = 0
   }
 
   /// The number of events that are kept.
@@ -24,17 +26,26 @@ final class ChangeFeed: Sendable {
   /// `nil` without a reader.
   private let changes = Mutex<Changes?>(nil)
   private let hasAllEvents = Atomic(false)
+  /// The number of the last reader.
+  private let lastReader = Atomic(0)
 
   /// Whether further events are only counted until the reader takes the changes.
   var isFull: Bool { hasAllEvents.load(ordering: .relaxed) }
 
-  func begin() {
-    changes.withLock { $0 = Changes() }
+  /// Returns the number of a new reader. An earlier one takes nothing any more.
+  func begin() -> Int {
+    let reader = lastReader.wrappingAdd(1, ordering: .relaxed).newValue
+    let old = changes.withLock { changes in
+      defer { changes = Changes(reader: reader) }
+      return changes
+    }
     hasAllEvents.store(false, ordering: .relaxed)
+    for store in old?.stores ?? [] { store.use.noteUnlisted() }
+    return reader
   }
 
-  func end() {
-    let rest = changes.withLock { $0.take() }
+  func end(_ reader: Int) {
+    let rest = changes.withLock { $0?.reader == reader ? $0.take() : nil }
     for store in rest?.stores ?? [] { store.use.noteUnlisted() }
   }
 
@@ -70,9 +81,9 @@ final class ChangeFeed: Sendable {
   }
 
   /// Returns what has happened since the last call. A store that changes from now on is listed again.
-  func take() -> Changes {
+  func take(_ reader: Int) -> Changes {
     let taken = changes.withLock { changes in
-      let taken = changes ?? Changes()
+      guard let taken = changes, taken.reader == reader else { return Changes() }
       changes?.stores = []
       changes?.events = []
       changes?.droppedEventCount = 0

@@ -44,14 +44,15 @@ final class EventMeter: Sendable {
     }
   }
 
-  /// Begins to collect changes, until the subscription ends. There is one reader at a time.
-  func collectChanges() -> OperationSubscription {
-    changes.begin()
+  /// Begins to collect changes for a reader, until the subscription ends, or there is another reader.
+  func collectChanges() -> (reader: Int, subscription: OperationSubscription) {
+    let reader = changes.begin()
     observers.wrappingAdd(Self.reader, ordering: .relaxed)
-    return OperationSubscription { [self] in
+    let subscription = OperationSubscription { [self] in
       observers.wrappingSubtract(Self.reader, ordering: .relaxed)
-      changes.end()
+      changes.end(reader)
     }
+    return (reader, subscription)
   }
 }
 

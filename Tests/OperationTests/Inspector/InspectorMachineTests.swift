@@ -103,25 +103,43 @@ import Testing
     let store = client.store(for: Query<Int, any Error>(path: ["number"]) { _ in 1 })
     let feed = client.hub.events.changes
     store.currentValue = 1
-    #expect(feed.take().stores.isEmpty)
-    let collecting = client.hub.events.collectChanges()
+    #expect(feed.take(0).stores.isEmpty)
+    let (reader, collecting) = client.hub.events.collectChanges()
     for value in 2...4 { store.currentValue = value }
     for number in 0..<1_100 {
       _ = client.store(for: Query<Int, any Error>(path: [number]) { _ in 1 })
     }
-    let changes = feed.take()
+    let changes = feed.take(reader)
     #expect(changes.stores.first === store && changes.stores.count == 1_101)
     #expect(changes.events.count == 1_000 && changes.droppedEventCount == 100)
-    #expect(feed.take().stores.isEmpty)
+    #expect(feed.take(reader).stores.isEmpty)
     store.currentValue = 5
     collecting.cancel()
     store.currentValue = 6
-    #expect(feed.take().stores.isEmpty && !client.hub.events.isObserved)
+    #expect(feed.take(reader).stores.isEmpty && !client.hub.events.isObserved)
     // It is not listed any more, so that the next reader finds it.
     let again = client.hub.events.collectChanges()
     store.currentValue = 7
-    #expect(feed.take().stores.first === store)
+    #expect(feed.take(again.reader).stores.first === store)
     withExtendedLifetime(again) {}
+  }
+
+  @Test("An earlier reader takes nothing from the next one, and does not end it") func nextReader()
+  {
+    let client = OperationClient()
+    let store = client.store(for: Query<Int, any Error>(path: ["number"]) { _ in 1 })
+    let (events, feed) = (client.hub.events, client.hub.events.changes)
+    let first = events.collectChanges()
+    store.currentValue = 1
+    let second = events.collectChanges()
+    store.currentValue = 2
+    #expect(feed.take(first.reader).stores.isEmpty)
+    #expect(feed.take(second.reader).stores.first === store)
+    first.subscription.cancel()
+    store.currentValue = 3
+    #expect(feed.take(second.reader).stores.first === store && events.hasReader)
+    second.subscription.cancel()
+    #expect(!events.hasReader)
   }
 
   @Test("A description ends at the limit, between two scalars, and without an optional around it")
