@@ -184,6 +184,33 @@ import Testing
     }
   }
 
+  @Test("A reply of the next program answers no command of the one before") func oldCommand()
+    async throws
+  {
+    try await onThread {
+      let runtime = try TemporaryFolder()
+      let child = try TerminalChild(["posts", "--wait"], in: runtime)
+      try {
+        let program = try FakeProgram(runtime, pid: 1)
+        let peer = try program.serveBlog(pid: 1)
+        try child.wait(for: "authors/7")
+        try child.type("i")
+        #expect(try peer.command().id == 1)
+      }()
+      try child.wait(for: "The program has ended.")
+      let program = try FakeProgram(runtime, pid: 2)
+      let peer = try program.serveBlog(pid: 2)
+      try child.wait(for: "pid 2")
+      try child.type("\r")
+      let watch = try peer.command()
+      #expect(watch.id == 1)
+      try peer.send(Blog.reply(watch.id))
+      try peer.send(Blog.detail(Blog.stores[5]))
+      try child.wait { $0.text.contains("stale after") && $0.lines[23].hasPrefix(" esc back") }
+      withExtendedLifetime(peer) {}
+    }
+  }
+
   @Test("NO_COLOR and a terminal without UTF-8 are respected") func plain() async throws {
     try await onThread {
       let runtime = try TemporaryFolder()

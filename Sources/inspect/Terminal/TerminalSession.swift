@@ -80,6 +80,8 @@ final class TerminalSession {
     lastPath = link.path
     state.model.reconnect()
     state.view.reconnect()
+    // The numbers of the commands begin again.
+    state.commands = [:]
     // The greeting may have been read to list the programs.
     receive()
   }
