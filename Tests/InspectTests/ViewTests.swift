@@ -51,6 +51,20 @@ import Testing
     #expect(view.selection == 6)
   }
 
+  @Test("The selection is not on a store of the next program that has the same number")
+  mutating func nextProgram() throws {
+    view = TerminalView()
+    view.update(
+      try Blog.model([Blog.store(1, ["a"], "Q"), Blog.store(2, ["b"], "Q")]), height: 4)
+    _ = view.press(.end, model: model, height: 4)
+    #expect(view.selectedStore == 2)
+    view.reconnect()
+    #expect(view.selectedStore == nil)
+    view.update(
+      try Blog.model([Blog.store(1, ["a"], "Q"), Blog.store(2, ["z"], "Q")]), height: 4)
+    #expect(view.selectedStore == 1)
+  }
+
   @Test("A changed store is sorted anew, and filtered anew") mutating func changedStore() throws {
     _ = press(.character("s"))
     #expect(view.tree.rows[0].label == "posts")

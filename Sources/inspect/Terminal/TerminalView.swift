@@ -60,6 +60,8 @@ struct TerminalView: Equatable, Sendable {
   /// Shows the table of a new connection, in which stores have other identifiers.
   mutating func reconnect() {
     page = .table
+    tree = StoreTree()
+    selection = 0
     notice = nil
     shown = nil
   }
