@@ -65,23 +65,12 @@ import Testing
       let web = try WebChild(program)
       let stream = try web.connect(web.request("GET", "/events", token: web.token))
       let peer = try program.serveBlog()
-      var (text, needed) = ("", [#"data: {"type":"stream","id":1}"#, "data: \(Blog.snapshot)\n\n"])
-      while let next = needed.first {
-        try wait(stream, for: next)
-        guard case .bytes(let bytes) = stream.read() else { throw Stuck(description: "the end") }
-        text += String(decoding: bytes, as: UTF8.self)
-        while let next = needed.first, text.contains(next) { needed.removeFirst() }
-      }
+      let text = try stream.text(
+        with: [#"data: {"type":"stream","id":1}"#, "data: \(Blog.snapshot)\n\n"])
       #expect(text.contains("Content-Type: text/event-stream\r\n"))
       func post(_ body: String, stream: String = "1", type: String = "application/json") throws
         -> String
-      {
-        let fields = ["Origin: http://127.0.0.1:\(web.port)", "Content-Type: \(type)"]
-        let answer = try web.answer(
-          to: web.request(
-            "POST", "/command?stream=\(stream)", token: web.token, fields: fields, body: body))
-        return String(answer.split(separator: " ")[1])
-      }
+      { try web.post(body, stream: stream, type: type) }
       #expect(try post(#"{"id":5,"command":"invalidate","store":4}"#) == "204")
       let command = try peer.command()
       #expect(command == .init(id: 5, command: "invalidate", store: 4))
@@ -96,6 +85,30 @@ import Testing
       #expect(try post(#"{"id":7,"command":"unwatch"}"#, type: "text/plain") == "415")
       let noOrigin = web.request("POST", "/command?stream=1", token: web.token, body: "{}")
       #expect(try web.answer(to: noOrigin).hasPrefix("HTTP/1.1 403 "))
+    }
+  }
+
+  @Test("A command for a store of one program does not reach the next one") func nextProgram()
+    async throws
+  {
+    try await onThread {
+      let runtime = try TemporaryFolder()
+      var program: FakeProgram? = try FakeProgram(runtime, pid: 1)
+      let web = try WebChild(try #require(program), arguments: ["--wait"])
+      let stream = try web.connect(web.request("GET", "/events", token: web.token))
+      var peer = try program?.serveBlog(pid: 1)
+      _ = try stream.text(with: [#"{"type":"stream","id":1}"#, Blog.snapshot])
+      (program, peer) = (nil, nil)
+      _ = try stream.text(with: [#"{"type":"ended","waits":true}"#])
+      program = try FakeProgram(runtime, pid: 2)
+      peer = try program?.serveBlog(pid: 2)
+      let text = try stream.text(with: [Blog.hello(pid: 2), Blog.snapshot])
+      #expect(text.hasPrefix(#"data: {"type":"stream","id":2}"#))
+      #expect(!text.contains("HTTP/1.1"))
+      let body = #"{"id":1,"command":"clear","store":4}"#
+      #expect(try web.post(body, stream: "1") == "409")
+      #expect(try web.post(body, stream: "2") == "204")
+      #expect(try peer?.command() == .init(id: 1, command: "clear", store: 4))
     }
   }
 

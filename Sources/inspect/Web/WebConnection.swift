@@ -50,9 +50,13 @@ final class WebConnection {
     flush()
   }
 
+  /// Begins the messages of a program, under a number of their own, so that a command for a store of an
+  /// earlier program is refused.
   func beginStream(_ number: Int) {
+    if !isStream {
+      output += HTTPResponse(status: 200, type: "text/event-stream").encoded(isStream: true)
+    }
     stream = number
-    output += HTTPResponse(status: 200, type: "text/event-stream").encoded(isStream: true)
     send(#"{"type":"stream","id":\#(number)}"#)
   }
 

@@ -96,8 +96,7 @@ final class WebServer {
     switch gate.decide(request) {
     case .page: connection.answer(Page.response())
     case .events:
-      lastStream += 1
-      connection.beginStream(lastStream)
+      beginStream(on: connection)
       connection.connect(to: path, waits: waits)
     case .command(let command, let id, let stream):
       let program = connections.first { $0.stream == stream }?.program
@@ -105,6 +104,11 @@ final class WebServer {
       connection.answer(HTTPResponse(status: program == nil ? 409 : 204))
     case .refused(let status): connection.answer(HTTPResponse(status: status))
     }
+  }
+
+  private func beginStream(on connection: WebConnection) {
+    lastStream += 1
+    connection.beginStream(lastStream)
   }
 
   /// Looks for the next start of the program, for the pages that have lost it.
@@ -119,6 +123,7 @@ final class WebServer {
     let lost = connections.filter { $0.hasLostProgram }
     guard let first = lost.first, let link = target.connect(after: path) else { return }
     path = link.path
+    for connection in lost { beginStream(on: connection) }
     first.connect(to: link.connection, waits: waits)
     for connection in lost.dropFirst() { connection.connect(to: path, waits: waits) }
   }

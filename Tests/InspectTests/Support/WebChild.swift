@@ -52,6 +52,14 @@ final class WebChild {
     return String(decoding: answer, as: UTF8.self)
   }
 
+  /// Sends a command for the program of a stream, and returns the status.
+  func post(_ body: String, stream: String, type: String = "application/json") throws -> String {
+    let fields = ["Origin: http://127.0.0.1:\(port)", "Content-Type: \(type)"]
+    let answer = try answer(
+      to: request("POST", "/command?stream=\(stream)", token: token, fields: fields, body: body))
+    return String(answer.split(separator: " ")[1])
+  }
+
   /// Makes a request with a good host and token, unless others are given.
   func request(
     _ method: String, _ path: String, host: String? = nil, token: String?,
@@ -63,5 +71,19 @@ final class WebChild {
       ["\(method) \(path)\(query) HTTP/1.1", "Host: \(host ?? "127.0.0.1:\(port)")"] + fields
       + (body.isEmpty ? [] : ["Content-Length: \(body.utf8.count)"])
     return lines.joined(separator: "\r\n") + "\r\n\r\n" + body
+  }
+}
+
+extension Descriptor {
+  /// Reads until the text has some parts, one after the other, and returns it.
+  func text(with parts: [String]) throws -> String {
+    var (text, needed) = ("", parts[...])
+    while let next = needed.first {
+      try wait(self, for: next)
+      guard case .bytes(let bytes) = read() else { throw Stuck(description: "the end") }
+      text += String(decoding: bytes, as: UTF8.self)
+      while let next = needed.first, text.contains(next) { needed.removeFirst() }
+    }
+    return text
   }
 }
