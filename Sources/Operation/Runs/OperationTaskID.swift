@@ -23,3 +23,9 @@ public struct OperationTaskID: Sendable, Hashable, Comparable, CustomStringConve
   /// The same as ``description``.
   public var debugDescription: String { description }
 }
+
+/// A launch of a run: a restart begins a further one.
+struct LaunchID: Sendable, Hashable {
+  let run: OperationTaskID
+  var launch = 0
+}

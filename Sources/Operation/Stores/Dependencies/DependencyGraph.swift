@@ -1,9 +1,3 @@
-/// A launch of a run: what an earlier one has read does not count for a later one.
-struct LaunchID: Sendable, Hashable {
-  let run: OperationTaskID
-  var launch = 0
-}
-
 /// The dependencies between the requests of a client: which path reads which.
 ///
 /// A path has two kinds of edges to the paths that it reads: those of its runs in flight, and the
