@@ -62,7 +62,7 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
     return binding
   }
 
-  /// Whether the calling thread is making the binding.
+  /// Whether the calling task is making the binding, or one that was made for that.
   private var isMaking: Bool { BindingMakers.current.contains(ObjectIdentifier(self)) }
 
   /// Binds the wrapper for the present value of the wrapper that it follows.

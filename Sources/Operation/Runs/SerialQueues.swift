@@ -3,7 +3,8 @@ import Synchronization
 /// The queues of the serialized and limited runs of a client: in each scope as many runs as its limit
 /// are in flight.
 ///
-/// The lock guards the machine. Continuations are resumed without it.
+/// One lock guards the machine, and one the conflicts that were reported. Continuations are resumed without
+/// them.
 final class SerialQueues: Sendable {
   private typealias Continuation = CheckedContinuation<Void, Never>
 

@@ -102,7 +102,14 @@ final class TaskNode: ContextRun {
   }
 
   /// A launch replaces the earlier ones, whose Swift task is cancelled.
-  func restart(launch: Int) { guarded.withLock { $0.machine.restart(launch: launch) }?.cancel() }
+  /// Returns `false` if the task has ended, or a later launch was made.
+  func restart(launch: Int) -> Bool {
+    let (replaced, isPresent) = guarded.withLock {
+      ($0.machine.restart(launch: launch), $0.machine.launch == launch)
+    }
+    replaced?.cancel()
+    return isPresent
+  }
 
   func isReplaced(launch: Int) -> Bool { guarded.withLock { $0.machine.launch > launch } }
 

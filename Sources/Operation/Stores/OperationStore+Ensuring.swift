@@ -83,9 +83,13 @@ extension OperationStore {
   /// The value, for a run of another request.
   var valueForRun: State.StateValue { commit(as: .note) { $0.readForRun() } }
 
-  /// The value that the runs of other requests read, and its version, which any other result replaces.
+  /// The value that the runs of other requests read, and its version, which any other result, and any edit that
+  /// becomes part of it, replaces.
   var versionForRun: (value: State.StateValue, version: Int) {
-    read { ($0.confirmedValue, $0.visibleResultCount &+ $0.committed.yieldCount) }
+    read {
+      let count = $0.visibleResultCount &+ $0.committed.yieldCount &+ $0.edits.settlementCount
+      return ($0.confirmedValue, count)
+    }
   }
 
   private static func isEmptyList(_ value: State.StateValue) -> Bool {

@@ -20,7 +20,12 @@ extension OperationStore {
   /// Has the request of a run called again, if it is being called, for all that await the run.
   func restart(_ core: Machine.Core) {
     guard core.node.isInRequest, let (box, launch) = commit({ $0.restart(core.id) }) else { return }
-    core.node.restart(launch: launch)
+    // A run that was cancelled since begins no more.
+    guard core.node.restart(launch: launch) else { return }
+    if hub.hasReaders {
+      let replaced = LaunchID(run: core.id, launch: launch - 1)
+      _ = hub.end(replaced, of: self, at: path, isCancelled: true)
+    }
     begin(AdmittedRun(core: core, box: box, mustLaunch: true), launch: launch)
   }
 
@@ -140,6 +145,7 @@ extension OperationStore {
     of run: AdmittedRun, _ launch: Int, _ hooks: RunHooks?
   ) async -> Machine.Output? {
     let core = run.core
+    defer { core.node.endRequest(launch: launch) }
     if !run.context.mayAttemptOffline(isRetry: false),
       let failure = await cancellationWhilePaused(of: run, hooks)
     {
@@ -151,7 +157,6 @@ extension OperationStore {
     if let failure { return .failure(failure) }
     // Not with `??`, to which closures are passed in another form.
     let call = if let rules { rules.call } else { request }
-    defer { core.node.endRequest(launch: launch) }
     let continuation = Continuation { Self.yield($0, from: core, launch) }
     return await TaskNode.$current.withValue(core.node) { await call(context, continuation) }
   }

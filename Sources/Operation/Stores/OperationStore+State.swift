@@ -109,6 +109,10 @@ extension OperationStore {
   public func setResult(
     to result: Result<State.StateValue, State.Failure>, using context: OperationContext? = nil
   ) {
+    // A map that was written by hand is as new as that.
+    defer {
+      if hub.hasReaders, case .when = settings.values.staleness { hub.forgetVersions(readBy: path) }
+    }
     if !State.preparesValues { return commit { $0.write(result, context) } }
     let context = read { context?.over($0.context) ?? $0.context }
     let prepared = result.map { value in

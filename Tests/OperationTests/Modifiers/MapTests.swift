@@ -160,6 +160,27 @@ import Testing
     }
   }
 
+  @Test("A map that was written by hand is as new as that") func written() async throws {
+    let client = OperationClient(defaults: .testing, clock: ManualClock())
+    let query = OpenQuery(script: Script()).neverStale()
+    let (store, mapped) = (client.store(for: query), query.map { $0 + 10 })
+    #expect(try await client.ensure(mapped) == 11)
+    store.currentValue = 5
+    client.store(for: mapped).currentValue = 99
+    #expect(try await client.ensure(mapped) == 99)
+  }
+
+  @Test("A map that nobody observes is made again after an edit of its query") func editedQuery()
+    async throws
+  {
+    let client = OperationClient(defaults: .testing, clock: ManualClock())
+    let query = OpenQuery(script: Script()).neverStale()
+    let (store, mapped) = (client.store(for: query), query.map { $0 + 10 })
+    #expect(try await client.ensure(mapped) == 11)
+    await store.optimistically({ $0 = 7 }, while: {})
+    #expect(try await client.ensure(mapped) == 17)
+  }
+
   @Test("A change that comes before the first state is delivered is followed") func lateDelivery()
     async throws
   {

@@ -132,6 +132,10 @@ struct DependencyGraph: Sendable {
     numbers[other].flatMap { read in numbers[path].flatMap { nodes[$0].versions[read] } }
   }
 
+  mutating func forgetVersions(readBy path: OperationPath) {
+    if let number = numbers[path] { nodes[number].versions = [:] }
+  }
+
   /// Returns the paths that may have read the last value of a path while it was out of date. Each is
   /// returned once; those that only a cancelled run has read from are not.
   mutating func takeOutdatedReaders(of path: OperationPath) -> [OperationPath] {

@@ -131,6 +131,11 @@ extension StoreHub {
     graph.withLock { $0.version(of: other, readBy: path) }
   }
 
+  /// Forgets what the last completed run of a path has noted, because the value was written.
+  func forgetVersions(readBy path: OperationPath) {
+    graph.withLock { $0.forgetVersions(readBy: path) }
+  }
+
   /// Invalidates the requests that read a stale value, because a new one has come.
   ///
   /// - Parameter isWritten: Whether the value was written, and not fetched. The writer may have
