@@ -141,7 +141,8 @@ import Testing
     #expect(client.activity.queries.failed == 0)
     let subscription = store.subscribe { _ in }
     await store.settles { !$0.isLoading }
-    #expect(client.activity.queries.failed == 1)
+    // A store is counted after its subscribers were notified.
+    #expect(await eventually { client.activity.queries.failed == 1 })
     subscription.cancel()
     await clock.advance(by: .seconds(300))
     #expect(client.activity.queries.failed == 0)
