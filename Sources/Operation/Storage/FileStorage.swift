@@ -94,7 +94,11 @@ public final class FileStorage: OperationStorage {
       throw StorageError.readOnly(directory: stored.files.directory)
     }
     return try await withCheckedThrowingContinuation { continuation in
-      queue.async { [stored] in continuation.resume(with: Result { try body(stored) }) }
+      // The caller has this object until then. The queue must not: it would keep the directory locked when
+      // the call has returned.
+      queue.async { [unowned self] in
+        continuation.resume(with: Result { try body(self.stored) })
+      }
     }
   }
 }

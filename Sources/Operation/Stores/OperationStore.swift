@@ -27,7 +27,7 @@ public final class OperationStore<State: OperationState>: Sendable {
   /// Whether other requests may depend on this one. A run that reads the value notes that before, so an
   /// invalidation that reads this under the lock finds out.
   let isRead: Atomic<Bool>
-  /// The version of the machine, to be read without the lock; -1 for none.
+  /// The version of the machine, to be read without the lock; -1 for none. Annotated for ``isAt(version:)``.
   @usableFromInline let version = Atomic(0)
   /// What the store shares with the others of its client, whatever context is passed to a run. A store
   /// without a client has a hub of its own.

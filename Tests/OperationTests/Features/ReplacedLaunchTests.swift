@@ -6,6 +6,7 @@ import Testing
 @Suite struct ReplacedLaunchTests {
   private let clock = ManualClock()
   private let gate = AsyncGate()
+  private let other = OpenQuery(script: Script(), path: ["other"]).neverStale()
 
   private func client(_ network: ManualNetworkObserver? = nil) -> OperationClient {
     var defaults = OperationDefaults.testing
@@ -17,9 +18,8 @@ import Testing
     async throws
   {
     let client = client()
-    let other = OpenQuery(script: Script(), path: ["other"]).neverStale()
     try await client.fetch(other)
-    let script = Script { [gate] attempt, context, _ in
+    let script = Script { [gate, other] attempt, context, _ in
       if attempt == 1 {
         _ = context.value(of: other)
         await gate.wait()
@@ -41,9 +41,8 @@ import Testing
   func cancelledInQueue() async throws {
     let network = ManualNetworkObserver()
     let client = client(network)
-    let other = OpenQuery(script: Script(), path: ["other"]).neverStale()
     try await client.fetch(other)
-    let script = Script { [gate] attempt, context, _ in
+    let script = Script { [gate, other] attempt, context, _ in
       if attempt == 2 {
         _ = context.value(of: other)
         await gate.wait()

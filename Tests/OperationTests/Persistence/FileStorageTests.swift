@@ -63,6 +63,13 @@ struct FileStorageTests {
     #expect(try await storage.load("values/posts/3") == entry)
   }
 
+  @Test("A directory is free as soon as the last call has returned") func reopened() async throws {
+    for _ in 0..<500 {
+      let storage = try FileStorage(directory: directory.path)
+      #expect(try await storage.load("values/none") == nil)
+    }
+  }
+
   @Test("An entry is loaded as it was saved, by another storage")
   func roundTrip() async throws {
     do {

@@ -40,6 +40,20 @@ import Testing
     #expect(graph.isEmpty)
   }
 
+  @Test("A launch has neither the edges nor the cycle of an earlier one") func launches() {
+    var graph = DependencyGraph()
+    Self.run(1, reads: [2], in: &graph)
+    let first = LaunchID(run: .next())
+    let second = LaunchID(run: first.run, launch: 1)
+    #expect(graph.note(first, of: Self.path(2), reads: Self.path(4)) == nil)
+    #expect(graph.note(first, of: Self.path(2), reads: Self.path(1)) != nil)
+    #expect(graph.note(second, of: Self.path(2), reads: Self.path(3)) == nil)
+    #expect(graph.end(first, of: Self.path(2), isCancelled: true) != nil)
+    #expect(graph.end(second, of: Self.path(2), isCancelled: false) == nil)
+    #expect(graph.steps(from: [Self.path(4)]).count == 1)
+    #expect(graph.steps(from: [Self.path(3)]).count == 3)
+  }
+
   @Test("The versions at the edges are those of the last run that was not cancelled")
   func versions() {
     var graph = DependencyGraph()
