@@ -101,7 +101,8 @@ final class TaskNode: ContextRun {
     if let priority { task.escalatePriority(to: TaskPriority(rawValue: priority)) }
   }
 
-  /// A launch replaces the earlier ones, whose Swift task is cancelled. Returns `false` if the task has ended, or a later launch was made.
+  /// A launch replaces the earlier ones, whose Swift task is cancelled. Returns `false` if the task has
+  /// ended, or a later launch was made.
   func restart(launch: Int) -> Bool {
     let (replaced, isPresent) = guarded.withLock {
       ($0.machine.restart(launch: launch), $0.machine.launch == launch)
