@@ -51,7 +51,9 @@ let package = Package(
     .executableTarget(
       name: "search", dependencies: ["SharingOperation"], path: "Examples/Search",
       swiftSettings: strict),
-    .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: strict),
+    .target(
+      name: "TestSupport", dependencies: ["ReactiveStreams"], path: "Tests/TestSupport",
+      swiftSettings: strict),
     .testTarget(
       name: "ReactiveStreamsTests", dependencies: ["ReactiveStreams", "TestSupport"],
       swiftSettings: strict),

@@ -13,7 +13,7 @@ extension Mutex where Value: DeliveryMachine {
   /// if it has to drain the queue.
   @inlinable package borrowing func perform<Output: Sendable>(
     _ transition: (inout Value) -> Output
-  ) -> (output: Output, delivery: Delivery<Value.Event>?) {
+  ) -> (output: Output, delivery: Delivery<Value.Event>) {
     withLock { machine in (transition(&machine), machine.deliveries.beginDraining()) }
   }
 
@@ -22,17 +22,17 @@ extension Mutex where Value: DeliveryMachine {
   /// A thread performs those that were queued when it began, and a bounded number of later ones: what
   /// other threads append meanwhile must not keep it for ever. Then it hands over the next delivery.
   ///
-  /// Each delivery is kept until the next one has been taken under the lock. So a thread that finds
-  /// the list of subscribers unshared, and changes it in place, holds the lock after this thread has
-  /// released it: the last read of the list happens before the change.
+  /// The list of subscribers is given back under the lock. So a thread that finds it unshared, and changes
+  /// it in place, holds the lock after this thread: the last read of the list happens before the change.
   ///
-  /// - Parameter delivery: The first delivery, and at the end the one to hand over; `nil` when the queue
-  ///   is empty.
-  @inlinable package borrowing func drain(_ delivery: inout Delivery<Value.Event>?) {
-    var remaining = (delivery?.pendingCount ?? 0) + 10_000
-    while delivery != nil, remaining >= 0 {
-      delivery?.perform()
-      delivery = withLock { $0.deliveries.takeNext() }
+  /// - Parameter delivery: The first delivery, and at the end the one to hand over. It has no event when
+  ///   the queue is empty.
+  @inlinable package borrowing func drain(_ delivery: inout Delivery<Value.Event>) {
+    var remaining = delivery.pendingCount + 10_000
+    while delivery.hasEvent, remaining >= 0 {
+      delivery.perform()
+      let replaced = withLock { $0.deliveries.takeNext(into: &delivery) }
+      withExtendedLifetime(replaced) {}
       remaining -= 1
     }
   }
@@ -42,7 +42,7 @@ extension Mutex where Value: DeliveryMachine {
 package protocol DeliveryDrainer: AnyObject, Sendable {
   associatedtype Event: Sendable
   /// Performs deliveries, as ``Mutex/drain(_:)`` does.
-  func drain(_ delivery: inout Delivery<Event>?)
+  func drain(_ delivery: inout Delivery<Event>)
   /// The executor of the task that continues; `nil` for that of the process.
   var drainExecutor: (any TaskExecutor)? { get }
 }
@@ -52,9 +52,9 @@ extension DeliveryDrainer {
 
   /// Performs deliveries, and hands over what is left after a bounded number.
   package func deliver(_ first: Delivery<Event>) {
-    var delivery = Optional(first)
+    var delivery = first
     drain(&delivery)
-    if let delivery { handOver(delivery) }
+    if delivery.hasEvent { handOver(delivery) }
   }
 
   /// Continues to deliver in a task of its own.

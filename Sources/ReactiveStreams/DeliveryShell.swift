@@ -19,11 +19,11 @@ package final class DeliveryShell<Machine: DeliveryMachine>: DeliveryDrainer {
   @discardableResult
   package func commit<Output: Sendable>(_ transition: (inout Machine) -> Output) -> Output {
     let (output, delivery) = machine.perform(transition)
-    if let delivery { deliver(delivery) }
+    if delivery.hasEvent { deliver(delivery) }
     return output
   }
 
-  package func drain(_ delivery: inout Delivery<Machine.Event>?) { machine.drain(&delivery) }
+  package func drain(_ delivery: inout Delivery<Machine.Event>) { machine.drain(&delivery) }
 
   /// Adds a subscriber in a transition that returns its identifier.
   ///

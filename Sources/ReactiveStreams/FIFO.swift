@@ -11,7 +11,7 @@
 
   package init() {}
 
-  @inlinable package var count: Int { first == nil ? 0 : 1 + others.count - head }
+  package var count: Int { first == nil ? 0 : 1 + others.count - head }
   package var isEmpty: Bool { first == nil }
 
   @inlinable package mutating func append(_ element: consuming Element) {
@@ -22,7 +22,7 @@
     }
   }
 
-  @inlinable package mutating func popFirst() -> Element? {
+  package mutating func popFirst() -> Element? {
     guard let element = first.take() else { return nil }
     if head < others.count { first = popOther() }
     return element

@@ -9,7 +9,7 @@
     @usableFromInline package let id: ID
     @usableFromInline package var element: Element?
 
-    @inlinable init(id: ID, element: consuming Element) {
+    init(id: ID, element: consuming Element) {
       self.id = id
       self.element = element
     }
@@ -24,7 +24,7 @@
   package var elements: [Element] { slots.compactMap { $0.element } }
 
   /// Puts an element into its place in the order.
-  @inlinable package mutating func insert(_ element: consuming Element, for id: ID) {
+  package mutating func insert(_ element: consuming Element, for id: ID) {
     count += 1
     if slots.isEmpty || slots[slots.count - 1].id < id {
       slots.append(Slot(id: id, element: element))
@@ -33,7 +33,7 @@
     }
   }
 
-  @inlinable package mutating func remove(_ id: ID) -> Element? {
+  package mutating func remove(_ id: ID) -> Element? {
     let position = Self.position(of: id, in: slots)
     guard position < slots.count, slots[position].id == id,
       let element = slots[position].element.take()

@@ -56,11 +56,7 @@ struct BroadcastMachineExhaustiveTests {
     }
 
     private mutating func deliver() throws {
-      var delivery = machine.deliveries.beginDraining()
-      while let current = delivery {
-        current.perform()
-        delivery = machine.deliveries.takeNext()
-      }
+      machine.deliveries.deliver()
       let expected = pending.flatMap { entry in entry.names.map { "\($0) \(entry.text)" } }
       let delivered = received.take().map { "\($0.name) \($0.text)" }
       try mustHold(delivered == expected, "\(expected) is delivered, and not \(delivered)")

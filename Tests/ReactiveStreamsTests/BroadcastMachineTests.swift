@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import ReactiveStreams
@@ -14,11 +15,7 @@ struct BroadcastMachineTests {
   }
 
   private mutating func drain() {
-    var delivery = machine.deliveries.beginDraining()
-    while let current = delivery {
-      current.perform()
-      delivery = machine.deliveries.takeNext()
-    }
+    machine.deliveries.deliver()
   }
 
   @Test("Open: an element is delivered to the present subscribers")

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import ReactiveStreams
@@ -18,11 +19,7 @@ struct CombineLatestMachineTests {
   }
 
   private func drain(_ machine: inout Machine) {
-    var delivery = machine.deliveries.beginDraining()
-    while let current = delivery {
-      current.perform()
-      delivery = machine.deliveries.takeNext()
-    }
+    machine.deliveries.deliver()
   }
 
   @Test("Elements are delivered when every source has one, and they are the newest ones")

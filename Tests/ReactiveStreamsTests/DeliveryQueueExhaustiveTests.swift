@@ -24,7 +24,7 @@ private struct Pair {
 
   private var queue = DeliveryQueue<Int>()
   private let calls = Recorder<[Int]>()
-  private var taken: Delivery<Int>?
+  private var taken = Delivery<Int>()
 
   private var subscriptions: [Subscription] = []
   private var removed: Set<Int> = []
@@ -59,7 +59,7 @@ private struct Pair {
       pending = []
     }
     return queue.subscriberCount == subscriptions.count && queue.pendingCount == pending.count
-      && (taken == nil) == (takenPending == nil) && calls.elements == expectedCalls
+      && taken.hasEvent == (takenPending != nil) && calls.elements == expectedCalls
   }
 
   private mutating func subscribe(initially: Bool) {
@@ -94,7 +94,7 @@ private struct Pair {
 
   private mutating func beginDraining() -> Bool {
     let delivery = queue.beginDraining()
-    if takenPending != nil { return delivery == nil }
+    if takenPending != nil { return !delivery.hasEvent }
     taken = delivery
     takenPending = pending.isEmpty ? nil : pending.removeFirst()
     return true
@@ -102,12 +102,12 @@ private struct Pair {
 
   /// Performs the delivery that was taken, and takes the next one.
   private mutating func perform() {
-    guard let delivery = taken, let model = takenPending else { return }
-    delivery.perform()
+    guard let model = takenPending else { return }
+    taken.perform()
     for name in model.recipients where !removed.contains(name) {
       expectedCalls.append([name, model.event])
     }
-    taken = queue.takeNext()
+    _ = queue.takeNext(into: &taken)
     takenPending = pending.isEmpty ? nil : pending.removeFirst()
   }
 }

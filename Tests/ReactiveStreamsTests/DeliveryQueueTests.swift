@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import ReactiveStreams
@@ -17,11 +18,7 @@ private struct Fixture {
 
   /// Performs all queued deliveries.
   mutating func drain() {
-    var delivery = queue.beginDraining()
-    while let current = delivery {
-      current.perform()
-      delivery = queue.takeNext()
-    }
+    queue.deliver()
   }
 }
 
@@ -31,8 +28,7 @@ struct DeliveryQueueTests {
 
   @Test("An idle queue without events starts no drain")
   mutating func emptyIdle() {
-    #expect(fixture.queue.beginDraining() == nil)
-    #expect(fixture.queue.takeNext() == nil)
+    #expect(!fixture.queue.beginDraining().hasEvent)
     #expect(fixture.queue.pendingCount == 0)
     #expect(fixture.queue.subscriberCount == 0)
   }
@@ -103,19 +99,20 @@ struct DeliveryQueueTests {
   mutating func oneDrainer() throws {
     _ = fixture.subscribe("a")
     fixture.queue.append(1)
-    let first = fixture.queue.beginDraining()
-    try #require(first != nil)
+    var delivery = fixture.queue.beginDraining()
+    try #require(delivery.hasEvent)
     fixture.queue.append(2)
-    #expect(fixture.queue.beginDraining() == nil)
-    first?.perform()
-    let second = fixture.queue.takeNext()
-    try #require(second != nil)
-    #expect(fixture.queue.beginDraining() == nil)
-    second?.perform()
-    #expect(fixture.queue.beginDraining() == nil)
-    #expect(fixture.queue.takeNext() == nil)
+    #expect(!fixture.queue.beginDraining().hasEvent)
+    delivery.perform()
+    _ = fixture.queue.takeNext(into: &delivery)
+    try #require(delivery.hasEvent)
+    #expect(!fixture.queue.beginDraining().hasEvent)
+    delivery.perform()
+    #expect(!fixture.queue.beginDraining().hasEvent)
+    _ = fixture.queue.takeNext(into: &delivery)
+    #expect(!delivery.hasEvent)
     fixture.queue.append(3)
-    #expect(fixture.queue.beginDraining() != nil)
+    #expect(fixture.queue.beginDraining().hasEvent)
     #expect(fixture.calls.elements == ["a1", "a2"])
   }
 
@@ -125,13 +122,14 @@ struct DeliveryQueueTests {
     fixture.queue.append(1)
     fixture.queue.append(2)
     fixture.queue.append(3)
-    let first = fixture.queue.beginDraining()
-    try #require(first != nil)
+    var delivery = fixture.queue.beginDraining()
+    try #require(delivery.hasEvent)
     #expect(fixture.queue.dropPending().count == 2)
     #expect(fixture.queue.pendingCount == 0)
-    first?.perform()
-    #expect(fixture.queue.beginDraining() == nil)
-    #expect(fixture.queue.takeNext() == nil)
+    delivery.perform()
+    #expect(!fixture.queue.beginDraining().hasEvent)
+    _ = fixture.queue.takeNext(into: &delivery)
+    #expect(!delivery.hasEvent)
     fixture.queue.append(4)
     fixture.drain()
     #expect(fixture.calls.elements == ["a1", "a4"])
@@ -150,6 +148,39 @@ struct DeliveryQueueTests {
     #expect(live.now == 0)
   }
 
+  @Test("A list that is replaced during a drain is returned, and is released by the caller")
+  mutating func replacedList() {
+    let live = LiveCount()
+    var queue = DeliveryQueue<Counted>()
+    let id = queue.subscribe(capturing(Counted(in: live)))
+    _ = queue.subscribe(Subscriber { _ in })
+    queue.append(Counted(in: live))
+    queue.append(Counted(in: live))
+    var delivery = queue.beginDraining()
+    _ = queue.unsubscribe(id)
+    delivery.perform()
+    #expect(live.now == 2)
+    var replaced = queue.takeNext(into: &delivery)
+    #expect(live.now == 2 && replaced.count == 2)
+    replaced = []
+    #expect(live.now == 1)
+    delivery.perform()
+    #expect(live.now == 0)
+    replaced = queue.takeNext(into: &delivery)
+    #expect(replaced.isEmpty && !delivery.hasEvent)
+  }
+
+  @Test("A subscriber that is removed after a delivery is not retained for the next one")
+  mutating func removedAfterDelivery() {
+    let live = LiveCount()
+    var queue = DeliveryQueue<Counted>()
+    let id = queue.subscribe(capturing(Counted(in: live)), initially: Counted(in: live))
+    queue.deliver()
+    #expect(live.now == 1)
+    _ = queue.unsubscribe(id)
+    #expect(live.now == 0)
+  }
+
   private func capturing(_ captured: Counted) -> Subscriber<Counted> {
     Subscriber { _ in _ = captured }
   }
@@ -161,10 +192,10 @@ struct DeliveryQueueTests {
     let c = fixture.subscribe("c")
     fixture.queue.append(1)
     #expect(fixture.queue.unsubscribe(a) != nil)
-    let delivery = fixture.queue.beginDraining()
-    try #require(delivery != nil)
+    var delivery = fixture.queue.beginDraining()
+    try #require(delivery.hasEvent)
     #expect(fixture.queue.unsubscribe(b) != nil)
-    delivery?.perform()
+    delivery.perform()
     #expect(fixture.queue.subscriberCount == 1)
     #expect(fixture.calls.elements == ["c1"])
     #expect(fixture.queue.unsubscribe(c) != nil)
@@ -204,12 +235,13 @@ struct DeliveryQueueTests {
     _ = fixture.subscribe("a")
     fixture.queue.append(1)
     fixture.queue.append(2)
-    let first = fixture.queue.beginDraining()
-    try #require(first != nil)
+    var delivery = fixture.queue.beginDraining()
+    try #require(delivery.hasEvent)
     _ = fixture.subscribe("b")
-    first?.perform()
+    delivery.perform()
     fixture.queue.append(3)
-    while let next = fixture.queue.takeNext() { next.perform() }
+    _ = fixture.queue.takeNext(into: &delivery)
+    fixture.queue.deliver(delivery)
     #expect(fixture.calls.elements == ["a1", "a2", "a3", "b3"])
   }
 }

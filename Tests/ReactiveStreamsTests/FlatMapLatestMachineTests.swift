@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import ReactiveStreams
@@ -26,11 +27,7 @@ private struct Fixture {
   }
 
   mutating func drain() {
-    var delivery = machine.deliveries.beginDraining()
-    while let current = delivery {
-      current.perform()
-      delivery = machine.deliveries.takeNext()
-    }
+    machine.deliveries.deliver()
   }
 }
 

@@ -7,11 +7,7 @@ import Testing
 func deliver<Machine: DeliveryMachine>(_ machine: inout Machine, to tape: Tape<String>)
   -> [String]
 {
-  var delivery = machine.deliveries.beginDraining()
-  while let current = delivery {
-    current.perform()
-    delivery = machine.deliveries.takeNext()
-  }
+  machine.deliveries.deliver()
   return tape.take()
 }
 

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import ReactiveStreams
@@ -17,11 +18,7 @@ struct StreamTimingMachineTests {
   }
 
   private func drain(_ machine: inout Machine) {
-    var delivery = machine.deliveries.beginDraining()
-    while let current = delivery {
-      current.perform()
-      delivery = machine.deliveries.takeNext()
-    }
+    machine.deliveries.deliver()
   }
 
   @Test("debounce: every element replaces the pending one, and starts a new timer")

@@ -107,11 +107,7 @@ import Testing
     }
 
     private mutating func deliver() throws {
-      var delivery = machine.deliveries.beginDraining()
-      while let current = delivery {
-        current.perform()
-        delivery = machine.deliveries.takeNext()
-      }
+      machine.deliveries.deliver()
       let delivered = received.take()
       try mustHold(delivered == pending, "\(pending) is delivered, and not \(delivered)")
       pending = []

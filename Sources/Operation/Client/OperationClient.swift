@@ -221,7 +221,7 @@ public final class OperationClient: DeliveryDrainer {
 
   package var drainExecutor: (any TaskExecutor)? { clock.executor }
 
-  package func drain(_ delivery: inout Delivery<OperationStoreChange>?) { index.drain(&delivery) }
+  package func drain(_ delivery: inout Delivery<OperationStoreChange>) { index.drain(&delivery) }
 
   /// Returns the store of a request if it was evicted and is still referenced.
   private func readmit(
@@ -258,7 +258,7 @@ public final class OperationClient: DeliveryDrainer {
     let ((output, dropped), delivery) = index.perform {
       (transition(&$0), $0.entries.takeDropped())
     }
-    if let delivery { deliver(delivery) }
+    if delivery.hasEvent { deliver(delivery) }
     withExtendedLifetime(dropped) {}
     return output
   }

@@ -194,10 +194,10 @@ extension OperationStore {
     if hub.events.hasReader { hub.events.changes.append(self) }
     // Before subscribers are notified, one of which may flush.
     if let persistence, effects.mayHaveChanged { persistence.noteChange(of: self) }
-    if effects.delivery != nil {
+    if effects.delivery.hasEvent {
       // A task that a handler starts does not work for the run whose request has called it.
       TaskNode.withoutCurrent { machine.drain(&effects.delivery) }
-      if let rest = effects.delivery.take() { handOver(rest) }
+      if effects.delivery.hasEvent { handOver(effects.delivery) }
     }
     for action in actions { action() }
     if effects.mustCompute { computeDisplayedValue().finish() }
@@ -210,7 +210,7 @@ extension OperationStore {
     for action in deferredActions.take() { perform(action) }
   }
 
-  package func drain(_ delivery: inout Delivery<Event>?) { machine.drain(&delivery) }
+  package func drain(_ delivery: inout Delivery<Event>) { machine.drain(&delivery) }
 
   /// Reads the machine in place. Only ``commit(as:_:)`` may change it: `body` is passed an `inout` parameter
   /// because a borrowed one is copied.

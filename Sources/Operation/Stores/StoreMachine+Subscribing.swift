@@ -110,9 +110,10 @@ extension StoreMachine {
   ) -> Observation {
     let id = deliveries.subscribe(subscriber, initially: .stateChanged(notifiedState))
     let (group, isFirst) = observation.begin(rules)
-    let staleness = (rules?.context ?? context).settings.values.staleness
+    guard isFirst else { return Observation(id: id, group: group, isFirst: false, isStale: nil) }
+    let settings = rules.map { $0.context.settings } ?? context.settings
     return Observation(
-      id: id, group: group, isFirst: isFirst, isStale: isFirst ? isStale(by: staleness) : nil)
+      id: id, group: group, isFirst: true, isStale: isStale(by: settings.values.staleness))
   }
 
   /// What remains to be cancelled and released without the lock after an unsubscription.

@@ -131,7 +131,7 @@ extension StoreMachine {
 /// What a transition leaves to do without the lock.
 struct StoreEffects<Event: Sendable>: Sendable {
   /// The first delivery of the thread, if it drains the queue.
-  var delivery: Delivery<Event>?
+  var delivery = Delivery<Event>()
   /// Whether the displayed value has to be computed before the change is notified.
   var mustCompute = false
   /// Whether the owner of exclusive access has to compute the value at once, to continue with it.

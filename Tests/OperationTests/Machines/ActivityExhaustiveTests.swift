@@ -8,11 +8,7 @@ import Testing
 func deliver<Machine: DeliveryMachine, Element>(
   _ machine: inout Machine, to tape: Tape<Element>
 ) -> [Element] {
-  var delivery = machine.deliveries.beginDraining()
-  while let current = delivery {
-    current.perform()
-    delivery = machine.deliveries.takeNext()
-  }
+  machine.deliveries.deliver()
   return tape.take()
 }
 

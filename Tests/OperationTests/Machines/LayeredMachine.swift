@@ -1,4 +1,5 @@
 import ReactiveStreams
+import TestSupport
 
 @testable import Operation
 
@@ -28,7 +29,7 @@ struct LayeredMachine<State: OperationState>: Sendable where State.StateValue: E
     visible = readByOthers
     var effects = StoreEffects<Machine.Event>()
     machine.perform(kind, on: .current, use: StoreUse(), leaving: &effects, transition)
-    machine.deliver(effects.delivery)
+    machine.deliveries.deliver(effects.delivery)
     if effects.mustCompute { compute() }
     machine.settle()
   }

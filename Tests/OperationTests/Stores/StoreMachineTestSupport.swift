@@ -1,5 +1,7 @@
-@testable import Operation
 import ReactiveStreams
+import TestSupport
+
+@testable import Operation
 
 /// A store's machine, driven by hand: what the shell does with a lock is done here without one.
 final class MachineDriver {
@@ -68,16 +70,7 @@ extension StoreMachine {
   mutating func settle() {
     var replaced = ReplacedValues<State>()
     committed.moveReplaced(into: &replaced)
-    deliver(deliveries.beginDraining())
-  }
-
-  /// Performs deliveries, beginning with one that was taken.
-  mutating func deliver(_ first: Delivery<Event>?) {
-    var next = first
-    while let delivery = next {
-      delivery.perform()
-      next = deliveries.takeNext()
-    }
+    deliveries.deliver()
   }
 }
 

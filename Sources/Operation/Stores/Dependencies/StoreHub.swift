@@ -24,8 +24,7 @@ final class StoreHub: Sendable {
   let activity = ActivityMeter()
   let events = EventMeter()
   private let clock: any OperationClock
-  /// The time of the clock that does not jump, for the uses of stores.
-  let elapsed: @Sendable () -> Duration
+  private let hasSystemClock: Bool
   /// Writes values and calls into the storage of the client; `nil` without a storage.
   let valueWriter: StorageWriter?
   let outbox: OperationOutbox?
@@ -42,10 +41,14 @@ final class StoreHub: Sendable {
 
   init(clock: any OperationClock = SystemClock(), storage: (any OperationStorage)? = nil) {
     self.clock = clock
-    let isOfMachine = clock is SystemClock
-    elapsed = { isOfMachine ? SystemClock.coarseElapsed : clock.elapsed().limited }
+    hasSystemClock = clock is SystemClock
     valueWriter = storage.map { StorageWriter($0, clock: clock, delay: .seconds(1)) }
     outbox = storage.map { [closing] in OperationOutbox($0, clock: clock, closing: closing) }
+  }
+
+  /// The time of the clock that does not jump, for the uses of stores.
+  func elapsed() -> Duration {
+    hasSystemClock ? SystemClock.coarseElapsed : clock.elapsed().limited
   }
 
   /// Whether the client was shut down, so that no run is started any more.

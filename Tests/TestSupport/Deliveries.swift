@@ -1,0 +1,15 @@
+package import ReactiveStreams
+
+extension DeliveryQueue {
+  /// Performs what is queued, if no other delivery is in progress.
+  package mutating func deliver() { deliver(beginDraining()) }
+
+  /// Performs deliveries until the queue is empty, beginning with one that was taken from it.
+  package mutating func deliver(_ first: Delivery<Event>) {
+    var delivery = first
+    while delivery.hasEvent {
+      delivery.perform()
+      _ = takeNext(into: &delivery)
+    }
+  }
+}
