@@ -92,7 +92,9 @@ import Testing
     let projected = wrapper.projectedValue
     #expect(first != nil)
     #expect(wrapper.wrappedValue == [4])
-    projected.bind(to: NumberQuery(number: 2))
+    OperationClient.withCurrent(OperationClient(defaults: .testing)) {
+      projected.bind(to: NumberQuery(number: 2))
+    }
     #expect(first == nil)
     #expect(projected.wrappedValue == wrapper.wrappedValue)
   }

@@ -56,8 +56,12 @@ private struct Detail: SimpleQueryRequest {
     let client = OperationClient.quiet(clock: clock)
     let wrapper = SharedQuery(Detail(id: 0), client: client)
     let paths = Counter()
-    let first = Detail(id: 1) { [projected = wrapper.projectedValue] in
-      if paths.increment() == 1 { projected.bind(to: Detail(id: 2), debouncedBy: delay) }
+    let projected = Log<SharedQuery<Detail.State>>()
+    projected.append(wrapper.projectedValue)
+    let first = Detail(id: 1) {
+      if paths.increment() == 1 {
+        projected.elements[0].bind(to: Detail(id: 2), debouncedBy: delay)
+      }
     }
     wrapper.bind(to: first, debouncedBy: .seconds(1))
     await clock.advance(by: .seconds(1))
@@ -65,5 +69,6 @@ private struct Detail: SimpleQueryRequest {
     #expect(wrapper.store?.path == ["detail", delay == .zero ? 2 : 0])
     await clock.advance(by: .seconds(1))
     #expect(wrapper.store?.path == ["detail", 2])
+    projected.removeAll()
   }
 }

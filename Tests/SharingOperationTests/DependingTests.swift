@@ -295,6 +295,7 @@ struct NameQuery: QueryRequest, Hashable {
     name.store?.currentValue = "ann"
     name.store?.currentValue = "bob"
     #expect(team.store === store("bob+"))
+    own.removeAll()
   }
 
   @Test("What a closure returns replaces what it has bound itself")

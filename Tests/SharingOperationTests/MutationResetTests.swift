@@ -32,7 +32,7 @@ import Testing
     let opaque = try #require(client.store(with: store.path))
     var context = OperationContext()
     // The context is hashed after the check, and before the run is in the store.
-    context[ResettingKey.self] = Resetting { store.resetState() }
+    context[ResettingKey.self] = Resetting { [weak store] in store?.resetState() }
     for run in [
       { try await wrapper.run(using: context) }, { try await wrapper.fetch(using: context) },
       { try await wrapper.fetch(restarting: true, using: context) },

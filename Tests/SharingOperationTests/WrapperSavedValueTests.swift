@@ -50,12 +50,13 @@ struct WrapperSavedValueTests {
   }
 
   @Test("A wrapper restores nothing without a store, and for a request that is not saved")
-  func notSaved() {
+  func notSaved() async {
     @SharedQuery<NumberQuery.State> var unbacked
     #expect(!$unbacked.isRestoring)
     @SharedQuery(NumberQuery(number: 2).manual(), client: restarted()) var unsaved
     #expect(!$unsaved.isRestoring)
     $unsaved.bind(to: query)
     #expect($unsaved.isRestoring)
+    await load()
   }
 }

@@ -81,7 +81,7 @@ public final class BatchLoader<Key: Hashable & Sendable, Value: Sendable>: Senda
     let clock = context.operationClock
     return try await withTaskCancellationHandler {
       await withCheckedContinuation { waiter in
-        perform(machine.withLock { $0.add(key, id, waiter) }, clock: clock)
+        perform(change { $0.add(key, id, waiter) }, clock: clock)
         // The handler may have been called before the key was added.
         if Task.isCancelled { cancel(id, of: key) }
       }
@@ -90,8 +90,15 @@ public final class BatchLoader<Key: Hashable & Sendable, Value: Sendable>: Senda
     }.get()
   }
 
+  /// Performs a transition, and cancels the delay if no key waits any more.
+  private func change<Output: Sendable>(_ transition: (inout Machine) -> Output) -> Output {
+    let (output, timer) = machine.withLock { (transition(&$0), $0.takeTimer()) }
+    timer?.cancel()
+    return output
+  }
+
   private func cancel(_ id: OperationTaskID, of key: Key) {
-    let (waiter, abandoned) = machine.withLock { $0.cancel(id, of: key) }
+    let (waiter, abandoned) = change { $0.cancel(id, of: key) }
     waiter?.resume(returning: .failure(CancellationError()))
     // A later batch may have begun meanwhile.
     task.withLock { $0.number == abandoned ? $0.task : nil }?.cancel()
@@ -101,11 +108,13 @@ public final class BatchLoader<Key: Hashable & Sendable, Value: Sendable>: Senda
     switch action {
     case .none: break
     case .startDelay(let number):
-      begin(on: clock) { [self] in
+      let sleep = begin(on: clock) { [self] in
         if await clock.hasSlept(for: delay) {
-          perform(machine.withLock { $0.delayIsOver(number) }, clock: clock)
+          perform(change { $0.delayIsOver(number) }, clock: clock)
         }
       }
+      let timer = OperationSubscription { sleep.cancel() }
+      machine.withLock { $0.setTimer(timer, of: number) }?.cancel()
     case .load(let keys, let number):
       let new = begin(on: clock) { [self] in await loadBatch(keys, clock: clock) }
       // A later batch may have begun meanwhile, or the callers of this one may have been cancelled.
@@ -115,7 +124,6 @@ public final class BatchLoader<Key: Hashable & Sendable, Value: Sendable>: Senda
   }
 
   /// Starts a task that does not work for the run of the caller.
-  @discardableResult
   private func begin(
     on clock: any OperationClock, _ work: @escaping @Sendable () async -> Void
   ) -> Task<Void, Never> {
@@ -131,7 +139,7 @@ public final class BatchLoader<Key: Hashable & Sendable, Value: Sendable>: Senda
     } catch {
       failure = error
     }
-    let (entries, next) = machine.withLock { $0.end() }
+    let (entries, next) = change { $0.end() }
     perform(next, clock: clock)
     for entry in entries {
       let missing = failure ?? BatchLoaderError(key: "\(entry.id)")

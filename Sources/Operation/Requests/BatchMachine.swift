@@ -1,3 +1,5 @@
+import ReactiveStreams
+
 /// The machine of a ``BatchLoader``: the keys that wait for a batch, and the batch in flight.
 ///
 /// - *idle*: no key waits, and no batch is in flight.
@@ -26,6 +28,8 @@ struct BatchMachine<Key: Hashable & Sendable, Waiter: Sendable>: Sendable {
   private var delay = 0
   private var batchNumber = 0
   private var isDue = false
+  /// The timer of the delay; `nil` while no key waits.
+  private var timer: OperationSubscription?
   private let maxSize: Int
 
   init(maxSize: Int) { self.maxSize = maxSize }
@@ -40,6 +44,16 @@ struct BatchMachine<Key: Hashable & Sendable, Waiter: Sendable>: Sendable {
     delay += 1
     return .startDelay(delay)
   }
+
+  /// Stores the timer of a delay. Returns it if no key waits for that.
+  mutating func setTimer(_ timer: OperationSubscription, of delay: Int) -> OperationSubscription? {
+    guard delay == self.delay, !pending.isEmpty else { return timer }
+    self.timer = timer
+    return nil
+  }
+
+  /// Returns the timer if no key waits any more, to be cancelled without the lock.
+  mutating func takeTimer() -> OperationSubscription? { pending.isEmpty ? timer.take() : nil }
 
   mutating func delayIsOver(_ delay: Int) -> Action {
     guard delay == self.delay, !pending.isEmpty else { return .none }

@@ -16,7 +16,7 @@ private final class FallingCondition: OperationRunSpecification {
   ) -> OperationSubscription {
     isOn.withLock { $0 = false }
     self.onChange.withLock { $0 = onChange }
-    return .empty
+    return OperationSubscription { [self] in self.onChange.withLock { $0 = nil } }
   }
 
   func rise() {

@@ -79,6 +79,9 @@ import Testing
       })
   }
 
+  /// The closures of the requests retain the client.
+  private func clear() { client.clearStores(matching: []) }
+
   private func run(_ path: OperationPath) async throws -> Int {
     let store = client.store(with: path)?.base as? OperationStore<QueryState<Int, any Error>>
     return try await store?.run() ?? 0
@@ -86,6 +89,7 @@ import Testing
 
   @Test("A request that awaits its own store from a child task ends with the cycle")
   func childTask() async {
+    defer { clear() }
     let store = store(["self"]) { try await run(["self"]) }
     await #expect(throws: OperationDependencyError.cycle([["self"]])) { try await store.run() }
     #expect(store.leaseCount == 0)
@@ -93,6 +97,7 @@ import Testing
 
   @Test("Requests that await each other's stores from child tasks end with the cycle")
   func childTasks() async {
+    defer { clear() }
     let paths: [OperationPath] = [["a"], ["b"], ["c"]]
     let stores = paths.indices.map { index in
       store(paths[index]) { try await run(paths[(index + 1) % 3]) }
@@ -103,6 +108,7 @@ import Testing
 
   @Test("A task that was scheduled and is awaited in a request of its own run ends with the cycle")
   func scheduledTask() async {
+    defer { clear() }
     let stores = [["a"], ["b"]].map { (path: OperationPath) in
       store(path) {
         let other = client.store(with: path == ["a"] ? ["b"] : ["a"])?.base
@@ -197,6 +203,7 @@ import Testing
 
   @Test("A task of a handler that a request calls may await it", arguments: HandlerPlace.allCases)
   func handlerTask(in place: HandlerPlace) async throws {
+    defer { clear() }
     let joined = Monitor<Task<Int, any Error>?>(nil)
     let outer = Monitor<OperationStore<QueryState<Int, any Error>>?>(nil)
     @Sendable func call(in present: HandlerPlace) {
@@ -251,6 +258,7 @@ import Testing
 
   @Test("A run of which nothing is left is not part of a cycle")
   func endedRun() async throws {
+    defer { clear() }
     let later = Monitor<Task<Int, any Error>?>(nil)
     let gate = AsyncGate()
     let store = store(["later"]) {

@@ -73,6 +73,8 @@ private struct Doubling: MutationRequest {
 
   @Test("A run has its cause and its path, and its events have the run and the result")
   func events() async throws {
+    // The script of a request retains the client.
+    defer { client.clearStores(matching: []) }
     let log = EventLog<String>()
     let script = Script { _, _, yield in
       yield(.success(1))

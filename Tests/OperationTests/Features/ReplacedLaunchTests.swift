@@ -76,8 +76,8 @@ import Testing
     let hasRestarted = EventLog<Bool>()
     let request = OpenQuery(script: script).deduplicated().retry(
       limit: 1,
-      when: { _ in
-        let store = client.store(with: ["open"])?.base as? OperationStore<OpenQuery.State>
+      when: { [weak client] _ in
+        let store = client?.store(with: ["open"])?.base as? OperationStore<OpenQuery.State>
         if let store, let task = store.activeTasks.first { store.restart(task.core) }
         hasRestarted.append(store != nil)
         return true

@@ -1,3 +1,4 @@
+import ReactiveStreams
 import TestSupport
 import Testing
 
@@ -21,6 +22,7 @@ import Testing
     private var keys: [Int] = []
     private var number = 0
     private var delay: Int?
+    private var timer: OperationSubscription?
 
     /// The first two wait for one key.
     private func key(_ waiter: Int) -> Int { max(waiter - 1, 0) }
@@ -57,13 +59,21 @@ import Testing
       }
       try mustHold(machine.isAbandoned(number) == (batch == []), "it is known who waits")
       try mustHold(pending.isEmpty || delay != nil || batch != nil, "who waits is not forgotten")
+      let ended = pending.isEmpty ? timer.take() : nil
+      try mustHold(machine.takeTimer() == ended, "a delay ends with the last key that waits")
       return true
     }
 
     private mutating func perform(_ action: BatchMachine<Int, Int>.Action) throws {
       switch action {
       case .none: break
-      case .startDelay(let number): delay = number
+      case .startDelay(let number):
+        delay = number
+        try mustHold(timer == nil, "one delay is in progress")
+        let new = OperationSubscription {}
+        timer = new
+        try mustHold(machine.setTimer(new, of: number - 1) == new, "an earlier delay is over")
+        try mustHold(machine.setTimer(new, of: number) == nil, "keys wait for the delay")
       case .load(let keys, let number):
         try mustHold(batch == nil, "one batch is in flight")
         try mustHold((1...2).contains(keys.count), "a batch has one or two keys")

@@ -38,12 +38,13 @@ private struct CreatePost: MutationRequest {
 /// A storage that does not remove all keys.
 private struct UnremovableStorage: OperationStorage {
   let base = MemoryStorage()
+  let isRepaired = Monitor(false)
   var keeps: @Sendable (String) -> Bool = { _ in true }
 
   func load(_ key: String) async throws -> StorageEntry? { try await base.load(key) }
   func save(_ entries: [String: StorageEntry]) async throws { try await base.save(entries) }
   func remove(_ keys: [String]) async throws {
-    if keys.contains(where: keeps) { throw Refused() }
+    if !isRepaired.value, keys.contains(where: keeps) { throw Refused() }
     try await base.remove(keys)
   }
   func keys(withPrefix prefix: String) async throws -> [String] {
@@ -106,14 +107,17 @@ struct OutboxTests {
     let slow = MemoryStorage(clock: clock)
     slow.delay = .seconds(2)
     let server = Server()
-    let store = program(slow, clock: clock).store(for: CreatePost(server: server).persisted())
+    let client = program(slow, clock: clock)
+    let store = client.store(for: CreatePost(server: server).persisted())
     let call = Task { try await store.mutate(with: "a") }
-    for _ in 0..<2 {
+    for delay in [Duration.seconds(2), .zero] {
       await clock.sleepers(atLeast: 1)
       #expect(server.arrivals.count == 0)
+      slow.delay = delay
       await clock.advance(by: .seconds(2))
     }
     _ = try await call.value
+    try await client.flush()
   }
 
   @Test(
@@ -301,6 +305,9 @@ struct OutboxTests {
     #expect(Set(reports.map(\.kind)) == [.storageFailure])
     #expect(client.outbox.calls.isEmpty)
     #expect(server.titles == ["a"])
+    full.isRepaired.update { $0 = true }
+    try await client.flush()
+    #expect(full.base.entries.isEmpty)
   }
 
   @Test("A call that cannot be removed keeps no other from being saved or removed")
@@ -323,6 +330,9 @@ struct OutboxTests {
       _ = try await held.value
     }.issues
     #expect(reports.map(\.kind) == [.storageFailure])
+    picky.isRepaired.update { $0 = true }
+    try await client.flush()
+    #expect(picky.base.entries.isEmpty)
   }
 
   @Test("A call that is discarded while it runs is cancelled")
@@ -412,10 +422,13 @@ struct OutboxTests {
   func failingStorage() async throws {
     storage.failure = Refused()
     let server = Server()
-    let store = program(storage).store(for: CreatePost(server: server).persisted())
+    let client = program(storage)
+    let store = client.store(for: CreatePost(server: server).persisted())
     let (reports, value) = try await issues { try await store.mutate(with: "a") }
     #expect(value == 1)
     #expect(Set(reports.map(\.kind)) == [.storageFailure])
+    storage.failure = nil
+    try await client.flush()
   }
 
   @Test("Every attempt of a call, and no other call, has the same identifier")

@@ -44,6 +44,7 @@ private struct Change: MutationRequest {
 
   @Test("A call that is made when what shows it has returned runs, and is not made beside that")
   func late() async throws {
+    defer { outcomes.clear() }
     let client = try await client()
     let outcome = outcomes.values[0]
     let run = Task { try await outcome() }
@@ -56,6 +57,7 @@ private struct Change: MutationRequest {
   }
 
   @Test("A call is not made for an earlier resumption any more") func earlier() async throws {
+    defer { outcomes.clear() }
     let client = try await client()
     #expect(client.outbox.retry("ID"))
     for await present in client.outbox.values where present.first?.status == .waiting { break }

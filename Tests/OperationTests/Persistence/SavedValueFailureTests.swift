@@ -166,12 +166,15 @@ struct SavedValueFailureTests {
   /// A storage that refuses the entries whose keys begin with a text.
   private struct PickyStorage: OperationStorage {
     let memory = MemoryStorage()
+    let isRepaired = Monitor(false)
     var refused = "values/posts/2"
 
     func load(_ key: String) async throws -> StorageEntry? { try await memory.load(key) }
 
     func save(_ entries: [String: StorageEntry]) async throws {
-      if entries.keys.contains(where: { $0.hasPrefix(refused) }) { throw Refused() }
+      if !isRepaired.value, entries.keys.contains(where: { $0.hasPrefix(refused) }) {
+        throw Refused()
+      }
       try await memory.save(entries)
     }
 
@@ -200,6 +203,9 @@ struct SavedValueFailureTests {
     #expect(storage.memory.saveCount == 2, "what is saved is not saved again")
     await #expect(throws: Refused.self) { try await client.flush() }
     #expect(storage.memory.saveCount == 2)
+    storage.isRepaired.update { $0 = true }
+    try await client.flush()
+    #expect(storage.memory.saveCount == 3)
   }
 
   @Test("A call that the storage refuses keeps no value from being saved")
@@ -224,6 +230,8 @@ struct SavedValueFailureTests {
       _ = try await call.value
     }.issues
     #expect(reports.map(\.kind) == [.storageFailure])
+    storage.isRepaired.update { $0 = true }
+    try await client.flush()
   }
 
   @Test("What was removed and saved again stays when a batch is written again")
@@ -243,6 +251,9 @@ struct SavedValueFailureTests {
         #expect(storage.memory.entries.keys.sorted() == ["values/posts/1"])
       }
     }
+    storage.isRepaired.update { $0 = true }
+    try await client.flush()
+    #expect(storage.memory.entries.keys.sorted() == ["values/posts/1", "values/posts/2"])
   }
 
   @Test("A shutdown saves what has changed, and says why it could not")
@@ -259,6 +270,9 @@ struct SavedValueFailureTests {
     let failed = await program.noting { await program.client.shutdown(within: .zero) }
     #expect(failed.saveFailure is Refused)
     #expect(failed.description.contains("not saved"))
+    program.storage.failure = nil
+    try await program.client.flush()
+    #expect(program.storage.entries.values.first?.text.contains("b") == true)
   }
 
   @Test("A flush of a cancelled task returns at once")
@@ -274,6 +288,9 @@ struct SavedValueFailureTests {
     await clock.sleepers(atLeast: 1)
     flush.cancel()
     await #expect(throws: CancellationError.self) { try await flush.value }
+    await clock.advance(by: .seconds(5))
+    try await client.flush()
+    #expect(storage.entries.values.first?.text.contains("a") == true)
   }
 
   @Test("A lost power loses what was being saved, and nothing else")
@@ -292,5 +309,8 @@ struct SavedValueFailureTests {
     await clock.advance(by: .seconds(5))
     await #expect(throws: StorageError.powerLost) { try await flush.value }
     #expect(storage.entries.values.first?.text.contains("post 1") == true)
+    storage.delay = .zero
+    try await client.flush()
+    #expect(storage.entries.values.first?.text.contains("lost") == true)
   }
 }

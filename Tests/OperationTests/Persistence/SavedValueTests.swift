@@ -50,16 +50,18 @@ struct SavedValueTests {
   @Test("While a value loads, the state says so, and a fetch does not wait for it")
   func fetchBesideLoad() async throws {
     let program = try await SavedProgram.saving(savedPosts(fetches))
-    let (client, clock, _) = program.slowlyRestarted()
+    let (client, clock, storage) = program.slowlyRestarted()
     let store = client.store(for: savedPosts(fetches).manual().persisted())
     #expect(store.isRestoring)
     await clock.sleepers(atLeast: 1)
     #expect(try await store.fetch() == SavedPost(title: "post 2"))
     #expect(store.isRestoring)
+    storage.delay = .zero
     await clock.advance(by: .seconds(5))
     for await state in store.states where !state.isRestoring { break }
     #expect(
       store.currentValue == SavedPost(title: "post 2"), "a loaded value never replaces a newer one")
+    try await client.flush()
   }
 
   @Test("A subscriber's run waits for the saved value, and follows if there is none")
@@ -73,8 +75,10 @@ struct SavedValueTests {
     async let first = values.first { $0 != nil }
     await clock.sleepers(atLeast: 1)
     #expect(fetches.count == 0)
+    storage.delay = .zero
     await clock.advance(by: .seconds(5))
     #expect(await first == SavedPost(title: "post 1"))
+    try await client.flush()
   }
 
   @Test("What is loaded when a reset, a write or a failure has come meanwhile", arguments: 0..<3)
