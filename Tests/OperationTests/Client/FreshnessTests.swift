@@ -104,8 +104,9 @@ import Testing
     #expect(server.calls.count == 2)
   }
 
-  @Test("A caller and the observers share the run after an invalidation")
-  func observed() async throws {
+  @Test(
+    "A caller and the observers share the run after an invalidation", arguments: [false, true])
+  func observed(isCallerFirst: Bool) async throws {
     let client = client()
     let store = client.store(for: request)
     let gates = server.close(2)
@@ -114,9 +115,18 @@ import Testing
     await server.calls.wait(for: 1)
     server.set(1)
     client.invalidate(request)
-    gates[0].open()
+    if !isCallerFirst {
+      gates[0].open()
+      await server.calls.wait(for: 2)
+    }
     let caller = Task { try await store.fetch() }
-    while store.leaseCount < 2 { await Task.yield() }
+    if isCallerFirst {
+      await server.calls.wait(for: 2)
+      gates[0].open()
+      while store.activeTasks.count > 1 { await Task.yield() }
+    } else {
+      while store.leaseCount < 2 { await Task.yield() }
+    }
     gates[1].open()
     #expect(try await caller.value == 1)
     while store.isLoading { await Task.yield() }
