@@ -86,15 +86,16 @@ import Testing
     let wrapper: SharedQuery<NumberQuery.State>
     do {
       let store = OperationStore.detached(query: NumberQuery(number: 1), initialValue: [4])
-      wrapper = SharedQuery(store)
+      // Later requests are bound in the present client.
+      wrapper = OperationClient.withCurrent(OperationClient(defaults: .testing)) {
+        SharedQuery(store)
+      }
       first = store
     }
     let projected = wrapper.projectedValue
     #expect(first != nil)
     #expect(wrapper.wrappedValue == [4])
-    OperationClient.withCurrent(OperationClient(defaults: .testing)) {
-      projected.bind(to: NumberQuery(number: 2))
-    }
+    projected.bind(to: NumberQuery(number: 2))
     #expect(first == nil)
     #expect(projected.wrappedValue == wrapper.wrappedValue)
   }

@@ -301,6 +301,7 @@ struct OutboxTests {
     let (reports, _) = try await issues {
       try await client.store(for: CreatePost(server: server).persisted()).mutate(with: "a")
       try await client.resumeMutations { $0.register(CreatePost(server: server)) }
+      await #expect(throws: Refused.self) { try await client.flush() }
     }
     #expect(Set(reports.map(\.kind)) == [.storageFailure])
     #expect(client.outbox.calls.isEmpty)

@@ -45,7 +45,7 @@ private final class Driver {
   func flush() -> StorageWriterMachine.Batch? { machine.flush() }
   func end(
     _ batch: StorageWriterMachine.Batch, isSuccess: Bool
-  ) -> StorageWriterMachine.Outcome { machine.end(batch, isSuccess: isSuccess) }
+  ) -> StorageWriterMachine.Timer? { machine.end(batch, isSuccess: isSuccess) }
 }
 
 @Suite("The machine of a storage writer")
@@ -64,8 +64,7 @@ struct StorageWriterMachineTests {
     #expect(newer.isIn(batch.items))
     #expect(machine.phase == .writing)
     #expect(machine.writtenCount == 0)
-    let outcome = machine.end(batch, isSuccess: true)
-    #expect(outcome.timer == nil && !outcome.mustReport)
+    #expect(machine.end(batch, isSuccess: true) == nil)
     #expect(machine.phase == .idle)
     #expect(machine.writtenCount == 3)
   }
@@ -100,7 +99,7 @@ struct StorageWriterMachineTests {
     _ = machine.note(Note("a"))
     let batch = try #require(machine.timerEnded(1))
     #expect(machine.note(Note("a")) == nil)
-    #expect(machine.end(batch, isSuccess: true).timer == Timer(number: 2, delay: .seconds(1)))
+    #expect(machine.end(batch, isSuccess: true) == Timer(number: 2, delay: .seconds(1)))
     #expect(machine.writtenCount == 1)
     #expect(machine.timerEnded(2)?.items.count == 1)
   }
@@ -116,15 +115,14 @@ struct StorageWriterMachineTests {
     _ = machine.note(newer)
     var delays: [Duration] = []
     for round in 2...8 {
-      let outcome = machine.end(batch, isSuccess: false)
-      #expect(outcome.mustReport == (round == 2))
-      let timer = try #require(outcome.timer)
+      #expect(batch.followsFailure == (round > 2))
+      let timer = try #require(machine.end(batch, isSuccess: false))
       delays.append(timer.delay)
       batch = try #require(machine.timerEnded(timer.number))
       #expect(batch.items.count == 2 && newer.isIn(batch.items))
     }
     #expect(delays == [1, 2, 4, 8, 16, 30, 30].map { .seconds($0) })
-    #expect(machine.end(batch, isSuccess: true).timer == nil)
+    #expect(machine.end(batch, isSuccess: true) == nil)
     #expect(machine.writtenCount == 3)
   }
 
@@ -139,9 +137,8 @@ struct StorageWriterMachineTests {
     let batch = try #require(machine.timerEnded(1))
     #expect(batch.items.map(\.key).sorted() == ["values/a/2", "values/b"])
     #expect(machine.isRemoved("values/a/1"))
-    let outcome = machine.end(batch, isSuccess: false)
+    let timer = try #require(machine.end(batch, isSuccess: false))
     #expect(machine.isRemoved("values/a/1"))
-    let timer = try #require(outcome.timer)
     let again = try #require(machine.timerEnded(timer.number))
     #expect(again.removals.count == 1 && again.items.count == 2)
     _ = machine.end(again, isSuccess: true)
@@ -153,7 +150,7 @@ struct StorageWriterMachineTests {
     _ = machine.note(Note("values/a"))
     let batch = try #require(machine.timerEnded(1))
     machine.remove(.key("values/a"))
-    let timer = try #require(machine.end(batch, isSuccess: false).timer)
+    let timer = try #require(machine.end(batch, isSuccess: false))
     #expect(machine.timerEnded(timer.number)?.items.isEmpty == true)
   }
 

@@ -116,13 +116,16 @@ final class StorageWriter: Sendable {
       } catch {
         failure = error
       }
-      if let failure { lastFailure.set(failure) }
+      if let failure {
+        lastFailure.set(failure)
+        // The first failure since a success, before a caller that flushes gets it.
+        if !batch.followsFailure { report(failure) }
+      }
       let isSuccess = failure == nil
-      let (outcome, round) = machine.withLock {
+      let (timer, round) = machine.withLock {
         ($0.end(batch, isSuccess: isSuccess), $0.roundCount)
       }
-      start(outcome.timer)
-      if outcome.mustReport, let failure { report(failure) }
+      start(timer)
       rounds.set(round)
     }
   }

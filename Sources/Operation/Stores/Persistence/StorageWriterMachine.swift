@@ -99,14 +99,6 @@ struct StorageWriterMachine: Sendable {
     }
   }
 
-  /// What remains to be done after a batch.
-  struct Outcome: Sendable {
-    /// When the next batch is written.
-    var timer: Timer?
-    /// Whether this is the first failure since a success.
-    var mustReport = false
-  }
-
   struct Timer: Sendable, Equatable {
     let number: Int
     let delay: Duration
@@ -201,18 +193,16 @@ struct StorageWriterMachine: Sendable {
   }
 
   /// A batch is in the storage, or it has failed: then it is written again later, but for what has
-  /// changed since.
-  mutating func end(_ batch: Batch, isSuccess: Bool) -> Outcome {
+  /// changed since. Returns the timer of the next batch.
+  mutating func end(_ batch: Batch, isSuccess: Bool) -> Timer? {
     phase = .idle
     roundCount += 1
-    var outcome = Outcome()
     if isSuccess {
       recentFailureCount = 0
       writtenCount = batch.changeCount
     } else {
       failureCount += 1
       recentFailureCount += 1
-      outcome.mustReport = recentFailureCount == 1
       failedCount = batch.changeCount
       let newer = pending
       pending = inBatch
@@ -220,10 +210,8 @@ struct StorageWriterMachine: Sendable {
       for item in newer.allItems { _ = pending.add(item) }
     }
     inBatch = Changes()
-    if !pending.isEmpty {
-      let wait = OperationBackoffFunction.standard(recentFailureCount - 1)
-      outcome.timer = schedule(after: recentFailureCount > 0 ? wait : delay)
-    }
-    return outcome
+    if pending.isEmpty { return nil }
+    let wait = OperationBackoffFunction.standard(recentFailureCount - 1)
+    return schedule(after: recentFailureCount > 0 ? wait : delay)
   }
 }
