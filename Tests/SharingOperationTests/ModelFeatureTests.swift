@@ -273,6 +273,7 @@ private final class Gate: Sendable {
     {
       paging, _ in paging.pageId
     }
+    .manual()
     let count = SharedQuery(pages, client: client, select: { $0.count })
     #expect(count.wrappedValue == 0)
     try await client.fetch(pages)
