@@ -9,8 +9,8 @@ import Synchronization
 ///   commits.
 ///
 /// A subscriber is notified of what is appended after it subscribed, and of nothing before.
-// Without the annotations of this file these benchmarks are over or further over their limits: write
-// without subscribers, write per subscriber, subscribe and cancel, state stream.
+// Without the annotations of this file these benchmarks are over their limits: write per subscriber, state
+// stream.
 @usableFromInline package struct DeliveryQueue<Event: Sendable>: Sendable {
   /// An event that is queued, and its recipients.
   @usableFromInline struct Entry: Sendable {
@@ -114,6 +114,7 @@ import Synchronization
     isDraining = true
     var delivery = Delivery<Event>()
     swap(&returnedSlots, &delivery.slots)
+    // No list is replaced: the delivery has the present one, or none.
     _ = takeNext(into: &delivery)
     return delivery
   }

@@ -3,7 +3,7 @@
 ///
 /// A removal finds its slot by bisection and empties it. Empty slots are removed when they are half
 /// of the list.
-// Without the annotations of this file the benchmark subscribe and cancel is over its limit.
+// Without the annotations of this file the benchmark write per subscriber is over its limit.
 @usableFromInline package struct SlotList<ID: Comparable & Sendable, Element: Sendable>: Sendable {
   @usableFromInline package struct Slot: Sendable {
     @usableFromInline package let id: ID

@@ -28,7 +28,9 @@ struct DeliveryQueueTests {
 
   @Test("An idle queue without events starts no drain")
   mutating func emptyIdle() {
-    #expect(!fixture.queue.beginDraining().hasEvent)
+    var delivery = fixture.queue.beginDraining()
+    #expect(!delivery.hasEvent)
+    #expect(fixture.queue.takeNext(into: &delivery).isEmpty && !delivery.hasEvent)
     #expect(fixture.queue.pendingCount == 0)
     #expect(fixture.queue.subscriberCount == 0)
   }

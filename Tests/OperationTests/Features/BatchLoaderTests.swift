@@ -37,12 +37,14 @@ import Testing
     #expect(client.stores(matching: ["batched"]).count == 5)
   }
 
-  @Test("A full batch does not wait for the delay") func full() async throws {
+  @Test("A full batch does not wait for the delay, which ends") func full() async throws {
     let (client, loader) = (client, loader(delay: .seconds(3_600), maxSize: 2))
     async let first = client.fetch(query(1, loader))
     async let second = client.fetch(query(2, loader))
     #expect(try await [first, second] == ["value 1", "value 2"])
     #expect(batches.values.map { $0.sorted() } == [[1, 2]])
+    let hasEnded = await eventually { clock.sleeperCount == 0 }
+    #expect(hasEnded)
   }
 
   @Test("Ten thousand keys in one turn are batches of the size, one after the other")

@@ -272,7 +272,7 @@ struct SavedValueFailureTests {
     #expect(failed.description.contains("not saved"))
     program.storage.failure = nil
     try await program.client.flush()
-    #expect(program.storage.entries.values.first?.text.contains("b") == true)
+    #expect(program.storage.entries.values.first?.text.contains(#""b""#) == true)
   }
 
   @Test("A flush of a cancelled task returns at once")
@@ -290,7 +290,7 @@ struct SavedValueFailureTests {
     await #expect(throws: CancellationError.self) { try await flush.value }
     await clock.advance(by: .seconds(5))
     try await client.flush()
-    #expect(storage.entries.values.first?.text.contains("a") == true)
+    #expect(storage.entries.values.first?.text.contains(#""a""#) == true)
   }
 
   @Test("A lost power loses what was being saved, and nothing else")
