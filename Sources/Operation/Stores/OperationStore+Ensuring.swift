@@ -26,7 +26,7 @@ extension OperationStore {
     present: (State.StateValue) -> Output?, fetched: (State.OperationValue) -> Output
   ) async throws(State.Failure) -> Output {
     await persistence?.waitUntilLoaded()
-    let staleness = settings(by: rules).values.staleness
+    let staleness = setting(by: rules) { $0.staleness }
     var hasWaited = false
     while true {
       let (results, requested) = read { ($0.visibleResultCount, $0.freshness.invalidationCount) }

@@ -163,9 +163,8 @@ extension OperationStore {
   private func value(
     insteadOf error: State.Failure, by rules: RequestRules<State>?
   ) -> State.OperationValue? {
-    guard let limit = settings(by: rules).values.staleIfError, State.kind == .query,
-      error.canBeRetried
-    else { return nil }
+    let limit = setting(by: rules) { $0.staleIfError }
+    guard let limit, State.kind == .query, error.canBeRetried else { return nil }
     let (value, date, context) = read { ($0.confirmedValue, $0.visibleDate, $0.context) }
     guard let date else { return nil }
     let age = context.now().duration(since: date)
@@ -200,7 +199,7 @@ extension OperationStore {
     after others: [TaskDependency] = [], unlessNewerThan results: Int? = nil
   ) -> OperationTask<State.OperationValue, State.Failure>? {
     guard allowsRun(by: rules, cause: cause) else { return nil }
-    let task = settings(by: rules).values.automatic.task
+    let task = setting(by: rules) { $0.automatic.task }
     let box =
       task.name == nil && task.priority == nil
       ? .empty : Machine.Box(OperationTaskConfiguration(name: task.name, priority: task.priority))

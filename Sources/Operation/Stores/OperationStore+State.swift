@@ -57,7 +57,7 @@ extension OperationStore {
   public var isStale: Bool { isStale(by: settings.values.staleness) }
 
   package func isStale(by rules: RequestRules<State>?) -> Bool {
-    isStale(by: settings(by: rules).values.staleness)
+    isStale(by: setting(by: rules) { $0.staleness })
   }
 
   func isStale(by rule: Staleness) -> Bool {

@@ -43,21 +43,21 @@ extension OperationStore {
   /// Does what the first subscriber with some rules brings about.
   private func observationBegan(_ first: Machine.Observation, by rules: RequestRules<State>?) {
     notifyControllers()
-    let settings = settings(by: rules)
-    let triggers = settings.values.automatic.triggers
+    let automatic = setting(by: rules) { $0.automatic }
+    let triggers = automatic.triggers
     if !triggers.isEmpty {
       let context = rules?.context ?? context
       let request = ObservedRequest(store: self, rules: rules)
       let subscriptions = triggers.map { $0.subscribe(context, request) }
       commit { $0.observation.setTriggers(.combined(subscriptions), of: first.group) }?.cancel()
     }
-    guard settings.values.automatic.isEnabled == true else { return }
-    // A fresh value remains fresh whatever the handler did when it was called: an invalidation starts a
-    // run by itself, and a reset starts none. Triggers and controllers may have changed anything.
-    let isUntouched = triggers.isEmpty && self.settings.values.controllers.isEmpty
-    if first.isStale != false || !isUntouched {
-      runIfStale(by: rules, cause: .subscriber, for: first.group)
-    }
+    guard automatic.isEnabled == true else { return }
+    // A value that is never stale remains so whatever the handler did when it was called: an invalidation
+    // starts a run by itself, and a reset starts none. Triggers and controllers may have changed anything.
+    let isUntouched = triggers.isEmpty && settings.values.controllers.isEmpty
+    let staleness = setting(by: rules) { $0.staleness }
+    if case .never = staleness, first.hasValidValue, isUntouched { return }
+    runIfStale(by: rules, cause: .subscriber, for: first.group)
   }
 
   /// Starts a run for the observers if the value is stale, unless a result comes meanwhile.

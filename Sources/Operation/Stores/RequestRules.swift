@@ -84,9 +84,11 @@ extension OperationStore {
     return RequestRules(request, in: own)
   }
 
-  /// The settings of some rules; `nil` stands for those of the store.
-  func settings(by rules: RequestRules<State>?) -> RunSettings {
-    rules?.context.settings ?? settings
+  /// Returns a setting of some rules; `nil` stands for those of the store.
+  func setting<Value>(
+    by rules: RequestRules<State>?, _ read: (RunSettings.Values) -> Value
+  ) -> Value {
+    if let rules { read(rules.context.settings.values) } else { read(settings.values) }
   }
 
   /// The key of the rules of the request that the store was created for.

@@ -99,7 +99,8 @@ extension StoreMachine {
     let group: Int
     /// Whether it is the first one of its group.
     let isFirst: Bool
-    let isStale: Bool?
+    /// Whether there was a value that was not invalidated. `false` if it is not the first one.
+    let hasValidValue: Bool
   }
 
   /// Adds a subscriber, and notifies it of the current state.
@@ -110,10 +111,8 @@ extension StoreMachine {
   ) -> Observation {
     let id = deliveries.subscribe(subscriber, initially: .stateChanged(notifiedState))
     let (group, isFirst) = observation.begin(rules)
-    guard isFirst else { return Observation(id: id, group: group, isFirst: false, isStale: nil) }
-    let settings = rules.map { $0.context.settings } ?? context.settings
     return Observation(
-      id: id, group: group, isFirst: true, isStale: isStale(by: settings.values.staleness))
+      id: id, group: group, isFirst: isFirst, hasValidValue: isFirst && hasValidValue)
   }
 
   /// What remains to be cancelled and released without the lock after an unsubscription.

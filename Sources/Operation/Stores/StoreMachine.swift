@@ -180,10 +180,13 @@ extension StoreMachine {
   /// Whether the last run failed, in what the calling thread may read.
   private var hasVisibleFailure: Bool { (snapshotForCaller?.displayed ?? state).error != nil }
 
+  /// Whether there is a value that was not invalidated.
+  var hasValidValue: Bool { !isVisiblyInvalidated && visibleDate != nil }
+
   /// Whether the value is missing, invalidated, or out of date by a rule; `nil` if that depends on the
   /// clock or the user's predicate, which are called without the lock.
   func isStale(by rule: Staleness) -> Bool? {
-    guard !isVisiblyInvalidated, visibleDate != nil else { return true }
+    guard hasValidValue else { return true }
     switch rule {
     case .always: return true
     case .never: return false
@@ -194,7 +197,7 @@ extension StoreMachine {
   /// Whether the value serves a caller that asks for no new one; `nil` as for ``isStale(by:)``.
   func isUsable(by rule: Staleness) -> Bool? {
     guard case .always = rule else { return isStale(by: rule).map { !$0 } }
-    return !isVisiblyInvalidated && visibleDate != nil && !hasVisibleFailure
+    return hasValidValue && !hasVisibleFailure
   }
 
   var isVisiblyInvalidated: Bool { snapshotForCaller?.isInvalidated ?? freshness.isInvalidated }

@@ -100,7 +100,12 @@ struct StoreUse: ~Copyable, Sendable {
   /// version.
   func change(isUsed: Bool) -> Change {
     let new = version.load(ordering: .relaxed) + 1
-    version.store(new, ordering: .sequentiallyConsistent)
+    if isUsed {
+      version.store(new, ordering: .sequentiallyConsistent)
+    } else {
+      // What follows it in the order of all threads is ``noteEnd(_:at:)``.
+      version.store(new, ordering: .releasing)
+    }
     return Change(isUsed: isUsed, version: new)
   }
 

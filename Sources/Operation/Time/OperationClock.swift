@@ -80,7 +80,7 @@ public struct SystemClock: OperationClock {
     withUnsafeMutablePointer(to: &time) {
       _ = $0.withMemoryRebound(to: timespec.self, capacity: 1) { clock_gettime(clock, $0) }
     }
-    return .seconds(time.seconds) + .nanoseconds(time.nanoseconds)
+    return .nanoseconds(time.seconds * 1_000_000_000 + time.nanoseconds)
   }
 
   /// Waits, in time that a change of the machine's date does not affect.
