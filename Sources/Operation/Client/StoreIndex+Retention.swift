@@ -77,7 +77,7 @@ extension StoreIndex {
     let evicted = stores.filter { store in
       // A use that has begun before was not reported.
       store.withUse { $0.isWatched = true }
-      guard !store.withUse({ $0.latest.isInUse }), isRetained(store) else { return false }
+      guard store.withUse({ $0.isRetained && !$0.latest.isInUse }) else { return false }
       store.withUse { ($0.isRetained, $0.isEvicted) = (false, true) }
       entries[store.path]?.replace(store.id, by: .evicted(EvictedStore(store)))
       unused.remove(store)

@@ -200,8 +200,4 @@ struct StoreIndex: DeliveryMachine {
     if entries.count == 0 { pruneDeadlines() }
     return entry?.reference { $0.id == id }
   }
-
-  func isRetained(_ store: OpaqueOperationStore) -> Bool {
-    reference(store.id, at: store.path)?.isRetained == true
-  }
 }
