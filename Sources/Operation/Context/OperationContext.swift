@@ -83,7 +83,9 @@ public struct OperationContext: Sendable {
 
   /// Returns whether each key has equal values in both.
   func hasEquivalentValues(to other: OperationContext) -> Bool {
-    ContextValues.areEquivalent(values, other.values)
+    if values === other.values { return true }
+    guard let values, let others = other.values else { return false }
+    return values.isCovered(by: others) && others.isCovered(by: values)
   }
 }
 
@@ -208,14 +210,8 @@ private final class ContextValues: Sendable {
     return hash
   }
 
-  static func areEquivalent(_ lhs: ContextValues?, _ rhs: ContextValues?) -> Bool {
-    if lhs === rhs { return true }
-    guard let lhs, let rhs else { return false }
-    return lhs.isCovered(by: rhs) && rhs.isCovered(by: lhs)
-  }
-
   /// Returns whether `other` has an equal value for every key of this list.
-  private func isCovered(by other: ContextValues) -> Bool {
+  func isCovered(by other: ContextValues) -> Bool {
     sequence(first: self, next: \.next).allSatisfy { node in
       guard let match = other.find(node.key)?.written else { return false }
       return match === node.written || areSame(match.value, node.written.value)
