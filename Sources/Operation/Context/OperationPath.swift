@@ -185,10 +185,7 @@ extension OperationPath: CustomStringConvertible, CustomDebugStringConvertible {
 
 extension OperationPath.Element: CustomStringConvertible, CustomDebugStringConvertible {
   /// The value, like a literal.
-  public var description: String {
-    func describeValue(_ value: some Any) -> String { describe(value) }
-    return describeValue(value)
-  }
+  public var description: String { describe(value) }
   /// The same as ``description``.
   public var debugDescription: String { description }
 }
