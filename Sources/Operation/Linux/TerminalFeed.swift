@@ -28,11 +28,10 @@ final class TerminalFeed: Sendable {
   ) -> OperationSubscription {
     notify(TerminalSignals.record.activity)
     guard source.withLock({ $0 != nil }) else {
-      OperationIssue(
-        kind: .unavailableSource,
-        message: "There are no descriptors left to wait for the signals of the terminal; no change "
-          + "of activity is reported."
-      ).report()
+      OperationIssue.report(
+        .unavailableSource,
+        "There are no descriptors left to wait for the signals of the terminal; no change "
+          + "of activity is reported.")
       return .empty
     }
     current.set(TerminalFeed(notify))
