@@ -57,15 +57,8 @@ public struct IdentifiedArray<ID: Hashable, Element: Identifiable> where Element
   ///
   /// A position outside of the array stands for the nearest end.
   public mutating func insert(_ element: Element, at index: Int) {
-    if let present = self.index(id: element.id) {
-      update(at: present) { $0 = element }
-    } else {
-      insertNew(element, at: Swift.min(Swift.max(index, 0), count))
-    }
-  }
-
-  /// Adds an element with a new identifier before a position of the array, or at its end.
-  mutating func insertNew(_ element: Element, at index: Int) {
+    if let present = self.index(id: element.id) { return update(at: present) { $0 = element } }
+    let index = Swift.min(Swift.max(index, 0), count)
     if !_table.isNil { return updateTable { $0.insert(element, at: index) } }
     if index == short.count { short.append(element) } else { short.insert(element, at: index) }
     if short.count > Self.largestShortCount {
