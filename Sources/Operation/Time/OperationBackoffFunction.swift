@@ -31,10 +31,7 @@ extension OperationBackoffFunction {
   /// Waits the same duration before each retry.
   ///
   /// - Parameter duration: The wait. A negative duration is reported, and zero is used.
-  public static func constant(_ duration: Duration) -> Self {
-    let duration = duration.checked(for: "A backoff")
-    return Self { _ in duration }
-  }
+  public static func constant(_ duration: Duration) -> Self { multiples(of: duration) { _ in 1 } }
 
   /// Waits 1, 2, 3 … times the duration.
   ///
