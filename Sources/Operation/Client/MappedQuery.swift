@@ -57,9 +57,8 @@ where Base.State == QueryState<Base.FetchValue, Base.FetchFailure> {
           })
       }
       _ = client.hub.note(node, context.launch, reads: base.path)
-      let store = client.store(for: base)
+      let (store, rules) = client.storeAndRules(for: base)
       store.noteRead()
-      let rules = client.rules(of: base, in: store)
       let value =
         try await context.requestsFetch
         ? store.run(.empty, by: rules)
