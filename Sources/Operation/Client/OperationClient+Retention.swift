@@ -23,9 +23,13 @@ extension OperationClient {
 
   func evictUnused() { evict { index, _ in index.evictUnused() } }
 
-  /// Starts a timer, and cancels the one before. Of two timers the one with the greater generation
-  /// remains.
-  func setTimer(_ new: StoreIndex.Timer, at now: Duration) {
+  /// Changes the index, and sets the timer that is needed then in place of the one before. Of two timers
+  /// the one with the greater generation remains.
+  func update<Output: Sendable>(
+    at now: Duration, _ transition: (inout StoreIndex) -> Output
+  ) -> Output {
+    let (output, new) = update { (transition(&$0), $0.nextTimer(at: now)) }
+    guard let new else { return output }
     let subscription = clock.schedule(after: max(new.time - now, .zero)) { [weak self] in
       self?.evict { $0.evictDue(at: $1, generation: new.generation) }
     }
@@ -35,14 +39,13 @@ extension OperationClient {
       return current.subscription
     }
     replaced.cancel()
+    return output
   }
 
-  /// Evicts the stores that a transition at the present time returns, and sets the next timer.
+  /// Evicts the stores that a transition at the present time returns.
   private func evict(_ transition: (inout StoreIndex, Duration) -> [OpaqueOperationStore]) {
     let now = hub.elapsed()
-    let (evicted, timer) = update { (transition(&$0, now), $0.nextTimer(at: now)) }
-    didEvict(evicted)
-    if let timer { setTimer(timer, at: now) }
+    didEvict(update(at: now) { transition(&$0, now) })
   }
 }
 

@@ -187,11 +187,7 @@ public final class OperationClient: DeliveryDrainer {
   private func insert(
     _ store: OpaqueOperationStore, for lookup: borrowing StoreIndex.Lookup, at now: Duration
   ) -> OpaqueOperationStore? {
-    let (insertion, timer) = update { index in
-      (index.insert(store, for: lookup, at: now), index.nextTimer(at: now))
-    }
-    if let timer { setTimer(timer, at: now) }
-    switch insertion {
+    switch update(at: now, { $0.insert(store, for: lookup, at: now) }) {
     case .inserted(let evicted):
       send(.storeAdded, of: store)
       didEvict(evicted)
@@ -227,8 +223,7 @@ public final class OperationClient: DeliveryDrainer {
   private func readmit(
     _ lookup: borrowing StoreIndex.Lookup, at now: Duration
   ) -> OpaqueOperationStore? {
-    let (use, timer) = update { ($0.readmit(lookup, at: now), $0.nextTimer(at: now)) }
-    if let timer { setTimer(timer, at: now) }
+    let use = update(at: now) { $0.readmit(lookup, at: now) }
     if let use { didUse(use) }
     return use?.store
   }
