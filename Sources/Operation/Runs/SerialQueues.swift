@@ -37,10 +37,9 @@ final class SerialQueues: Sendable {
   /// Removes a run from the queue of a scope: it has ended, or is not needed any more. If it was
   /// a current run, the next one can begin.
   func remove(_ id: OperationTaskID, from scope: SerialScope) {
-    let (departure, dropped) = machine.withLock { ($0.remove(id, from: scope), $0.takeDropped()) }
+    let departure = machine.withLock { $0.remove(id, from: scope) }
     departure.own?.resume()
     departure.next?.resume()
-    withExtendedLifetime(dropped) {}
   }
 
   /// Waits until a queued run is a current one of its queue, or has left it.

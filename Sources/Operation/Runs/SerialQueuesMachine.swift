@@ -17,6 +17,8 @@ struct SerialQueuesMachine<Waiter: Sendable>: Sendable {
     var own: Waiter?
     /// The waiter of the run that has become a current one.
     var next: Waiter?
+    /// The scope, if its last run has left it. It is the user's, and so is released without the lock.
+    var emptied: SerialScope?
   }
 
   private struct Queue: Sendable {
@@ -25,7 +27,6 @@ struct SerialQueuesMachine<Waiter: Sendable>: Sendable {
   }
 
   private var scopes: [SerialScope: Queue] = [:]
-  private var dropped: [SerialScope] = []
 
   var isEmpty: Bool { scopes.isEmpty }
 
@@ -68,7 +69,7 @@ struct SerialQueuesMachine<Waiter: Sendable>: Sendable {
     guard let index, let turn = scopes[scope]?.turns.remove(id: id) else { return Departure() }
     var departure = Departure(own: turn.waiter)
     if scopes[scope]?.turns.isEmpty == true {
-      if let index = scopes.index(forKey: scope) { dropped.append(scopes.remove(at: index).key) }
+      departure.emptied = scopes.index(forKey: scope).map { scopes.remove(at: $0).key }
       return departure
     }
     change(scope) { queue in
@@ -77,11 +78,5 @@ struct SerialQueuesMachine<Waiter: Sendable>: Sendable {
       queue.turns.update(id: next) { departure.next = $0.waiter.take() }
     }
     return departure
-  }
-
-  /// Returns the scopes that were removed, to be released without the lock: they are the user's.
-  mutating func takeDropped() -> [SerialScope] {
-    defer { dropped = [] }
-    return dropped
   }
 }

@@ -49,11 +49,14 @@ import Testing
 
     private mutating func leave(_ index: Int) throws {
       let wasCurrent = lines[scope(index)].first == index
+      let isLast = lines[scope(index)] == [index]
       lines[scope(index)].removeAll { $0 == index }
       let own = waiting.remove(index)
       let next = wasCurrent ? lines[scope(index)].first.flatMap { waiting.remove($0) } : nil
       let departure = machine.remove(ids[index], from: key(index))
       try mustHold(departure.own == own, "a run that leaves does not wait any more")
+      try mustHold(
+        departure.emptied == (isLast ? key(index) : nil), "the scope leaves with its last run")
       try mustHold(departure.next == next, "\(next ?? -1) goes on, and not \(departure.next ?? -1)")
     }
   }
