@@ -4,15 +4,6 @@
 /// events the newest ones are kept. Both are bounded by what the client contains and by the limit, and
 /// what is left out is counted.
 struct InspectorBacklog: Sendable {
-  /// What goes into one message.
-  struct Batch: Sendable {
-    let changed: [Int]
-    let removed: [Int]
-    let events: [InspectedEvent]
-    /// The number of events that were left out.
-    let missed: Int
-  }
-
   let eventLimit: Int
   /// The stores to send, each once, the first change first, and the same as a set. A removed store is
   /// in the list only.
@@ -31,23 +22,17 @@ struct InspectorBacklog: Sendable {
   /// The number of stores in the lists.
   var storedCount: Int { changed.count + removed.count + resultCounts.count }
 
-  mutating func note(changed ids: some Sequence<Int>) {
-    for id in ids where isChanged.insert(id).inserted { changed.append(id) }
-  }
-
-  /// Notes that stores were removed. What the peer does not have is not sent.
-  mutating func note(removed ids: some Sequence<Int>) {
-    for id in ids {
+  mutating func note(_ new: InspectorUpdate) {
+    for id in new.changed where isChanged.insert(id).inserted { changed.append(id) }
+    for id in new.removed {
       isChanged.remove(id)
+      // What the peer does not have is not sent.
       if resultCounts.removeValue(forKey: id) != nil { removed.append(id) }
     }
     // A peer that does not read must not collect the numbers of short-lived stores.
     if changed.count > 2 * isChanged.count + 64 { changed.removeAll { !isChanged.contains($0) } }
-  }
-
-  mutating func note(_ new: some Sequence<InspectedEvent>, dropped: Int) {
-    events += new
-    missed += dropped
+    events += new.events
+    missed += new.missed
     let excess = events.count - eventLimit
     guard excess > 0 else { return }
     events.removeFirst(excess)
@@ -55,7 +40,7 @@ struct InspectorBacklog: Sendable {
   }
 
   /// Returns what comes next, with at most some stores, and removes it.
-  mutating func take(storeLimit: Int) -> Batch {
+  mutating func take(storeLimit: Int) -> InspectorUpdate {
     var stores: [Int] = []
     var taken = 0
     while stores.count < storeLimit, taken < changed.count {
@@ -64,7 +49,7 @@ struct InspectorBacklog: Sendable {
     }
     changed.removeFirst(taken)
     defer { (removed, events, missed) = ([], [], 0) }
-    return Batch(changed: stores, removed: removed, events: events, missed: missed)
+    return InspectorUpdate(changed: stores, removed: removed, events: events, missed: missed)
   }
 
   /// Notes that the peer gets a store with a number of results. Returns how many results it has missed.
@@ -73,4 +58,13 @@ struct InspectorBacklog: Sendable {
     // A reset begins again with zero.
     return earlier.map { max(resultCount - $0 - 1, 0) } ?? 0
   }
+}
+
+/// What has changed in a client between two ticks, or what goes into one message.
+struct InspectorUpdate: Sendable {
+  var changed: [Int] = []
+  var removed: [Int] = []
+  var events: [InspectedEvent] = []
+  /// The number of events that were left out.
+  var missed = 0
 }

@@ -4,13 +4,6 @@ import FoundationEssentials
 ///
 /// It belongs to the thread of an inspector. It retains the paths, and no store.
 struct InspectorCatalog {
-  /// What has happened since the last call of ``update(with:from:)``.
-  struct Update {
-    var changed: [Int] = []
-    var removed: [Int] = []
-    var events: [InspectedEvent] = []
-  }
-
   private struct Entry {
     let key: ObjectIdentifier
     let path: OperationPath
@@ -54,10 +47,12 @@ struct InspectorCatalog {
     return lastID
   }
 
-  /// Takes in the changes of the client.
-  mutating func update(with changes: ChangeFeed.Changes, from client: OperationClient) -> Update {
+  /// Takes in the changes of the client. Returns what has changed since the last call.
+  mutating func update(
+    with changes: ChangeFeed.Changes, from client: OperationClient
+  ) -> InspectorUpdate {
     described = [:]
-    var update = Update()
+    var update = InspectorUpdate(missed: changes.droppedEventCount)
     update.changed = changes.stores.filter(\.isRetained).map { add($0) } + read
     read = []
     update.events =

@@ -145,9 +145,7 @@ extension InspectorLoop {
     var update = catalog.update(with: changes, from: client)
     update.changed += catalog.checkFreshness(atMost: Self.storeLimit, in: client)
     for peer in peers {
-      peer.backlog.note(changed: update.changed)
-      peer.backlog.note(removed: update.removed)
-      peer.backlog.note(update.events, dropped: changes.droppedEventCount)
+      peer.backlog.note(update)
       if let watched = peer.watched, update.removed.contains(watched) { peer.watched = nil }
       if peer.hasTakenAll { sendChanges(to: peer, of: client) }
     }

@@ -42,16 +42,16 @@ import Testing
       case .change(let id):
         counts[id, default: 0] += 1
         results += 1
-        backlog.note(changed: [id])
+        backlog.note(InspectorUpdate(changed: [id]))
       case .remove(let id):
         // A number is not used again.
         guard let count = counts.removeValue(forKey: id), peer[id] != nil || count < 3 else {
           return false
         }
-        backlog.note(removed: [id])
+        backlog.note(InspectorUpdate(removed: [id]))
       case .event:
         events += 1
-        backlog.note([InspectedEvent(store: 1, time: 0, kind: "hit")], dropped: 0)
+        backlog.note(InspectorUpdate(events: [InspectedEvent(store: 1, time: 0, kind: "hit")]))
       case .take: try take()
       }
       return true
@@ -91,8 +91,8 @@ import Testing
   func shortLivedStores() {
     var backlog = InspectorBacklog()
     for id in 0..<100_000 {
-      backlog.note(changed: [id])
-      backlog.note(removed: [id])
+      backlog.note(InspectorUpdate(changed: [id]))
+      backlog.note(InspectorUpdate(removed: [id]))
     }
     #expect(backlog.isEmpty && backlog.storedCount < 100)
   }
