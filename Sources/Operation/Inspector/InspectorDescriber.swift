@@ -37,25 +37,18 @@ struct InspectorDescriber: Sendable {
   /// than the limit is stored.
   static func describe(_ value: Any, limit: Int) -> (text: String, isTruncated: Bool) {
     var stream = BoundedStream(limit: limit)
-    let content = (value as? any OptionalValue)?.content ?? value
-    let part = (content as? any DescribedList)?.prefix(describedBy: limit)
-    debugPrint(part ?? content, terminator: "", to: &stream)
+    var content = (value as? any OptionalValue)?.content ?? value
+    if let list = content as? any DescribedList, list.count > limit {
+      content = list.prefix(limit).map { $0 as Any }
+    }
+    debugPrint(content, terminator: "", to: &stream)
     return (stream.text.withoutAddresses, stream.isTruncated)
   }
 }
 
-/// A list whose description begins with those of its elements, so that one of few elements is enough.
-private protocol DescribedList {
-  /// Returns as many elements as a description of a length can contain, or more.
-  func prefix(describedBy length: Int) -> [Any]?
-}
-
-extension DescribedList where Self: Collection {
-  fileprivate func prefix(describedBy length: Int) -> [Any]? {
-    count > length ? self.prefix(length).map { $0 } : nil
-  }
-}
-
+/// A list whose description begins with those of its elements. Each takes at least a byte, so that no more
+/// than the length of a description are needed for it.
+private protocol DescribedList: Collection {}
 extension Array: DescribedList {}
 extension IdentifiedArray: DescribedList {}
 
