@@ -80,7 +80,7 @@ extension InspectorLoop {
       // Not more at once than there is place for and in the queue, so that present peers are served.
       for _ in 0..<64 {
         guard let descriptor = try server.socket.accept() else { return }
-        let peer = InspectorPeer(descriptor, baseCounts: counts)
+        let peer = InspectorPeer(descriptor)
         if InspectorSocket.user(of: descriptor) != server.options.user {
           peer.end("The program belongs to another user.")
         } else if peers.count >= Self.peerLimit {
@@ -101,9 +101,9 @@ extension InspectorLoop {
     if collecting == nil {
       collecting = events.collectChanges()
       counts = OperationStatistics.Counts()
-      peer.baseCounts = counts
       nextTick = .now + Self.interval
     }
+    peer.baseCounts = counts
     let now = client.clock.now().timeIntervalSince1970
     let options = server.options
     peer.wasOffline = isOffline

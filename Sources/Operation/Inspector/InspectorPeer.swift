@@ -10,16 +10,13 @@ final class InspectorPeer {
   private var output: [UInt8] = []
   private var written = 0
   /// The counts of the client when the peer came.
-  var baseCounts: OperationStatistics.Counts
+  var baseCounts = OperationStatistics.Counts()
   /// The store whose detail the peer gets.
   var watched: Int?
   var wasOffline = false
   var isGone = false
 
-  init(_ descriptor: FileDescriptor, baseCounts: OperationStatistics.Counts) {
-    self.descriptor = descriptor
-    self.baseCounts = baseCounts
-  }
+  init(_ descriptor: FileDescriptor) { self.descriptor = descriptor }
 
   /// Whether the peer has taken all that it was sent.
   var hasTakenAll: Bool { written == output.count }
