@@ -34,12 +34,6 @@ public struct OperationRun: Sendable, Identifiable {
 }
 
 extension OperationRun {
-  init(task: OperationTask<some Sendable, some Error>) {
-    self.init(id: task.id, cause: task.node.cause, context: task.context)
-  }
-}
-
-extension OperationRun {
   /// Returns the arguments of the call, in a run of a mutation with arguments of exactly this type;
   /// otherwise `nil`.
   ///

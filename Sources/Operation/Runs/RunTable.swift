@@ -23,7 +23,7 @@ struct RunTable<Value: Sendable, Failure: Error, Payload: Sendable>: Sendable {
 
     var id: OperationTaskID { task.id }
     var core: TaskCore<Value, Failure> { task.core }
-    var run: OperationRun { OperationRun(task: task) }
+    var run: OperationRun { OperationRun(id: id, cause: task.node.cause, context: task.context) }
     var context: OperationContext { (compared ?? task.box).configuration.context }
 
     /// Takes a lease. One that is not a mere handle starts the run. Returns whether it did.
