@@ -131,10 +131,6 @@ package protocol RunInput: AnyObject, Sendable {
   var savedCall: (any AnyObject & Sendable)? { get }
 }
 
-extension RunInput {
-  package var savedCall: (any AnyObject & Sendable)? { nil }
-}
-
 /// The arguments of a mutation.
 package final class RunArguments<Arguments: Sendable>: RunInput {
   let arguments: Arguments
@@ -156,6 +152,7 @@ final class PageRunInput: RunInput {
   init(_ kind: PaginatedRunKind) { self.kind = kind }
 
   var value: any Sendable { kind }
+  var savedCall: (any AnyObject & Sendable)? { nil }
 }
 
 extension OperationContext {
