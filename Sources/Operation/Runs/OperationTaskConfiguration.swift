@@ -50,18 +50,6 @@ public struct OperationTaskConfiguration: Sendable {
 
     /// The time of the context's clock.
     func now() -> Date { configuration.context.now() }
-
-    /// Returns the configuration of a run that begins now, in a context over `base`.
-    func beginning(
-      _ node: TaskNode, input: (any RunInput)?, rules: (any RunRules)?, acceptsCached: Bool,
-      over base: OperationContext
-    ) -> Box {
-      let context = configuration.context
-      return Box(
-        configuration.with(
-          context.beginning(
-            node, input: input, rules: rules, acceptsCached: acceptsCached, over: base)))
-    }
   }
 }
 

@@ -246,14 +246,14 @@ extension OperationStore {
   ) -> Machine.NewRun {
     let origin = OperationRun.Origin(path: path, hub: ObjectIdentifier(hub))
     let core = Machine.Core(driver: self, cause: cause, origin: origin)
-    let box = box.beginning(
+    let context = box.configuration.context.beginning(
       core.node, input: input, rules: rules, acceptsCached: seenResults != nil,
-      over: rules?.context ?? context)
+      over: rules?.context ?? self.context)
     // It calls the user's code, which must not run under the lock.
-    _ = box.configuration.context.valuesHash
+    _ = context.valuesHash
     return Machine.NewRun(
-      core: core, box: box, lease: lease, handler: handler.map { Subscriber($0) },
-      seenResults: seenResults)
+      core: core, box: Machine.Box(box.configuration.with(context)), lease: lease,
+      handler: handler.map { Subscriber($0) }, seenResults: seenResults)
   }
 
   /// Joins a run in flight, or makes the new one a run of the store; `nil` if it is refused.
