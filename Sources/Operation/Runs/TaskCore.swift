@@ -8,10 +8,6 @@ struct TaskCore<Value: Sendable, Failure: Error>: Sendable, Equatable {
 
   init(_ node: TaskNode) { self.node = node }
 
-  init(
-    driver: any TaskDriver, cause: OperationRun.Cause = .fetch, origin: OperationRun.Origin? = nil
-  ) { self.init(TaskNode(cause: cause, origin: origin, driver: driver)) }
-
   static func == (lhs: Self, rhs: Self) -> Bool { lhs.node === rhs.node }
 
   var id: OperationTaskID { node.id }

@@ -53,7 +53,7 @@ final class TaskNode: ContextRun {
   /// ``beginRequest(awaitedBy:)`` and ``endRequest(launch:)``.
   @TaskLocal static var current: TaskNode?
 
-  let id: OperationTaskID
+  let id = OperationTaskID.next()
   /// The cause of the run.
   let cause: OperationRun.Cause
   /// The store of the run; `nil` without a store.
@@ -65,11 +65,9 @@ final class TaskNode: ContextRun {
   fileprivate let isScheduled = Atomic(false)
 
   init(
-    id: OperationTaskID = .next(), cause: OperationRun.Cause = .fetch,
-    origin: OperationRun.Origin? = nil, driver: (any TaskDriver)? = nil,
-    path: PathReader? = nil
+    cause: OperationRun.Cause = .fetch, origin: OperationRun.Origin? = nil,
+    driver: (any TaskDriver)? = nil, path: PathReader? = nil
   ) {
-    self.id = id
     self.cause = cause
     self.origin = origin
     guarded = Mutex(Guarded(driver: driver, path: path))

@@ -245,7 +245,7 @@ extension OperationStore {
     seenResults: Int? = nil
   ) -> Machine.NewRun {
     let origin = OperationRun.Origin(path: path, hub: ObjectIdentifier(hub))
-    let core = Machine.Core(driver: self, cause: cause, origin: origin)
+    let core = Machine.Core(TaskNode(cause: cause, origin: origin, driver: self))
     let context = box.configuration.context.beginning(
       core.node, input: input, rules: rules, acceptsCached: seenResults != nil,
       over: rules?.context ?? self.context)

@@ -112,7 +112,7 @@ import Testing
     let hub = StoreHub()
     @Sendable func note(_ path: OperationPath, reads other: OperationPath) {
       let origin = OperationRun.Origin(path: path, hub: ObjectIdentifier(hub))
-      let run = TaskNode(id: .next(), origin: origin)
+      let run = TaskNode(origin: origin)
       run.beginRequest()
       #expect(hub.note(run, reads: other) == nil)
     }

@@ -26,7 +26,7 @@ extension OperationTask {
     noting cancellations: Tape<OperationTaskID>, in context: OperationContext
   ) -> OperationTask {
     OperationTask(
-      TaskCore(driver: NotingDriver(cancellations: cancellations)), box: .init(context))
+      TaskCore(TaskNode(driver: NotingDriver(cancellations: cancellations))), box: .init(context))
   }
 }
 

@@ -98,7 +98,7 @@ import Testing
     }
 
     private mutating func admit(_ kind: PaginatedRunKind) -> Machine.Core {
-      let core = Machine.Core(driver: Self.driver)
+      let core = Machine.Core(TaskNode(driver: Self.driver))
       layered.perform { machine in
         var context = machine.context
         context.pageRunKind = kind

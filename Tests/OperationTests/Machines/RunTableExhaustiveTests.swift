@@ -70,7 +70,7 @@ import Testing
       return true
     }
 
-    private func core() -> TaskCore<Int, any Error> { TaskCore(driver: Self.driver) }
+    private func core() -> TaskCore<Int, any Error> { TaskCore(TaskNode(driver: Self.driver)) }
 
     private mutating func insert(_ run: Run) {
       runs.append(run)

@@ -100,7 +100,7 @@ import Testing
 
     private mutating func run(_ step: Step) -> Bool {
       if step == .fetch {
-        let core = Machine.Core(driver: Self.driver)
+        let core = Machine.Core(TaskNode(driver: Self.driver))
         runs.append((next, core))
         model.perform(.fetch(next))
         layered.perform { machine in

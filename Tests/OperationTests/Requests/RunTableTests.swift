@@ -10,7 +10,7 @@ import Testing
     _ number: Int, into table: inout Table, awaiters: Int = 1, handles: Int = 0,
     isObserved: Bool = false, isStarted: Bool = true
   ) -> OperationTaskID {
-    let core = TaskCore<Int, any Error>(driver: IdleDriver())
+    let core = TaskCore<Int, any Error>(TaskNode(driver: IdleDriver()))
     table.insert(
       Table.Record(
         task: OperationTask(core, box: .init(.number(number))), awaiters: awaiters,
@@ -132,7 +132,7 @@ import Testing
     var table = Table()
     var ids: [OperationTaskID] = []
     for number in 0..<100 {
-      let core = TaskCore<Int, any Error>(driver: IdleDriver())
+      let core = TaskCore<Int, any Error>(TaskNode(driver: IdleDriver()))
       let isNew = isNew(table.admit(context(number), rule: .equivalentContexts, verdict: nil))
       #expect(isNew)
       table.insert(

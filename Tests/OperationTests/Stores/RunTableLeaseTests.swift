@@ -15,7 +15,7 @@ import Testing
 
   private func record(_ number: Int) -> Table.Record {
     Table.Record(
-      task: OperationTask(Core(driver: IdleDriver()), box: .init(context(number))),
+      task: OperationTask(Core(TaskNode(driver: IdleDriver())), box: .init(context(number))),
       payload: "\(number)")
   }
 

@@ -35,7 +35,7 @@ final class MachineDriver {
     handler: Subscriber<Machine.Event>? = nil, verdict: Machine.Runs.Verdict? = nil,
     seenResults: Int? = nil
   ) -> Machine.Admission {
-    let core = Machine.Core(driver: driver, cause: cause)
+    let core = Machine.Core(TaskNode(cause: cause, driver: driver))
     return machine.admit(
       Machine.NewRun(
         core: core, box: .init(machine.context), lease: lease, handler: handler,

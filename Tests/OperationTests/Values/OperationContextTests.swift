@@ -135,7 +135,7 @@ extension OperationContext {
   @Test("Settings, attempt and run stay those of the base")
   func overKeepsSettings() {
     var base = OperationContext().beginning(
-      TaskNode(id: .next(), cause: .poll), input: nil, over: OperationContext())
+      TaskNode(cause: .poll), input: nil, over: OperationContext())
     base.settings.values.retry.limit = 3
     base.attempt.index = 1
     var top = OperationContext()

@@ -3,7 +3,7 @@ import Testing
 @testable import Operation
 
 @Suite("TaskSchedule") struct TaskScheduleTests {
-  private let nodes = (0..<6).map { _ in TaskNode(id: .next()) }
+  private let nodes = (0..<6).map { _ in TaskNode() }
 
   private func dependency(_ index: Int) -> TaskDependency {
     TaskDependency(node: nodes[index]) {}
