@@ -1,4 +1,3 @@
-// Indirect: an event is one word, which is copied for each subscriber and stream.
 /// An event of a store or of a run.
 ///
 /// Subscribers of a store, the handler of a run, and the closure of `handleEvents` receive these.
