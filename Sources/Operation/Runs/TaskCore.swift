@@ -12,7 +12,6 @@ struct TaskCore<Value: Sendable, Failure: Error>: Sendable, Equatable {
 
   var id: OperationTaskID { node.id }
   var progress: TaskProgress { node.progress }
-  var finishedResult: Output? { Output(node.output) }
 
   /// Cancels the task after its driver has removed it. Waiters whose failure can be a
   /// `CancellationError` return now.
@@ -82,7 +81,7 @@ private final class TaskFailure<Failure: Error>: TaskOutput {
 }
 
 extension Result where Success: Sendable {
-  init?(_ output: (any TaskOutput)?) {
+  init?(_ output: any TaskOutput) {
     switch output {
     case let output as TaskValue<Success>: self = .success(output.value)
     case let output as TaskFailure<Failure>: self = .failure(output.failure)

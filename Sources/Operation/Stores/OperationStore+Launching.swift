@@ -253,7 +253,7 @@ extension OperationStore {
   }
 
   private static func reportLateYield(of core: Machine.Core, _ launch: Int) {
-    guard core.finishedResult != nil, !core.progress.isCancelled,
+    guard core.progress.isEnded, !core.progress.isCancelled,
       !core.node.isReplaced(launch: launch)
     else { return }
     OperationIssue(
