@@ -33,12 +33,9 @@ extension OperationStore {
     using context: OperationContext? = nil, handler: EventHandler? = nil
   ) async throws -> MutateValue
   where State == MutationState<Arguments, MutateValue, MutateFailure> {
-    guard let arguments = state.latestArguments else { throw MutationError.noArguments }
-    return try await mutate(with: arguments, using: context, handler: handler)
+    try await run(box(context), input: latestInput(), handler: handler)
   }
-}
 
-extension OperationStore {
   /// Schedules a call of the mutation with the arguments of the latest call, without starting it.
   ///
   /// - Parameter context: Overrides the context of the store for this run.
@@ -47,8 +44,7 @@ extension OperationStore {
     using context: OperationContext? = nil
   ) throws(MutationError) -> OperationTask<MutateValue, MutateFailure>
   where State == MutationState<Arguments, MutateValue, MutateFailure> {
-    guard let arguments = state.latestArguments else { throw .noArguments }
-    return mutateTask(with: arguments, using: context)
+    try runTask(box(context), input: latestInput())
   }
 }
 
@@ -90,9 +86,7 @@ extension OperationStore {
     using configuration: OperationTaskConfiguration, handler: EventHandler? = nil
   ) async throws -> MutateValue
   where State == MutationState<Arguments, MutateValue, MutateFailure> {
-    guard let arguments = state.latestArguments else { throw MutationError.noArguments }
-    return try await run(
-      Machine.Box(configuration), input: RunArguments(arguments), handler: handler)
+    try await run(Machine.Box(configuration), input: latestInput(), handler: handler)
   }
 
   /// Calls the mutation again, and has a call that is the same begin again, if the request deduplicates
@@ -104,8 +98,7 @@ extension OperationStore {
     restarting isRestarting: Bool, using context: OperationContext? = nil
   ) async throws -> MutateValue
   where State == MutationState<Arguments, MutateValue, MutateFailure> {
-    guard let arguments = state.latestArguments else { throw MutationError.noArguments }
-    return try await run(box(context), input: RunArguments(arguments), isRestarting: isRestarting)
+    try await run(box(context), input: latestInput(), isRestarting: isRestarting)
   }
 
   /// Schedules a call of the mutation, as ``retryLatestTask(using:)`` does.
@@ -127,8 +120,7 @@ extension OperationStore {
     using configuration: OperationTaskConfiguration
   ) throws(MutationError) -> OperationTask<MutateValue, MutateFailure>
   where State == MutationState<Arguments, MutateValue, MutateFailure> {
-    guard let arguments = state.latestArguments else { throw .noArguments }
-    return runTask(Machine.Box(configuration), input: RunArguments(arguments))
+    try runTask(Machine.Box(configuration), input: latestInput())
   }
 
   /// Schedules a call of the mutation again. The task of one that was never called fails with
@@ -146,8 +138,7 @@ extension OperationStore {
     runTask(Machine.Box(configuration))
   }
 
-  /// Returns the arguments of the latest call of a mutation, for a caller that does not know what it runs;
-  /// `nil` for another request.
+  /// Returns the arguments of the latest call of a mutation; `nil` for another request.
   package func latestInput() throws(MutationError) -> (any RunInput)? {
     guard State.kind == .mutation else { return nil }
     var context = OperationContext()
