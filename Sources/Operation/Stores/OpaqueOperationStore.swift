@@ -210,7 +210,7 @@ extension OperationStore: ErasedOperationStore {
   }
 
   func atEndOfAccess(_ action: @escaping @Sendable () -> Void) -> Bool {
-    commit(as: .note) { $0.atEndOfAccess(of: .current, action) }
+    commit(as: .note) { $0.atEndOfAccess(of: .current, [action]) }
   }
 
   func snapshot(at date: Date) -> OperationClientSnapshot.Store {

@@ -351,7 +351,7 @@ extension OperationStore {
   func commitCancelling(_ transition: (inout Machine) -> [@Sendable () -> Void]) {
     let cancellations = commit { machine in
       let cancellations = transition(&machine)
-      return machine.afterAccess(cancellations)
+      return machine.atEndOfAccess(of: .current, cancellations) ? [] : cancellations
     }
     for cancel in cancellations { cancel() }
   }

@@ -271,19 +271,12 @@ extension StoreMachine {
     }
   }
 
-  /// Returns the cancellations to perform now: none in exclusive access, at whose end they follow.
-  mutating func afterAccess(_ cancellations: [@Sendable () -> Void]) -> [@Sendable () -> Void] {
-    guard access != nil else { return cancellations }
-    access?.atEnd(cancellations)
-    return []
-  }
-
-  /// Has an action performed at the end of exclusive access. Returns `false` if the thread has none.
+  /// Has actions performed at the end of exclusive access. Returns `false` if the thread has none.
   mutating func atEndOfAccess(
-    of thread: ThreadID, _ action: @escaping @Sendable () -> Void
+    of thread: ThreadID, _ actions: [@Sendable () -> Void]
   ) -> Bool {
     guard access?.owner == thread else { return false }
-    access?.atEnd([action])
+    access?.atEnd(actions)
     return true
   }
 
