@@ -64,7 +64,7 @@ extension OperationClient {
     do { try await flush() } catch { saveFailure = error }
     inspection.withLock { $0.take() }?.end.cancel()
     // At last: a program may end when its streams do.
-    hub.endStreams()
+    hub.closing.finish()
     return OperationShutdown(
       cancelledRuns: cut.map { store, node in
         OperationShutdown.Run(path: store.path, kind: store.store.kind, cause: node.cause)

@@ -82,7 +82,7 @@ public final class OperationStore<State: OperationState>: Sendable {
 
   deinit {
     // A store that its client retains is released with the client, or was removed from it.
-    if use.isEvicted { hub.wasReleased(ObjectIdentifier(self), at: path) }
+    if use.isEvicted { hub.client?.wasReleased(ObjectIdentifier(self), at: path) }
   }
 
   /// Creates a store without a client. No defaults apply to it, and it is found by no path.
@@ -204,7 +204,7 @@ extension OperationStore {
     if effects.mustComputeInside { computeConfirmedValue() }
     if effects.mustNotifyReaders { hub.invalidateOutdatedReaders(of: path, isWritten: true) }
     if let change = effects.use, use.isWatched {
-      hub.useChanged(of: OpaqueOperationStore(self), change)
+      hub.client?.useChanged(of: OpaqueOperationStore(self), change)
     }
     if let (old, new) = effects.activity { hub.activity.move(State.kind, from: old, to: new) }
     for action in deferredActions.take() { perform(action) }

@@ -54,9 +54,6 @@ final class StoreHub: Sendable {
   /// Whether the client was shut down, so that no run is started any more.
   var isClosed: Bool { shutdown.isClosed }
 
-  /// Ends the streams.
-  func endStreams() { closing.finish() }
-
   /// Returns a source that also ends when the client is shut down.
   ///
   /// The end may come while an element is delivered. Operators pass it on, or take it in under their lock,
@@ -71,7 +68,8 @@ final class StoreHub: Sendable {
 
   func connect(to client: any StoreHost) { host.withLock { $0.host = client } }
 
-  private var client: (any StoreHost)? { host.withLock { $0.host } }
+  /// The client; `nil` when it was deallocated, and for a store without a client.
+  var client: (any StoreHost)? { host.withLock { $0.host } }
 
   private func hasStore(at path: OperationPath) -> Bool { client?.hasStore(at: path) ?? false }
 
@@ -80,15 +78,6 @@ final class StoreHub: Sendable {
 
   /// Whether any run has read the request on a path, or it has read another one.
   func isRead(_ path: OperationPath) -> Bool { hasReaders && graph.withLock { $0.contains(path) } }
-
-  func useChanged(of store: OpaqueOperationStore, _ change: StoreUse.Change) {
-    client?.useChanged(of: store, change)
-  }
-
-  /// Notes that an evicted store is not referenced any more.
-  func wasReleased(_ id: ObjectIdentifier, at path: OperationPath) {
-    client?.wasReleased(id, at: path)
-  }
 
   /// Returns paths that a path reads, and paths that read it, at most as many of each as a limit.
   func dependencies(
