@@ -36,22 +36,17 @@ struct StoreObservation<State: OperationState>: Sendable {
 
   /// Adds an observer. Returns its group, and whether it is the first of it.
   mutating func begin(_ rules: Rules?) -> (group: Int, isFirst: Bool) {
-    let present = rules.map { rules in others.firstIndex { $0.rules?.key == rules.key } }
-    switch present {
-    case nil:
-      if let id = own?.id {
-        own?.count += 1
-        return (id, false)
-      }
-      lastID += 1
-      own = Group(id: lastID, rules: nil)
-    case .some(let index?):
+    if let rules, let index = others.firstIndex(where: { $0.rules?.key == rules.key }) {
       others[index].count += 1
       return (others[index].id, false)
-    case .some(nil):
-      lastID += 1
-      others.append(Group(id: lastID, rules: rules))
     }
+    if rules == nil, let id = own?.id {
+      own?.count += 1
+      return (id, false)
+    }
+    lastID += 1
+    let group = Group(id: lastID, rules: rules)
+    if rules == nil { own = group } else { others.append(group) }
     return (lastID, true)
   }
 
