@@ -256,13 +256,12 @@ extension OperationStore {
     guard core.progress.isEnded, !core.progress.isCancelled,
       !core.node.isReplaced(launch: launch)
     else { return }
-    OperationIssue(
-      kind: .lateYield,
-      message: """
-        A run of \(core.node.origin?.path ?? []), which gives \(State.OperationValue.self), yielded after it had ended; \
-        the value is dropped.
-        """
-    ).report()
+    OperationIssue.report(
+      .lateYield,
+      """
+      A run of \(core.node.origin?.path ?? []), which gives \(State.OperationValue.self), yielded after it had \
+      ended; the value is dropped.
+      """)
   }
 }
 

@@ -90,13 +90,12 @@ extension OperationStore {
   var isInvalidated: Bool { read { $0.isVisiblyInvalidated } }
 
   func reportStateMismatch(of what: String, so consequence: String) {
-    OperationIssue(
-      kind: .stateMismatch,
-      message: """
-        \(what) of \(path) is for another state than \(State.self), so \(consequence); put it \
-        behind the modifier that changes the state.
-        """
-    ).report()
+    OperationIssue.report(
+      .stateMismatch,
+      """
+      \(what) of \(path) is for another state than \(State.self), so \(consequence); put it \
+      behind the modifier that changes the state.
+      """)
   }
 }
 
