@@ -84,6 +84,13 @@ final class IdleDriver: TaskDriver {
 }
 
 extension StoreMachine {
+  /// Marks the value as stale. Returns whether a run has to start now.
+  @discardableResult
+  mutating func invalidate() -> Bool {
+    _ = mark(isRead: false)
+    return needsRerun
+  }
+
   /// Ends a run, for tests that have no lock.
   mutating func end(
     _ id: OperationTaskID, _ output: Output

@@ -64,18 +64,11 @@ extension StoreMachine {
     return true
   }
 
-  /// Marks the value as stale. Returns whether a run has to start now.
-  @discardableResult
-  mutating func invalidate() -> Bool {
-    freshness.invalidate()
-    return needsRerun
-  }
-
   /// Marks the value as stale. Returns what else the invalidation has to do.
   ///
   /// - Parameter isRead: Whether other requests may depend on this one.
   mutating func mark(isRead: Bool) -> InvalidationOutcome {
-    invalidate()
+    freshness.invalidate()
     if let access, access.owner == .current { return .inAccess }
     return isRead || deliveries.subscriberCount > 0 ? .marked : .done
   }
