@@ -50,10 +50,9 @@ struct OptimisticLayers<Value: Sendable>: Sendable {
   /// Increases with every change after which the values have to be computed.
   private var version = 0
   private var computedVersion = 0
-  /// What has changed since the last computation.
+  /// What has changed since the last computation. `.nothing` only if the values were computed then, and not
+  /// left as they were.
   private var change = Change.nothing
-  /// Whether the values were computed, and not left as they were.
-  private var isComputed = true
   /// The number of pending edits in the displayed value.
   private(set) var displayedCount = 0
   /// The number of edits that were settled since the last computation.
@@ -85,8 +84,8 @@ struct OptimisticLayers<Value: Sendable>: Sendable {
   /// Returns whether the displayed value is the confirmed one once a layer is settled: no other is
   /// pending.
   func isDisplayedConfirmed(by id: OperationTaskID) -> Bool {
-    isComputed && !needsComputation && displayedCount == 1
-      && layers.contains { $0.id == id && $0.isPending }
+    guard case .nothing = change, displayedCount == 1 else { return false }
+    return layers.contains { $0.id == id && $0.isPending }
   }
 
   /// Returns whether no edit was settled after the given number of them.
@@ -97,7 +96,7 @@ struct OptimisticLayers<Value: Sendable>: Sendable {
   mutating func append(_ id: OperationTaskID, _ edit: @escaping Edit) {
     layers.append(Layer(id: id, edit: edit))
     pendingCount += 1
-    if case .nothing = change, isComputed { change = .appended(edit) } else { change = .anything }
+    if case .nothing = change { change = .appended(edit) } else { change = .anything }
     version += 1
   }
 
@@ -106,8 +105,8 @@ struct OptimisticLayers<Value: Sendable>: Sendable {
   /// Notes a change that leaves the displayed value as it is.
   private mutating func noteSettled() {
     switch change {
-    case .nothing where isComputed, .settled: change = .settled
-    case .nothing, .appended, .anything: change = .anything
+    case .nothing, .settled: change = .settled
+    case .appended, .anything: change = .anything
     }
     version += 1
   }
@@ -236,7 +235,6 @@ extension OptimisticLayers {
     swap(&displayed, &computation.displayed)
     displayedCount = pendingCount
     computedVersion = version
-    isComputed = true
     change = .nothing
     if computation.confirmed == nil { return 0 }
     swap(&base, &computation.base)
@@ -259,7 +257,6 @@ extension OptimisticLayers {
   /// Leaves the values as they are, because the edits themselves change the store again and again.
   mutating func giveUpComputation() {
     computedVersion = version
-    isComputed = false
     change = .anything
   }
 }
