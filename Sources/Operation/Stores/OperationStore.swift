@@ -207,7 +207,7 @@ extension OperationStore {
       hub.client?.useChanged(of: OpaqueOperationStore(self), change)
     }
     if let (old, new) = effects.activity { hub.activity.move(State.kind, from: old, to: new) }
-    for action in deferredActions.take() { perform(action) }
+    for action in deferredActions.take() { action() }
   }
 
   package func drain(_ delivery: inout Delivery<Event>) { machine.drain(&delivery) }
@@ -299,28 +299,23 @@ extension OperationStore {
 
 /// What a state does to tasks while its store is locked. It is done after the lock.
 struct DeferredActions: ~Copyable, Sendable {
-  enum Action: Sendable {
-    case cancel(OperationTaskID)
-    case report(OperationIssue)
-  }
-
   /// The thread that holds the lock of the store; zero if there is none.
   private let thread = Atomic<UInt>(0)
-  private let actions = Mutex<[Action]>([])
+  private let actions = Mutex<[@Sendable () -> Void]>([])
   private let isEmpty = Atomic(true)
 
   func begin(on thread: ThreadID) { self.thread.store(thread.rawValue, ordering: .relaxed) }
   func end() { thread.store(0, ordering: .relaxed) }
 
   /// Defers an action of the thread that holds the lock. Returns whether it was deferred.
-  func append(_ action: Action) -> Bool {
+  func append(_ action: @escaping @Sendable () -> Void) -> Bool {
     guard thread.load(ordering: .relaxed) == ThreadID.current.rawValue else { return false }
     actions.withLock { $0.append(action) }
     isEmpty.store(false, ordering: .relaxed)
     return true
   }
 
-  func take() -> [Action] {
+  func take() -> [@Sendable () -> Void] {
     if isEmpty.load(ordering: .relaxed) { return [] }
     return actions.withLock { actions in
       isEmpty.store(true, ordering: .relaxed)
@@ -332,19 +327,16 @@ struct DeferredActions: ~Copyable, Sendable {
 
 extension OperationStore {
   func cancel(_ id: OperationTaskID) {
-    if !deferredActions.append(.cancel(id)) { perform(.cancel(id)) }
-  }
-
-  func report(_ issue: OperationIssue) {
-    if !deferredActions.append(.report(issue)) { issue.report() }
-  }
-
-  private func perform(_ action: DeferredActions.Action) {
-    switch action {
-    case .cancel(let id):
+    performUnlocked { [self] in
       commitCancelling { $0.cancel(id).map { core in [{ core.cancelRun() }] } ?? [] }
-    case .report(let issue): issue.report()
     }
+  }
+
+  func report(_ issue: OperationIssue) { performUnlocked { issue.report() } }
+
+  /// Performs an action now, or after the lock if the calling thread holds it.
+  private func performUnlocked(_ action: @escaping @Sendable () -> Void) {
+    if !deferredActions.append(action) { action() }
   }
 
   /// Performs a transition, and then its cancellations; in exclusive access they follow at its end.
