@@ -132,26 +132,19 @@ extension OperationStore {
     }
   }
 
-  /// Returns what a caller gets of a result.
+  /// Returns what a caller gets of a result: instead of a failure the value that there is, if the
+  /// request's rules allow that.
   private func value(
     of result: Machine.Output, by rules: RequestRules<State>?
   ) throws(State.Failure) -> State.OperationValue {
-    if case .failure(let error) = result, let value = value(insteadOf: error, by: rules) {
-      return value
-    }
-    return try result.get()
-  }
-
-  /// The value that a caller gets instead of a failure, if the request's rules allow it.
-  private func value(
-    insteadOf error: State.Failure, by rules: RequestRules<State>?
-  ) -> State.OperationValue? {
-    let limit = setting(by: rules) { $0.staleIfError }
-    guard let limit, State.kind == .query, error.canBeRetried else { return nil }
+    guard case .failure(let error) = result, error.canBeRetried, State.kind == .query,
+      let limit = setting(by: rules, { $0.staleIfError })
+    else { return try result.get() }
     let (value, date, context) = read { ($0.confirmedValue, $0.visibleDate, $0.context) }
-    guard let date else { return nil }
-    let age = context.now().duration(since: date)
-    return age >= .zero && age < limit ? value as? State.OperationValue : nil
+    guard let age = date.map({ context.now().duration(since: $0) }), age >= .zero, age < limit,
+      let value = value as? State.OperationValue
+    else { throw error }
+    return value
   }
 
   /// Schedules a run of a request, by the rules of the store or by its own.
