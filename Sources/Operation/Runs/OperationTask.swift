@@ -104,7 +104,7 @@ extension OperationTask {
   /// A Boolean value that indicates whether the run was started and has not ended.
   public var isRunning: Bool { hasStarted && !isFinished }
   /// A Boolean value that indicates whether the run has ended.
-  public var isFinished: Bool { finishedResult != nil }
+  public var isFinished: Bool { node.progress.isEnded }
   /// The result of the run; `nil` until it has ended.
   public var finishedResult: Result<Value, Failure>? { node.output.flatMap(result) }
 

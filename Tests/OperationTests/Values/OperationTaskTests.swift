@@ -74,6 +74,21 @@ import Testing
     #expect(mapped.hasStarted && mapped.isFinished)
   }
 
+  @Test("The closure of a mapped task is called for results, and not to read whether it has ended")
+  func mapCalls() async throws {
+    let calls = Counter()
+    let mapped = store().runTask().map { value in
+      calls.increment()
+      return value
+    }
+    _ = try await mapped.runIfNeeded()
+    #expect(mapped.isFinished && !mapped.isRunning)
+    mapped.schedule(after: [OperationTask<Int, any Error>]())
+    #expect(calls.value == 1)
+    #expect(try mapped.finishedResult?.get() == 1)
+    #expect(calls.value == 2)
+  }
+
   @Test("A mapped task cancels the task that it is made of")
   func mapCancels() async {
     let store = store()
