@@ -51,13 +51,8 @@ extension OperationClient {
 
 extension OperationClient: StoreHost {
   func useChanged(of store: OpaqueOperationStore, _ change: StoreUse.Change) {
-    var isReadmitted = false
-    evict { index, now in
-      let wasEvicted = store.withUse { $0.isEvicted }
-      defer { isReadmitted = wasEvicted && !store.withUse { $0.isEvicted } }
-      return index.useChanged(of: store, change, at: now)
-    }
-    if isReadmitted { didReadmit(store) }
+    let now = hub.elapsed()
+    didUse(update(at: now) { $0.useChanged(of: store, change, at: now) })
   }
 
   func wasReleased(_ id: ObjectIdentifier, at path: OperationPath) {

@@ -228,14 +228,12 @@ public final class OperationClient: DeliveryDrainer {
     return use?.store
   }
 
-  private func didUse(_ use: StoreIndex.Use) {
-    if use.isReadmitted { didReadmit(use.store) }
+  func didUse(_ use: StoreIndex.Use) {
+    if use.isReadmitted {
+      _ = use.store.store.performInvalidation(.count)
+      send(.storeAdded, of: use.store)
+    }
     didEvict(use.evicted)
-  }
-
-  func didReadmit(_ store: OpaqueOperationStore) {
-    _ = store.store.performInvalidation(.count)
-    send(.storeAdded, of: store)
   }
 
   func didEvict(_ stores: [OpaqueOperationStore]) {

@@ -139,26 +139,32 @@ extension StoreIndex {
 }
 
 extension StoreIndex {
-  /// Handles the beginning or the end of a use, which a store reports. Returns the evicted stores.
-  ///
-  /// An evicted store is retained again.
+  /// Handles the beginning or the end of a use, which a store reports. An evicted store is retained again.
   mutating func useChanged(
     of store: OpaqueOperationStore, _ change: StoreUse.Change, at time: Duration
-  ) -> [OpaqueOperationStore] {
+  ) -> Use {
+    var result = Use(store: store)
     let (version, retention) = store.withUse { ($0.latest.version, $0.retention) }
     // A later change is reported as well.
     guard change.version == version, let reference = reference(store.id, at: store.path)
-    else { return [] }
-    if !change.isUsed, retention.isWhileUsed { return evict([store]) }
-    if !reference.isRetained { readmit(store, for: retention, at: time) }
+    else { return result }
+    if !change.isUsed, retention.isWhileUsed {
+      result.evicted = evict([store])
+      return result
+    }
+    if !reference.isRetained {
+      readmit(store, for: retention, at: time)
+      result.isReadmitted = true
+    }
     if change.isUsed {
       unused.remove(store)
-      return []
+      return result
     }
     let (deadline, lastUse) = store.withUse { ($0.deadline, $0.lastUse) }
     if deadline == nil { setDeadline(retention.evictionDelay.map { lastUse + $0 }, of: store) }
     store.withUse { $0.isWatched = isAlwaysWatched($0) }
-    return addUnused(store, limit: limit)
+    result.evicted = addUnused(store, limit: limit)
+    return result
   }
 
   /// Adds a store to the unused ones, and evicts the least recently used ones above the limit.

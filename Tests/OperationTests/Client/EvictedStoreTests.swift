@@ -152,14 +152,7 @@ import Testing
   func events() async {
     let client = client()
     let seen = Recorder<Bool>()
-    let log = client.log(
-      to: EventRecorder { event in
-        switch event.occurrence {
-        case .storeAdded: seen.append(true)
-        case .storeRemoved: seen.append(false)
-        default: break
-        }
-      })
+    let log = recordRetention(of: ["number", 0], in: client, by: seen)
     let store = client.store(for: query())
     store.currentValue = 1
     await clock.advance(by: .seconds(300))
@@ -169,6 +162,41 @@ import Testing
     #expect(seen.all == [true, false, true, false, true])
     subscription.cancel()
     log.cancel()
+  }
+
+  @Test("A store that is retained again and evicted at once is added in between, as its events say")
+  func lateReports() {
+    let client = client(.unusedFor(.seconds(300)).limited(to: 0))
+    let seen = Recorder<Bool>()
+    let log = recordRetention(of: ["number", 0], in: client, by: seen)
+    let store = client.store(for: query())
+    _ = client.store(for: query(1))
+    #expect(seen.all == [true, false])
+    // The reports of two threads come in another order than the changes.
+    let begin = store.use.change(isUsed: true)
+    let end = store.use.change(isUsed: false)
+    store.use.noteEnd(end, at: clock.elapsed())
+    client.useChanged(of: OpaqueOperationStore(store), begin)
+    #expect(seen.all == [true, false])
+    client.useChanged(of: OpaqueOperationStore(store), end)
+    #expect(seen.all == [true, false, true, false])
+    #expect(!client.retains(store.path))
+    log.cancel()
+  }
+
+  /// Records whether the store of a path is added or removed.
+  private func recordRetention(
+    of path: OperationPath, in client: OperationClient, by seen: Recorder<Bool>
+  ) -> OperationSubscription {
+    client.log(
+      to: EventRecorder { event in
+        guard event.path == path else { return }
+        switch event.occurrence {
+        case .storeAdded: seen.append(true)
+        case .storeRemoved: seen.append(false)
+        default: break
+        }
+      })
   }
 
   private struct EventRecorder: OperationLogger {

@@ -82,7 +82,7 @@ import Testing
     subscription.cancel()
     indexed.store.use.lastUse = .seconds(17)
     let end = StoreUse.Change(isUsed: false, version: indexed.store.use.latest.version)
-    #expect(indexed.index.useChanged(of: indexed.opaque, end, at: .seconds(17)).isEmpty)
+    #expect(indexed.index.useChanged(of: indexed.opaque, end, at: .seconds(17)).evicted.isEmpty)
     #expect(indexed.index.nextTimer(at: .seconds(17))?.time == .seconds(27))
     #expect(indexed.store.use.isWatched == false)
   }
@@ -97,7 +97,7 @@ import Testing
     #expect(indexed.index.evictUnused().isEmpty)
     indexed.store.use.noteEnd(end, at: clock.elapsed() + .seconds(11))
     #expect(!indexed.store.use.latest.isInUse)
-    #expect(indexed.index.useChanged(of: indexed.opaque, end, at: .seconds(11)).isEmpty)
+    #expect(indexed.index.useChanged(of: indexed.opaque, end, at: .seconds(11)).evicted.isEmpty)
     #expect(fire(&indexed.index, after: 20).isEmpty)
     #expect(fire(&indexed.index, after: 21).count == 1)
   }
@@ -117,11 +117,11 @@ import Testing
     var indexed = indexed(.whileUsed)
     let subscription = indexed.store.subscribe { _ in }
     let ended = StoreUse.Change(isUsed: false, version: indexed.store.use.latest.version - 1)
-    #expect(indexed.index.useChanged(of: indexed.opaque, ended, at: .zero).isEmpty)
+    #expect(indexed.index.useChanged(of: indexed.opaque, ended, at: .zero).evicted.isEmpty)
     #expect(indexed.index.entries.count == 1)
     subscription.cancel()
     let last = StoreUse.Change(isUsed: false, version: indexed.store.use.latest.version)
-    #expect(indexed.index.useChanged(of: indexed.opaque, last, at: .zero).count == 1)
+    #expect(indexed.index.useChanged(of: indexed.opaque, last, at: .zero).evicted.count == 1)
   }
 
   @Test("A store whose use has begun is not evicted for a new one, even before that is reported")

@@ -98,12 +98,14 @@ import Testing
         guard !unreported.isEmpty else { return false }
         let (item, change) = unreported.removeFirst()
         guard let store = (items[item] ?? evicted[item])?.store else { break }
-        let stores = index.useChanged(of: store, change, at: time(now))
-        if index.isRetained(store), evicted[item] != nil {
+        let use = index.useChanged(of: store, change, at: time(now))
+        try mustHold(
+          !use.isReadmitted || evicted[item] != nil, "only an evicted store is retained again")
+        if use.isReadmitted {
           readmitted(item)
           noteUse(of: item)
         }
-        try noteEviction(of: stores, isTimeOver: rule == .whileUsed)
+        try noteEviction(of: use.evicted, isTimeOver: rule == .whileUsed)
       case .clear(let item):
         guard items[item] != nil || evicted[item] != nil else { return false }
         let removed = index.remove(index.stores(at: Self.path(item)))
