@@ -24,8 +24,6 @@ public final class BatchLoader<Key: Hashable & Sendable, Value: Sendable>: Senda
 
   /// The lock guards the machine. The function is called, and callers are resumed, without it.
   private let machine: Mutex<Machine>
-  /// The number of the batch in flight, and the task that loads it.
-  private let task = Mutex<(number: Int, task: Task<Void, Never>?)>((0, nil))
   private let delay: Duration
   private let load: @Sendable ([Key]) async throws -> [Key: Result<Value, any Error>]
 
@@ -100,8 +98,7 @@ public final class BatchLoader<Key: Hashable & Sendable, Value: Sendable>: Senda
   private func cancel(_ id: OperationTaskID, of key: Key) {
     let (waiter, abandoned) = change { $0.cancel(id, of: key) }
     waiter?.resume(returning: .failure(CancellationError()))
-    // A later batch may have begun meanwhile.
-    task.withLock { $0.number == abandoned ? $0.task : nil }?.cancel()
+    abandoned?.cancel()
   }
 
   private func perform(_ action: Machine.Action, clock: any OperationClock) {
@@ -116,10 +113,8 @@ public final class BatchLoader<Key: Hashable & Sendable, Value: Sendable>: Senda
       let timer = OperationSubscription { sleep.cancel() }
       machine.withLock { $0.setTimer(timer, of: number) }?.cancel()
     case .load(let keys, let number):
-      let new = begin(on: clock) { [self] in await loadBatch(keys, clock: clock) }
-      // A later batch may have begun meanwhile, or the callers of this one may have been cancelled.
-      task.withLock { if $0.number < number { $0 = (number, new) } }
-      if machine.withLock({ $0.isAbandoned(number) }) { new.cancel() }
+      let task = begin(on: clock) { [self] in await loadBatch(keys, clock: clock) }
+      if machine.withLock({ $0.setTask(task, of: number) }) { task.cancel() }
     }
   }
 

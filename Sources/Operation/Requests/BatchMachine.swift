@@ -24,6 +24,8 @@ struct BatchMachine<Key: Hashable & Sendable, Waiter: Sendable>: Sendable {
   private var batch = IdentifiedArrayOf<Entry>()
   /// The number of waiters of the batch in flight.
   private var batchWaiterCount = 0
+  /// The task that loads the batch in flight; `nil` before it is known.
+  private var task: Task<Void, Never>?
   /// The number of the delay, and whether it is over for the pending keys.
   private var delay = 0
   private var batchNumber = 0
@@ -65,12 +67,14 @@ struct BatchMachine<Key: Hashable & Sendable, Waiter: Sendable>: Sendable {
   mutating func end() -> (entries: [Entry], next: Action) {
     let entries = Array(batch)
     batch = []
+    task = nil
     return (entries, isDue || pending.count >= maxSize ? load() : .none)
   }
 
-  /// A waiter is cancelled. Returns it, and the number of the batch in flight if nobody waits for that
-  /// any more.
-  mutating func cancel(_ id: OperationTaskID, of key: Key) -> (waiter: Waiter?, abandoned: Int?) {
+  /// A waiter is cancelled. Returns it, and the task to cancel if no waiter of the batch in flight is left.
+  mutating func cancel(
+    _ id: OperationTaskID, of key: Key
+  ) -> (waiter: Waiter?, abandoned: Task<Void, Never>?) {
     if let waiter = Self.remove(id, of: key, from: &pending, isKept: false) {
       if pending.isEmpty { isDue = false }
       return (waiter, nil)
@@ -79,12 +83,15 @@ struct BatchMachine<Key: Hashable & Sendable, Waiter: Sendable>: Sendable {
       return (nil, nil)
     }
     batchWaiterCount -= 1
-    return (waiter, batchWaiterCount == 0 ? batchNumber : nil)
+    return (waiter, batchWaiterCount == 0 ? task : nil)
   }
 
-  /// Whether nobody waits for a batch that is in flight.
-  func isAbandoned(_ number: Int) -> Bool {
-    number == batchNumber && !batch.isEmpty && batchWaiterCount == 0
+  /// Stores the task that loads a batch. Returns whether to cancel it: no waiter of the batch is left.
+  mutating func setTask(_ task: Task<Void, Never>, of number: Int) -> Bool {
+    // A later batch may have begun meanwhile.
+    guard number == batchNumber, !batch.isEmpty else { return false }
+    self.task = task
+    return batchWaiterCount == 0
   }
 
   private static func remove(

@@ -8,10 +8,12 @@ import Testing
 /// continues exactly once. While keys wait, a delay or a batch is in progress.
 @Suite("BatchMachine, every sequence") struct BatchMachineExhaustiveTests {
   private enum Step {
-    case add(Int), cancel(Int), delayIsOver, end
+    case add(Int), cancel(Int), delayIsOver, setTask, end
   }
 
   private struct Walk {
+    private static let tasks = (0...4).map { _ in Task {} }
+
     let ids = (0..<4).map { _ in OperationTaskID.next() }
     private var machine = BatchMachine<Int, Int>(maxSize: 2)
     private var added: Set<Int> = []
@@ -21,6 +23,9 @@ import Testing
     /// The keys of the batch, also those whose waiters were cancelled.
     private var keys: [Int] = []
     private var number = 0
+    /// The task of the batch, and whether the machine has it.
+    private var task: Task<Void, Never>?
+    private var isTaskSet = false
     private var delay: Int?
     private var timer: OperationSubscription?
 
@@ -42,12 +47,18 @@ import Testing
         let (cancelled, abandoned) = machine.cancel(ids[waiter], of: key(waiter))
         try mustHold(cancelled == (isWaiting ? waiter : nil), "a waiter continues once")
         try mustHold(
-          abandoned == (isInBatch && batch == [] ? number : nil),
-          "the last waiter abandons the batch")
+          abandoned == (isInBatch && batch == [] && isTaskSet ? task : nil),
+          "the task of a batch without waiters is cancelled")
       case .delayIsOver:
         guard let delay else { return false }
         self.delay = nil
         try perform(machine.delayIsOver(delay))
+      case .setTask:
+        guard let task, !isTaskSet else { return false }
+        isTaskSet = true
+        try mustHold(
+          machine.setTask(task, of: number) == (batch == []),
+          "the task of a batch is cancelled if its waiters are, and only while it is in flight")
       case .end:
         guard let batch else { return false }
         self.batch = nil
@@ -57,7 +68,6 @@ import Testing
         try mustHold(waiters.sorted() == batch.sorted(), "all waiters of the batch continue")
         try perform(next)
       }
-      try mustHold(machine.isAbandoned(number) == (batch == []), "it is known who waits")
       try mustHold(pending.isEmpty || delay != nil || batch != nil, "who waits is not forgotten")
       let ended = pending.isEmpty ? timer.take() : nil
       try mustHold(machine.takeTimer() == ended, "a delay ends with the last key that waits")
@@ -78,7 +88,10 @@ import Testing
         try mustHold(batch == nil, "one batch is in flight")
         try mustHold((1...2).contains(keys.count), "a batch has one or two keys")
         self.keys = keys
+        try mustHold(!machine.setTask(Self.tasks[0], of: self.number), "an earlier batch has ended")
         self.number = number
+        task = Self.tasks[number]
+        isTaskSet = false
         let loaded = pending.filter { keys.contains(key($0)) }
         try mustHold(Set(loaded.map(key)) == Set(keys), "a key without a waiter is not loaded")
         batch = loaded
@@ -89,7 +102,7 @@ import Testing
 
   @Test("Every waiter continues once, in one batch at a time") func sequences() {
     let events: [Step] =
-      (0..<4).map { .add($0) } + [0, 1, 3].map { .cancel($0) } + [.delayIsOver, .end]
+      (0..<4).map { .add($0) } + [0, 1, 3].map { .cancel($0) } + [.delayIsOver, .setTask, .end]
     exhaust("Batches", events: events, length: 8, from: Walk()) { try $0.take($1) }
   }
 }
