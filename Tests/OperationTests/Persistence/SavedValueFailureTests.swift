@@ -163,6 +163,27 @@ struct SavedValueFailureTests {
     #expect(program.storage.entries.values.first?.text.contains("newer") == true)
   }
 
+  @Test("A failure to save is reported before a caller that flushes gets it")
+  func reportedFirst() async throws {
+    let program = SavedProgram()
+    let store = program.client.store(for: savedPosts(fetches).manual().persisted())
+    for await state in store.states where !state.isRestoring { break }
+    program.storage.failure = Refused()
+    let (hasFailed, wasEarly) = (Latch(), EventLog<Bool>())
+    await OperationIssue.withHandler({ _ in
+      // The time in which another thread would end the call.
+      for _ in 0..<100_000 where !hasFailed.isOpen {}
+      wasEarly.append(hasFailed.isOpen)
+    }) {
+      store.setResult(to: .success(SavedPost(title: "newer")))
+      await #expect(throws: Refused.self) { try await program.client.flush() }
+      hasFailed.open()
+    }
+    #expect(wasEarly.values == [false])
+    program.storage.failure = nil
+    try await program.client.flush()
+  }
+
   /// A storage that refuses the entries whose keys begin with a text.
   private struct PickyStorage: OperationStorage {
     let memory = MemoryStorage()
