@@ -34,53 +34,40 @@ extension StreamSource {
 
 /// The machine of `combineLatest`: the newest element of every source.
 ///
-/// - *incomplete*: a number of open sources have sent no element yet.
-/// - *complete*: every source has an element, and an array is delivered for every further one.
-/// - *finished*: all sources have ended, or one has ended without an element.
+/// Once every source has an element, an array is delivered for every further one. The end is delivered
+/// when all sources have ended, or one has ended without an element; later signals are dropped.
 struct CombineLatestMachine<Element: Sendable>: DeliveryMachine {
-  private enum State: Sendable {
-    case incomplete(missing: Int)
-    case complete
-    case finished
-  }
-
   var deliveries = DeliveryQueue<StreamSignal<[Element]>>()
-  private var state: State
   private var newest: [Element?]
   private var epochs: [StreamEpoch?]
+  /// The number of sources without an element.
+  private var missingCount: Int
+  /// The number of sources that have not ended; 0 after the end was delivered.
   private var openCount: Int
 
   init(count: Int) {
-    state = .incomplete(missing: count)
     newest = Array(repeating: nil, count: count)
     epochs = Array(repeating: nil, count: count)
+    missingCount = count
     openCount = count
   }
 
   /// Returns the element that was replaced, to be released without the lock.
   mutating func receive(_ signal: StreamSignal<Element>, from index: Int) -> Element? {
-    switch (signal, state) {
-    case (_, .finished): return nil
-    case (.element(let element, let epoch), _):
+    guard openCount > 0 else { return nil }
+    switch signal {
+    case .element(let element, let epoch):
       let replaced = newest[index].take()
       (newest[index], epochs[index]) = (element, epoch)
-      if replaced == nil { noteFirst() }
-      if case .complete = state {
+      if replaced == nil { missingCount -= 1 }
+      if missingCount == 0 {
         deliveries.append(.element(newest.compactMap { $0 }, in: .common(epochs)))
       }
       return replaced
-    case (.finished, _):
-      openCount -= 1
-      if newest[index] == nil || openCount == 0 {
-        state = .finished
-        deliveries.append(.finished)
-      }
+    case .finished:
+      openCount = newest[index] == nil ? 0 : openCount - 1
+      if openCount == 0 { deliveries.append(.finished) }
       return nil
     }
-  }
-
-  private mutating func noteFirst() {
-    guard case .incomplete(let missing) = state else { return }
-    state = missing == 1 ? .complete : .incomplete(missing: missing - 1)
   }
 }
