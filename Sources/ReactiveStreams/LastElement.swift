@@ -13,11 +13,7 @@ package final class LastElement<Element: Sendable>: Sendable {
 
   /// Stores `new`, and releases the stored element without the lock.
   package func set(_ new: Element?) {
-    let old = element.withLock { element in
-      let old = element.take()
-      element = new
-      return old
-    }
+    let old = element.withLock { exchange(&$0, with: new) }
     withExtendedLifetime(old) {}
   }
 
