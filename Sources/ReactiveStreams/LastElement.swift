@@ -2,7 +2,7 @@ import Synchronization
 
 /// Stores one element, such as for a comparison with the next.
 ///
-/// The lock guards the element. The comparison runs without it, which is safe because sources and
+/// The lock guards the element. A comparison runs without it, which is safe because sources and
 /// iterators deliver one element at a time.
 package final class LastElement<Element: Sendable>: Sendable {
   private let element = Mutex<Element?>(nil)
@@ -15,12 +15,5 @@ package final class LastElement<Element: Sendable>: Sendable {
   package func set(_ new: Element?) {
     let old = element.withLock { exchange(&$0, with: new) }
     withExtendedLifetime(old) {}
-  }
-
-  /// Stores `new` unless it equals the stored element. Returns whether it was stored.
-  func replace(with new: Element, unless areEqual: (Element, Element) -> Bool) -> Bool {
-    if let last = value, areEqual(last, new) { return false }
-    set(new)
-    return true
   }
 }

@@ -73,12 +73,15 @@ extension StreamSource {
       last.set(first.map { ($0, nil) })
       return subscribe { signal in
         guard case .element(let element, let epoch) = signal else { return handler(signal) }
-        let own = epoch.map { StreamEpoch(within: [$0]) }
         // An equal element is no duplicate if a reader has dropped the earlier one.
-        let isNew = last.replace(with: (element, own)) { last, new in
-          areEqual(last.element, new.element) && last.epoch?.renew(within: epoch) ?? true
+        if let earlier = last.value, areEqual(earlier.element, element),
+          earlier.epoch?.renew(within: epoch) ?? true
+        {
+          return
         }
-        if isNew { handler(.element(element, in: own)) }
+        let own = epoch.map { StreamEpoch(within: [$0]) }
+        last.set((element, own))
+        handler(.element(element, in: own))
       }
     }
   }

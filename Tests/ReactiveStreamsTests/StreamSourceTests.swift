@@ -53,49 +53,44 @@ struct StreamSourceTests {
     subscription.cancel()
     #expect(cell.subscriberCount == 0)
   }
+
+  @Test("removeDuplicates compares the last sent element, first, with the new one")
+  func comparison() {
+    let compared = Recorder<String>()
+    let source = source([1, 1, 2, 1, 1]).removeDuplicates {
+      compared.record("\($0) \($1)")
+      return $0 == $1
+    }
+    _ = subscribe(to: source)
+    #expect(received.elements == ["1", "2", "1", "end"])
+    #expect(compared.elements == ["1 1", "1 2", "2 1", "1 1"])
+  }
+
+  @Test("removeDuplicates sends the first element without a comparison, also if it is nil")
+  func first() {
+    let source = StreamSource<Int?> { handler in
+      handler(.element(nil))
+      handler(.element(nil))
+      return .empty
+    }
+    _ = subscribe(to: source.removeDuplicates { _, _ in true })
+    #expect(received.elements == ["nil"])
+  }
 }
 
 @Suite("LastElement")
 struct LastElementTests {
-  @Test("It stores an element that differs from the last stored one")
-  func differences() {
-    let last = LastElement<Int>()
-    let taken = [1, 1, 2, 1, 1].map { last.replace(with: $0, unless: ==) }
-    #expect(taken == [true, false, true, true, false])
-  }
-
-  @Test("The first element is stored without a comparison, also if it is nil")
-  func first() {
-    let last = LastElement<Int?>()
-    #expect(last.replace(with: nil) { _, _ in true })
-    #expect(!last.replace(with: nil, unless: ==))
-  }
-
-  @Test("The comparison receives the earlier element first, and may use the object")
-  func comparison() {
-    let last = LastElement<Int>()
-    _ = last.replace(with: 1, unless: ==)
-    let isTaken = last.replace(with: 2) { earlier, new in
-      #expect((earlier, new) == (1, 2))
-      #expect(last.replace(with: 3, unless: ==))
-      return false
-    }
-    #expect(isTaken)
-    #expect(!last.replace(with: 2, unless: ==))
-  }
-
   @Test("A replaced element is released with no lock held")
   func releasedWithoutLock() {
-    let last = LastElement<DeinitAction?>()
+    let last = LastElement<DeinitAction>()
     let released = Box(false)
     let done = onThread {
-      _ = last.replace(
-        with: DeinitAction {
-          _ = last.replace(with: nil) { _, _ in true }
+      last.set(
+        DeinitAction {
+          last.set(nil)
           released.exchange(true)
-        }
-      ) { _, _ in false }
-      _ = last.replace(with: nil) { _, _ in false }
+        })
+      last.set(nil)
     }
     #expect(done.wait())
     #expect(released.value)
