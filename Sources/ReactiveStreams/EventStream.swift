@@ -35,13 +35,18 @@ public struct EventStream<Element: Sendable>: AsyncSequence, Sendable {
 }
 
 extension EventStream {
+  /// Returns a stream of the elements of an operator, with the buffering of this one.
+  private func stream<Output>(of source: StreamSource<Output>) -> EventStream<Output> {
+    EventStream<Output>(source, buffering: buffering)
+  }
+
   /// Transforms every element.
   ///
   /// - Parameter transform: Returns the new element. It is called for each iterator, on a thread
   ///   that sends, with no lock held, and must be quick.
   public func map<Output: Sendable>(
     _ transform: @escaping @Sendable (Element) -> Output
-  ) -> EventStream<Output> { EventStream<Output>(source.map(transform), buffering: buffering) }
+  ) -> EventStream<Output> { stream(of: source.map(transform)) }
 
   /// Transforms every element, and drops those for which `transform` returns `nil`.
   ///
@@ -49,9 +54,7 @@ extension EventStream {
   ///   thread that sends, with no lock held, and must be quick.
   public func compactMap<Output: Sendable>(
     _ transform: @escaping @Sendable (Element) -> Output?
-  ) -> EventStream<Output> {
-    EventStream<Output>(source.compactMap(transform), buffering: buffering)
-  }
+  ) -> EventStream<Output> { stream(of: source.compactMap(transform)) }
 
   /// Drops the elements for which `isIncluded` returns `false`.
   ///
@@ -59,7 +62,7 @@ extension EventStream {
   ///   a thread that sends, with no lock held, and must be quick.
   public func filter(
     _ isIncluded: @escaping @Sendable (Element) -> Bool
-  ) -> EventStream { EventStream(source.filter(isIncluded), buffering: buffering) }
+  ) -> EventStream { stream(of: source.filter(isIncluded)) }
 
   /// Combines every element with the result before it, and sends each result.
   ///
@@ -70,14 +73,12 @@ extension EventStream {
   ///   - nextResult: Returns the next result for the one before and an element.
   public func scan<Output: Sendable>(
     _ initialResult: Output, _ nextResult: @escaping @Sendable (Output, Element) -> Output
-  ) -> EventStream<Output> {
-    EventStream<Output>(source.scan(initialResult, nextResult), buffering: buffering)
-  }
+  ) -> EventStream<Output> { stream(of: source.scan(initialResult, nextResult)) }
 
   /// Drops each element that equals the one before it.
   public func removeDuplicates(
     by areEqual: @escaping @Sendable (Element, Element) -> Bool
-  ) -> EventStream { EventStream(source.removeDuplicates(by: areEqual), buffering: buffering) }
+  ) -> EventStream { stream(of: source.removeDuplicates(by: areEqual)) }
 
   /// Follows the stream that `transform` returns for the newest element, and cancels the one before.
   ///
@@ -88,25 +89,19 @@ extension EventStream {
   ///   with no lock held, and must be quick.
   public func flatMapLatest<Output: Sendable>(
     _ transform: @escaping @Sendable (Element) -> EventStream<Output>
-  ) -> EventStream<Output> {
-    EventStream<Output>(source.flatMapLatest { transform($0).source }, buffering: buffering)
-  }
+  ) -> EventStream<Output> { stream(of: source.flatMapLatest { transform($0).source }) }
 
   /// Pairs the newest element of this stream with the newest element of another.
   ///
   /// A pair is delivered whenever one of them changes, once both have an element.
   public func combineLatest<Other: Sendable>(
     _ other: EventStream<Other>
-  ) -> EventStream<(Element, Other)> {
-    EventStream<(Element, Other)>(source.combineLatest(other.source), buffering: buffering)
-  }
+  ) -> EventStream<(Element, Other)> { stream(of: source.combineLatest(other.source)) }
 
   /// Sends the elements of this stream and of another one, in the order in which they arrive.
   ///
   /// The stream ends when both have ended. It has the ``buffering`` of this stream.
-  public func merge(_ other: EventStream) -> EventStream {
-    EventStream(source.merge(other.source), buffering: buffering)
-  }
+  public func merge(_ other: EventStream) -> EventStream { stream(of: source.merge(other.source)) }
 
   /// Combines the newest elements of several streams into arrays, in the order of the streams.
   ///
