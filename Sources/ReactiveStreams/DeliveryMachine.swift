@@ -6,12 +6,12 @@ public import Synchronization
   var deliveries: DeliveryQueue<Event> { get set }
 }
 
-// Without the annotations of this file these benchmarks are over their limits: write without
-// subscribers, write per subscriber, subscribe and cancel, state stream.
+// Without the annotation of `drain` these benchmarks are over their limits: write per subscriber, subscribe
+// and cancel, state stream, write per @SharedQuery.
 extension Mutex where Value: DeliveryMachine {
   /// Performs a transition under the lock, and returns with its output the first delivery of the thread,
   /// if it has to drain the queue.
-  @inlinable package borrowing func perform<Output: Sendable>(
+  package borrowing func perform<Output: Sendable>(
     _ transition: (inout Value) -> Output
   ) -> (output: Output, delivery: Delivery<Value.Event>) {
     withLock { machine in (transition(&machine), machine.deliveries.beginDraining()) }

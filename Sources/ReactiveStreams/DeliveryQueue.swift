@@ -109,7 +109,7 @@ import Synchronization
   }
 
   /// Starts to drain, if there is something to deliver and no other thread is draining.
-  @usableFromInline package mutating func beginDraining() -> Delivery<Event> {
+  package mutating func beginDraining() -> Delivery<Event> {
     guard !isDraining, !entries.isEmpty else { return Delivery() }
     isDraining = true
     var delivery = Delivery<Event>()

@@ -86,8 +86,8 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
   /// Replaces the binding after a delay, by the clock of the client, unless it is replaced before.
   func bind(after delay: Duration, to binding: @escaping @Sendable () -> Binding<StoredState>) {
     let timer = BindingTimer()
-    // The one before is released without the lock.
-    _ = shell.withLock { $0.setTimer(timer) }
+    let replaced = shell.withLock { $0.setTimer(timer) }
+    withExtendedLifetime(replaced) {}
     timer.set(
       client.clock.schedule(after: delay) { [weak self, weak timer] in
         if let self, let timer { bind(to: binding(), after: timer) }
@@ -193,8 +193,11 @@ extension SharedQueryCore {
     let present = readers.withLock { $0[member] }
     let readers =
       present ?? MemberReaders(keyPath: Self.keyPath(of: member), hasChanged: hasChanged())
-    // An entry that another thread added meanwhile is equivalent. It is released without the lock.
-    if present == nil { _ = self.readers.withLock { $0.updateValue(readers, forKey: member) } }
+    if present == nil {
+      // An entry that another thread added meanwhile is equivalent.
+      let replaced = self.readers.withLock { $0.updateValue(readers, forKey: member) }
+      withExtendedLifetime(replaced) {}
+    }
     registrar.access(self, keyPath: readers.keyPath)
   }
 
