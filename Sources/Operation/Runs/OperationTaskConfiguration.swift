@@ -36,10 +36,10 @@ public struct OperationTaskConfiguration: Sendable {
   }
 
   /// A configuration that many copies of a task share.
-  package final class Box: Sendable {
+  final class Box: Sendable {
     let configuration: OperationTaskConfiguration
 
-    package init(_ configuration: OperationTaskConfiguration) { self.configuration = configuration }
+    init(_ configuration: OperationTaskConfiguration) { self.configuration = configuration }
 
     convenience init(_ context: OperationContext) {
       self.init(OperationTaskConfiguration(context: context))

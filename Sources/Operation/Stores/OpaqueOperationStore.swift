@@ -167,7 +167,7 @@ extension OperationStore: ErasedOperationStore {
   nonisolated(nonsending) func erasedRun(
     using context: OperationContext?
   ) async throws -> any Sendable {
-    try await run(box(context), input: latestInput())
+    try await run(using: context, by: nil, input: latestInput())
   }
 
   var resultCount: Int { read { $0.visibleResultCount } }
