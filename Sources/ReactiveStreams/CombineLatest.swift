@@ -65,7 +65,8 @@ struct CombineLatestMachine<Element: Sendable>: DeliveryMachine {
       }
       return replaced
     case .finished:
-      openCount = newest[index] == nil ? 0 : openCount - 1
+      // Without an element of this source there will be no array.
+      if newest[index] == nil { openCount = 0 } else { openCount -= 1 }
       if openCount == 0 { deliveries.append(.finished) }
       return nil
     }

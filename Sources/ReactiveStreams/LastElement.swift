@@ -1,9 +1,6 @@
 import Synchronization
 
-/// Stores one element, such as for a comparison with the next.
-///
-/// The lock guards the element. A comparison runs without it, which is safe because sources and
-/// iterators deliver one element at a time.
+/// Stores one element, which is replaced and released without the lock that guards it.
 package final class LastElement<Element: Sendable>: Sendable {
   private let element = Mutex<Element?>(nil)
 

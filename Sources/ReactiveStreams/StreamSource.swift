@@ -73,7 +73,8 @@ extension StreamSource {
       last.set(first.map { ($0, nil) })
       return subscribe { signal in
         guard case .element(let element, let epoch) = signal else { return handler(signal) }
-        // An equal element is no duplicate if a reader has dropped the earlier one.
+        // No lock is held: a source delivers one element at a time. An equal element is no duplicate if
+        // a reader has dropped the earlier one.
         if let earlier = last.value, areEqual(earlier.element, element),
           earlier.epoch?.renew(within: epoch) ?? true
         {

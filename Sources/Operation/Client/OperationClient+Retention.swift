@@ -23,8 +23,8 @@ extension OperationClient {
 
   func evictUnused() { evict { index, _ in index.evictUnused() } }
 
-  /// Changes the index, and sets the timer that is needed then in place of the one before. Of two timers
-  /// the one with the greater generation remains.
+  /// Changes the index, notifies its subscribers, and replaces the timer if an earlier one is needed. Of
+  /// two timers the one with the greater generation remains.
   func update<Output: Sendable>(
     at now: Duration, _ transition: (inout StoreIndex) -> Output
   ) -> Output {
@@ -42,7 +42,7 @@ extension OperationClient {
     return output
   }
 
-  /// Evicts the stores that a transition at the present time returns.
+  /// Performs a transition at the present time, and sends the events of the stores that it evicts.
   private func evict(_ transition: (inout StoreIndex, Duration) -> [OpaqueOperationStore]) {
     let now = hub.elapsed()
     didEvict(update(at: now) { transition(&$0, now) })

@@ -139,7 +139,8 @@ extension StoreIndex {
 }
 
 extension StoreIndex {
-  /// Handles the beginning or the end of a use, which a store reports. An evicted store is retained again.
+  /// Handles the beginning or the end of a use, which a store reports. Returns what has changed: an evicted
+  /// store is retained again.
   mutating func useChanged(
     of store: OpaqueOperationStore, _ change: StoreUse.Change, at time: Duration
   ) -> Use {

@@ -65,12 +65,12 @@ struct StoreIndex: DeliveryMachine {
     case present(Use)
   }
 
-  /// A store that is used now.
+  /// What a use of a store, or the end of one, has changed.
   struct Use: Sendable {
     let store: OpaqueOperationStore
     /// Whether the store was evicted, and is retained again.
     var isReadmitted = false
-    /// The stores that were evicted for it.
+    /// The stores that were evicted, which can include this one.
     var evicted: [OpaqueOperationStore] = []
   }
 

@@ -217,6 +217,9 @@ enum Staleness: Sendable {
   case after(Duration)
   /// When a predicate of the state returns `true`. It returns `nil` for a state of another type.
   case when(@Sendable (any Sendable, OperationContext) -> Bool?)
+
+  /// Whether a valid value can be stale.
+  var canBecomeStale: Bool { if case .never = self { false } else { true } }
 }
 
 /// The rule by which the runs of a request wait for a connection.

@@ -46,8 +46,8 @@ struct InspectorDescriber: Sendable {
   }
 }
 
-/// A list whose description begins with those of its elements. Each takes at least a byte, so that no more
-/// than the length of a description are needed for it.
+/// A list whose description begins with those of its elements. Each of these has at least one byte, so as
+/// many elements as the limit are enough.
 private protocol DescribedList: Collection {}
 extension Array: DescribedList {}
 extension IdentifiedArray: DescribedList {}

@@ -24,7 +24,8 @@ struct BatchMachine<Key: Hashable & Sendable, Waiter: Sendable>: Sendable {
   private var batch = IdentifiedArrayOf<Entry>()
   /// The number of waiters of the batch in flight.
   private var batchWaiterCount = 0
-  /// The task that loads the batch in flight; `nil` before it is known.
+  /// The task that loads the batch in flight; `nil` before ``setTask(_:of:)``, which then returns whether to
+  /// cancel it.
   private var task: Task<Void, Never>?
   /// The number of the delay, and whether it is over for the pending keys.
   private var delay = 0
@@ -88,7 +89,7 @@ struct BatchMachine<Key: Hashable & Sendable, Waiter: Sendable>: Sendable {
 
   /// Stores the task that loads a batch. Returns whether to cancel it: no waiter of the batch is left.
   mutating func setTask(_ task: Task<Void, Never>, of number: Int) -> Bool {
-    // A later batch may have begun meanwhile.
+    // The batch may have ended meanwhile, and a later one may have begun.
     guard number == batchNumber, !batch.isEmpty else { return false }
     self.task = task
     return batchWaiterCount == 0

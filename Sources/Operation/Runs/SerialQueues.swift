@@ -40,6 +40,7 @@ final class SerialQueues: Sendable {
     let departure = machine.withLock { $0.remove(id, from: scope) }
     departure.own?.resume()
     departure.next?.resume()
+    withExtendedLifetime(departure.emptied) {}
   }
 
   /// Waits until a queued run is a current one of its queue, or has left it.

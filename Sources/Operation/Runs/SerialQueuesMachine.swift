@@ -11,13 +11,13 @@ struct SerialQueuesMachine<Waiter: Sendable>: Sendable {
     var waiter: Waiter?
   }
 
-  /// The waiters that continue after a run has left its queue.
+  /// What is left to do after a run was removed from its queue.
   struct Departure: Sendable {
     /// The waiter of the run itself.
     var own: Waiter?
     /// The waiter of the run that has become a current one.
     var next: Waiter?
-    /// The scope, if its last run has left it. It is the user's, and so is released without the lock.
+    /// The scope, if its queue is empty now. It is the user's, and so is released without the lock.
     var emptied: SerialScope?
   }
 

@@ -91,11 +91,10 @@ struct TaskMachine<Output: Sendable, Waiter: Sendable>: Sendable {
   }
 
   /// A caller with a priority joins the task. Returns the Swift task to escalate; one that is attached
-  /// later, also by a restart, is escalated then.
+  /// later, also by a restart, is escalated then. A scheduled task that is joined is about to be started.
   mutating func escalate(to priority: TaskPriority) -> Task<Void, Never>? {
-    guard case .running(let task) = phase else { return nil }
     requestedPriority = max(requestedPriority ?? 0, priority.rawValue)
-    return task
+    return if case .running(let task) = phase { task } else { nil }
   }
 
   /// Cancels the task. Returns the waiters to resume, and the Swift task to cancel.

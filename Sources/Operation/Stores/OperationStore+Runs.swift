@@ -149,8 +149,8 @@ extension OperationStore {
     }
   }
 
-  /// Returns what a caller gets of a result: instead of a failure the value that there is, if the
-  /// request's rules allow that.
+  /// Returns the value of a result. Instead of a failure it returns the cached value, if the request's rules
+  /// allow that.
   private func value(
     of result: Machine.Output, by rules: RequestRules<State>?
   ) throws(State.Failure) -> State.OperationValue {

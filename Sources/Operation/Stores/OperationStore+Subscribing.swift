@@ -55,9 +55,10 @@ extension OperationStore {
     // A value that is never stale remains so whatever the handler did when it was called: an invalidation
     // starts a run by itself, and a reset starts none. Triggers and controllers may have changed anything.
     let isUntouched = triggers.isEmpty && settings.values.controllers.isEmpty
-    let staleness = setting(by: rules) { $0.staleness }
-    if case .never = staleness, first.hasValidValue, isUntouched { return }
-    runIfStale(by: rules, cause: .subscriber, for: first.group)
+    let canBeStale = !first.hasValidValue || setting(by: rules) { $0.staleness.canBecomeStale }
+    if canBeStale || !isUntouched {
+      runIfStale(by: rules, cause: .subscriber, for: first.group)
+    }
   }
 
   /// Starts a run for the observers if the value is stale, unless a result comes meanwhile.

@@ -297,7 +297,7 @@ extension OperationStore {
 
 // MARK: - Deferred actions
 
-/// What a state does to tasks while its store is locked. It is done after the lock.
+/// What a state causes while its store is locked: cancellations and reports. They are done after the lock.
 struct DeferredActions: ~Copyable, Sendable {
   /// The thread that holds the lock of the store; zero if there is none.
   private let thread = Atomic<UInt>(0)

@@ -103,7 +103,8 @@ struct StoreUse: ~Copyable, Sendable {
     if isUsed {
       version.store(new, ordering: .sequentiallyConsistent)
     } else {
-      // What follows it in the order of all threads is ``noteEnd(_:at:)``.
+      // The store counts as in use until ``noteEnd(_:at:)`` has recorded this version, and the record
+      // takes part in the one order of all threads. So this need not.
       version.store(new, ordering: .releasing)
     }
     return Change(isUsed: isUsed, version: new)

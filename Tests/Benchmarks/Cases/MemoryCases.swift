@@ -53,7 +53,7 @@ extension Catalogue {
         })
     },
     Benchmark(
-      // So many writes that a few pages, which the process gets for other reasons, are below the limit.
+      // A few pages that the process gets for other reasons must stay below the limit for each write.
       name: "bytes per write to an idle stream", floor: "", sizes: [100_000, 1_000_000],
       unit: "writes",
       byteLimit: 0.5

@@ -171,7 +171,7 @@ struct SavedValueFailureTests {
     program.storage.failure = Refused()
     let (hasFailed, wasEarly) = (Latch(), EventLog<Bool>())
     await OperationIssue.withHandler({ _ in
-      // The time in which another thread would end the call.
+      // The time in which another thread would end the call. Waiting here could block all threads.
       for _ in 0..<100_000 where !hasFailed.isOpen {}
       wasEarly.append(hasFailed.isOpen)
     }) {

@@ -83,7 +83,6 @@ import Testing
     }
     _ = try await mapped.runIfNeeded()
     #expect(mapped.isFinished && !mapped.isRunning)
-    mapped.schedule(after: [OperationTask<Int, any Error>]())
     #expect(calls.value == 1)
     #expect(try mapped.finishedResult?.get() == 1)
     #expect(calls.value == 2)

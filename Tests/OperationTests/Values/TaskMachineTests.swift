@@ -179,6 +179,16 @@ extension TaskMachine.Waiters {
       && (trace.output == nil || trace.machine.output == trace.output)
   }
 
+  @Test("A task that is attached later has the priority of a caller that joined before the start")
+  func earlyPriority() {
+    var machine = Self.scheduled
+    #expect(machine.escalate(to: .high) == nil)
+    #expect(machine.start() && !machine.attach(Self.task))
+    #expect(machine.requestedPriority == TaskPriority.high.rawValue)
+    #expect(machine.escalate(to: .low) == Self.task)
+    #expect(machine.requestedPriority == TaskPriority.high.rawValue)
+  }
+
   @Test("Whatever comes in whatever order, nobody is resumed twice, and nobody is forgotten")
   func everySequence() {
     var open = [Trace()]

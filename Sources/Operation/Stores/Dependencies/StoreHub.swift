@@ -68,7 +68,7 @@ final class StoreHub: Sendable {
 
   func connect(to client: any StoreHost) { host.withLock { $0.host = client } }
 
-  /// The client; `nil` when it was deallocated, and for a store without a client.
+  /// The client; `nil` after it was deallocated, and for a store without a client.
   var client: (any StoreHost)? { host.withLock { $0.host } }
 
   private func hasStore(at path: OperationPath) -> Bool { client?.hasStore(at: path) ?? false }

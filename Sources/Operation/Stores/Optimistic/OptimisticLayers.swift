@@ -50,8 +50,8 @@ struct OptimisticLayers<Value: Sendable>: Sendable {
   /// Increases with every change after which the values have to be computed.
   private var version = 0
   private var computedVersion = 0
-  /// What has changed since the last computation. `.nothing` only if the values were computed then, and not
-  /// left as they were.
+  /// What has changed since the last computation. `.nothing` means that the displayed value has all edits:
+  /// after ``giveUpComputation()`` it is `.anything`, though no computation is needed.
   private var change = Change.nothing
   /// The number of pending edits in the displayed value.
   private(set) var displayedCount = 0
