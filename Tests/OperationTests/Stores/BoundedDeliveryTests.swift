@@ -3,13 +3,13 @@ import Operation
 import Synchronization
 import Testing
 
-/// What one thread delivers for others, and what is queued for subscribers that need only the newest.
+/// The deliveries of one thread for others, and the queue of a subscriber to the newest state.
 @Suite("Bounded delivery", .timeLimit(.minutes(1))) struct BoundedDeliveryTests {
   private typealias Store = OperationStore<QueryState<Int, any Error>>
 
   private let store = Store.detached(query: Query<Int, any Error>(path: ["number"]) { _ in 0 })
 
-  @Test("A write returns, also if its delivery brings about writes without end")
+  @Test("A write returns, even if its delivery causes an endless series of writes")
   func writeReturns() async {
     let isOver = Atomic(false)
     let delivered = Atomic(0)
@@ -21,7 +21,7 @@ import Testing
         if !isOver.load(ordering: .relaxed), value < 500_000 { store.currentValue = value + 1 }
       }
       store.currentValue = 1
-      // A task of the library has taken over, and continues.
+      // A task of the library takes over the delivery, and continues it.
       let seen = delivered.load(ordering: .relaxed)
       #expect(seen < 500_000)
       let later = min(seen + 1_000, 500_000)
@@ -76,7 +76,7 @@ import Testing
     #expect(calls.load(ordering: .relaxed) == 3, "the first state, the blocked one, the newest")
   }
 
-  @Test("Who needs every event receives it beside those who need the newest state")
+  @Test("A subscriber to events receives each of them beside a subscriber to the newest state")
   func mixed() async throws {
     let store = store
     let events = Mutex<[String]>([])
@@ -110,7 +110,7 @@ import Testing
         return Int(Task.currentPriority.rawValue)
       }.deduplicated())
     let low = Task(priority: .background) { try await store.run() }
-    // It begins when the other tests leave it time.
+    // The task begins when the other tests leave time for it.
     await started.wait(for: 1)
     let high = Task(priority: .high) { try await store.run() }
     try await withTaskCancellationHandler {

@@ -3,16 +3,16 @@ import Foundation
 import Synchronization
 import Testing
 
-/// What becomes of runs that wait for others when all are cancelled together.
+/// Runs that wait for others when all of them are cancelled together.
 @Suite(.timeLimit(.minutes(1))) struct CancelledWaitingTests {
-  @Test("Whoever waits for the end of a run that is told but not launched yet takes no lease on it")
+  @Test("A waiter for the end of a run that is notified but not launched yet takes no lease on it")
   func waitingForWhatIsAboutToBegin() async throws {
     let remote = Remote<Int>()
     let store = OperationStore.detached(query: remote.query())
     let waiting = Mutex<Task<Void, Never>?>(nil)
     let subscription = store.subscribe { event in
       guard case .runStarted = event, let task = store.activeTasks.first else { return }
-      // Up to where it suspends, so before the caller of the run does.
+      // Runs until it suspends, which is before the caller of the run suspends.
       let end = Task.immediate { await task.dependency.wait() }
       waiting.withLock { $0 = end }
     }
@@ -26,22 +26,22 @@ import Testing
   }
 
   @Test(
-    "A run that waits for another one does not reach its request when both end, however late it is told",
+    "A run that waits for a cancelled run does not call its request, even if it is cancelled later",
     arguments: [true, false])
   func waiting(isReset: Bool) async throws {
     let client = OperationClient(defaults: .testing, clock: ManualClock())
-    let (calls, hasGoneOn) = (EventLog<OperationTaskID?>(), ThreadLatch())
+    let (calls, hasContinued) = (EventLog<OperationTaskID?>(), ThreadLatch())
     let query = Query<Int, any Error>(path: ["number"]) { context in
       switch calls.append(context.operationRun?.id) {
       case 1: try await ManualClock().sleep(for: .seconds(1))
       case 2:
-        // Holds up the thread that cancels, between the first run and the last one.
+        // Blocks the thread that cancels, after the first run and before the last one.
         try await withTaskCancellationHandler {
           try await ManualClock().sleep(for: .seconds(1))
         } onCancel: {
-          hasGoneOn.wait()
+          hasContinued.wait()
         }
-      default: hasGoneOn.open()
+      default: hasContinued.open()
       }
       return 1
     }.deduplicated { _, _ in false }
@@ -50,7 +50,7 @@ import Testing
     tasks[2].schedule(after: tasks[0])
     let watch = client.hub.events.subscribe { event in
       if case .runEnded(let run, _, _) = event.occurrence, run.id == tasks[2].id {
-        hasGoneOn.open()
+        hasContinued.open()
       }
     }
     var runs: [Task<Int, any Error>] = []

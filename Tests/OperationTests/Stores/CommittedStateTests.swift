@@ -3,7 +3,7 @@ import Testing
 
 @testable import Operation
 
-/// The confirmed state, what runs have yielded, and what changes have replaced.
+/// The confirmed state, the yields of runs, and the values that changes have replaced.
 @Suite("CommittedState") struct CommittedStateTests {
   private typealias State = QueryState<Int, any Error>
 
@@ -26,7 +26,7 @@ import Testing
     committed.change(write(value))
   }
 
-  @Test("A cancelled run restores the state before its first yield")
+  @Test("A cancelled run restores the state from before its first yield")
   mutating func undo() {
     yield(1, of: 0)
     yield(2, of: 0)
@@ -37,7 +37,7 @@ import Testing
     #expect(committed.yields.isEmpty)
   }
 
-  @Test("A run whose yield is not the last one changes only what the next one restores")
+  @Test("A cancelled run whose yield is not the last one changes only what the next yield restores")
   mutating func undoEarlier() {
     yield(1, of: 0)
     yield(2, of: 1)
@@ -77,7 +77,7 @@ import Testing
     #expect(committed.state.currentValue == 1)
   }
 
-  @Test("A failure confirms the yields up to its run, and is in what later ones restore")
+  @Test("A failure confirms the yields up to its run, and is part of what later yields restore")
   mutating func confirmUpTo() {
     yield(1, of: 0)
     yield(2, of: 1)
@@ -91,7 +91,7 @@ import Testing
     #expect(committed.state.error is Failed)
   }
 
-  @Test("A change of all states is also in what a cancelled run restores")
+  @Test("A change of all states is also part of the state that a cancelled run restores")
   mutating func changeAll() {
     yield(1, of: 0)
     committed.changeAll { $0.update(with: .failure(Failed()), using: OperationContext()) }
@@ -101,7 +101,7 @@ import Testing
     #expect(committed.state.error is Failed)
   }
 
-  @Test("What a run has yielded is alive until it is moved out, also if no state has it")
+  @Test("A yielded value is retained until it is moved out, even if no state contains it")
   func replacedYields() {
     let ended = Mutex(0)
     var committed = CommittedState(State(initialValue: 0))
@@ -124,7 +124,8 @@ import Testing
     #expect(ended.withLock { $0 } == 3)
   }
 
-  @Test("What a change replaces is alive until it is moved out, also behind a yield")
+  @Test(
+    "A replaced value is retained until it is moved out, even if a yield would have restored it")
   func replaced() {
     struct Failure: Error {
       let value: Value
@@ -137,7 +138,7 @@ import Testing
     }
     set(.failure(Failure(value: Value(onEnd))))
     committed.beginYield(.init(id: ids[0], before: committed.state, idsInBase: []) { _ in })
-    // Replaces the failure in the state and in what a cancellation would restore.
+    // Replaces the failure in the state and in the one that a cancellation would restore.
     set(.failure(Failure(value: Value(onEnd))))
     set(.success(Value(onEnd)))
     set(.success(Value(onEnd)))

@@ -2,7 +2,7 @@ import FoundationEssentials
 import Operation
 import Testing
 
-/// A state of a user's own, which cancels tasks itself: the newest run replaces the others.
+/// A custom state that cancels tasks itself: the newest run replaces the others.
 private struct LatestState: OperationState {
   typealias StateValue = Int
   typealias OperationValue = Int
@@ -23,7 +23,7 @@ private struct LatestState: OperationState {
     for earlier in tasks { earlier.cancel() }
     task.configuration.name = "latest"
     tasks.append(task)
-    // A mistake, which is reported.
+    // A programming error, which is reported.
     if task.context.waitsForItself { task.schedule(after: tasks) }
   }
 
@@ -85,7 +85,7 @@ private struct LatestQuery: StatefulOperationRequest {
   }
 }
 
-@Suite("A state of a user's own") struct CustomStateTests {
+@Suite("Custom states") struct CustomStateTests {
   private let remote = Remote<Int>()
 
   private func makeStore() -> OperationStore<LatestState> {
@@ -93,7 +93,7 @@ private struct LatestQuery: StatefulOperationRequest {
       operation: LatestQuery(remote: remote.query()), initialState: LatestState())
   }
 
-  @Test("What a state does wrong with a task is reported when its store is free")
+  @Test("A scheduling error of a state is reported without the lock of its store")
   func report() async throws {
     let store = makeStore()
     var context = OperationContext()
@@ -112,7 +112,7 @@ private struct LatestQuery: StatefulOperationRequest {
     #expect(try await task.runIfNeeded() == 1)
   }
 
-  @Test("It may cancel tasks while it is inside the machine of its store")
+  @Test("A state may cancel tasks during a transition of the machine of its store")
   func latest() async throws {
     let store = makeStore()
     let first = Task { try await store.run() }
@@ -127,14 +127,14 @@ private struct LatestQuery: StatefulOperationRequest {
     #expect(store.status.isSuccess)
   }
 
-  @Test("A reset that cancels its tasks itself ends them, and the state is as it began")
+  @Test("A reset of a state that cancels its tasks ends them, and restores the initial state")
   func reset() async throws {
     let store = makeStore()
-    let (events, subscription) = (Recorder<Int>(), store)
-    let heard = store.subscribe { event in
+    let (events, observedStore) = (Recorder<Int>(), store)
+    let subscription = store.subscribe { event in
       if let state = event.state { events.append(state.tasks.count) }
     }
-    let run = Task { try await subscription.run() }
+    let run = Task { try await observedStore.run() }
     await remote.wait(forCalls: 1)
     remote.yield(4)
     store.resetState()
@@ -143,23 +143,23 @@ private struct LatestQuery: StatefulOperationRequest {
     #expect(store.currentValue == 0)
     #expect(!store.isLoading)
     #expect(events.all.last == 0)
-    heard.cancel()
+    subscription.cancel()
   }
 
-  @Test("What it changes in a task counts: here the name")
+  @Test("A change that a state makes to a task applies, such as a change of its name")
   func changesTask() {
     let store = makeStore()
     #expect(store.runTask().configuration.name == "latest")
   }
 
-  @Test("Many runs on many threads leave one, and end all others", arguments: 0..<100)
+  @Test("Of many runs on many threads, one remains, and all others end", arguments: 0..<100)
   func many(_: Int) async throws {
     let store = makeStore()
     let tasks = (0..<12).map { _ in Task { try await store.run() } }
     await store.settles { $0.leaseCount == 1 && $0.tasks.count == 1 }
     store.resetState()
     for task in tasks {
-      // A task may begin only now; then its run is the one that is left.
+      // A task may begin only now. Then its run is the one that remains.
       task.cancel()
       await #expect(throws: CancellationError.self) { try await task.value }
     }

@@ -5,7 +5,7 @@ import Testing
 @Suite struct DependencyGraphTests {
   private static func path(_ number: Int) -> OperationPath { ["node", number] }
 
-  /// A run of `path` reads the others and ends.
+  /// Performs a run of `path` that reads the others and ends.
   private static func run(_ path: Int, reads others: [Int], in graph: inout DependencyGraph) {
     let id = LaunchID(run: .next())
     for other in others {
@@ -14,7 +14,8 @@ import Testing
     graph.end(id, of: Self.path(path), isCancelled: false)
   }
 
-  @Test("The readers in a diamond are returned once, each after all that it reads") func diamond() {
+  @Test("The readers in a diamond are returned once, each after the paths that it reads")
+  func diamond() {
     var graph = DependencyGraph()
     Self.run(2, reads: [1], in: &graph)
     Self.run(3, reads: [1], in: &graph)
@@ -109,7 +110,7 @@ import Testing
     #expect(graph.note(other, of: Self.path(2), reads: Self.path(1)) == nil)
     #expect(graph.note(other, of: Self.path(2), reads: Self.path(4)) == nil)
     graph.end(cancelled, of: Self.path(1), isCancelled: true)
-    // The settled edge from 1 to 2 closes a cycle, and is current all the same.
+    // The settled edge from 1 to 2 closes a cycle, and is current nevertheless.
     let last = LaunchID(run: .next())
     #expect(graph.note(last, of: Self.path(4), reads: Self.path(1)) != nil)
     #expect(graph.note(last, of: Self.path(4), reads: Self.path(5)) == nil)
@@ -154,7 +155,8 @@ import Testing
   }
 
   @Test(
-    "In random graphs every reader is returned once and after what it reads", arguments: 0..<200)
+    "In random graphs every reader is returned once, after the paths that it reads",
+    arguments: 0..<200)
   func randomGraphs(seed: UInt64) {
     var generator = SplitMix(seed: seed)
     var graph = DependencyGraph()

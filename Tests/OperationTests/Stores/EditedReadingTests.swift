@@ -1,7 +1,7 @@
 import Operation
 import Testing
 
-/// A query of twice the value of another one.
+/// A query that returns twice the value of another one.
 private struct Doubled: QueryRequest {
   let base: Query<Int, any Error>
   var reads = EventLog<Int>()
@@ -15,11 +15,12 @@ private struct Doubled: QueryRequest {
   }
 }
 
-@Suite("What other requests read while an edit is pending")
+@Suite("Reads of other requests while an edit is pending")
 struct EditedReadingTests {
   private struct Refusal: Error {}
 
-  @Test("A run reads the confirmed value, and a caller the edit: a refused one leaves nothing")
+  @Test(
+    "A run reads the confirmed value, a caller the edited one, and a failed edit leaves no trace")
   func confirmed() async throws {
     let client = OperationClient(defaults: .testing)
     let base = Query<Int, any Error>(path: ["base"]) { _ in 1 }
@@ -41,7 +42,7 @@ struct EditedReadingTests {
     #expect(client.store(for: base).currentValue == 1)
   }
 
-  @Test("A map reads the confirmed value of the other query")
+  @Test("A mapped query reads the confirmed value of the other query")
   func map() async throws {
     let client = OperationClient(defaults: .testing)
     let base = Query<Int, any Error>(path: ["base"]) { _ in 1 }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Operation
 
-/// Exclusive access by itself, and the notifications that are withheld.
+/// Exclusive access without a store, and the notifications that are withheld.
 @Suite("ExclusiveAccess and withheld notifications") struct ExclusiveAccessPartTests {
   private typealias State = QueryState<Int, any Error>
   private typealias Access = ExclusiveAccess<State>
@@ -26,14 +26,14 @@ import Testing
     }
   }
 
-  @Test("Access without a change notifies nothing")
+  @Test("Access without a change has no notifications")
   func unchanged() {
     #expect(access.notifications(with: State()).isEmpty)
     #expect(!access.hasChanged && access.depth == 1)
     #expect(access.gates.isEmpty && access.actions.isEmpty)
   }
 
-  @Test("Many changes are one notification, with each handler once, before the events")
+  @Test("Many changes cause one notification, with each handler once, before the events")
   mutating func changes() {
     let handlers = (0..<2).map { _ in Subscriber<OperationEvent<State>> { _ in } }
     access.noteChange(for: [handlers[0]])

@@ -5,12 +5,12 @@ import Testing
 @testable import Operation
 
 @Suite("Exclusive access beside runs", .timeLimit(.minutes(1))) struct ExclusiveAccessRunTests {
-  @Test("A page run does not begin with what somebody writes who has the store to himself")
+  @Test("A page run does not begin with an intermediate value of exclusive access")
   func pageRunInExclusiveAccess() async throws {
     let server = PageServer()
     let store = try await numbers(server)
     store.currentValue = .written(5...6)
-    // The next page has its turn when a run of another store has ended.
+    // The run of the next page starts when a run of another store has ended.
     let remote = Remote<Int>()
     let other = OperationStore.detached(query: remote.query())
     let task = store.fetchNextPageTask()
@@ -22,7 +22,7 @@ import Testing
       store.withExclusiveAccess {
         store.currentValue = []
         remote.answer(1)
-        // Until the run has begun, or waits for the end of the access.
+        // Loops until the run has begun, or waits for the end of the access.
         while server.pending.isEmpty, store.read({ $0.access?.gates.isEmpty ?? true }) {
           sched_yield()
         }
@@ -35,13 +35,13 @@ import Testing
     #expect(store.currentValue.ids == [5, 6, 7, 8])
   }
 
-  /// Something that happens to a store with the value 1, and a confirmed edit that adds 100, beside a
-  /// run that has yielded 10, or nothing.
+  /// An event of a store with the value 1 and a confirmed edit that adds 100, beside a run that has
+  /// yielded 10, or nothing.
   enum Event: CaseIterable {
     case cancellation, yield, edit
   }
 
-  @Test("Who has the store to himself finds the confirmed edits", arguments: Event.allCases)
+  @Test("The owner of exclusive access reads the confirmed edits", arguments: Event.allCases)
   func confirmedEditInExclusiveAccess(event: Event) async throws {
     let remote = Remote<Int>()
     let store = OperationClient(defaults: .testing).store(for: remote.query().neverStale())
@@ -72,7 +72,7 @@ import Testing
     await #expect(throws: CancellationError.self) { try await run.value }
   }
 
-  @Test("An edit that has the store change when it is computed is computed anew, but not for ever")
+  @Test("An edit whose computation changes the store is computed again, but not endlessly")
   func editThatYields() async throws {
     let remote = Remote<Int>()
     let store = OperationClient(defaults: .testing).store(for: remote.query().neverStale())
@@ -91,14 +91,15 @@ import Testing
       remote.yield(20)
       return store.currentValue
     }
-    // What it changes puts off what it shows.
+    // The change of the store postpones the display of the edit.
     #expect(seen == 10)
     #expect(count.value - before < 100)
     run.cancel()
     await #expect(throws: CancellationError.self) { try await run.value }
   }
 
-  @Test("What reads a request that is invalidated in exclusive access gets no old value of it")
+  @Test(
+    "A reader of a request that is invalidated in exclusive access gets no outdated value of it")
   func invalidationInExclusiveAccess() async throws {
     let client = OperationClient(defaults: .testing, clock: ManualClock())
     let server = Atomic(1)
@@ -116,7 +117,8 @@ import Testing
     await onThreads(1) { _ in
       baseStore.withExclusiveAccess {
         baseStore.invalidate()
-        // If its run has begun, until the reader has read, or waits for the end of the access.
+        // If the run of the reader has begun, loops until it has read the value, or waits for the
+        // end of the access.
         while readerStore.isLoading, read.count < 2,
           baseStore.read({ $0.access?.gates.isEmpty ?? true })
         {

@@ -12,7 +12,7 @@ import Testing
     return store
   }
 
-  @Test("Several writes are one notification, at the end, with the last state")
+  @Test("Several writes cause one notification, at the end, with the last state")
   func oneNotification() {
     let store = makeStore()
     let (events, subscription) = store.record()
@@ -31,7 +31,7 @@ import Testing
   }
 
   @Test(
-    "What was changed inside before anybody listened is told at the end to who listens then",
+    "A subscriber inside access is notified at the end, also of a change before its subscription",
     arguments: [false, true])
   func subscribesBehindChange(isReset: Bool) {
     let store = makeStore()
@@ -46,31 +46,31 @@ import Testing
   }
 
   @Test(
-    "What is done to runs inside is told at the end, too, behind the one change",
+    "The end of a run that is cancelled or reset inside access is notified after the one change",
     arguments: ["cancel", "reset"])
   func runsInside(means: String) async throws {
     let store = makeStore()
     let (events, subscription) = store.record()
-    let heard = Recorder<OperationEvent<QueryState<Int, any Error>>>()
-    let run = Task { try await store.run { heard.append($0) } }
+    let received = Recorder<OperationEvent<QueryState<Int, any Error>>>()
+    let run = Task { try await store.run { received.append($0) } }
     await remote.wait(forCalls: 1)
-    let (told, heardBefore) = (events.count, heard.count)
+    let (eventsBefore, receivedBefore) = (events.count, received.count)
     store.withExclusiveAccess {
       store.currentValue = 1
       if means == "cancel" { store.cancel() } else { store.resetState() }
-      #expect(events.count == told)
-      #expect(heard.count == heardBefore)
+      #expect(events.count == eventsBefore)
+      #expect(received.count == receivedBefore)
       #expect(!store.isLoading)
     }
     await #expect(throws: CancellationError.self) { try await run.value }
-    let shown = means == "cancel" ? "state 1" : "state nil"
-    #expect(events.names().dropFirst(told) == [shown, "ended CancellationError()"])
-    #expect(heard.names().dropFirst(heardBefore) == [shown, "ended CancellationError()"])
+    let displayed = means == "cancel" ? "state 1" : "state nil"
+    #expect(events.names().dropFirst(eventsBefore) == [displayed, "ended CancellationError()"])
+    #expect(received.names().dropFirst(receivedBefore) == [displayed, "ended CancellationError()"])
     subscription.cancel()
   }
 
   @Test(
-    "Who waits for a run goes on when it has been told that it was cancelled inside",
+    "The task of a run that is cancelled inside access is cancelled after its end is notified",
     arguments: ["store", "task", "reset"])
   func cancelsBehind(means: String) async throws {
     let order = Recorder<String>()
@@ -101,7 +101,7 @@ import Testing
   }
 
   @Test(
-    "What a run gives that was cancelled inside reaches nobody, whenever it comes",
+    "The result of a run that was cancelled inside access reaches no caller, whenever it comes",
     arguments: 0..<50)
   func droppedResult(round: Int) async throws {
     let deaf = Remote<Int>(isDeaf: true)
@@ -111,7 +111,7 @@ import Testing
     await deaf.wait(forCalls: 1)
     let subscription = store.subscribe { event in
       guard case .runEnded = event else { return }
-      // It comes while this is told, before who waits has been told to go on.
+      // The result comes during this notification, before the waiter is resumed.
       deaf.answer(7)
       while results.count == 0 { sched_yield() }
     }
@@ -126,7 +126,7 @@ import Testing
     withExtendedLifetime(subscription) {}
   }
 
-  @Test("An invalidated value stays so for others until what takes its place is seen")
+  @Test("For other threads, a value stays invalidated until its replacement is visible")
   func invalidation() async {
     let store = OperationStore.detached(query: remote.query().neverStale())
     store.currentValue = 1
@@ -151,7 +151,7 @@ import Testing
     #expect(!store.isStale)
   }
 
-  @Test("A store leaves its client without waiting for who has it to himself")
+  @Test("A store is removed from its client without waiting for the owner of exclusive access")
   func leavesClient() async {
     let client = OperationClient(defaults: .testing)
     let store = client.store(for: remote.query().neverStale())
@@ -172,7 +172,7 @@ import Testing
     #expect(client.stores(matching: []).isEmpty)
   }
 
-  @Test("Access that changes nothing tells nobody")
+  @Test("Access that changes nothing notifies no subscriber")
   func noChange() {
     let store = makeStore()
     let (events, subscription) = store.record()
@@ -181,7 +181,7 @@ import Testing
     subscription.cancel()
   }
 
-  @Test("Access inside access belongs to it: one notification, and the closure gets the store")
+  @Test("Nested access is part of the outer one: one notification, and the closure gets the store")
   func nested() {
     let store = makeStore()
     let (events, subscription) = store.record()
@@ -195,7 +195,7 @@ import Testing
     subscription.cancel()
   }
 
-  @Test("Access that throws keeps its writes, and tells them")
+  @Test("Access that throws keeps its writes, and notifies them")
   func throwing() {
     let store = makeStore()
     let (events, subscription) = store.record()
@@ -212,13 +212,13 @@ import Testing
     subscription.cancel()
   }
 
-  @Test("Reads of other threads see what was there before, without waiting; their writes wait")
+  @Test("Other threads read the earlier state without waiting, and their writes wait")
   func otherThreads() async {
     let store = makeStore()
     let isInside = Latch()
     let mayEnd = ThreadLatch()
     let order = Recorder<String>()
-    await withWatchdog({ "others wait for exclusive access: \(order.all)" }) {
+    await withWatchdog({ "other threads wait for exclusive access: \(order.all)" }) {
       async let owner: Void = onThreads(1) { _ in
         store.withExclusiveAccess {
           store.currentValue = 1
@@ -250,7 +250,7 @@ import Testing
     #expect(store.valueUpdateCount == 3)
   }
 
-  @Test("A run that ends meanwhile waits, and is shown after the writes")
+  @Test("A run that ends during access waits, and its value is displayed after the writes")
   func runEndsMeanwhile() async throws {
     let store = makeStore()
     let (events, subscription) = store.record()
@@ -275,7 +275,7 @@ import Testing
     subscription.cancel()
   }
 
-  @Test("Access may cancel, reset, invalidate, subscribe and schedule")
+  @Test("The owner of exclusive access may cancel, reset, invalidate, subscribe and schedule")
   func everything() {
     let store = makeStore()
     let inner = Mutex(OperationSubscription.empty)
@@ -293,7 +293,7 @@ import Testing
     #expect(!store.isLoading)
   }
 
-  @Test("Eight threads that count with exclusive access lose nothing", arguments: 0..<50)
+  @Test("Eight threads that count with exclusive access lose no update", arguments: 0..<50)
   func counting(_: Int) async {
     let store = makeStore()
     let (events, subscription) = store.record()

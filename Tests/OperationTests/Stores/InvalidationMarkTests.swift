@@ -2,7 +2,7 @@ import Testing
 
 @testable import Operation
 
-/// How far an invalidation goes from a store that it has marked.
+/// How far an invalidation is passed on from a store that it has marked.
 @Suite("Marks of an invalidation") struct InvalidationMarkTests {
   private let client = OperationClient(defaults: .quiet())
 
@@ -23,7 +23,7 @@ import Testing
     }
   }
 
-  @Test("It ends at a store that is neither observed nor read by another request")
+  @Test("An invalidation ends at a store that is neither observed nor read by another request")
   func marks() async throws {
     let store = client.store(for: query(1))
     #expect(mark(store) == "done" && store.isInvalidated)
@@ -39,7 +39,8 @@ import Testing
     #expect(mark(client.store(for: query(2))) == "done")
   }
 
-  @Test("A store that is made again on a path that is read passes invalidations on to its readers")
+  @Test(
+    "A store that is created again on a path that is read passes invalidations on to its readers")
   func again() async throws {
     let reader = client.store(for: sum(of: query(1)))
     try await reader.run()

@@ -2,8 +2,8 @@ import Testing
 
 @testable import Operation
 
-@Suite("Runs that end behind others", .timeLimit(.minutes(1))) struct LateRunTests {
-  @Test("An older run that ends behind the answer to an invalidation is followed by one")
+@Suite("Runs that end after others", .timeLimit(.minutes(1))) struct LateRunTests {
+  @Test("An older run that ends after the answer to an invalidation is followed by another run")
   func lateOlderRun() async throws {
     let remote = Remote<Int>()
     let store = OperationStore.detached(query: remote.query().neverStale())
@@ -21,12 +21,12 @@ import Testing
     #expect(try await old.value == 1)
     #expect(store.currentValue == 1)
     #expect(store.isStale)
-    // Somebody observes, what is shown is stale, and so one run follows.
+    // The store is observed and its value is stale, so one run follows.
     #expect(store.isLoading)
     subscription.cancel()
   }
 
-  @Test("What a run yielded goes when it is cancelled, also where another run has failed since")
+  @Test("The yield of a cancelled run is undone, even if another run has failed since")
   func yieldBesideFailedRun() async throws {
     let remote = Remote<Int>()
     let store = OperationStore.detached(query: remote.query())
@@ -44,7 +44,7 @@ import Testing
     #expect(store.error is Failed)
   }
 
-  @Test("What a run yielded goes when it is cancelled, also where somebody has set a failure since")
+  @Test("The yield of a cancelled run is undone, even if a failure has been set since")
   func yieldBesideWrittenFailure() async throws {
     let remote = Remote<Int>()
     let store = OperationClient(defaults: .testing).store(for: remote.query())

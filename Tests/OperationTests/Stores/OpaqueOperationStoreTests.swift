@@ -11,7 +11,7 @@ import Testing
     return (store, try #require(client.store(with: ["a"])))
   }
 
-  @Test("It is the store: it shows its state, and its changes are the store's")
+  @Test("It refers to the store: it has the same state, and its changes are changes of the store")
   func reads() async throws {
     let (store, opaque) = try makeStores()
     #expect(opaque.isOpaque(of: store))
@@ -30,7 +30,7 @@ import Testing
     #expect(store.currentValue == nil)
   }
 
-  @Test("A value or a failure of the right type is taken in")
+  @Test("A value or a failure of the right type is accepted")
   func setResult() throws {
     let (store, opaque) = try makeStores()
     try opaque.setResult(to: .success(3))
@@ -42,7 +42,7 @@ import Testing
     #expect(store.currentValue == nil)
   }
 
-  @Test("A value of another type is thrown back, with the path and both types, and changes nothing")
+  @Test("A value of another type throws an error with the path and both types, and changes nothing")
   func wrongValue() throws {
     let (store, opaque) = try makeStores()
     let error = #expect(throws: OperationTypeMismatch.self) {
@@ -58,7 +58,7 @@ import Testing
     #expect(store.valueUpdateCount == 0)
   }
 
-  @Test("A failure of another type is thrown back, with both types")
+  @Test("A failure of another type throws an error with both types")
   func wrongFailure() throws {
     let query = Query(path: ["typed"], failure: Failed.self) { _ throws(Failed) in 1 }
     let store = client.store(for: query)
@@ -73,13 +73,13 @@ import Testing
     #expect(store.error == Failed(code: 5))
   }
 
-  @Test("Its subscriber hears of each state, and starts a stale store as any other")
+  @Test("Its subscriber is notified of each state, and starts a run of a stale store as any other")
   func subscribe() async throws {
     let (store, opaque) = try makeStores()
-    let heard = Recorder<Int?>()
-    let subscription = opaque.subscribe { heard.append($0.currentValue as? Int) }
-    await heard.wait { $0.contains(7) }
-    #expect(heard.all.first == .some(nil))
+    let received = Recorder<Int?>()
+    let subscription = opaque.subscribe { received.append($0.currentValue as? Int) }
+    await received.wait { $0.contains(7) }
+    #expect(received.all.first == .some(nil))
     #expect(opaque.subscriberCount == 1)
     opaque.invalidate()
     await store.settles { !$0.isLoading && $0.valueUpdateCount == 2 }

@@ -1,26 +1,26 @@
 import Operation
 
-/// What happens to a store with optimistic edits; works and runs have numbers.
+/// An event of a store with optimistic edits. Works and runs have numbers.
 enum OptimisticStep: Sendable, Equatable {
-  /// An edit appends its number, while its work is under way.
+  /// An edit appends its number while its work is in flight.
   case edit(Int)
   case succeed(Int)
   case fail(Int)
   case cancelWork(Int)
   case fetch(Int)
-  /// A run gives 100 and its number.
+  /// A run returns 100 plus its number.
   case land(Int)
-  /// A run yields 200 and its number, and goes on.
+  /// A run yields 200 plus its number, and continues.
   case yield(Int)
   case failRun(Int)
   case cancelRun(Int)
-  /// Somebody writes the number.
+  /// A caller writes the number.
   case push(Int)
   case reset
 }
 
-/// What a store with optimistic edits shows, in the plainest words: the value that the server gave
-/// last, when it was asked for, and all edits that have been made since the last reset.
+/// A plain model of a store with optimistic edits: the value that the server returned last, the
+/// time of its request, and all edits since the last reset.
 struct OptimisticModel: Sendable {
   private struct Edit: Sendable {
     let number: Int
@@ -28,33 +28,33 @@ struct OptimisticModel: Sendable {
     var confirmedAt: Int?
   }
 
-  private struct Given: Sendable {
+  private struct Base: Sendable {
     var value: [Int] = []
-    /// When it was asked for.
-    var askedAt = 0
-    /// The run that has yielded it, if that may still take it back.
+    /// The time of its request.
+    var requestedAt = 0
+    /// The run that has yielded it, if the yield can still be undone.
     var run: Int?
   }
 
   private var time = 0
-  /// What was given last, behind what comes back when it is taken back.
-  private var givens = [Given()]
+  /// The last base value, after those that are restored when it is undone.
+  private var bases = [Base()]
   private var edits: [Edit] = []
-  /// When the runs that are under way have asked.
+  /// The times of the requests of the runs that are in flight.
   private var runs: [Int: Int] = [:]
 
-  private var given: Given { givens.last ?? Given() }
+  private var base: Base { bases.last ?? Base() }
 
   var confirmed: [Int] {
-    edits.reduce(given.value) { value, edit in
-      guard let time = edit.confirmedAt, time > given.askedAt else { return value }
+    edits.reduce(base.value) { value, edit in
+      guard let time = edit.confirmedAt, time > base.requestedAt else { return value }
       return value + [edit.number]
     }
   }
 
   var shown: [Int] {
-    edits.reduce(given.value) { value, edit in
-      if let time = edit.confirmedAt, time <= given.askedAt { return value }
+    edits.reduce(base.value) { value, edit in
+      if let time = edit.confirmedAt, time <= base.requestedAt { return value }
       return value + [edit.number]
     }
   }
@@ -71,28 +71,28 @@ struct OptimisticModel: Sendable {
     case .fail(let number), .cancelWork(let number): edits.removeAll { $0.number == number }
     case .fetch(let number): runs[number] = time
     case .land(let number):
-      guard let askedAt = runs.removeValue(forKey: number) else { break }
-      givens = [Given(value: [100 + number], askedAt: askedAt)]
+      guard let requestedAt = runs.removeValue(forKey: number) else { break }
+      bases = [Base(value: [100 + number], requestedAt: requestedAt)]
     case .yield(let number):
-      guard let askedAt = runs[number] else { break }
-      givens.append(Given(value: [200 + number], askedAt: askedAt, run: number))
+      guard let requestedAt = runs[number] else { break }
+      bases.append(Base(value: [200 + number], requestedAt: requestedAt, run: number))
     case .failRun(let number):
       guard runs.removeValue(forKey: number) != nil else { break }
-      guard let last = givens.lastIndex(where: { $0.run == number }) else { break }
-      givens[last].run = nil
-      givens.removeFirst(last)
+      guard let last = bases.lastIndex(where: { $0.run == number }) else { break }
+      bases[last].run = nil
+      bases.removeFirst(last)
     case .cancelRun(let number):
-      if runs.removeValue(forKey: number) != nil { givens.removeAll { $0.run == number } }
-    case .push(let value): givens = [Given(value: [value], askedAt: time)]
+      if runs.removeValue(forKey: number) != nil { bases.removeAll { $0.run == number } }
+    case .push(let value): bases = [Base(value: [value], requestedAt: time)]
     case .reset:
-      givens = [Given()]
+      bases = [Base()]
       edits = []
       runs = [:]
     }
   }
 }
 
-/// Does to a store what the steps say, through its public members, one step after the other.
+/// Performs the steps on a store through its public members, one step after the other.
 final class OptimisticDriver: Sendable {
   typealias Store = OperationStore<QueryState<[Int], any Error>>
 
@@ -207,7 +207,7 @@ final class OptimisticDriver: Sendable {
     await calls.value.runs[number]?.value
   }
 
-  /// Lets everything end that has not.
+  /// Ends all works and runs that have not ended.
   func finish() async {
     for number in calls.value.works.keys { await perform(.fail(number)) }
     for number in calls.value.runs.keys { await perform(.failRun(number)) }

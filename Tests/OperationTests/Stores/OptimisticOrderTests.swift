@@ -3,11 +3,11 @@ import Foundation
 @testable import Operation
 import Testing
 
-/// What other writers, late subscribers and pages find where edits lie over a value.
+/// Other writers, late subscribers and pages beside pending edits of a value.
 @Suite(.timeLimit(.minutes(1))) struct OptimisticOrderTests {
   private let client = OperationClient(defaults: .testing, clock: ManualClock())
 
-  @Test("Who subscribes while he has the store to himself is told what everybody sees")
+  @Test("A subscriber inside exclusive access is notified of the value that other threads read")
   func subscribesInExclusiveAccess() async {
     let store = client.store(for: Query(path: ["number"]) { _ in 10 }.neverStale())
     store.currentValue = 1
@@ -25,7 +25,7 @@ import Testing
     }
   }
 
-  @Test("What a cancelled run had yielded goes, and the edit that was confirmed since still counts")
+  @Test("The yield of a cancelled run is undone, and an edit that was confirmed since still counts")
   func countBehindYield() async throws {
     let remote = Remote<Int>()
     let store = client.store(for: remote.query().neverStale())
@@ -50,7 +50,7 @@ import Testing
     deinit { action() }
   }
 
-  @Test("What gives way under an edit is released when the writers that waited go on")
+  @Test("A value that is replaced below an edit is released once the waiting writers can continue")
   func releasedOutside() async {
     let store = OperationStore.detached(query: Query(path: ["box"]) { _ in Box {} })
     let (lock, frees, calls) = (DispatchSemaphore(value: 1), EventLog<Bool>(), Counter())
@@ -97,7 +97,7 @@ import Testing
     }
   }
 
-  @Test("A refetch that only waits when an edit succeeds has the edit in what it fetches")
+  @Test("A refetch that is still queued when an edit succeeds contains the edit in its result")
   func waitingRun() async throws {
     let feed = Feed()
     let store = client.store(for: feed.request().neverStale())
@@ -119,7 +119,7 @@ import Testing
     #expect(store.currentValue.map(\.value) == [1, 0])
   }
 
-  @Test("A page that a refetch yields takes no confirmed edit from the other pages")
+  @Test("A page that a refetch yields removes no confirmed edit from the other pages")
   func partialYield() async throws {
     let feed = Feed()
     let store = client.store(for: feed.request().neverStale())

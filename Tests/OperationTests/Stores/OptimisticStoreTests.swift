@@ -10,7 +10,7 @@ import Testing
     client.store(for: Query(path: ["number", id]) { _ in 10 }.neverStale())
   }
 
-  @Test("An edit that is made and kept shows the value once, without a flicker")
+  @Test("An edit whose work succeeds displays the value once, without a flicker")
   func kept() async {
     let store = store()
     store.currentValue = 1
@@ -32,7 +32,7 @@ import Testing
     withExtendedLifetime(subscription) {}
   }
 
-  @Test("Values that cannot be compared come when they are edited and when the edit goes")
+  @Test("A value that is not equatable is emitted when it is edited and when the edit is removed")
   func incomparable() async {
     struct Box: Sendable { var number: Int }
     let store = OperationStore.detached(
@@ -64,7 +64,7 @@ import Testing
     #expect(store.currentValue == nil)
   }
 
-  @Test("The handler of a run hears what the edits make of it, and its end last")
+  @Test("The handler of a run receives the edited values, and the end last")
   func exactHandler() async throws {
     let store = store()
     let recorder = Recorder<OperationEvent<QueryState<Int, any Error>>>()
@@ -77,7 +77,7 @@ import Testing
     #expect(store.currentValue == 11)
   }
 
-  @Test("Who has the store to himself sees no edits, and writes under them")
+  @Test("The owner of exclusive access reads no pending edits, and writes the base value")
   func exclusive() async throws {
     let store = store()
     store.currentValue = 1
@@ -97,7 +97,7 @@ import Testing
     withExtendedLifetime(subscription) {}
   }
 
-  @Test("What is written while the first edit is made lies under it, and nobody waits")
+  @Test("A write while the first edit is computed changes the base value, and does not wait")
   func writtenMeanwhile() async {
     let store = store()
     store.currentValue = 1
@@ -120,11 +120,11 @@ import Testing
     withExtendedLifetime(subscription) {}
   }
 
-  @Test("While an edit is computed others read what was there, and write after it")
+  @Test("While an edit is computed, other threads read the earlier value, and write after it")
   func concurrent() async {
     let store = store()
     store.currentValue = 1
-    // Who makes the first one has not the store to himself meanwhile.
+    // The first edit is computed without exclusive access, a later one with it.
     let below = store.beginEdit { _ in }
     defer { store.endEdit(below, isSuccess: false) }
     let (entered, proceed, written) = (Latch(), ThreadLatch(), Latch())
@@ -158,7 +158,7 @@ import Testing
     #expect([5, 105].contains(store.currentValue))
   }
 
-  @Test("An edit that changes its own store ends")
+  @Test("The computation of an edit that changes its own store ends")
   func selfChanging() async {
     let store = store()
     store.currentValue = 1
@@ -174,7 +174,7 @@ import Testing
     #expect(store.currentValue == 3)
   }
 
-  @Test("What is shown when the last work succeeds is confirmed, without another call of the edits")
+  @Test("The displayed value is confirmed when the last work succeeds, without a call of the edits")
   func confirmedAsShown() async {
     let store = store()
     store.currentValue = 0
@@ -188,7 +188,7 @@ import Testing
         $0? += 10
       } while: {
       }
-      #expect(calls.value == 1, "the other edit is applied to what is displayed")
+      #expect(calls.value == 1, "the other edit is applied to the displayed value")
       #expect(store.currentValue == 11)
     }
     #expect(calls.value == 1)
@@ -199,7 +199,7 @@ import Testing
     withExtendedLifetime(subscription) {}
   }
 
-  @Test("An edit that could not be computed over a new value is when its work succeeds")
+  @Test("An edit that could not be computed on a new value is computed when its work succeeds")
   func confirmedLate() async {
     let store = store()
     store.currentValue = 0
@@ -210,12 +210,12 @@ import Testing
       value? += 100
     } while: {
       store.currentValue = 5
-      #expect(store.currentValue == 100, "it changes its own store again and again")
+      #expect(store.currentValue == 100, "each computation of the edit changes its own store")
     }
     #expect(store.confirmedValue == 109)
   }
 
-  @Test("An edit of several stores goes from all of them when the work fails")
+  @Test("An edit of several stores is removed from all of them when the work fails")
   func client() async throws {
     let stores = [store(1), store(2)]
     let other = client.store(for: Query(path: ["other"]) { _ in 1 }.neverStale())
@@ -239,7 +239,7 @@ import Testing
     #expect(stores.map(\.confirmedValue) == [6, 2])
   }
 
-  @Test("Edits lie over pages: a next page and a refetch come under them")
+  @Test("Edits of pages are displayed on top of a next page and of a refetch")
   func pages() async throws {
     let server = PageServer()
     let request = Paginated<Int, String>(
@@ -265,13 +265,13 @@ import Testing
     await store.optimistically {
       $0.append(PaginatedPage(id: 2, value: "new"))
     } while: {
-      #expect(store.nextPageId == 3, "the edge of a page that an edit brings is found")
+      #expect(store.nextPageId == 3, "the next page follows the page that the edit has added")
     }
   }
 
-  @Test("What an edit lay over goes away without the lock when the yield of it is taken back")
+  @Test("The base value of an edit is released without the lock when its yield is undone")
   func yieldTakenBack() async {
-    let (gone, remote, other) = (Counter(), Remote<OnDeinit>(), OnDeinit {})
+    let (released, remote, other) = (Counter(), Remote<OnDeinit>(), OnDeinit {})
     let store = OperationStore.detached(query: remote.query())
     await withWatchdog({ "a deinit waits for the lock of the store" }) {
       let run = Task { _ = try? await store.run() }
@@ -282,13 +282,13 @@ import Testing
         remote.yield(
           OnDeinit { [weak store] in
             _ = store?.state
-            gone.increment()
+            released.increment()
           })
       }
       store.cancel()
       await run.value
     }
-    #expect(await eventually { gone.value == 1 })
+    #expect(await eventually { released.value == 1 })
     #expect(store.currentValue === other)
   }
 
@@ -308,9 +308,9 @@ import Testing
     #expect(store.currentValue == 2)
   }
 
-  @Test("What an edit has replaced goes away without the lock when its work succeeds")
+  @Test("A value that an edit has replaced is released without the lock when its work succeeds")
   func replaced() async {
-    let gone = Counter()
+    let released = Counter()
     let store = OperationStore.detached(query: Remote<OnDeinit>().query())
     let request = Paginated<Int, OnDeinit>(
       path: ["pages"], initialPageId: 0, nextPageId: { _, _ in nil }
@@ -321,19 +321,19 @@ import Testing
     await withWatchdog({ "a deinit waits for the lock of the store" }) {
       store.currentValue = OnDeinit { [weak store] in
         _ = store?.state
-        gone.increment()
+        released.increment()
       }
       await store.optimistically {
         $0 = OnDeinit {}
       } while: {
       }
-      #expect(gone.value == 1)
+      #expect(released.value == 1)
       pages.currentValue = [
         PaginatedPage(
           id: 0,
           value: OnDeinit { [weak pages] in
             _ = pages?.state
-            gone.increment()
+            released.increment()
           })
       ]
       await pages.optimistically {
@@ -341,10 +341,10 @@ import Testing
       } while: {
       }
     }
-    #expect(gone.value == 2)
+    #expect(released.value == 2)
   }
 
-  @Test("When the work has ended and no older run is under way, nothing is left of the edit")
+  @Test("An edit is released when its work has ended and no older run is in flight")
   func nothingLeft() async throws {
     let remote = Remote<Int>()
     let store = client.store(for: remote.query().neverStale())
@@ -359,7 +359,7 @@ import Testing
       } while: {
       }
     }
-    #expect(count.value == 0, "the run that is under way may still need it")
+    #expect(count.value == 0, "the run that is in flight may still need it")
     remote.answer(5)
     _ = try await run.value
     #expect(store.currentValue == 1)

@@ -2,7 +2,7 @@ import Operation
 import Testing
 
 @Suite(.timeLimit(.minutes(2))) struct OptimisticTests {
-  /// Steps, and what is shown after each of them.
+  /// Steps, and the displayed value after each of them.
   struct Race: Sendable, CustomTestStringConvertible {
     let name: String
     let steps: [(OptimisticStep, [Int])]
@@ -73,7 +73,7 @@ import Testing
       "a reset after the work",
       (.push(1), [1]), (.edit(9), [1, 9]), (.succeed(9), [1, 9]), (.reset, [])),
     Race(
-      "a cancelled run gives back what was there before its yields, under the edits",
+      "a cancelled run restores the value from before its yields, below the edits",
       (.push(1), [1]), (.fetch(5), [1]), (.edit(8), [1, 8]), (.yield(5), [205, 8]),
       (.succeed(8), [205, 8]), (.edit(9), [205, 8, 9]), (.cancelRun(5), [1, 8, 9]),
       (.succeed(9), [1, 8, 9])),
@@ -82,13 +82,13 @@ import Testing
       (.push(1), [1]), (.fetch(5), [1]), (.edit(9), [1, 9]), (.succeed(9), [1, 9]),
       (.fetch(6), [1, 9]), (.land(6), [106]), (.land(5), [105, 9])),
     Race(
-      "a cancelled run gives back a value that has an edit already, which does not come twice",
+      "a cancelled run restores a value that contains an edit, which is not applied twice",
       (.push(1), [1]), (.fetch(5), [1]), (.edit(9), [1, 9]), (.succeed(9), [1, 9]),
       (.fetch(6), [1, 9]), (.land(6), [106]), (.fetch(7), [106]), (.yield(7), [207]),
       (.cancelRun(7), [106]), (.land(5), [105, 9])),
   ]
 
-  @Test("The shown value after each step of a race", arguments: races)
+  @Test("The displayed value after each step of a race is the expected one", arguments: races)
   func race(_ race: Race) async {
     let driver = OptimisticDriver()
     var model = OptimisticModel()
@@ -101,7 +101,7 @@ import Testing
     await driver.finish()
   }
 
-  /// Does one random schedule; tells whether the store shows what the plain model shows.
+  /// Performs one random schedule. Returns whether the store displays the value of the plain model.
   static func followsModel(seed: UInt64) async -> Bool {
     var random = SplitMix(seed: seed)
     let driver = OptimisticDriver()
@@ -125,8 +125,8 @@ import Testing
       #expect(
         isRight,
         """
-        seed \(seed), \(steps): shows \(store.currentValue ?? []) and not \(model.shown), \
-        has confirmed \(store.confirmedValue ?? []) and not \(model.confirmed)
+        seed \(seed), \(steps): displays \(store.currentValue ?? []) instead of \(model.shown), \
+        has confirmed \(store.confirmedValue ?? []) instead of \(model.confirmed)
         """)
       if !isRight {
         await driver.finish()

@@ -30,7 +30,7 @@ import Testing
     #expect(changed == nil && !isMissing && removed == nil)
   }
 
-  @Test("An edit is displayed once it was computed, and counts as one update")
+  @Test("An edit is displayed once it is computed, and counts as one update")
   mutating func append() {
     view.append(ids[0], increment, over: 1, show: show)
     #expect(!view.isPlain && view.isOptimistic && view.needsComputation)
@@ -42,14 +42,14 @@ import Testing
     #expect(view.withBaseValue(displayed).currentValue == 1)
   }
 
-  @Test("The first edit may begin with its value, and then needs no computation")
+  @Test("The first edit may begin with its displayed value, and then needs no computation")
   mutating func begin() {
     view.begin(ids[0], increment, over: 1, displaying: 11, show: show)
     #expect(view.isOptimistic && !view.needsComputation)
     #expect(view.displaying(confirmed).currentValue == 11)
   }
 
-  @Test("A settled edit is counted, and missing from the state until it was computed")
+  @Test("A settled edit is counted, and is missing from the state until it is computed")
   mutating func settle() {
     view.append(ids[0], increment, over: 1, show: show)
     view.append(ids[1], increment, over: 1, show: show)

@@ -31,17 +31,17 @@ import Testing
     let rules: [Deduplication] = [.never, .equivalentContexts, .by { _, _ in true }]
     for rule in rules {
       guard case .new = Table().admit(context(1), rule: rule, verdict: nil) else {
-        Issue.record("\(rule) joined a run that is not there")
+        Issue.record("\(rule) joined a run that does not exist")
         continue
       }
     }
   }
 
-  @Test("Without deduplication every wish is a new run")
+  @Test("Without deduplication every caller starts a new run")
   func never() {
     let (table, _) = makeTable(1)
     guard case .new = table.admit(context(1), rule: .never, verdict: nil) else {
-      Issue.record("joined")
+      Issue.record("a run was joined")
       return
     }
   }
@@ -51,7 +51,7 @@ import Testing
     let (table, ids) = makeTable(2, 1, 1)
     guard case .join(let core) = table.admit(context(1), rule: .equivalentContexts, verdict: nil)
     else {
-      Issue.record("not joined")
+      Issue.record("no run was joined")
       return
     }
     #expect(core.id == ids[1])
@@ -61,31 +61,31 @@ import Testing
     }
   }
 
-  @Test("A predicate is asked about all runs, and again when runs have come since")
+  @Test("A predicate is called for all runs, and again if the runs have changed since")
   func predicate() {
     var (table, ids) = makeTable(1, 2)
     let rule = Deduplication.by { $0[Number.self] == $1[Number.self] }
     guard case .compare(let candidates) = table.admit(context(2), rule: rule, verdict: nil) else {
-      Issue.record("not asked")
+      Issue.record("the predicate was not called")
       return
     }
     #expect(candidates.map(\.id) == ids)
     let verdict: Table.Verdict = rule.verdict(on: context(2), among: candidates)
     #expect(verdict.match == ids[1])
     guard case .join(let core) = table.admit(context(2), rule: rule, verdict: verdict) else {
-      Issue.record("not joined")
+      Issue.record("no run was joined")
       return
     }
     #expect(core.id == ids[1])
     _ = table.remove(ids[1])
     guard case .compare = table.admit(context(2), rule: rule, verdict: verdict) else {
-      Issue.record("the run that the predicate chose is gone, and it was not asked again")
+      Issue.record("the chosen run was removed, and the predicate was not called again")
       return
     }
     table.insert(record(3))
     let none = Table.Verdict(compared: [ids[0]], match: nil)
     guard case .compare = table.admit(context(2), rule: rule, verdict: none) else {
-      Issue.record("a run has come, and the predicate was not asked about it")
+      Issue.record("a run was added, and the predicate was not called for it")
       return
     }
   }
@@ -114,7 +114,7 @@ import Testing
     }
   }
 
-  @Test("What is told of a run that is not there changes nothing")
+  @Test("An event of a run that is not in the table changes nothing")
   func missing() {
     var (table, ids) = makeTable(1)
     _ = table.remove(ids[0])

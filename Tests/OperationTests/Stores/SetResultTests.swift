@@ -7,19 +7,17 @@ import Testing
   {
     let store = OperationStore.detached(query: Query(path: ["a"]) { _ in 1 })
     try await store.run()
-    let told = Counter()
-    let subscription = store.subscribe { _ in told.increment() }
+    let notifications = Counter()
+    let subscription = store.subscribe { _ in notifications.increment() }
     store.setResult(to: .failure(CancellationError()))
     #expect(store.error == nil)
     #expect(store.errorUpdateCount == 0)
     #expect(store.currentValue == 1)
-    #expect(told.value == 1)
+    #expect(notifications.value == 1)
     subscription.cancel()
   }
 
-  @Test("An opaque store goes back to its beginning under both names") func opaqueReset()
-    async throws
-  {
+  @Test("An opaque store is reset under both names") func opaqueReset() async throws {
     let client = OperationClient(defaults: .testing)
     let store = client.store(for: Query(path: ["a"]) { _ in 1 })
     for reset in [OpaqueOperationStore.reset, OpaqueOperationStore.resetState] {

@@ -13,7 +13,7 @@ import Testing
     OperationClient(defaults: defaults, clock: clock).store(for: remote.query())
   }
 
-  @Test("A run gives its value to the caller and to the state, with the date of the clock")
+  @Test("A run returns its value and stores it in the state, with the date of the clock")
   func run() async throws {
     let store = makeStore()
     #expect(store.status.isIdle)
@@ -33,7 +33,7 @@ import Testing
     #expect(store.activeTasks.isEmpty)
   }
 
-  @Test("A failure keeps the value, and a value takes the failure away")
+  @Test("A failure keeps the value, and a value removes the failure")
   func failure() async throws {
     let store = makeStore()
     store.currentValue = 1
@@ -68,7 +68,7 @@ import Testing
     #expect(store.status == .result(.failure(Failed(code: 9))))
   }
 
-  @Test("A result that is set counts like one of a run, with the date of the context it is given")
+  @Test("A result that is set counts like that of a run, with the date of the passed context")
   func setResult() async {
     let store = makeStore()
     store.setResult(to: .success(4))
@@ -84,7 +84,7 @@ import Testing
     #expect(store.error == nil)
   }
 
-  @Test("A reset goes back to the value that the store was made with, and starts nothing")
+  @Test("A reset restores the initial value of the store, and starts no run")
   func reset() {
     let store = OperationClient(clock: clock).store(for: remote.query(), initialValue: 5)
     store.currentValue = 6
@@ -121,7 +121,7 @@ import Testing
     #expect(store.subscriberCount == 0)
   }
 
-  @Test("A fresh store runs for a new first subscriber only when its stale time is over")
+  @Test("A fresh store starts a run for a new first subscriber only after its stale time")
   func staleAfter() async {
     let store = OperationClient(defaults: .testing, clock: clock)
       .store(for: remote.query().stale(after: .seconds(10)))
@@ -141,7 +141,7 @@ import Testing
     subscription.cancel()
   }
 
-  @Test("A value that is never stale becomes so by an invalidation, and fresh by the next value")
+  @Test("A value that is never stale becomes stale by an invalidation, and fresh by the next value")
   func neverStale() {
     let store = OperationClient(defaults: .testing).store(for: remote.query().neverStale())
     #expect(store.isStale)
@@ -155,7 +155,7 @@ import Testing
     #expect(!store.isStale)
   }
 
-  @Test("A predicate says whether the value is stale, and may read the store")
+  @Test("A predicate decides whether the value is stale, and may read the store")
   func staleWhen() {
     let read = Monitor<@Sendable () -> Int?>({ nil })
     let store = OperationClient(defaults: .testing)
@@ -167,7 +167,7 @@ import Testing
     read.update { $0 = { nil } }
   }
 
-  @Test("A detached store has no client and no defaults, and runs only when it is asked")
+  @Test("A detached store has no client and no defaults, and starts no run by itself")
   func detached() async throws {
     let store = OperationStore.detached(query: remote.query(), initialValue: 2)
     let subscription = store.subscribe { _ in }
@@ -184,7 +184,7 @@ import Testing
     #expect(other.currentValue == 1)
   }
 
-  @Test("A context that is passed to a run lies over the store's, which a caller can change")
+  @Test("A context that is passed to a run overrides the store's, which a caller can change")
   func context() async throws {
     enum Region: OperationContext.Key { static var defaultValue: String { "eu" } }
     enum Tenant: OperationContext.Key { static var defaultValue: Int { 0 } }
@@ -199,7 +199,7 @@ import Testing
     #expect(try await store.fetch(using: configuration) == "us 7")
   }
 
-  @Test("A yield is shown before the run ends, and the last value comes with its end")
+  @Test("A yield is displayed before the run ends, and the last value with its end")
   func yields() async throws {
     let store = makeStore()
     async let value = store.run()

@@ -3,7 +3,7 @@ import Operation
 import Synchronization
 import Testing
 
-/// Promise 5: what a cancelled run leaves behind, and tasks that were never started.
+/// Promise 5: the state after a cancelled run, and tasks that were never started.
 @Suite("Cancelled runs and dropped tasks") struct StoreCancellationTests {
   private let clock = ManualClock(now: Date(timeIntervalSince1970: 100))
   private let remote = Remote<Int>()
@@ -16,7 +16,7 @@ import Testing
     ).store(for: remote.query())
   }
 
-  @Test("A cancelled run restores value, error, counts and dates, also after yields")
+  @Test("A cancelled run restores value, error, counts and dates, even after yields")
   func restores() async throws {
     let store = makeStore()
     store.currentValue = 1
@@ -39,7 +39,7 @@ import Testing
     #expect(store.status.isFailure)
   }
 
-  @Test("A cancelled run of a store that had nothing leaves it idle, and subscribers hear of it")
+  @Test("A cancelled run of an empty store leaves it idle, and subscribers are notified")
   func restoresNothing() async throws {
     let store = OperationStore.detached(query: remote.query())
     let (events, subscription) = store.record()
@@ -57,7 +57,7 @@ import Testing
     subscription.cancel()
   }
 
-  @Test("What somebody wrote after a yield stays when the run is cancelled")
+  @Test("A value that is written after a yield is kept when the run is cancelled")
   func keepsWrites() async throws {
     let store = makeStore()
     let task = Task { try await store.run() }
@@ -69,7 +69,7 @@ import Testing
     #expect(store.currentValue == 6)
   }
 
-  @Test("Another run that begins after a yield does not keep the yield alive")
+  @Test("The yield of a cancelled run is undone, even if another run has begun since")
   func restoresBesideOtherRun() async throws {
     let store = makeStore(isDeduplicated: false)
     store.currentValue = 1
@@ -99,7 +99,7 @@ import Testing
     #expect(try await value == 1)
   }
 
-  @Test("A task that is dropped without having been started leaves the state as if never made")
+  @Test("A task that is dropped before its start leaves no trace in the state")
   func droppedTask() async throws {
     let store = makeStore()
     let (events, subscription) = store.record()
@@ -118,7 +118,7 @@ import Testing
     subscription.cancel()
   }
 
-  @Test("Two handles on one scheduled run are one task, which the last of them gives up")
+  @Test("Two handles share one scheduled run, which remains when one of them is dropped")
   func twoHandles() async throws {
     let store = makeStore()
     var first: OperationTask? = store.runTask()
@@ -134,7 +134,7 @@ import Testing
     #expect(remote.callCount == 1)
   }
 
-  @Test("A started task goes on when its handle is dropped, and ends with its last awaiter")
+  @Test("A started task continues when its handle is dropped, and ends with its last awaiter")
   func startedTask() async throws {
     let store = makeStore()
     let awaiter = Task { try await store.runTask().runIfNeeded() }
@@ -146,7 +146,7 @@ import Testing
     #expect(!store.isLoading)
   }
 
-  @Test("A task that is cancelled before it starts never starts, and says so to whoever asks")
+  @Test("A task that is cancelled before its start never starts, and throws CancellationError")
   func cancelledTask() async throws {
     let store = makeStore()
     let task = store.runTask()
@@ -158,7 +158,7 @@ import Testing
     #expect(!task.hasStarted)
   }
 
-  @Test("A cancelled task with a failure of its own type runs, cancelled, and is not shown")
+  @Test("A cancelled task with a typed failure runs as cancelled, and its failure is not displayed")
   func cancelledTypedTask() async throws {
     let query = Query(path: ["typed"], failure: Failed.self) { _ throws(Failed) -> Int in
       if Task.isCancelled { throw Failed(code: 1) }
@@ -172,7 +172,7 @@ import Testing
     #expect(!store.isLoading)
   }
 
-  @Test("A task runs once, however many ask it to, at the same time", arguments: 0..<100)
+  @Test("A task runs once, however many callers start it at the same time", arguments: 0..<100)
   func runIfNeededOnce(_: Int) async throws {
     let store = makeStore()
     let task = store.runTask()
@@ -184,7 +184,7 @@ import Testing
     #expect(remote.callCount == 1)
   }
 
-  @Test("Awaiters that come and go while a run ends all go on", arguments: 0..<300)
+  @Test("Awaiters that join or are cancelled while a run ends all resume", arguments: 0..<300)
   func churn(_: Int) async throws {
     let store = makeStore()
     let tasks = (0..<16).map { _ in Task { try await store.run() } }

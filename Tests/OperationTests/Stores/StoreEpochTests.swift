@@ -2,8 +2,8 @@ import Operation
 import Synchronization
 import Testing
 
-/// Promise 6: what started before a reset or a cancel is dropped; what started before an
-/// invalidation is shown, stays stale, and is followed by one run.
+/// Promise 6: the result of a run from before a reset or a cancellation is dropped. The result of a
+/// run from before an invalidation is displayed, stays stale, and is followed by one run.
 @Suite("Epochs") struct StoreEpochTests {
   private let remote = Remote<Int>()
   private let deaf = Remote<Int>(isDeaf: true)
@@ -15,7 +15,7 @@ import Testing
       .store(for: remote.query().neverStale())
   }
 
-  @Test("A result that started before a reset is dropped, and its awaiters go")
+  @Test("The result of a run from before a reset is dropped, and its awaiters are cancelled")
   func reset() async throws {
     let store = makeStore(deaf)
     store.currentValue = 1
@@ -34,7 +34,7 @@ import Testing
     #expect(store.status.isIdle)
   }
 
-  @Test("A run that starts after a reset is not touched by what started before it")
+  @Test("A run that starts after a reset is not affected by runs from before it")
   func runAfterReset() async throws {
     let store = makeStore(deaf)
     let old = Task { try await store.run() }
@@ -52,7 +52,7 @@ import Testing
   }
 
   @Test(
-    "A result that started before an invalidation is shown and stays stale, and one run follows",
+    "A result from before an invalidation is displayed and stays stale, and one run follows",
     arguments: [1, 2, 7])
   func invalidated(times: Int) async throws {
     let store = makeStore(remote)
@@ -74,7 +74,7 @@ import Testing
     subscription.cancel()
   }
 
-  @Test("No run follows when nobody observes; the next subscriber starts it")
+  @Test("No run follows if the store has no subscriber, and the next subscriber starts it")
   func unobserved() async throws {
     let store = makeStore(remote)
     async let value = store.run()
@@ -92,7 +92,7 @@ import Testing
     subscription.cancel()
   }
 
-  @Test("An invalidation of an idle observed store runs at once, and many of them run once")
+  @Test("An invalidation of an idle observed store starts a run at once, and many start one")
   func idle() async throws {
     let store = makeStore(remote)
     store.currentValue = 0
@@ -107,7 +107,7 @@ import Testing
     subscription.cancel()
   }
 
-  /// A condition that is satisfied, and that first calls a closure, once.
+  /// A satisfied condition, which calls a closure once before it returns.
   private final class Interruption: OperationRunSpecification {
     let next = Mutex<(@Sendable () -> Void)?>(nil)
 
@@ -121,7 +121,7 @@ import Testing
     ) -> OperationSubscription { .empty }
   }
 
-  @Test("Invalidations while one is about to start its run start one, and one follows")
+  @Test("Invalidations while another one is about to start its run start one, and one follows")
   func interrupted() async {
     let interruption = Interruption()
     let query = remote.query().neverStale().enableAutomaticRunning(onlyWhen: interruption)
@@ -142,7 +142,7 @@ import Testing
     subscription.cancel()
   }
 
-  @Test("One run follows, not two, though a handler invalidates while the first run ends")
+  @Test("One run follows, not two, even if a handler invalidates while the first run ends")
   func invalidatedByHandler() async throws {
     let store = makeStore(remote, isDeduplicated: false)
     let hasInvalidated = Atomic(false)
@@ -175,7 +175,8 @@ import Testing
     subscription.cancel()
   }
 
-  @Test("A run follows when the last awaiter of an invalidated run leaves an observed store")
+  @Test(
+    "A run follows in an observed store when the last awaiter of an invalidated run is cancelled")
   func awaiterLeaves() async throws {
     let store = makeStore(remote)
     store.currentValue = 0
@@ -189,7 +190,7 @@ import Testing
     subscription.cancel()
   }
 
-  @Test("A reset forgets the invalidation; a write makes the value fresh")
+  @Test("A reset removes the invalidation, and a write makes the value fresh")
   func forgets() {
     let store = makeStore(remote)
     store.invalidate()
@@ -202,7 +203,7 @@ import Testing
   }
 
   @Test(
-    "Runs, resets and invalidations on many threads end in what the last run gave",
+    "Runs, resets and invalidations on many threads end with the value of the last run",
     arguments: 0..<200)
   func storm(round: Int) async throws {
     let counter = Atomic(0)

@@ -1,7 +1,7 @@
 import Operation
 import Testing
 
-/// Promise 4: a handler that is given to `run` hears of that run only, each event once.
+/// Promise 4: a handler that is passed to `run` receives the events of that run only, each once.
 @Suite("A handler of a run") struct StoreHandlerTests {
   private typealias Event = OperationEvent<QueryState<Int, any Error>>
   private let remote = Remote<Int>()
@@ -13,29 +13,29 @@ import Testing
       .store(for: remote.query())
   }
 
-  @Test("It hears of its run from the start to the end, and of nothing before or after")
+  @Test("It receives the events of its run from the start to the end, and nothing before or after")
   func wholeRun() async throws {
     let store = makeStore()
-    let heard = Recorder<Event>()
+    let received = Recorder<Event>()
     store.currentValue = 1
-    async let value = store.run { heard.append($0) }
+    async let value = store.run { received.append($0) }
     await remote.wait(forCalls: 1)
     remote.yield(2)
     remote.answer(3)
     _ = try await value
     store.currentValue = 4
     #expect(
-      heard.names() == [
+      received.names() == [
         "started", "state 1…", "state 2…", "yielded 2", "state 3", "ended 3",
       ])
-    #expect(Set(heard.all.compactMap(\.run?.id)).count == 1)
+    #expect(Set(received.all.compactMap(\.run?.id)).count == 1)
   }
 
-  @Test("It hears nothing of a write of somebody else, and nothing of another run")
+  @Test("It receives nothing of a write by another caller, and nothing of another run")
   func otherEvents() async throws {
     let store = makeStore(isDeduplicated: false)
-    let heard = Recorder<Event>()
-    async let value = store.run { heard.append($0) }
+    let received = Recorder<Event>()
+    async let value = store.run { received.append($0) }
     await remote.wait(forCalls: 1)
     async let other = store.run()
     await remote.wait(forCalls: 2)
@@ -46,10 +46,10 @@ import Testing
     _ = try await other
     remote.answer(2)
     _ = try await value
-    #expect(heard.names() == ["started", "state nil…", "state 2", "ended 2"])
+    #expect(received.names() == ["started", "state nil…", "state 2", "ended 2"])
   }
 
-  @Test("One that joins a run hears of its start at once, and of the rest once")
+  @Test("A handler that joins a run receives the start at once, and each later event once")
   func joined() async throws {
     let store = makeStore()
     let first = Recorder<Event>()
@@ -67,25 +67,25 @@ import Testing
     #expect(first.all.compactMap(\.run?.id).first == second.all.compactMap(\.run?.id).first)
   }
 
-  @Test("One that starts a run that a handle had scheduled hears of the start, once")
+  @Test("A handler that starts a run that a handle has scheduled receives the start once")
   func joinedScheduled() async throws {
     let store = makeStore()
-    let heard = Recorder<Event>()
+    let received = Recorder<Event>()
     let task = store.runTask()
-    async let value = store.run { heard.append($0) }
+    async let value = store.run { received.append($0) }
     await remote.wait(forCalls: 1)
     remote.answer(2)
     _ = try await (value, task.runIfNeeded())
-    #expect(heard.names() == ["started", "state 2", "ended 2"])
+    #expect(received.names() == ["started", "state 2", "ended 2"])
   }
 
   @Test(
-    "It hears of the end of a run that is cancelled or reset, once, and of nothing later",
+    "It receives the end of a run that is cancelled or reset once, and nothing later",
     arguments: ["cancel", "reset", "task"])
   func cancelled(how: String) async throws {
     let store = makeStore()
-    let heard = Recorder<Event>()
-    let run = Task { try await store.run { heard.append($0) } }
+    let received = Recorder<Event>()
+    let run = Task { try await store.run { received.append($0) } }
     await remote.wait(forCalls: 1)
     switch how {
     case "cancel": store.cancel()
@@ -96,52 +96,52 @@ import Testing
     await remote.waitForEnd()
     store.currentValue = 5
     #expect(
-      heard.names() == ["started", "state nil…", "state nil", "ended CancellationError()"])
+      received.names() == ["started", "state nil…", "state nil", "ended CancellationError()"])
   }
 
-  @Test("Of a cancelled run whose failure cannot say so it hears the end that the request makes")
+  @Test("It receives the end from the request if the failure type has no cancellation")
   func cancelledTyped() async throws {
     let entered = Latch()
-    let goOn = Latch()
+    let mayContinue = Latch()
     let query = Query(path: ["typed"], failure: Failed.self) { _ throws(Failed) -> Int in
       entered.open()
-      await goOn.wait()
+      await mayContinue.wait()
       throw Failed(code: 4)
     }
     let store = OperationClient(defaults: .testing).store(for: query)
-    let heard = Recorder<OperationEvent<QueryState<Int, Failed>>>()
+    let received = Recorder<OperationEvent<QueryState<Int, Failed>>>()
     let run = Task { () async throws(Failed) -> Int in
-      try await store.run { heard.append($0) }
+      try await store.run { received.append($0) }
     }
     await entered.wait()
     store.cancel()
     #expect(!store.isLoading)
-    #expect(heard.names().last == "state nil")
-    goOn.open()
+    #expect(received.names().last == "state nil")
+    mayContinue.open()
     guard case .failure = await run.result else {
-      Issue.record("the run gave a value")
+      Issue.record("the run returned a value")
       return
     }
-    #expect(heard.names().last == "ended Failed(code: 4)")
-    #expect(heard.names().count { $0.hasPrefix("ended") } == 1)
+    #expect(received.names().last == "ended Failed(code: 4)")
+    #expect(received.names().count { $0.hasPrefix("ended") } == 1)
     #expect(store.error == nil)
   }
 
-  @Test("Handlers of a thousand callers of one run hear of each event once")
+  @Test("The handlers of a thousand callers of one run receive each event once")
   func many() async throws {
     let store = makeStore()
     let count = 1_000
-    let heard = (0..<count).map { _ in Recorder<Event>() }
-    let runs = heard.map { heard in Task { try await store.run { heard.append($0) } } }
+    let received = (0..<count).map { _ in Recorder<Event>() }
+    let runs = received.map { received in Task { try await store.run { received.append($0) } } }
     await store.settles { $0.leaseCount == count }
     await remote.wait(forCalls: 1)
     remote.yield(1)
     remote.answer(2)
     for run in runs { #expect(try await run.value == 2) }
     #expect(remote.callCount == 1)
-    for heard in heard {
-      await heard.wait { $0.last?.name == "ended 2" }
-      let names = heard.names()
+    for received in received {
+      await received.wait { $0.last?.name == "ended 2" }
+      let names = received.names()
       #expect(names.first == "started")
       #expect(names.suffix(4) == ["state 1…", "yielded 1", "state 2", "ended 2"])
       #expect(names.count { $0 == "started" } == 1)

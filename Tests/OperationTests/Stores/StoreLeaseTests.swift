@@ -2,7 +2,7 @@ import Operation
 import Synchronization
 import Testing
 
-/// Promise 5: who awaits a run, and the subscribers that started one, hold it.
+/// Promise 5: the awaiters of a run, and the subscribers that started it, hold it.
 @Suite("Leases") struct StoreLeaseTests {
   private typealias Store = OperationStore<QueryState<Int, any Error>>
   private let remote = Remote<Int>()
@@ -19,17 +19,17 @@ import Testing
     let tasks = (0..<count).map { _ in
       Task(executorPreference: callers) { try await store.run() }
     }
-    // A lease is there before its holder waits, and hears of a cancellation at once.
+    // A lease exists before its holder waits, and a cancellation releases it at once.
     await callers.rest()
     #expect(store.leaseCount == count)
     await remote.wait(forCalls: 1)
     return tasks
   }
 
-  @Test("A detached store takes no settings from the context that it is made with")
+  @Test("A detached store takes no settings from its initial context")
   func detachedSettings() async throws {
     let client = OperationClient(defaults: .standard)
-    // The client keeps what its query captures.
+    // The client retains what its query captures.
     let identity = ObjectIdentifier(client)
     let inner = Monitor<Int>(0)
     let outer = Query<Int, any Error>(path: ["outer"]) { context in
@@ -72,7 +72,7 @@ import Testing
     #expect(remote.callCount == 1)
   }
 
-  @Test("When all of ten thousand awaiters are cancelled, the request's own task is, too")
+  @Test("When all of ten thousand awaiters are cancelled, the request's own task is cancelled")
   func all() async throws {
     let store = makeStore(remote)
     let tasks = await start(10_000, of: store, calling: remote)
@@ -87,7 +87,7 @@ import Testing
     #expect(remote.callCount == 1)
   }
 
-  @Test("A cancelled awaiter leaves at once, though the request does not listen")
+  @Test("A cancelled awaiter returns at once, even if the request ignores the cancellation")
   func leavesAtOnce() async throws {
     let store = makeStore(deaf)
     let tasks = await start(2, of: store, calling: deaf)
@@ -102,29 +102,29 @@ import Testing
     #expect(store.currentValue == nil)
   }
 
-  @Test("A caller that is cancelled before it calls gets CancellationError and leaves no lease")
+  @Test("A caller that is cancelled before its call gets CancellationError, and holds no lease")
   func cancelledBefore() async throws {
     let store = makeStore(deaf)
-    let goOn = Latch()
+    let mayContinue = Latch()
     let task = Task {
-      await goOn.wait()
+      await mayContinue.wait()
       return try await store.run()
     }
     task.cancel()
-    goOn.open()
+    mayContinue.open()
     await #expect(throws: CancellationError.self) { try await task.value }
     #expect(store.leaseCount == 0)
     #expect(!store.isLoading)
     deaf.answer(1)
   }
 
-  @Test("A cancelled awaiter with a failure of its own type gets what the run ends with")
+  @Test("A cancelled awaiter of a run with a typed failure gets the result of the run")
   func typed() async throws {
     let entered = Latch()
-    let goOn = Latch()
+    let mayContinue = Latch()
     let query = Query(path: ["typed"], failure: Failed.self) { _ throws(Failed) -> Int in
       entered.open()
-      await goOn.wait()
+      await mayContinue.wait()
       throw Failed(code: Task.isCancelled ? 1 : 0)
     }
     let store = OperationClient(defaults: .testing).store(for: query)
@@ -132,13 +132,13 @@ import Testing
     await entered.wait()
     task.cancel()
     #expect(store.leaseCount == 0)
-    goOn.open()
+    mayContinue.open()
     await #expect(throws: Failed(code: 1)) { try await task.value }
     #expect(store.error == nil)
     #expect(store.status.isIdle)
   }
 
-  @Test("The run that a subscriber started is cancelled when the last subscriber leaves")
+  @Test("The run that a subscriber started is cancelled with the last subscription")
   func subscriberLease() async throws {
     let store = makeStore(remote)
     let first = store.subscribe { _ in }
@@ -153,7 +153,7 @@ import Testing
     #expect(store.error == nil)
   }
 
-  @Test("The run that a subscriber started goes on for an awaiter when the subscriber leaves")
+  @Test("The run that a subscriber started continues for an awaiter without the subscriber")
   func awaiterKeepsRun() async throws {
     let store = makeStore(remote)
     let subscription = store.subscribe { _ in }
@@ -168,7 +168,7 @@ import Testing
     #expect(remote.cancelledCalls.isEmpty)
   }
 
-  @Test("The run that a subscriber holds goes on when an awaiter leaves")
+  @Test("The run that a subscriber holds continues when an awaiter is cancelled")
   func subscriberKeepsRun() async throws {
     let store = makeStore(remote)
     let (events, subscription) = store.record()
@@ -195,7 +195,7 @@ import Testing
     subscription.cancel()
   }
 
-  @Test("cancel() sends the awaiters away, and a new run starts beside a deaf request")
+  @Test("cancel() resumes the awaiters, and a new run starts beside a request that ignores it")
   func cancelAndRunAgain() async throws {
     let store = makeStore(deaf)
     let old = await start(3, of: store, calling: deaf)
@@ -212,7 +212,7 @@ import Testing
     #expect(store.valueUpdateCount == 1)
   }
 
-  @Test("A late failure and a late yield of a deaf request are dropped, too")
+  @Test("A late failure and a late yield of a request that ignores cancellation are dropped")
   func lateFailure() async throws {
     let store = makeStore(deaf)
     _ = await start(1, of: store, calling: deaf)
@@ -225,7 +225,7 @@ import Testing
     #expect(store.status.isIdle)
   }
 
-  @Test("Cancelling one task of the store is felt by its awaiters only")
+  @Test("The cancellation of one task of the store affects only the awaiters of that task")
   func cancelOneTask() async throws {
     let store = OperationClient(
       defaults: OperationDefaults(retryLimit: 0, isDeduplicated: false)
@@ -240,7 +240,7 @@ import Testing
     #expect(try await second.value == 2)
   }
 
-  @Test("A cancellation is not retried, whoever cancels", arguments: [true, false])
+  @Test("A cancellation by the store or by the caller is not retried", arguments: [true, false])
   func noRetry(byStore: Bool) async throws {
     let clock = ManualClock()
     let store = OperationClient(clock: clock).store(for: remote.query().retry(limit: 5))
@@ -254,7 +254,8 @@ import Testing
   }
 
   @Test(
-    "A request that throws CancellationError by itself leaves what was there", arguments: 0..<50)
+    "A request that throws CancellationError by itself restores the earlier state",
+    arguments: 0..<50)
   func ownCancellation(_: Int) async throws {
     let store = makeStore(remote)
     store.setResult(to: .success(1))

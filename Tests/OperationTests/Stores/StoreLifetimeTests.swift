@@ -2,11 +2,11 @@ import Operation
 import Synchronization
 import Testing
 
-/// What goes away, and that nothing of a user goes away under a lock.
+/// The objects that are released. No value of a caller is released under a lock.
 @Suite("Lifetimes") struct StoreLifetimeTests {
   private typealias Store = OperationStore<QueryState<Int, any Error>>
 
-  @Test("A store is gone when its client and its users are")
+  @Test("A store is released when its client and all other references to it are")
   func store() async throws {
     weak var store: Store?
     do {
@@ -19,11 +19,11 @@ import Testing
       var values = made.values.makeAsyncIterator()
       _ = await values.next()
     }
-    // The run's own task may still be on its way out.
+    // The task of the run may not have ended yet.
     #expect(await eventually { store == nil })
   }
 
-  @Test("A client is gone when its users are, though its stores live on without it")
+  @Test("A client is released with its last reference, and its stores remain usable without it")
   func client() {
     weak var client: OperationClient?
     let store: Store
@@ -39,7 +39,7 @@ import Testing
     #expect(store.currentValue == 2)
   }
 
-  @Test("Who keeps a context and a continuation of a run that has ended keeps no store with them")
+  @Test("A context and a continuation of a run that has ended do not retain the store")
   func keptContinuation() async throws {
     let remote = Remote<Int>()
     weak var store: Store?
@@ -59,7 +59,7 @@ import Testing
     #expect(late.issues.map(\.kind) == [.lateYield])
   }
 
-  @Test("A subscription keeps its store and its handler, and a cancelled one keeps neither")
+  @Test("A subscription retains its store and its handler, and a cancelled one retains neither")
   func subscription() {
     let live = LiveCount()
     weak var store: Store?
@@ -78,7 +78,8 @@ import Testing
   }
 
   @Test(
-    "Handlers, contexts and yields of a run are gone after it, however it ends", arguments: 0..<4)
+    "Handlers, contexts and yields of a run are released after it, however it ends",
+    arguments: 0..<4)
   func run(ending: Int) async throws {
     enum ProbeKey: OperationContext.Key { static var defaultValue: LiveCount.Probe? { nil } }
     let live = LiveCount()
@@ -112,7 +113,8 @@ import Testing
     #expect(await eventually { store == nil && live.value == 0 })
   }
 
-  @Test("A task keeps its store only as long as somebody has it", arguments: [true, false])
+  @Test(
+    "A task retains its store only as long as the task is referenced", arguments: [true, false])
   func task(isRun: Bool) async throws {
     weak var store: Store?
     var task: OperationTask<Int, any Error>?
@@ -128,17 +130,17 @@ import Testing
   }
 
   @Test(
-    "A value whose deinit uses the store may be replaced, by whatever replaces it",
+    "A value whose deinit uses the store may be replaced in every way",
     arguments: ["write", "reset", "yield", "run", "cancel", "exclusive", "fail"])
   func deinitUsesStore(how: String) async throws {
-    let gone = Counter()
+    let released = Counter()
     let remote = Remote<OnDeinit>()
     let store = OperationStore.detached(query: remote.query())
     let make: @Sendable () -> OnDeinit = {
       OnDeinit { [weak store] in
         _ = store?.state
         store?.subscribe { _ in }.cancel()
-        gone.increment()
+        released.increment()
       }
     }
     await withWatchdog({ "\(how): a deinit waits for the lock of the store" }) {
@@ -152,7 +154,7 @@ import Testing
       store.currentValue = nil
       store.resetState()
     }
-    #expect(gone.value > 0)
+    #expect(released.value > 0)
   }
 
   private func replaceByRun(
@@ -172,7 +174,7 @@ import Testing
     await remote.waitForEnd()
   }
 
-  @Test("A handler and a context whose deinits use the store may be given up", arguments: 0..<100)
+  @Test("A handler and a context whose deinits use the store may be released", arguments: 0..<100)
   func handlerDeinitUsesStore(round: Int) async {
     enum Key: OperationContext.Key { static var defaultValue: OnDeinit? { nil } }
     let store = OperationStore.detached(query: Query(path: ["a"]) { _ in 1 }.deduplicated())
@@ -195,17 +197,17 @@ import Testing
   }
 
   @Test(
-    "What a task's own context has driven out of the one it was made with may use the store",
+    "A value that a task's own context replaces may use the store in its deinit",
     arguments: ["end", "cancel"])
   func drivenOutOfTheContext(how: String) async {
     enum Key: OperationContext.Key { static var defaultValue: OnDeinit? { nil } }
-    let (gone, remote) = (Counter(), Remote<Int>())
+    let (released, remote) = (Counter(), Remote<Int>())
     let store = OperationStore.detached(query: remote.query())
     await withWatchdog({ "a deinit waits for the lock of the store" }) {
       var context = OperationContext()
       context[Key.self] = OnDeinit { [weak store] in
         _ = store?.state
-        gone.increment()
+        released.increment()
       }
       var task = store.runTask(using: context)
       context = OperationContext()
@@ -215,10 +217,11 @@ import Testing
       if how == "end" { remote.answer(1) } else { store.cancel() }
       await run.value
     }
-    #expect(await eventually { gone.value == 1 })
+    #expect(await eventually { released.value == 1 })
   }
 
-  @Test("The request's own task is gone after the run, and with it what the request held")
+  @Test(
+    "The request's own task is released after the run, with everything that the request captures")
   func request() async throws {
     let live = LiveCount()
     do {
@@ -231,7 +234,7 @@ import Testing
   }
 
   @Test(
-    "A request that stores the contexts of its runs does not retain itself by that",
+    "A request that stores the contexts of its runs does not retain itself",
     arguments: ["no store", "a batch without a store", "the store's rules", "rules of its own"])
   func storedContext(way: String) async throws {
     let live = LiveCount()

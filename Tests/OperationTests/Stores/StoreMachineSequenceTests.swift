@@ -8,12 +8,12 @@ import Testing
 /// Every short sequence of events, and what must hold after each of them.
 @Suite("Sequences of the machine of a store") struct StoreMachineSequenceTests {
   enum Step: CaseIterable {
-    case subscribe, unsubscribe, await, observe, handle, dropHandle, enter, leave
+    case subscribe, unsubscribe, await, observe, handle, dropHandle, startHandle, releaseLease
     case yield, succeed, fail, cancelOne, cancelAll, reset, write, invalidate
   }
 
-  /// What a subscriber has been told of a state.
-  struct Told: Equatable {
+  /// The part of a state by which notifications are compared.
+  struct Notified: Equatable {
     let value: Int?
     let isLoading: Bool
 
@@ -26,18 +26,18 @@ import Testing
     let number: Int
     let subscriber: Subscriber<MachineDriver.Machine.Event>
     let id: MachineDriver.Machine.Observation
-    var last: Told?
+    var last: Notified?
   }
 
-  /// The machine, and what a plain model says of it.
+  /// The machine beside a plain model of it.
   struct Walk {
-    /// Each step has a copy of its own.
+    /// Each step has its own copy.
     var driver: MachineDriver
-    /// What all subscribers hear, by their numbers; each step takes what it has caused.
-    let heard = Tape<(number: Int, state: Told?)>()
+    /// The notifications of all subscribers, by their numbers. Each step takes those it causes.
+    let notifications = Tape<(number: Int, state: Notified?)>()
     var subscriptions: [Subscription] = []
     var former: [Subscription] = []
-    /// The awaiters and handles of each run, as the test gave them out.
+    /// The awaiters and handles of each run, as the test created them.
     var awaiters: [OperationTaskID: Int] = [:]
     var handles: [OperationTaskID: Int] = [:]
     var cores: [MachineDriver.Machine.Core] = []
@@ -54,14 +54,14 @@ import Testing
     }
 
     mutating func take(_ step: Step) throws {
-      beginAnew()
+      copyBeginning()
       switch step {
       case .subscribe: subscribe()
       case .unsubscribe: unsubscribe()
-      case .await, .observe, .handle: wish(step)
-      case .enter:
-        if let core = cores.last(where: { handles[$0.id, default: 0] > 0 }) { enter(core) }
-      case .dropHandle, .leave, .cancelOne: giveBack(step)
+      case .await, .observe, .handle: requestRun(step)
+      case .startHandle:
+        if let core = cores.last(where: { handles[$0.id, default: 0] > 0 }) { start(core) }
+      case .dropHandle, .releaseLease, .cancelOne: release(step)
       case .yield, .succeed, .fail: try result(step)
       case .cancelAll: _ = driver.machine.cancelAll()
       case .reset: _ = driver.machine.reset(driver.machine.context)
@@ -69,16 +69,16 @@ import Testing
         nextValue += 1
         driver.machine.write(.success(nextValue), driver.machine.context)
       case .invalidate:
-        if driver.machine.invalidate() { wish(.observe) }
+        if driver.machine.invalidate() { requestRun(.observe) }
       }
       driver.settle()
-      try hear()
+      try receiveNotifications()
       try check()
     }
 
-    /// Takes a machine of its own, and subscribers that are as this walk has left them: another one
-    /// with the same beginning may have ended them.
-    private mutating func beginAnew() {
+    /// Copies the machine, and restores the subscribers to their states in this walk: another walk
+    /// with the same beginning may have cancelled them.
+    private mutating func copyBeginning() {
       driver = driver.copy()
       for entry in subscriptions { entry.subscriber.isActive.store(true, ordering: .relaxed) }
       for entry in former { entry.subscriber.isActive.store(false, ordering: .relaxed) }
@@ -92,23 +92,23 @@ import Testing
 
     private mutating func subscribe() {
       nextValue += 1
-      let (heard, number) = (heard, nextValue)
+      let (notifications, number) = (notifications, nextValue)
       let subscriber = Subscriber<MachineDriver.Machine.Event> { event in
-        heard.note((number, event.state.map(Told.init)))
+        notifications.note((number, event.state.map(Notified.init)))
       }
       let id = driver.machine.subscribe(subscriber)
       subscriptions.append(Subscription(number: number, subscriber: subscriber, id: id))
     }
 
-    private mutating func hear() throws {
-      for (number, state) in heard.take() {
+    private mutating func receiveNotifications() throws {
+      for (number, state) in notifications.take() {
         let index = subscriptions.firstIndex { $0.number == number }
-        try mustHold(index != nil, "a subscriber heard of something after his end")
+        try mustHold(index != nil, "a subscriber was notified after its end")
         if let index, let state { subscriptions[index].last = state }
       }
     }
 
-    private mutating func wish(_ step: Step) {
+    private mutating func requestRun(_ step: Step) {
       let lease: MachineDriver.Machine.Lease =
         switch step {
         case .await: .awaiter
@@ -124,14 +124,14 @@ import Testing
       }
     }
 
-    private mutating func enter(_ core: MachineDriver.Machine.Core) {
+    private mutating func start(_ core: MachineDriver.Machine.Core) {
       if case .removed = driver.machine.start(core, OperationTaskConfiguration()) { return }
       awaiters[core.id, default: 0] += 1
     }
 
-    private mutating func giveBack(_ step: Step) {
+    private mutating func release(_ step: Step) {
       switch step {
-      case .leave:
+      case .releaseLease:
         guard let core = cores.last(where: { awaiters[$0.id, default: 0] > 0 }) else { return }
         awaiters[core.id, default: 0] -= 1
         _ = driver.machine.releaseLease(on: core.id)
@@ -144,7 +144,7 @@ import Testing
       }
     }
 
-    /// Tells a result of the first run that has started, and of every run that is gone.
+    /// Reports a result of the first run that has started, and of every run that was removed.
     private mutating func result(_ step: Step) throws {
       nextValue += 1
       for core in cores {
@@ -156,7 +156,7 @@ import Testing
         switch step {
         case .yield:
           let counts = driver.on { $0.yield(core.id, .success(nextValue)) } != nil
-          try mustHold(counts == isLive, "a run yields while it is there")
+          try mustHold(counts == isLive, "a run yields exactly while it is in the table")
         case .succeed: _ = driver.machine.end(core.id, .success(nextValue))
         default: _ = driver.machine.end(core.id, failure)
         }
@@ -166,7 +166,7 @@ import Testing
           state.valueUpdateCount == before.valueUpdateCount
             && state.errorUpdateCount == before.errorUpdateCount
             && state.currentValue == before.currentValue,
-          "a run that was over changed the state")
+          "a run that had ended changed the state")
       }
     }
 
@@ -181,15 +181,15 @@ import Testing
         try mustHold(record.handles == handles[record.id, default: 0], "handles are miscounted")
         try mustHold(
           record.awaiters > 0 || (record.isHeldByObservers && !subscriptions.isEmpty)
-            || (!record.isStarted && record.handles > 0), "nobody holds a run")
+            || (!record.isStarted && record.handles > 0), "a run has no holder")
       }
-      let expected = Told(machine.state)
+      let expected = Notified(machine.state)
       try mustHold(
-        subscriptions.allSatisfy { $0.last == expected }, "the last state is not told")
+        subscriptions.allSatisfy { $0.last == expected }, "the last state was not notified")
       let isIdle = !machine.runs.records.contains(where: \.isStarted)
       if isIdle, machine.cancelledRuns.isEmpty {
         try mustHold(
-          machine.committed.yields.entries.isEmpty, "a run that is over has left its yields")
+          machine.committed.yields.entries.isEmpty, "the yields of a run that has ended remain")
       }
     }
   }

@@ -3,7 +3,7 @@ import TestSupport
 
 @testable import Operation
 
-/// A store's machine, driven by hand: what the shell does with a lock is done here without one.
+/// A store's machine that a test drives. It does without a lock what the shell does with one.
 final class MachineDriver {
   typealias State = QueryState<Int, any Error>
   typealias Machine = StoreMachine<State>
@@ -24,10 +24,10 @@ final class MachineDriver {
     (clock, machine) = (other.clock, other.machine)
   }
 
-  /// Makes another driver that continues from here.
+  /// Returns another driver that continues from this state.
   func copy() -> MachineDriver { MachineDriver(self) }
 
-  /// Performs a transition; for the inside of `#expect`, which takes no mutating call.
+  /// Performs a transition, for use inside `#expect`, which accepts no mutating call.
   func on<Output>(_ transition: (inout Machine) -> Output) -> Output { transition(&machine) }
 
   func admit(
@@ -43,7 +43,7 @@ final class MachineDriver {
       verdict: verdict)
   }
 
-  /// The run that was admitted; `nil` if it was refused.
+  /// Returns the run that is admitted, or `nil` if it is refused.
   func run(
     _ lease: Machine.Lease, handler: Subscriber<Machine.Event>? = nil
   ) -> Machine.AdmittedRun? {

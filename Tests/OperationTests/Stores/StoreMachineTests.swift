@@ -33,7 +33,7 @@ import Testing
     }
   }
 
-  @Test("A run for a value is refused when one has come since, unless that one is stale")
+  @Test("A run for a value is refused if a value was stored since, unless that value is stale")
   func lateEnsuring() {
     let driver = MachineDriver()
     driver.machine.write(.success(1), driver.machine.context)
@@ -42,7 +42,7 @@ import Testing
       return
     }
     guard case .admitted = driver.admit(.awaiter, seenResults: 1) else {
-      Issue.record("a run was refused, and no result has come")
+      Issue.record("a run was refused, and no result was stored")
       return
     }
     driver.on { _ = $0.invalidate() }
@@ -104,7 +104,7 @@ import Testing
         run.core, OperationTaskConfiguration(name: "first")),
       case .joined = driver.machine.start(run.core, OperationTaskConfiguration(name: "second"))
     else {
-      Issue.record("started otherwise")
+      Issue.record("the run was started in another way")
       return
     }
     #expect(task.configuration.name == "first")
@@ -125,7 +125,7 @@ import Testing
       case .launch = driver.machine.start(run.core, configuration, joins: false),
       case .running = driver.machine.start(run.core, configuration, joins: false)
     else {
-      Issue.record("started otherwise")
+      Issue.record("the run was started in another way")
       return
     }
     #expect(driver.machine.leaseCount == 1)
@@ -166,7 +166,7 @@ import Testing
     #expect(again.cores.isEmpty)
   }
 
-  @Test("A run that was removed changes nothing and notifies nothing")
+  @Test("A run that was removed changes nothing and notifies no subscriber")
   func late() throws {
     let driver = MachineDriver()
     let run = try #require(driver.run(.awaiter))
@@ -232,8 +232,8 @@ import Testing
   @Test("A reset ends every run, notifies their handlers, and is notified once")
   func reset() throws {
     let driver = MachineDriver(deduplication: .never)
-    let heard = Recorder<String>()
-    let run = driver.run(.awaiter, handler: Subscriber { heard.append($0.name) })
+    let received = Recorder<String>()
+    let run = driver.run(.awaiter, handler: Subscriber { received.append($0.name) })
     let (names, _) = driver.subscribe()
     let other = driver.run(.handle)
     driver.settle()
@@ -242,11 +242,11 @@ import Testing
     #expect(ended == [run, other].compactMap(\.?.core.id))
     driver.settle()
     #expect(names.all.dropFirst(count) == ["state nil", "ended CancellationError()"])
-    #expect(heard.all.last == "ended CancellationError()")
+    #expect(received.all.last == "ended CancellationError()")
     #expect(driver.machine.leaseCount == 0)
   }
 
-  @Test("Another thread waits for exclusive access, and reads what was there before it")
+  @Test("Another thread waits for exclusive access, and reads the state from before it")
   func exclusive() {
     let driver = MachineDriver()
     let owner = ThreadID(rawValue: 1)
@@ -265,7 +265,7 @@ import Testing
     #expect(driver.on { $0.gate(for: other) } == nil)
   }
 
-  @Test("While an edit is computed, others read what was there, also when the edit itself writes")
+  @Test("While an edit is computed, other threads read the earlier state, even if the edit writes")
   func writingEdit() {
     let driver = MachineDriver()
     let (owner, other) = (ThreadID(rawValue: 1), ThreadID(rawValue: 2))
@@ -288,7 +288,7 @@ import Testing
     #expect(driver.machine.visibleState(to: other).valueUpdateCount == 1)
   }
 
-  @Test("An awaiter of the answer to an invalidation waits for the oldest run that is one")
+  @Test("An awaiter of the answer to an invalidation waits for the oldest run that answers it")
   func oldestAnswer() throws {
     let driver = MachineDriver(deduplication: .never)
     let old = try #require(driver.run(.awaiter))
@@ -296,7 +296,7 @@ import Testing
     let generation = driver.machine.freshness.invalidationCount
     let answer = try #require(driver.run(.awaiter))
     let other = try #require(driver.run(.awaiter))
-    // The last one takes its place in the table, which has no order.
+    // The last run moves to its place in the table, which has no order.
     _ = driver.on { $0.end(old.core.id, .success(1)) }
     #expect(driver.machine.taskToAnswer(generation)?.id == answer.core.id)
     _ = driver.on { $0.end(answer.core.id, .success(2)) }

@@ -2,9 +2,9 @@
 import ReactiveStreams
 import Testing
 
-/// What yields, leases and invalidations leave behind when runs come to nothing.
-@Suite("The machine of a store, yields and wishes") struct StoreMachineYieldTests {
-  @Test("What a run yielded goes when it is cancelled, whatever other runs begin and end")
+/// Yields, leases and invalidations of runs that are cancelled or fail.
+@Suite("The machine of a store: yields, leases and invalidations") struct StoreMachineYieldTests {
+  @Test("The yields of a cancelled run are undone, whichever other runs begin and end")
   func restoration() throws {
     let driver = MachineDriver(deduplication: .never)
     driver.machine.write(.success(1), driver.machine.context)
@@ -21,13 +21,13 @@ import Testing
   }
 
   @Test(
-    "Where several runs yield, each takes back its own, in whatever order they are cancelled",
+    "Each of several runs undoes its own yields, in whatever order they are cancelled",
     arguments: [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]])
   func restorationOfSeveral(order: [Int]) throws {
     let driver = MachineDriver(deduplication: .never)
     driver.machine.write(.success(-1), driver.machine.context)
     let runs = try (0..<3).map { _ in try #require(driver.run(.awaiter)) }
-    // Who has yielded what, the last one last.
+    // The runs and the values that they have yielded, the last one last.
     var yields = [(0, 10), (1, 11), (0, 20), (2, 12), (1, 21)]
     for (run, value) in yields { _ = driver.machine.yield(runs[run].core.id, .success(value)) }
     for run in order {
@@ -39,7 +39,7 @@ import Testing
     #expect(!driver.machine.state.isLoading)
   }
 
-  @Test("What a run yields is no value that has landed: who came before it still wants a run")
+  @Test("A yield is no result: a caller that has seen no result since may still join the run")
   func yieldIsNoLanding() throws {
     let driver = MachineDriver()
     let run = try #require(driver.run(.awaiter))
@@ -47,23 +47,23 @@ import Testing
     let seen = driver.machine.committed.resultCount
     _ = driver.machine.yield(run.core.id, .success(2))
     guard case .admitted(let joined) = driver.admit(.observers, seenResults: seen) else {
-      return #expect(Bool(false), "refused")
+      return #expect(Bool(false), "the run was refused")
     }
     #expect(joined.core == run.core)
     _ = driver.machine.end(run.core.id, .success(3))
     guard case .refused = driver.admit(.observers, seenResults: seen) else {
-      return #expect(Bool(false), "a value has landed")
+      return #expect(Bool(false), "a run was admitted after a result")
     }
   }
 
-  @Test("One run follows an invalidation, also where it has failed before another one asks")
+  @Test("One run follows an invalidation, even if it fails before another one is requested")
   func oneFollows() throws {
     let driver = MachineDriver()
     _ = driver.subscribe()
     driver.machine.write(.success(1), driver.machine.context)
     #expect(driver.on { $0.invalidate() })
     guard case .admitted(let answer) = driver.admit(.observers, cause: .invalidation) else {
-      return #expect(Bool(false), "refused")
+      return #expect(Bool(false), "the run was refused")
     }
     _ = driver.machine.end(answer.core.id, .failure(Failed()))
     guard case .refused = driver.admit(.observers, cause: .invalidation) else {
@@ -71,26 +71,26 @@ import Testing
     }
     driver.machine.invalidate()
     guard case .admitted = driver.admit(.observers, cause: .invalidation) else {
-      return #expect(Bool(false), "the next invalidation is another one")
+      return #expect(Bool(false), "the next invalidation needs another run")
     }
   }
 
-  @Test("An invalidation whose run the observers have given up is one for the next")
+  @Test("An invalidation whose run the observers have cancelled needs a run for the next observer")
   func givenUpAnswer() throws {
     let driver = MachineDriver()
     let (_, first) = driver.subscribe()
     #expect(driver.on { $0.invalidate() })
     guard case .admitted = driver.admit(.observers, cause: .invalidation) else {
-      return #expect(Bool(false), "refused")
+      return #expect(Bool(false), "the run was refused")
     }
     #expect(driver.on { $0.unsubscribe(first).cores.count } == 1)
     _ = driver.subscribe()
     guard case .admitted = driver.admit(.observers, cause: .invalidation) else {
-      return #expect(Bool(false), "nobody answers")
+      return #expect(Bool(false), "no run answers the invalidation")
     }
   }
 
-  @Test("The lease of observers who have gone does not come back with the next")
+  @Test("The lease of cancelled observers does not return with the next observer")
   func leaseOfTheGone() throws {
     let driver = MachineDriver()
     let (_, first) = driver.subscribe()
@@ -113,7 +113,7 @@ import Testing
     #expect(driver.machine.state.activeTasks.ids == [other.core.id])
   }
 
-  @Test("What somebody wrote after a yield stays when the run is cancelled")
+  @Test("A value that is written after a yield is kept when the run is cancelled")
   func restorationAfterWrite() throws {
     let driver = MachineDriver()
     let run = try #require(driver.run(.awaiter))

@@ -2,7 +2,7 @@ import Operation
 import Synchronization
 import Testing
 
-/// Promise 2: commits are heard in their order, none twice, none lost, and the last one is the
+/// Promise 2: commits are notified in their order, none twice, none lost, and the last one is the
 /// state.
 @Suite("Order") struct StoreOrderTests {
   private func makeStore() -> OperationStore<QueryState<Int, any Error>> {
@@ -10,23 +10,24 @@ import Testing
   }
 
   @Test(
-    "Eight threads write, and every subscriber hears each commit once, in order", arguments: 0..<40)
+    "Eight threads write, and every subscriber receives each commit once, in order",
+    arguments: 0..<40)
   func eightThreads(_: Int) async {
     let store = makeStore()
-    let heard = (0..<3).map { _ in Recorder<Int>() }
-    let subscriptions = heard.map { heard in
+    let received = (0..<3).map { _ in Recorder<Int>() }
+    let subscriptions = received.map { received in
       store.subscribe { event in
-        if let state = event.state { heard.append(state.valueUpdateCount) }
+        if let state = event.state { received.append(state.valueUpdateCount) }
       }
     }
     await onThreads(8) { thread in
       for step in 0..<50 { store.currentValue = thread * 100 + step }
     }
-    for heard in heard { #expect(heard.all == Array(0...400)) }
+    for received in received { #expect(received.all == Array(0...400)) }
     for subscription in subscriptions { subscription.cancel() }
   }
 
-  @Test("The last state that a subscriber hears of is the store's", arguments: 0..<200)
+  @Test("The last state that a subscriber receives is the store's", arguments: 0..<200)
   func lastIsState(_: Int) async {
     let store = makeStore()
     let last = Mutex<Int?>(nil)
@@ -40,26 +41,26 @@ import Testing
     subscription.cancel()
   }
 
-  @Test("Subscribers are called in the order in which they subscribed, also after some have left")
+  @Test("Subscribers are called in the order of their subscriptions, even after cancellations")
   func subscribers() {
     let store = makeStore()
-    let heard = Recorder<Int>()
+    let received = Recorder<Int>()
     let subscriptions = (0..<20).map { index in
       store.subscribe { event in
-        if event.state?.currentValue == 1 { heard.append(index) }
+        if event.state?.currentValue == 1 { received.append(index) }
       }
     }
     for index in stride(from: 0, to: 20, by: 3) { subscriptions[index].cancel() }
     let late = store.subscribe { event in
-      if event.state?.currentValue == 1 { heard.append(99) }
+      if event.state?.currentValue == 1 { received.append(99) }
     }
     store.currentValue = 1
-    #expect(heard.all == (0..<20).filter { $0 % 3 != 0 } + [99])
+    #expect(received.all == (0..<20).filter { $0 % 3 != 0 } + [99])
     late.cancel()
     for subscription in subscriptions { subscription.cancel() }
   }
 
-  @Test("A subscription has heard of the present state when it is made, and of each later one once")
+  @Test("A subscriber receives the current state before subscribe returns, and each later one once")
   func initialState() async {
     let store = makeStore()
     store.currentValue = 3
@@ -72,60 +73,62 @@ import Testing
     #expect(events.count == 2)
   }
 
-  @Test("What happens while a subscriber is told of the present state comes behind that")
+  @Test("A change while a subscriber receives the current state is notified after that state")
   func changeInGreeting() async {
     let store = makeStore()
     store.currentValue = 0
-    let (isGreeted, goOn) = (Latch(), ThreadLatch())
-    let heard = Recorder<String>()
-    await withWatchdog({ "a greeting stalls other threads" }) {
-      async let greeting: Void = onThreads(1) { _ in
+    let (isNotified, mayContinue) = (Latch(), ThreadLatch())
+    let received = Recorder<String>()
+    await withWatchdog({ "a first notification blocks other threads" }) {
+      async let firstNotification: Void = onThreads(1) { _ in
         let subscription = store.subscribe { event in
           guard let value = event.state?.currentValue else { return }
-          heard.append("\(value)")
+          received.append("\(value)")
           if value == 0 {
-            isGreeted.open()
-            goOn.wait()
+            isNotified.open()
+            mayContinue.wait()
           }
-          heard.append("\(value) was heard")
+          received.append("\(value) was heard")
         }
         subscription.cancel()
       }
-      await isGreeted.wait()
+      await isNotified.wait()
       store.currentValue = 1
-      let other = store.subscribe { heard.append("other \($0.state?.currentValue ?? -1)") }
-      #expect(heard.all == ["0"])
-      goOn.open()
-      await greeting
-      #expect(heard.all == ["0", "0 was heard", "1", "1 was heard", "other 1"])
+      let other = store.subscribe { received.append("other \($0.state?.currentValue ?? -1)") }
+      #expect(received.all == ["0"])
+      mayContinue.open()
+      await firstNotification
+      #expect(received.all == ["0", "0 was heard", "1", "1 was heard", "other 1"])
       other.cancel()
     }
   }
 
   @Test(
-    "Who subscribes while others write hears of one state and of all later ones", arguments: 0..<100
+    "A subscription while other threads write receives one state and all later ones",
+    arguments: 0..<100
   )
   func subscribesMeanwhile(_: Int) async {
     let store = makeStore()
-    let heard = Recorder<Int>()
+    let received = Recorder<Int>()
     let subscription = Mutex(OperationSubscription.empty)
     await onThreads(3) { thread in
       if thread == 0 {
         let made = store.subscribe { event in
-          if let state = event.state { heard.append(state.valueUpdateCount) }
+          if let state = event.state { received.append(state.valueUpdateCount) }
         }
         subscription.withLock { $0 = made }
       } else {
         for step in 0..<20 { store.currentValue = step }
       }
     }
-    let counts = heard.all
+    let counts = received.all
     #expect(counts == Array((counts.first ?? 0)...40))
     subscription.withLock { $0 }.cancel()
   }
 
   @Test(
-    "A stream that keeps everything hears each commit of eight threads, in order", arguments: 0..<20
+    "A stream that buffers everything receives each commit of eight threads, in order",
+    arguments: 0..<20
   )
   func stream(_: Int) async {
     let store = makeStore()
@@ -137,7 +140,8 @@ import Testing
   }
 
   @Test(
-    "A reader of the newest state sees counts that grow, and ends with the last", arguments: 0..<100
+    "A reader of the newest state receives increasing counts, and the last one at the end",
+    arguments: 0..<100
   )
   func newestWins(_: Int) async {
     let store = makeStore()

@@ -3,7 +3,7 @@ import Operation
 import Synchronization
 import Testing
 
-/// Promise 1: no handler is called under a lock, and a slow one stalls nobody.
+/// Promise 1: no handler is called under a lock, and a slow one blocks no other thread.
 @Suite("Re-entrancy") struct StoreReentrancyTests {
   private typealias Store = OperationStore<QueryState<Int, any Error>>
 
@@ -50,7 +50,7 @@ import Testing
     #expect(store.subscriberCount == 0)
   }
 
-  @Test("A handler that cancels itself hears nothing more; one that it cancels hears nothing, too")
+  @Test("A handler that cancels itself and another one receives nothing more, nor does the other")
   func cancels() {
     let store = makeStore()
     store.currentValue = 0
@@ -78,7 +78,7 @@ import Testing
 
   @Test("A handler that is cancelled while another is called is released when all have been called")
   func releases() {
-    /// Under the lock of the store its end would not come.
+    /// Under the lock of the store its deinit would never return.
     final class Held: Sendable {
       let store: Store
       init(_ store: Store) { self.store = store }
@@ -87,7 +87,7 @@ import Testing
     let store = makeStore()
     store.currentValue = 0
     let other = Monitor(OperationSubscription.empty)
-    let heard = Recorder<Int?>()
+    let received = Recorder<Int?>()
     let first = store.subscribe { event in
       guard event.state?.currentValue == 1 else { return }
       other.value.cancel()
@@ -99,43 +99,43 @@ import Testing
       held = object
       other.update {
         $0 = store.subscribe { event in
-          withExtendedLifetime(object) { heard.append(event.state?.currentValue) }
+          withExtendedLifetime(object) { received.append(event.state?.currentValue) }
         }
       }
     }
-    let last = store.subscribe { heard.append($0.state?.currentValue.map { $0 + 10 }) }
+    let last = store.subscribe { received.append($0.state?.currentValue.map { $0 + 10 }) }
     store.currentValue = 1
     #expect(held == nil)
-    #expect(heard.all == [0, 10, 11, 111])
+    #expect(received.all == [0, 10, 11, 111])
     store.currentValue = 2
-    #expect(heard.all == [0, 10, 11, 111, 12])
+    #expect(received.all == [0, 10, 11, 111, 12])
     withExtendedLifetime((first, last)) {}
   }
 
-  @Test("A handler that subscribes inside a call hears of the present state right behind it")
+  @Test("A handler that subscribes in a call receives the current state right after the call")
   func subscribesInside() {
     let store = makeStore()
     store.currentValue = 0
-    let heard = Recorder<Int?>()
+    let received = Recorder<Int?>()
     let inner = Monitor<OperationSubscription?>(nil)
     let outer = store.subscribe { event in
       guard event.state?.currentValue == 1, inner.value == nil else { return }
-      let subscription = store.subscribe { heard.append($0.state?.currentValue) }
+      let subscription = store.subscribe { received.append($0.state?.currentValue) }
       inner.update { $0 = subscription }
-      #expect(heard.all.isEmpty)
+      #expect(received.all.isEmpty)
     }
     store.currentValue = 1
     store.currentValue = 2
-    #expect(heard.all == [1, 2])
+    #expect(received.all == [1, 2])
     outer.cancel()
     inner.value?.cancel()
   }
 
-  @Test("A run starts for the first subscriber if the store is stale once he has been told of it")
+  @Test("A run starts for the first subscriber if the store is stale after its first notification")
   func firstCall() {
     let client = OperationClient(defaults: .testing)
     let gate = AsyncGate()
-    /// Subscribes with a handler that does something in its first call; gives how many hold a run.
+    /// Subscribes with a handler that acts in its first call. Returns the number of leases.
     func leases(
       _ name: String, isNeverStale: Bool, _ act: @escaping @Sendable (Store) -> Void
     ) -> Int {
@@ -178,20 +178,20 @@ import Testing
     back.cancel()
   }
 
-  @Test("A slow handler stalls no read and no write of other threads")
+  @Test("A slow handler blocks no read and no write of other threads")
   func slowHandler() async {
     let store = makeStore()
     store.currentValue = 0
     let isInside = Latch()
-    let goOn = ThreadLatch()
+    let mayContinue = ThreadLatch()
     let subscription = store.subscribe { event in
-      // A value that nobody else writes: the handler waits once.
+      // No other caller writes this value, so the handler waits once.
       guard event.state?.currentValue == -1 else { return }
       isInside.open()
-      goOn.wait()
+      mayContinue.wait()
     }
     let isDone = Latch()
-    await withWatchdog({ "a slow handler stalls other threads" }) {
+    await withWatchdog({ "a slow handler blocks other threads" }) {
       async let slow: Void = onThreads(1) { _ in store.currentValue = -1 }
       await isInside.wait()
       await onThreads(4) { index in
@@ -206,14 +206,14 @@ import Testing
         isDone.open()
       }
       #expect(store.currentValue == 7)
-      goOn.open()
+      mayContinue.open()
       await slow
     }
     #expect(isDone.isOpen)
     subscription.cancel()
   }
 
-  @Test("A slow handler of the notification of exclusive access stalls no writer that waited")
+  @Test("A slow handler of the notification of exclusive access blocks no writer that waited")
   func slowHandlerOfExclusiveAccess() async {
     let store = makeStore()
     store.currentValue = 0
@@ -221,11 +221,11 @@ import Testing
     let mayEnd = ThreadLatch()
     let isSlow = Latch()
     let isWriting = Monitor(0)
-    let goOn = ThreadLatch()
+    let mayContinue = ThreadLatch()
     let subscription = store.subscribe { event in
       guard event.state?.currentValue == 1 else { return }
       isSlow.open()
-      goOn.wait()
+      mayContinue.wait()
     }
     await withWatchdog({ "a writer waits for the handler that exclusive access called" }) {
       async let owner: Void = onThreads(1) { _ in
@@ -245,16 +245,17 @@ import Testing
       await isWriting.wait { $0 == 3 }
       mayEnd.open()
       await isSlow.wait()
-      // One thread, whichever delivers, is in the handler; nobody waits for it.
+      // The thread that delivers is in the handler, and no other thread waits for it.
       await done.wait { $0 >= 2 }
       #expect(store.currentValue == 2)
-      goOn.open()
+      mayContinue.open()
       _ = await (owner, writers)
     }
     subscription.cancel()
   }
 
-  @Test("Handlers that do everything on two stores, on eight threads, end", arguments: 0..<25)
+  @Test(
+    "Handlers that perform every operation on two stores, on eight threads, end", arguments: 0..<25)
   func storm(round: Int) async {
     let stores = [makeStore(["first"]), makeStore(["second"])]
     let log = Mutex<[Int: String]>([:])
@@ -300,32 +301,32 @@ import Testing
       for subscription in subscriptions { subscription.cancel() }
       for store in stores {
         store.cancel()
-        // A task that somebody began may still deliver, and subscribe and cancel in its handler.
+        // A task that was started may still deliver, and subscribe and cancel in its handler.
         await store.settles { $0.leaseCount == 0 && $0.subscriberCount == 0 }
       }
     }
   }
 
-  @Test("A clock that is asked for the age of a value may look at its store")
+  @Test("A clock that is read for the age of a value may read its store")
   func clockLooks() {
-    let clock = LookingClock()
+    let clock = ActingClock()
     let store = OperationClient(defaults: .testing, clock: clock)
       .store(for: Query(path: ["aged"]) { _ in 42 }.stale(after: .seconds(10)))
     store.currentValue = 1
     let seen = Recorder<Int?>()
-    clock.look { [weak store] in seen.append(store?.currentValue) }
+    clock.setAction { [weak store] in seen.append(store?.currentValue) }
     #expect(!store.isStale)
     #expect(seen.all.first == 1)
-    clock.look(nil)
+    clock.setAction(nil)
   }
 }
 
-/// A clock that stands, and does something before it tells the date.
-private final class LookingClock: OperationClock {
+/// A clock that stands still, and performs an action before it returns the date.
+private final class ActingClock: OperationClock {
   private let base = ManualClock()
   private let action = Mutex<(@Sendable () -> Void)?>(nil)
 
-  func look(_ new: (@Sendable () -> Void)?) { action.withLock { $0 = new } }
+  func setAction(_ new: (@Sendable () -> Void)?) { action.withLock { $0 = new } }
 
   func now() -> Date {
     action.withLock { $0 }?()

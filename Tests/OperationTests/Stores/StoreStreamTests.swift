@@ -14,7 +14,7 @@ import Testing
     return OperationStore.detached(query: remote.query(), initialContext: context)
   }
 
-  @Test("An equal value moves date and count, and is no news for values and changes(of:)")
+  @Test("An equal value updates date and count, and values and changes(of:) do not emit it")
   func noNews() async {
     let store = makeStore()
     store.currentValue = 1
@@ -34,7 +34,7 @@ import Testing
     for count in 1...3 { #expect(await states.next()?.valueUpdateCount == count) }
   }
 
-  @Test("A value that cannot be compared comes when it was set behind a reset, too")
+  @Test("A value that is not equatable is emitted, even if it is set right after a reset")
   func behindReset() async {
     var context = OperationContext()
     context.operationClock = clock
@@ -69,48 +69,48 @@ import Testing
     #expect(!store.isStale)
   }
 
-  @Test("A reader of a value is not told of a loading flag, nor of an error")
+  @Test("A reader of a value is not notified of a loading flag, nor of an error")
   func loadingIsNoNews() async {
     let store = makeStore()
-    let heard = Recorder<Int?>()
+    let received = Recorder<Int?>()
     let reader = Task {
       for await value in store.values {
-        heard.append(value)
+        received.append(value)
         if value == 9 { break }
       }
     }
-    await heard.wait(forCount: 1)
+    await received.wait(forCount: 1)
     let task = store.runTask()
     store.setResult(to: .failure(Failed()))
     task.cancel()
     store.currentValue = 9
     await reader.value
-    #expect(heard.all == [nil, 9])
+    #expect(received.all == [nil, 9])
   }
 
-  @Test("A value that cannot be compared is news each time one comes, and only then")
+  @Test("A value that is not equatable is emitted each time one is stored, and only then")
   func incomparable() async {
     let store = OperationStore.detached(query: Query(path: ["opaque"]) { _ in Opaque(id: 0) })
-    let heard = Recorder<Int?>()
+    let received = Recorder<Int?>()
     let reader = Task {
       for await value in store.values {
-        heard.append(value?.id)
+        received.append(value?.id)
         if value?.id == 2 { break }
       }
     }
-    await heard.wait(forCount: 1)
+    await received.wait(forCount: 1)
     store.currentValue = Opaque(id: 1)
-    await heard.wait(forCount: 2)
+    await received.wait(forCount: 2)
     let task = store.runTask()
     task.cancel()
     store.currentValue = Opaque(id: 1)
-    await heard.wait(forCount: 3)
+    await received.wait(forCount: 3)
     store.currentValue = Opaque(id: 2)
     await reader.value
-    #expect(heard.all == [nil, 1, 1, 2])
+    #expect(received.all == [nil, 1, 1, 2])
   }
 
-  @Test("A stream of one member gives its changes alone")
+  @Test("A stream of one member emits only the changes of that member")
   func members() async {
     let store = makeStore()
     var counts = store.changes(of: \.errorUpdateCount).makeAsyncIterator()
@@ -136,7 +136,7 @@ import Testing
     #expect(await statuses.next()?.isFailure == true)
   }
 
-  @Test("Statuses that are equal are told once where values and failures can be compared")
+  @Test("Equal statuses are emitted once if values and failures are equatable")
   func typedStatuses() async {
     let query = Query(path: ["typed"], failure: Failed.self) { _ throws(Failed) in 1 }
     let store = OperationStore.detached(query: query)
@@ -149,7 +149,7 @@ import Testing
     #expect(await statuses.next() == .result(.failure(Failed())))
   }
 
-  @Test("Events begin with the present state, and keep everything for a late reader")
+  @Test("Events begin with the current state, and are all buffered for a late reader")
   func events() async throws {
     let store = makeStore()
     var events = store.events.makeAsyncIterator()
@@ -166,7 +166,7 @@ import Testing
       ])
   }
 
-  @Test("A buffering says which states an idle reader loses")
+  @Test("The buffering determines which states an idle reader loses")
   func buffering() async {
     let store = makeStore()
     var oldest = store.states(buffering: .oldest(2)).makeAsyncIterator()
@@ -178,7 +178,7 @@ import Testing
     #expect(await newest.next()?.currentValue == 5)
   }
 
-  @Test("A stream is a subscriber: it starts a stale store, holds the run, and leaves at its end")
+  @Test("A stream is a subscriber: it starts a run, holds it, and unsubscribes at its end")
   func isSubscriber() async {
     let store = OperationClient(defaults: .testing).store(for: remote.query())
     let reader = Task {
@@ -194,7 +194,7 @@ import Testing
     #expect(!store.isLoading)
   }
 
-  @Test("A stream subscribes when its iterator is made, and again for the next iterator")
+  @Test("A stream subscribes when its iterator is created, and again for the next iterator")
   func iterators() async {
     let store = makeStore()
     let stream = store.states

@@ -4,12 +4,12 @@ import Operation
 import Synchronization
 import Testing
 
-/// What the requests of these tests fail with.
+/// The failure of the requests of these tests.
 struct Failed: Error, Equatable {
   var code = 0
 }
 
-/// A value that several threads change, and whose changes tasks wait for.
+/// A value that several threads change, and whose changes tasks await.
 final class Monitor<Value: Sendable>: Sendable {
   private struct Contents: Sendable {
     var value: Value
@@ -31,7 +31,7 @@ final class Monitor<Value: Sendable>: Sendable {
   func update<Output: Sendable>(_ change: (inout Value) -> Output) -> Output {
     let (output, done) = contents.withLock { contents -> (Output, [Waiter]) in
       let output = change(&contents.value)
-      // Once for each waiter: what it asks may change meanwhile.
+      // One call for each waiter: the state that it reads may change meanwhile.
       let waiters = contents.waiters.map { ($0, isDone: $0.isDone(contents.value)) }
       if waiters.contains(where: \.isDone) {
         contents.waiters = waiters.filter { !$0.isDone }.map(\.0)
@@ -42,7 +42,7 @@ final class Monitor<Value: Sendable>: Sendable {
     return output
   }
 
-  /// Waits, deaf to cancellation.
+  /// Waits, and ignores cancellation.
   func wait(until isDone: @escaping @Sendable (Value) -> Bool) async {
     await withUnsafeContinuation { continuation in
       let isDoneNow = contents.withLock { contents in
@@ -55,7 +55,7 @@ final class Monitor<Value: Sendable>: Sendable {
   }
 }
 
-/// Keeps what comes, in its order.
+/// Records elements in their order.
 final class Recorder<Element: Sendable>: Sendable {
   private let monitor = Monitor<[Element]>([])
 
@@ -71,7 +71,7 @@ final class Recorder<Element: Sendable>: Sendable {
   }
 }
 
-/// A gate for tasks: closed, until it is opened for good.
+/// A gate for tasks, which is closed until it is opened, once.
 final class Latch: Sendable {
   private let monitor = Monitor(false)
 
@@ -80,7 +80,7 @@ final class Latch: Sendable {
   func wait() async { await monitor.wait { $0 } }
 }
 
-/// A gate for threads: what a slow handler waits at.
+/// A gate for threads, at which a slow handler waits.
 final class ThreadLatch: Sendable {
   private let semaphore = DispatchSemaphore(value: 0)
 
@@ -88,10 +88,10 @@ final class ThreadLatch: Sendable {
   func wait() { semaphore.wait() }
 }
 
-/// The other end of a query: each call waits for the answer that the test gives it.
+/// The server of a query: each call waits for the answer of the test.
 ///
-/// Its queries do not hold it. With it go the contexts and the continuations, which hold their
-/// store, and so the query: else each test would leave a store behind.
+/// Its queries do not retain it. Its deinit releases the contexts and the continuations, which
+/// retain their store, and so the query. Otherwise each test would leak a store.
 final class Remote<Value: Sendable>: Sendable {
   private let calls: RemoteCalls<Value>
   private var monitor: Monitor<RemoteCalls<Value>.Contents> { calls.monitor }
@@ -128,7 +128,7 @@ final class Remote<Value: Sendable>: Sendable {
   func fail(_ error: any Error, call: Int = 0) {
     monitor.update { $0.answers[call] = .failure(error) }
   }
-  /// Lets go of the contexts and the continuations.
+  /// Releases the contexts and the continuations.
   func forget() {
     let old = monitor.update { contents in
       defer { contents = RemoteCalls.Contents() }
@@ -143,7 +143,7 @@ final class Remote<Value: Sendable>: Sendable {
   func waitForEnd(of call: Int = 0) async { await monitor.wait { $0.ended.contains(call) } }
 }
 
-/// What a query needs of a ``Remote``.
+/// The part of a ``Remote`` that a query needs.
 private final class RemoteCalls<Value: Sendable>: Sendable {
   struct Contents: Sendable {
     var contexts: [OperationContext] = []
@@ -151,12 +151,12 @@ private final class RemoteCalls<Value: Sendable>: Sendable {
     var answers: [Int: Result<Value, any Error>] = [:]
     var cancelled: Set<Int> = []
     var ended: Set<Int> = []
-    /// Whether nobody is there to answer any more: a call that has no answer yet ends.
+    /// A Boolean value that indicates whether no answer will come: a call without an answer ends.
     var isClosed = false
   }
 
   let monitor = Monitor(Contents())
-  /// Whether a call goes on when it is cancelled.
+  /// A Boolean value that indicates whether a call ignores its cancellation.
   let isDeaf: Bool
 
   init(isDeaf: Bool) { self.isDeaf = isDeaf }
@@ -193,7 +193,7 @@ private final class RemoteCalls<Value: Sendable>: Sendable {
 }
 
 extension OperationStore {
-  /// Waits until the store's state is as wanted, without a subscription.
+  /// Waits until the store satisfies a condition, without a subscription.
   func settles(
     sourceLocation: SourceLocation = #_sourceLocation, _ isDone: (OperationStore<State>) -> Bool
   ) async {
@@ -208,7 +208,7 @@ extension OperationStore {
 }
 
 extension OpaqueOperationStore {
-  /// Tells whether it stands for a store; `#expect` does not compile with its existential.
+  /// Returns whether it refers to a store. `#expect` does not compile with its existential.
   func isOpaque<State>(of store: OperationStore<State>) -> Bool {
     ObjectIdentifier(base) == ObjectIdentifier(store)
   }
@@ -235,17 +235,18 @@ extension OperationEvent where State.StateValue == Int? {
 }
 
 extension Recorder {
-  /// The names of the events that came.
+  /// The names of the recorded events.
   func names<State>() -> [String]
   where Element == OperationEvent<State>, State.StateValue == Int? {
     all.map(\.name)
   }
 }
 
-/// How many times as long a test may take before it counts as stuck; more under a sanitizer.
+/// The factor for the time after which a test counts as stuck. It is greater under a sanitizer.
 let patience = ProcessInfo.processInfo.environment["OPERATION_TEST_PATIENCE"].flatMap(Int.init) ?? 1
 
-/// Lets other tasks go on until something holds that nobody tells of; gives up after a minute.
+/// Yields to other tasks until a condition holds that has no notification. Returns `false` if it
+/// does not hold after a minute.
 func eventually(_ isDone: () -> Bool) async -> Bool {
   let end = ContinuousClock.now + .seconds(60 * patience)
   while !isDone() {
@@ -255,7 +256,7 @@ func eventually(_ isDone: () -> Bool) async -> Bool {
   return true
 }
 
-/// Runs a body on so many threads of its own, and waits for all of them.
+/// Runs a body on a number of new threads, and waits for all of them.
 func onThreads(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) async {
   let left = Monitor(count)
   for index in 0..<count {
@@ -267,20 +268,20 @@ func onThreads(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) async {
   await left.wait { $0 == 0 }
 }
 
-/// Ends the process with a line that says what was going on, if the body is not done in time.
+/// Ends the process with a line that describes the situation, if the body does not end in time.
 func withWatchdog(
-  seconds: Int = 180, _ whatGoesOn: @escaping @Sendable () -> String,
+  seconds: Int = 180, _ situation: @escaping @Sendable () -> String,
   _ body: () async throws -> Void
 ) async rethrows {
   let timer = DispatchSource.makeTimerSource()
   timer.schedule(deadline: .now() + .seconds(seconds * patience))
-  timer.setEventHandler { fatalError("stuck for \(seconds * patience) s: \(whatGoesOn())") }
+  timer.setEventHandler { fatalError("stuck for \(seconds * patience) s: \(situation())") }
   timer.activate()
   defer { timer.cancel() }
   try await body()
 }
 
-/// A number that several threads count up.
+/// A number that several threads increment.
 final class Counter: Sendable {
   private let count = Atomic(0)
 
@@ -307,7 +308,7 @@ final class LiveCount: Sendable {
   }
 }
 
-/// Calls a closure when it goes away.
+/// Calls a closure in its deinit.
 final class OnDeinit: Sendable {
   private let action: @Sendable () -> Void
 
