@@ -4,7 +4,7 @@ import Testing
 
 private final class Reference: Sendable {}
 
-/// A value that equals nothing.
+/// A value that is not equatable.
 private struct Unlike: Sendable {
   let name: String
 }
@@ -48,7 +48,7 @@ extension OperationContext {
 }
 
 @Suite("OperationContext") struct OperationContextTests {
-  @Test("A key that nothing was written under gives its default")
+  @Test("A key without a written value returns its default")
   func defaults() {
     let context = OperationContext()
     #expect(context.region == "eu")
@@ -61,7 +61,7 @@ extension OperationContext {
     #expect(context.isLastRetryAttempt)
   }
 
-  @Test("The last value that was written under a key is the one that counts")
+  @Test("The last value that was written for a key is returned")
   func overwriting() {
     var context = OperationContext()
     context.region = "us"
@@ -78,7 +78,7 @@ extension OperationContext {
     #expect(context.limit == nil)
   }
 
-  @Test("A copy is a value of its own from the first write on")
+  @Test("A copy is independent of the original from the first write on")
   func copies() {
     var original = OperationContext()
     original.region = "us"
@@ -91,7 +91,7 @@ extension OperationContext {
     #expect(copy.limit == 1)
   }
 
-  @Test("Ten thousand writes of one key are no more than one")
+  @Test("Ten thousand writes of one key take no more space than one")
   func writesDoNotGrow() {
     var context = OperationContext()
     context.limit = 1
@@ -101,7 +101,7 @@ extension OperationContext {
     #expect(context.writtenKeyCount == 2)
   }
 
-  @Test("A context over another one says what it says, and for the rest what the other one does")
+  @Test("A context over another one has its own values, and for all other keys those of the other")
   func over() {
     var base = OperationContext()
     base.region = "us"
@@ -117,7 +117,7 @@ extension OperationContext {
     #expect(top.over(base).writtenKeyCount == 2)
   }
 
-  @Test("A copy that was written keeps what it says over a base that was written later")
+  @Test("A copy that was changed keeps its values over a base that was changed later")
   func overDescendant() {
     var base = OperationContext()
     base.region = "us"
@@ -148,7 +148,7 @@ extension OperationContext {
     #expect(merged.operationRun?.cause == .poll)
   }
 
-  @Test("Contexts are equivalent when equal values, or the very same, were written")
+  @Test("Contexts are equivalent if equal or identical values were written")
   func equivalence() {
     #expect(OperationContext().isEquivalent(to: OperationContext()))
     #expect(OperationContext.number(1).isEquivalent(to: .number(1)))
@@ -157,7 +157,7 @@ extension OperationContext {
     #expect(!OperationContext().isEquivalent(to: .number(1)))
   }
 
-  @Test("The order of the writes does not matter to equivalence")
+  @Test("Equivalence does not depend on the order of the writes")
   func equivalenceOrder() {
     var one = OperationContext.number(1)
     one.region = "us"
@@ -182,7 +182,7 @@ extension OperationContext {
     #expect(!OperationContext.timed(by: clock).isEquivalent(to: .timed(by: ManualClock())))
   }
 
-  @Test("What was written once is the same in every copy, and over every base")
+  @Test("A value of one write is equivalent in every copy, and over every base")
   func equivalenceOfOneWrite() {
     var base = OperationContext.number(1)
     base.region = "us"
@@ -190,7 +190,7 @@ extension OperationContext {
     one.unlike = Unlike(name: "one")
     one.fixtureNumber = 2
     var other = one
-    // Makes the list anew that the other value stands in.
+    // Rebuilds the list that contains the other value.
     other.region = "eu"
     other.region = "us"
     #expect(one.isEquivalent(to: other))
@@ -200,7 +200,8 @@ extension OperationContext {
     #expect(!one.isEquivalent(to: other))
   }
 
-  @Test("Optional objects and none are the same where they are one, and so is the machine's clock")
+  @Test(
+    "Optional objects are equivalent if they are identical or `nil`, and system clocks always are")
   func equivalenceOfOptionals() {
     func context(_ reference: Reference?) -> OperationContext {
       var context = OperationContext.timed(by: SystemClock())
@@ -215,7 +216,7 @@ extension OperationContext {
     #expect(!context(nil).isEquivalent(to: .timed(by: ManualClock())))
   }
 
-  @Test("A store of a client gives its runs that client, whatever context is passed")
+  @Test("A store of a client passes that client to its runs, whatever context the caller passes")
   func clientOfStore() async throws {
     let client = OperationClient(defaults: .testing)
     let other = OperationClient(defaults: .testing)
@@ -225,13 +226,13 @@ extension OperationContext {
     }
     try await other.fetch(outer)
     #expect(script.contexts.values.first?.operationClient === client)
-    // A store without one takes that of the context.
+    // A store without a client takes that of the context.
     let detached = OperationStore.detached(query: OpenQuery(script: script))
     try await detached.run(using: other.store(for: outer).context)
     #expect(script.contexts.values.last?.operationClient === other)
   }
 
-  @Test("A store or client that begins with the context of a run is in no run")
+  @Test("A store or a client that is created with the context of a run is in no run")
   func leavesRun() async throws {
     let script = Script(failures: 1)
     _ = try await OpenQuery(script: script).retry(limit: 1).backoff(.noBackoff).run()
@@ -247,7 +248,7 @@ extension OperationContext {
     }
   }
 
-  @Test("A context inside a run names the run, its cause and its context")
+  @Test("A context inside a run contains the run, its cause and its context")
   func operationRun() async throws {
     let script = Script()
     let task = OperationStore.detached(query: OpenQuery(script: script)).runTask(using: .number(4))
@@ -261,7 +262,7 @@ extension OperationContext {
     #expect(second.id > run.id)
   }
 
-  @Test("A context of one request brings none of its settings into another's run")
+  @Test("A context of one request passes none of its settings to the run of another one")
   func settingsStay() async throws {
     let clock = ManualClock()
     let inner = Script(failures: 1)

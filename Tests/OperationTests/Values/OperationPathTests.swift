@@ -41,7 +41,7 @@ import Testing
     #expect(OperationPath(OperationPath(["a", "b"])) != ["a", "b"])
   }
 
-  @Test("Equal paths hash alike, however they were made")
+  @Test("Equal paths have equal hashes, however they were created")
   func hashing() {
     var appended: OperationPath = ["a"]
     appended.append(1)
@@ -61,7 +61,7 @@ import Testing
     #expect(Set(ways).count == 1)
   }
 
-  @Test("Ten thousand paths that differ in one number are all told apart")
+  @Test("Ten thousand paths that differ in one number are all distinct")
   func manyPaths() {
     let paths = Set((0..<10_000).map { OperationPath(["post", $0]) })
     #expect(paths.count == 10_000)
@@ -71,7 +71,7 @@ import Testing
     #expect(isFound && !isOtherFound)
   }
 
-  @Test("A path begins with itself, with the empty path, and with no longer one")
+  @Test("A path has itself and the empty path as prefixes, and no longer path")
   func prefixes() {
     let path: OperationPath = ["a", 1, "b"]
     #expect(OperationPath().isPrefix(of: path))

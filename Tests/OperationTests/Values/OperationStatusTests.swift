@@ -5,7 +5,7 @@ import Testing
   typealias Status = OperationStatus<Int, Refused>
 
   @Test(
-    "Each status answers each question",
+    "Each status has the right value of each Boolean property",
     arguments: [
       (Status.idle, [true, false, false, false, false, false]),
       (.loading, [false, true, false, false, false, false]),
@@ -21,7 +21,7 @@ import Testing
       ])
   }
 
-  @Test("A status with a result gives it, and no other does")
+  @Test("A status with a result returns it, and no other status does")
   func result() {
     #expect(Status.result(.success(4)).result == .success(4))
     #expect(Status.result(.failure(Refused(attempt: 2))).result == .failure(Refused(attempt: 2)))
@@ -30,7 +30,7 @@ import Testing
     #expect(Status.paused.result == nil)
   }
 
-  @Test("Statuses are equal and hash alike where their results do")
+  @Test("Statuses with equal results are equal and have equal hashes")
   func equality() {
     #expect(Status.result(.success(1)) == .result(.success(1)))
     #expect(Status.result(.success(1)) != .result(.success(2)))

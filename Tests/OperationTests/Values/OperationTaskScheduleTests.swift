@@ -15,7 +15,7 @@ import Testing
     return .detached(query: OpenQuery(script: script))
   }
 
-  @Test("A task begins when the one before it has ended, which is started if need be")
+  @Test("A task begins when the task before it has ended, which is started if needed")
   func after() async throws {
     let log = EventLog<String>()
     let first = store(log, "a").runTask()
@@ -26,7 +26,7 @@ import Testing
     #expect(first.isFinished)
   }
 
-  @Test("A task that fails lets the next one go on as well")
+  @Test("The next task continues even if the task before it fails")
   func afterFailure() async throws {
     let log = EventLog<String>()
     let first = store(log, "a", fails: true).runTask()
@@ -36,7 +36,7 @@ import Testing
     await #expect(throws: Refused()) { try await first.runIfNeeded() }
   }
 
-  @Test("A task waits for all of a sequence")
+  @Test("A task waits for all tasks of a sequence")
   func afterSeveral() async throws {
     let log = EventLog<String>()
     let before = ["a", "b", "c"].map { store(log, $0).runTask() }
@@ -47,7 +47,7 @@ import Testing
     #expect(log.count == 8)
   }
 
-  @Test("A task that another one waits for stays scheduled when its last copy goes")
+  @Test("A task that another one waits for remains scheduled when its last copy is released")
   func keptByTheOther() async throws {
     let log = EventLog<String>()
     let (one, other) = (store(log, "a"), store(log, "b"))
@@ -62,7 +62,7 @@ import Testing
     #expect(!one.isLoading && !other.isLoading)
   }
 
-  @Test("A task that is dropped lets go of the one that it was to wait for")
+  @Test("A task that is dropped releases the task that it was scheduled after")
   func droppedTogether() {
     let log = EventLog<String>()
     let (one, other) = (store(log, "a"), store(log, "b"))
@@ -75,7 +75,7 @@ import Testing
     #expect(log.count == 0)
   }
 
-  @Test("A cycle is reported and not made, and both tasks run")
+  @Test("A cycle is reported and not added, and both tasks run")
   func cycle() async throws {
     let log = EventLog<String>()
     let first = store(log, "a").runTask()
@@ -94,7 +94,7 @@ import Testing
     #expect(log.values == ["b begins", "b ends", "a begins", "a ends"])
   }
 
-  @Test("A cycle over a mapped task is found as well")
+  @Test("A cycle through a mapped task is found, too")
   func cycleOverMap() async {
     let log = EventLog<String>()
     let first = store(log, "a").runTask()
@@ -106,7 +106,7 @@ import Testing
     #expect(reported.issues.count == 1)
   }
 
-  @Test("Scheduling a task that was started changes nothing, and is no cycle later")
+  @Test("Scheduling a task that was started changes nothing, and causes no cycle later")
   func afterStart() async throws {
     let log = EventLog<String>()
     let first = store(log, "a").runTask()
@@ -139,7 +139,7 @@ import Testing
     await #expect(throws: CancellationError.self) { try await awaiting.value }
     gate.open()
     _ = try await holding.value
-    // A second run of the store comes behind whatever the first would still do.
+    // A second run of the store ends after everything that the first one could still do.
     _ = try await store.run()
     #expect(second.attempts == 1)
   }
@@ -156,7 +156,7 @@ import Testing
     #expect(log.values == (0..<5).flatMap { ["\($0) begins", "\($0) ends"] })
   }
 
-  @Test("Thirty thousand tasks, each after the one before it, go when nobody holds the last")
+  @Test("Thirty thousand tasks, each after the one before it, are released with the last")
   func longChain() {
     let store = store(EventLog(), "never")
     var last: OperationTask<Int, any Error>?

@@ -8,7 +8,7 @@ import Testing
     .detached(query: OpenQuery(script: script))
   }
 
-  @Test("A scheduled task is in the state, runs once, and leaves it at its end")
+  @Test("A scheduled task is in the state, runs once, and is removed from the state at its end")
   func life() async throws {
     let script = Script()
     let store = store(script)
@@ -26,7 +26,7 @@ import Testing
     #expect(script.attempts == 1)
   }
 
-  @Test("The tasks of a state are in their order, whichever has ended", arguments: [4, 40])
+  @Test("The tasks of a state keep their order, whichever of them has ended", arguments: [4, 40])
   func order(count: Int) async throws {
     let store = store()
     var tasks = (0..<count).map { _ in store.runTask() }
@@ -39,7 +39,7 @@ import Testing
     #expect(!store.isLoading)
   }
 
-  @Test("A task that is dropped before it was started was never there")
+  @Test("A task that is dropped before its start leaves no trace in the state")
   func dropped() {
     let script = Script()
     let store = store(script)
@@ -56,7 +56,7 @@ import Testing
     #expect(script.attempts == 0)
   }
 
-  @Test("A task whose failure has a type of its own is dropped without a trace, too")
+  @Test("A task with a typed failure is dropped without a trace, too")
   func droppedTyped() {
     let store = OperationStore<QueryState<Int, Refused>>
       .detached(query: TypedQuery(script: Script()))
@@ -74,7 +74,7 @@ import Testing
     #expect(mapped.hasStarted && mapped.isFinished)
   }
 
-  @Test("The closure of a mapped task is called for results, and not to read whether it has ended")
+  @Test("The closure of a mapped task is called for results, but not to read whether it has ended")
   func mapCalls() async throws {
     let calls = Counter()
     let mapped = store().runTask().map { value in
@@ -88,7 +88,7 @@ import Testing
     #expect(calls.value == 2)
   }
 
-  @Test("A mapped task cancels the task that it is made of")
+  @Test("The cancellation of a mapped task cancels the task that it maps")
   func mapCancels() async {
     let store = store()
     let task = store.runTask()
@@ -97,7 +97,7 @@ import Testing
     await #expect(throws: CancellationError.self) { try await task.runIfNeeded() }
   }
 
-  @Test("A task that is cancelled before its start never runs, and fails with a cancellation")
+  @Test("A task that is cancelled before its start never runs, and throws CancellationError")
   func cancelBeforeStart() async {
     let script = Script()
     let store = store(script)
@@ -109,7 +109,7 @@ import Testing
     #expect(store.error == nil && store.status.isIdle)
   }
 
-  @Test("A cancelled task whose failure has a type of its own gives what its request ends with")
+  @Test("A cancelled task with a typed failure ends with the result of its request")
   func cancelTyped() async throws {
     let script = Script { _, _, _ in .failure(Refused(attempt: Task.isCancelled ? 1 : 0)) }
     let store = OperationStore<QueryState<Int, Refused>>.detached(query: TypedQuery(script: script))
@@ -119,7 +119,7 @@ import Testing
     #expect(store.error == nil && store.status.isIdle)
   }
 
-  @Test("A change of the configuration counts for the run")
+  @Test("A change of the configuration applies to the run")
   func configuration() async throws {
     let names = EventLog<String?>()
     let script = Script { attempt, _, _ in
@@ -135,7 +135,7 @@ import Testing
     #expect(script.contexts.values.map(\.fixtureNumber) == [2])
   }
 
-  @Test("A context of elsewhere lies over that of the store in a configuration, too")
+  @Test("A context of another origin in a configuration overrides that of the store, too")
   func foreignConfiguration() async throws {
     let clock = ManualClock()
     let script = Script(failures: 2)

@@ -3,7 +3,7 @@ import Testing
 @testable import ReactiveStreams
 
 @Suite("SlotList") struct SlotListTests {
-  @Test("Elements stand in the order of their identifiers, in whichever order they come")
+  @Test("Elements are in the order of their identifiers, in whichever order they are inserted")
   func order() {
     var list = SlotList<Int, String>()
     for id in [3, 1, 4, 2, 5, 0] { list.insert("\(id)", for: id) }
@@ -15,13 +15,13 @@ import Testing
     #expect(list.count == 5)
   }
 
-  @Test("It agrees with a dictionary after any sequence of changes", arguments: 0..<20)
+  @Test("The list agrees with a dictionary after any sequence of changes", arguments: 0..<20)
   func agreesWithDictionary(seed: UInt64) {
     var generator = SplitMix(seed: seed)
     var list = SlotList<Int, Int>()
     var plain: [Int: Int] = [:]
     for id in 0..<500 {
-      // Some come late.
+      // Some identifiers are inserted late.
       let id = Bool.random(using: &generator) ? id * 4 : max(0, id * 4 - 7)
       if plain[id] == nil, !list.slots.contains(where: { $0.id == id }) {
         list.insert(id, for: id)

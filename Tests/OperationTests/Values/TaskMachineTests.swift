@@ -47,7 +47,7 @@ extension TaskMachine.Waiters {
     #expect(machine.progress.hasStarted)
   }
 
-  @Test("A Swift task that is handed in is kept while the task runs", arguments: [0, 1, 2, 3])
+  @Test("An attached Swift task is retained while the task runs", arguments: [0, 1, 2, 3])
   func attach(state: Int) {
     var machine = Self.all[state]
     #expect(machine.attach(Self.task) == false)
@@ -55,7 +55,8 @@ extension TaskMachine.Waiters {
     #expect((cancelled == Self.task) == (state == 1 || state == 2))
   }
 
-  @Test("A Swift task that comes after the cancellation is cancelled at once", arguments: [0, 1])
+  @Test(
+    "A Swift task that is attached after the cancellation is cancelled at once", arguments: [0, 1])
   func attachLate(hasOutput: Int) {
     var machine = Self.launching
     #expect(machine.cancel(with: hasOutput == 1 ? 5 : nil).cancelled == nil)
@@ -76,7 +77,7 @@ extension TaskMachine.Waiters {
     #expect(machine.end(with: 4).elements == [])
   }
 
-  @Test("A cancellation without an output leaves the waiters waiting", arguments: [0, 1, 2, 3])
+  @Test("A cancellation without an output does not resume the waiters", arguments: [0, 1, 2, 3])
   func cancelWithoutOutput(state: Int) {
     var machine = Self.all[state]
     let isOver = machine.isEnded
@@ -88,7 +89,7 @@ extension TaskMachine.Waiters {
     #expect(machine.output == (isOver ? 1 : 4))
   }
 
-  @Test("The end resumes everybody who waits, once", arguments: [0, 1, 2, 3])
+  @Test("The end resumes every waiter once", arguments: [0, 1, 2, 3])
   func end(state: Int) {
     var machine = Self.all[state]
     let isOver = machine.isEnded
@@ -101,7 +102,7 @@ extension TaskMachine.Waiters {
     #expect(machine.waiterCount == 0)
   }
 
-  @Test("Whoever waits suspends before the end, and has the output after it", arguments: 0...3)
+  @Test("A waiter suspends before the end, and gets the output after it", arguments: 0...3)
   func wait(state: Int) {
     var machine = Self.all[state]
     let wait = machine.wait(one, waiter: 7)
@@ -119,7 +120,8 @@ extension TaskMachine.Waiters {
     #expect(suspends(machine.wait(other, waiter: 8)) == (state < 3))
   }
 
-  @Test("A wait that is cancelled while it lasts ends, and the others go on", arguments: 0...2)
+  @Test(
+    "A wait that is cancelled after its beginning ends, and the others continue", arguments: 0...2)
   func cancelWait(state: Int) {
     var machine = Self.all[state]
     _ = machine.wait(one, waiter: 7)
@@ -136,7 +138,7 @@ extension TaskMachine.Waiters {
     case start, attach, cancelWithOutput, cancel, end, wait, waitOther, cancelWait
   }
 
-  /// What a sequence of events has done so far.
+  /// The effects of a sequence of events so far.
   private struct Trace {
     var machine = TaskMachine<Int, Int>()
     var starts = 0
@@ -189,7 +191,7 @@ extension TaskMachine.Waiters {
     #expect(machine.requestedPriority == TaskPriority.high.rawValue)
   }
 
-  @Test("Whatever comes in whatever order, nobody is resumed twice, and nobody is forgotten")
+  @Test("In every sequence of events, no waiter is resumed twice, and none is lost")
   func everySequence() {
     var open = [Trace()]
     var failures: [[Event]] = []

@@ -13,7 +13,7 @@ import Testing
     graph.add([dependency(other)], to: nodes[from].id).isEmpty
   }
 
-  @Test("A task waits for those after which it was scheduled, in that order")
+  @Test("A task waits for the tasks after which it was scheduled, in that order")
   func dependencies() {
     var graph = TaskSchedule()
     #expect(add(0, after: 1, to: &graph))
@@ -29,7 +29,7 @@ import Testing
     #expect(graph.isEmpty)
   }
 
-  @Test("No chain of waits may come back to where it began", arguments: 2...6)
+  @Test("No chain of waits may return to its beginning", arguments: 2...6)
   func cycle(length: Int) {
     var graph = TaskSchedule()
     for index in 0..<length - 1 { #expect(add(index, after: index + 1, to: &graph)) }
@@ -37,7 +37,7 @@ import Testing
     #expect(graph.dependencies(of: nodes[length - 1].id).isEmpty)
   }
 
-  @Test("Two ways to one task are no cycle")
+  @Test("Two paths to one task are no cycle")
   func diamond() {
     var graph = TaskSchedule()
     for (from, to) in [(0, 1), (0, 2), (1, 3), (2, 3)] {
@@ -47,7 +47,7 @@ import Testing
     #expect(add(4, after: 0, to: &graph))
   }
 
-  @Test("A task that has ended waits for nobody, and others may wait where it did")
+  @Test("A task that has ended waits for no other task, and other tasks may wait for it")
   func removal() {
     var graph = TaskSchedule()
     #expect(add(0, after: 1, to: &graph))
@@ -59,7 +59,7 @@ import Testing
     #expect(add(1, after: 0, to: &graph))
   }
 
-  @Test("Edges to what has ended are given back at once")
+  @Test("Edges to tasks that have ended are returned at once")
   func removalOfEnded() {
     var graph = TaskSchedule()
     #expect(add(0, after: 1, to: &graph))
@@ -70,7 +70,7 @@ import Testing
     #expect(graph.isEmpty)
   }
 
-  @Test("A task that waits for others from both of its sides is refused only what closes a cycle")
+  @Test("Where two chains are joined, only an edge that closes a cycle is refused")
   func joinedChains() {
     var graph = TaskSchedule()
     for (from, to) in [(0, 1), (3, 4), (1, 3), (2, 5), (5, 0)] {
@@ -80,7 +80,7 @@ import Testing
     #expect(add(2, after: 4, to: &graph))
   }
 
-  @Test("Of several edges those are made that close no cycle, and the others are given back")
+  @Test("Of several edges, those that close no cycle are added, and the others are returned")
   func refusal() {
     var graph = TaskSchedule()
     #expect(add(0, after: 1, to: &graph))
@@ -89,7 +89,7 @@ import Testing
     #expect(graph.dependencies(of: nodes[1].id).map(\.node.id) == [nodes[2].id])
   }
 
-  @Test("A chain of any length goes away with its end", arguments: [Int.max, 1_000, 2])
+  @Test("A chain of any length is released with its end", arguments: [Int.max, 1_000, 2])
   func longChain(endedEvery step: Int) {
     weak var first: TaskNode?
     do {
