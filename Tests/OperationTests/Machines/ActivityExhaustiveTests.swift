@@ -4,7 +4,7 @@ import Testing
 
 @testable import Operation
 
-/// Delivers what is queued, and returns what was delivered.
+/// Delivers the queued elements, and returns the delivered ones.
 func deliver<Machine: DeliveryMachine, Element>(
   _ machine: inout Machine, to tape: Tape<Element>
 ) -> [Element] {
@@ -62,7 +62,7 @@ func deliver<Machine: DeliveryMachine, Element>(
     }
   }
 
-  @Test("The sums are right when all moves were reported, and never below zero")
+  @Test("The sums are right once all moves are reported, and never below zero")
   func everySequence() {
     let moves = [0, 1].flatMap { store in
       [ActivityPhase.idle, .running, .paused, .failed].map { Step.move(store, $0) }

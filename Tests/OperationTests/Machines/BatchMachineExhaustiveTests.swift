@@ -68,7 +68,8 @@ import Testing
         try mustHold(waiters.sorted() == batch.sorted(), "all waiters of the batch continue")
         try perform(next)
       }
-      try mustHold(pending.isEmpty || delay != nil || batch != nil, "who waits is not forgotten")
+      try mustHold(
+        pending.isEmpty || delay != nil || batch != nil, "keys wait for a delay or a batch")
       let ended = pending.isEmpty ? timer.take() : nil
       try mustHold(machine.takeTimer() == ended, "a delay ends with the last key that waits")
       return true

@@ -3,15 +3,16 @@ import Testing
 
 @testable import Operation
 
-/// A run gets an edge that it does not have unless that closes a circle over what is read now: by
-/// the runs of a path that are under way, or by its last one if none is. An invalidation passes all that read what it begins
-/// with, each once, and after what it reads. Nothing is left of what has ended and left.
+/// A run gets a new edge unless the edge closes a cycle of current reads. The current reads of a path
+/// are those of its runs in flight, or those of its last run if none is in flight. An invalidation
+/// passes all direct and indirect readers of its path, each once, and each after what it reads.
+/// Nothing is left of a path that has ended its runs and is removed.
 @Suite("DependencyGraph, every sequence") struct DependencyGraphExhaustiveTests {
   private enum Step {
-    case read(Int, Int), nextRun(Int), end(Int), cancel(Int), leave(Int)
+    case read(Int, Int), nextRun(Int), end(Int), cancel(Int), remove(Int)
   }
 
-  /// Some of the three paths. Sets of Swift would be most of the time.
+  /// Some of the three paths. Swift sets would take most of the time.
   private struct Nodes: OptionSet, CustomStringConvertible {
     static let all = Nodes(rawValue: 7)
     let rawValue: UInt8
@@ -29,7 +30,7 @@ import Testing
   private struct Run {
     let id = LaunchID(run: .next())
     var reads: Nodes = []
-    var hasClosedCircle = false
+    var hasClosedCycle = false
   }
 
   private struct Walk {
@@ -41,7 +42,7 @@ import Testing
     private var graph = DependencyGraph()
     private var runs: [[Run]] = [[], [], []]
     private var settled: [Nodes] = [[], [], []]
-    private var left: Nodes = []
+    private var removed: Nodes = []
     private var stepCount = 0
 
     /// Runs that have ended before the walk begins.
@@ -54,7 +55,7 @@ import Testing
 
     private static func set(_ nodes: Nodes) -> Set<OperationPath> { sets[Int(nodes.rawValue)] }
 
-    /// What a path reads now.
+    /// The current reads of a path.
     private func reads(_ path: Int) -> Nodes {
       var active: Nodes = []
       for run in runs[path] { active = active.with(run.reads) }
@@ -71,7 +72,7 @@ import Testing
       }
     }
 
-    /// All that read a path: the last run of each counts until it is replaced.
+    /// The readers of a path. The last run of each path counts until it is replaced.
     private func readers(_ path: Int) -> Nodes {
       var readers: Nodes = []
       for reader in 0..<3 {
@@ -93,11 +94,11 @@ import Testing
       case .cancel(let path):
         guard !runs[path].isEmpty else { return false }
         try end(path, isCancelled: true)
-      case .leave(let path):
+      case .remove(let path):
         graph.remove(Self.paths[path])
-        left.add(path)
+        removed.add(path)
       }
-      forgetLeft()
+      forgetRemoved()
       try check()
       return true
     }
@@ -107,47 +108,49 @@ import Testing
       let last = runs[path].count - 1
       let error = graph.note(
         runs[path][last].id, of: Self.paths[path], reads: Self.paths[other])
-      let isCircle = reaches(path, from: other) && !runs[path][last].reads.has(other)
-      try mustHold((error != nil) == isCircle, isCircle ? "it is a circle" : "it is none")
-      guard case .cycle(let circle)? = error else {
+      let isCycle = reaches(path, from: other) && !runs[path][last].reads.has(other)
+      try mustHold(
+        (error != nil) == isCycle, isCycle ? "the edge closes a cycle" : "the edge closes no cycle")
+      guard case .cycle(let cycle)? = error else {
         runs[path][last].reads.add(other)
         return
       }
-      runs[path][last].hasClosedCircle = true
-      let nodes = circle.compactMap(Self.paths.firstIndex)
+      runs[path][last].hasClosedCycle = true
+      let nodes = cycle.compactMap(Self.paths.firstIndex)
       let isRoute = zip(nodes, nodes.dropFirst()).allSatisfy { reads($0).has($1) }
       try mustHold(
-        nodes.first == other && nodes.last == path && isRoute, "\(circle) is not the circle")
+        nodes.first == other && nodes.last == path && isRoute, "\(cycle) is not the cycle")
     }
 
     private mutating func end(_ path: Int, isCancelled: Bool) throws {
       let run = runs[path].isEmpty ? Run() : runs[path].removeFirst()
       let error = graph.end(run.id, of: Self.paths[path], isCancelled: isCancelled)
-      try mustHold((error != nil) == run.hasClosedCircle, "a run ends with its circle")
+      try mustHold(
+        (error != nil) == run.hasClosedCycle, "a run that closed a cycle ends with the error")
       guard !isCancelled else { return }
       settled[path] = run.reads
-      left.drop(path)
+      removed.drop(path)
     }
 
-    /// What has left and is not read any more counts no more.
-    private mutating func forgetLeft() {
-      while let path = (0..<3).first(where: { left.has($0) && readers($0).rawValue == 0 }) {
-        left.drop(path)
+    /// Drops the reads of paths that are removed and have no readers.
+    private mutating func forgetRemoved() {
+      while let path = (0..<3).first(where: { removed.has($0) && readers($0).rawValue == 0 }) {
+        removed.drop(path)
         settled[path] = []
       }
     }
 
     private mutating func check() throws {
-      try mustHold(graph.removedPaths == Self.set(left), "\(left) are read still")
-      var isEmpty = left.rawValue == 0
+      try mustHold(graph.removedPaths == Self.set(removed), "\(removed) are removed and still read")
+      var isEmpty = removed.rawValue == 0
       for path in 0..<3 {
         isEmpty = isEmpty && settled[path].rawValue == 0
         for run in runs[path] {
-          isEmpty = isEmpty && run.reads.rawValue == 0 && !run.hasClosedCircle
+          isEmpty = isEmpty && run.reads.rawValue == 0 && !run.hasClosedCycle
         }
       }
-      try mustHold(graph.isEmpty == isEmpty, "nothing is left of what has gone")
-      // One start after the other, because this is most of the time.
+      try mustHold(graph.isEmpty == isEmpty, "nothing is left of what was removed")
+      // One start per step, because this check takes most of the time.
       try checkOrder(from: stepCount % 3, [readers(0), readers(1), readers(2)])
     }
 
@@ -166,28 +169,28 @@ import Testing
         guard let path = Self.paths.firstIndex(of: step.path) else { continue }
         var read: Nodes = []
         for other in step.reads { read.add(order[other]) }
-        // Also what the last run has read: the one under way may come to it.
+        // Includes the reads of the last run: the run in flight may repeat them.
         let expected = reads(path).with(settled[path]).rawValue & found.rawValue
-        try mustHold(read.rawValue == expected, "it says what is read of what comes before")
+        try mustHold(read.rawValue == expected, "a step lists its reads among the earlier steps")
         order.append(path)
         found.add(path)
       }
       try mustHold(
         found.rawValue == expected.rawValue && order.count == expected.rawValue.nonzeroBitCount,
         "\(order) is not \(expected)")
-      // Where a cancelled run has brought an old edge back there may be a circle.
-      guard !hasCircle(readers) else { return }
+      // A cancelled run may bring an old edge back, and so close a cycle.
+      guard !hasCycle(readers) else { return }
       var earlier: Nodes = []
       for path in order {
         try mustHold(
           readers[path].rawValue & earlier.rawValue == 0,
-          "\(order): who reads \(path) comes before it")
+          "\(order): a reader of \(path) comes before it")
         earlier.add(path)
       }
     }
 
-    /// Whether the edges of the last runs and of those under way form a circle together.
-    private func hasCircle(_ readers: [Nodes]) -> Bool {
+    /// Whether the edges of the last runs and of the runs in flight form a cycle.
+    private func hasCycle(_ readers: [Nodes]) -> Bool {
       var rest = Nodes.all
       while let free = (0..<3).first(where: {
         rest.has($0) && rest.rawValue & readers[$0].rawValue == 0
@@ -200,10 +203,10 @@ import Testing
 
   private static let events =
     [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1), (0, 0)].map { Step.read($0.0, $0.1) }
-    + (0..<3).flatMap { [Step.end($0), .cancel($0), .leave($0)] } + [.nextRun(0)]
+    + (0..<3).flatMap { [Step.end($0), .cancel($0), .remove($0)] } + [.nextRun(0)]
 
   @Test(
-    "Circles are found, and invalidations pass all readers in order",
+    "Cycles are found, and invalidations pass all readers in order",
     arguments: [[], [(0, [1, 2]), (1, [2])], [(0, [1]), (2, [0])]])
   func everySequence(before: [(Int, [Int])]) {
     exhaust(

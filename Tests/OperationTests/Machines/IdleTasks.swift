@@ -4,7 +4,7 @@ import TestSupport
 
 @testable import Operation
 
-/// A driver of tasks that are never run: the tests call a state themselves.
+/// A driver of tasks that never run: the tests call the state directly.
 final class NotingDriver: TaskDriver {
   /// The tasks that were cancelled.
   let cancellations: Tape<OperationTaskID>
@@ -21,7 +21,7 @@ final class NotingDriver: TaskDriver {
 }
 
 extension OperationTask {
-  /// A task that is never run.
+  /// Returns a task that never runs.
   static func idle(
     noting cancellations: Tape<OperationTaskID>, in context: OperationContext
   ) -> OperationTask {
@@ -30,7 +30,7 @@ extension OperationTask {
   }
 }
 
-/// A clock that shows at which step a walk is. The walks of one test share it, so each step sets it
+/// A clock whose time is the step of a walk. The walks of one test share it, so each step sets it
 /// first.
 final class StepClock: OperationClock {
   private let step = Atomic(0)
@@ -42,20 +42,20 @@ final class StepClock: OperationClock {
   func sleep(for duration: Duration) async throws {}
 }
 
-/// What came into a state since its beginning, from which its counts, its dates and its error
-/// follow.
+/// The results that a state has received since its beginning. Its counts, its dates and its error
+/// follow from them.
 struct Arrivals<Value> {
   struct Failed: Error, Hashable {
     let moment: Int
   }
 
-  /// How many came, and when the last one did.
+  /// The number of results, and the moment of the last one.
   private var (values, failures) = ((count: 0, last: Int?.none), (count: 0, last: Int?.none))
   private(set) var lastValue: Value?
-  /// What went wrong last, if nothing has come since.
+  /// The last failure, if no value has come since.
   private(set) var lastError: Failed?
 
-  /// - Parameter moment: `nil` for what has no date, since the value was taken away.
+  /// - Parameter moment: `nil` for a result without a date, which removes the value.
   mutating func note(_ result: Result<Value, Failed>, at moment: Int?) {
     switch result {
     case .success(let value):
@@ -67,16 +67,17 @@ struct Arrivals<Value> {
     }
   }
 
-  /// Checks what a state says about what came into it.
+  /// Checks that a state matches the results that it has received.
   func check<State: OperationState>(
     _ state: State, extraUpdates: Int = 0
   ) throws where State.Failure == Failed {
     let date = StepClock.date
     try mustHold(
-      state.valueUpdateCount == values.count + extraUpdates, "\(values.count) values came")
-    try mustHold(state.errorUpdateCount == failures.count, "\(failures.count) failures came")
+      state.valueUpdateCount == values.count + extraUpdates, "\(values.count) values are counted")
+    try mustHold(state.errorUpdateCount == failures.count, "\(failures.count) failures are counted")
     try mustHold(state.valueLastUpdatedAt == values.last.map(date), "the last value has its date")
-    try mustHold(state.errorLastUpdatedAt == failures.last.map(date), "so has the last failure")
-    try mustHold(state.error == lastError, "the error is that of the last arrival, if it is one")
+    try mustHold(
+      state.errorLastUpdatedAt == failures.last.map(date), "the last failure has its date")
+    try mustHold(state.error == lastError, "the error is the last result, if that is a failure")
   }
 }

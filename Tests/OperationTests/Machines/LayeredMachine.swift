@@ -3,15 +3,16 @@ import TestSupport
 
 @testable import Operation
 
-/// The machine of a store with optimistic edits, and what the shell does with its transitions.
+/// The machine of a store with optimistic edits, and the part of the shell that performs its
+/// transitions.
 struct LayeredMachine<State: OperationState>: Sendable where State.StateValue: Equatable {
   typealias Machine = StoreMachine<State>
 
   private static var other: ThreadID { ThreadID(rawValue: 1) }
   var machine: Machine
-  /// What other threads read before the transition.
+  /// The state that other threads read before the transition.
   private var visible: State?
-  /// Whether they have read what was being computed.
+  /// Whether another thread has read a value during its computation.
   private(set) var isTorn = false
 
   init(_ machine: Machine) {
@@ -19,7 +20,7 @@ struct LayeredMachine<State: OperationState>: Sendable where State.StateValue: E
   }
 
   var readByOthers: State { machine.visibleState(to: Self.other) }
-  /// The gate at which writers of other threads wait.
+  /// The gate at which writers on other threads wait.
   var gateOfOthers: Gate? { mutating get { machine.gate(for: Self.other) } }
 
   /// Delivers, and computes the values.
@@ -42,7 +43,7 @@ struct LayeredMachine<State: OperationState>: Sendable where State.StateValue: E
 
   private mutating func compute() {
     while var computation = machine.beginComputation() {
-      // Until it is computed, other threads read what was there before.
+      // Until the computation ends, other threads read the earlier value.
       let read = readByOthers
       isTorn =
         isTorn || read.currentValue != visible?.currentValue

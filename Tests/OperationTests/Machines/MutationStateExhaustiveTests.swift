@@ -4,11 +4,11 @@ import Testing
 
 @testable import Operation
 
-/// A mutation's state has the value, the counts, the dates and the error of what came into it; its
-/// history has the latest calls with arguments that were not given up, as many as were to be
-/// remembered, oldest first, each as its own results left it. A call without arguments repeats the
-/// latest one that was not given up. Of calls that were started, the value and the error are those of
-/// the one that was started last and not given up. What is driven out is given to the store.
+/// A mutation's state has the value, the counts, the dates and the error of the results that it has
+/// received. Its history has the latest calls with arguments that were not given up, up to its length,
+/// oldest first, each with its own results. A call without arguments repeats the latest one that was
+/// not given up. The value and the error are those of the call that was started last and not given
+/// up. The state returns what it drops to the store.
 @Suite("MutationState, every sequence") struct MutationStateExhaustiveTests {
   private enum Step: CaseIterable {
     case call, callAgain, schedule, startOldest
@@ -41,12 +41,12 @@ import Testing
     private let cancellations = Tape<OperationTaskID>()
     private var state = State(initialValue: -1)
     private var arrivals = Arrivals<Int?>()
-    /// The calls since the beginning, without those that were given up.
+    /// The calls since the beginning, except those that were given up.
     private var calls: [Call] = []
-    /// Those that were started, in that order, without those that were given up.
+    /// The started calls in the order of their starts, except those that were given up.
     private var started: [OperationTaskID] = []
-    /// Those that are over in any way.
-    private var gone: [Task] = []
+    /// The calls that have ended, were given up, or were reset.
+    private var ended: [Task] = []
     private var moment = 0
     private let maxHistory: Int
     private let context: OperationContext
@@ -71,10 +71,11 @@ import Testing
         let present = remembered
         for number in before {
           try mustHold(
-            present.contains(number) || released.contains(number), "\(number) went away within")
+            present.contains(number) || released.contains(number),
+            "\(number) is dropped without a release")
         }
       }
-      try mustHold(state.takeReleased().isEmpty, "what has gone is given once")
+      try mustHold(state.takeReleased().isEmpty, "a released value is returned once")
       try check()
       return true
     }
@@ -97,7 +98,7 @@ import Testing
       case .write: write(.success(moment.isMultiple(of: 2) ? moment : nil))
       case .writeFailure: write(.failure(Failed(moment: moment)))
       case .endLate:
-        guard let task = gone.last else { return false }
+        guard let task = ended.last else { return false }
         state.setPaused(true, task.id)
         state.finishFetchTask(task)
         state.giveUpFetchTask(task)
@@ -138,7 +139,7 @@ import Testing
       guard let index, yields(index, result) else { return false }
       state.finishFetchTask(calls[index].task)
       calls[index].isActive = false
-      gone.append(calls[index].task)
+      ended.append(calls[index].task)
       return true
     }
 
@@ -146,13 +147,13 @@ import Testing
       guard let index else { return false }
       state.giveUpFetchTask(calls[index].task)
       let task = calls.remove(at: index).task
-      gone.append(task)
+      ended.append(task)
       started.removeAll { $0 == task.id }
       uncover()
       return true
     }
 
-    /// The call that is the last one now is displayed, if it has ended meanwhile.
+    /// Displays the call that is now the last one, if it has already ended.
     private mutating func uncover() {
       guard let index = calls.firstIndex(where: { $0.task.id == started.last }) else { return }
       guard !calls[index].isActive, !calls[index].isDisplayed else { return }
@@ -183,8 +184,8 @@ import Testing
       let active = active.map { calls[$0].task }
       let cancelled = cancellations.take()
       try mustHold(
-        cancelled.sorted() == active.map(\.id), "those that are under way are cancelled, once each")
-      gone += active
+        cancelled.sorted() == active.map(\.id), "the calls in flight are cancelled, once each")
+      ended += active
       (calls, started, arrivals) = ([], [], Arrivals())
     }
 
@@ -192,11 +193,11 @@ import Testing
       try arrivals.check(state)
       let value = arrivals.lastValue ?? -1
       try mustHold(state.currentValue == value, "the value is \(value.map(String.init) ?? "nil")")
-      try mustHold(state.initialValue == -1, "the initial value stays")
+      try mustHold(state.initialValue == -1, "the initial value is unchanged")
       let (active, history) = (active, calls.filter { $0.arguments != nil }.suffix(maxHistory))
-      try mustHold(state.isLoading == !active.isEmpty, "\(active.count) calls are under way")
+      try mustHold(state.isLoading == !active.isEmpty, "\(active.count) calls are in flight")
       let isPaused = !active.isEmpty && active.allSatisfy { calls[$0].isPaused }
-      try mustHold(state.isPaused == isPaused, "it waits if every call does")
+      try mustHold(state.isPaused == isPaused, "the state is paused if every call is paused")
       try mustHold(state.status == status(isPaused), "the status is \(status(isPaused))")
       let ids = history.map { $0.task.id }
       try mustHold(state.history.ids == ids, "\(history.compactMap(\.arguments)) were made")
@@ -223,8 +224,8 @@ import Testing
       return arrivals.lastValue.flatMap(\.self).map { .result(.success($0)) } ?? .idle
     }
 
-    /// What the state holds, without what its store keeps: the last value, the error, and the tasks
-    /// that are under way.
+    /// The values that the state holds, except those that its store keeps: the last value, the error,
+    /// and the tasks in flight.
     private var remembered: [Int] {
       var all: [Int] = []
       for attempt in state.attempts { all += numbers(in: attempt) }
@@ -251,7 +252,8 @@ import Testing
     }
   }
 
-  @Test("Value, history and latest arguments follow from what came, call by call", arguments: 0...2)
+  @Test(
+    "Value, history and latest arguments follow from the results, call by call", arguments: 0...2)
   func everySequence(maxHistory: Int) {
     exhaust(
       "MutationState \(maxHistory)", events: Step.allCases, length: 5,

@@ -3,43 +3,42 @@ import Testing
 
 @testable import Operation
 
-/// What is shown is what the server gave last, with every edit that it does not have yet, in the
-/// order in which they were made; what is confirmed has no edit whose work is under way. An edit is
-/// never shown twice, and one that fails goes alone. A rendering that is out of date counts for
-/// nothing.
+/// The displayed value is the last value of the server with every edit that the value lacks, in the
+/// order of the edits. The confirmed value has no pending edit. An edit is never displayed twice, and
+/// one that fails is removed without the others. An out-of-date computation is ignored.
 @Suite("OptimisticLayers, every sequence") struct OptimisticLayersExhaustiveTests {
   private enum Step: CaseIterable {
     case edit, succeedFirst, succeedLast, failFirst, failLast
-    case beginRun, landOldest, landNewest, yieldOldest, cancelOldest, push, staleRendering
+    case beginRun, landOldest, landNewest, yieldOldest, cancelOldest, push, staleComputation
   }
 
   private struct Walk {
     private struct Edit {
       let id = OperationTaskID.next()
       let number: Int
-      /// As which it was settled.
+      /// The number of its settlement.
       var settlement: Int?
     }
 
     private struct Run {
-      /// How many edits had been settled when it began.
+      /// The number of settled edits when the run began.
       let settlements: Int
       var hasYielded = false
-      /// What was there before it yielded, as long as nothing else has come since.
+      /// The value before the first yield, until another value replaces it.
       var before: Before?
     }
 
     private struct Before {
       let value: [Int]
-      let askedAt: Int
+      let requestedAt: Int
       let base: [Int]
       let idsInBase: Set<OperationTaskID>
     }
 
     private var layers = OptimisticLayers<[Int]>(base: [])
     private var value: [Int] = []
-    /// How many edits had been settled when the value was asked for.
-    private var askedAt = 0
+    /// The number of settled edits when the value was requested.
+    private var requestedAt = 0
     private var edits: [Edit] = []
     private var runs: [Run] = []
     private var settlements = 0
@@ -56,21 +55,21 @@ import Testing
       case .landOldest, .landNewest:
         guard !runs.isEmpty else { return false }
         let run = runs.remove(at: step == .landOldest ? 0 : runs.count - 1)
-        give([100 + next], askedAt: run.settlements)
+        receive([100 + next], requestedAt: run.settlements)
         layers.runEnded()
       case .yieldOldest, .cancelOldest:
         guard !runs.isEmpty else { return false }
         if step == .yieldOldest { yieldOldest() } else { cancelOldest() }
-      case .push: give([next], askedAt: settlements)
-      case .staleRendering:
+      case .push: receive([next], requestedAt: settlements)
+      case .staleComputation:
         guard layers.needsComputation || !layers.isEmpty else { return false }
         var computation = layers.computation(oldest: oldest)
         computation.perform()
         edits.append(Edit(number: next))
         layers.append(edits[edits.count - 1].id) { [next] in $0.append(next) }
-        try mustHold(layers.finish(&computation) == nil, "a rendering that is out of date counts")
+        try mustHold(layers.finish(&computation) == nil, "an out-of-date computation is used")
       }
-      try render()
+      try compute()
       return true
     }
 
@@ -86,23 +85,23 @@ import Testing
         layers.settle(edits[index].id, as: settlements)
       } else {
         let removed = layers.remove(edits.remove(at: index).id)
-        try mustHold(removed != nil, "a layer that fails is given back")
+        try mustHold(removed != nil, "a failed layer is returned")
       }
-      try render()
+      try compute()
       return true
     }
 
     private mutating func yieldOldest() {
       let isFirst = !runs[0].hasYielded
       let earlier = isFirst ? present : runs[0].before
-      give([200 + next], askedAt: runs[0].settlements)
+      receive([200 + next], requestedAt: runs[0].settlements)
       runs[0].before = earlier
       runs[0].hasYielded = true
     }
 
     private var present: Before {
       Before(
-        value: value, askedAt: askedAt, base: layers.base, idsInBase: layers.idsInBase)
+        value: value, requestedAt: requestedAt, base: layers.base, idsInBase: layers.idsInBase)
     }
 
     private mutating func cancelOldest() {
@@ -110,12 +109,12 @@ import Testing
       layers.runEnded()
       guard let before = run.before else { return }
       for index in runs.indices { runs[index].before = nil }
-      (value, askedAt) = (before.value, before.askedAt)
+      (value, requestedAt) = (before.value, before.requestedAt)
       layers.restore(before.base, idsInBase: before.idsInBase)
     }
 
-    private mutating func give(_ new: [Int], askedAt moment: Int) {
-      (value, askedAt) = (new, moment)
+    private mutating func receive(_ new: [Int], requestedAt moment: Int) {
+      (value, requestedAt) = (new, moment)
       for index in runs.indices { runs[index].before = nil }
       layers.land(new, after: moment, isWhole: true)
     }
@@ -125,32 +124,32 @@ import Testing
       return runs.map(\.settlements).min() ?? .max
     }
 
-    private mutating func render() throws {
+    private mutating func compute() throws {
       guard layers.needsComputation else { return try check(confirmed: nil) }
       var computation = layers.computation(oldest: oldest)
       computation.perform()
-      try mustHold(layers.finish(&computation) != nil, "a rendering of the present counts")
-      try mustHold(!layers.needsComputation, "it is done")
+      try mustHold(layers.finish(&computation) != nil, "an up-to-date computation is used")
+      try mustHold(!layers.needsComputation, "no further computation is needed")
       try check(confirmed: computation.confirmed)
     }
 
     private func check(confirmed: [Int]?) throws {
-      let missing = edits.filter { $0.settlement.map { $0 > askedAt } ?? true }
+      let missing = edits.filter { $0.settlement.map { $0 > requestedAt } ?? true }
       let expected = value + missing.map(\.number)
       try mustHold(
-        layers.displayed == expected, "\(expected) is shown, and not \(layers.displayed)")
+        layers.displayed == expected, "\(expected) is displayed, and not \(layers.displayed)")
       let settled = value + missing.filter { $0.settlement != nil }.map(\.number)
       if let confirmed { try mustHold(confirmed == settled, "\(settled) is confirmed") }
       let pending = edits.count { $0.settlement == nil }
-      try mustHold(layers.pendingCount == pending, "\(pending) are under way")
-      // A settled layer is kept only for a run that began before, or behind one that is pending.
+      try mustHold(layers.pendingCount == pending, "\(pending) edits are pending")
+      // A settled layer is kept only for a run that began earlier, or behind a pending layer.
       if pending == 0, oldest >= settlements {
-        try mustHold(layers.isEmpty, "a layer is kept for nothing")
+        try mustHold(layers.isEmpty, "a layer is kept without need")
       }
     }
   }
 
-  @Test("What is shown is what the server gave and every edit that it does not have yet")
+  @Test("The displayed value is that of the server, with every edit that it lacks")
   func everySequence() {
     exhaust("OptimisticLayers", events: Step.allCases, length: 6, from: Walk()) {
       walk, step in try walk.take(step)

@@ -4,11 +4,11 @@ import Testing
 
 @testable import Operation
 
-/// A store of pages with optimistic edits of all of them, of which the server takes note when their
-/// work succeeds, and a run for the next page.
+/// A store of pages with optimistic edits of all pages, and a run for the next page. The server
+/// includes an edit in its pages once the work of the edit has succeeded.
 ///
-/// Every page shows each edit once that has not failed, whether the server has given it with the page
-/// or not, and confirms each once that has succeeded.
+/// Every page displays each edit that has not failed once, whether the page of the server includes it
+/// or not. Every page confirms each edit that has succeeded once.
 @Suite("The layers of pages, every sequence") struct PageLayersExhaustiveTests {
   private typealias State = PaginatedState<Int, [Int], any Error>
   private typealias Machine = StoreMachine<State>
@@ -16,13 +16,13 @@ import Testing
   private enum Step: CaseIterable {
     case edit, succeedFirst, succeedLast, failWork
     case begin, land, yield, fail, cancel
-    /// A run for the first page, behind which the next one waits.
+    /// A run for the first page, which the run for the next page waits for.
     case beginFirst, landFirst
   }
 
   private struct Run {
     let core: Machine.Core
-    /// What it gives, once its request has been called.
+    /// The result of the run, once its request has been called.
     var result: State.OperationValue?
   }
 
@@ -30,7 +30,7 @@ import Testing
     private static let driver = IdleDriver()
     private var layered: LayeredMachine<State>
     private var works: [(number: Int, id: OperationTaskID)] = []
-    /// The edits of which the server knows.
+    /// The edits that the server includes.
     private var known: [Int] = []
     private var run: Run?
     private var first: Run?
@@ -56,7 +56,7 @@ import Testing
         guard run == nil else { return false }
         begin()
       case .beginFirst:
-        // One that has an edit would get it twice, as its page has no place in the order of edits.
+        // A page that includes an edit would get it twice, as it has no place in the order of edits.
         guard run == nil, first == nil, known.isEmpty else { return false }
         beginFirst()
       case .landFirst:
@@ -108,7 +108,7 @@ import Testing
       return core
     }
 
-    /// The request of the run for the next page is called, and gives what the server knows then.
+    /// Calls the request of the run for the next page, which returns the current edits of the server.
     private mutating func call() {
       guard let core = run?.core else { return }
       if !layered.machine.edits.isPlain { layered.perform { $0.begin(core.id) } }
@@ -141,12 +141,12 @@ import Testing
           page.value.sorted() == known.sorted(), "\(page.id) has \(page.value), not \(known)")
       }
       if works.isEmpty, run == nil, first == nil {
-        try mustHold(machine.edits.isPlain, "layers are left")
+        try mustHold(machine.edits.isPlain, "a layer is left")
       }
     }
   }
 
-  @Test("Every page shows each edit once") func everySequence() {
+  @Test("Every page displays each edit once") func everySequence() {
     exhaust("StoreMachine, layers of pages", events: Step.allCases, length: 7, from: Walk()) {
       walk, step in try walk.take(step)
     }

@@ -3,12 +3,12 @@ import Testing
 
 @testable import Operation
 
-/// A walk asks for the pages that its run is for, each once: one page of a kind, those that were
-/// picked, or as many as were there, from one to the next, until there is none or one comes again.
-/// It gives what came, in the order in which it came, and where that goes; a page in the making
-/// changes nothing. A walk that begins anew with what was fetched goes on where the other one was.
+/// A walk requests the pages of its run, each once: one page of a kind, the picked pages, or as many
+/// as the list had, from one to the next, until there is no next page or a page repeats. It returns
+/// the fetched pages, in the order of their fetches, and their place in the list. A partial page
+/// changes nothing. A walk that starts again with the fetched pages continues after them.
 @Suite("PageWalk, every sequence") struct PageWalkExhaustiveTests {
-  /// What the server says is beside a page.
+  /// The neighbours of a page, as the server returns them.
   private struct Entry: Sendable, Equatable {
     var before: Int?
     var after: Int?
@@ -36,7 +36,7 @@ import Testing
     func fetchPage(
       using paging: PaginatedPaging<Int, Entry>, in context: OperationContext,
       with continuation: OperationContinuation<Entry, any Error>
-    ) async throws -> Entry { fatalError("the walk is made by hand") }
+    ) async throws -> Entry { fatalError("the test performs the walk") }
   }
 
   private enum Refetch: CaseIterable {
@@ -53,7 +53,7 @@ import Testing
       }
     }
 
-    /// What is picked of some pages; nil where the walk goes from page to page, or fetches one.
+    /// The picked pages; nil if the walk follows the pages, or fetches one.
     func picks(_ ids: [Int]) -> [Int]? {
       switch self {
       case .all, .first: nil
@@ -67,8 +67,8 @@ import Testing
 
   private enum Step {
     case start(PaginatedRunKind, [Int], Refetch)
-    /// The page that is asked for comes: the next one follows, is far away, is the first one, is
-    /// itself, or does not exist.
+    /// The server returns the requested page. Its next page follows, is far away, is the first one,
+    /// is the page itself, or does not exist.
     case answerFollowed, answerFollowedFar, answerByFirst, answerByItself, answerLast
     case yield, retry
   }
@@ -122,13 +122,13 @@ import Testing
       let entry = Entry(before: id - 1, after: next, isNew: true)
       let page = walk.page(id, entry, of: Linked(), in: OperationContext())
       try mustHold(
-        page.edges?.before == id - 1 && page.edges?.after == next, "\(id) knows its neighbours")
+        page.edges?.before == id - 1 && page.edges?.after == next, "\(id) has its neighbours")
       walk.take(page)
       self.walk = walk
       fetched.append(page)
     }
 
-    /// What is still to be asked for, as far as that is known.
+    /// The pages that the walk still has to request, as far as they are known.
     private var expected: [Int] {
       if let picks { return picks.filter { id in !fetched.contains { $0.id == id } } }
       guard let last = fetched.last else {
@@ -148,13 +148,13 @@ import Testing
     private func check() throws {
       guard let walk else { return }
       let next = walk.nextID(of: Linked(), in: OperationContext())
-      try mustHold(next == expected.first, "\(expected) are asked for, and not \(next ?? -1)")
+      try mustHold(next == expected.first, "\(expected) are requested, and not \(next ?? -1)")
       let ids = fetched.map(\.id)
-      try mustHold(Set(ids).count == ids.count, "a page is asked for twice")
-      try mustHold(ids.count <= max(known.count, 1), "more pages are asked for than were there")
-      try mustHold(Array(walk.result().pages) == fetched, "what came is given")
-      try mustHold(walk.result().kind == kind, "it is for the \(kind)")
-      try mustHold(walk.result().place == place, "it goes \(place)")
+      try mustHold(Set(ids).count == ids.count, "a page is requested twice")
+      try mustHold(ids.count <= max(known.count, 1), "more pages are requested than were present")
+      try mustHold(Array(walk.result().pages) == fetched, "the result has the fetched pages")
+      try mustHold(walk.result().kind == kind, "the result is for the \(kind)")
+      try mustHold(walk.result().place == place, "the place is \(place)")
       try checkPaging(of: walk)
     }
 
@@ -167,26 +167,29 @@ import Testing
       }
     }
 
-    /// The request sees the pages that were there, and a longer run those that it has fetched.
+    /// The request reads the pages that were present, and in a longer run also the fetched ones.
     private func checkPaging(of walk: PageWalk<Linked>) throws {
       let paging = walk.paging(for: 7)
-      try mustHold(paging.pageId == 7 && paging.kind == kind, "the request hears of the run")
-      let seen = isWhole || picks != nil ? fetched : []
-      let old = known.map { page in seen.first { $0.id == page.id } ?? page }
-      let new = seen.filter { page in !known.contains { $0.id == page.id } }
-      try mustHold(Array(paging.pages) == old + new, "\((old + new).map(\.id)) are seen")
+      try mustHold(
+        paging.pageId == 7 && paging.kind == kind,
+        "the request gets the page and the kind of the run")
+      let visible = isWhole || picks != nil ? fetched : []
+      let old = known.map { page in visible.first { $0.id == page.id } ?? page }
+      let new = visible.filter { page in !known.contains { $0.id == page.id } }
+      try mustHold(
+        Array(paging.pages) == old + new, "\((old + new).map(\.id)) are passed to the request")
     }
 
     private func checkPartial(_ id: Int, _ walk: PageWalk<Linked>) throws {
       let page = Page(id: id, value: Entry(isNew: true))
       let result = walk.result(with: page)
-      try mustHold(Array(result.pages) == fetched + [page], "what is in the making is shown")
+      try mustHold(Array(result.pages) == fetched + [page], "the result includes the partial page")
       let place = place == .whole ? .present : place
-      try mustHold(result.place == place, "it takes the place of no other page")
+      try mustHold(result.place == place, "a partial page replaces no other page")
     }
   }
 
-  @Test("A walk asks for what its run is for, each page once, and gives what came")
+  @Test("A walk requests each page of its run once, and returns the fetched pages")
   func everySequence() {
     let kinds: [PaginatedRunKind] = [.initialPage, .nextPage, .previousPage, .allPages]
     let starts = [[], [3], [0, 1, 2, 5]].flatMap { ids in

@@ -4,17 +4,17 @@ import Testing
 
 @testable import Operation
 
-/// The pages of a state are a list without an identifier twice, and without a hole that nobody
-/// wrote; after a page more there are not more than the limit says. Its counts, its dates and its
-/// error are those of what came. Runs wait for all others, unless one is for the next page and the
-/// other one for the previous page; while there is no page, all are the one for the initial page.
-/// Pages that have gone are given to the store.
+/// The pages of a state have unique identifiers, and no gap except those that a write made. After a
+/// run for one more page there are at most as many pages as the limit allows. The counts, the dates
+/// and the error are those of the received results. A run waits for all earlier runs, except that runs
+/// for the next and for the previous page do not wait for each other. While there is no page, all runs
+/// are one run for the initial page. The state returns dropped pages to the store.
 @Suite("PaginatedState, every sequence") struct PaginatedStateExhaustiveTests {
   enum Step: CaseIterable {
     case next, previous, all, firstPage
-    /// The oldest or the newest run that is under way ends, yields, or fails.
-    case landOldest, landNewest, landWhatIsThere, landNothing, yieldOldest, failOldest
-    case giveUpNewest
+    /// The oldest or the newest run in flight ends, yields, or fails.
+    case landOldest, landNewest, landPresentPage, landNothing, yieldOldest, failOldest
+    case cancelNewest
     case pauseOldest, write, writeNothing, writeFailure, showFewer, reset
   }
 
@@ -28,7 +28,7 @@ import Testing
       let task: Task
       let kind: PaginatedRunKind
       var isPaused = false
-      /// The pages that were there when it began; nil before.
+      /// The pages at the beginning of the run; nil before it.
       var known: [Int]?
     }
 
@@ -40,12 +40,12 @@ import Testing
     var state: State
     var arrivals = Arrivals<Void>()
     var list: [Page]
-    /// The pages without one before, and without one behind them, although they lead to one.
+    /// The first and the last page, if their edges lead to a page that does not exist.
     var ends: (before: Int?, behind: Int?) = (nil, nil)
     var runs: [Run] = []
     var gone: [Task] = []
     var extraUpdates = 0
-    /// The pages before and behind which somebody wrote one that is not their neighbour.
+    /// The pages before and behind which a write put a page that is not their neighbour.
     var cuts: (before: Set<Int>, behind: Set<Int>) = ([], [])
     var moment = 0
 
@@ -62,7 +62,7 @@ import Testing
       state.prepareInitialValue(in: context)
     }
 
-    /// The server has the pages from 0 to 4, and what somebody wrote far from them.
+    /// The server has the pages from 0 to 4, and edges for the pages that a write put far from them.
     static func edges(of id: Int) -> PageEdges<Int> {
       PageEdges(before: id > 0 ? id - 1 : nil, after: id != 4 ? id + 1 : nil)
     }
@@ -79,10 +79,10 @@ import Testing
         for page in before {
           try mustHold(
             present.contains { $0.value == page.value } || released.contains(page.value),
-            "the value \(page.value) went away within")
+            "the value \(page.value) is dropped without a release")
         }
       }
-      try mustHold(state.takeReleased().isEmpty, "what has gone is given once")
+      try mustHold(state.takeReleased().isEmpty, "a released page is returned once")
       try check()
       return true
     }
@@ -96,11 +96,11 @@ import Testing
       case .firstPage: try schedule(.refetch)
       case .landOldest: return try lands(begun.first)
       case .landNewest: return try begun.count > 1 && lands(begun.last)
-      case .landWhatIsThere: return try landsWhatIsThere(begun.first)
+      case .landPresentPage: return try landsPresentPage(begun.first)
       case .landNothing: return try landsNothing(begun.first)
       case .yieldOldest: return try yields(begun.first)
       case .failOldest: return fails(begun.first)
-      case .giveUpNewest: return givesUp(runs.indices.last)
+      case .cancelNewest: return cancels(runs.indices.last)
       case .pauseOldest: return pauses(begun.first)
       case .write: write([min(list.last?.id ?? 2, 4), 10, 11, 12])
       case .writeNothing: write([])
@@ -117,13 +117,14 @@ import Testing
 
 // Runs.
 extension PaginatedStateExhaustiveTests.Walk {
-  mutating func schedule(_ wish: PaginatedRunKind) throws {
+  mutating func schedule(_ requested: PaginatedRunKind) throws {
     var context = context
-    context.pageRunKind = wish
+    context.pageRunKind = requested
     let joined = state.taskToJoin(in: &context)
-    let kind = list.isEmpty ? .initialPage : wish
+    let kind = list.isEmpty ? .initialPage : requested
     let shared = list.isEmpty ? runs.first { $0.kind == .initialPage } : nil
-    try mustHold(joined == shared?.task.id, "what is the initial page's, joins its run")
+    try mustHold(
+      joined == shared?.task.id, "a run for the initial page joins one that is in flight")
     try mustHold(context.pageRunKind == kind, "the run is for the \(kind)")
     guard joined == nil else { return }
     var task = Task.idle(noting: cancellations, in: context)
@@ -140,21 +141,21 @@ extension PaginatedStateExhaustiveTests.Walk {
     }
   }
 
-  /// Those begin whose turn it is.
+  /// Begins the runs that wait for no other run.
   mutating func begin() throws {
     for index in runs.indices where runs[index].known == nil {
-      let isTurn = runs[..<index].allSatisfy { Self.areBeside(runs[index].kind, $0.kind) }
-      guard isTurn else { continue }
+      let isCurrent = runs[..<index].allSatisfy { Self.areBeside(runs[index].kind, $0.kind) }
+      guard isCurrent else { continue }
       var context = runs[index].task.context
       state.willRun(in: &context)
       let start = context.work as? PageStart<Int, Int>
-      try mustHold(start.map { Array($0.pages) } == list, "a run begins with what is there")
-      try mustHold(start?.kind == runs[index].kind, "it is told what it is for")
+      try mustHold(start.map { Array($0.pages) } == list, "a run begins with the current pages")
+      try mustHold(start?.kind == runs[index].kind, "a run begins with its kind")
       runs[index].known = list.map(\.id)
     }
   }
 
-  /// The identifiers that a run fetches, and where they go.
+  /// Returns the identifiers that a run fetches, and their place in the list.
   func found(by run: Run) -> (ids: [Int], place: PagePlace<Int>) {
     guard let known = run.known, let first = known.first, let last = known.last else {
       return ([0], .initial)
@@ -183,8 +184,8 @@ extension PaginatedStateExhaustiveTests.Walk {
     return true
   }
 
-  /// The server gives a page more that is there already, or all pages end early.
-  mutating func landsWhatIsThere(_ index: Int?) throws -> Bool {
+  /// The server returns a page that is already present, or all pages end early.
+  mutating func landsPresentPage(_ index: Int?) throws -> Bool {
     guard let index, let first = list.first, let last = list.last else { return false }
     let (ids, place) = found(by: runs[index])
     switch place {
@@ -236,7 +237,7 @@ extension PaginatedStateExhaustiveTests.Walk {
     }
   }
 
-  /// The rules for what a run gives, for plain lists.
+  /// Merges the pages of a run into a plain list, as the state does.
   static func merged(
     _ list: [Page], _ pages: [Page], _ place: PagePlace<Int>, _ limit: Int
   ) -> [Page] {
@@ -273,7 +274,7 @@ extension PaginatedStateExhaustiveTests.Walk {
     gone.append(runs.remove(at: index).task)
   }
 
-  mutating func givesUp(_ index: Int?) -> Bool {
+  mutating func cancels(_ index: Int?) -> Bool {
     guard let index else { return false }
     state.giveUpFetchTask(runs[index].task)
     gone.append(runs.remove(at: index).task)
@@ -290,21 +291,21 @@ extension PaginatedStateExhaustiveTests.Walk {
 }
 
 extension PaginatedStateExhaustiveTests {
-  @Test("No page twice, no hole, no more than the limit, and everything counted")
+  @Test("Pages are unique and without gaps, the limit holds, and all results are counted")
   func everySequence() {
     exhaust(
       "PaginatedState", events: Step.allCases, length: 4, from: Walk([1, 2, 3], limit: 3)
     ) { walk, step in try walk.take(step) }
   }
 
-  @Test("The same where nothing is there at first")
+  @Test("The same holds for a state that begins without pages")
   func everySequenceFromNothing() {
     exhaust(
       "PaginatedState, empty at first", events: Step.allCases, length: 4, from: Walk([], limit: 2)
     ) { walk, step in try walk.take(step) }
   }
 
-  @Test("The same for longer, with nothing but runs and writes")
+  @Test("The same holds for longer sequences of runs and writes")
   func longer() {
     let steps: [Step] = [.next, .previous, .all, .landOldest, .landNewest, .yieldOldest, .write]
     exhaust(

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Operation
 
-// What somebody sets, and what must hold.
+// Writes, and checks.
 extension PaginatedStateExhaustiveTests.Walk {
   mutating func write(_ ids: [Int]) {
     list = ids.enumerated().map { Page(id: $0.element, value: moment * 10 + $0.offset) }
@@ -16,7 +16,7 @@ extension PaginatedStateExhaustiveTests.Walk {
     arrivals.note(.success(()), at: moment)
   }
 
-  /// An optimistic edit takes a page out of the middle.
+  /// An optimistic edit removes a page from the middle.
   mutating func shows() -> Bool {
     guard !list.isEmpty else { return false }
     list.remove(at: list.count / 2)
@@ -50,12 +50,12 @@ extension PaginatedStateExhaustiveTests.Walk {
     try arrivals.check(state, extraUpdates: extraUpdates)
     let pages = Array(state.currentValue)
     let ids = pages.map { $0.id }
-    try mustHold(pages == list, "\(list.map(\.id)) are there, and not \(ids)")
-    try mustHold(Set(ids).count == ids.count, "a page is there twice: \(ids)")
+    try mustHold(pages == list, "\(list.map(\.id)) are present, and not \(ids)")
+    try mustHold(Set(ids).count == ids.count, "a page is present twice: \(ids)")
     for index in ids.indices.dropLast() {
       let (id, next) = (ids[index], ids[index + 1])
       let isSet = cuts.behind.contains(id) || cuts.before.contains(next)
-      try mustHold(next == id + 1 || isSet, "there is a hole between \(id) and \(next)")
+      try mustHold(next == id + 1 || isSet, "there is a gap between \(id) and \(next)")
     }
     let ends = (
       ids.first.flatMap { $0 == self.ends.before ? nil : Self.edges(of: $0).before },
@@ -65,15 +65,15 @@ extension PaginatedStateExhaustiveTests.Walk {
     try mustHold(state.nextPageId == ends.1, "the last page leads to the one after it")
     try mustHold(state.hasPreviousPage == (ends.0 != nil), "there is a previous page, or none")
     try mustHold(state.hasNextPage == (ends.1 != nil), "there is a next page, or none")
-    try mustHold(state.initialValue.ids == initial, "the initial pages stay")
+    try mustHold(state.initialValue.ids == initial, "the initial pages are unchanged")
     try checkRuns()
   }
 
   func checkRuns() throws {
     let taskIDs = runs.map { $0.task.id }
-    try mustHold(state.activeTasks.ids == taskIDs, "the runs are those that were made")
+    try mustHold(state.activeTasks.ids == taskIDs, "the runs are the scheduled ones")
     let kinds = runs.map { $0.kind }
-    try mustHold(state.isLoading == !runs.isEmpty, "it loads as long as a run is there")
+    try mustHold(state.isLoading == !runs.isEmpty, "the state is loading while there is a run")
     try mustHold(state.isLoadingNextPage == kinds.contains(.nextPage), "the next page is loaded")
     try mustHold(
       state.isLoadingPreviousPage == kinds.contains(.previousPage), "the previous page is loaded")
@@ -82,17 +82,19 @@ extension PaginatedStateExhaustiveTests.Walk {
     let isWhole = kinds.contains(.allPages) || kinds.contains(.refetch)
     try mustHold(state.isLoadingAllPages == isWhole, "all pages are loaded")
     let isPaused = !runs.isEmpty && runs.allSatisfy { $0.isPaused }
-    try mustHold(state.isPaused == isPaused, "it waits if all runs do")
+    try mustHold(state.isPaused == isPaused, "the state is paused if all runs are paused")
     let status = state.status
     switch (runs.isEmpty, arrivals.lastError) {
     case (false, _):
-      try mustHold(status.isPaused == isPaused && status.isLoading != isPaused, "it is loading")
+      try mustHold(
+        status.isPaused == isPaused && status.isLoading != isPaused,
+        "the status is loading or paused")
     case (true, let error?):
-      try mustHold(status == .result(.failure(error)), "the last failure is its status")
+      try mustHold(status == .result(.failure(error)), "the status is the last failure")
     case (true, nil):
       let expected: OperationStatus<State.StatusValue, Failed> =
         arrivals.lastValue == nil ? .idle : .result(.success(PaginatedPages(list)))
-      try mustHold(status == expected, "what is there is its status, once something has come")
+      try mustHold(status == expected, "the status is the current pages, once a value has come")
     }
   }
 

@@ -3,15 +3,15 @@ import Testing
 
 @testable import Operation
 
-/// A run is in the table while somebody holds it: those who wait, observers while there are any, and
-/// handles before its start. A wish joins the oldest run that is the same, and a predicate decides
-/// with what it was asked about.
+/// A run is in the table while it is held: by its awaiters, by observers while there are any, or by
+/// handles before its start. A new run joins the oldest equivalent run. A predicate compares the new
+/// run with every run in the table.
 @Suite("RunTable, every sequence") struct RunTableExhaustiveTests {
   private typealias Table = RunTable<Int, any Error, Int>
 
   private enum Step: CaseIterable {
     case insertOne, insertTwo, handle, dropHandle, start, observe, noObservers
-    case leaveOldest, leaveNewest, cancelOldest
+    case releaseOldest, releaseNewest, cancelOldest
   }
 
   private struct Run {
@@ -55,16 +55,17 @@ import Testing
         guard observers > 0 else { return false }
         observers = 0
         for index in runs.indices.reversed() { try release(index, { _ in }, { _ in }) }
-      case .leaveOldest, .leaveNewest:
+      case .releaseOldest, .releaseNewest:
         let index =
-          step == .leaveOldest
+          step == .releaseOldest
           ? runs.firstIndex { $0.awaiters > 0 } : runs.lastIndex { $0.awaiters > 0 }
         guard let index else { return false }
         try release(index, { $0.awaiters -= 1 }, { $0.awaiters -= 1 })
       case .cancelOldest:
         guard !runs.isEmpty else { return false }
         let run = runs.removeFirst()
-        try mustHold(table.remove(run.core.id)?.core == run.core, "who is there can be taken")
+        try mustHold(
+          table.remove(run.core.id)?.core == run.core, "a run in the table can be removed")
       }
       try check()
       return true
@@ -93,18 +94,19 @@ import Testing
       change(index, model, record)
       let run = runs[index]
       let removed = table.removeIfFree(run.core.id, observerCount: observers)
-      try mustHold((removed == nil) == run.isHeld(observers), "it leaves when nobody holds it")
+      try mustHold(
+        (removed == nil) == run.isHeld(observers), "a run is removed when it is no longer held")
       if !run.isHeld(observers) { runs.remove(at: index) }
     }
 
     private func check() throws {
-      try mustHold(table.count == runs.count && table.isEmpty == runs.isEmpty, "it counts")
+      try mustHold(table.count == runs.count && table.isEmpty == runs.isEmpty, "the count is right")
       for number in 1...2 {
         let oldest = runs.first { $0.number == number }?.core
         let joined = joined(table.admit(.number(number), rule: .equivalentContexts, verdict: nil))
-        try mustHold(joined == oldest?.id, "the oldest of the same is joined")
+        try mustHold(joined == oldest?.id, "the oldest equivalent run is joined")
         let never = table.admit(.number(number), rule: .never, verdict: nil)
-        try mustHold(self.joined(never) == nil, "without a rule nothing is joined")
+        try mustHold(self.joined(never) == nil, "without a rule no run is joined")
         try checkPredicate(number)
       }
     }
@@ -112,15 +114,16 @@ import Testing
     private func checkPredicate(_ number: Int) throws {
       let rule = Deduplication.by { $0.fixtureNumber == $1.fixtureNumber }
       guard case .compare(let candidates) = table.admit(.number(number), rule: rule, verdict: nil)
-      else { return try mustHold(runs.isEmpty, "the predicate is asked if there is a run") }
-      try mustHold(candidates.map(\.id) == runs.map(\.core.id), "it is asked about all of them")
+      else { return try mustHold(runs.isEmpty, "the predicate is called if there is a run") }
+      try mustHold(
+        candidates.map(\.id) == runs.map(\.core.id), "the predicate is called with every run")
       let verdict: Table.Verdict = rule.verdict(on: .number(number), among: candidates)
       let admission = table.admit(.number(number), rule: rule, verdict: verdict)
       let expected = runs.first { $0.number == number }?.core.id
-      try mustHold(joined(admission) == expected, "what it says counts")
+      try mustHold(joined(admission) == expected, "the predicate decides which run is joined")
       let partial = Table.Verdict(compared: Set(verdict.compared.dropFirst()), match: verdict.match)
       guard case .compare = table.admit(.number(number), rule: rule, verdict: partial) else {
-        return try mustHold(false, "it is asked again about one that it does not know")
+        return try mustHold(false, "the predicate is called again for a new run")
       }
     }
 
@@ -129,7 +132,7 @@ import Testing
     }
   }
 
-  @Test("Runs are there while somebody holds them, and wishes join the right ones")
+  @Test("A run is in the table while it is held, and new runs join the right one")
   func everySequence() {
     exhaust("RunTable", events: Step.allCases, length: 5, from: Walk()) {
       walk, step in try walk.take(step)

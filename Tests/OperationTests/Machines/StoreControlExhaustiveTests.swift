@@ -4,22 +4,22 @@ import Testing
 
 @testable import Operation
 
-/// What a store's machine knows of its observers: one thread at a time tells the controllers, a
-/// beginning and an end take turns, and when nobody is at it they know how it is. What wants runs is
-/// held once for each observation, and given back with it.
+/// The part of a store's machine that tracks its observers. One thread at a time notifies the
+/// controllers, of a beginning and an end in turn. When no thread notifies them, they have the current
+/// state. The triggers are held once for each observation, and returned when it ends.
 @Suite("The observation of a store, every sequence") struct StoreControlExhaustiveTests {
   private enum Step: CaseIterable {
-    case subscribe, unsubscribe, setTriggers, setLateTriggers, nextTelling, told
+    case subscribe, unsubscribe, setTriggers, setLateTriggers, nextNotification, notified
   }
 
   private final class Walk {
     private let driver = MachineDriver()
     private var ids: [MachineDriver.Machine.Observation] = []
     private var observations: [Int] = []
-    private var hasTriggers: Set<Int> = []
+    private var withTriggers: Set<Int> = []
     private var held: OperationSubscription?
-    private var isTelling: Bool? = false
-    private var known = false
+    private var isNotifying: Bool? = false
+    private var lastNotified = false
 
     func take(_ step: Step) throws -> Bool {
       switch step {
@@ -27,7 +27,7 @@ import Testing
         let new = driver.on { $0.subscribe(Subscriber { _ in }) }
         try mustHold(new.isFirst == ids.isEmpty, "the first one begins a group")
         if new.isFirst {
-          try mustHold(!observations.contains(new.group), "groups are told apart")
+          try mustHold(!observations.contains(new.group), "each group has its own number")
           observations.append(new.group)
         }
         ids.append(new)
@@ -35,16 +35,17 @@ import Testing
         guard !ids.isEmpty else { return false }
         let id = ids.removeFirst()
         let removal = driver.on { $0.unsubscribe(id) }
-        try mustHold(removal.subscriber != nil, "who is there can go")
+        try mustHold(removal.subscriber != nil, "a subscriber can be removed")
         try mustHold(
-          removal.triggers == (ids.isEmpty ? held : nil), "the last one takes them")
+          removal.triggers == (ids.isEmpty ? held : nil),
+          "the removal of the last subscriber returns the triggers")
         if ids.isEmpty { held = nil }
       case .setTriggers, .setLateTriggers: return try setTriggers(step == .setLateTriggers)
-      case .nextTelling: try nextTelling()
-      case .told:
-        guard let telling = isTelling else { return false }
-        driver.machine.observation.didNotify([], isObserved: telling)
-        (isTelling, known) = (nil, telling)
+      case .nextNotification: try nextNotification()
+      case .notified:
+        guard let notification = isNotifying else { return false }
+        driver.machine.observation.didNotify([], isObserved: notification)
+        (isNotifying, lastNotified) = (nil, notification)
       }
       return true
     }
@@ -53,26 +54,29 @@ import Testing
       let index = isLate ? observations.count - 2 : observations.count - 1
       guard observations.indices.contains(index) else { return false }
       let observation = observations[index]
-      guard hasTriggers.insert(observation).inserted else { return false }
+      guard withTriggers.insert(observation).inserted else { return false }
       let triggers = OperationSubscription {}
       let back = driver.on { $0.observation.setTriggers(triggers, of: observation) }
       let isOver = isLate || ids.isEmpty
-      try mustHold(back == (isOver ? triggers : nil), "those of a past observation are given back")
+      try mustHold(
+        back == (isOver ? triggers : nil), "the triggers of a past observation are returned")
       if !isOver { held = triggers }
       return true
     }
 
-    private func nextTelling() throws {
-      let telling = driver.on { $0.controllersToNotify() }
-      let isDue = isTelling == nil && known == ids.isEmpty
-      try mustHold((telling != nil) == isDue, "they are told by one thread, and only of a change")
-      guard let telling else { return }
-      try mustHold(telling.isObserved == !ids.isEmpty, "they are told how it is")
-      isTelling = telling.isObserved
+    private func nextNotification() throws {
+      let notification = driver.on { $0.controllersToNotify() }
+      let isDue = isNotifying == nil && lastNotified == ids.isEmpty
+      try mustHold(
+        (notification != nil) == isDue, "one thread notifies the controllers, and only of a change")
+      guard let notification else { return }
+      try mustHold(
+        notification.isObserved == !ids.isEmpty, "the notification has the current state")
+      isNotifying = notification.isObserved
     }
   }
 
-  @Test("The controllers are told of each beginning and end in turn, by one thread at a time")
+  @Test("One thread at a time notifies the controllers of each beginning and end in turn")
   func everySequence() {
     exhaust("StoreMachine, observation", events: Step.allCases, length: 6, making: { Walk() }) {
       walk, step in try walk.take(step)

@@ -283,7 +283,7 @@ import Testing
   ) {
     var events = items.flatMap { [Step.insert($0), .lookUp($0), .use($0), .release($0)] }
     events += [.clear(items[0]), .advance, .fire]
-    // The shortest sequences do not get so far.
+    // The shortest sequences do not reach these steps.
     if name != "clash" { events += [.report, .removeReleased] }
     if !recordsAtOnce { events.append(.record) }
     exhaust(

@@ -7,9 +7,10 @@ import Testing
 /// A store's machine with optimistic edits, runs and exclusive access, beside the plain model of
 /// ``OptimisticModel``.
 ///
-/// Outside of exclusive access everybody sees what the model shows, it has been told to who listens,
-/// and what is confirmed is what the model confirms. In exclusive access the others see what was
-/// there before, wait to write, and nothing is told. A run that is over changes nothing.
+/// Outside of exclusive access every thread reads the displayed value of the model, subscribers have
+/// been notified of it, and the confirmed value is that of the model. During exclusive access other
+/// threads read the earlier value and wait to write, and no subscriber is notified. A run that has
+/// ended changes nothing.
 @Suite("The layers of a store, every sequence") struct StoreLayersExhaustiveTests {
   private typealias State = QueryState<[Int], any Error>
   private typealias Machine = StoreMachine<State>
@@ -23,11 +24,11 @@ import Testing
     private static let driver = IdleDriver()
     private var layered: LayeredMachine<State>
     private var model = OptimisticModel()
-    private let told = Tape<[Int]?>()
-    private var lastTold: [Int]?
+    private let notified = Tape<[Int]?>()
+    private var lastNotified: [Int]?
     private var works: [(number: Int, id: OperationTaskID)] = []
     private var runs: [(number: Int, core: Machine.Core)] = []
-    private var gone: [Machine.Core] = []
+    private var ended: [Machine.Core] = []
     private var depth = 0
     private var before: [Int]? = []
     private var next = 0
@@ -37,11 +38,11 @@ import Testing
       context.operationClock = ManualClock()
       context.settings.values.deduplication = .never
       layered = LayeredMachine(Machine(state: State(initialValue: []), context: context))
-      let subscriber = Subscriber<Machine.Event> { [told] event in
-        if case .stateChanged(let state) = event { told.note(state.currentValue) }
+      let subscriber = Subscriber<Machine.Event> { [notified] event in
+        if case .stateChanged(let state) = event { notified.note(state.currentValue) }
       }
       layered.perform { _ = $0.subscribe(subscriber) }
-      lastTold = told.take().last ?? nil
+      lastNotified = notified.take().last ?? nil
     }
 
     mutating func take(_ step: Step) throws -> Bool {
@@ -67,7 +68,7 @@ import Testing
       case .edit: edit()
       case .succeed, .fail:
         guard !works.isEmpty else { return false }
-        // The first one succeeds, and the last one fails: they pass each other.
+        // The first edit succeeds and the last one fails, so that they overtake each other.
         let (number, id) = works.remove(at: step == .succeed ? 0 : works.count - 1)
         model.perform(step == .succeed ? .succeed(number) : .fail(number))
         layered.perform(.edit) { $0.endEdit(id, isSuccess: step == .succeed) }
@@ -76,7 +77,7 @@ import Testing
         layered.perform { [next] in $0.write(.success([next]), $0.context) }
       case .reset:
         model.perform(.reset)
-        gone += runs.map(\.core)
+        ended += runs.map(\.core)
         runs = []
         works = []
         layered.perform { _ = $0.reset($0.context) }
@@ -125,39 +126,46 @@ import Testing
         model.perform(.cancelRun(number))
         layered.perform { _ = $0.cancel(core.id) }
       }
-      gone.append(runs.removeFirst().core)
+      ended.append(runs.removeFirst().core)
       return true
     }
 
     private mutating func check(_ step: Step) throws {
       let machine = layered.machine
-      try mustHold(!layered.isTorn, "the others see what is being computed")
-      let news = told.take()
-      if let last = news.last { lastTold = last }
+      try mustHold(!layered.isTorn, "other threads read a value during its computation")
+      let new = notified.take()
+      if let last = new.last { lastNotified = last }
       if depth > 0 {
-        try mustHold(news.isEmpty, "something is told in exclusive access")
+        try mustHold(new.isEmpty, "a subscriber is notified during exclusive access")
         let seen = layered.readByOthers.currentValue
-        try mustHold(seen == before, "the others see \(seen ?? []), and not \(before ?? [])")
-        return try mustHold(layered.gateOfOthers != nil, "the others wait")
-      }
-      for core in gone {
         try mustHold(
-          layered.machine.yield(core.id, .success([-1])) == nil, "a run that is over yields")
+          seen == before, "the other threads read \(seen ?? []), and not \(before ?? [])")
+        return try mustHold(layered.gateOfOthers != nil, "the other threads wait")
+      }
+      for core in ended {
+        try mustHold(
+          layered.machine.yield(core.id, .success([-1])) == nil,
+          "a run that has ended does not yield")
       }
       let value = machine.visibleState(to: .current).currentValue
-      try mustHold(value == model.shown, "shows \(value ?? []), and not \(model.shown)")
+      try mustHold(
+        value == model.shown, "the store displays \(value ?? []), and not \(model.shown)")
       try mustHold(
         machine.state.currentValue == model.confirmed, "\(model.confirmed) is confirmed")
-      try mustHold(lastTold == model.shown, "\(model.shown) is told, and not \(lastTold ?? [])")
+      try mustHold(
+        lastNotified == model.shown, "subscribers get \(model.shown), and not \(lastNotified ?? [])"
+      )
       let seen = layered.readByOthers.currentValue
-      try mustHold(seen == value && layered.gateOfOthers == nil, "everybody may go on")
+      try mustHold(
+        seen == value && layered.gateOfOthers == nil, "every thread reads the value and may write")
       let pending = machine.edits.layers?.pendingCount ?? 0
-      try mustHold(pending == works.count, "\(works.count) are under way, and not \(pending)")
-      if works.isEmpty, runs.isEmpty { try mustHold(machine.edits.isPlain, "layers are left") }
+      try mustHold(pending == works.count, "\(works.count) edits are pending, and not \(pending)")
+      if works.isEmpty, runs.isEmpty { try mustHold(machine.edits.isPlain, "a layer is left") }
     }
   }
 
-  @Test("What is seen, told and confirmed is what the plain model says") func everySequence() {
+  @Test("The displayed, notified and confirmed values are those of the plain model")
+  func everySequence() {
     exhaust("StoreMachine, layers", events: Step.allCases, length: 5, from: Walk()) {
       walk, step in try walk.take(step)
     }

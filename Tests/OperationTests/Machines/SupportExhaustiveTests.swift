@@ -3,7 +3,7 @@ import Testing
 
 @testable import Operation
 
-/// The small parts under the machines.
+/// The small parts that the machines use.
 @Suite("Parts, every sequence") struct SupportExhaustiveTests {
   private enum HeapStep { case insert(Int), popFirst }
 
@@ -68,7 +68,7 @@ import Testing
           let elements = Self.paths[path].map { "\($0)" }
           return (0...elements.count).map { elements.prefix($0).joined(separator: "/") }
         })
-      try mustHold(index.count == list.count, "it counts")
+      try mustHold(index.count == list.count, "the count is right")
       try mustHold(index.nodeCount == nodes.subtracting([""]).count, "no empty branch is left")
     }
   }
@@ -98,9 +98,9 @@ import Testing
       switch step {
       case .begin:
         attempt += 1
-        let (number, there) = progress.begin(retry)
+        let (number, present) = progress.begin(retry)
         try mustHold(number == attempt, "attempts are counted")
-        try mustHold(there.map(\.id) == pages, "it begins with what is there")
+        try mustHold(present.map(\.id) == pages, "an attempt begins with the present pages")
       case .retry:
         attempt += 1
         retry += 1
@@ -108,34 +108,36 @@ import Testing
       case .beginLate, .beginOvertaken:
         let (number, _) =
           step == .beginLate ? progress.begin(retry, isGivenUp: true) : progress.begin(retry - 1)
-        try mustHold(!progress.add(PaginatedPage(id: next, value: 0), attempt: number), "too late")
+        try mustHold(
+          !progress.add(PaginatedPage(id: next, value: 0), attempt: number),
+          "an attempt that is over does not add")
       case .add, .addLate:
         let number = step == .add ? attempt : attempt - 1
         guard number > 0 else { return false }
         let isAdded = progress.add(PaginatedPage(id: next, value: 0), attempt: number)
-        try mustHold(isAdded == (step == .add), "only the present attempt adds")
+        try mustHold(isAdded == (step == .add), "only the current attempt adds")
         if step == .add { pages.append(next) }
       }
       return true
     }
   }
 
-  @Test("Only the present attempt adds pages for the next one") func pageProgress() {
+  @Test("Only the current attempt adds pages for the next one") func pageProgress() {
     exhaust("PageProgress", events: ProgressStep.allCases, length: 6, making: { Attempts() }) {
       attempts, step in try attempts.take(step)
     }
   }
 
-  private enum ShotStep: CaseIterable { case wait, cancel, happen, giveUp }
+  private enum ShotStep: CaseIterable { case wait, cancel, occur, finish }
 
-  /// A one-shot and the one task that waits for it, whose steps are run by hand.
+  /// A one-shot and the one task that waits for it. The test runs the steps of the task.
   private final class Shot {
     let shot = OneShot<Bool>()
     let executor = HandExecutor()
     let ended = Tape<Bool>()
     var task: Task<Void, Never>?
     var result: Bool?
-    var told: [Bool] = []
+    var returned: [Bool] = []
 
     deinit {
       shot.finish(false)
@@ -152,20 +154,20 @@ import Testing
       case .cancel:
         guard let task else { return false }
         task.cancel()
-        if told.isEmpty { result = result ?? false }
-      case .happen, .giveUp:
-        shot.finish(step == .happen)
-        result = result ?? (step == .happen)
+        if returned.isEmpty { result = result ?? false }
+      case .occur, .finish:
+        shot.finish(step == .occur)
+        result = result ?? (step == .occur)
       }
       executor.run()
-      told += ended.take()
+      returned += ended.take()
       let expected = task == nil ? [] : result.map { [$0] } ?? []
-      try mustHold(told == expected, "\(expected) is told, and not \(told)")
+      try mustHold(returned == expected, "\(expected) is returned, and not \(returned)")
       return true
     }
   }
 
-  @Test("A one-shot tells what came first, once, to the one who waits") func oneShot() {
+  @Test("A one-shot returns its first value to the waiter, once") func oneShot() {
     exhaust("OneShot", events: ShotStep.allCases, length: 6, making: { Shot() }) {
       shot, step in try shot.take(step)
     }

@@ -3,13 +3,13 @@ import Testing
 
 @testable import Operation
 
-/// Who waits goes on exactly once: with the output when there is one, or with nothing because he was
-/// cancelled. A task is started once, its output never changes, and its Swift task is cancelled if
-/// either comes before the other.
+/// A waiter continues exactly once: with the output, or without one if its wait is cancelled. A task
+/// is started once, and its output never changes. Its Swift task is cancelled with it, whether it is
+/// attached before or after.
 @Suite("TaskMachine, every sequence") struct TaskMachineExhaustiveTests {
   private enum Step: CaseIterable {
     case start, attach, cancelWithOutput, cancelWithout, end
-    case waitFirst, waitSecond, giveUpFirst, giveUpSecond
+    case waitFirst, waitSecond, cancelFirst, cancelSecond
   }
 
   private static let task = Task<Void, Never> {}
@@ -23,35 +23,36 @@ import Testing
     private var output: Int?
     private var waiting: Set<Int> = []
     private var hasWaited: Set<Int> = []
-    private var hasGivenUp: Set<Int> = []
+    private var cancelledWaits: Set<Int> = []
     private var next = 0
 
     mutating func take(_ step: Step) throws -> Bool {
       next += 1
       switch step {
       case .start:
-        try mustHold(machine.start() == (!hasStarted && output == nil), "it is started once")
+        try mustHold(machine.start() == (!hasStarted && output == nil), "the task is started once")
         hasStarted = hasStarted || output == nil
       case .attach:
         guard hasStarted, !isAttached else { return false }
         let isTooLate = machine.attach(TaskMachineExhaustiveTests.task)
-        try mustHold(isTooLate == isCancelled, "one that comes too late is cancelled at once")
+        try mustHold(
+          isTooLate == isCancelled, "a Swift task that is attached late is cancelled at once")
         isAttached = true
       case .cancelWithOutput, .cancelWithout: try cancel(step == .cancelWithOutput ? next : nil)
       case .end: try end(with: next, machine.end(with: next).elements)
       case .waitFirst, .waitSecond: return try wait(step == .waitFirst ? 0 : 1)
-      case .giveUpFirst, .giveUpSecond: return try giveUp(step == .giveUpFirst ? 0 : 1)
+      case .cancelFirst, .cancelSecond: return try cancelWait(step == .cancelFirst ? 0 : 1)
       }
       try mustHold(machine.output == output, "the output is the first one")
-      try mustHold(machine.waiterCount == waiting.count, "\(waiting) wait")
-      try mustHold(machine.progress.hasStarted == hasStarted, "it says whether it has started")
-      try mustHold(machine.progress.isCancelled == isCancelled, "it says whether it is cancelled")
+      try mustHold(machine.waiterCount == waiting.count, "\(waiting) are waiting")
+      try mustHold(machine.progress.hasStarted == hasStarted, "hasStarted is right")
+      try mustHold(machine.progress.isCancelled == isCancelled, "isCancelled is right")
       return true
     }
 
     private mutating func end(with new: Int, _ waiters: [Int]) throws {
       let resumed = waiters
-      try mustHold(resumed == (output == nil ? waiting.sorted() : []), "who waits goes on")
+      try mustHold(resumed == (output == nil ? waiting.sorted() : []), "every waiter continues")
       guard output == nil else { return }
       (output, waiting) = (new, [])
     }
@@ -61,12 +62,12 @@ import Testing
       let isOver = output != nil
       try mustHold(
         (actions.cancelled != nil) == (isAttached && hasStarted && !isOver),
-        "the Swift task is cancelled if it is there")
+        "the Swift task is cancelled if it is attached")
       if !isOver { isCancelled = true }
       if let new {
         try end(with: new, actions.resumed.elements)
       } else {
-        try mustHold(actions.resumed.elements.isEmpty, "without an output everybody waits on")
+        try mustHold(actions.resumed.elements.isEmpty, "without an output every waiter still waits")
       }
     }
 
@@ -75,34 +76,37 @@ import Testing
       let id = TaskMachineExhaustiveTests.ids[index]
       switch machine.wait(id, waiter: index) {
       case .suspend:
-        try mustHold(output == nil && !hasGivenUp.contains(index), "there is something to wait for")
+        try mustHold(
+          output == nil && !cancelledWaits.contains(index), "there is something to wait for")
         waiting.insert(index)
       case .resume(let given):
-        try mustHold(output != nil || hasGivenUp.contains(index), "he goes on for a reason")
-        try mustHold(given == output, "he gets the output")
+        try mustHold(
+          output != nil || cancelledWaits.contains(index),
+          "a waiter continues with an output or a cancellation")
+        try mustHold(given == output, "the waiter gets the output")
       }
       return true
     }
 
-    private mutating func giveUp(_ index: Int) throws -> Bool {
-      guard hasGivenUp.insert(index).inserted else { return false }
+    private mutating func cancelWait(_ index: Int) throws -> Bool {
+      guard cancelledWaits.insert(index).inserted else { return false }
       let waiter = machine.cancelWait(TaskMachineExhaustiveTests.ids[index])
       let expected = waiting.remove(index)
-      try mustHold(waiter == expected, "who waits and gives up goes on, and nobody else")
+      try mustHold(waiter == expected, "only the cancelled waiter continues")
       return true
     }
   }
 
-  @Test("Everybody who waits goes on once, and the first output counts") func everySequence() {
+  @Test("Every waiter continues once, and the first output is kept") func everySequence() {
     exhaust("TaskMachine", events: Step.allCases, length: 6, from: Walk()) {
       walk, step in try walk.take(step)
     }
   }
 
-  /// What a schedule may do: an edge from one task to another, or the end of a task.
+  /// A step of a schedule: an edge from one task to another, or the end of a task.
   private enum GraphStep { case wait(Int, Int), end(Int) }
 
-  /// The schedule beside a plain set of edges: none closes a circle, and nothing is left of a task
+  /// The schedule beside a plain set of edges. No edge closes a cycle, and nothing is left of a task
   /// that has ended.
   private struct Schedule {
     let nodes = (0..<4).map { _ in TaskNode() }
@@ -118,15 +122,15 @@ import Testing
       case .wait(let one, let other):
         let refused = graph.add([TaskDependency(node: nodes[other]) {}], to: nodes[one].id)
         try mustHold(
-          refused.isEmpty != reaches(one, from: other), "an edge is made unless it is a circle")
+          refused.isEmpty != reaches(one, from: other), "an edge is added unless it closes a cycle")
         if refused.isEmpty { edges[one].append(other) }
       case .end(let index):
         guard !edges[index].isEmpty else { return false }
         try mustHold(
           graph.remove(nodes[index].id, toReleaseOn: 1).mustRelease, "its edges are released")
         let removed = graph.nextToRelease(on: 1)
-        try mustHold(removed?.count == edges[index].count, "its edges are given back")
-        try mustHold(graph.nextToRelease(on: 1) == nil, "once")
+        try mustHold(removed?.count == edges[index].count, "its edges are returned")
+        try mustHold(graph.nextToRelease(on: 1) == nil, "the edges are returned once")
         edges[index] = []
       }
       for (index, node) in nodes.enumerated() {
@@ -138,7 +142,7 @@ import Testing
     }
   }
 
-  @Test("A schedule has every edge that closes no circle, and never one that does")
+  @Test("A schedule has every edge that closes no cycle, and never one that does")
   func schedule() {
     let edges = (0..<4).flatMap { one in (0..<4).map { GraphStep.wait(one, $0) } }
     exhaust(
