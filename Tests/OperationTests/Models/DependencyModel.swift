@@ -1,12 +1,13 @@
 import Operation
 
-/// What happens to requests that read each other by their numbers; each reads lower ones only.
+/// A step of a schedule of requests that read each other by number. A request reads only lower
+/// numbers.
 enum DependencyStep: Sendable {
-  /// From now on a request reads these.
+  /// Sets the requests that a request reads.
   case edges(Int, [Int])
-  /// From now on a request gives one more.
+  /// Increments the value that a request returns.
   case change(Int)
-  /// From now on a request fails, or succeeds again.
+  /// Makes a request fail, or succeed again.
   case fail(Int)
   case fetch(Int)
   case ensure(Int)
@@ -16,11 +17,11 @@ enum DependencyStep: Sendable {
   case clear(Int)
 }
 
-/// What a client with such requests does, in the plainest words: for each its value, whether that is
-/// out of date, and what its last run has read, and those that have failed since.
+/// A plain model of a client with such requests. It holds the value of each request, whether the value
+/// is out of date, and the reads of its last successful run and of the failed runs since.
 struct DependencyModel: Sendable {
   struct Node: Sendable {
-    /// What the request does when it runs.
+    /// The reads of the next run.
     var edges: [Int] = []
     var base = 1
     var fails = false
@@ -29,19 +30,20 @@ struct DependencyModel: Sendable {
     var isInvalidated = false
     var isObserved = false
     var lastReads: Set<Int> = []
-    /// Whether its store has left while others have read it.
-    var hasLeft = false
+    /// Whether the store is removed while other requests have read it.
+    var isRemoved = false
   }
 
   private(set) var nodes: [Node]
-  /// The runs that a step brings about, in an order in which they may come.
+  /// The runs that a step starts, in a possible order.
   private(set) var began: [Int] = []
-  /// The order is not said where several readers find that one fails.
+  /// Whether a request fails. Then several readers may run it, in an order that the model does not
+  /// define.
   var hasFailing: Bool { nodes.contains(where: \.fails) }
 
   init(count: Int) { nodes = Array(repeating: Node(), count: count) }
 
-  /// What an invalidation of a request is one of, too.
+  /// Returns the requests that an invalidation of a request passes.
   private func readers(of start: Int) -> [Int] {
     var found: Set<Int> = [start]
     for (id, node) in nodes.enumerated() where !node.lastReads.isDisjoint(with: found) {
@@ -50,10 +52,10 @@ struct DependencyModel: Sendable {
     return found.sorted()
   }
 
-  /// Performs a step; gives the value of a fetch, or nil where it fails.
+  /// Performs a step. Returns the value of a fetch, or nil if the fetch fails.
   mutating func perform(_ step: DependencyStep) -> Int? {
     began = []
-    defer { forgetLeft() }
+    defer { forgetRemoved() }
     switch step {
     case .edges(let id, let others): nodes[id].edges = others
     case .change(let id): nodes[id].base += 1
@@ -71,12 +73,12 @@ struct DependencyModel: Sendable {
     case .clear(let id):
       nodes[id].value = nil
       nodes[id].isInvalidated = false
-      nodes[id].hasLeft = true
+      nodes[id].isRemoved = true
     }
     return nil
   }
 
-  private func isMissing(_ id: Int) -> Bool { nodes[id].hasLeft }
+  private func isMissing(_ id: Int) -> Bool { nodes[id].isRemoved }
 
   private mutating func ensure(_ id: Int) -> Int? {
     if let value = nodes[id].value, !nodes[id].isInvalidated { return value }
@@ -92,8 +94,8 @@ struct DependencyModel: Sendable {
       reads.insert(other)
       sum = ensure(other).map { before + $0 }
     }
-    nodes[id].hasLeft = false
-    // The value stays that was made of what other runs have read.
+    nodes[id].isRemoved = false
+    // The value of an earlier run remains, and so do the reads of that run.
     if sum == nil { nodes[id].lastReads.formUnion(reads) }
     if let sum {
       nodes[id].lastReads = reads
@@ -103,10 +105,10 @@ struct DependencyModel: Sendable {
     return sum
   }
 
-  /// What has left and is not read by anybody counts no more.
-  private mutating func forgetLeft() {
+  /// Drops the reads of requests that are removed and have no readers.
+  private mutating func forgetRemoved() {
     while let id = nodes.indices.first(where: { id in
-      nodes[id].hasLeft && !nodes[id].lastReads.isEmpty
+      nodes[id].isRemoved && !nodes[id].lastReads.isEmpty
         && !nodes.contains { $0.lastReads.contains(id) }
     }) {
       nodes[id].lastReads = []

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Operation
 
-/// The requests of a schedule, as the steps say that they are.
+/// The requests of a schedule, as its steps define them.
 private final class Sums: Sendable, Hashable {
   let nodes = Monitor<[DependencyModel.Node]>([])
   let began = Recorder<Int>()
@@ -33,7 +33,7 @@ private struct Sum: QueryRequest, Hashable {
 }
 
 @Suite struct DependencyModelTests {
-  @Test("What is read, invalidated, cleared and observed at random is what a plain list says")
+  @Test("Stores that are read, invalidated, cleared and observed at random match a plain list")
   func schedules() async {
     await Schedules.each("Dependencies") { seed in
       try await Schedule(seed: seed).run(seed: seed)
@@ -101,10 +101,10 @@ private struct Sum: QueryRequest, Hashable {
       case .edges, .change, .fail: break
       case .fetch(let id):
         let value = try? await client.fetch(request(id))
-        try mustHold(value == expected, "\(id) gives \(name(value)): \(trace.listed)")
+        try mustHold(value == expected, "\(id) returns \(name(value)): \(trace.listed)")
       case .ensure(let id):
         let value = try? await client.ensure(request(id))
-        try mustHold(value == expected, "\(id) gives \(name(value)): \(trace.listed)")
+        try mustHold(value == expected, "\(id) returns \(name(value)): \(trace.listed)")
       case .subscribe(let id): subscriptions[id] = store(id).subscribe { _ in }
       case .unsubscribe(let id): subscriptions.removeValue(forKey: id)?.cancel()
       case .invalidate(let id): client.invalidate(request(id))
@@ -134,7 +134,7 @@ private struct Sum: QueryRequest, Hashable {
         }
         try mustHold(
           store.currentValue == node.value,
-          "\(id) shows \(name(store.currentValue)), and not \(name(node.value)): \(trace.listed)")
+          "\(id) has \(name(store.currentValue)), and not \(name(node.value)): \(trace.listed)")
         try mustHold(
           node.value == nil || store.isInvalidated == node.isInvalidated,
           "\(id) is \(node.isInvalidated ? "" : "not ")out of date: \(trace.listed)")

@@ -2,10 +2,11 @@ import TestSupport
 import Testing
 
 @Suite struct LayersModelTests {
-  @Test("Random schedules of edits and runs show what the plain model shows, after every step")
+  @Test("After every step of random edits and runs, a store displays the value of the plain model")
   func schedules() async {
     await Schedules.each("Optimistic layers") { seed in
-      try mustHold(await OptimisticTests.followsModel(seed: seed), "the store parts from its model")
+      try mustHold(
+        await OptimisticTests.followsModel(seed: seed), "the store differs from its model")
     }
   }
 }

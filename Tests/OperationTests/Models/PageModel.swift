@@ -1,20 +1,20 @@
 import Operation
 
-/// What a server says of a page: how often it has changed, and which pages are beside it.
+/// The answer of a server for a page: the version, and the pages beside it.
 struct PageEntry: Sendable, Equatable {
   var version: Int
   var next: Int?
   var previous: Int?
 }
 
-/// A list of pages that changes between the fetches, and fails at times.
+/// A list of pages that changes between fetches, and whose fetches can fail.
 struct PageWorld: Sendable {
   /// How the list changes.
   enum Change: Sendable {
     case insert(Int, at: Int), remove(at: Int), renumber(Int, at: Int)
-    /// Every page has something new.
+    /// Every page has a new version.
     case touch
-    /// The last page leads to the first one, or no more.
+    /// The last page begins or ceases to lead to the first one.
     case bend
     /// The next fetches of a page fail.
     case fail(at: Int, times: Int)
@@ -22,14 +22,14 @@ struct PageWorld: Sendable {
 
   private(set) var ids: [Int]
   private var version = 0
-  private var isCircle = false
+  private var isCyclic = false
   private var failures: [Int: Int] = [:]
-  /// Everything that was asked for, in its order.
+  /// The requested pages, in the order of the requests.
   private(set) var requests: [Int] = []
 
   init(count: Int) { ids = Array(0..<count) }
 
-  /// The page that is fetched where none is there.
+  /// The page that is fetched if the list of a store is empty.
   var initial: Int { ids.isEmpty ? 0 : ids[ids.count / 2] }
 
   mutating func perform(_ change: Change) {
@@ -38,13 +38,13 @@ struct PageWorld: Sendable {
     case .remove(let index): if ids.indices.contains(index) { ids.remove(at: index) }
     case .renumber(let id, let index): if ids.indices.contains(index) { ids[index] = id }
     case .touch: version += 1
-    case .bend: isCircle.toggle()
+    case .bend: isCyclic.toggle()
     case .fail(let index, let times):
       if ids.indices.contains(index) { failures[ids[index]] = times }
     }
   }
 
-  /// What the server says to a fetch that it gets now; a page that is not there is a failure.
+  /// Returns the answer of the server to a fetch. A missing page is a failure.
   mutating func answer(_ id: Int) -> PageEntry? {
     requests.append(id)
     if let left = failures[id], left > 0 {
@@ -52,33 +52,33 @@ struct PageWorld: Sendable {
       return nil
     }
     guard let index = ids.firstIndex(of: id) else { return nil }
-    let after = index + 1 < ids.count ? ids[index + 1] : isCircle ? ids.first : nil
-    let before = index > 0 ? ids[index - 1] : isCircle ? ids.last : nil
+    let after = index + 1 < ids.count ? ids[index + 1] : isCyclic ? ids.first : nil
+    let before = index > 0 ? ids[index - 1] : isCyclic ? ids.last : nil
     return PageEntry(version: version, next: after, previous: before)
   }
 }
 
-/// What a store of pages shows, in the plainest words: lists, and the rules for them.
+/// A plain model of a store of pages: lists, and the rules for them.
 struct PageModel: Sendable {
   typealias Page = PaginatedPage<Int, PageEntry>
 
   enum Call: String, Sendable, CaseIterable { case next, previous, all, plain }
 
-  /// What a plain fetch fetches again.
+  /// The pages that a plain fetch fetches again.
   enum Refetch: String, Sendable, CaseIterable { case all, first, picked }
 
   struct Run: Sendable {
     let call: Call
     let isInitial: Bool
-    /// How many invalidations there had been when it was asked for.
+    /// The number of invalidations before the run was requested.
     let generation: Int
     var known: [Page] = []
     var fetched: [Page] = []
     var picks: [Int]?
     var attemptsLeft: Int
-    /// The fetch that is under way, and what the server says to it.
+    /// The fetch in flight, and the answer of the server to it.
     var pending: (id: Int, entry: PageEntry?)?
-    /// Whether it has pages to give; nil while it goes on.
+    /// Whether the run has succeeded; nil until it ends.
     var hasSucceeded: Bool?
   }
 
@@ -95,7 +95,7 @@ struct PageModel: Sendable {
     (self.world, self.limit, self.retries, self.refetch) = (world, limit, retries, refetch)
   }
 
-  /// Those that a plain fetch picks: every other page, the last one first.
+  /// Returns the pages that a plain fetch picks: every other page, the last one first.
   static func picks(_ ids: [Int]) -> [Int] {
     Array(ids.enumerated().filter { $0.offset % 2 == 0 }.map(\.element).reversed())
   }
@@ -104,16 +104,16 @@ struct PageModel: Sendable {
     Run(call: call, isInitial: pages.isEmpty, generation: generation, attemptsLeft: retries)
   }
 
-  /// A run comes to its turn.
+  /// Begins a run that no longer waits for other runs.
   mutating func begin(_ run: inout Run) {
     run.known = pages
     if run.call == .plain, refetch == .picked, !pages.isEmpty {
       run.picks = Self.picks(pages.map(\.id))
     }
-    goOn(&run)
+    proceed(&run)
   }
 
-  /// The server answers the fetch of a run that is under way.
+  /// Answers the fetch of a run in flight.
   mutating func answer(_ run: inout Run) {
     guard let (id, entry) = run.pending else { return }
     run.pending = nil
@@ -127,10 +127,10 @@ struct PageModel: Sendable {
       hasFailed = true
       return
     }
-    goOn(&run)
+    proceed(&run)
   }
 
-  private mutating func goOn(_ run: inout Run) {
+  private mutating func proceed(_ run: inout Run) {
     if let id = nextID(of: run) {
       run.pending = (id, world.answer(id))
     } else {
@@ -146,7 +146,7 @@ struct PageModel: Sendable {
   private func nextID(of run: Run) -> Int? {
     if let picks = run.picks { return picks.first }
     if let last = run.fetched.last {
-      // All pages end where as many have come as were there, and where one comes again.
+      // A fetch of all pages ends when it has as many pages as the list had, or when a page repeats.
       let isComplete = run.known.isEmpty || run.fetched.count == run.known.count
       guard isWhole(run), !isComplete else { return nil }
       return last.value.next.flatMap { next in
@@ -166,7 +166,7 @@ struct PageModel: Sendable {
     let isAboutWhole = run.isInitial || run.call == .all || run.call == .plain
     if isAboutWhole { isInvalidated = run.generation < generation }
     guard let first = run.known.first, let last = run.known.last else {
-      if run.fetched.contains(where: { isThere($0.id) }) { return replace(run.fetched) }
+      if run.fetched.contains(where: { isPresent($0.id) }) { return replace(run.fetched) }
       return pages = run.fetched
     }
     switch run.call {
@@ -177,17 +177,17 @@ struct PageModel: Sendable {
     }
   }
 
-  private func isThere(_ id: Int) -> Bool { pages.contains { $0.id == id } }
+  private func isPresent(_ id: Int) -> Bool { pages.contains { $0.id == id } }
 
   private mutating func replace(_ new: [Page]) {
     pages = pages.map { page in new.first { $0.id == page.id } ?? page }
   }
 
-  /// A page comes beside the one that it was found from, unless that has gone; where there are too
-  /// many the ones at the other end go.
+  /// Inserts pages beside the page that led to them, unless that is no longer present. Above the limit
+  /// pages at the other end are dropped.
   private mutating func insert(_ new: [Page], beside neighbour: Int, offset: Int) {
     for page in new {
-      if isThere(page.id) {
+      if isPresent(page.id) {
         replace([page])
       } else if let index = pages.firstIndex(where: { $0.id == neighbour }) {
         pages.insert(page, at: index + offset)

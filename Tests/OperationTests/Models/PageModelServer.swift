@@ -1,16 +1,17 @@
 import Operation
 import Synchronization
 
-/// The server of a schedule: what it says is said when it is asked, and waits while it is held.
+/// The server of a schedule. It determines an answer when it gets the request. While it is held, it
+/// sends no answer.
 final class WorldServer: Sendable {
-  /// A fetch, and what the server has said to it.
+  /// A fetch, and the answer to it.
   private struct Fetch: Sendable {
     let id: Int
     let kind: PaginatedRunKind
     let entry: PageEntry?
     let waiter: UnsafeContinuation<PageEntry?, Never>
 
-    func goOn() { waiter.resume(returning: entry) }
+    func resume() { waiter.resume(returning: entry) }
   }
 
   private struct Contents: Sendable {
@@ -31,34 +32,34 @@ final class WorldServer: Sendable {
 
   func hold() { contents.withLock { $0.isHeld = true } }
 
-  /// Lets go of one fetch of a page that waits; the newest, as older ones are of runs that are over.
+  /// Resumes one waiting fetch of a page: the newest, as older ones belong to runs that have ended.
   func letGo(of id: Int, _ kind: PaginatedRunKind) {
     let fetch = contents.withLock { contents in
       let index = contents.waiting.lastIndex { $0.id == id && $0.kind == kind }
       return index.map { contents.waiting.remove(at: $0) }
     }
-    fetch?.goOn()
+    fetch?.resume()
   }
 
-  /// Lets everything go, and holds nothing any more.
+  /// Resumes all waiting fetches, and holds no further ones.
   func letGo() {
     let waiting = contents.withLock { contents in
       contents.isHeld = false
       defer { contents.waiting = [] }
       return contents.waiting
     }
-    for fetch in waiting { fetch.goOn() }
+    for fetch in waiting { fetch.resume() }
   }
 
   func page(_ paging: PaginatedPaging<Int, PageEntry>) async throws -> PageEntry {
     let entry = await withUnsafeContinuation { waiter in
-      let free = contents.withLock { contents in
+      let unheld = contents.withLock { contents in
         let entry = contents.world.answer(paging.pageId)
         let fetch = Fetch(id: paging.pageId, kind: paging.kind, entry: entry, waiter: waiter)
         if contents.isHeld { contents.waiting.append(fetch) }
         return contents.isHeld ? nil : fetch
       }
-      free?.goOn()
+      unheld?.resume()
     }
     guard let entry else { throw Failed(code: paging.pageId) }
     return entry

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 @Suite struct PageModelTests {
-  @Test("Pages of a server whose list changes between the fetches are what a plain list says")
+  @Test("Pages of a server whose list changes between the fetches match a plain list")
   func schedules() async {
     await Schedules.each("Pages") { seed in
       try await Schedule(seed: seed).run()
@@ -11,7 +11,7 @@ import Testing
   }
 
   private enum Disturbance {
-    case none, write([Int]), reset, cancel, leave, change(PageWorld.Change), invalidate
+    case none, write([Int]), reset, cancel, cancelFirst, change(PageWorld.Change), invalidate
   }
 
   private enum Step {
@@ -26,7 +26,7 @@ import Testing
   private final class Schedule {
     private let server: WorldServer
     private let store: Store
-    private let heard = Recorder<Pages>()
+    private let notified = Recorder<Pages>()
     private var subscription: OperationSubscription?
     private var model: PageModel
     private var random: SplitMix
@@ -43,8 +43,8 @@ import Testing
       server = WorldServer(world)
       store = Self.makeStore(WorldPages(server: server), model)
       guard Bool.random(using: &random) else { return }
-      subscription = store.subscribe { [heard] event in
-        if case .stateChanged(let state) = event { heard.append(state.currentValue) }
+      subscription = store.subscribe { [notified] event in
+        if case .stateChanged(let state) = event { notified.append(state.currentValue) }
       }
     }
 
@@ -118,13 +118,13 @@ import Testing
       case 3..<5: return .write(randomIDs())
       case 5: return .reset
       case 6: return .cancel
-      case 7: return .leave
+      case 7: return .cancelFirst
       case 8: return subscription == nil ? .invalidate : .none
       default: return .none
       }
     }
 
-    /// Some of the pages that are there, and sometimes another one.
+    /// Some of the present pages, and sometimes another one.
     private func randomIDs() -> [Int] {
       var ids = model.pages.map(\.id).filter { _ in Int.random(in: 0..<3, using: &random) > 0 }
       if Int.random(in: 0..<3, using: &random) == 0 { ids.append(model.world.initial) }
@@ -169,7 +169,7 @@ import Testing
 
     // MARK: Calls
 
-    /// Begins a call at once, so that its run is in the store, and can be cancelled, behind this.
+    /// Begins a call at once, so that its run is in the store, and can be cancelled, when this returns.
     private func start(_ call: PageModel.Call) -> Task<[Int], any Error> {
       Task.immediate { [store] in
         switch call {
@@ -183,16 +183,17 @@ import Testing
 
     private func alone(_ call: PageModel.Call) async throws {
       var run = model.schedule(call)
-      let before = heard.count
+      let before = notified.count
       let pages = model.pages
       model.begin(&run)
       while run.hasSucceeded == nil { model.answer(&run) }
       try await expect(run, from: start(call))
       guard subscription != nil else { return }
-      // All that a run changes is shown at once.
-      let shown = heard.all[before...].filter { $0.elements != pages }
+      // All changes of a run are displayed at once.
+      let displayed = notified.all[before...].filter { $0.elements != pages }
       try isRight(
-        shown.allSatisfy { $0.elements == model.pages }, "pages are shown one after the other")
+        displayed.allSatisfy { $0.elements == model.pages },
+        "pages are displayed one after the other")
     }
 
     private func expect(_ run: PageModel.Run, from call: Task<[Int], any Error>) async throws {
@@ -200,7 +201,7 @@ import Testing
       case .success(let ids):
         try isRight(
           run.hasSucceeded == true && ids == run.fetched.map(\.id),
-          "\(run.call) gives \(ids), and not \(run.fetched.map(\.id))")
+          "\(run.call) returns \(ids), and not \(run.fetched.map(\.id))")
       case .failure(let error):
         try isRight(
           run.hasSucceeded == false && error is Failed || run.hasSucceeded == nil,
@@ -208,7 +209,7 @@ import Testing
       }
     }
 
-    /// Two calls, of which none has ended when the second one comes, and what comes between.
+    /// Makes two calls, the second one before the first one has ended, with a disturbance in between.
     private func beside(
       _ one: PageModel.Call, _ other: PageModel.Call, _ disturbance: Disturbance,
       _ isSecondFirst: Bool
@@ -233,17 +234,18 @@ import Testing
         calls.append(start(other))
         if hasEnded { _ = await calls[1].result }
         try await until { store.leaseCount == (hasEnded ? 1 : 2) }
-        try await untilAsked()
+        try await untilRequested()
         try await disturb(disturbance, &pair, calls)
         try await finish(&pair, isSecondFirst)
       }
       server.letGo()
       for (index, call) in calls.enumerated() {
         let run = pair.runs[pair.isShared ? 0 : index]
-        let isGone = pair.isOver || (pair.hasFirstLeft && index == 0)
-        if isGone {
-          if run.hasSucceeded != nil, !pair.hasFirstLeft || !pair.isShared { continue }
-          try isRight(await call.result.isCancellation, "a call that is over is cancelled")
+        let isCallCancelled = pair.isCancelled || (pair.isFirstCancelled && index == 0)
+        if isCallCancelled {
+          if run.hasSucceeded != nil, !pair.isFirstCancelled || !pair.isShared { continue }
+          try isRight(
+            await call.result.isCancellation, "a call that is cancelled throws a CancellationError")
         } else {
           try await expect(run, from: call)
         }
@@ -253,22 +255,22 @@ import Testing
 
     private func until(_ isDone: () -> Bool) async throws {
       try isRight(
-        await eventually(isDone), "nothing goes on: \(server.requests) has been asked for")
+        await eventually(isDone), "nothing continues: \(server.requests) has been requested")
     }
 
     private struct Pair {
       var runs: [PageModel.Run]
       /// Whether both calls are for one run.
       var isShared: Bool
-      /// Whether neither waits for the other.
+      /// Whether neither call waits for the other.
       var isSideBySide = false
-      /// Whether all has been cancelled.
-      var isOver = false
-      var hasFirstLeft = false
+      /// Whether both calls are cancelled.
+      var isCancelled = false
+      var isFirstCancelled = false
     }
 
-    /// Waits until the server has been asked what the model says.
-    private func untilAsked() async throws {
+    /// Waits until the server has got the requests of the model.
+    private func untilRequested() async throws {
       try await until {
         server.requests.count >= model.world.requests.count
       }
@@ -284,43 +286,43 @@ import Testing
       case .invalidate: invalidate()
       case .reset:
         reset()
-        pair.isOver = true
+        pair.isCancelled = true
       case .cancel:
         store.cancel()
-        pair.isOver = true
-      case .leave:
+        pair.isCancelled = true
+      case .cancelFirst:
         calls[0].cancel()
-        pair.hasFirstLeft = true
-        try isRight(await calls[0].result.isCancellation, "who leaves goes at once")
+        pair.isFirstCancelled = true
+        try isRight(await calls[0].result.isCancellation, "a cancelled caller returns at once")
         guard !pair.isShared, pair.runs[1].pending == nil, pair.runs[1].hasSucceeded == nil
         else { return }
         model.begin(&pair.runs[1])
-        try await untilAsked()
+        try await untilRequested()
       }
     }
 
-    /// Answers what is under way, one fetch after the other.
+    /// Answers the fetches in flight, one after the other.
     private func finish(_ pair: inout Pair, _ isSecondFirst: Bool) async throws {
-      if pair.isOver { return }
+      if pair.isCancelled { return }
       var order = Array(pair.runs.indices)
       if pair.isSideBySide, isSecondFirst { order.reverse() }
-      if pair.hasFirstLeft, !pair.isShared { order = [1] }
+      if pair.isFirstCancelled, !pair.isShared { order = [1] }
       for index in order {
         if pair.runs[index].pending == nil, pair.runs[index].hasSucceeded == nil {
           model.begin(&pair.runs[index])
-          try await untilAsked()
+          try await untilRequested()
         }
         while let (id, _) = pair.runs[index].pending {
           let count = server.waitingCount
           server.letGo(of: id, pair.runs[index].kind)
           model.answer(&pair.runs[index])
           let isDone = pair.runs[index].hasSucceeded != nil
-          let left = pair.runs.indices.count { pair.runs[$0].hasSucceeded == nil }
-          let gone = pair.hasFirstLeft && !pair.isShared ? 1 : 0
+          let active = pair.runs.indices.count { pair.runs[$0].hasSucceeded == nil }
+          let removed = pair.isFirstCancelled && !pair.isShared ? 1 : 0
           if isDone {
-            try await until { store.activeTasks.count <= left - gone }
+            try await until { store.activeTasks.count <= active - removed }
           } else {
-            try await untilAsked()
+            try await untilRequested()
             try await until { server.waitingCount == count }
           }
         }
@@ -328,24 +330,27 @@ import Testing
     }
 
     private func check() throws {
-      let there = Array(store.currentValue)
+      let present = Array(store.currentValue)
       try isRight(
-        there == model.pages, "\(there.map(\.line)) is there, and not \(model.pages.map(\.line))")
-      try isRight(Set(there.map(\.id)).count == there.count, "a page is there twice")
+        present == model.pages,
+        "\(present.map(\.line)) are present, and not \(model.pages.map(\.line))")
+      try isRight(Set(present.map(\.id)).count == present.count, "a page is present twice")
       try isRight(
         store.nextPageId == model.pages.last?.value.next
           && store.previousPageId == model.pages.first?.value.previous,
         "the pages beside are those of the last and the first page")
-      try isRight((store.error != nil) == model.hasFailed, "the last run ended as it is shown")
+      try isRight((store.error != nil) == model.hasFailed, "the error is that of the last run")
       try isRight(
         store.valueLastUpdatedAt == nil || store.isInvalidated == model.isInvalidated,
         "it is \(model.isInvalidated ? "" : "not ")out of date")
       try isRight(
         server.requests == model.world.requests,
-        "\(server.requests) was asked for, and not \(model.world.requests)")
-      try isRight(store.leaseCount == 0 && !store.isLoading, "something is under way")
+        "\(server.requests) was requested, and not \(model.world.requests)")
+      try isRight(store.leaseCount == 0 && !store.isLoading, "a run is in flight")
       if subscription != nil {
-        try isRight(heard.all.last?.elements == model.pages, "what is there was told")
+        try isRight(
+          notified.all.last?.elements == model.pages,
+          "the subscriber was notified of the present pages")
       }
     }
   }

@@ -68,7 +68,7 @@ private struct RetentionModel {
     }
   }
 
-  /// Evicts the least recently used ones for one that counts, where there are too many. A new one is
+  /// Evicts the least recently used stores if a store that counts exceeds the limit. A new store is
   /// retained until the next one is created.
   private mutating func drop(for id: Int, isNew: Bool) {
     guard let limit, index(id).map({ stores[$0].lifetime != nil }) == true else { return }
@@ -142,12 +142,12 @@ private struct RetentionModel {
         let step = randomStep()
         trace.append(step)
         try await take(step)
-        let there = Set((0..<5).filter { client.retains(["number", $0]) })
+        let present = Set((0..<5).filter { client.retains(["number", $0]) })
         let expected = Set(model.stores.map(\.id))
         try mustHold(
-          there == expected,
+          present == expected,
           """
-          \(there) are present at \(model.now), and not \(expected); at most \(name(model.limit)) \
+          \(present) are present at \(model.now), and not \(expected); at most \(name(model.limit)) \
           unused, retained for \(lifetimes.map(name)), others \(name(lifetime)): \(trace.listed)
           """)
       }
