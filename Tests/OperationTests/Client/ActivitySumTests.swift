@@ -1,7 +1,7 @@
 @testable import Operation
 import Testing
 
-/// What a client counts, and what it does not.
+/// The stores that count in the activity of a client.
 @Suite(.timeLimit(.minutes(1))) struct ActivitySumTests {
   private let client = OperationClient(defaults: .testing, clock: ManualClock())
 
@@ -14,8 +14,8 @@ import Testing
     #expect(client.activity == OperationActivity())
   }
 
-  @Test("A store counts while it is in the client, and not after it was removed during a run")
-  func left() async throws {
+  @Test("A store counts while it is in the client, and not after it is removed during a run")
+  func removed() async throws {
     let remote = Remote<Int>()
     let store = client.store(for: remote.query())
     let run = Task { try await store.run() }

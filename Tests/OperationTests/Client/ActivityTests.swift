@@ -26,7 +26,7 @@ import Testing
     return activity
   }
 
-  @Test("It counts stores by phase and kind, and is zero at the end")
+  @Test("The activity counts stores by phase and kind, and is zero at the end")
   func counts() async throws {
     let (remote, server, desk) = (Remote<Int>(), PageServer(), MutationDesk())
     let query = client.store(for: remote.query())
@@ -107,15 +107,15 @@ import Testing
     await #expect(throws: CancellationError.self) { try await run.value }
   }
 
-  @Test("A store that was cleared or evicted no longer counts, whatever it does then")
-  func gone() async throws {
+  @Test("A store that was cleared or evicted no longer counts, whatever it does afterwards")
+  func clearedOrEvicted() async throws {
     let remote = Remote<Int>()
-    let (cleared, left) = (client.store(for: remote.query()), client.store(for: failing("left")))
+    let (cleared, evicted) = (client.store(for: remote.query()), client.store(for: failing("left")))
     _ = client.store(for: failing("kept").retained(.forever))
     let run = Task { try await cleared.run() }
     await remote.wait(forCalls: 1)
     for path in ["left", "kept"] { client.store(with: [path])?.invalidate() }
-    left.setResult(to: .failure(Failed()))
+    evicted.setResult(to: .failure(Failed()))
     client.store(for: failing("kept")).setResult(to: .failure(Failed()))
     #expect(client.activity.queries == Counts(running: 1, failed: 2))
     client.clearStore(with: cleared.path)
@@ -125,8 +125,8 @@ import Testing
     #expect(client.activity.queries == Counts(failed: 1))
     remote.fail(Failed())
     await #expect(throws: Failed.self) { try await run.value }
-    left.currentValue = 1
-    left.setResult(to: .failure(Failed()))
+    evicted.currentValue = 1
+    evicted.setResult(to: .failure(Failed()))
     #expect(client.activity.queries == Counts(failed: 1))
     client.clearStores()
     #expect(client.activity == OperationActivity())
@@ -191,7 +191,7 @@ extension ActivityTests {
     for index in readers.indices { #expect(await readers[index].next() == OperationActivity()) }
   }
 
-  @Test("However many threads change stores, it is never below zero, and zero at the end")
+  @Test("However many threads change stores, no count is below zero, and all are zero at the end")
   func hammered() async throws {
     let belowZero = Counter()
     let stream = client.activities

@@ -19,7 +19,7 @@ import Testing
   }
 
   @Test("The elements of a chain are the values of its last request, and follow its first")
-  func turns() async {
+  func elements() async {
     let store = client.store(for: user(1))
     var tasks = store.chain(Self.projects).chain(Self.tasks).makeAsyncIterator()
     while let text = await tasks.next(), text != "a1b1" {}
@@ -30,7 +30,7 @@ import Testing
     #expect(client.store(with: ["projects", 1])?.subscriberCount == 0)
   }
 
-  @Test("Closures without types get the value where there is one")
+  @Test("Closures without types get the value if there is one")
   func plainClosures() async {
     let store = client.store(for: user(1))
     var texts =
@@ -43,12 +43,12 @@ import Testing
     #expect(client.store(with: ["tasks", ["a1", "b1"]]) != nil)
   }
 
-  @Test("A request is made again when the value before it changes, and only then")
-  func madeOnlyOnChange() async {
-    let made = Mutex<[Int]>([])
+  @Test("A request is created again when the value before it changes, and only then")
+  func createdOnlyOnChange() async {
+    let created = Mutex<[Int]>([])
     let store = client.store(for: user(1))
     var projects = client.chain(user(1)) { user in
-      made.withLock { $0.append(user) }
+      created.withLock { $0.append(user) }
       return Self.projects(user)
     }.makeAsyncIterator()
     while let value = await projects.next(), value == nil {}
@@ -56,7 +56,7 @@ import Testing
     store.currentValue = 1
     store.currentValue = 2
     while let value = await projects.next(), value != ["a2", "b2"] {}
-    #expect(made.withLock { $0 } == [1, 2])
+    #expect(created.withLock { $0 } == [1, 2])
   }
 
   @Test("A link whose request stays the same keeps the run of its store") func sameRequest() async {
@@ -67,15 +67,15 @@ import Testing
       return ["a"]
     }
     let store = client.store(for: user(1))
-    let made = Counter()
+    let created = Counter()
     var values = store.chain { (user: Int) in
-      made.increment()
+      created.increment()
       return projects
     }.makeAsyncIterator()
     _ = await values.next()
     #expect(await eventually { calls.value == 1 })
     store.currentValue = 2
-    #expect(await eventually { made.value == 2 })
+    #expect(await eventually { created.value == 2 })
     gate.open()
     while let value = await values.next(), value != ["a"] {}
     #expect(calls.value == 1)
@@ -94,13 +94,13 @@ import Testing
     #expect(store.subscriberCount == 1)
   }
 
-  @Test("A chain ends its subscriptions with its iterator") func leaves() async {
+  @Test("A chain ends its subscriptions with its iterator") func endsSubscriptions() async {
     let store = client.store(for: user(1))
     do {
       var tasks = store.chain(Self.projects).chain(Self.tasks).makeAsyncIterator()
       while let text = await tasks.next(), text == nil {}
     }
-    // A thread that was about to subscribe to a link leaves it as soon as it has.
+    // A thread that is about to subscribe to a link ends its subscription right after that.
     while !client.stores(matching: [], where: .observed).isEmpty { await Task.yield() }
     #expect(store.subscriberCount == 0)
   }

@@ -17,7 +17,7 @@ import Testing
     func log(_ event: OperationClientEvent) { events.append(event) }
   }
 
-  /// The lines of the events with the numbers of the runs taken out.
+  /// The lines of the events, without the numbers of the runs.
   private var lines: [String] {
     events.all.map { $0.description.replacing(#/#\d+/#, with: "#") }
   }
@@ -155,7 +155,7 @@ import Testing
     subscription.cancel()
   }
 
-  @Test("When memory is short, unused stores are evicted, the least recently used one first")
+  @Test("Under memory pressure, unused stores are evicted, the least recently used one first")
   func pressure() async throws {
     let source = ManualMemoryPressureSource()
     let client = OperationClient(

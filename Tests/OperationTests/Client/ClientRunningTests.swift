@@ -32,7 +32,7 @@ import Testing
     #expect(calls.value == 3)
     try await client.fetch(request)
     #expect(calls.value == 4)
-    // Without a stale time what is there will do.
+    // Without a stale time the cached value is returned.
     try await client.ensure(number(2))
     try await client.ensure(number(2))
     #expect(calls.value == 5)
@@ -50,7 +50,7 @@ import Testing
   }
 
   @Test("A value that was removed is missing for every call that needs one")
-  func takenAway() async throws {
+  func removedValue() async throws {
     let request = number(1).neverStale()
     let store = client.store(for: request)
     for round in 1...4 {

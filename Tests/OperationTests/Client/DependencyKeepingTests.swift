@@ -2,7 +2,7 @@ import Testing
 
 @testable import Operation
 
-/// What a value depends on is what it was made of.
+/// A value depends on the requests that were read for it.
 @Suite("The dependencies of a value", .timeLimit(.minutes(1))) struct DependencyKeepingTests {
   private let client = OperationClient(defaults: .testing, clock: ManualClock())
   private let region = Query<Int, any Error>(path: ["region"]) { _ in 1 }
@@ -61,24 +61,24 @@ import Testing
     #expect(!store.isStale)
     client.invalidate(region)
     #expect(store.currentValue == 1 && store.isStale)
-    // A run that gives a value takes the place of all before it.
+    // The dependencies of a run that returns a value replace those of all earlier runs.
     phase.update { $0 = .readsNothing }
     try await store.fetch()
     client.invalidate(region)
     #expect(store.currentValue == 2 && !store.isStale)
   }
 
-  @Test("What a cancelled run has read closes no cycle")
+  @Test("The reads of a cancelled run close no cycle")
   func cancelledRun() async throws {
     let queries = Monitor<[Query<Int, any Error>]>([])
     defer { queries.update { $0 = [] } }
-    let isTurned = Monitor(false)
+    let isReversed = Monitor(false)
     let (gate, began) = (AsyncGate(), EventLog<Void>())
     let first = Query<Int, any Error>(path: ["first"]) { context in
-      isTurned.value ? try await context.ensure(queries.value[1]) + 1 : 1
+      isReversed.value ? try await context.ensure(queries.value[1]) + 1 : 1
     }
     let second = Query<Int, any Error>(path: ["second"]) { context in
-      if isTurned.value { return 10 }
+      if isReversed.value { return 10 }
       let value = try await context.ensure(queries.value[0])
       began.append(())
       await gate.wait()
@@ -89,12 +89,12 @@ import Testing
     await began.wait(for: 1)
     client.cancel(second)
     await #expect(throws: CancellationError.self) { try await run.value }
-    isTurned.update { $0 = true }
+    isReversed.update { $0 = true }
     #expect(try await client.fetch(first) == 11)
     gate.open()
   }
 
-  @Test("A detached store in the context of a client's store is no store of the client")
+  @Test("A detached store with the context of a client's store does not belong to the client")
   func detachedStore() async throws {
     let reader = Query<Int, any Error>(path: ["reader"]) { [region] context in
       try await context.ensure(region)

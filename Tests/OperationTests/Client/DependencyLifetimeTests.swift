@@ -1,7 +1,7 @@
 @testable import Operation
 import Testing
 
-/// Dependencies of runs that have ended, and of stores that have left.
+/// Dependencies of runs that have ended, and of stores that are removed.
 @Suite(.timeLimit(.minutes(1))) struct DependencyLifetimeTests {
   private let clock = ManualClock()
   private let client: OperationClient
@@ -71,7 +71,7 @@ import Testing
     gate.update { $0 = closed }
     number.update { $0 = 2 }
     client.invalidate(source)
-    // Time enough for a reader that does not wait.
+    // Enough time for a reader that does not wait.
     for _ in 0..<1_000 { await Task.yield() }
     closed.open()
     for store in client.stores(matching: []) { await settles(store) }
@@ -83,9 +83,9 @@ import Testing
     #expect(await eventually { !store.isLoading })
   }
 
-  /// A client whose stores are looked up when another run begins to read.
+  /// A host that calls a closure when a store is looked up.
   private final class Host: StoreHost {
-    let asked = Recorder<OperationPath>()
+    let lookedUp = Recorder<OperationPath>()
     let present: [OpaqueOperationStore]
     let onLookUp: @Sendable (OperationPath) -> Void
 
@@ -98,7 +98,7 @@ import Testing
     }
 
     func stores(at path: OperationPath) -> [OpaqueOperationStore] {
-      asked.append(path)
+      lookedUp.append(path)
       onLookUp(path)
       return present
     }
@@ -108,7 +108,7 @@ import Testing
   }
 
   @Test("A reader that is added while readers are marked is marked as well")
-  func latecomer() {
+  func addedReader() {
     let hub = StoreHub()
     @Sendable func note(_ path: OperationPath, reads other: OperationPath) {
       let origin = OperationRun.Origin(path: path, hub: ObjectIdentifier(hub))
@@ -125,7 +125,7 @@ import Testing
     let source = OperationStore.detached(query: Query<Int, any Error>(path: ["source"]) { _ in 1 })
     source.noteRead()
     hub.invalidate { $0(OpaqueOperationStore(source)) }
-    #expect(host.asked.all == [["reader"], ["late"], ["later"]])
+    #expect(host.lookedUp.all == [["reader"], ["late"], ["later"]])
   }
 
   @Test("A scheduled run that an invalidation starts also waits for its dependencies")
@@ -184,7 +184,7 @@ import Testing
       [
         "dropped",
         Sentinel { [weak hub] in
-          // Would wait for ever under the lock of the graph.
+          // Would deadlock under the lock of the graph.
           ends.append(hub?.hasNoDependencies ?? true)
         },
       ]
@@ -194,7 +194,7 @@ import Testing
   }
 
   @Test("An invalidation of an evicted store reaches its readers, also indirect ones")
-  func sourceLeft() async throws {
+  func evictedSource() async throws {
     let calls = EventLog<Int>()
     let number = Monitor(1)
     let source = Query<Int, any Error>(path: ["sources", 1]) { _ in
@@ -208,12 +208,12 @@ import Testing
     let store = client.store(for: reader.neverStale())
     let subscription = store.subscribe { _ in }
     await store.settles { $0.currentValue == 1 && !$0.isLoading }
-    for turn in 2...3 {
+    for round in 2...3 {
       await clock.advance(by: .seconds(600))
       #expect(client.stores(matching: []).map(\.path) == [["reader"]])
-      number.update { $0 = turn }
-      if turn == 2 { client.invalidate(source) } else { client.invalidate(matching: ["sources"]) }
-      await store.settles { $0.currentValue == turn && !$0.isLoading }
+      number.update { $0 = round }
+      if round == 2 { client.invalidate(source) } else { client.invalidate(matching: ["sources"]) }
+      await store.settles { $0.currentValue == round && !$0.isLoading }
     }
     subscription.cancel()
     client.clearStores()

@@ -1,7 +1,7 @@
 @testable import Operation
 import Testing
 
-/// Requests that read each other by their numbers, as a table says that can be changed.
+/// A request that reads others by number, as a mutable table defines.
 private struct Reader: QueryRequest, Hashable {
   let id: Int
   let world: World
@@ -43,7 +43,7 @@ private final class World: Sendable, Hashable {
     return ids.map { id in client.store(for: reader(id).neverStale()).subscribe { _ in } }
   }
 
-  /// Waits for those that are observed: to observe another one could make it run.
+  /// Waits until observed stores are idle. To observe another store could start a run of it.
   private func untilIdle(_ ids: [Int]) async {
     for store in ids.map({ client.store(for: reader($0)) }) {
       for await isLoading in store.changes(of: \.isLoading) where !isLoading { break }
@@ -125,7 +125,7 @@ private final class World: Sendable, Hashable {
   }
 
   @Test("A cycle ends every run in it with an error that names its paths", arguments: 1...4)
-  func circle(length: Int) async throws {
+  func cycle(length: Int) async throws {
     world.edges.update { edges in
       for id in 0..<length { edges[id] = [(id + 1) % length] }
     }
@@ -138,11 +138,11 @@ private final class World: Sendable, Hashable {
       }
       #expect(Set(paths) == Set(stores.map(\.path)))
     }
-    #expect(world.began.count == length, "a circle is not retried")
+    #expect(world.began.count == length, "a cycle is not retried")
   }
 
   @Test("A run that catches the error of its cycle fails with it")
-  func swallowed() async throws {
+  func caughtError() async throws {
     let query = Query<Int, any Error>(path: ["self"]) { context in
       let itself = Query<Int, any Error>(path: ["self"]) { _ in 0 }
       return (try? await context.ensure(itself)) ?? 7
@@ -170,7 +170,7 @@ private final class World: Sendable, Hashable {
   }
 
   @Test("A cycle that value(of:) closes ends the run that closed it")
-  func circleOfValues() async throws {
+  func cycleOfValues() async throws {
     let box = Monitor<Query<Int, any Error>?>(nil)
     defer { box.update { $0 = nil } }
     let first = Query<Int, any Error>(path: ["first"]) { context in
@@ -233,7 +233,7 @@ private final class World: Sendable, Hashable {
   }
 
   @Test(
-    "When all stores are removed no dependency is left, also by runs that end later")
+    "When all stores are removed, no dependency is left, even if a run ends later")
   func cleared() async throws {
     world.edges.update { $0 = [1: [0], 2: [1, 0]] }
     try await client.fetch(reader(2))

@@ -2,7 +2,7 @@ import Testing
 
 @testable import Operation
 
-/// A path without a clash has one store as long as that is referenced.
+/// A path without a clash has the same store while that is referenced.
 @Suite("Evicted stores", .timeLimit(.minutes(1))) struct EvictedStoreTests {
   private let clock = ManualClock()
 
@@ -96,7 +96,7 @@ import Testing
     #expect((0..<3).map { client.retains(["number", $0]) } == [true, false, true])
   }
 
-  @Test("With the last reference to an evicted store, what the client knew of it is gone")
+  @Test("When the last reference to an evicted store is released, the client keeps nothing of it")
   func released() async throws {
     let (client, live) = (client(), LiveCount())
     var stores: [OperationStore<QueryState<LiveCount.Probe, any Error>>] = []
@@ -148,52 +148,52 @@ import Testing
     #expect(client.activity.queries.failed == 0)
   }
 
-  @Test("The client's events say when a store is evicted and retained again")
+  @Test("The events of a client report when a store is evicted and retained again")
   func events() async {
     let client = client()
-    let seen = Recorder<Bool>()
-    let log = recordRetention(of: ["number", 0], in: client, by: seen)
+    let recorded = Recorder<Bool>()
+    let log = recordRetention(of: ["number", 0], in: client, by: recorded)
     let store = client.store(for: query())
     store.currentValue = 1
     await clock.advance(by: .seconds(300))
     #expect(client.store(for: query()) === store)
     await clock.advance(by: .seconds(300))
     let subscription = store.subscribe { _ in }
-    #expect(seen.all == [true, false, true, false, true])
+    #expect(recorded.all == [true, false, true, false, true])
     subscription.cancel()
     log.cancel()
   }
 
-  @Test("A store that is retained again and evicted at once is added in between, as its events say")
+  @Test("A store that is retained again and evicted at once is reported as added and removed")
   func lateReports() {
     let client = client(.unusedFor(.seconds(300)).limited(to: 0))
-    let seen = Recorder<Bool>()
-    let log = recordRetention(of: ["number", 0], in: client, by: seen)
+    let recorded = Recorder<Bool>()
+    let log = recordRetention(of: ["number", 0], in: client, by: recorded)
     let store = client.store(for: query())
     _ = client.store(for: query(1))
-    #expect(seen.all == [true, false])
-    // The reports of two threads come in another order than the changes.
+    #expect(recorded.all == [true, false])
+    // The reports of two threads arrive in another order than the changes.
     let begin = store.use.change(isUsed: true)
     let end = store.use.change(isUsed: false)
     store.use.noteEnd(end, at: clock.elapsed())
     client.useChanged(of: OpaqueOperationStore(store), begin)
-    #expect(seen.all == [true, false])
+    #expect(recorded.all == [true, false])
     client.useChanged(of: OpaqueOperationStore(store), end)
-    #expect(seen.all == [true, false, true, false])
+    #expect(recorded.all == [true, false, true, false])
     #expect(!client.retains(store.path))
     log.cancel()
   }
 
   /// Records whether the store of a path is added or removed.
   private func recordRetention(
-    of path: OperationPath, in client: OperationClient, by seen: Recorder<Bool>
+    of path: OperationPath, in client: OperationClient, by recorded: Recorder<Bool>
   ) -> OperationSubscription {
     client.log(
       to: EventRecorder { event in
         guard event.path == path else { return }
         switch event.occurrence {
-        case .storeAdded: seen.append(true)
-        case .storeRemoved: seen.append(false)
+        case .storeAdded: recorded.append(true)
+        case .storeRemoved: recorded.append(false)
         default: break
         }
       })
@@ -206,7 +206,7 @@ import Testing
 
   private struct Refused: Error {}
 
-  @Test("Threads that look up, evict, use and release a store hold the same one at a time")
+  @Test("Threads that look up, evict, use and release a store share one instance at a time")
   func threads() async {
     let client = client()
     await onThreads(4) { thread in

@@ -2,7 +2,7 @@ import Testing
 
 @testable import Operation
 
-/// Runs that come after an invalidation, and who waits for them.
+/// Runs that follow an invalidation, and the callers that wait for them.
 @Suite("Runs that follow others", .timeLimit(.minutes(1))) struct FollowingRunTests {
   private typealias Number = Query<Int, any Error>
   private typealias Store = OperationStore<QueryState<Int, any Error>>
@@ -14,7 +14,7 @@ import Testing
   private let sourceRuns = EventLog<Void>()
   private let readerRuns = EventLog<Void>()
 
-  /// Gives what the server said when it was asked, when the gate lets it.
+  /// Returns the value that the server had when the run began, once the gate is open.
   private var source: some QueryRequest<Int, QueryState<Int, any Error>> {
     Number(path: ["source"]) { [server, sourceGate, sourceRuns] _ in
       let value = server.value
@@ -24,7 +24,7 @@ import Testing
     }.neverStale()
   }
 
-  /// Closes a gate; it is opened for those who stand at it, and for who comes later, by what is given.
+  /// Closes a gate. The returned closure opens it for current and later waiters.
   private func close(_ gate: Monitor<AsyncGate?>) -> () -> Void {
     let closed = AsyncGate()
     gate.update { $0 = closed }
@@ -34,12 +34,12 @@ import Testing
     }
   }
 
-  /// Gives everything that could go on the time to do so.
+  /// Yields often enough for pending work to continue.
   private func rest() async {
     for _ in 0..<2_000 { await Task.yield() }
   }
 
-  /// The stores of a remote value, which is 1, and of a request that asks for it.
+  /// Returns the stores of a remote value, which is 1, and of a request that reads it.
   private func stores(
     of remote: Remote<Int>, in client: OperationClient
   ) async throws -> (source: Store, reader: Store) {
@@ -63,7 +63,7 @@ import Testing
     await remote.wait(forCalls: 1)
     client.invalidate(query)
     let executor = HandExecutor()
-    let asked = Task(executorPreference: executor) { [client] in try await client.ensure(query) }
+    let ensured = Task(executorPreference: executor) { [client] in try await client.ensure(query) }
     while source.leaseCount < 2 { executor.run() }
     remote.answer(1, to: 0)
     // The answer to the invalidation.
@@ -73,7 +73,7 @@ import Testing
     _ = try await old.value
     let isDone = Monitor(false)
     let end = Task {
-      let value = try await asked.value
+      let value = try await ensured.value
       isDone.update { $0 = true }
       return value
     }
@@ -85,13 +85,13 @@ import Testing
     subscription.cancel()
   }
 
-  @Test("Nor if a value is set after the older run")
+  @Test("A call after an invalidation returns a value that is set when the older run ends")
   func valueSetBehindOldRun() async throws {
     let remote = Remote<Int>()
     let (source, reader) = try await stores(of: remote, in: client)
     let old = Task {
       try await source.run { event in
-        // The server tells of the change at this very moment.
+        // The server reports the change at this moment.
         if case .runEnded = event { source.currentValue = 3 }
       }
     }
@@ -106,7 +106,7 @@ import Testing
     _ = try await old.value
   }
 
-  @Test("Nor if several older runs end one after the other")
+  @Test("A call after an invalidation returns no older value, even if several older runs end")
   func severalOldRuns() async throws {
     let client = OperationClient(
       defaults: OperationDefaults(retryLimit: 0, isDeduplicated: false, runsAutomatically: true))
@@ -131,7 +131,8 @@ import Testing
     #expect(reader.currentValue == 12 && !reader.isStale && !source.isStale)
   }
 
-  @Test("A reader in flight runs after what its last run has read and it has not read yet")
+  @Test(
+    "The run that follows a reader in flight waits for a source that only the last run has read")
   func partlyReadSources() async throws {
     let home = Number(path: ["home"]) { _ in 1 }.neverStale()
     let greeting = Number(path: ["greeting"]) { [source, readerGate, readerRuns] context in
@@ -179,7 +180,7 @@ import Testing
     server.update { $0 = 2 }
     let openSource = close(sourceGate)
     client.invalidate(source)
-    // Another one, which does not join the old one.
+    // Another run, which does not join the old one.
     #expect(try await reader.run(using: .number(7)) == 1)
     #expect(reader.isStale)
     openReader()
@@ -192,15 +193,15 @@ import Testing
   }
 
   @Test("A run that awaits a reader which waits for it gets an error")
-  func turnedEdges() async throws {
-    let turned = Monitor(false)
+  func reversedEdges() async throws {
+    let isReversed = Monitor(false)
     let errors = EventLog<any Error>()
     let readerQuery = Monitor<(any QueryRequest<Int, QueryState<Int, any Error>>)?>(nil)
     let source = Number(path: ["source"]) { [sourceGate, sourceRuns] context in
       sourceRuns.append(())
       // A run that began before the invalidation.
       await sourceGate.value?.wait()
-      guard turned.value, let reader = readerQuery.value else { return 1 }
+      guard isReversed.value, let reader = readerQuery.value else { return 1 }
       do {
         return try await context.ensure(reader)
       } catch {
@@ -210,7 +211,7 @@ import Testing
     }.neverStale()
     let query = Number(path: ["reader"]) { [readerGate, readerRuns] context in
       readerRuns.append(())
-      if turned.value {
+      if isReversed.value {
         await readerGate.value?.wait()
         return 2
       }
@@ -223,10 +224,11 @@ import Testing
     let (openSource, openReader) = (close(sourceGate), close(readerGate))
     let oldSource = Task { try? await sourceStore.run() }
     await sourceRuns.wait(for: 2)
-    turned.update { $0 = true }
+    isReversed.update { $0 = true }
     let oldReader = Task { try? await reader.run() }
     await readerRuns.wait(for: 2)
-    // Both are under way, and one of each follows: that of the reader waits for that of the source.
+    // Both runs are in flight, and each is followed by one. The second run of the reader waits for the
+    // second run of the source.
     client.invalidate(source)
     openReader()
     _ = await oldReader.value
@@ -241,7 +243,7 @@ import Testing
   }
 
   @Test("A reader that no longer waits can be awaited by its former dependency")
-  func turnedEdgesUnderWay() async throws {
+  func reversedEdgesInFlight() async throws {
     let phase = Monitor(0)
     let (sourceGate, readerGate) = (AsyncGate(), AsyncGate())
     let readerQuery = Monitor<(any QueryRequest<Int, QueryState<Int, any Error>>)?>(nil)
@@ -277,7 +279,7 @@ import Testing
     phase.update { $0 = 2 }
     sourceGate.open()
     _ = await old.value
-    // The answer has failed; the reader goes on, and reads the source no more.
+    // The answer has failed. The reader continues, and no longer reads the source.
     await readerRuns.wait(for: 1)
     #expect(!sourceStore.isLoading && sourceStore.isStale)
     phase.update { $0 = 3 }
@@ -294,8 +296,8 @@ import Testing
   }
 
   @Test("The dependencies of a run are released if none follows", arguments: Way.allCases)
-  func letGo(way: Way) async throws {
-    // What reads the source must not hold its store.
+  func releasedDependencies(way: Way) async throws {
+    // The reader of the source must not retain its store.
     let query = Number(path: ["reader"]) { [source, readerGate, readerRuns] context in
       let value = context.value(of: source) ?? 0
       readerRuns.append(())

@@ -7,7 +7,7 @@ import Testing
 @Suite("Freshness", .timeLimit(.minutes(1))) struct FreshnessTests {
   private struct Failed: Error {}
 
-  /// A server whose value changes, and whose requests wait at a gate each.
+  /// A server with a mutable value. Each request can wait at its own gate.
   private final class Server: Sendable {
     let value = Mutex(0)
     let gates = Mutex<[AsyncGate]>([])
@@ -15,7 +15,7 @@ import Testing
 
     func set(_ new: Int) { value.withLock { $0 = new } }
 
-    /// Makes each of the next requests wait at a gate of its own.
+    /// Makes each of the next requests wait at its own gate.
     func close(_ count: Int) -> [AsyncGate] {
       let new = (0..<count).map { _ in AsyncGate() }
       gates.withLock { $0 += new }
@@ -23,11 +23,11 @@ import Testing
     }
 
     func fetch() async -> Int {
-      let seen = value.withLock { $0 }
+      let current = value.withLock { $0 }
       let gate = gates.withLock { $0.isEmpty ? nil : $0.removeFirst() }
-      calls.append(seen)
+      calls.append(current)
       await gate?.wait()
-      return seen
+      return current
     }
   }
 
@@ -46,7 +46,7 @@ import Testing
 
   // MARK: Runs after an invalidation
 
-  @Test("Change, invalidate, fetch: the caller gets what the server has now, and so does the state")
+  @Test("A fetch after a change and an invalidation returns and displays the new value")
   func fetchAfterInvalidation() async throws {
     let client = client()
     let store = client.store(for: request)
@@ -169,7 +169,7 @@ import Testing
     #expect(client.store(for: request).currentValue.map(\.value) == [1])
   }
 
-  @Test("Invalidating and fetching what is stale runs each observed store once")
+  @Test("An invalidation and a fetch of the stale stores run each observed store once")
   func fetchStale() async throws {
     for _ in 0..<300 {
       let client = client()
@@ -192,7 +192,7 @@ import Testing
 
   // MARK: Initial values
 
-  @Test("An initial value is as fresh as one that came when the store was made")
+  @Test("An initial value is as fresh as a value that is set when the store is created")
   func initialValue() async throws {
     let client = client()
     let never = client.store(for: request.neverStale(), initialValue: 7)
@@ -228,7 +228,7 @@ import Testing
     #expect(!judged.isStale)
   }
 
-  @Test("No initial value is none: nil, and pages without a page")
+  @Test("Nil and an empty list of pages are not initial values")
   func emptyInitialValues() {
     let client = client()
     #expect(client.store(for: request.neverStale(), initialValue: nil).isStale)
@@ -244,7 +244,7 @@ import Testing
 
   // MARK: Failures
 
-  @Test("A failed refetch leaves the value out of date, and starts nothing by itself")
+  @Test("A failed refetch makes the value stale, and starts no further run")
   func failedRefetch() async throws {
     let results = Mutex<[Result<Int, Failed>]>([.success(1), .failure(Failed()), .success(2)])
     let calls = Counter()
@@ -261,7 +261,7 @@ import Testing
     await #expect(throws: Failed.self) { try await store.fetch() }
     #expect(store.currentValue == 1 && store.isStale)
     await clock.advance(by: .seconds(50))
-    #expect(calls.value == 2, "nothing starts by itself")
+    #expect(calls.value == 2, "no run starts by itself")
     #expect(try await client.ensure(request) == 2)
     #expect(!store.isStale)
     subscription.cancel()
@@ -315,21 +315,21 @@ import Testing
         return 2
       })
     let states = Mutex<[Int?]>([])
-    let seen = Mutex<[String]>([])
+    let order = Mutex<[String]>([])
     let subscription = store.subscribe { event in
       switch event {
       case .stateChanged(let state): states.withLock { $0.append(state.currentValue) }
       case .runStarted: break
       case .yielded(let result, _):
         let last = states.withLock { $0.last ?? nil }
-        seen.withLock { $0.append("yielded \((try? result.get()) == last)") }
+        order.withLock { $0.append("yielded \((try? result.get()) == last)") }
       case .runEnded(let result, _):
         let last = states.withLock { $0.last ?? nil }
-        seen.withLock { $0.append("ended \((try? result.get()) == last)") }
+        order.withLock { $0.append("ended \((try? result.get()) == last)") }
       }
     }
     try await store.fetch()
     subscription.cancel()
-    #expect(seen.withLock { $0 } == ["yielded true", "ended true"])
+    #expect(order.withLock { $0 } == ["yielded true", "ended true"])
   }
 }

@@ -5,7 +5,7 @@ import Testing
 @testable import Operation
 
 @Suite struct MatchingTests {
-  // Nothing runs by itself here, so that nothing is told that the tests did not cause.
+  // No store runs automatically, so that the tests cause every notification.
   private let client = OperationClient(
     defaults: OperationDefaults(retryLimit: 0, runsAutomatically: false))
 
@@ -84,24 +84,24 @@ import Testing
   @Test("withStores notifies the subscribers of each store once")
   func exclusive() {
     let stores = [list(1), list(2)]
-    let told = Mutex(0)
+    let notificationCount = Mutex(0)
     let subscriptions = stores.map { store in
-      store.subscribe { _ in told.withLock { $0 += 1 } }
+      store.subscribe { _ in notificationCount.withLock { $0 += 1 } }
     }
-    let before = told.withLock { $0 }
+    let before = notificationCount.withLock { $0 }
     client.withStores(matching: ["lists"], of: QueryState<[Int], any Error>.self) { stores in
       for store in stores {
         store.currentValue = [7]
         store.currentValue = [8]
       }
     }
-    #expect(told.withLock { $0 } - before == 2)
+    #expect(notificationCount.withLock { $0 } - before == 2)
     #expect(stores.allSatisfy { $0.currentValue == [8] })
     for subscription in subscriptions { subscription.cancel() }
   }
 
   @Test("Subscribers are notified when the exclusive access to all stores has ended")
-  func toldWhenFree() async {
+  func notifiedAfterAccess() async {
     let stores = [list(1), list(2)]
     let (began, gate) = (Monitor(false), DispatchSemaphore(value: 0))
     let isLate = Monitor(false)
@@ -128,7 +128,7 @@ import Testing
   }
 
   @Test("withStores has exclusive access to any number of stores")
-  func manyToOneself() {
+  func manyStores() {
     let stores = (0..<20_000).map { list($0) }
     client.withStores(matching: ["lists"], of: QueryState<[Int], any Error>.self) { stores in
       for store in stores { store.currentValue = [1] }

@@ -12,7 +12,7 @@ import Testing
 
   private enum Mark: OperationContext.Key { static var defaultValue: String { "" } }
 
-  @Test("One path and one type of request is one store, whatever the modifiers")
+  @Test("Requests of one type on one path share a store, whatever the modifiers")
   func oneStore() {
     let client = OperationClient()
     let store = client.store(for: Fetch(id: 1))
@@ -34,7 +34,7 @@ import Testing
     #expect(client.store(with: []) == nil)
   }
 
-  @Test("A store that exists keeps its state; the initial value is for a new one")
+  @Test("A present store keeps its state, and an initial value is only for a new one")
   func initialValue() {
     let client = OperationClient()
     let query = Query(path: ["a"]) { _ in 1 }

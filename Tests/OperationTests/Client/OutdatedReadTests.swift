@@ -2,7 +2,7 @@ import Testing
 
 @testable import Operation
 
-/// What a run reads by `value(of:)` while that is out of date.
+/// Runs that read an out-of-date value by `value(of:)`.
 @Suite("Reads of a value that is out of date", .timeLimit(.minutes(1))) struct OutdatedReadTests {
   private typealias Number = Query<Int, any Error>
   private typealias Store = OperationStore<QueryState<Int, any Error>>
@@ -27,7 +27,7 @@ import Testing
   private struct Stores {
     let source: Store
     let reader: Store
-    /// The run that the new value comes from.
+    /// The run that returns the new value.
     let answer: Task<Int?, Never>
     let subscription: OperationSubscription
   }
@@ -107,7 +107,7 @@ import Testing
     await store.settles { $0.currentValue == 10 && !$0.isLoading }
     remote.answer(2)
     _ = await stores.answer.value
-    // Nobody observes the reader, whose value is out of date when it is read again.
+    // The reader has no subscribers, and its value is out of date when it is read again.
     await secondRuns.wait(for: 2)
     await store.settles { !$0.isLoading }
     #expect(store.currentValue == 10 && reader.isStale)
@@ -120,7 +120,7 @@ import Testing
   }
 
   @Test("A run in flight when the new value is committed is displayed, and a run follows")
-  func underWay() async throws {
+  func inFlight() async throws {
     let gate = AsyncGate()
     let stores = await makeStores()
     let slow = Number(path: ["slow"]) { [source, runCount] context in
@@ -144,7 +144,7 @@ import Testing
     slowSubscription.cancel()
   }
 
-  @Test("A write is a new value, at the end of exclusive access")
+  @Test("A write counts as a new value at the end of exclusive access")
   func written() async throws {
     let stores = await makeStores()
     let (source, reader) = (stores.source, stores.reader)
@@ -175,8 +175,8 @@ import Testing
     stores.subscription.cancel()
   }
 
-  @Test("A reader that has read something else since is not invalidated")
-  func gone() async throws {
+  @Test("A reader whose later run has read another source is not invalidated")
+  func changedDependency() async throws {
     let stores = await makeStores()
     let source = stores.source
     let other = Number(path: ["other"]) { _ in 7 }.neverStale()
@@ -195,7 +195,7 @@ import Testing
   }
 
   @Test("A reader of an evicted reader is out of date as well")
-  func leftReader() async throws {
+  func evictedReader() async throws {
     let stores = await makeStores()
     let second = Number(path: ["second"]) { [reader] in try await $0.ensure(reader) * 10 }
       .neverStale()
@@ -209,7 +209,7 @@ import Testing
   }
 
   @Test("A source that was evicted and created again invalidates its readers")
-  func leftSource() async throws {
+  func evictedSource() async throws {
     client.store(for: source).currentValue = 1
     client.invalidate(source)
     let store = client.store(for: reader)
@@ -256,7 +256,7 @@ import Testing
     let store = client.store(for: reader)
     #expect(try await store.run() == 1)
     let (isHeld, mayEnd) = (ThreadLatch(), ThreadLatch())
-    await withWatchdog(seconds: 30, { "A write waits for who has a reader to himself." }) {
+    await withWatchdog(seconds: 30, { "A write waits for exclusive access to a reader." }) {
       await onThreads(2) { thread in
         if thread == 0 {
           store.withExclusiveAccess {

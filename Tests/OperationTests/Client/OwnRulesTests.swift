@@ -3,7 +3,7 @@ import FoundationEssentials
 import Synchronization
 import Testing
 
-/// Requests that share a store, and each bring their own rules.
+/// Requests that share a store, each with its own rules.
 @Suite("Rules of requests that share a store", .timeLimit(.minutes(1))) struct OwnRulesTests {
   private struct Failed: Error {}
 
@@ -50,7 +50,7 @@ import Testing
       clock: clock)
   }
 
-  @Test("fetch retries by the request that it is given, whichever made the store")
+  @Test("fetch applies the retries of its own request, whichever request created the store")
   func retries() async throws {
     let client = client()
     _ = client.store(for: request)
@@ -72,7 +72,7 @@ import Testing
     try await other.store(for: request).fetch()
   }
 
-  @Test("A fetch times out by its own request, and the others wait on")
+  @Test("A fetch applies the timeout of its own request, and other callers still wait")
   func timeouts() async throws {
     let client = client()
     let store = client.store(for: request)
@@ -128,7 +128,7 @@ import Testing
     #expect(log.calls.count == 1)
   }
 
-  @Test("A chain polls by its own request, though the store was made by another one")
+  @Test("A chain polls as its own request defines, even if another request created the store")
   func polling() async throws {
     let client = client()
     let store = client.store(for: request)
@@ -153,8 +153,8 @@ import Testing
     #expect(log.calls.count == 3, "the poll ends with the observer")
   }
 
-  @Test("A subscriber that is gone when a saved value is loaded starts no run for others")
-  func goneBeforeLoad() async throws {
+  @Test("A subscriber that is cancelled before a saved value is loaded starts no run for others")
+  func cancelledBeforeLoad() async throws {
     let storage = MemoryStorage(clock: clock)
     storage.delay = .seconds(1)
     let client = OperationClient(
@@ -173,7 +173,7 @@ import Testing
     subscription.cancel()
   }
 
-  @Test("Two serialized scopes for one store are reported once, and the first one counts")
+  @Test("Two serialized scopes for one store are reported once, and the first one applies")
   func scopes() async throws {
     let client = client()
     _ = client.store(for: request.serialized(in: "a"))
@@ -188,26 +188,26 @@ import Testing
   }
 }
 
-/// Deinitialisers of requests are the user's code.
+/// The deinitialisers of requests are user code.
 @Suite("Rules that are released", .timeLimit(.minutes(1))) struct ReleasedRulesTests {
-  @Test("A request that observed with its own rules is released without the store's lock")
+  @Test("A request whose rules a subscriber uses is released without the store's lock")
   func release() {
     let client = OperationClient(defaults: .quiet())
     let plain = Query<Int, any Error>(path: ["released"]) { _ in 1 }
     let store = client.store(for: plain)
-    let seen = Counter()
+    let released = Counter()
     var subscription = OperationSubscription.empty
     do {
       let sentinel = Sentinel {
-        // Under the lock this would end the program.
+        // Under the lock this is a fatal error.
         _ = store.isLoading
-        seen.increment()
+        released.increment()
       }
       let request = Query<Int, any Error>(path: ["released"]) { _ in sentinel.number }.neverStale()
       subscription = store.subscribe(by: client.rules(of: request, in: store)) { _ in }
     }
-    #expect(seen.value == 0)
+    #expect(released.value == 0)
     subscription.cancel()
-    #expect(seen.value == 1)
+    #expect(released.value == 1)
   }
 }

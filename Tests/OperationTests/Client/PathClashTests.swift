@@ -40,7 +40,7 @@ import Testing
     #expect(message.contains("Second"))
   }
 
-  @Test("Mapped queries have paths of their own, which begin with that of what they map")
+  @Test("A mapped query has its own path, which begins with the path of the original query")
   func mapped() {
     let client = OperationClient()
     let reported = issues {
@@ -54,7 +54,7 @@ import Testing
     #expect(reported.isEmpty)
   }
 
-  @Test("Both types have a store and a state of their own; the path finds the first")
+  @Test("Both types have their own store and state, and the path finds the first store")
   func ownStates() async throws {
     let client = OperationClient(defaults: .testing)
     try await OperationIssue.withHandler({ _ in }) { () async throws -> Void in
@@ -73,7 +73,7 @@ import Testing
     }
   }
 
-  @Test("Closures with values of two types clash; those with one type are one query")
+  @Test("Closures with different types of values clash, and those with one type are one query")
   func closures() {
     let client = OperationClient()
     let reported = issues {
@@ -114,7 +114,7 @@ import Testing
       type == First.self,
       case .present = insert(Second(), QueryState()).1
     else {
-      Issue.record("inserted otherwise")
+      Issue.record("an insertion has another result")
       return
     }
     #expect(ObjectIdentifier(present.store.base) == ObjectIdentifier(first.store.base))

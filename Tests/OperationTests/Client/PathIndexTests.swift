@@ -4,7 +4,7 @@ import Testing
 
 @Suite struct PathIndexTests {
   @Test(
-    "It agrees with a list of paths after any sequence of insertions and removals",
+    "An index agrees with a list of paths after any sequence of insertions and removals",
     arguments: 0..<20)
   func agreesWithList(seed: UInt64) {
     var generator = SplitMix(seed: seed)

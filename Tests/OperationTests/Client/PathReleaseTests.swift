@@ -2,12 +2,12 @@ import Testing
 
 @testable import Operation
 
-/// Elements of paths are the user's, and so is what they do when they go away: that is done without
-/// the lock of the client, where it may use the client.
-@Suite("The end of a path", .timeLimit(.minutes(1))) struct PathReleaseTests {
+/// Path elements have types of the user, and their deinitialisers are user code. A client releases
+/// elements without its lock, so that a deinitialiser may use the client.
+@Suite("The release of a path", .timeLimit(.minutes(1))) struct PathReleaseTests {
   private let clock = ManualClock()
   private let client: OperationClient
-  /// How many stores there were when an element went away.
+  /// The number of stores at each release of an element.
   private let ends = Recorder<Int>()
 
   init() {
@@ -22,7 +22,7 @@ import Testing
     Query(path: path) { _ in 1 }
   }
 
-  @Test("That of a store that is cleared, when its deadline comes")
+  @Test("The path of a cleared store is released at its deadline")
   func deadline() async {
     _ = client.store(for: number(["kept"]).retained(.forever))
     _ = client.store(for: number(["gone", sentinel()]))
@@ -32,7 +32,7 @@ import Testing
     #expect(ends.all == [1])
   }
 
-  @Test("That of a store whose deadline is swept with others")
+  @Test("The path of a cleared store is released when its deadline is swept with others")
   func sweptDeadline() {
     let kept = client.store(for: number(["kept"]))
     _ = client.store(for: number(["gone", sentinel()]))
@@ -41,12 +41,12 @@ import Testing
       _ = client.store(for: number(["other", id]))
       client.clearStore(with: ["other", id])
     }
-    // By the creation of a store, which is counted.
+    // The creation of a store sweeps the deadlines, and that store is counted.
     #expect(ends.all == [2])
     withExtendedLifetime(kept) {}
   }
 
-  @Test("That by which a branch of the tree is found, when the last store there goes")
+  @Test("The path element of a branch is released with the last store of the branch")
   func branch() async {
     _ = client.store(for: number(["user", sentinel(), "posts"]))
     _ = client.store(for: number(["user", Sentinel(1) {}, "friends"]).retained(.forever))
@@ -56,8 +56,8 @@ import Testing
     #expect(ends.all == [0])
   }
 
-  @Test("That by which a place is found, when the last of its stores goes")
-  func place() async {
+  @Test("The path element of an entry is released with the last store of the entry")
+  func entry() async {
     await OperationIssue.withHandler({ _ in }) {
       _ = client.store(for: number(["user", sentinel()]))
       _ = client.store(
@@ -71,7 +71,7 @@ import Testing
     }
   }
 
-  @Test("That of an equal path which is looked up anew stays nowhere")
+  @Test("A path that is looked up is not retained if a store has an equal path")
   func equalPath() {
     _ = client.store(for: number(["user", Sentinel(1) {}]).retained(.forever))
     _ = client.store(for: number(["user", sentinel()]))

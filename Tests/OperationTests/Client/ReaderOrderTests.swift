@@ -2,14 +2,14 @@ import Testing
 
 @testable import Operation
 
-/// What reads without waiting is told by its order alone: it has to run after what it reads.
+/// A reader that does not await its sources depends on the order alone: it must run after them.
 @Suite("The order of readers", .timeLimit(.minutes(1))) struct ReaderOrderTests {
   private typealias Number = Query<Int, any Error>
   private typealias Store = OperationStore<QueryState<Int, any Error>>
 
   private let client = OperationClient(defaults: .testing, clock: ManualClock())
 
-  /// A query for what the server says, whose calls after the first wait for gates.
+  /// Returns a query for the value of a server. The calls after the first one wait at gates.
   private func source(
     _ server: Monitor<Int>, _ calls: EventLog<Int>, gates: [AsyncGate]
   ) -> Number {
@@ -28,7 +28,7 @@ import Testing
     }
   }
 
-  /// The stores of a source and of what reads it, which have run, and are observed.
+  /// Returns the stores of a source and of its reader. Both have run, and are observed.
   private func observed(
     _ source: Number
   ) async throws -> (Store, Store, [OperationSubscription]) {
@@ -40,9 +40,9 @@ import Testing
   }
 
   @Test(
-    "A reader runs after the run that follows an invalidation, where another one is in flight",
+    "A reader runs after the run that follows an invalidation, even if another one is in flight",
     arguments: [false, true])
-  func behindRunUnderWay(isItselfAnAnswer: Bool) async throws {
+  func behindRunInFlight(isItselfAnAnswer: Bool) async throws {
     let (server, calls, gates) = (Monitor(1), EventLog<Int>(), [AsyncGate(), AsyncGate()])
     let (store, readerStore, subscriptions) = try await observed(
       source(server, calls, gates: gates))
@@ -58,7 +58,7 @@ import Testing
     #expect(readerStore.isLoading)
     gates[1].open()
     await store.settles { $0.currentValue == 2 && !$0.isLoading }
-    // Between two runs of the reader it is not loading either.
+    // The reader is also not loading between two of its runs.
     await readerStore.settles { !$0.isLoading && !$0.isStale }
     #expect(readerStore.currentValue == 2)
     withExtendedLifetime(subscriptions) {}

@@ -29,7 +29,7 @@ import Testing
     return indexed
   }
 
-  /// Fires the timer so many seconds after the insertion.
+  /// Fires the timer a number of seconds after the insertion.
   private func fire(_ index: inout StoreIndex, after seconds: Double) -> [OpaqueOperationStore] {
     let generation = index.nextTimer(at: clock.elapsed())?.generation ?? index.lastGeneration
     return index.evictDue(at: clock.elapsed() + .seconds(seconds), generation: generation)
@@ -138,7 +138,7 @@ import Testing
     withExtendedLifetime(subscription) {}
   }
 
-  @Test("An insertion that comes too late uses the present store, with the longest retention")
+  @Test("An insertion that is too late uses the present store, with the longest retention")
   func presentIsUsed() {
     var indexed = indexed()
     let other = OperationStore.detached(query: indexed.query)
@@ -152,7 +152,7 @@ import Testing
     #expect(indexed.store.use.lastUse == now)
   }
 
-  @Test("A store in use is not checked again and again, however short its retention is")
+  @Test("A store in use is not checked repeatedly, however short its retention is")
   func shortRetention() async {
     let counting = CountingClock(base: clock)
     let client = OperationClient(defaults: .testing, clock: counting)
@@ -171,13 +171,13 @@ import Testing
     let client = OperationClient(defaults: .testing, clock: clock)
     let store = client.store(for: Query<Int, any Error>(path: ["number"]) { _ in 1 })
     await clock.advance(by: .seconds(100))
-    let seen = Recorder<Duration>()
+    let uses = Recorder<Duration>()
     try await store.run { [clock] event in
       guard case .runEnded = event else { return }
-      seen.append(store.use.lastUse)
+      uses.append(store.use.lastUse)
       #expect(store.use.lastUse == clock.elapsed())
     }
-    #expect(seen.count == 1)
+    #expect(uses.count == 1)
   }
 
   @Test("Retention is exact to the millisecond, however short it is and however long a use takes")
@@ -197,7 +197,7 @@ import Testing
     #expect(!client.retains(["number"]))
   }
 
-  @Test("Of a use that ends while its store is checked, either the check or a report is in time")
+  @Test("If a use ends while its store is checked, either the check or the report is in time")
   func endDuringCheck() async {
     for round in 0..<500 {
       let client = OperationClient(

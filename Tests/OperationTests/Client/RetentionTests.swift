@@ -28,7 +28,7 @@ import Testing
     await clock.advance(by: .seconds(100))
     let subscription = store.subscribe { _ in }
     await clock.advance(by: .seconds(400))
-    #expect(client.retains(["number", 0]), "it is observed")
+    #expect(client.retains(["number", 0]), "the store is observed")
     await store.settles { !$0.isLoading }
     subscription.cancel()
     await clock.advance(by: .seconds(299.5))
@@ -52,13 +52,13 @@ import Testing
 
   @Test("The timer of the system clock does not retain the client that is current when it is set")
   func timerOfCurrent() {
-    weak var gone: OperationClient?
+    weak var weakClient: OperationClient?
     do {
       let client = OperationClient(defaults: .testing, clock: SystemClock())
-      gone = client
+      weakClient = client
       OperationClient.withCurrent(client) { _ = client.store(for: query()) }
     }
-    #expect(gone == nil)
+    #expect(weakClient == nil)
   }
 
   @Test("A look-up by request is a use, a look-up by path is not")
@@ -220,7 +220,7 @@ import Testing
   }
 
   @Test("A client that is deallocated leaves no timer")
-  func timerGoes() async {
+  func noTimerLeft() async {
     do {
       let client = client()
       _ = client.store(for: query())
