@@ -2,7 +2,7 @@ import Operation
 import Synchronization
 import Testing
 
-/// What a call of a mutation does, and does not by itself.
+/// Calls of mutations, and what does not start one.
 @Suite struct MutationCallTests {
   private let desk = MutationDesk()
 
@@ -39,15 +39,15 @@ import Testing
     desk.refuse("a")
     do throws(MutationDesk.Refused) {
       try await store.mutate(with: "a")
-      Issue.record("The call was refused.")
+      Issue.record("A refused call did not throw.")
     } catch {
       #expect(error.name == "a" && store.error == error)
     }
     #expect(try await store.retryLatest() == "done a")
   }
 
-  @Test("A retry while calls are under way takes the arguments of the latest of them")
-  func retryWhileUnderWay() async throws {
+  @Test("A retry while calls are in flight takes the arguments of the latest one")
+  func retryWhileInFlight() async throws {
     let store = store()
     desk.close()
     let calls = [Task { try await store.mutate(with: "a") }]
@@ -65,8 +65,8 @@ import Testing
     #expect(try await store.retryLatest() == "done b")
   }
 
-  @Test("Calls are not deduplicated, not run by a subscriber and not retried, unless asked")
-  func nothingByItself() async throws {
+  @Test("By default calls are not deduplicated, not run by a subscriber and not retried")
+  func defaults() async throws {
     let store = store()
     let subscription = store.subscribe { _ in }
     store.invalidate()
@@ -142,7 +142,7 @@ import Testing
     }
   }
 
-  @Test("A mutation without arguments is called with nothing, and again")
+  @Test("A mutation without arguments can be called, and called again by a retry")
   func voidArguments() async throws {
     let count = Atomic(0)
     let store = OperationClient().store(
@@ -154,7 +154,7 @@ import Testing
     #expect(store.history.count == 2)
   }
 
-  @Test("A call shows what it yields, and its attempt is under way until its end")
+  @Test("A store displays what a call yields, and the attempt is in flight until the call ends")
   func yields() async throws {
     let desk = desk
     let store = OperationClient().store(
@@ -163,15 +163,15 @@ import Testing
         return try await desk.take(name)
       })
     desk.close()
-    let heard = Heard<CallState>()
-    let call = Task { try await store.mutate(with: "a", handler: heard.handler) }
+    let events = Heard<CallState>()
+    let call = Task { try await store.mutate(with: "a", handler: events.handler) }
     await desk.waiting("a")
     #expect(store.currentValue == "half a" && store.lines == ["a …"])
     #expect(try store.history[0].currentResult?.get() == "half a")
     desk.open()
     #expect(try await call.value == "done a")
     #expect(
-      heard.lines { $0.currentValue ?? "nothing" } == [
+      events.lines { $0.currentValue ?? "nothing" } == [
         "started", "nothing", "half a", "yielded", "done a", "ended",
       ])
     #expect(store.lines == ["a: done a"])

@@ -2,7 +2,7 @@ import FoundationEssentials
 import Operation
 import Testing
 
-/// What a mutation remembers of its calls.
+/// The history of the calls of a mutation.
 @Suite struct MutationHistoryTests {
   private let desk = MutationDesk()
   private let clock = ManualClock(now: Date(timeIntervalSince1970: 0))
@@ -41,7 +41,7 @@ import Testing
     #expect(store.currentValue == nil && store.status.isFailure)
   }
 
-  @Test("Calls side by side are listed oldest first, in whatever order they end")
+  @Test("Concurrent calls are listed oldest first, in whatever order they end")
   func parallel() async throws {
     let store = client().store(for: Call(desk: desk))
     desk.close()
@@ -60,7 +60,7 @@ import Testing
     #expect(store.valueUpdateCount == 1 && !store.isLoading)
   }
 
-  @Test("The history is a hundred attempts long, unless said")
+  @Test("By default the history has at most a hundred attempts")
   func standardLength() async throws {
     let store = client().store(for: Call(desk: desk))
     for index in 0..<130 { try await store.mutate(with: "\(index)") }
@@ -68,7 +68,7 @@ import Testing
     #expect(store.history.first?.arguments == "30" && store.history.last?.arguments == "129")
   }
 
-  @Test("A length forgets the oldest attempts, also those that are under way")
+  @Test("A limited history drops the oldest attempts, also those in flight")
   func length() async throws {
     let store = client().store(for: Call(desk: desk).maxHistory(length: 2))
     desk.close()
@@ -84,7 +84,7 @@ import Testing
     #expect(store.lines == ["b: done b", "c: done c"])
   }
 
-  @Test("A length of zero remembers nothing but the arguments of the latest call")
+  @Test("With a length of zero only the arguments of the latest call are kept")
   func noHistory() async throws {
     let issues = HeardIssues()
     let request = OperationIssue.withHandler(issues.handler) {
@@ -120,7 +120,7 @@ import Testing
     #expect(late < early * 5, "\(early) for the first calls, \(late) for the last ones")
   }
 
-  @Test("A cancelled call leaves no attempt, also when it has yielded and others have come since")
+  @Test("A cancelled call leaves no attempt, even if it has yielded and a later call has begun")
   func cancelled() async throws {
     let desk = desk
     let store = client().store(
@@ -141,7 +141,7 @@ import Testing
     #expect(store.lines == ["b: done b"] && store.error == nil)
   }
 
-  @Test("A cancelled call restores what was there")
+  @Test("A cancelled call restores the earlier state")
   func cancelRestores() async throws {
     let store = client().store(for: Call(desk: desk))
     try await store.mutate(with: "a")
@@ -173,7 +173,7 @@ import Testing
     #expect(store.lines == ["b: done b", "b: done b"])
   }
 
-  @Test("A task that is started gives the result, once for all who start it")
+  @Test("A task runs once, and returns its result to every caller that starts it")
   func startedTask() async throws {
     let store = client().store(for: Call(desk: desk))
     let task = store.mutateTask(with: "a")
@@ -183,7 +183,7 @@ import Testing
     #expect(desk.begun == ["a"] && store.lines == ["a: done a"])
   }
 
-  @Test("A reset forgets the attempts and the arguments")
+  @Test("A reset removes the attempts and the arguments")
   func reset() async throws {
     let store = client().store(for: Call(desk: desk))
     try await store.mutate(with: "a")
@@ -198,8 +198,9 @@ import Testing
   }
 
   @Test(
-    "A call that is dropped, or cancelled, takes no attempt out of the history", arguments: 0...2)
-  func givenUpCall(maxHistory: Int) async throws {
+    "A call that is dropped or cancelled removes no other attempt from the history",
+    arguments: 0...2)
+  func droppedCall(maxHistory: Int) async throws {
     let store = client().store(for: Call(desk: desk).maxHistory(length: maxHistory))
     try await store.mutate(with: "a")
     try await store.mutate(with: "b")

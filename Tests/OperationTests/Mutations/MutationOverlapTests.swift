@@ -2,14 +2,14 @@ import FoundationEssentials
 import Operation
 import Testing
 
-/// What the state of a mutation displays of calls that overlap.
+/// The displayed state of a mutation whose calls overlap.
 @Suite struct MutationOverlapTests {
   private let desk = MutationDesk()
   private let clock = ManualClock(now: Date(timeIntervalSince1970: 0))
 
   private func client() -> OperationClient { OperationClient(defaults: .testing, clock: clock) }
 
-  /// Calls that wait at the desk, in the order of their names.
+  /// Starts calls that wait at the desk, in the order of the names.
   private func begin(_ names: [String], _ store: CallStore) async -> [Task<String, any Error>] {
     desk.close()
     var calls: [Task<String, any Error>] = []
@@ -20,7 +20,7 @@ import Testing
     return calls
   }
 
-  /// A mutation that yields before it waits at the desk.
+  /// Returns a mutation that yields before it waits at the desk.
   private func yielding() -> Mutation<String, String> {
     let desk = desk
     return Mutation(path: ["yielding"]) { name, _, continuation in
@@ -29,7 +29,7 @@ import Testing
     }
   }
 
-  @Test("A late failure of an older call ends in the history, and the newer value stays")
+  @Test("A late failure of an older call is only in the history, and the newer value is kept")
   func lateFailure() async throws {
     let store = client().store(for: Call(desk: desk))
     desk.refuse("a")
@@ -42,7 +42,7 @@ import Testing
     #expect(store.lines == ["a failed", "b: done b"] && store.errorUpdateCount == 0)
   }
 
-  @Test("A call that has left the history does not write the state")
+  @Test("A call that was dropped from the history does not write the state")
   func outsideHistory() async throws {
     let store = client().store(for: Call(desk: desk).maxHistory(length: 2))
     let calls = await begin(["a", "b", "c"], store)
@@ -54,7 +54,7 @@ import Testing
     #expect(store.currentValue == "done c" && store.valueUpdateCount == 1)
   }
 
-  @Test("What an older call yields is in the history, and is not displayed")
+  @Test("A value that an older call yields is in the history, and is not displayed")
   func olderYield() async throws {
     let desk = desk
     let store = client().store(
@@ -68,7 +68,7 @@ import Testing
     await desk.waiting("a again", "b")
     #expect(try store.history[0].currentResult?.get() == "half a")
     #expect(store.currentValue == nil && store.valueUpdateCount == 0)
-    // The newer one is cancelled: from now on the older one is displayed again.
+    // Without the newer call the older one is displayed again.
     calls[1].cancel()
     await #expect(throws: CancellationError.self) { try await calls[1].value }
     #expect(store.currentValue == nil)
@@ -77,7 +77,7 @@ import Testing
     #expect(store.currentValue == "done a again")
   }
 
-  @Test("Without the cancelled newest call, the one before is displayed with its own date")
+  @Test("When the newest call is cancelled, the one before is displayed with its own date")
   func newestCancelled() async throws {
     let store = client().store(for: Call(desk: desk))
     let calls = await begin(["a", "b", "c"], store)
@@ -96,7 +96,9 @@ import Testing
     desk.open()
   }
 
-  @Test("A cancelled newest call takes what it has yielded with it", arguments: [true, false])
+  @Test(
+    "When the newest call is cancelled, the value that it has yielded is removed",
+    arguments: [true, false])
   func newestCancelledAfterYield(isFailure: Bool) async throws {
     let store = client().store(for: yielding())
     if isFailure { desk.refuse("a") }
@@ -125,7 +127,7 @@ import Testing
     desk.open()
   }
 
-  @Test("A task counts from its start: before, it covers no call, and then it is the last one")
+  @Test("A task that is not started covers no call, and a started one is the last call")
   func startedLater() async throws {
     let store = client().store(for: Call(desk: desk))
     let task = store.mutateTask(with: "a")
@@ -158,7 +160,7 @@ import Testing
     #expect(store.currentValue == "done b" && store.valueUpdateCount == 2)
   }
 
-  @Test("A reset forgets calls that a later one covers")
+  @Test("A reset removes the calls that a later one covers")
   func reset() async throws {
     let store = client().store(for: Call(desk: desk))
     let calls = await begin(["a", "b"], store)

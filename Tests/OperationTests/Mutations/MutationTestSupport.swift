@@ -1,7 +1,7 @@
 import Operation
 import Synchronization
 
-/// Takes calls one by one, and answers each when a test lets it; does not listen to cancellation.
+/// A desk that takes calls, and answers each when a test allows it. It ignores cancellation.
 final class MutationDesk: Sendable {
   struct Refused: Error, Equatable {
     var name = ""
@@ -24,7 +24,7 @@ final class MutationDesk: Sendable {
   func close() { book.withLock { $0.isClosed = true } }
   func refuse(_ name: String, times: Int = 1) { book.withLock { $0.refused[name] = times } }
 
-  /// Answers everything from now on.
+  /// Answers all waiting and all later calls.
   func open() {
     let waiting = book.withLock { book in
       book.isClosed = false
@@ -59,16 +59,16 @@ final class MutationDesk: Sendable {
     }
     let isRefused = book.withLock { book in
       book.ended.append(name)
-      let left = book.refused[name, default: 0]
-      book.refused[name] = max(left - 1, 0)
-      return left > 0
+      let remaining = book.refused[name, default: 0]
+      book.refused[name] = max(remaining - 1, 0)
+      return remaining > 0
     }
     if isRefused { throw Refused(name: name) }
     return "done \(name)"
   }
 }
 
-/// A call at a desk, with a failure that is any error.
+/// A call at a desk whose failure is any error.
 struct Call: MutationRequest {
   let desk: MutationDesk
   var path: OperationPath = ["call"]
@@ -79,7 +79,7 @@ struct Call: MutationRequest {
   ) async throws -> String { try await desk.take(arguments) }
 }
 
-/// A call at a desk, with a failure of its own.
+/// A call at a desk with its own failure type.
 struct TypedCall: MutationRequest {
   let desk: MutationDesk
   var path: OperationPath { ["typed-call"] }

@@ -2,10 +2,10 @@ import Testing
 
 @testable import Operation
 
-/// Turns by calling the machine.
+/// Calls of the machine of serial queues.
 @Suite struct SerialQueuesMachineTests {
   /// The machine behind a reference, so that an expectation can call it.
-  private final class Line {
+  private final class Queue {
     private var machine = SerialQueuesMachine<String>()
     var isEmpty: Bool { machine.isEmpty }
 
@@ -24,9 +24,9 @@ import Testing
   private let ids = (0..<4).map { _ in OperationTaskID.next() }
   private let scope = SerialScope("scope")
 
-  @Test("The first one has his turn at once, and the next when it is over")
-  func line() {
-    let machine = Line()
+  @Test("The first run is current at once, and the next one when the first one is removed")
+  func order() {
+    let machine = Queue()
     for id in ids.prefix(3) { machine.append(id, to: scope) }
     #expect(machine.wait(for: ids[0], in: scope, waiter: "0"))
     #expect(!machine.wait(for: ids[2], in: scope, waiter: "2"))
@@ -37,9 +37,9 @@ import Testing
     #expect(machine.isEmpty)
   }
 
-  @Test("One whose turn comes before he waits has it at once")
-  func turnBeforeWait() {
-    let machine = Line()
+  @Test("A run that is current before it waits continues at once")
+  func currentBeforeWait() {
+    let machine = Queue()
     machine.append(ids[0], to: scope)
     machine.append(ids[1], to: scope)
     #expect(machine.remove(ids[0], from: scope) == nil)
@@ -47,9 +47,9 @@ import Testing
     #expect(machine.remove(ids[1], from: scope) == nil && machine.isEmpty)
   }
 
-  @Test("A run that waits leaves the queue at once, and nothing of it is left")
-  func leavesWhileWaiting() {
-    let machine = Line()
+  @Test("A run that waits is removed from the queue at once, and nothing of it is left")
+  func removedWhileWaiting() {
+    let machine = Queue()
     for id in ids.prefix(3) { machine.append(id, to: scope) }
     #expect(!machine.wait(for: ids[1], in: scope, waiter: "1"))
     #expect(!machine.wait(for: ids[2], in: scope, waiter: "2"))
@@ -61,9 +61,9 @@ import Testing
     #expect(machine.remove(ids[2], from: scope) == nil && machine.isEmpty)
   }
 
-  @Test("One who goes before his turn is passed over, and one who goes in his turn gives it on")
-  func leave() {
-    let machine = Line()
+  @Test("A removed run is skipped, and the next one continues when the current one is removed")
+  func removed() {
+    let machine = Queue()
     for id in ids { machine.append(id, to: scope) }
     #expect(!machine.wait(for: ids[3], in: scope, waiter: "3"))
     #expect(machine.remove(ids[1], from: scope) == nil)
@@ -84,9 +84,9 @@ import Testing
     #expect(machine.remove(ids[0], from: scope).next == "second")
   }
 
-  @Test("Scopes have lines of their own")
+  @Test("Each scope has its own queue")
   func scopes() {
-    let machine = Line()
+    let machine = Queue()
     let other = SerialScope(1)
     machine.append(ids[0], to: scope)
     machine.append(ids[1], to: other)
@@ -98,16 +98,16 @@ import Testing
     #expect(machine.isEmpty)
   }
 
-  @Test("A scope that is there no more goes away without the lock")
+  @Test("A scope that is no longer in use is released without the lock")
   func droppedScope() {
     let queues = SerialQueues()
     let ended = Recorder<Int>()
-    func turn() {
+    func appendAndRemove() {
       let id = OperationTaskID.next()
       func scope() -> SerialScope {
         SerialScope(
           Sentinel {
-            // Would wait for ever under the lock of the queues.
+            // Would deadlock under the lock of the queues.
             queues.append(id, to: SerialScope("other"))
             queues.remove(id, from: SerialScope("other"))
             ended.append(1)
@@ -116,8 +116,8 @@ import Testing
       queues.append(id, to: scope())
       queues.remove(id, from: scope())
     }
-    turn()
-    turn()
+    appendAndRemove()
+    appendAndRemove()
     #expect(ended.count == 4)
   }
 }

@@ -10,7 +10,7 @@ import Testing
     client.store(for: Call(desk: desk, path: [path]).serialized(in: scope))
   }
 
-  /// Calls, and waits until the call is in the history of its store.
+  /// Starts a call, and waits until it is in the history of its store.
   private func call(_ name: String, _ store: CallStore) async -> Task<String, any Error> {
     let count = store.history.count
     let task = Task { try await store.mutate(with: name) }
@@ -60,7 +60,7 @@ import Testing
     #expect(try await second.value == "done b")
   }
 
-  @Test("Calls of different scopes, and of equal ones with different types, run side by side")
+  @Test("Calls of different scopes run concurrently, also of equal scopes with different types")
   func sideBySide() async throws {
     let stores = [
       store("x", in: 1), store("y", in: 2), store("z", in: "1"), store("w", in: UInt8(1)),
@@ -73,7 +73,7 @@ import Testing
     for call in calls { _ = try await call.value }
   }
 
-  @Test("A scope is that of one client")
+  @Test("A scope belongs to one client")
   func otherClient() async throws {
     let other = OperationClient(defaults: .testing)
       .store(for: Call(desk: desk, path: ["x"]).serialized(in: 1))
@@ -85,7 +85,7 @@ import Testing
     _ = try await (first.value, second.value)
   }
 
-  @Test("A context of another client leaves a call in the line of its own client")
+  @Test("A call with the context of another client is in the queue of its own client")
   func contextOfAnotherClient() async throws {
     let store = store("x", in: 1)
     let context = OperationClient().store(for: Call(desk: desk)).context
@@ -103,7 +103,7 @@ import Testing
     #expect(desk.begun == ["a", "b", "c"])
   }
 
-  @Test("A failed call does not strand the next")
+  @Test("A failed call does not block the next one")
   func failed() async throws {
     let store = store("x", in: 1)
     desk.refuse("a")
@@ -116,7 +116,7 @@ import Testing
     #expect(store.lines == ["a failed", "b: done b"])
   }
 
-  @Test("A cancelled call keeps its turn until it has ended, and then the next one has it")
+  @Test("A cancelled call remains the current one until it has ended, and then the next one runs")
   func cancelled() async throws {
     let store = store("x", in: 1)
     desk.close()
@@ -131,7 +131,7 @@ import Testing
     #expect(desk.ended == ["a", "b"])
   }
 
-  @Test("A call that is cancelled while it waits is never made, and nobody overtakes")
+  @Test("A call that is cancelled while it waits never runs, and the others keep their order")
   func cancelledWhileWaiting() async throws {
     let store = store("x", in: 1)
     desk.close()
@@ -148,7 +148,7 @@ import Testing
     #expect(desk.begun == ["a", "c"] && store.lines == ["a: done a", "c: done c"])
   }
 
-  @Test("A reset leaves the line to those who come after")
+  @Test("After a reset the queue continues with later calls")
   func reset() async throws {
     let store = store("x", in: 1)
     desk.close()
@@ -166,7 +166,7 @@ import Testing
     #expect(desk.begun == ["a", "c"])
   }
 
-  @Test("A call that was scheduled after a later one of its scope does not keep it from its turn")
+  @Test("A call that is scheduled after a later one of its scope does not block that one")
   func scheduledAfterALaterOne() async throws {
     let store = store("x", in: 1)
     let first = store.mutateTask(with: "a")
@@ -176,7 +176,7 @@ import Testing
     #expect(desk.begun == ["b", "a"])
   }
 
-  @Test("A call that joins another one takes no turn")
+  @Test("A call that joins another one is not queued")
   func deduplicated() async throws {
     let store = client.store(for: Call(desk: desk).deduplicated().serialized(in: 1))
     desk.close()
@@ -192,7 +192,7 @@ import Testing
     #expect(desk.begun == ["a", "b"])
   }
 
-  @Test("A store without a client has its scopes to itself")
+  @Test("A store without a client has its own scopes")
   func detached() async throws {
     let stores = [0, 1].map { _ in
       CallStore.detached(
@@ -208,7 +208,7 @@ import Testing
     #expect(desk.begun.last == "b")
   }
 
-  @Test("Calls from everywhere run one at a time, each once")
+  @Test("Calls from many tasks run one at a time, each once")
   func storm() async throws {
     let store = store("x", in: 1)
     let names = (0..<300).map(String.init)
@@ -228,7 +228,7 @@ import Testing
     #expect(!store.isLoading)
   }
 
-  @Test("A call that a handler of its start cancels gives its turn on")
+  @Test("A call that a handler of its start cancels does not block the next one")
   func cancelledAtItsStart() async throws {
     let store = store("x", in: 1)
     let subscription = store.subscribe { [weak store] event in
@@ -239,8 +239,8 @@ import Testing
     #expect(try await store.mutate(with: "b") == "done b")
   }
 
-  @Test("A cancelled call leaves the queue at once: nothing of it is left while the first one runs")
-  func cancelledLeavesAtOnce() async throws {
+  @Test("A cancelled call is removed from the queue at once, and released while the first one runs")
+  func cancelledIsReleased() async throws {
     let desk = MutationDesk()
     let store = OperationClient(defaults: .testing).store(
       for: Call(desk: desk).serialized(in: "desk"))

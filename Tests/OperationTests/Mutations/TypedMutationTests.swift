@@ -28,7 +28,7 @@ private struct TypedMutation: MutationRequest, Hashable {
     #expect(store.history.first?.currentResult == .failure(.always))
   }
 
-  @Test("retryLatest says that there are no arguments, whatever the failure of the mutation")
+  @Test("retryLatest throws noArguments if there are none, whatever the failure type")
   func retry() async throws {
     let store = OperationStore.detached(mutation: TypedMutation())
     await #expect(throws: MutationError.noArguments) { try await store.retryLatest() }
@@ -47,7 +47,7 @@ private struct TypedMutation: MutationRequest, Hashable {
     #expect(try await again.runIfNeeded() == 3)
   }
 
-  @Test("One that runs by itself does so with its latest arguments, and not before it was called")
+  @Test("An automatic run takes the latest arguments, and does not start before the first call")
   func automatic() async throws {
     let clock = ManualClock()
     let client = OperationClient(defaults: .testing, clock: clock)
@@ -72,7 +72,7 @@ private struct TypedMutation: MutationRequest, Hashable {
     subscription.cancel()
   }
 
-  @Test("With a timeout it stays a mutation, of any error, in one store whatever else is around it")
+  @Test("A mutation with a timeout fails with any error, and has one store whatever its modifiers")
   func timeout() async throws {
     let client = OperationClient(defaults: .testing)
     let store = client.store(for: TypedMutation().timeout(after: .seconds(1)))
@@ -99,7 +99,7 @@ private struct TypedMutation: MutationRequest, Hashable {
     }
   }
 
-  @Test("Whatever runs a mutation that was never called throws that there are no arguments")
+  @Test("Every way to run a mutation that was never called throws noArguments")
   func neverCalled() async throws {
     let client = OperationClient(defaults: .testing)
     let store = client.store(for: TypedMutation())
@@ -122,7 +122,7 @@ private struct TypedMutation: MutationRequest, Hashable {
     #expect(store.status.isIdle && store.history.isEmpty)
   }
 
-  @Test("Whatever runs a mutation that was called runs it with the arguments of the latest call")
+  @Test("Every way to run a mutation that was called takes the arguments of the latest call")
   func calledBefore() async throws {
     let client = OperationClient(defaults: .testing)
     let store = client.store(for: TypedMutation())
