@@ -21,7 +21,7 @@ import Testing
     }
   }
 
-  @Test("Without a store a request stays on the caller's actor, and in a store it is on none")
+  @Test("A request runs on the caller's actor without a store, and on no actor in a store")
   @MainActor
   func isolation() async {
     let modified = Located().retry(limit: 1).delay(for: .zero).map { $0 }

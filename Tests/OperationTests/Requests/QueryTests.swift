@@ -2,10 +2,10 @@ import Operation
 import Testing
 
 @Suite("Query") struct QueryTests {
-  @Test("A query is made of a closure with a context, a continuation, or a typed failure")
+  @Test("A query is created from a closure with a context, a continuation, or a typed failure")
   func forms() async throws {
     let plain = Query(path: ["plain"]) { context in context.fixtureNumber }
-    let telling = Query(path: ["telling"]) { _, continuation in
+    let yielding = Query(path: ["telling"]) { _, continuation in
       continuation.yield(1)
       return 2
     }
@@ -18,7 +18,7 @@ import Testing
       return 6
     }
     #expect(try await plain.run(in: .number(3)) == 3)
-    #expect(try await telling.run() == 2)
+    #expect(try await yielding.run() == 2)
     await #expect(throws: Refused(attempt: 4)) { try await typed.run() }
     let yields = EventLog<Result<Int, Refused>>()
     #expect(try await both.run(with: OperationContinuation { yields.append($0) }) == 6)

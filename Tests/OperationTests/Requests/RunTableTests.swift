@@ -26,18 +26,18 @@ import Testing
     if case .new = admission { true } else { false }
   }
 
-  private func asked(_ admission: Table.Admission) -> [OperationTaskID]? {
+  private func compared(_ admission: Table.Admission) -> [OperationTaskID]? {
     if case .compare(let candidates) = admission { candidates.map(\.id) } else { nil }
   }
 
   private let rules: [Deduplication] = [.never, .equivalentContexts, .by { _, _ in true }]
 
-  @Test("The first run is new by every rule")
+  @Test("Every rule admits the first run as a new one")
   func empty() {
     for rule in rules { #expect(isNew(Table().admit(.number(1), rule: rule, verdict: nil))) }
   }
 
-  @Test("Equivalent contexts join the run that is there, the oldest of several")
+  @Test("A run joins the oldest run with an equivalent context")
   func equivalent() {
     var table = Table()
     let first = insert(1, into: &table)
@@ -48,22 +48,22 @@ import Testing
     #expect(isNew(table.admit(.number(1), rule: .never, verdict: nil)))
   }
 
-  @Test("A predicate is asked about every run that is there, and asked again about new ones")
+  @Test("A predicate is called with every run in the table, and is called again for new ones")
   func predicate() {
     var table = Table()
     let first = insert(1, into: &table)
     let rule = Deduplication.by { $0.fixtureNumber == $1.fixtureNumber }
     let admission = table.admit(.number(2), rule: rule, verdict: nil)
-    #expect(asked(admission) == [first])
+    #expect(compared(admission) == [first])
     guard case .compare(let candidates) = admission else { return }
     let verdict = rule.verdict(on: .number(2), among: candidates) as Table.Verdict
     #expect(verdict.match == nil)
     #expect(isNew(table.admit(.number(2), rule: rule, verdict: verdict)))
     let second = insert(2, into: &table)
-    #expect(asked(table.admit(.number(2), rule: rule, verdict: verdict)) == [first, second])
+    #expect(compared(table.admit(.number(2), rule: rule, verdict: verdict)) == [first, second])
   }
 
-  @Test("A run that ended while the predicate was asked is not joined")
+  @Test("A run that ends while the predicate is called is not joined")
   func endedMeanwhile() {
     var table = Table()
     let first = insert(1, into: &table)
@@ -72,14 +72,14 @@ import Testing
     let rule = Deduplication.by { _, _ in true }
     #expect(joined(table.admit(.number(1), rule: rule, verdict: verdict)) == first)
     _ = table.remove(first)
-    #expect(asked(table.admit(.number(1), rule: rule, verdict: verdict)) == [second])
+    #expect(compared(table.admit(.number(1), rule: rule, verdict: verdict)) == [second])
     _ = table.remove(second)
     #expect(isNew(table.admit(.number(1), rule: rule, verdict: verdict)))
     #expect(table.isEmpty)
   }
 
   @Test(
-    "A run stays while somebody holds it",
+    "A run remains in the table while it is held",
     arguments: [
       (1, 0, false, true, 0, false), (0, 0, true, true, 1, false), (0, 0, true, true, 0, true),
       (0, 1, false, false, 0, false), (0, 1, false, true, 0, true), (0, 0, false, true, 5, true),
@@ -97,7 +97,7 @@ import Testing
     #expect((table[id] == nil) == isFree)
   }
 
-  @Test("What is not there is neither changed nor removed")
+  @Test("A run that is not in the table is neither changed nor removed")
   func unknown() {
     var table = Table()
     let id = insert(1, into: &table)
@@ -108,7 +108,7 @@ import Testing
     #expect(table.count == 0)
   }
 
-  @Test("Leases are counted as runs come, change and go")
+  @Test("Leases are counted as runs are added, changed and removed")
   func leases() {
     var table = Table()
     let first = insert(1, into: &table, awaiters: 2)
@@ -121,7 +121,7 @@ import Testing
     #expect(table.leaseCount(observerCount: 3) == 0)
   }
 
-  @Test("Of many runs only those in contexts with the same hash are compared")
+  @Test("Only runs whose contexts have the same hash are compared")
   func hashes() {
     let comparisons = Tape<Void>()
     func context(_ number: Int) -> OperationContext {

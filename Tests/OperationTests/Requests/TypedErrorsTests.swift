@@ -1,7 +1,7 @@
 import Operation
 import Testing
 
-/// That this compiles is the test: no failure is cast between the request and its reader.
+/// The test is that this compiles: no failure is cast between the request and its reader.
 @Suite("Typed errors") struct TypedErrorsTests {
   private func withoutStore(_ script: Script) async -> Refused? {
     do throws(Refused) {
