@@ -59,7 +59,7 @@ import Testing
     #expect(created.withLock { $0 } == [1, 2])
   }
 
-  @Test("A link whose request stays the same keeps the run of its store") func sameRequest() async {
+  @Test("A link whose request is unchanged keeps the run of its store") func sameRequest() async {
     let (gate, calls) = (AsyncGate(), Counter())
     let projects = Query<[String], any Error>(path: ["projects"]) { _ in
       calls.increment()

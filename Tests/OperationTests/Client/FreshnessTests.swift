@@ -71,7 +71,8 @@ import Testing
     #expect(server.calls.values == [0, 1, 1])
   }
 
-  @Test("Without another run, the result from before an invalidation is displayed and stays stale")
+  @Test(
+    "Without another run, the result from before an invalidation is displayed and remains stale")
   func oldResult() async throws {
     let client = client(runsAutomatically: false)
     let store = client.store(for: request.neverStale())

@@ -200,7 +200,8 @@ import Testing
       try mustHold(state.isPaused == isPaused, "the state is paused if every call is paused")
       try mustHold(state.status == status(isPaused), "the status is \(status(isPaused))")
       let ids = history.map { $0.task.id }
-      try mustHold(state.history.ids == ids, "\(history.compactMap(\.arguments)) were made")
+      try mustHold(
+        state.history.ids == ids, "\(history.compactMap(\.arguments)) are in the history")
       for (index, attempt) in state.history.enumerated() {
         try check(attempt, history[history.startIndex + index])
       }

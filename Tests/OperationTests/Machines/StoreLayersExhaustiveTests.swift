@@ -153,8 +153,7 @@ import Testing
       try mustHold(
         machine.state.currentValue == model.confirmed, "\(model.confirmed) is confirmed")
       try mustHold(
-        lastNotified == model.shown, "subscribers get \(model.shown), and not \(lastNotified ?? [])"
-      )
+        lastNotified == model.shown, "subscribers get \(model.shown), not \(lastNotified ?? [])")
       let seen = layered.readByOthers.currentValue
       try mustHold(
         seen == value && layered.gateOfOthers == nil, "every thread reads the value and may write")

@@ -13,7 +13,7 @@ private struct TypedMutation: MutationRequest, Hashable {
   }
 }
 
-/// A mutation with a failure of its own type.
+/// A mutation with its own failure type.
 @Suite struct TypedMutationTests {
   @Test("A failure keeps its type from the mutation to the caller and the history")
   func typed() async {
@@ -72,7 +72,7 @@ private struct TypedMutation: MutationRequest, Hashable {
     subscription.cancel()
   }
 
-  @Test("A mutation with a timeout fails with any error, and has one store whatever its modifiers")
+  @Test("A mutation with a timeout has the failure any Error, and one store whatever its modifiers")
   func timeout() async throws {
     let client = OperationClient(defaults: .testing)
     let store = client.store(for: TypedMutation().timeout(after: .seconds(1)))
