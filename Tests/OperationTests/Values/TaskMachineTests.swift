@@ -39,6 +39,16 @@ extension TaskMachine.Waiters {
     if case .resume(let output) = wait { output } else { nil }
   }
 
+  @Test("A task that is attached later has the priority of a caller that joined before the start")
+  func earlyPriority() {
+    var machine = Self.scheduled
+    #expect(machine.escalate(to: .high) == nil)
+    #expect(machine.start() && !machine.attach(Self.task))
+    #expect(machine.requestedPriority == TaskPriority.high.rawValue)
+    #expect(machine.escalate(to: .low) == Self.task)
+    #expect(machine.requestedPriority == TaskPriority.high.rawValue)
+  }
+
   @Test("A task is started once, and not after its end", arguments: [0, 1, 2, 3])
   func start(state: Int) {
     var machine = Self.all[state]
@@ -179,16 +189,6 @@ extension TaskMachine.Waiters {
       && trace.machine.waiterCount == waiting
       && (!trace.machine.isEnded || waiting == 0)
       && (trace.output == nil || trace.machine.output == trace.output)
-  }
-
-  @Test("A task that is attached later has the priority of a caller that joined before the start")
-  func earlyPriority() {
-    var machine = Self.scheduled
-    #expect(machine.escalate(to: .high) == nil)
-    #expect(machine.start() && !machine.attach(Self.task))
-    #expect(machine.requestedPriority == TaskPriority.high.rawValue)
-    #expect(machine.escalate(to: .low) == Self.task)
-    #expect(machine.requestedPriority == TaskPriority.high.rawValue)
   }
 
   @Test("In every sequence of events, no waiter is resumed twice, and none is lost")
