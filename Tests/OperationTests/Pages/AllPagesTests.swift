@@ -2,16 +2,16 @@ import Operation
 import Synchronization
 import Testing
 
-/// Fetching what is there again.
+/// Fetching the pages of the state again.
 @Suite struct AllPagesTests {
-  @Test("A retry of all pages goes on at the page that failed")
-  func retryGoesOn() async throws {
+  @Test("A retry of all pages continues at the page that failed")
+  func retryContinues() async throws {
     let server = PageServer()
     let clock = ManualClock()
     let store = OperationClient(defaults: .quiet(), clock: clock)
       .store(for: Numbers(server: server).retry(limit: 2))
     for _ in 0..<5 { try await store.fetchNextPage() }
-    let asked = server.requests.count
+    let earlier = server.requests.count
     server.version = 1
     server.fail(2, times: 2)
     let all = Task { try await store.fetchAllPages().elementValues }
@@ -21,11 +21,11 @@ import Testing
     await clock.sleepers(atLeast: 1)
     await clock.advance(by: .seconds(2))
     #expect(try await all.value == ["0v1", "1v1", "2v1", "3v1", "4v1"])
-    #expect(Array(server.requests.dropFirst(asked)) == [0, 1, 2, 2, 2, 3, 4])
+    #expect(Array(server.requests.dropFirst(earlier)) == [0, 1, 2, 2, 2, 3, 4])
     #expect(store.error == nil && store.errorUpdateCount == 0)
   }
 
-  @Test("All pages that fail for good leave the pages as they were, and the next run begins anew")
+  @Test("A failed fetch of all pages does not change the pages, and the next run starts over")
   func failsForGood() async throws {
     let server = PageServer()
     let store = try await numbers(server, there: 0...3)
@@ -38,7 +38,7 @@ import Testing
     #expect(server.requests.suffix(7) == [0, 1, 2, 0, 1, 2, 3])
   }
 
-  @Test("An attempt that took too long adds nothing to the retry, and asks for no further page")
+  @Test("An attempt that timed out adds nothing to the retry, and requests no further page")
   func timeout() async throws {
     let server = PageServer()
     let clock = ManualClock()
@@ -46,7 +46,7 @@ import Testing
     let store = OperationClient(defaults: .quiet(), clock: clock)
       .store(for: request.backoff(.constant(.seconds(1))))
     for _ in 0..<3 { try await store.fetchNextPage() }
-    let asked = server.requests.count
+    let earlier = server.requests.count
     server.version = 1
     server.close()
     let all = Task { try await store.fetchAllPages().elementValues }
@@ -55,7 +55,7 @@ import Testing
     await Settled.when { server.pending.first?.id == 1 }
     await Settled.when { clock.sleeperCount == 1 }
     await clock.advance(by: .seconds(5))
-    // The attempt is given up, and the retry waits for its time. Now the first answer comes.
+    // The attempt is abandoned, and the retry waits for its backoff. The first answer arrives now.
     await clock.sleepers(atLeast: 1)
     server.answer(1)
     await clock.advance(by: .seconds(1))
@@ -64,10 +64,10 @@ import Testing
     server.version = 2
     server.open()
     #expect(try await all.value == ["0v1", "1v2", "2v2"])
-    #expect(Array(server.requests.dropFirst(asked)) == [0, 1, 1, 2])
+    #expect(Array(server.requests.dropFirst(earlier)) == [0, 1, 1, 2])
   }
 
-  @Test("New pages take the places of old ones in one change of the state")
+  @Test("New pages replace the old ones in one change of the state")
   func oneCommit() async throws {
     let server = PageServer()
     let store = try await numbers(server, there: 0...2)
@@ -82,7 +82,7 @@ import Testing
       heard.lines { "\($0.currentValue.elementValues)" } == [old, "started", old, new, "ended"])
   }
 
-  @Test("Pages that the server has no longer go")
+  @Test("Pages that the server no longer has are removed")
   func shrinks() async throws {
     let server = PageServer(0...9)
     let store = try await numbers(server, there: 0...5)
@@ -92,7 +92,7 @@ import Testing
     #expect(server.requests.suffix(3) == [0, 1, 2])
   }
 
-  @Test("All pages begin at the first page that is there")
+  @Test("A fetch of all pages begins at the first page of the state")
   func beginsAtTheFirst() async throws {
     let server = PageServer()
     let store = try await numbers(server, there: 0...1)
@@ -101,7 +101,7 @@ import Testing
     #expect(try await store.fetchAllPages().ids == [-2, -1, 0, 1])
   }
 
-  @Test("A page with an identifier that is there takes its place")
+  @Test("A page replaces the page with the same identifier")
   func sameIdentifier() async throws {
     let version = Atomic(0)
     let store = OperationClient(defaults: .quiet()).store(
@@ -118,7 +118,7 @@ import Testing
     #expect(try await store.fetchAllPages().ids == [0, 1, 2])
   }
 
-  @Test("A refetch fetches what the request says, and calls for all pages fetch all")
+  @Test("A refetch fetches what the request states, and calls for all pages fetch all")
   func refetching() async throws {
     let server = PageServer()
     let client = OperationClient(defaults: .quiet())
@@ -141,7 +141,7 @@ import Testing
     #expect(first.currentValue.elementValues == ["0v3", "1v2"])
   }
 
-  @Test("A retry of a refetch of picked pages goes on at the page that failed")
+  @Test("A retry of a refetch of picked pages continues at the page that failed")
   func retryOfPicked() async throws {
     let server = PageServer()
     let request = Numbers(server: server).refetching(.pages { [$0.ids[0], $0.ids[2]] })

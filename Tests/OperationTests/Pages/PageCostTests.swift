@@ -3,7 +3,7 @@ import Testing
 
 @testable import Operation
 
-/// What a page costs with many pages there.
+/// The cost of a page when the state has many.
 @Suite(.serialized) struct PageCostTests {
   /// The time of the fastest of several repetitions, which is the one that was disturbed least.
   private func fastest(
@@ -14,7 +14,7 @@ import Testing
     return best
   }
 
-  @Test("To append and to look up costs the same at ten thousand pages as at ten")
+  @Test("An append and a lookup cost the same at ten thousand pages as at ten")
   func valueCost() async {
     func cost(_ count: Int) async -> Duration {
       var pages = PaginatedPages<Int, String>.written(0..<count)
@@ -34,12 +34,12 @@ import Testing
   }
 
   enum Reader: CaseIterable {
-    case none, looks, keeps
+    case none, receives, retains
   }
 
-  /// So many that one copy of them would cost more than all the rest of a run.
+  /// With so many pages, one copy of them costs more than the rest of a run.
   @Test(
-    "A next page costs the same at a hundred thousand pages as at ten, whoever reads them",
+    "A next page costs the same at a hundred thousand pages as at ten, with any reader",
     arguments: Reader.allCases)
   func nextPageCost(reader: Reader) async throws {
     func cost(_ count: Int) async throws -> Duration {
@@ -52,8 +52,8 @@ import Testing
       let subscription =
         switch reader {
         case .none: OperationSubscription?.none
-        case .looks: store.subscribe { _ in }
-        case .keeps:
+        case .receives: store.subscribe { _ in }
+        case .retains:
           store.subscribe { event in
             if case .stateChanged(let state) = event { kept.update { $0 = state } }
           }
@@ -67,7 +67,7 @@ import Testing
     #expect(many < few * 5, "\(few) with 10 pages, \(many) with 100,000")
   }
 
-  @Test("A state takes in a next page without moving the others in memory")
+  @Test("A state stores a next page without moving the others in memory")
   func nextPageInPlace() {
     var state = PaginatedState<Int, String, any Error>(initialValue: .written(0...40))
     let task = OperationTask<PaginatedResult<Int, String>, any Error>.idle(
@@ -90,7 +90,7 @@ import Testing
     #expect(address(&state) == first)
   }
 
-  @Test("All pages cost the same for each page, however many there are")
+  @Test("A fetch of all pages has the same cost for each page, for any number of pages")
   func allPagesCost() async throws {
     func cost(_ count: Int) async throws -> Duration {
       let store = OperationClient(defaults: .quiet()).store(
@@ -108,7 +108,7 @@ import Testing
     #expect(many < few * 5, "\(few) a page of 100, \(many) a page of 5,000")
   }
 
-  @Test("Many next pages that are asked for at once, each for itself, follow each other")
+  @Test("Many next pages that are requested at once, without deduplication, follow each other")
   func manyAtOnce() async throws {
     func cost(_ count: Int) async throws -> Duration {
       let store = try await numbers(PageServer(0...1_000), there: 0...0, isDeduplicated: false)
@@ -119,7 +119,8 @@ import Testing
         #expect(last?.id == count && store.currentValue.ids == Array(0...count))
       }
     }
-    // Each waits for all before it, so that a cancelled one lets nobody overtake: a square.
+    // Each run waits for all runs before it, so that a cancelled run lets no other run overtake.
+    // The cost grows with the square of the count.
     let few = try await cost(20)
     let many = try await cost(100)
     #expect(many < few * 25 * 8, "\(few) for 20 calls, \(many) for 100")

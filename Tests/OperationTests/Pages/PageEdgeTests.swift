@@ -1,13 +1,13 @@
 import Operation
 import Testing
 
-/// Where the pages end: what is next and previous, with limits, writes and values to begin with.
+/// The next and the previous page identifier, with limits, writes and initial values.
 @Suite struct PageEdgeTests {
   private func store(_ server: PageServer, maxPages: Int) -> NumberStore {
     OperationClient(defaults: .quiet()).store(for: Numbers(server: server).maxPages(maxPages))
   }
 
-  @Test("A limit drops the first pages for a next one, and what is before them is known")
+  @Test("A limit removes the first pages for a next one, and there is a previous page then")
   func limitAtTheFront() async throws {
     let store = store(PageServer(), maxPages: 2)
     for _ in 0..<4 { try await store.fetchNextPage() }
@@ -19,7 +19,7 @@ import Testing
     #expect(try await store.fetchAllPages().ids == [1, 2])
   }
 
-  @Test("A limit of one page keeps the page that came last")
+  @Test("A limit of one page keeps the page that was fetched last")
   func limitOfOne() async throws {
     let store = store(PageServer(), maxPages: 1)
     for _ in 0..<3 { try await store.fetchNextPage() }
@@ -28,7 +28,7 @@ import Testing
     #expect(store.currentValue.ids == [1] && store.nextPageId == 2)
   }
 
-  @Test("A limit leaves no hole when a next and a previous page come side by side")
+  @Test("A limit leaves no gap when a next and a previous page are fetched concurrently")
   func limitSideBySide() async throws {
     for isNextFirst in [true, false] {
       let server = PageServer()
@@ -49,7 +49,7 @@ import Testing
     }
   }
 
-  @Test("A limit below one is reported and taken as one")
+  @Test("A limit below one is reported, and one is used")
   func badLimit() async throws {
     let issues = HeardIssues()
     let request = OperationIssue.withHandler(issues.handler) {
@@ -61,7 +61,7 @@ import Testing
     #expect(store.currentValue.ids == [1])
   }
 
-  @Test("Pages that somebody writes have what is next and previous")
+  @Test("Written pages have a next and a previous page identifier")
   func writes() async throws {
     let store = try await numbers(PageServer(0...9))
     store.currentValue = .written([3, 4])
@@ -81,7 +81,7 @@ import Testing
     #expect(try await store.fetchNextPage()?.id == 0)
   }
 
-  @Test("What is next and previous belongs to the value that somebody wrote into a page")
+  @Test("The next page identifier is that of the value that was written into a page")
   func changedValue() async throws {
     let store = OperationClient(defaults: .quiet()).store(
       for: Paginated<Int, Int?>(
@@ -98,7 +98,7 @@ import Testing
     #expect(try await store.fetchNextPage() == nil)
   }
 
-  @Test("With a limit, every page that somebody wrote says anew what is beside it")
+  @Test("With a limit, the identifiers beside every written page are computed again")
   func changedInside() async throws {
     let store = OperationClient(defaults: .quiet()).store(
       for: Paginated<Int, Int?>(
@@ -117,7 +117,7 @@ import Testing
     #expect(!store.hasNextPage)
   }
 
-  @Test("Pages with a failure of their own stay pages with a timeout, and of any error")
+  @Test("Pages with a typed failure are still pages with a timeout, whose failure is any error")
   func typedTimeout() async throws {
     let server = PageServer()
     let client = OperationClient(defaults: .quiet())
@@ -131,7 +131,7 @@ import Testing
     #expect(try await pages.run().pages.ids == [0])
   }
 
-  @Test("Pages that were written as none are fetched by who needs some")
+  @Test("An ensure and a prefetch fetch the first page after an empty array was written")
   func ensuresSome() async throws {
     let client = OperationClient(defaults: .quiet())
     let request = Numbers(server: PageServer()).neverStale()
@@ -142,7 +142,7 @@ import Testing
     #expect(client.store(for: request).currentValue.ids == [0])
   }
 
-  @Test("Pages that a store begins with have what is next and previous, also after a reset")
+  @Test("Initial pages have a next and a previous page identifier, also after a reset")
   func initialPages() async throws {
     let client = OperationClient(defaults: .quiet())
     let store = client.store(
@@ -157,7 +157,7 @@ import Testing
     #expect(detached.nextPageId == 2)
   }
 
-  @Test("Pages that somebody wrote know what is before them when a limit makes them the first")
+  @Test("Written pages have a previous page identifier when a limit makes them the first")
   func writtenPagesWithALimit() async throws {
     let store = store(PageServer(), maxPages: 3)
     store.currentValue = .written(0...2)
@@ -168,7 +168,7 @@ import Testing
     #expect(store.currentValue.ids == [-1, 0, 1] && store.nextPageId == 2)
   }
 
-  @Test("A page whose neighbour was taken away while it was under way does not come back alone")
+  @Test("A page whose neighbour was removed while it was in flight is not added alone")
   func writeDuringANextPage() async throws {
     let server = PageServer()
     let store = try await numbers(server, there: 0...1)
@@ -181,7 +181,7 @@ import Testing
     #expect(store.currentValue.ids == [5, 6] && store.nextPageId == 7)
   }
 
-  @Test("An initial page that comes after somebody wrote pages is the first of all, or one of them")
+  @Test("An initial page that arrives after a write replaces the pages, or one of them")
   func writeDuringTheInitialPage() async throws {
     for (written, expected) in [([5, 6], [0]), ([0, 1], [0, 1])] {
       let server = PageServer()
@@ -197,7 +197,7 @@ import Testing
     }
   }
 
-  @Test("A run that finds no page any more when its turn comes is for the initial page")
+  @Test("A queued run that finds no page any more when it starts fetches the initial page")
   func emptiedWhileItWaits() async throws {
     let server = PageServer()
     let store = try await numbers(server, there: 0...1)
@@ -215,7 +215,7 @@ import Testing
     #expect(store.currentValue.ids == [0])
   }
 
-  /// A store whose last page led to one that has been removed from the server since.
+  /// A store whose last page leads to one that was removed from the server since.
   private func shrunk(_ server: PageServer) async throws -> NumberStore {
     let store = try await numbers(server, there: 0...1)
     server.range = 0...1
@@ -238,7 +238,7 @@ import Testing
     #expect(store.currentValue.ids == [0, 1] && store.error == nil)
   }
 
-  @Test("A call that finds no previous page says so, and nothing about the next one")
+  @Test("A call that finds no previous page clears its identifier, and not that of the next page")
   func noPreviousPage() async throws {
     let server = PageServer(0...9)
     let store = try await numbers(server, there: 5...6)
@@ -250,7 +250,7 @@ import Testing
     #expect(!store.hasPreviousPage && store.nextPageId == 8)
   }
 
-  @Test("A page that comes, is replaced or is written has a next page again, if it leads to one")
+  @Test("A page that is added, replaced or written has a next page again, if it leads to one")
   func reopened() async throws {
     let server = PageServer(0...100)
     let store = try await shrunk(server)
@@ -275,7 +275,7 @@ import Testing
     #expect(store.nextPageId == 3)
   }
 
-  @Test("A page that has left the state and comes back has a next page again")
+  @Test("A page that was removed from the state and is added again has a next page again")
   func comesBack() async throws {
     let server = PageServer(0...100)
     let store = store(server, maxPages: 2)
@@ -289,7 +289,7 @@ import Testing
     #expect(store.currentValue.ids == [1, 2] && store.nextPageId == 3)
   }
 
-  @Test("An optimistic edit of the pages does not bring back a next page that was not found")
+  @Test("An optimistic edit of the pages does not restore a next page that was not found")
   func optimisticEdit() async throws {
     // The request leads to a next page, and finds none when it is called.
     let hasEnded = Monitor(false)

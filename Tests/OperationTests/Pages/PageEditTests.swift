@@ -3,7 +3,7 @@ import Testing
 @testable import Operation
 
 @Suite("Pages and optimistic edits", .timeLimit(.minutes(1))) struct PageEditTests {
-  @Test("A next page is not lost whose neighbour an edit has made that the server has not given")
+  @Test("A next page is not lost when its neighbour is from an edit, and not from the server")
   func pageBehindSettledEdit() async throws {
     let server = PageServer()
     let store = try await numbers(server, there: 0...1)
@@ -35,14 +35,14 @@ import Testing
     #expect(store.currentValue.ids == [0, 1, 2, 3])
   }
 
-  @Test("A next page that has a confirmed edit gets it no second time when another is confirmed")
+  @Test("A next page with a confirmed edit does not get it a second time when another is confirmed")
   func pageBetweenConfirmations() async throws {
     let server = PageServer()
     let store = try await numbers(server, there: 0...1)
     let long = await pendingEdit(of: store)
     await store.confirm("a")
     server.close()
-    // What the server gives has that edit, and none that is confirmed from now on.
+    // The server's answer has that edit, and none that is confirmed from now on.
     server.version = 1
     let next = Task { try await store.fetchNextPage()?.id }
     await server.pending(1)
@@ -57,7 +57,7 @@ import Testing
     #expect(store.currentValue.map(\.value) == ["0v0a~b", "1v0a~b", "2v1~b"])
   }
 
-  @Test("Nor does it where the page before, which was asked for earlier, is still under way")
+  @Test("A next page does not get a confirmed edit twice after a previous page without that edit")
   func pagesOnBothSides() async throws {
     let server = PageServer()
     let store = try await numbers(server, there: 0...1)
@@ -69,7 +69,7 @@ import Testing
     server.version = 1
     server.answer(-1)
     #expect(try await previous.value == -1)
-    // The server gave it before it knew of the edit.
+    // The server's answer does not have the edit.
     #expect(store.confirmedValue.map(\.value) == ["-1v1a", "0v0a", "1v0a"])
     let next = Task { try await store.fetchNextPage()?.id }
     await server.pending(1)
@@ -81,7 +81,7 @@ import Testing
     await long.work.value
   }
 
-  @Test("An edit that has become part of what is there for a page goes with no run that lacks it")
+  @Test("A cancelled next page keeps confirmed edits, and a later fetch of all pages replaces them")
   func cancelledBehindPlacement() async throws {
     let server = PageServer()
     let store = try await numbers(server, there: 0...1)
@@ -97,7 +97,7 @@ import Testing
     server.open()
     server.version = 2
     try await store.fetchAllPages()
-    // All of it was asked for behind both.
+    // All of these pages were requested after both edits.
     #expect(store.confirmedValue.map(\.value) == ["0v2", "1v2"])
     #expect(store.currentValue.map(\.value) == ["0v2~", "1v2~"])
     long.end.open()
@@ -105,7 +105,7 @@ import Testing
     #expect(store.currentValue.map(\.value) == ["0v2~", "1v2~"])
   }
 
-  /// An edit of all pages whose work is under way.
+  /// Starts an edit of all pages whose work is in flight.
   private func pendingEdit(of store: NumberStore) async -> (work: Task<Void, Never>, end: Latch) {
     let end = Latch()
     let work = Task { await store.edit("~") { await end.wait() } }
@@ -115,7 +115,7 @@ import Testing
 }
 
 extension NumberStore {
-  /// Writes something behind the values of all pages, as an edit, while `work` is under way.
+  /// Appends a text to the values of all pages, as an edit that is pending while `work` runs.
   nonisolated(nonsending) fileprivate func edit(
     _ text: String, while work: nonisolated(nonsending) () async -> Void
   ) async {

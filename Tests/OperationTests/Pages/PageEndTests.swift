@@ -40,7 +40,7 @@ import Testing
   }
 
   @Test(
-    "A cancelled run leaves the pages as they were, and no error", arguments: Call.allCases)
+    "A cancelled run changes no page, and stores no error", arguments: Call.allCases)
   func cancel(_ call: Call) async throws {
     let server = PageServer()
     let store = try await numbers(server, there: 0...2)
@@ -81,7 +81,7 @@ import Testing
     #expect(server.requests == [0, 1, 2, 3])
   }
 
-  @Test("A cancelled next page does not disturb the previous one beside it")
+  @Test("A cancelled next page does not affect a concurrent previous page")
   func cancelBeside() async throws {
     let server = PageServer()
     let store = try await numbers(server, there: 0...0)
@@ -114,7 +114,7 @@ import Testing
     #expect(store.error == nil)
   }
 
-  @Test("A cancelled caller of a typed run gets what it ends with, and the state nothing of it")
+  @Test("A cancelled caller of a typed run gets its result, and the state does not")
   func typedCancel() async throws {
     let server = PageServer()
     let store = OperationClient(defaults: .quiet()).store(for: TypedNumbers(server: server))
@@ -144,7 +144,7 @@ import Testing
     #expect(store.currentValue.isEmpty && store.status.isIdle)
   }
 
-  @Test("A failed next page lets all pages go on")
+  @Test("After a failed next page, the queued fetch of all pages continues")
   func failureBefore() async throws {
     let server = PageServer()
     let store = try await numbers(server, there: 0...1)

@@ -2,10 +2,10 @@ import Operation
 import Synchronization
 import Testing
 
-/// Every pair and triple of page runs that are asked for while none has ended, and every order in
+/// Every pair and triple of page runs that are requested while none has ended, and every order in
 /// which their requests are answered.
 @Suite struct PageInterleavingTests {
-  enum Ask: String, CaseIterable, Sendable {
+  enum Call: String, CaseIterable, Sendable {
     case next
     case previous
     case all
@@ -13,27 +13,27 @@ import Testing
   }
 
   struct Case: Sendable, CustomTestStringConvertible {
-    let asks: [Ask]
+    let calls: [Call]
     let isEmpty: Bool
     let isDeduplicated: Bool
 
     var testDescription: String {
-      "\(asks.map(\.rawValue)) \(isEmpty ? "empty" : "filled") \(isDeduplicated ? "one" : "each")"
+      "\(calls.map(\.rawValue)) \(isEmpty ? "empty" : "filled") \(isDeduplicated ? "one" : "each")"
     }
   }
 
   static let cases: [Case] = {
-    let pairs = Ask.allCases.flatMap { first in Ask.allCases.map { [first, $0] } }
-    let triples = pairs.flatMap { pair in Ask.allCases.map { pair + [$0] } }
-    return (pairs + triples).flatMap { asks in
+    let pairs = Call.allCases.flatMap { first in Call.allCases.map { [first, $0] } }
+    let triples = pairs.flatMap { pair in Call.allCases.map { pair + [$0] } }
+    return (pairs + triples).flatMap { calls in
       [true, false].flatMap { isEmpty in
-        [true, false].map { Case(asks: asks, isEmpty: isEmpty, isDeduplicated: $0) }
+        [true, false].map { Case(calls: calls, isEmpty: isEmpty, isDeduplicated: $0) }
       }
     }
   }()
 
   @Test(
-    "Pages are complete and in order, whichever runs are under way and in whichever order they end",
+    "Pages are complete and in order, for all runs in flight and all orders in which they end",
     arguments: cases)
   func interleaving(_ test: Case) async throws {
     var choices = Choices()
@@ -47,16 +47,16 @@ import Testing
     } while choices.advance()
   }
 
-  /// While the initial page is under way and none is there, everything means the initial page.
+  /// While the initial page is in flight and there is no page, every call joins its run.
   private func joinInitialPage(_ test: Case) async throws {
     let server = PageServer()
     let store = try await numbers(server, isDeduplicated: test.isDeduplicated)
     server.close()
-    let calls = await ask(test.asks, store)
+    let tasks = await start(test.calls, store)
     #expect(store.isLoadingInitialPage && store.activeTasks.count == 1)
     await server.pending(1)
     server.open()
-    for call in calls { #expect(try await call.value == [0]) }
+    for task in tasks { #expect(try await task.value == [0]) }
     #expect(server.requests == [0])
     expectWhole(store.state, 0...0)
   }
@@ -65,16 +65,16 @@ import Testing
     let server = PageServer()
     let store = try await numbers(server, there: 0...1, isDeduplicated: test.isDeduplicated)
     var model = Model(isDeduplicated: test.isDeduplicated)
-    let expected = test.asks.map { model.ask($0) }
+    let expected = test.calls.map { model.call($0) }
     server.close()
-    let calls = await ask(test.asks, store)
+    let tasks = await start(test.calls, store)
     #expect(store.activeTasks.count == model.runs.count)
     while true {
       let running = model.runnable
       if running.isEmpty { break }
       await server.pending(running.count)
       let index = running.count == 1 ? 0 : choices.next()
-      let ended = model.runs[running[index]].ask.kind
+      let ended = model.runs[running[index]].call.kind
       let pending = try #require(server.pending.first { $0.kind == ended })
       server.answer(pending)
       if model.answer(running[index]) {
@@ -83,19 +83,19 @@ import Testing
         await Settled.when { !server.pending.contains(pending) && server.pending.count == 1 }
       }
     }
-    for (call, pages) in zip(calls, expected) { #expect(try await call.value == Array(pages)) }
+    for (task, pages) in zip(tasks, expected) { #expect(try await task.value == Array(pages)) }
     expectWhole(store.state, model.there)
     #expect(store.leaseCount == 0 && !store.isLoading)
   }
 
-  /// Calls one after the other, each when the one before it is in the store.
-  private func ask(_ asks: [Ask], _ store: NumberStore) async -> [Task<[Int], any Error>] {
-    var calls: [Task<[Int], any Error>] = []
-    for ask in asks {
-      calls.append(Task { try await ask.call(store) })
-      await Settled.when { store.leaseCount == calls.count }
+  /// Makes the calls in order, each after the store has a lease for the one before it.
+  private func start(_ calls: [Call], _ store: NumberStore) async -> [Task<[Int], any Error>] {
+    var tasks: [Task<[Int], any Error>] = []
+    for call in calls {
+      tasks.append(Task { try await call.perform(on: store) })
+      await Settled.when { store.leaseCount == tasks.count }
     }
-    return calls
+    return tasks
   }
 
   private func expectWhole(_ state: NumberState, _ pages: ClosedRange<Int>) {
@@ -104,7 +104,7 @@ import Testing
     #expect(state.previousPageId == pages.lowerBound - 1)
   }
 
-  @Test("Pages are complete and in order when everything is asked for from everywhere")
+  @Test("Pages are complete and in order when many tasks fetch pages of all kinds")
   func storm() async throws {
     for isDeduplicated in [true, false] {
       for round in 0..<150 {
@@ -113,8 +113,8 @@ import Testing
           server, there: round % 3 == 0 ? nil : 0...1, isDeduplicated: isDeduplicated)
         await withTaskGroup(of: Void.self) { group in
           for index in 0..<8 {
-            let ask = Ask.allCases[(round + index * (index + round % 5)) % 4]
-            group.addTask { _ = try? await ask.call(store) }
+            let call = Call.allCases[(round + index * (index + round % 5)) % 4]
+            group.addTask { _ = try? await call.perform(on: store) }
           }
         }
         let ids = store.currentValue.ids
@@ -127,7 +127,7 @@ import Testing
   }
 }
 
-extension PageInterleavingTests.Ask {
+extension PageInterleavingTests.Call {
   var kind: PaginatedRunKind {
     switch self {
     case .next: .nextPage
@@ -137,7 +137,7 @@ extension PageInterleavingTests.Ask {
     }
   }
 
-  func call(_ store: NumberStore) async throws -> [Int] {
+  func perform(on store: NumberStore) async throws -> [Int] {
     switch self {
     case .next: try await store.fetchNextPage().map { [$0.id] } ?? []
     case .previous: try await store.fetchPreviousPage().map { [$0.id] } ?? []
@@ -147,10 +147,10 @@ extension PageInterleavingTests.Ask {
   }
 }
 
-/// What promise 7 says, for a store with the pages 0 and 1.
+/// The expected order of page runs, for a store with the pages 0 and 1.
 private struct Model {
   struct Run {
-    let ask: PageInterleavingTests.Ask
+    let call: PageInterleavingTests.Call
     let pages: ClosedRange<Int>
     var answered = 0
     var isDone: Bool { answered == pages.count }
@@ -160,11 +160,11 @@ private struct Model {
   var runs: [Run] = []
   var there = 0...1
 
-  /// Joins a run or adds one; gives the pages of the call.
-  mutating func ask(_ ask: PageInterleavingTests.Ask) -> ClosedRange<Int> {
-    if isDeduplicated, let run = runs.first(where: { $0.ask == ask }) { return run.pages }
+  /// Joins a run or adds one, and returns the pages of the call.
+  mutating func call(_ call: PageInterleavingTests.Call) -> ClosedRange<Int> {
+    if isDeduplicated, let run = runs.first(where: { $0.call == call }) { return run.pages }
     let pages: ClosedRange<Int>
-    switch ask {
+    switch call {
     case .next:
       pages = there.upperBound + 1...there.upperBound + 1
       there = there.lowerBound...pages.upperBound
@@ -173,29 +173,29 @@ private struct Model {
       there = pages.lowerBound...there.upperBound
     case .all, .plain: pages = there
     }
-    runs.append(Run(ask: ask, pages: pages))
+    runs.append(Run(call: call, pages: pages))
     return pages
   }
 
   var active: [Int] { runs.indices.filter { !runs[$0].isDone } }
 
-  /// Runs that wait for none before them.
+  /// The runs that wait for no run before them.
   var runnable: [Int] {
     active.filter { index in
       active.allSatisfy {
-        $0 >= index || Set([runs[$0].ask, runs[index].ask]) == [.next, .previous]
+        $0 >= index || Set([runs[$0].call, runs[index].call]) == [.next, .previous]
       }
     }
   }
 
-  /// A request of a run was answered; tells whether it was the last one.
+  /// Counts an answered request of a run, and returns whether it was the last one.
   mutating func answer(_ index: Int) -> Bool {
     runs[index].answered += 1
     return runs[index].isDone
   }
 }
 
-/// Goes through every sequence of choices between two.
+/// Iterates over every sequence of choices between two.
 private struct Choices {
   private var taken: [Int] = []
   private var position = 0
@@ -208,7 +208,7 @@ private struct Choices {
     return taken[position]
   }
 
-  /// Goes to the next sequence; tells whether there is one.
+  /// Advances to the next sequence, and returns whether there is one.
   mutating func advance() -> Bool {
     while let last = taken.popLast() {
       if last == 0 {

@@ -2,7 +2,7 @@ import Operation
 import Testing
 
 @Suite struct PageInvalidationTests {
-  @Test("One page more does not make pages fresh that were invalidated; all of them again do")
+  @Test("After an invalidation, another page does not make the pages fresh, and all pages do")
   func pageMore() async throws {
     let client = OperationClient(
       defaults: OperationDefaults(retryLimit: 0, runsAutomatically: false))
@@ -22,7 +22,7 @@ import Testing
     #expect(!store.isStale)
   }
 
-  @Test("An invalidation is followed by a run, also when a page more came between")
+  @Test("An invalidation is followed by a run, also when another page is fetched in between")
   func followed() async throws {
     let (gates, calls) = ([AsyncGate(), AsyncGate()], Counter())
     let request = Paginated<Int, Int>(
@@ -45,12 +45,12 @@ import Testing
     _ = try await (all.value, next.value)
     await store.settles { !$0.isLoading && !$0.isStale }
     #expect(store.currentValue.ids == [0, 1])
-    #expect(calls.value == 5, "the first page, again, the next one, and both again")
+    #expect(calls.value == 5, "the first page twice, the next page, and then both")
     subscription.cancel()
   }
 
-  @Test("An invalidation is followed by a run, also when the one that it is about was given up")
-  func givenUp() async throws {
+  @Test("An invalidation is followed by a run, also when a run in flight is cancelled meanwhile")
+  func cancelledRun() async throws {
     let remote = Remote<Int>()
     enum Key: OperationContext.Key { static var defaultValue: Int { 0 } }
     let store = OperationClient(defaults: .testing).store(for: remote.query().neverStale())

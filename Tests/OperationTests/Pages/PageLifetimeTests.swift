@@ -2,50 +2,50 @@ import Operation
 import Synchronization
 import Testing
 
-/// What pages hold goes away without a lock, and not later than it should.
+/// Values of pages are released in time, and without a lock.
 @Suite struct PageLifetimeTests {
-  /// Reads its store when it goes away, as a user's value may.
-  final class Farewell: Sendable {
+  /// A value whose deinitialiser reads its store, as a user's value may.
+  final class Tracked: Sendable {
     let onDeinit: @Sendable () -> Void
     init(_ onDeinit: @escaping @Sendable () -> Void) { self.onDeinit = onDeinit }
     deinit { onDeinit() }
   }
 
   final class Reader: Sendable {
-    private let look = Mutex<(@Sendable () -> Void)?>(nil)
-    let farewells = Atomic(0)
+    private let action = Mutex<(@Sendable () -> Void)?>(nil)
+    let deinitCount = Atomic(0)
 
-    func look(at new: (@Sendable () -> Void)?) {
-      let old = look.withLock { look in
-        defer { look = new }
-        return look
+    func setAction(_ new: (@Sendable () -> Void)?) {
+      let old = action.withLock { action in
+        defer { action = new }
+        return action
       }
       withExtendedLifetime(old) {}
     }
 
     func read() {
-      farewells.wrappingAdd(1, ordering: .relaxed)
-      look.withLock { $0 }?()
+      deinitCount.wrappingAdd(1, ordering: .relaxed)
+      action.withLock { $0 }?()
     }
   }
 
-  typealias Store = OperationStore<PaginatedState<Int, Farewell, any Error>>
+  typealias Store = OperationStore<PaginatedState<Int, Tracked, any Error>>
 
   private func store(_ reader: Reader, maxPages: Int = .max) -> Store {
     let store = OperationClient(defaults: .quiet()).store(
-      for: Paginated<Int, Farewell>(
+      for: Paginated<Int, Tracked>(
         path: ["farewell"], initialPageId: 0, nextPageId: { page, _ in page.id + 1 },
         previousPageId: { page, _ in page.id - 1 }
       ) { _, _, continuation in
-        continuation.yield(Farewell(reader.read))
-        return Farewell(reader.read)
+        continuation.yield(Tracked(reader.read))
+        return Tracked(reader.read)
       }.maxPages(maxPages))
-    reader.look(at: { _ = store.currentValue.count })
+    reader.setAction({ _ = store.currentValue.count })
     return store
   }
 
-  @Test("Pages that give way may use their store as they go")
-  func farewells() async throws {
+  @Test("Pages that are replaced may use their store in a deinitialiser")
+  func pages() async throws {
     let reader = Reader()
     let store = store(reader, maxPages: 3)
     for _ in 0..<5 { try await store.fetchNextPage() }
@@ -54,45 +54,45 @@ import Testing
     store.currentValue = []
     try await store.fetch()
     store.resetState()
-    #expect(reader.farewells.load(ordering: .relaxed) > 20)
-    reader.look(at: nil)
+    #expect(reader.deinitCount.load(ordering: .relaxed) > 20)
+    reader.setAction(nil)
   }
 
-  @Test("Attempts, values and failures that give way may use their store as they go")
-  func mutationFarewells() async throws {
-    struct Failed: Error { let farewell: Farewell }
+  @Test("Attempts, values and failures that are replaced may use their store in a deinitialiser")
+  func mutationValues() async throws {
+    struct Failed: Error { let value: Tracked }
     let reader = Reader()
     let store = OperationClient(defaults: .quiet()).store(
-      for: Mutation<Farewell, Farewell>(path: ["farewell"]) { _, _, continuation in
-        continuation.yield(Farewell(reader.read))
-        continuation.yield(Farewell(reader.read))
-        continuation.yield(error: Failed(farewell: Farewell(reader.read)))
-        return Farewell(reader.read)
+      for: Mutation<Tracked, Tracked>(path: ["farewell"]) { _, _, continuation in
+        continuation.yield(Tracked(reader.read))
+        continuation.yield(Tracked(reader.read))
+        continuation.yield(error: Failed(value: Tracked(reader.read)))
+        return Tracked(reader.read)
       }.maxHistory(length: 2))
-    reader.look(at: { _ = store.history.count })
-    for _ in 0..<5 { try await store.mutate(with: Farewell(reader.read)) }
-    _ = store.mutateTask(with: Farewell(reader.read))
+    reader.setAction({ _ = store.history.count })
+    for _ in 0..<5 { try await store.mutate(with: Tracked(reader.read)) }
+    _ = store.mutateTask(with: Tracked(reader.read))
     try await store.fetch()
     store.currentValue = nil
     store.resetState()
-    #expect(reader.farewells.load(ordering: .relaxed) > 20)
-    reader.look(at: nil)
+    #expect(reader.deinitCount.load(ordering: .relaxed) > 20)
+    reader.setAction(nil)
   }
 
-  @Test("A query's value that a yield replaced may use its store as it goes")
-  func queryFarewells() async throws {
+  @Test("A query's value that a yield replaces may use its store in its deinitialiser")
+  func queryValues() async throws {
     let reader = Reader()
     let store = OperationClient(defaults: .quiet()).store(
       for: Query(path: ["farewell"]) {
-        (_, continuation: OperationContinuation<Farewell, any Error>) in
-        continuation.yield(Farewell(reader.read))
-        continuation.yield(Farewell(reader.read))
-        return Farewell(reader.read)
+        (_, continuation: OperationContinuation<Tracked, any Error>) in
+        continuation.yield(Tracked(reader.read))
+        continuation.yield(Tracked(reader.read))
+        return Tracked(reader.read)
       })
-    reader.look(at: { _ = store.valueUpdateCount })
+    reader.setAction({ _ = store.valueUpdateCount })
     for _ in 0..<3 { try await store.run() }
     store.resetState()
-    #expect(reader.farewells.load(ordering: .relaxed) == 9)
-    reader.look(at: nil)
+    #expect(reader.deinitCount.load(ordering: .relaxed) == 9)
+    reader.setAction(nil)
   }
 }

@@ -2,9 +2,9 @@ import Operation
 import Synchronization
 import Testing
 
-/// What the calls mean, who joins whom, and contexts from anywhere.
+/// What the calls return, which calls join which runs, and contexts of other runs.
 @Suite struct PageRunTests {
-  @Test("Calls give the pages that they fetched, and nothing where there is no further page")
+  @Test("Calls return the pages that they fetched, or nil if there is no further page")
   func results() async throws {
     let store = try await numbers(PageServer(0...1))
     #expect(try await store.fetchPreviousPage() == PaginatedPage(id: 0, value: "0v0"))
@@ -18,7 +18,7 @@ import Testing
     #expect(store.status.isSuccess && store.valueUpdateCount == 7)
   }
 
-  @Test("The next and the previous page are fetched side by side, and the state says both")
+  @Test("The next and the previous page are fetched concurrently, and the state reports both")
   func sideBySide() async throws {
     let server = PageServer()
     let store = try await numbers(server, there: 0...0)
@@ -34,7 +34,7 @@ import Testing
     #expect(store.currentValue.ids == [-1, 0, 1] && !store.isLoading)
   }
 
-  @Test("Deduplicated calls for the next page are one run; without, they give pages that follow")
+  @Test("Deduplicated calls for the next page share a run, and others return consecutive pages")
   func deduplication() async throws {
     for isDeduplicated in [true, false] {
       let server = PageServer()
@@ -51,7 +51,7 @@ import Testing
     }
   }
 
-  @Test("A deduplication by a predicate knows that next and previous are different runs")
+  @Test("A deduplication by a predicate does not join runs for the next and the previous page")
   func deduplicationByPredicate() async throws {
     let server = PageServer()
     let store = OperationClient(defaults: .quiet())
@@ -67,7 +67,7 @@ import Testing
     #expect(try await previous.value == -1)
   }
 
-  @Test("A store without deduplication joins the initial page, in whatever context")
+  @Test("A store without deduplication joins the run for the initial page, in any context")
   func joinsInitialPage() async throws {
     let server = PageServer()
     let store = NumberStore.detached(
@@ -88,7 +88,7 @@ import Testing
     #expect(server.requests == [0] && server.kinds == [.initialPage])
   }
 
-  @Test("A failed initial page fails for all who joined, and the next call asks again")
+  @Test("A failed initial page fails for all joined callers, and the next call fetches it again")
   func initialPageFails() async throws {
     let server = PageServer()
     let store = try await numbers(server)
@@ -105,7 +105,7 @@ import Testing
     #expect(store.error == nil)
   }
 
-  @Test("The context of any run may be passed to any call, which means what it says")
+  @Test("The context of any run may be passed to any call, and does not change what it fetches")
   func contexts() async throws {
     let server = PageServer()
     let store = try await numbers(server, there: 0...1)
@@ -138,7 +138,7 @@ import Testing
     }
   }
 
-  @Test("The context of a page run goes with a fetch of another store inside of it")
+  @Test("The context of a page run may be passed to a fetch of another store inside the run")
   func contextInsideOfARun() async throws {
     let client = OperationClient(defaults: .quiet())
     let inner = PageServer()
@@ -158,7 +158,7 @@ import Testing
     #expect(innerStore.currentValue.ids == [0, 1, 2, 3, 4])
   }
 
-  @Test("A page request that is run without a store gives its initial page, with its modifiers")
+  @Test("A page request without a store returns its initial page, and uses its modifiers")
   func withoutAStore() async throws {
     let server = PageServer()
     server.fail(0, times: 2)
@@ -173,15 +173,15 @@ import Testing
     #expect(try await request.run(in: passed).pages.ids == [0])
   }
 
-  @Test("Every kind of run tells the request its kind and the pages that are there")
+  @Test("Every kind of run passes its kind and the present pages to the request")
   func kinds() async throws {
-    let told = Mutex<[String]>([])
+    let received = Mutex<[String]>([])
     let store = OperationClient(defaults: .quiet()).store(
       for: Paginated<Int, Int>(
         path: ["kinds"], initialPageId: 0, nextPageId: { page, _ in page.id + 1 },
         previousPageId: { page, _ in page.id - 1 }
       ) { paging, _ in
-        told.withLock { $0.append("\(paging.kind) \(paging.pageId) of \(paging.pages.ids)") }
+        received.withLock { $0.append("\(paging.kind) \(paging.pageId) of \(paging.pages.ids)") }
         return paging.pageId
       })
     try await store.fetchAllPages()
@@ -192,7 +192,7 @@ import Testing
     let all = (-1...1).map { "allPages \($0) of [-1, 0, 1]" }
     let again = (-1...1).map { "refetch \($0) of [-1, 0, 1]" }
     #expect(
-      told.withLock { $0 } == [
+      received.withLock { $0 } == [
         "initialPage 0 of []", "nextPage 1 of [0]", "previousPage -1 of [0, 1]",
       ] + all + again)
   }

@@ -3,7 +3,7 @@ import Testing
 
 /// Page runs that are scheduled first and started later, or never.
 @Suite struct PageTaskTests {
-  @Test("A task that is dropped before it was started leaves no trace")
+  @Test("A task that is released before it is started changes nothing")
   func dropped() async throws {
     let server = PageServer()
     let store = try await numbers(server, there: 0...1)
@@ -21,7 +21,7 @@ import Testing
     #expect(try await store.fetchNextPage()?.id == 2)
   }
 
-  @Test("A task that is started gives what the call would have given")
+  @Test("A task that is started returns what the call would have returned")
   func started() async throws {
     let store = try await numbers(PageServer(), there: 0...0)
     let next = store.fetchNextPageTask()
@@ -34,7 +34,7 @@ import Testing
     #expect(try await previous.runIfNeeded()?.id == -1)
   }
 
-  @Test("A task for all pages that nobody starts does not hang a next page")
+  @Test("A task for all pages that is not started does not block a next page")
   func unstartedAllPages() async throws {
     let server = PageServer()
     let store = try await numbers(server, there: 0...1)
@@ -43,7 +43,7 @@ import Testing
     #expect(all.isFinished && server.requests == [0, 1, 0, 1, 2])
   }
 
-  @Test("A task for all pages that is dropped while a next page could wait for it hangs nobody")
+  @Test("A task for all pages that is released while a next page may wait for it blocks no run")
   func droppedBeforeANextPage() async throws {
     for _ in 0..<200 {
       let store = try await numbers(PageServer(), there: 0...1)
@@ -57,7 +57,7 @@ import Testing
     }
   }
 
-  @Test("A task for the initial page is joined, and started, by whoever asks for a page")
+  @Test("A call for any page joins and starts a task for the initial page")
   func initialTask() async throws {
     let server = PageServer()
     let store = try await numbers(server)
@@ -68,7 +68,7 @@ import Testing
     #expect(server.requests == [0])
   }
 
-  @Test("A cancelled task of the next page lets the run that waits for it go on")
+  @Test("After a cancellation of the next page, the run that waits for it continues")
   func cancelled() async throws {
     let server = PageServer()
     let store = try await numbers(server, there: 0...1)

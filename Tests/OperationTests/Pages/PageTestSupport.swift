@@ -1,9 +1,9 @@
 import Operation
 import Synchronization
 
-/// A server of numbered pages whose answers wait where a test has closed its gate.
+/// A server of numbered pages whose answers wait while a test has closed its gate.
 ///
-/// It does not listen to cancellation: an answer that waits comes when the test lets it.
+/// It ignores cancellation: an answer that waits is returned when the test permits it.
 final class PageServer: Sendable {
   struct Failed: Error, Equatable {
     var id = 0
@@ -30,22 +30,22 @@ final class PageServer: Sendable {
     answers = Mutex(Answers(range: range))
   }
 
-  /// The pages that are there.
+  /// The pages of the server.
   var range: ClosedRange<Int> {
     get { answers.withLock { $0.range } }
     set { answers.withLock { $0.range = newValue } }
   }
 
-  /// What is written into every page from now on.
+  /// The version in every page from now on.
   var version: Int {
     get { answers.withLock { $0.version } }
     set { answers.withLock { $0.version = newValue } }
   }
 
-  /// Everything that was asked for, in its order.
+  /// All pages that were requested, in order.
   var requests: [Int] { answers.withLock { $0.requests.map(\.id) } }
   var kinds: [PaginatedRunKind] { answers.withLock { $0.requests.map(\.kind) } }
-  /// What waits for an answer, in the order in which it was asked for.
+  /// The requests that wait for an answer, in order.
   var pending: [Pending] { answers.withLock { $0.waiting.map(\.pending) } }
 
   /// Answers nothing by itself from now on.
@@ -69,7 +69,7 @@ final class PageServer: Sendable {
     entry?.waiter.resume()
   }
 
-  /// Answers the request for a page that waits, whatever run it is of.
+  /// Answers the pending request for a page, of any run.
   func answer(_ id: Int) {
     if let entry = pending.first(where: { $0.id == id }) { answer(entry) }
   }
@@ -77,7 +77,7 @@ final class PageServer: Sendable {
   /// Fails the next requests for a page.
   func fail(_ id: Int, times: Int = 1) { answers.withLock { $0.failures[id] = times } }
 
-  /// Waits until so many requests wait.
+  /// Waits until this number of requests is pending.
   func pending(_ count: Int) async {
     await Settled.when { self.pending.count == count }
   }
@@ -124,7 +124,7 @@ struct Numbers: PaginatedRequest {
   ) async throws -> String { try await server.page(paging) }
 }
 
-/// The pages of a server, with a failure of their own.
+/// The pages of a server, with a typed failure.
 struct TypedNumbers: PaginatedRequest {
   let server: PageServer
   let initialPageId = 0
@@ -145,21 +145,21 @@ typealias NumberState = PaginatedState<Int, String, any Error>
 typealias NumberStore = OperationStore<NumberState>
 
 extension PaginatedPages<Int, String> {
-  /// Pages as a user writes them.
+  /// Pages that a caller writes.
   static func written(_ ids: some Sequence<Int>) -> Self {
     Self(ids.map { PaginatedPage(id: $0, value: "\($0)w") })
   }
 }
 
 extension OperationDefaults {
-  /// No retries, and nothing runs by itself.
+  /// Defaults without retries and without automatic runs.
   static func quiet(isDeduplicated: Bool = true) -> OperationDefaults {
     OperationDefaults(
       retryLimit: 0, isDeduplicated: isDeduplicated, runsAutomatically: false)
   }
 }
 
-/// A store of a server's pages with the pages of a range there.
+/// Returns a store of a server's pages that has fetched the pages of a range.
 func numbers(
   _ server: PageServer, there: ClosedRange<Int>? = nil, isDeduplicated: Bool = true
 ) async throws -> NumberStore {
@@ -169,14 +169,14 @@ func numbers(
   return store
 }
 
-/// Waits for what other tasks are about to bring about.
+/// Waits for a condition that other tasks make true.
 enum Settled {
   static func when(_ condition: () -> Bool) async {
     while !condition() { await Task.yield() }
   }
 }
 
-/// What a subscriber has heard, in its order.
+/// The events that a subscriber has received, in order.
 final class Heard<State: OperationState>: Sendable {
   private let storage = Mutex<[OperationEvent<State>]>([])
 
@@ -186,7 +186,7 @@ final class Heard<State: OperationState>: Sendable {
     { event in self.storage.withLock { $0.append(event) } }
   }
 
-  /// The events without the states, and the ones of a state as a reader wants to see it.
+  /// Describes the events, and the states with the given closure.
   func lines(_ line: (State) -> String) -> [String] {
     events.map { event in
       switch event {
@@ -201,7 +201,7 @@ final class Heard<State: OperationState>: Sendable {
 }
 
 extension PaginatedPages<Int, String> {
-  /// What the pages hold, in their order.
+  /// The values of the pages, in order.
   var elementValues: [String] { (0..<count).map { self[$0].value } }
 }
 

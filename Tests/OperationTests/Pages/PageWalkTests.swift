@@ -2,7 +2,7 @@ import Testing
 
 @testable import Operation
 
-/// The plan of a page run as a pure value.
+/// The plan of a page run, which is a pure value.
 @Suite struct PageWalkTests {
   typealias Walk = PageWalk<Numbers>
   typealias Page = PaginatedPage<Int, String>
@@ -16,7 +16,7 @@ import Testing
     Walk(PageStart(kind: kind, pages: .written(pages), refetch: refetch))
   }
 
-  /// Fetches to the end.
+  /// Fetches until the end of the walk.
   private func fetch(_ walk: inout Walk, of request: Numbers) -> [Int] {
     var ids: [Int] = []
     while let id = walk.nextID(of: request, in: OperationContext()), ids.count < 100 {
@@ -27,7 +27,7 @@ import Testing
   }
 
   @Test(
-    "A walk fetches what its kind says",
+    "A walk fetches the pages of its kind",
     arguments: [
       (.initialPage, [], [0], .initial), (.nextPage, [], [0], .initial),
       (.previousPage, [], [0], .initial), (.allPages, [], [0], .initial),
@@ -53,7 +53,7 @@ import Testing
     #expect(walk.result().place == .present)
   }
 
-  @Test("A refetch of picked pages fetches those that are there, each once, in the picked order")
+  @Test("A refetch of picked pages fetches those that exist, each once, in the picked order")
   func pickedPages() {
     var walk = walk(.refetch, [1, 2, 3], .pages { [$0.ids[2], $0.ids[0], 9, $0.ids[2]] })
     #expect(fetch(&walk, of: request) == [3, 1])
@@ -67,13 +67,13 @@ import Testing
     #expect(walk.result().pages.isEmpty)
   }
 
-  @Test("What a refetch is to fetch says nothing about a run for all pages")
+  @Test("The pages of a refetch do not affect a run for all pages")
   func allPagesWhateverTheRefetch() {
     var walk = walk(.allPages, [1, 2, 3], .firstPage)
     #expect(fetch(&walk, of: request) == [1, 2, 3])
   }
 
-  @Test("All pages end where an identifier comes again")
+  @Test("A walk over all pages ends where an identifier is repeated")
   func circle() {
     let circle = Paginated<Int, String>(
       path: ["circle"], initialPageId: 0, nextPageId: { page, _ in (page.id + 1) % 3 }
@@ -88,13 +88,13 @@ import Testing
     #expect(ids == [0, 1, 2])
   }
 
-  @Test("A page knows those beside it")
+  @Test("A page has the identifiers of those beside it")
   func edges() {
     let page = walk(.nextPage, [4]).page(5, "", of: request, in: OperationContext())
     #expect(page.edges?.before == 4 && page.edges?.after == nil)
   }
 
-  @Test("A request sees the pages that were there, with those that the run has fetched")
+  @Test("A request receives the earlier pages, with those that the run has fetched")
   func paging() {
     var walk = walk(.allPages, [1, 2])
     #expect(walk.paging(for: 1).pages.elementValues == ["1w", "2w"])
@@ -103,7 +103,7 @@ import Testing
     #expect(walk.paging(for: 2).pageId == 2 && walk.paging(for: 2).kind == .allPages)
   }
 
-  @Test("A page in the making is told beside those that were fetched, and never takes their place")
+  @Test("A partial page is part of the yielded result, and not of the final one")
   func partial() {
     var walk = walk(.allPages, [1, 2])
     walk.take(Page(id: 1, value: "new"))
@@ -113,7 +113,7 @@ import Testing
     #expect(walk.result().pages.ids == [1])
   }
 
-  @Test("Progress keeps the pages of the present attempt, and none of one that was given up")
+  @Test("Progress keeps the pages of the current attempt, and none of an abandoned one")
   func progress() {
     let progress = PageProgress<Int, String>()
     let first = progress.begin()

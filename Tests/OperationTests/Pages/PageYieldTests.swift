@@ -2,9 +2,9 @@ import Operation
 import Synchronization
 import Testing
 
-/// Several values of one page.
+/// Pages that yield values before their last one.
 @Suite struct PageYieldTests {
-  /// Pages that come in two halves; the second is the server's.
+  /// Pages with a yielded value, which is partial, and a final one, which is the server's.
   struct Halves: PaginatedRequest {
     let server: PageServer
     let initialPageId = 0
@@ -36,14 +36,14 @@ import Testing
     func add(_ continuation: OperationContinuation<String, any Error>) {
       storage.withLock { $0.append(continuation) }
     }
-    /// Lets go of them; they keep the request that keeps them.
-    func forget() { storage.withLock { $0 = [] } }
+    /// Releases the continuations, which retain the request that retains them.
+    func clear() { storage.withLock { $0 = [] } }
     var last: OperationContinuation<String, any Error>? { storage.withLock { $0.last } }
   }
 
   private func line(_ state: NumberState) -> String { "\(state.currentValue.elementValues)" }
 
-  @Test("A page in the making is shown, told as a yield, and replaced by the whole one")
+  @Test("A partial page is displayed and notified as a yield, and the final page replaces it")
   func shown() async throws {
     let store = OperationClient(defaults: .quiet()).store(for: Halves(server: PageServer()))
     try await store.fetchNextPage()
@@ -56,7 +56,7 @@ import Testing
     #expect(store.currentValue.ids == [0, 1] && store.nextPageId == 2)
   }
 
-  @Test("All pages show a page in the making in its place, and take none away before the end")
+  @Test("A fetch of all pages displays partial pages in place, and removes none before its end")
   func allPages() async throws {
     let server = PageServer()
     let store = OperationClient(defaults: .quiet()).store(for: Halves(server: server))
@@ -74,7 +74,7 @@ import Testing
     #expect(store.currentValue.elementValues == ["0v1", "1v1"])
   }
 
-  @Test("A cancelled run takes the page in the making back")
+  @Test("A cancelled run removes its partial page")
   func cancelled() async throws {
     let server = PageServer()
     let store = OperationClient(defaults: .quiet()).store(for: Halves(server: server))
@@ -89,7 +89,7 @@ import Testing
     server.open()
   }
 
-  /// Fetches a page on either side of a first one; both are in the making when this returns.
+  /// Fetches a page on either side of a first one. Both are partial when this returns.
   private func bothSides(
     _ server: PageServer, nextFirst: Bool
   ) async throws -> (store: NumberStore, first: Task<Void, any Error>, other: Task<Void, any Error>)
@@ -110,7 +110,7 @@ import Testing
   }
 
   @Test(
-    "A cancelled run takes its page back, and not the one at the other side",
+    "A cancelled run removes its partial page, and not the one at the other side",
     arguments: [(true, true), (true, false), (false, true), (false, false)])
   func cancelledSide(nextFirst: Bool, endsBefore: Bool) async throws {
     let server = PageServer()
@@ -133,7 +133,7 @@ import Testing
     server.open()
   }
 
-  @Test("A failed page leaves it to the run at the other side whether its page is taken back")
+  @Test("A failed page keeps its partial value when the run at the other side is cancelled")
   func failedSide() async throws {
     let server = PageServer()
     let (store, first, other) = try await bothSides(server, nextFirst: true)
@@ -147,11 +147,11 @@ import Testing
     server.open()
   }
 
-  @Test("A yield after the end of the run is reported and changes nothing")
+  @Test("A yield after the end of the run is reported, and changes nothing")
   func late() async throws {
     let issues = HeardIssues()
     let continuations = Continuations()
-    defer { continuations.forget() }
+    defer { continuations.clear() }
     let request = Halves(server: PageServer(), continuations: continuations)
     let store = OperationClient(defaults: .quiet()).store(for: request)
     try await store.fetchNextPage()
@@ -167,7 +167,7 @@ import Testing
     let issues = HeardIssues()
     let server = PageServer()
     let continuations = Continuations()
-    defer { continuations.forget() }
+    defer { continuations.clear() }
     let request = Halves(server: server, continuations: continuations)
     let store = OperationClient(defaults: .quiet()).store(for: request)
     server.close()
@@ -180,7 +180,7 @@ import Testing
     server.open()
   }
 
-  @Test("A yielded failure is told and does not end the run")
+  @Test("Subscribers are notified of a yielded failure, and the run continues")
   func yieldedFailure() async throws {
     let store = OperationClient(defaults: .quiet()).store(
       for: Paginated<Int, String>(
@@ -195,7 +195,7 @@ import Testing
     #expect(store.errorUpdateCount == 1 && store.error == nil)
   }
 
-  @Test("Yields of a run without a store come to its continuation")
+  @Test("The continuation of a run without a store receives its yields")
   func withoutAStore() async throws {
     let yielded = Mutex<[String]>([])
     let result = try await Halves(server: PageServer()).run(
@@ -205,7 +205,7 @@ import Testing
     #expect(result.pages.elementValues == ["0v0"] && yielded.withLock { $0 } == ["half 0"])
   }
 
-  @Test("A query shows what it yields, and reports what it yields after its end")
+  @Test("A query displays what it yields, and reports a yield after its end")
   func query() async throws {
     let continuations = Continuations()
     let store = OperationClient(defaults: .quiet()).store(
