@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Where tasks wait until it is opened; it hears of no cancellation.
+/// A gate at which tasks wait until it is opened. It ignores cancellation.
 final class AsyncGate: Sendable {
   private struct State {
     var isOpen = false

@@ -1,7 +1,7 @@
 import Operation
 import Synchronization
 
-/// What happened, in its order; tests wait until enough has.
+/// A log of elements in their order, which tests wait for.
 final class EventLog<Element: Sendable>: Sendable {
   private struct State {
     var values: [Element] = []
@@ -13,7 +13,7 @@ final class EventLog<Element: Sendable>: Sendable {
   var values: [Element] { state.withLock { $0.values } }
   var count: Int { values.count }
 
-  /// Lets go of what was noted.
+  /// Releases the elements.
   func clear() {
     let old = state.withLock { state in
       defer { state.values = [] }
@@ -48,7 +48,7 @@ final class EventLog<Element: Sendable>: Sendable {
   }
 }
 
-/// Gives the issues that were reported while `body` ran, and what it gave.
+/// Returns the issues that were reported while `body` ran, and its result.
 func issues<Output>(
   in body: nonisolated(nonsending) () async throws -> Output
 ) async rethrows -> (issues: [OperationIssue], output: Output) {

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Runs the jobs of its tasks on the thread that says so, and at no other time.
+/// Runs the jobs of its tasks only when `run()` is called, on the calling thread.
 final class HandExecutor: TaskExecutor {
   private let jobs = Mutex<[UnownedJob]>([])
 

@@ -1,11 +1,11 @@
 import Operation
 
-/// What the requests of the tests fail with.
+/// The failure of the requests of the tests.
 struct Refused: Error, Hashable {
   var attempt = 0
 }
 
-/// What the requests of a test do, and in which contexts they were asked to.
+/// What the requests of a test do, and the contexts of their attempts.
 final class Script: Sendable {
   typealias Answer =
     @Sendable (Int, OperationContext, Continuation) async -> Result<Int, Refused>
@@ -15,12 +15,12 @@ final class Script: Sendable {
   let contexts = EventLog<OperationContext>()
   private let answer: Answer
 
-  /// Answers with the number of the attempt, beginning with 1.
+  /// - Parameter answer: Returns the result of an attempt, whose number begins with 1.
   init(_ answer: @escaping Answer) {
     self.answer = answer
   }
 
-  /// Fails for a while, and then gives the number of the attempt.
+  /// Fails the first attempts, and then returns the number of the attempt.
   convenience init(failures: Int = 0) {
     self.init { attempt, _, _ in
       attempt <= failures ? .failure(Refused(attempt: attempt)) : .success(attempt)
@@ -60,7 +60,7 @@ struct TypedQuery: QueryRequest {
   }
 }
 
-/// A request that no store can keep.
+/// A request that cannot have a store.
 struct PlainRequest: OperationRequest {
   let script: Script
 
@@ -72,7 +72,7 @@ struct PlainRequest: OperationRequest {
   }
 }
 
-/// A request that no store can keep, whose failure is any error.
+/// A request that cannot have a store, whose failure is any error.
 struct OpenPlainRequest: OperationRequest {
   let script: Script
 
@@ -85,7 +85,7 @@ struct OpenPlainRequest: OperationRequest {
 }
 
 extension OperationContext {
-  /// A context whose waits end when `clock` says so.
+  /// Returns a context with a clock.
   static func timed(by clock: any OperationClock) -> OperationContext {
     var context = OperationContext()
     context.operationClock = clock
@@ -98,7 +98,7 @@ extension OperationContext {
     set { self[FixtureNumberKey.self] = newValue }
   }
 
-  /// A context that says one number.
+  /// Returns a context with a number.
   static func number(_ number: Int) -> OperationContext {
     var context = OperationContext()
     context.fixtureNumber = number

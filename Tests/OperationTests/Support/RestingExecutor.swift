@@ -1,6 +1,6 @@
 import Dispatch
 
-/// Runs the jobs of its tasks on the threads of a queue, and tells when all of its tasks wait for
+/// Runs the jobs of its tasks on the threads of a queue, and notifies when all of its tasks wait for
 /// something, or have ended.
 final class RestingExecutor: TaskExecutor {
   private let unfinishedJobs = Monitor(0)
@@ -14,6 +14,6 @@ final class RestingExecutor: TaskExecutor {
     }
   }
 
-  /// Waits until no job is left; the tasks go on by what comes from outside only.
+  /// Waits until no job is left. Then only an event from outside resumes a task.
   func rest() async { await unfinishedJobs.wait { $0 == 0 } }
 }

@@ -3,7 +3,7 @@ import Testing
 
 /// The random schedules of the model tests.
 ///
-/// `swift test` does two thousand of each. The long form, and one schedule alone:
+/// `swift test` runs two thousand of each. The long form, and one schedule alone:
 ///
 /// ```
 /// OPERATION_MODEL_SCHEDULES=100000 swift test --filter 'OperationTests.*ModelTests'
@@ -19,8 +19,8 @@ enum Schedules {
     ProcessInfo.processInfo.environment[name].flatMap(UInt64.init)
   }
 
-  /// Does one schedule after the other, until one does not do what its model does; prints how many
-  /// those were, and names the seed of one that failed.
+  /// Runs one schedule after the other, until one differs from its model. Prints their count, and
+  /// the seed of one that failed.
   static func each(
     _ name: String, sourceLocation: SourceLocation = #_sourceLocation,
     _ body: (UInt64) async throws -> Void
@@ -42,7 +42,7 @@ enum Schedules {
 }
 
 extension Array {
-  /// The steps of a schedule, as a failure shows them.
+  /// The steps of a schedule, for the message of a failure.
   var listed: String {
     let types = /OperationTests\.(?:[A-Z]\w*\.|\(unknown context at \$\w+\)\.)*/
     return map { "\($0)".replacing(types, with: "") }.joined(separator: ", ")

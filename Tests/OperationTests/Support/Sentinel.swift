@@ -1,4 +1,4 @@
-/// An element of a path that calls when it goes away. All of one number are equal.
+/// An element of a path that calls a closure when it is released. All with one number are equal.
 final class Sentinel: Hashable, Sendable {
   let number: Int
   let onEnd: @Sendable () -> Void
