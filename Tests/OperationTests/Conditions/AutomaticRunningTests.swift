@@ -71,7 +71,7 @@ struct AutomaticRunningTests {
     let store = client.store(
       for: remote.query().stale(after: .seconds(60)).enableAutomaticRunning(onlyWhen: .connected))
     network.set(.connected)
-    #expect(store.leaseCount == 0, "nobody observes")
+    #expect(store.leaseCount == 0, "there is no subscriber")
     network.set(.disconnected)
     let (causes, subscription) = causes(of: store)
     network.set(.connected)
@@ -82,7 +82,7 @@ struct AutomaticRunningTests {
     await causes.wait(forCount: 1)
     network.set(.disconnected)
     network.set(.connected)
-    #expect(store.leaseCount == 0, "it is fresh")
+    #expect(store.leaseCount == 0, "the value is fresh")
     network.set(.disconnected)
     store.invalidate()
     #expect(store.isStale && store.leaseCount == 0)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Operation
 
-/// A condition that is no longer satisfied when it is subscribed to.
+/// A condition that is satisfied until it gets a subscriber.
 private final class FallingCondition: OperationRunSpecification {
   private let isOn = Mutex(true)
   private let onChange = Mutex<(@Sendable () -> Void)?>(nil)
@@ -41,7 +41,7 @@ private final class FallingCondition: OperationRunSpecification {
     subscription.cancel()
   }
 
-  @Test("The first result is no edge, and each rise is one") func rises() {
+  @Test("The first result is no edge, and each rise is an edge") func rises() {
     var machine = ConditionEdgeMachine()
     for (result, isEdge) in [(true, false), (true, false), (false, false), (true, true)] {
       let mayEvaluate = machine.begin()
@@ -51,15 +51,15 @@ private final class FallingCondition: OperationRunSpecification {
     }
   }
 
-  @Test("What changes while the condition is evaluated is evaluated after that, by the same thread")
-  func beside() {
+  @Test("After a change during an evaluation, the same thread evaluates the condition again")
+  func changeDuringEvaluation() {
     var machine = ConditionEdgeMachine()
     let edge = ConditionEdge()
     var (results, edges) = ([false, true, false, true], 0)
     edge.check({ false }, onEdge: {})
     edge.check(
       {
-        // Another thread finds that the condition may have changed.
+        // Another thread is notified that the condition may have changed.
         if results.count > 1 {
           edge.check(
             {

@@ -2,7 +2,7 @@ import Operation
 import Synchronization
 import Testing
 
-/// A sequence whose iterations a test counts, and feeds.
+/// A sequence that counts its iterations, and whose elements a test sends.
 private struct Sequence: AsyncSequence, Sendable {
   struct Iterator: AsyncIteratorProtocol {
     var values: EventStream<Result<Bool, Failed>>.Iterator
@@ -21,7 +21,7 @@ private struct Sequence: AsyncSequence, Sendable {
   func send(_ value: Bool) { broadcast.send(.success(value)) }
 }
 
-@Suite("Conditions over what a program has") struct ConditionSourceTests {
+@Suite("Conditions over the foreground, sequences and broadcasts") struct ConditionSourceTests {
   private let context = OperationContext()
   private let sequence = Sequence()
 
@@ -83,7 +83,7 @@ private struct Sequence: AsyncSequence, Sendable {
     #expect(condition.isSatisfied(in: context) && sequence.iterations.value == 1)
     for subscription in subscriptions { subscription.cancel() }
     #expect(await eventually { sequence.broadcast.subscriberCount == 0 })
-    #expect(condition.isSatisfied(in: context), "it stays as it was")
+    #expect(condition.isSatisfied(in: context), "the last element still counts")
     let again = condition.subscribe(in: context) { log.append(false) }
     #expect(await eventually { sequence.broadcast.subscriberCount == 1 })
     sequence.send(false)

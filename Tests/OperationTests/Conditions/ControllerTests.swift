@@ -2,7 +2,7 @@ import Testing
 
 @testable import Operation
 
-/// A controller that keeps its controls, and notes what it is told.
+/// A controller that retains its controls, and logs its calls.
 final class Knob: OperationController {
   typealias Number = QueryState<Int, any Error>
   typealias Hook = @Sendable (String, OperationControls<Number>) -> Void
@@ -10,7 +10,7 @@ final class Knob: OperationController {
   private let log: Recorder<String>
   private let name: String
   private let hook: Hook
-  private let kept = Recorder<OperationControls<Number>>()
+  private let retained = Recorder<OperationControls<Number>>()
   private let subscriptions = Recorder<OperationSubscription>()
 
   init(_ log: Recorder<String>, name: String = "", hook: @escaping Hook = { _, _ in }) {
@@ -19,10 +19,10 @@ final class Knob: OperationController {
     self.hook = hook
   }
 
-  var controls: OperationControls<Number> { kept.all[0] }
+  var controls: OperationControls<Number> { retained.all[0] }
 
   func control(with controls: OperationControls<Number>) -> OperationSubscription {
-    kept.append(controls)
+    retained.append(controls)
     note("control", controls)
     let subscription = OperationSubscription { [log, name] in log.append(name + "cancel") }
     subscriptions.append(subscription)
@@ -87,7 +87,7 @@ final class Knob: OperationController {
     #expect(log.count == 2)
   }
 
-  @Test("A rerun is for subscribers, and joins a run on which they hold a lease")
+  @Test("A rerun needs subscribers, and joins a run on which they hold a lease")
   func reruns() async {
     let (knob, remote) = (Knob(log), Remote<Int>())
     let store = client().store(for: remote.query().neverStale().controlled(by: knob))
@@ -113,7 +113,7 @@ final class Knob: OperationController {
     #expect(store.leaseCount == 0 && remote.callCount == 2)
   }
 
-  @Test("An invalidation by a controller is followed by a run, though one is in flight")
+  @Test("An invalidation by a controller is followed by a run, also while one is in flight")
   func invalidates() async {
     let (knob, remote) = (Knob(log), Remote<Int>())
     let store = client(isAutomatic: true).store(
@@ -132,7 +132,7 @@ final class Knob: OperationController {
     #expect(store.isStale && store.leaseCount == 0)
   }
 
-  @Test("A controller is notified of the first and the last subscriber, before the first one's run")
+  @Test("A controller is notified of the last subscriber, and of the first one before its run")
   func observation() async {
     let knob = Knob(log) { what, controls in
       if what == "began" { controls.yield(7) }
@@ -140,7 +140,7 @@ final class Knob: OperationController {
     let store = client(isAutomatic: true).store(for: query().neverStale().controlled(by: knob))
     for _ in 0..<2 {
       let subscriptions = (0..<3).map { _ in store.subscribe { _ in } }
-      // What the controller gave was fresh, and so there is nothing to fetch.
+      // The value that the controller yielded is fresh, so there is nothing to fetch.
       #expect(store.leaseCount == 0)
       for subscription in subscriptions { subscription.cancel() }
     }
@@ -161,7 +161,7 @@ final class Knob: OperationController {
     #expect(log.all.dropFirst(6).sorted() == ["a cancel", "b cancel"])
   }
 
-  @Test("A controller for the state under a map gets the store of what is mapped")
+  @Test("A controller for the state under a map gets the store of the mapped query")
   func mapped() async {
     let request = query().controlled(by: Knob(log, name: "a ")).map { $0 + 1 }
       .map { String($0) }.controlled(by: Texts(log: log))
@@ -197,7 +197,7 @@ final class Knob: OperationController {
     }
   }
 
-  @Test("Pages and mutations have controllers, too") func kinds() {
+  @Test("Pages and mutations have controllers as well") func kinds() {
     let mutation = Mutation<Int, Int>(path: ["m"]) { arguments, _ in arguments }
     let mutations = client().store(for: mutation.controlled(by: Constant(value: 4)))
     #expect(mutations.currentValue == 4)
@@ -222,7 +222,7 @@ final class Knob: OperationController {
 @Suite(.timeLimit(.minutes(2))) struct ControllerLifetimeTests {
   private let log = Recorder<String>()
 
-  @Test("Controller and store are released, though the controller keeps its controls")
+  @Test("The controller and the store are released, although the controller retains its controls")
   func lifetime() {
     weak var knob: Knob?
     weak var store: OperationStore<Knob.Number>?
@@ -259,7 +259,7 @@ final class Knob: OperationController {
     #expect(log.all == ["control", "began"])
     subscription = .empty
     withExtendedLifetime(subscription) {}
-    // Though the controller still has what it gave.
+    // The store is released although the controller still has its controls and subscription.
     #expect(log.all == ["control", "began", "ended", "cancel"])
     withExtendedLifetime(knob) {}
   }

@@ -7,7 +7,7 @@ import Testing
 
 private typealias Number = Knob.Number
 
-/// Lets so many threads go on together.
+/// A barrier that a number of threads pass together.
 private final class Rendezvous: Sendable {
   private let missing: Mutex<Int>
   private let latch = ThreadLatch()
@@ -35,7 +35,7 @@ private final class Rendezvous: Sendable {
     let request = query().controlled(by: Knob(log))
     let (start, stores) = (Rendezvous(2), Recorder<OperationStore<Number>>())
     await onThreads(2) { _ in
-      // Both have looked in vain when they are asked for the state to begin with.
+      // Neither thread has found a store when it computes the initial state.
       let store = client.store(
         for: request,
         initialState: {
@@ -48,7 +48,7 @@ private final class Rendezvous: Sendable {
     #expect(log.all == ["control"])
   }
 
-  @Test("A subscriber that is earlier than the controllers is reported to them")
+  @Test("Controllers are notified of a subscriber that subscribed before they were called")
   func early() {
     let client = OperationClient(defaults: .testing)
     let subscriptions = Recorder<OperationSubscription>()
@@ -63,14 +63,14 @@ private final class Rendezvous: Sendable {
     withExtendedLifetime((watch, store)) {}
   }
 
-  @Test("A thread that reports an end also reports the beginning that happened meanwhile")
+  @Test("A thread that notifies of an end also notifies of a beginning that happened meanwhile")
   func slowEnd() async {
-    let (isAtIt, mayGo) = (Latch(), ThreadLatch())
+    let (hasReached, mayContinue) = (Latch(), ThreadLatch())
     let log = log
     let knob = Knob(log) { what, _ in
       guard what == "ended", log.count == 3 else { return }
-      isAtIt.open()
-      mayGo.wait()
+      hasReached.open()
+      mayContinue.wait()
     }
     let store = OperationStore.detached(query: query().controlled(by: knob))
     let isDone = Latch()
@@ -78,11 +78,11 @@ private final class Rendezvous: Sendable {
       store.subscribe { _ in }.cancel()
       isDone.open()
     }
-    await isAtIt.wait()
+    await hasReached.wait()
     store.subscribe { _ in }.cancel()
     let subscription = store.subscribe { _ in }
     #expect(log.all == ["control", "began", "ended"])
-    mayGo.open()
+    mayContinue.open()
     await isDone.wait()
     #expect(log.all == ["control", "began", "ended", "began"])
     subscription.cancel()
@@ -95,7 +95,7 @@ private final class Rendezvous: Sendable {
     let knob = Knob(log) { _, controls in
       if inside.enter() > 1 { overlaps.increment() }
       controls.yield(1)
-      // Time for others to come.
+      // Gives other threads time to call the controller.
       for _ in 0..<5 { sched_yield() }
       inside.leave()
     }
@@ -105,7 +105,7 @@ private final class Rendezvous: Sendable {
         for round in 0..<500 {
           let subscriptions = (0...(index + round) % 2).map { _ in store.subscribe { _ in } }
           for subscription in subscriptions { subscription.cancel() }
-          // Not too many at once, or somebody observes all the time.
+          // With too many subscribers at once, the store is observed all the time.
           for _ in 0..<(7 * index + round) % 10 { sched_yield() }
         }
       }
@@ -122,7 +122,7 @@ private final class Rendezvous: Sendable {
     #expect(log.all.last == "ended")
   }
 
-  /// How many are inside of something.
+  /// Counts the threads inside the controller.
   private final class Counters: Sendable {
     private let count = Atomic(0)
 
@@ -168,18 +168,18 @@ private final class Rendezvous: Sendable {
   func machine() {
     var machine = StoreMachine(state: Number(initialValue: nil), context: OperationContext())
     let first = machine.subscribe(Subscriber { _ in })
-    #expect(machine.controllersToNotify() == nil, "nobody has told yet what controllers there are")
+    #expect(machine.controllersToNotify() == nil, "the controllers are not known yet")
     machine.observation.didNotify([], isObserved: false)
     #expect(machine.controllersToNotify()?.isObserved == true)
-    #expect(machine.controllersToNotify() == nil, "a thread is at it")
+    #expect(machine.controllersToNotify() == nil, "another thread notifies")
     _ = machine.unsubscribe(first)
     #expect(machine.controllersToNotify() == nil)
     machine.observation.didNotify([], isObserved: true)
     #expect(machine.controllersToNotify()?.isObserved == false)
     machine.observation.didNotify([], isObserved: false)
-    #expect(machine.controllersToNotify() == nil, "they know")
+    #expect(machine.controllersToNotify() == nil, "the controllers were notified")
     let second = machine.subscribe(Subscriber { _ in })
     _ = machine.unsubscribe(second)
-    #expect(machine.controllersToNotify() == nil, "what is over is not told")
+    #expect(machine.controllersToNotify() == nil, "an observation that has ended is dropped")
   }
 }

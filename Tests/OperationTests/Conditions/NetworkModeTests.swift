@@ -13,7 +13,7 @@ import Testing
       clock: clock)
   }
 
-  /// Fails once, without a connection from then on, and then gives the number of the attempt.
+  /// Fails once and ends the connection, and then returns the number of the attempt.
   private func cutOff() -> Script {
     Script { [network] attempt, _, _ in
       if attempt > 1 { return .success(attempt) }
@@ -34,11 +34,11 @@ import Testing
     #expect(store.isLoading && !store.state.isPaused)
     network.set(.connected)
     #expect(try await run.value == 1)
-    // They tell of the pause where anybody listens.
+    // The client's events are enabled, so the pause is an event, too.
     #expect(await events.next() != nil)
   }
 
-  @Test("A start without a connection waits for it, and subscribers are notified of each step once")
+  @Test("A start without a connection waits for it, and subscribers get one event for each step")
   func start() async throws {
     let script = Script()
     let store = client.store(for: OpenQuery(script: script).networkMode(.online))
@@ -85,7 +85,7 @@ import Testing
   }
 
   @Test("always does not read the observer, and is the default") func always() async throws {
-    let observer = CuriousObserver()
+    let observer = CountingObserver()
     var defaults = OperationDefaults.testing
     defaults.networkObserver = observer
     let client = OperationClient(defaults: defaults, clock: clock)
@@ -99,10 +99,10 @@ import Testing
         #expect(try await client.store(for: query).run() == 2)
       }
     }
-    #expect(observer.questions.value == 0)
-    let asking = client.store(for: OpenQuery(script: Script()).networkMode(.online))
-    #expect(try await asking.run() == 1)
-    #expect(observer.questions.value == 1)
+    #expect(observer.calls.value == 0)
+    let online = client.store(for: OpenQuery(script: Script()).networkMode(.online))
+    #expect(try await online.run() == 1)
+    #expect(observer.calls.value == 1)
   }
 
   @Test("The mode of the defaults applies to a request without its own") func defaults()
@@ -126,7 +126,7 @@ import Testing
     let script = Script()
     let store = client.store(for: OpenQuery(script: script).networkMode(.online))
     let runs = (0..<2).map { _ in Task { try await store.run() } }
-    // It is told that it waits before it asks the observer to tell when that is over.
+    // The run is paused before it subscribes to the observer.
     await store.settles {
       $0.status.isPaused && $0.leaseCount == 2 && network.subscriberCount == 1
     }
@@ -213,7 +213,7 @@ import Testing
 }
 
 extension NetworkModeTests {
-  @Test("A failure of its own type does not keep a request from waiting") func typed() async {
+  @Test("A request with a typed failure waits for a connection as well") func typed() async {
     let script = Script { attempt, _, _ in
       Task.isCancelled ? .failure(Refused(attempt: -1)) : .success(attempt)
     }
@@ -236,13 +236,13 @@ extension NetworkModeTests {
     }
     await store.settles { $0.status.isPaused }
     cancelled.cancel()
-    // Nobody but the request has an error of this type.
+    // Only the request can make an error of this type.
     #expect(await cancelled.value == .failure(Refused(attempt: -1)))
     #expect(store.currentValue == 1 && store.error == nil && store.status.isSuccess)
     #expect(network.subscriberCount == 0)
   }
 
-  @Test("Pages wait independently, and are fetched for the state at the end of the wait")
+  @Test("Each page waits for the connection, and is fetched for the state at the end of the wait")
   func pages()
     async throws
   {
@@ -374,19 +374,19 @@ extension OperationStatus where Value == Int {
   }
 }
 
-/// There always is a connection, and it counts who wants to know.
-private final class CuriousObserver: NetworkObserver {
-  let questions = Counter()
+/// An observer that always has a connection, and counts its reads and subscriptions.
+private final class CountingObserver: NetworkObserver {
+  let calls = Counter()
 
   var currentStatus: NetworkConnectionStatus {
-    questions.increment()
+    calls.increment()
     return .connected
   }
 
   func subscribe(
     _ handler: @escaping @Sendable (NetworkConnectionStatus) -> Void
   ) -> OperationSubscription {
-    questions.increment()
+    calls.increment()
     return .empty
   }
 }

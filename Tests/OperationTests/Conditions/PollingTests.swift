@@ -13,13 +13,13 @@ import Testing
       clock: clock)
   }
 
-  /// Moves the clock when the poll waits for it.
+  /// Waits until the poll sleeps, and then advances the clock.
   private func pass(_ seconds: Int) async {
     await clock.sleepers(atLeast: 1)
     await clock.advance(by: .seconds(seconds))
   }
 
-  @Test("It continues while the store is observed, and leaves no sleeper after that")
+  @Test("A poll continues while its store is observed, and leaves no sleeper after that")
   func observed() async {
     let script = Script()
     let store = client.store(for: OpenQuery(script: script).rerun(every: .seconds(10)))
@@ -110,7 +110,8 @@ import Testing
     subscription.cancel()
   }
 
-  @Test("In the background it waits, and runs at once in the foreground") func background() async {
+  @Test("In the background a poll waits, and it runs at once in the foreground")
+  func background() async {
     let script = Script()
     let store = client.store(for: OpenQuery(script: script).rerun(every: .seconds(10)))
     let subscription = store.subscribe { _ in }
@@ -132,7 +133,7 @@ import Testing
     #expect(script.attempts == 1 && clock.sleeperCount == 0)
   }
 
-  @Test("When its condition is satisfied in the background, it waits for the foreground as well")
+  @Test("A poll whose condition is satisfied in the background waits for the foreground as well")
   func conditionInBackground() async {
     let script = Script()
     let network = ManualNetworkObserver(.disconnected)
@@ -146,13 +147,13 @@ import Testing
     network.set(.connected)
     await store.settles { _ in activity.subscriberCount == 1 }
     for _ in 0..<1_000 { await Task.yield() }
-    #expect(script.attempts == 0 && network.subscriberCount == 2, "it waits still")
+    #expect(script.attempts == 0 && network.subscriberCount == 2, "the poll still waits")
     activity.set(.foreground)
     await script.contexts.wait(for: 1)
     subscription.cancel()
   }
 
-  @Test("With inBackground it continues in the background") func inBackground() async {
+  @Test("With inBackground a poll continues in the background") func inBackground() async {
     activity.set(.background)
     let script = Script()
     let query = OpenQuery(script: script)
@@ -170,7 +171,8 @@ import Testing
     for subscription in subscriptions { subscription.cancel() }
   }
 
-  @Test("A run that is due waits for the condition, and no longer") func condition() async {
+  @Test("A run that is due waits for the condition, and starts when it is satisfied")
+  func condition() async {
     let network = ManualNetworkObserver(.disconnected)
     let script = Script()
     let store = client.store(
@@ -212,8 +214,7 @@ import Testing
     subscription.cancel()
   }
 
-  /// A condition that is satisfied when it is read the second time, and otherwise while another one
-  /// is.
+  /// A condition that is satisfied at its second read, and otherwise while another condition is.
   private struct Flickering: OperationRunSpecification {
     let readings = Counter()
     let base: BroadcastRunSpecification
@@ -317,7 +318,7 @@ import Testing
   }
 
   @Test(
-    "An interval that is not above zero is reported, and taken as a second",
+    "An interval that is not above zero is reported, and a second is used",
     arguments: [Duration.zero, .seconds(-1)])
   func badInterval(interval: Duration) async {
     let script = Script()

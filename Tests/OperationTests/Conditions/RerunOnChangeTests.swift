@@ -40,7 +40,7 @@ private final class Switch: OperationRunSpecification {
     }.makeAsyncIterator()
   }
 
-  @Test("An observed store runs when its condition becomes satisfied, in either vocabulary")
+  @Test("An observed store runs when its condition becomes satisfied, with either modifier")
   func runs() async {
     let query = Query(path: ["a"]) { _ in 1 }
     for store in [
@@ -56,9 +56,8 @@ private final class Switch: OperationRunSpecification {
     }
   }
 
-  @Test("A fresh store does not run, nor a store without subscribers") func doesNotRun()
-    async throws
-  {
+  @Test("A fresh store does not run, and neither does a store without subscribers")
+  func doesNotRun() async throws {
     let store = client.store(
       for: Query(path: ["a"]) { _ in 1 }.neverStale().rerunOnChange(of: condition))
     condition.set(true)
@@ -71,7 +70,7 @@ private final class Switch: OperationRunSpecification {
   }
 
   @Test("A store subscribes to its conditions once while it has subscribers")
-  func listens() {
+  func subscribes() {
     let store = client.store(for: Query(path: ["a"]) { _ in 1 }.rerunOnChange(of: condition))
     #expect(condition.subscriberCount == 0)
     let subscriptions = (0..<3).map { _ in store.subscribe { _ in } }
