@@ -37,7 +37,7 @@ import Testing
     #expect(client.stores(matching: ["batched"]).count == 5)
   }
 
-  @Test("A full batch does not wait for the delay, which ends") func full() async throws {
+  @Test("A full batch does not wait for the delay, and ends it") func full() async throws {
     let (client, loader) = (client, loader(delay: .seconds(3_600), maxSize: 2))
     async let first = client.fetch(query(1, loader))
     async let second = client.fetch(query(2, loader))
@@ -47,7 +47,7 @@ import Testing
     #expect(hasEnded)
   }
 
-  @Test("Ten thousand keys in one turn are batches of the size, one after the other")
+  @Test("Ten thousand concurrent keys are loaded in batches of the size, one after the other")
   func tenThousand() async throws {
     let inFlight = Mutex((now: 0, most: 0))
     let loader = BatchLoader<Int, Int>(delay: .zero, maxSize: 100) { [batches] keys in
@@ -67,7 +67,7 @@ import Testing
     #expect(batches.values.reduce(0) { $0 + $1.count } == 10_000)
   }
 
-  @Test("Each key gets its own value or failure; an omitted one, an error that names it")
+  @Test("Each key gets its own value or failure, and an omitted key gets an error that names it")
   func results() async throws {
     let loader = BatchLoader<Int, Int>(
       delay: .zero, maxSize: 3,
@@ -78,7 +78,8 @@ import Testing
     await #expect(throws: BatchLoaderError.self) { try await tasks[2].value }
   }
 
-  @Test("A value that was not asked for is reported, and dropped") func surplus() async throws {
+  @Test("A value for a key that was not requested is reported, and dropped")
+  func surplus() async throws {
     let loader = BatchLoader<Int, Int>(delay: .zero, maxSize: 1) { _ in [1: 10, 2: 20] }
     let (reports, value) = try await issues { try await loader.load(1) }
     #expect(value == 10)
@@ -102,7 +103,7 @@ import Testing
     #expect(try await client.fetch(query) == 2)
   }
 
-  @Test("A cancelled caller returns at once; the batch is cancelled with its last caller")
+  @Test("A cancelled caller returns at once, and the batch is cancelled with its last caller")
   func cancelled() async throws {
     let gate = AsyncGate()
     let loader = loader(delay: .zero, maxSize: 2, until: gate)
@@ -195,7 +196,7 @@ import Testing
     #expect(try await loader.load(1) == 1)
   }
 
-  @Test("Random loads and cancellations: every caller returns once") func random() async {
+  @Test("Every caller returns once, with random loads and cancellations") func random() async {
     for round in 0..<200 {
       let loader = BatchLoader<Int, Int>(delay: .zero, maxSize: 1 + round % 5) { keys in
         await Task.yield()

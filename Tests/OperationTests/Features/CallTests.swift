@@ -38,7 +38,7 @@ extension String {
   private let client = OperationClient(
     defaults: OperationDefaults(retryLimit: 0, runsAutomatically: false), clock: ManualClock())
 
-  @Test("A task retries the latest call of a store, and is not started by itself")
+  @Test("A task retries the latest call of a store, and does not start by itself")
   func retryTask() async throws {
     let store = client.store(for: Adding())
     #expect(throws: MutationError.noArguments) { try store.retryLatestTask() }
@@ -73,7 +73,7 @@ extension String {
     subscription.cancel()
   }
 
-  @Test("There are no arguments of another type, nor in a run that is no call")
+  @Test("A run has no arguments of another type, and a run that is no call has none")
   func noArguments() async throws {
     let log = EventLog<[Int]?>()
     _ = try await client.store(for: Adding()).mutate(with: [1]) { event in

@@ -45,7 +45,7 @@ import Testing
     #expect(!client.store(for: query(["a"])).isStale)
   }
 
-  @Test("Stores that exist keep their rules") func existing() async throws {
+  @Test("Existing stores keep their rules") func existing() async throws {
     let client = OperationClient(defaults: .testing, clock: clock)
     let store = client.store(for: query(["a"]))
     client.setDefaults(matching: ["a"]) { $0.staleTime = .seconds(60) }
@@ -77,7 +77,8 @@ import Testing
 @Suite struct ShutdownTests {
   private let clock = ManualClock()
 
-  @Test("Runs in flight get the time, and are cancelled after it") func time() async throws {
+  @Test("Runs in flight have the time of a shutdown to end, and are cancelled after it")
+  func time() async throws {
     let client = OperationClient(defaults: .testing, clock: clock)
     let gate = AsyncGate()
     let quick = client.store(
@@ -106,7 +107,7 @@ import Testing
     #expect(quick.currentValue == 1)
   }
 
-  @Test("No run is started any more, and streams end") func closed() async throws {
+  @Test("After a shutdown no run starts, and streams end") func closed() async throws {
     let client = OperationClient(defaults: .testing, clock: clock)
     let script = Script()
     let store = client.store(for: OpenQuery(script: script))
@@ -127,7 +128,7 @@ import Testing
     subscription.cancel()
   }
 
-  @Test("Twice, and without runs") func twice() async {
+  @Test("A client without runs can be shut down twice") func twice() async {
     let client = OperationClient(defaults: .testing, clock: clock)
     #expect(await client.shutdown(within: .seconds(5)).cancelledRuns.isEmpty)
     #expect(await client.shutdown(within: .zero).cancelledRuns.isEmpty)
@@ -155,7 +156,8 @@ import Testing
     #expect(issues.map(\.kind) == [.invalidValue])
   }
 
-  @Test("A typed request that is called after it is cancelled at once") func typed() async throws {
+  @Test("A typed request that is called after a shutdown is cancelled at once")
+  func typed() async throws {
     let client = OperationClient(defaults: .testing, clock: clock)
     await client.shutdown(within: .zero)
     let script = Script { _, _, _ in Task.isCancelled ? .failure(Refused()) : .success(1) }
@@ -237,7 +239,7 @@ import Testing
 }
 
 @Suite struct PageEventTests {
-  @Test("A run of several pages sends an event for the begin and the end of each") func pages()
+  @Test("A run of several pages sends an event for the start and the end of each") func pages()
     async throws
   {
     let client = OperationClient(defaults: .testing, clock: ManualClock())
@@ -266,7 +268,8 @@ import Testing
 }
 
 @Suite(.serialized) struct RequiredClientTests {
-  @Test("A forgotten client is an issue that says so") func missing() async {
+  @Test("A read of the shared client is reported if a current one is required")
+  func missing() async {
     OperationClient.requiresCurrent = true
     defer { OperationClient.requiresCurrent = false }
     let own = OperationClient(defaults: .testing)

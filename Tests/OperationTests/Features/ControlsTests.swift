@@ -4,17 +4,17 @@ import Testing
 
 private typealias Score = QueryState<Int, any Error>
 
-/// Keeps its controls for the test.
+/// A controller that retains its controls for the test.
 private final class Scores: OperationController {
   typealias State = Score
-  private let kept = Mutex<OperationControls<Score>?>(nil)
+  private let retained = Mutex<OperationControls<Score>?>(nil)
 
   var controls: OperationControls<Score> {
-    get throws { try #require(kept.withLock { $0 }) }
+    get throws { try #require(retained.withLock { $0 }) }
   }
 
   func control(with controls: OperationControls<Score>) -> OperationSubscription {
-    kept.withLock { $0 = controls }
+    retained.withLock { $0 = controls }
     return .empty
   }
 
@@ -58,7 +58,7 @@ private final class Scores: OperationController {
     subscription.cancel()
   }
 
-  @Test("Of many threads that add, each is counted", arguments: [true, false])
+  @Test("Concurrent transactions of many threads lose no write", arguments: [true, false])
   func counts(isDetached: Bool) async throws {
     let store = store(isDetached: isDetached)
     try await withThrowingTaskGroup(of: Void.self) { group in
@@ -68,7 +68,7 @@ private final class Scores: OperationController {
     #expect(store.currentValue == 100)
   }
 
-  @Test("An error of the body is thrown, and what it has written remains")
+  @Test("An error of the body is thrown, and its writes remain")
   func throwing() throws {
     let store = store(isDetached: true)
     let controls = try scores.controls

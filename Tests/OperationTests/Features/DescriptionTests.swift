@@ -1,7 +1,7 @@
 import Operation
 import Testing
 
-/// A value of a private type, in whose name Swift writes an address.
+/// A value of a private type, whose name in Swift contains an address.
 private struct Secret: Hashable, Sendable, Error { var id = 1 }
 
 private struct NumberPages: PaginatedRequest {
@@ -32,14 +32,14 @@ private struct Doubling: MutationRequest {
   private let client = OperationClient(
     defaults: OperationDefaults(retryLimit: 0, runsAutomatically: false), clock: ManualClock())
 
-  /// Both descriptions, which must be equal.
+  /// Returns the description and the debug description, which must be equal.
   private func text(_ value: some Any) -> String {
     let text = String(describing: value)
     #expect(String(reflecting: value) == text)
     return text
   }
 
-  @Test("A path and its elements read like literals, also with a value of a private type")
+  @Test("The description of a path is a literal, also with a value of a private type")
   func paths() {
     let path = OperationPath(["a", 1, Secret()])
     #expect(text(path) == #"["a", 1, OperationTests.Secret(id: 1)]"#)

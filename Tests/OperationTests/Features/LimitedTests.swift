@@ -3,7 +3,7 @@ import Synchronization
 import Testing
 
 @Suite struct LimitedTests {
-  /// How many requests are being called, and the greatest number of them.
+  /// The number of requests in flight, and its maximum.
   private final class Meter: Sendable {
     private let counts = Mutex((now: 0, most: 0))
     let begun = EventLog<Int>()
@@ -33,7 +33,7 @@ import Testing
     }
   }
 
-  @Test("As many runs as the limit are in flight, and the others begin in the order of their calls")
+  @Test("At most the limit of runs is in flight, and the others start in the order of their calls")
   func order() async throws {
     let gates = (0..<10).map { _ in AsyncGate() }
     let tasks = gates.indices.map { id in
@@ -53,7 +53,7 @@ import Testing
     #expect(meter.begun.count == 10)
   }
 
-  @Test("Callers of one turn begin in their order") func turns() async throws {
+  @Test("All concurrent calls begin") func concurrent() async throws {
     let gate = AsyncGate()
     let calls = Mutation(path: ["calls"]) { [meter] (id: Int, _) in
       meter.begin(id)
@@ -69,7 +69,8 @@ import Testing
     #expect(meter.begun.count == 6)
   }
 
-  @Test("A cancelled run leaves the queue, and the next one begins") func cancelled() async throws {
+  @Test("A cancelled run is removed from the queue, and the next one begins")
+  func cancelled() async throws {
     let gates = (0..<3).map { _ in AsyncGate() }
     let stores = gates.indices.map {
       client.store(for: query($0, until: gates[$0]).limited(to: 1, in: "one"))

@@ -17,7 +17,7 @@ import Testing
     }
   }
 
-  /// Three pages, of which one fails as often as it is told to.
+  /// Three pages, of which one fails a number of times.
   private func pages(failingAt failing: Int? = nil, times: Int = 1) -> Paginated<Int, String> {
     let failures = Counter()
     return Paginated(
@@ -55,7 +55,7 @@ import Testing
       words == ["begins 0", "fails 0: \(Refused(attempt: 1))", "begins 0", "ends 0: page 0"])
   }
 
-  @Test("Handlers below and above other modifiers are called, in the order of the modifiers")
+  @Test("Handlers below and above other modifiers are called in the order of the modifiers")
   func severalHandlers() async throws {
     let order = EventLog<String>()
     struct TypedPages: PaginatedRequest, Hashable {
@@ -80,25 +80,26 @@ import Testing
       ])
   }
 
-  @Test("A handler that keeps its events is released with the request") func released() async throws
-  {
-    final class Kept: Sendable {
+  @Test("A handler that retains its events is released with the request")
+  func released() async throws {
+    final class Retained: Sendable {
       let events = EventLog<Event>()
     }
-    weak var weakKept: Kept?
+    weak var weakRetained: Retained?
     do {
-      let kept = Kept()
-      weakKept = kept
-      let request = pages().handlePages { kept.events.append($0) }
+      let retained = Retained()
+      weakRetained = retained
+      let request = pages().handlePages { retained.events.append($0) }
       try await client.fetch(request)
       try await client.store(for: request).fetchAllPages()
-      #expect(kept.events.count == 4)
+      #expect(retained.events.count == 4)
       client.clearStores()
     }
-    while weakKept != nil { await Task.yield() }
+    while weakRetained != nil { await Task.yield() }
   }
 
-  @Test("A run without a store has the events of its page, too") func withoutStore() async throws {
+  @Test("A run without a store has the events of its page as well")
+  func withoutStore() async throws {
     try await pages().handlePages { [log] in log.append($0) }.run()
     #expect(words == ["begins 0", "ends 0: page 0"])
     #expect(log.values[0].run.id == log.values[1].run.id)

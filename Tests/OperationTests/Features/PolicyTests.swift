@@ -20,7 +20,7 @@ import Testing
     #expect(script.attempts == 2)
   }
 
-  @Test("Stale pages are returned at once, too") func revalidatesPages() async throws {
+  @Test("Stale pages are returned at once as well") func revalidatesPages() async throws {
     let client = client()
     let count = EventLog<Int>()
     let pages = Paginated(
@@ -91,7 +91,7 @@ import Testing
     #expect(!store.isLoading)
   }
 
-  @Test("A restarted run keeps its place in its queue, and leaves it once") func serialized()
+  @Test("A restarted run keeps its place in its queue, and is removed once") func serialized()
     async throws
   {
     let client = client()
@@ -137,7 +137,7 @@ import Testing
     _ = await (first.result, second.result, third.result)
   }
 
-  @Test("What an earlier launch of a cancelled run returns does not end the run")
+  @Test("The result of an earlier launch does not end a cancelled run")
   func staleEnd() async throws {
     let (gates, script) = gatedScript()
     let store = client().store(for: TypedQuery(script: script).deduplicated())
@@ -153,7 +153,7 @@ import Testing
     #expect(try await second.value == 2)
   }
 
-  /// A script whose attempts wait at a gate each, and ignore cancellation.
+  /// A script whose attempts each wait at a gate, and ignore cancellation.
   private func gatedScript() -> ([AsyncGate], Script) {
     let gates = [AsyncGate(), AsyncGate()]
     let script = Script { attempt, _, _ in
@@ -163,8 +163,8 @@ import Testing
     return (gates, script)
   }
 
-  @Test("A restarted run that is cancelled ends once, and keeps its turn until then")
-  func staleTurn() async throws {
+  @Test("A restarted run that is cancelled ends once, and keeps its place in the queue until then")
+  func stalePlace() async throws {
     let client = client()
     _ = client.statistics
     let (gates, script) = gatedScript()
@@ -190,7 +190,7 @@ import Testing
     #expect(client.statistics.total.cancellations == 1)
   }
 
-  @Test("An invalidation that runs nothing marks what reads a value, and runs that neither")
+  @Test("An invalidation that runs nothing marks the readers of a value, and does not run them")
   func runningNothing() async throws {
     let client = client()
     let (source, reader) = (Script(), Script())
@@ -229,7 +229,7 @@ import Testing
     #expect(try await store.fetch(restarting: true) == 1)
   }
 
-  @Test("Random restarts, cancellations and resets: every caller returns, and nothing is left")
+  @Test("With random restarts, cancellations and resets, every caller returns and no lease remains")
   func restartingRandomly() async throws {
     for _ in 0..<200 {
       let client = client()
@@ -268,7 +268,7 @@ import Testing
   }
 
   @Test(
-    "As many pages are prefetched as are asked for, or as there are",
+    "A prefetch fetches the requested number of pages, or all if there are fewer",
     arguments: [
       (1, 1), (2, 2), (9, 3),
     ])
@@ -281,7 +281,9 @@ import Testing
     #expect(client.store(for: pages).currentValue.count == expected)
   }
 
-  @Test("A prefetch of pages ends where the list does not grow", arguments: [true, false])
+  @Test(
+    "A prefetch fetches no further page than requested when the list does not grow",
+    arguments: [true, false])
   func prefetchOfShortList(isLimited: Bool) async {
     let client = client()
     let fetches = Counter()

@@ -2,7 +2,7 @@ import Testing
 
 @testable import Operation
 
-/// What a launch does that a restart has replaced does not count for the present one.
+/// A launch that a restart has replaced does not affect the current launch.
 @Suite struct ReplacedLaunchTests {
   private let clock = ManualClock()
   private let gate = AsyncGate()
@@ -14,7 +14,7 @@ import Testing
     return OperationClient(defaults: defaults, clock: clock)
   }
 
-  @Test("A run does not depend on what only a replaced launch has read") func dependencies()
+  @Test("A run does not depend on a value that only a replaced launch has read") func dependencies()
     async throws
   {
     let client = client()
@@ -92,7 +92,7 @@ import Testing
     #expect(try await run.value == 2)
   }
 
-  @Test("What a replaced launch yields after the end of its run is no late yield")
+  @Test("A yield of a replaced launch after the end of its run is not reported")
   func lateYield() async throws {
     let client = client()
     let hasYielded = EventLog<Int>()
@@ -125,7 +125,7 @@ import Testing
       if attempt == 1 { await gate.wait() }
       return .success(attempt)
     }
-    // Its failure cannot be a cancellation.
+    // The failure of this query cannot be a cancellation.
     let store = client.store(
       for: TypedQuery(script: script).deduplicated().networkMode(.online))
     let first = Task { try await store.fetch() }

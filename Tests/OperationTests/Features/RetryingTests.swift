@@ -5,7 +5,7 @@ import Testing
 @Suite struct RetryingTests {
   private let clock = ManualClock()
 
-  @Test("While a run waits for a retry, the state has the failure and the time of the next attempt")
+  @Test("While a run waits for a retry, the state has its failure and the date of the next attempt")
   func retry() async throws {
     let client = OperationClient(defaults: .testing, clock: clock)
     let store = client.store(
@@ -36,7 +36,7 @@ import Testing
   }
 
   @Test("A failure of a retry is released without the lock of the store") func released() async {
-    /// Its waits fail, so the run ends while the state still has the retry.
+    /// A clock whose sleeps fail, so that the run ends while the state still has the retry.
     struct FailingClock: OperationClock {
       func now() -> Date { Date(timeIntervalSince1970: 0) }
       nonisolated(nonsending) func sleep(for duration: Duration) async throws {
@@ -59,7 +59,7 @@ import Testing
     stores.clear()
   }
 
-  @Test("Pages and mutations have it, too") func kinds() async {
+  @Test("The states of pages and mutations have a retry as well") func kinds() async {
     let client = OperationClient(defaults: .standard, clock: clock)
     let pages = Paginated(path: ["pages"], initialPageId: 0, nextPageId: { _, _ in nil }) {
       _, _ -> Int in throw Refused()
@@ -95,7 +95,7 @@ import Testing
     #expect(try await run.value == 2)
   }
 
-  @Test("A condition that becomes satisfied runs a fresh request where the modifier says so")
+  @Test("A condition that becomes satisfied runs a fresh request with evenIfFresh")
   func evenIfFresh() async throws {
     let client = OperationClient(defaults: .testing, clock: clock)
     let isReady = Broadcast<Bool>()

@@ -38,7 +38,7 @@ import Testing
     #expect(!store.isLoading)
   }
 
-  @Test("It connects again by the retries of the request") func reconnects() async throws {
+  @Test("The retries of the request start a failed sequence again") func reconnects() async throws {
     let connections = EventLog<Int>()
     let query = Query(
       path: ["socket"],
@@ -54,7 +54,7 @@ import Testing
     #expect(connections.count == 3)
   }
 
-  @Test("Without an element it is an error") func empty() async {
+  @Test("A sequence without an element is a failure") func empty() async {
     let query = Query(
       path: ["empty"], newestOf: { _ in AsyncStream<Int> { $0.finish() } })
     await #expect(throws: SequenceQueryError.noElement) { try await client().fetch(query) }

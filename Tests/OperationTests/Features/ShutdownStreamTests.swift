@@ -1,17 +1,17 @@
 import Operation
 import Testing
 
-@Suite("Streams that end beside an element", .timeLimit(.minutes(1)))
+@Suite("Streams that end while an element is sent", .timeLimit(.minutes(1)))
 struct ShutdownStreamTests {
   private static let last = 30
 
-  /// A client with two observed stores, one of which a writer counts up.
+  /// A client with two observed stores. A writer increments the value of one of them.
   private struct Fixture {
     let client = OperationClient(
       defaults: OperationDefaults(retryLimit: 0, runsAutomatically: false), clock: ManualClock())
     let counted: OperationStore<QueryState<Int, any Error>>
     let other: OperationStore<QueryState<Int, any Error>>
-    /// Open when the writer has written its last number.
+    /// A gate that opens when the writer has written its last number.
     let isWritten = AsyncGate()
 
     init() {
@@ -21,7 +21,7 @@ struct ShutdownStreamTests {
       other.currentValue = 0
     }
 
-    /// Reads a stream to its end, and once more when nothing is written any more.
+    /// Reads a stream to its end, and once more after the last write.
     func read<Element: Sendable>(
       _ stream: some AsyncSequence<Element, Never> & Sendable
     ) -> Task<[Element], Never> {
@@ -32,7 +32,7 @@ struct ShutdownStreamTests {
         while let element = await iterator.next(isolation: nil) { elements.append(element) }
         await isWritten.wait()
         let late = await iterator.next(isolation: nil)
-        #expect(late == nil, "nothing comes after the end")
+        #expect(late == nil, "there is no element after the end")
         return elements
       }
     }
@@ -44,7 +44,7 @@ struct ShutdownStreamTests {
   }
 
   @Test("Each stream ends once, and has the elements before its end in order", arguments: 0..<100)
-  func beside(round: Int) async {
+  func concurrentEnd(round: Int) async {
     let fixture = Fixture()
     let (counted, other) = (fixture.counted, fixture.other)
     let all = fixture.read(counted.states(buffering: .all).map { $0.currentValue })
@@ -59,7 +59,7 @@ struct ShutdownStreamTests {
     let events = fixture.read(counted.events.compactMap { $0.state?.currentValue })
     let changes = fixture.read(fixture.client.storeChanges(matching: []))
     async let written: Void = Task.detached { fixture.write() }.value
-    // The end comes at another place in each round.
+    // The stream ends at a different time in each round.
     for _ in 0..<round { await Task.yield() }
     await fixture.client.shutdown(within: .zero)
     await written

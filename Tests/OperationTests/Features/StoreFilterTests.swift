@@ -18,7 +18,7 @@ import Testing
     return (client, client.store(for: query("observed")).subscribe { _ in })
   }
 
-  @Test("A filter is a predicate that is combined with &&, || and !") func combined() async throws {
+  @Test("Filters are combined with &&, || and !") func combined() async throws {
     let (client, subscription) = try await Self.client()
     func names(_ filter: OperationStoreFilter) -> Set<String> {
       Set(client.stores(matching: ["all"], where: filter).map { "\($0.path.elements[1])" })
@@ -37,7 +37,7 @@ import Testing
     subscription.cancel()
   }
 
-  @Test("Calls that take a path take a predicate") func calls() async throws {
+  @Test("Calls with a path accept a predicate") func calls() async throws {
     let (client, subscription) = try await Self.client()
     client.invalidate(matching: ["all"], where: !.observed && !.failed)
     #expect(client.stores(matching: ["all"], where: .stale).count == 3)
@@ -48,7 +48,7 @@ import Testing
     subscription.cancel()
   }
 
-  @Test("Stores that a predicate accepts are cleared and edited, and their changes delivered")
+  @Test("Stores that match a predicate are cleared and edited, and subscribers get their changes")
   func changes() async throws {
     let (client, subscription) = try await Self.client()
     let cleared = EventLog<Int>()

@@ -17,7 +17,7 @@ private struct Wrapped: Error, Hashable { var attempt: Int? }
     #expect(Set(path).contains(OperationPath.Element(1.5)))
   }
 
-  @Test("It returns no value of another type")
+  @Test("An element returns no value of another type")
   func otherTypes() {
     #expect(OperationPath.Element(1).value(as: Int8.self) == nil)
     #expect(OperationPath.Element(1).value(as: Double.self) == nil)
@@ -62,7 +62,7 @@ private struct Wrapped: Error, Hashable { var attempt: Int? }
     }
   }
 
-  @Test("A task maps its failure, and leaves a value")
+  @Test("A task maps its failure, and does not change a value")
   func task() async {
     let script = Script { attempt, _, _ in
       attempt == 1 ? .failure(Refused(attempt: 1)) : .success(attempt)
@@ -76,7 +76,7 @@ private struct Wrapped: Error, Hashable { var attempt: Int? }
     #expect(await succeeding.result == .success(20))
   }
 
-  @Test("A scheduled run is dropped with the last copy of a mapped task")
+  @Test("A scheduled run is removed with the last copy of a mapped task")
   func lifetime() {
     let store = OperationStore.detached(query: TypedQuery(script: Script()))
     var task: OperationTask<Int, Wrapped>? = store.runTask().mapError { _ in Wrapped() }
@@ -118,13 +118,13 @@ extension OperationTask {
 }
 
 @Suite("Normal memory pressure", .timeLimit(.minutes(1))) struct NormalPressureTests {
-  @Test("It is the lowest pressure, and the raw values of the others are unchanged")
+  @Test("Normal pressure is the lowest, and the raw values of the others are unchanged")
   func levels() {
     let levels: [MemoryPressure] = [.normal, .warning, .critical]
     #expect(levels.sorted() == levels && levels.map(\.rawValue) == [-1, 0, 1])
   }
 
-  @Test("A source notifies of it, and it evicts no store")
+  @Test("A source notifies of normal pressure, which evicts no store")
   func source() {
     let source = ManualMemoryPressureSource()
     let client = OperationClient(

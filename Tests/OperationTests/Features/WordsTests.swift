@@ -7,7 +7,7 @@ import Testing
 
   private func client() -> OperationClient { OperationClient(defaults: .testing, clock: clock) }
 
-  @Test("A manual request runs for calls only") func manual() async throws {
+  @Test("A manual request runs only for calls") func manual() async throws {
     let client = client()
     let store = client.store(for: OpenQuery(script: script).manual())
     let subscription = store.subscribe { _ in }
@@ -43,7 +43,7 @@ import Testing
     subscription.cancel()
   }
 
-  @Test("The old value is returned in place of a failure while it is young enough")
+  @Test("A fetch returns the cached value in place of a failure while it is not too old")
   func staleIfError() async throws {
     let script = Script { attempt, _, _ in
       attempt == 1 ? .success(7) : .failure(Refused(attempt: attempt))
@@ -60,7 +60,7 @@ import Testing
     await #expect(throws: Refused.self) { try await client.fetch(request) }
   }
 
-  @Test("Without a value, the failure is thrown") func noValue() async {
+  @Test("Without a cached value, the failure is thrown") func noValue() async {
     let request = OpenQuery(script: Script(failures: 9)).staleIfError(for: .seconds(60))
     let client = client()
     await #expect(throws: Refused.self) { try await client.fetch(request) }
