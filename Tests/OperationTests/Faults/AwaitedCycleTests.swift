@@ -5,7 +5,7 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct AwaitedCycleTests {
   private let client = OperationClient(defaults: .testing, clock: ManualClock())
 
-  /// A query that ensures the next of a circle, and counts its calls.
+  /// A query that ensures the next query of a circle, and counts its calls.
   private struct Link: QueryRequest, Hashable {
     let id: Int
     let length: Int
@@ -44,8 +44,8 @@ import Testing
     #expect(calls.value == 3 * length)
   }
 
-  @Test("When the client is gone, queries that ensure each other end with the cycle")
-  func clientGone() async {
+  @Test("When the client was released, queries that ensure each other end with the cycle")
+  func releasedClient() async {
     let calls = Counter()
     var client: OperationClient? = OperationClient(defaults: .testing)
     let store = client?.store(for: Link(id: 0, length: 3, calls: calls))
@@ -79,7 +79,7 @@ import Testing
       })
   }
 
-  /// The closures of the requests retain the client.
+  /// Removes all stores, because the closures of their requests retain the client.
   private func clear() { client.clearStores(matching: []) }
 
   private func run(_ path: OperationPath) async throws -> Int {
@@ -106,7 +106,7 @@ import Testing
     for store in stores { #expect(store.leaseCount == 0) }
   }
 
-  @Test("A task that was scheduled and is awaited in a request of its own run ends with the cycle")
+  @Test("A scheduled task that is awaited in the request of its own run ends with the cycle")
   func scheduledTask() async {
     defer { clear() }
     let stores = [["a"], ["b"]].map { (path: OperationPath) in
@@ -122,7 +122,7 @@ import Testing
   }
 
   @Test(
-    "A serial scope that waits for itself ends with the cycle, and goes on",
+    "A run that waits for its own serial scope ends with the cycle, and the scope continues",
     arguments: [true, false])
   func serialScope(isDirect: Bool) async throws {
     let inner = client.store(
@@ -139,7 +139,7 @@ import Testing
     #expect(try await inner.mutate(with: 3) == 3)
   }
 
-  @Test("A run that a serialized one starts without awaiting it waits for its turn in the scope")
+  @Test("A run that a serialized run starts and does not await is queued in the scope")
   func notAwaited() async throws {
     let inner = client.store(
       for: Mutation<Int, Int>(path: ["inner"]) { number, _ in number }
@@ -201,7 +201,9 @@ import Testing
     }
   }
 
-  @Test("A task of a handler that a request calls may await it", arguments: HandlerPlace.allCases)
+  @Test(
+    "A task of a handler that a request calls may await the request",
+    arguments: HandlerPlace.allCases)
   func handlerTask(in place: HandlerPlace) async throws {
     defer { clear() }
     let joined = Monitor<Task<Int, any Error>?>(nil)
@@ -256,7 +258,7 @@ import Testing
     pages.update { $0 = nil }
   }
 
-  @Test("A run of which nothing is left is not part of a cycle")
+  @Test("A run that has ended is not part of a cycle")
   func endedRun() async throws {
     defer { clear() }
     let later = Monitor<Task<Int, any Error>?>(nil)

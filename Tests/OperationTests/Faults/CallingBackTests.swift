@@ -6,7 +6,7 @@ import Testing
 @Suite("Faults: requests that call back", .timeLimit(.minutes(1))) struct CallingBackTests {
   private let place = Neighbourhood()
 
-  /// A store whose request does `body` with the store itself, the first time that it runs.
+  /// A store whose request calls `body` with the store itself in its first run.
   private func store(
     _ path: OperationPath = ["faulty"],
     _ body: @escaping @Sendable (Neighbourhood.Store) async throws -> Int
@@ -23,7 +23,7 @@ import Testing
       })
   }
 
-  @Test("A request that reads and writes its own store: its writes are shown, then its result")
+  @Test("A request may read and write its own store, which displays its writes and then its result")
   func readsAndWrites() async throws {
     let store = store { store in
       #expect(store.isLoading)
@@ -44,7 +44,7 @@ import Testing
     await place.expectPeace(in: store)
   }
 
-  @Test("A request that runs its own store, and waits for that: a failure that names the path")
+  @Test("A request that runs its own store and awaits it gets a failure that names the path")
   func awaitsItself() async throws {
     let store = store { try await $0.run() }
     let error = await #expect(throws: OperationDependencyError.self) { try await store.run() }
@@ -55,7 +55,7 @@ import Testing
     #expect(try await store.run() == 102)
   }
 
-  @Test("Under a timeout, and by a task of its own, too: a failure that names the path, at once")
+  @Test("A request that awaits itself under a timeout or by a task gets the failure at once")
   func awaitsItselfOtherwise() async throws {
     for isTimed in [true, false] {
       let path: OperationPath = ["other", isTimed]
@@ -70,7 +70,7 @@ import Testing
     }
   }
 
-  @Test("A request that runs its own store through the client, and goes on without the value")
+  @Test("A request that runs its own store through the client gets the failure, and may continue")
   func ensuresItself() async throws {
     let store = store { store in
       let client = try #require(store.context.operationClient)
@@ -84,13 +84,13 @@ import Testing
     await place.expectPeace(in: store)
   }
 
-  @Test("A request that runs its own store without deduplication: two runs, one after the other")
+  @Test("A request that runs its own store without deduplication has two runs in order")
   func runsBesideItself() async throws {
     let calls = Counter()
     let query = Query<Int, any Error>(path: ["faulty"]) { context in
       calls.increment()
       guard calls.value == 1 else { return calls.value }
-      // Of the same type on the same path, and run by its own rules.
+      // This query has the same type and path, and its own rules.
       let query = Query<Int, any Error>(path: ["faulty"]) { _ in 2 }
       return try await 10 * (context.operationClient?.fetch(query) ?? 0)
     }
@@ -100,7 +100,7 @@ import Testing
     await place.expectPeace(in: store)
   }
 
-  @Test("A request whose detached task runs its own store, and that does not wait: it joins")
+  @Test("A detached task of a request joins the request's run, if the request does not await it")
   func startsItself() async throws {
     let inner = Recorder<Task<Int, any Error>>()
     let store = store { store in
@@ -114,7 +114,7 @@ import Testing
     await place.expectPeace(in: store)
   }
 
-  @Test("A page that waits for all pages of its own store: a failure that names the path")
+  @Test("A page that waits for all pages of its own store gets a failure that names the path")
   func pageAwaitsPages() async throws {
     let store = place.client.store(for: pages { _ = try await $0.fetchAllPages() })
     try await store.fetchNextPage()
@@ -127,7 +127,7 @@ import Testing
     await place.expectPeace(in: store)
   }
 
-  /// Pages whose second fetch does `body` with its own store.
+  /// Pages whose second fetch calls `body` with its own store.
   private func pages(
     _ body:
       @escaping @Sendable (OperationStore<PaginatedState<Int, Int, any Error>>) async throws -> Void
@@ -144,8 +144,8 @@ import Testing
     }
   }
 
-  @Test("In a line it leaves its place there as well")
-  func pageAwaitsPagesInLine() async throws {
+  @Test("A serialized page that waits for all pages of its own store is removed from the queue")
+  func pageAwaitsPagesInQueue() async throws {
     let store = place.client.store(
       for: pages { _ = try await $0.fetchAllPages() }.serialized(in: "scope"))
     try await store.fetchNextPage()
@@ -157,8 +157,10 @@ import Testing
     await place.expectPeace(in: store)
   }
 
-  @Test("Who joined the run that it must not wait for gets its result", arguments: [false, true])
-  func pageAwaitsPagesOfOthers(isInLine: Bool) async throws {
+  @Test(
+    "A caller that joined the run for which a page must not wait gets its result",
+    arguments: [false, true])
+  func pageAwaitsPagesOfOthers(isQueued: Bool) async throws {
     let joined = Monitor<Task<Void, any Error>?>(nil)
     let pages = pages { own in
       let subscription = own.subscribe { event in
@@ -170,7 +172,7 @@ import Testing
       _ = try await own.fetchAllPages()
     }
     let store =
-      isInLine
+      isQueued
       ? place.client.store(for: pages.neverStale().serialized(in: "scope"))
       : place.client.store(for: pages.neverStale())
     try await store.fetchNextPage()
@@ -178,7 +180,7 @@ import Testing
       try await store.fetchNextPage()
     }
     await store.settles { !$0.isLoading }
-    // So that a run that nobody has started keeps nobody waiting.
+    // Otherwise a run that was not started may keep a caller waiting.
     store.cancel()
     try await joined.value?.value
     #expect(store.currentValue.ids == [0])
@@ -187,7 +189,7 @@ import Testing
     await place.expectPeace(in: store)
   }
 
-  @Test("With a failure of its own it is reported, and waits until it is cancelled")
+  @Test("A request with a typed failure that awaits itself is reported, and waits until cancelled")
   func awaitsItselfWithAnotherFailure() async {
     let own = Monitor<OperationStore<QueryState<Int, Refused>>?>(nil)
     let calls = Counter()
@@ -209,13 +211,13 @@ import Testing
     own.update { $0 = nil }
     await store.settles { !$0.isLoading }
     #expect(store.status.isIdle)
-    // It waits for ever, and a test leaves nothing: only what it cannot do itself ends it.
+    // The run waits forever. The test ends it, so that no object remains.
     #expect(core?.progress.isEnded == false)
     core?.end(with: .failure(Refused()))
     #expect(await run.value == nil)
   }
 
-  @Test("A serialized call that waits for one of its own scope: a failure, and the line goes on")
+  @Test("A serialized call that awaits its own scope gets a failure, and the queue continues")
   func serializedItself() async throws {
     let calls = Counter()
     let mutation = Mutation<Int, Int>(path: ["save"]) { number, context in
@@ -235,7 +237,7 @@ import Testing
     await place.expectPeace(in: store)
   }
 
-  @Test("A request that resets, cancels, and clears its own store: its result is dropped")
+  @Test("A request that resets or cancels its own store is cancelled; one that clears it is not")
   func resetsItself() async throws {
     for end in ["reset", "cancel", "clear"] {
       let store = store(["faulty", end]) { store in
@@ -259,7 +261,7 @@ import Testing
     }
   }
 
-  @Test("A request that resets another store whose run is under way: that one ends, and no other")
+  @Test("A request that resets another store ends the run in flight of that store, and no other")
   func resetsAnother() async throws {
     let remote = Remote<Int>()
     let victim = place.client.store(for: remote.query(["victim"]))
@@ -283,7 +285,7 @@ import Testing
     for store in [store, victim, other] { await place.expectPeace(in: store) }
   }
 
-  @Test("Two requests that reset each other's stores from within their runs: both end cancelled")
+  @Test("Two requests that reset each other's stores within their runs are both cancelled")
   func resetEachOther() async {
     let gate = Monitor(0)
     let stores = ["left", "right"].map { side in

@@ -5,12 +5,12 @@ import Testing
 @Suite("Faults: cancellations", .timeLimit(.minutes(3))) struct CancellationStormTests {
   private typealias Store = OperationStore<QueryState<Int, any Error>>
 
-  /// What became of the callers.
+  /// The results of the callers.
   private struct Tally: Sendable {
     var values = 0
     var cancellations = 0
     var others: [String] = []
-    /// Callers that were not cancelled and have no value.
+    /// The number of callers that were not cancelled and have no value.
     var lost = 0
     var ended: [Int]
   }
@@ -37,7 +37,7 @@ import Testing
   }
 
   @Test(
-    "Ten thousand runs cancelled at random moments: each awaiter goes on once, and nothing is left",
+    "Each awaiter of ten thousand randomly cancelled runs resumes once, and no run remains",
     arguments: [1, 2] as [UInt64])
   func storm(seed: UInt64) async {
     let client = OperationClient(defaults: .testing, clock: clock, retention: .forever)
@@ -64,9 +64,9 @@ import Testing
     let result = tally.value
     #expect(result.ended.allSatisfy { $0 == 1 }, "seed \(seed)")
     #expect(result.values + result.cancellations == Self.runCount, "seed \(seed)")
-    #expect(result.values > 100 && result.cancellations > 100, "both have to happen")
+    #expect(result.values > 100 && result.cancellations > 100, "there are results of both kinds")
     #expect(result.others.isEmpty)
-    #expect(result.lost == 0, "who was not cancelled has a value, seed \(seed)")
+    #expect(result.lost == 0, "a caller that was not cancelled has a value, seed \(seed)")
     gate.open()
     for (id, store) in stores.enumerated() {
       await store.settles { !$0.isLoading && $0.leaseCount == 0 }
@@ -94,7 +94,7 @@ import Testing
       for number in 0..<Self.runCount / 4 {
         let store = stores[Int.random(in: 0..<stores.count, using: &random)]
         let index = 4 * number + lane
-        // Those who meet the gate have to be cancelled: it is open at the end only.
+        // A run that waits at the gate must be cancelled, because the gate opens only at the end.
         let mustCancel = (store.path.last?.value as? Int ?? 0) % 5 == 4
         let task = Task { await run(store, index, tally) }
         group.addTask { await task.value }
@@ -124,7 +124,7 @@ import Testing
     }
   }
 
-  /// Lets time pass until everybody has gone on.
+  /// Advances the clock until every caller has resumed.
   private func tick(until tally: Monitor<Tally>) async {
     while tally.value.values + tally.value.cancellations < Self.runCount {
       await clock.advance(by: .milliseconds(5))

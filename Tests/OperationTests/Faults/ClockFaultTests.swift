@@ -3,13 +3,13 @@ import Operation
 import Synchronization
 import Testing
 
-/// A clock whose hands somebody moves, while its waits take as long as they take: a machine's.
+/// A clock whose date a test sets, and whose waits do not change with it, like that of a machine.
 private final class JumpingClock: OperationClock {
   let waits = ManualClock(now: Date(timeIntervalSince1970: 1_700_000_000))
   private let offset = Mutex(0.0)
   private let step: Double
 
-  /// Each look moves the hands by `step` seconds.
+  /// - Parameter step: The number of seconds that each read adds to the date.
   init(step: Double = 0) {
     self.step = step
   }
@@ -55,7 +55,7 @@ private struct SteadyClock: OperationClock {
 
 private let year = 365.0 * 86_400
 
-/// A clock that is set back: nothing hangs, traps, or runs for ever.
+/// With a clock that is set back, nothing hangs, traps or runs forever.
 @Suite("Faults: clocks", .timeLimit(.minutes(1))) struct ClockFaultTests {
   private let clock = JumpingClock()
   private let script = Script()
@@ -64,7 +64,7 @@ private let year = 365.0 * 86_400
     OperationClient(defaults: defaults, clock: clock)
   }
 
-  @Test("A clock that jumps back makes a value stale whose date lies ahead, until it is fetched")
+  @Test("A clock that is set back makes a value with a future date stale, until it is fetched")
   func staleness() async throws {
     let client = client()
     let request = OpenQuery(script: script).stale(after: .seconds(60))
@@ -72,7 +72,7 @@ private let year = 365.0 * 86_400
     try await store.run()
     #expect(!store.isStale)
     clock.jump(by: -year)
-    #expect(store.isStale, "its age is not known")
+    #expect(store.isStale, "the age of the value is unknown")
     #expect(try await client.ensure(request) == 2)
     #expect(store.valueLastUpdatedAt == clock.now())
     #expect(!store.isStale)
@@ -82,7 +82,7 @@ private let year = 365.0 * 86_400
     #expect(store.valueUpdateCount == 2)
   }
 
-  @Test("A clock that goes back at every look: what is ensured is fetched once, each time")
+  @Test("With a clock that goes back at every read, each ensure fetches once")
   func everGoingBack() async throws {
     let client = OperationClient(defaults: .testing, clock: JumpingClock(step: -100))
     let query = OpenQuery(script: script).stale(after: .seconds(60))
@@ -97,7 +97,7 @@ private let year = 365.0 * 86_400
     #expect(client.stores(matching: ["other"]).count == 100)
   }
 
-  @Test("A clock that jumps back while a retry waits: the wait is as long as it was")
+  @Test("A clock that is set back while a retry waits does not change the wait")
   func retry() async throws {
     let script = Script(failures: 2)
     let query = OpenQuery(script: script).retry(limit: 2).backoff(.constant(.seconds(10)))
@@ -116,7 +116,7 @@ private let year = 365.0 * 86_400
     #expect(clock.waits.sleeperCount == 0)
   }
 
-  @Test("A clock that jumps back while a run has a timeout: the time is as long as it was")
+  @Test("A clock that is set back during a run with a timeout does not change the timeout")
   func timeout() async throws {
     let remote = Remote<Int>()
     let store = client().store(for: remote.query().timeout(after: .seconds(10)))
@@ -128,7 +128,7 @@ private let year = 365.0 * 86_400
     #expect(store.errorLastUpdatedAt == clock.now())
   }
 
-  @Test("A clock that jumps back, and forth, polls no more and no less")
+  @Test("A clock that is set back and forward does not change the number of polls")
   func polling() async {
     let query = OpenQuery(script: script).neverStale().rerun(every: .seconds(10))
     let store = client().store(for: query)
@@ -146,7 +146,7 @@ private let year = 365.0 * 86_400
     await store.settles { _ in clock.waits.sleeperCount == 0 }
   }
 
-  @Test("A clock that jumps back: unused stores leave when their time has passed once more")
+  @Test("After a clock is set back, unused stores are evicted when their time has passed again")
   func retention() async {
     let client = client()
     for id in 0..<3 {
@@ -162,7 +162,7 @@ private let year = 365.0 * 86_400
     #expect(client.stores(matching: []).isEmpty)
   }
 
-  @Test("A clock whose date jumps by a year, and whose elapsed time does not, evicts in its time")
+  @Test("A store is evicted in its time by the elapsed time, also if the date jumps by a year")
   func retentionByElapsedTime() async {
     let clock = SteadyClock(jumping: clock)
     let client = OperationClient(defaults: .testing, clock: clock)
@@ -180,7 +180,7 @@ private let year = 365.0 * 86_400
     }
   }
 
-  @Test("A clock that jumps back: the new store leaves in its time, and those before it with it")
+  @Test("After a clock is set back, a new store is evicted in its time, and the older ones with it")
   func retentionOfNewStores() async {
     let client = client()
     let used = client.store(for: OpenQuery(script: script, path: ["used"]).neverStale())
@@ -201,8 +201,8 @@ private let year = 365.0 * 86_400
     #expect(client.stores(matching: []).isEmpty && used.currentValue == 1)
   }
 
-  @Test("A clock that jumps back: what is told of it has the new dates, and ages below zero")
-  func telling() async throws {
+  @Test("After a clock is set back, events have the new dates, and snapshots have ages below zero")
+  func events() async throws {
     let client = client()
     let events = Recorder<OperationClientEvent>()
     let log = client.log(to: Logger { events.append($0) })
@@ -217,7 +217,7 @@ private let year = 365.0 * 86_400
   }
 
   @Test(
-    "A clock that shows no date: values are stale, and nothing traps or turns for ever",
+    "With a clock without a finite date, values are stale, and nothing traps or loops forever",
     arguments: [Double.nan, .infinity, -.infinity, 1e300, -1e300])
   func noDate(_ seconds: Double) async throws {
     let date = Date(timeIntervalSinceReferenceDate: seconds)

@@ -2,13 +2,13 @@ import FoundationEssentials
 import Operation
 import Testing
 
-/// A client where one store meets a fault, and others must not feel it.
+/// A client in which one store has a fault that must not affect the others.
 struct Neighbourhood: Sendable {
   typealias Store = OperationStore<QueryState<Int, any Error>>
 
   let clock = ManualClock(now: Date(timeIntervalSince1970: 1_700_000_000))
   let client: OperationClient
-  /// Has a value, and somebody observes it.
+  /// A store with a value and a subscriber.
   let neighbour: Store
   private let subscription: OperationSubscription
 
@@ -19,7 +19,7 @@ struct Neighbourhood: Sendable {
     subscription = neighbour.subscribe { _ in }
   }
 
-  /// Nothing is under way any more, nobody holds anything, and the neighbour is as it was.
+  /// Waits until no run is in flight. Expects no lease, no subscriber and an unchanged neighbour.
   func expectPeace<State>(
     in store: OperationStore<State>, sourceLocation: SourceLocation = #_sourceLocation
   ) async {

@@ -2,12 +2,12 @@ import Foundation
 import Operation
 import Testing
 
-/// Requests that misbehave: each ends in a state that says what happened, and nothing else is lost.
+/// Requests with faults. Each ends in a state that reports the fault, and affects nothing else.
 @Suite("Faults: requests", .timeLimit(.minutes(1))) struct RequestFaultTests {
   private let place = Neighbourhood()
 
-  @Test("A request that ignores cancellation: what was there is there, its late answer is dropped")
-  func deaf() async throws {
+  @Test("The late answer of a request that ignores cancellation is dropped, and the value stays")
+  func ignoresCancellation() async throws {
     let remote = Remote<Int>(isDeaf: true)
     let store = place.client.store(for: remote.query())
     store.currentValue = 1
@@ -26,14 +26,14 @@ import Testing
       remote.answer(9, to: 0)
       await remote.waitForEnd(of: 0)
     }
-    #expect(reported.issues.isEmpty, "a cancelled run may say what it likes")
+    #expect(reported.issues.isEmpty, "a late yield of a cancelled run is not reported")
     #expect(store.currentValue == 3)
     #expect(store.valueUpdateCount == 2)
     #expect(store.errorUpdateCount == 0)
     await place.expectPeace(in: store)
   }
 
-  @Test("A request that throws after it yielded: the value stays, and the failure is shown")
+  @Test("The value that a request yields before it throws stays, and the failure is displayed")
   func throwsAfterYield() async {
     let store = place.client.store(
       for: Query<Int, any Error>(path: ["faulty"]) { _, continuation in
@@ -54,7 +54,7 @@ import Testing
     await place.expectPeace(in: store)
   }
 
-  @Test("A request that yields from other threads: each value is taken in once, in one order")
+  @Test("Each value that a request yields from other threads is stored once, in one order")
   func yieldsFromThreads() async throws {
     let store = place.client.store(
       for: Query<Int, any Error>(path: ["faulty"]) { _, continuation in
@@ -77,7 +77,7 @@ import Testing
     await place.expectPeace(in: store)
   }
 
-  @Test("A request that yields after its end, from another thread: reported, and nothing changes")
+  @Test("A yield from another thread after the end of a request is reported, and changes nothing")
   func yieldsLate() async throws {
     let remote = Remote<Int>()
     let store = place.client.store(for: remote.query(["late", 1]))
@@ -100,7 +100,7 @@ import Testing
     await place.expectPeace(in: store)
   }
 
-  @Test("A request that never returns: it loads until somebody cancels, and then a new one runs")
+  @Test("A request that never returns loads until it is cancelled, and then a new one runs")
   func neverReturns() async throws {
     let remote = Remote<Int>(isDeaf: true)
     let store = place.client.store(for: remote.query())
@@ -109,7 +109,7 @@ import Testing
     await remote.wait(forCalls: 1)
     await place.clock.advance(by: .seconds(1_000_000))
     #expect(store.status.isLoading)
-    #expect(place.client.store(with: ["remote"]) != nil, "a store that loads does not leave")
+    #expect(place.client.store(with: ["remote"]) != nil, "a store that loads is not evicted")
     store.resetState()
     for awaiter in awaiters {
       await #expect(throws: CancellationError.self) { try await awaiter.value }
@@ -123,7 +123,7 @@ import Testing
     remote.answer(0, to: 0)
   }
 
-  @Test("A request that never returns, with a timeout: the state says that it took too long")
+  @Test("A request that never returns ends with the failure of its timeout")
   func neverReturnsInTime() async throws {
     let remote = Remote<Int>(isDeaf: true)
     let store = place.client.store(for: remote.query().timeout(after: .seconds(5)))
@@ -137,7 +137,7 @@ import Testing
     remote.answer(0, to: 0)
   }
 
-  @Test("A decoder that fails half way: the error says where, and the value before stays")
+  @Test("When a decoder fails halfway, the state has its error, and the value stays")
   func decoder() async throws {
     struct Player: Codable, Equatable, Sendable {
       var name: String
@@ -158,7 +158,7 @@ import Testing
       await #expect(throws: DecodingError.self) { try await store.run() }
       #expect(store.error is DecodingError)
       #expect(store.status.isFailure)
-      #expect(store.currentValue == first, "nothing of a half answer is shown")
+      #expect(store.currentValue == first, "no part of an incomplete answer is displayed")
     }
     #expect(store.valueUpdateCount == 1)
     #expect(store.errorUpdateCount == 4)
