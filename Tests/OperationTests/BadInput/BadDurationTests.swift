@@ -2,7 +2,7 @@ import FoundationEssentials
 import Operation
 import Testing
 
-/// What every public entry that takes a duration makes of a bad one.
+/// The result of every public entry with a duration for invalid durations.
 @Suite("Bad input: durations", .timeLimit(.minutes(1))) struct BadDurationTests {
   private static let century = Duration.seconds(100 * 365 * 86_400)
   private static let times: [(name: String, length: Duration)] = [
@@ -16,7 +16,7 @@ import Testing
 
   /// The rows of an entry: zero, two negative durations, and the greatest.
   ///
-  /// `report` is what a report of a negative duration says, if there is one.
+  /// `report` is a part of the report of a negative duration, if there is one.
   private static func rows(
     _ entry: String, zero: String = "no time", negative: String = "no time",
     greatest: String = "a hundred years", report: String?, reportsZero: Bool = false,
@@ -32,7 +32,7 @@ import Testing
     }
   }
 
-  /// How long something takes by a clock that stands still.
+  /// Advances a manual clock, and returns the time until something is done.
   private static func time(
     by clock: ManualClock, sleeps: Bool = true, until isDone: @Sendable () -> Bool
   ) async -> String {
@@ -55,7 +55,7 @@ import Testing
     return "longer"
   }
 
-  /// How long a body takes by a clock that it is given, and that stands still.
+  /// Returns the time that a body takes by a manual clock.
   private static func time(
     of body: @escaping @Sendable (ManualClock) async throws -> Void
   ) async -> String {
@@ -107,14 +107,14 @@ import Testing
       return await time(by: clock, sleeps: false) { client.store(with: ["open"]) == nil }
     }
 
-  /// Ends when it is cancelled.
+  /// Waits until the task is cancelled.
   private static func never() async -> Result<Int, Refused> {
     let silence = AsyncStream<Never> { _ in }
     for await _ in silence {}
     return .failure(Refused())
   }
 
-  /// How long a store that polls, and is observed, waits before its first run.
+  /// Returns the time that an observed store with a poll waits before its first run.
   private static func polling<Request: StatefulOperationRequest>(
     _ modify: (OpenQuery) -> Request
   ) async -> String where Request.State == QueryState<Int, any Error> {
@@ -207,13 +207,13 @@ import Testing
 
   static let table = modifiers + backoffs + clocks
 
-  @Test("A bad duration is taken as the nearest that can be, and reported", arguments: table)
+  @Test("An invalid duration is reported, and the nearest valid one is used", arguments: table)
   func duration(row: BadInput) async throws {
     try await row.check()
   }
 }
 
-/// A clock that has only what a clock must have.
+/// A clock with only the required members.
 private struct Bare: OperationClock {
   let base: ManualClock
 
@@ -224,7 +224,7 @@ private struct Bare: OperationClock {
 }
 
 extension Duration {
-  // Both have more seconds than `Duration.components` can say.
+  // Both have more seconds than `Duration.components` can represent.
   fileprivate static var leastOfAll: Duration { .seconds(Int64.min) * 18 }
   fileprivate static var longestOfAll: Duration { .seconds(Int64.max) * 18 }
 }

@@ -1,7 +1,7 @@
 import Operation
 import Testing
 
-/// What becomes of identifiers and scopes that are not equal to themselves.
+/// Identifiers and scopes that are not equal to themselves.
 @Suite("Bad input: identifiers", .timeLimit(.minutes(1))) struct BadIdentityTests {
   private struct Item: Identifiable, Sendable, Equatable {
     let id: Double
@@ -10,7 +10,7 @@ import Testing
 
   private typealias Items = IdentifiedArrayOf<Item>
 
-  /// The array with one identifier that is none among others; long ones have a table.
+  /// Returns an array with one identifier that is not equal to itself. Long arrays have a table.
   private static func items(_ count: Int) -> Items {
     Items((0..<count).map { Item(id: $0 == 1 ? .nan : Double($0), value: $0) })
   }
@@ -23,7 +23,7 @@ import Testing
         var items = items(count)
         change(&items)
         let difference = items.count - count
-        // The others are found where they are, whatever came.
+        // The other elements are found at their positions after any change.
         for (index, item) in items.enumerated() where !item.id.isNaN {
           #expect(items.index(id: item.id) == index)
         }
@@ -62,13 +62,13 @@ import Testing
     + row("map(_:)", "0 more, [2]") { $0 = $0.map { Item(id: $0.id, value: 2 * $0.value) } }
 
   @Test(
-    "An element whose identifier is not equal to itself has its position, and is in nobody's way",
+    "An element whose identifier is not equal to itself has a position, and affects no other one",
     arguments: arrays)
   func element(row: BadInput) async throws {
     try await row.check()
   }
 
-  @Test("Ten thousand elements with identifiers that are not equal come and go as others do")
+  @Test("Ten thousand elements with unequal identifiers are inserted and removed like others")
   func manyElements() {
     var items = Items()
     for number in 0..<10_000 { items.append(Item(id: .nan, value: number)) }
@@ -80,7 +80,7 @@ import Testing
 
   private typealias Feed = Paginated<Double, Int>
 
-  /// Pages 0, 1, 2 …, as far as `next` and `previous` do not say otherwise.
+  /// A store of the pages 0, 1, 2 …, unless `next` and `previous` return other identifiers.
   private static func feed(
     initial: Double = 0, next: @escaping @Sendable (Double) -> Double? = { $0 + 1 },
     previous: @escaping @Sendable (Double) -> Double? = { _ in nil }
@@ -147,7 +147,7 @@ import Testing
   ]
 
   @Test(
-    "A page that cannot be found again is reported, and counts as none; the others stay",
+    "A page that cannot be found again is reported and ignored, and the other pages stay",
     arguments: pages)
   func page(row: BadInput) async throws {
     try await row.check(.unequalIdentity)
@@ -155,7 +155,7 @@ import Testing
 
   static let table = arrays + pages + scopes
 
-  /// How many calls are under way at once of two in one client.
+  /// Returns how many calls of two stores in one client are in flight at once.
   private static func together<Scope: Hashable & Sendable>(
     _ scope: @escaping @Sendable (Int) -> Scope
   ) async throws -> String {
@@ -197,7 +197,7 @@ import Testing
   ]
 
   @Test(
-    "A scope that is not equal to itself is reported, and still lets one run go at a time",
+    "A scope that is not equal to itself is reported, and still permits one run at a time",
     arguments: scopes)
   func scope(row: BadInput) async throws {
     try await row.check(.unequalIdentity)

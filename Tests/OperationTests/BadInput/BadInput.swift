@@ -1,14 +1,14 @@
 import Operation
 import Testing
 
-/// A row of the tables of bad input: what a public entry makes of a value that it cannot use.
+/// A row of the tables of bad input: the result of a public entry for a value that it cannot use.
 struct BadInput: Sendable, CustomTestStringConvertible {
-  /// The function, as the documentation names it.
+  /// The name of the function in the documentation.
   let entry: String
   let value: String
-  /// What comes of it, as `call` tells it.
+  /// The result that `call` returns.
   let outcome: String
-  /// What the reports have to contain, one each.
+  /// A part of each report.
   let reports: [String]
   let call: @Sendable () async throws -> String
 
@@ -27,7 +27,7 @@ struct BadInput: Sendable, CustomTestStringConvertible {
     "\(entry) given \(value): \(outcome)\(reports.isEmpty ? "" : ", reported")"
   }
 
-  /// Calls, and compares with what the row says.
+  /// Calls the entry, and compares the result and the reports with the row.
   func check(_ kind: OperationIssue.Kind = .invalidValue) async throws {
     let (reported, outcome) = try await issues(in: call)
     #expect(outcome == self.outcome, "\(self.testDescription)")

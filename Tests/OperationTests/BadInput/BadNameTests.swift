@@ -2,7 +2,7 @@ import Foundation
 import Operation
 import Testing
 
-/// What every public entry that takes a name makes of a bad one.
+/// The result of every public entry with a name for invalid names.
 @Suite("Bad input: names", .timeLimit(.minutes(1))) struct BadNameTests {
   private static let names: [(String, String)] = [
     ("an empty name", ""), ("a zero", "a\0b"), ("two lines", "a\nb"),
@@ -34,10 +34,10 @@ import Testing
       return try await value + task.runIfNeeded() == 3 ? "runs" : "does not"
     }
     + rows("PressureStallSource.init(file:)", "nobody is told", reports: ["memory"]) { file in
-      let told = Counter()
-      let subscription = PressureStallSource(file: file).subscribe { _ in told.increment() }
+      let calls = Counter()
+      let subscription = PressureStallSource(file: file).subscribe { _ in calls.increment() }
       subscription.cancel()
-      return told.value == 0 ? "nobody is told" : "told"
+      return calls.value == 0 ? "nobody is told" : "told"
     }
     + rows("OperationIssue.Kind.init(rawValue:)", "as it is") { name in
       let issue = OperationIssue(kind: OperationIssue.Kind(rawValue: name), message: name)
@@ -51,7 +51,9 @@ import Testing
       return log.all.map(\.message) == [message] ? "reported as it is" : "not so"
     }
 
-  @Test("A bad name is taken as it is, or reported where there is no such thing", arguments: table)
+  @Test(
+    "An unusual name is used unchanged, and the name of a missing file is reported",
+    arguments: table)
   func name(row: BadInput) async throws {
     try await row.check(row.reports.isEmpty ? .invalidValue : .unavailableSource)
   }

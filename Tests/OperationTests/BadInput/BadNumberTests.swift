@@ -1,13 +1,13 @@
 import Operation
 import Testing
 
-/// What every public entry that takes a number makes of a bad one.
+/// The result of every public entry with a number for invalid numbers.
 @Suite("Bad input: numbers", .timeLimit(.minutes(1))) struct BadNumberTests {
   private typealias Pages = PaginatedState<Int, Int, any Error>
 
   /// The rows of an entry: a negative number, the least, zero, and the greatest.
   ///
-  /// `report` is what a report of a negative number says, if there is one.
+  /// `report` is a part of the report of a negative number, if there is one.
   private static func rows(
     _ entry: String, negative: String, zero: String, greatest: String, report: String?,
     reportsZero: Bool = false, call: @escaping @Sendable (Int) async throws -> String
@@ -19,7 +19,7 @@ import Testing
     }
   }
 
-  /// How many attempts are made of a request that fails fifty times.
+  /// Returns the number of attempts of a request that fails fifty times.
   private static func attempts(
     _ run: (Script) async throws -> Void
   ) async -> String {
@@ -207,7 +207,7 @@ import Testing
 
   static let table = limits + buffers + others
 
-  @Test("A bad number is taken as the nearest that can be, and reported", arguments: table)
+  @Test("An invalid number is reported, and the nearest valid one is used", arguments: table)
   func number(row: BadInput) async throws {
     try await row.check()
   }

@@ -1,16 +1,16 @@
 import Operation
 import Testing
 
-/// What every public entry that takes a path makes of a bad one.
+/// The result of every public entry with a path for unusual paths.
 @Suite("Bad input: paths", .timeLimit(.minutes(1))) struct BadPathTests {
-  /// A path that nobody should use, in two copies that share nothing.
+  /// An unusual path, in two copies that share no storage.
   private struct Path: Sendable {
     let name: String
     let one: OperationPath
     let other: OperationPath
-    /// How many of the two stores of a client are below it.
+    /// The number of stores below it, of the two of a client.
     let below: Int
-    /// What a report of its store says.
+    /// The report of its store.
     let report: (kind: OperationIssue.Kind, text: String)?
     /// Whether its store is found again.
     let isFound: Bool
@@ -46,7 +46,7 @@ import Testing
       report: (.unequalIdentity, "Element 0 of"), isFound: false),
   ]
 
-  /// Something that is equal to nothing, not even to itself.
+  /// A value that is not equal to any value, itself included.
   private enum Never: Hashable, Sendable {
     case once
 
@@ -54,7 +54,7 @@ import Testing
     func hash(into hasher: inout Hasher) {}
   }
 
-  /// What an entry finds in a client that has the store of the path and another one.
+  /// An entry, and its result in a client that has the store of the path and another one.
   private struct Entry: Sendable {
     let name: String
     let isMatch: Bool
@@ -70,7 +70,7 @@ import Testing
     Entry(name: name, isMatch: true, count: count)
   }
 
-  /// How many stores have changed in the way that a predicate tells.
+  /// Returns the number of stores for which a predicate returns true.
   private static func count(
     _ client: OperationClient, _ isChanged: (OperationStore<State>) -> Bool
   ) -> Int {
@@ -100,13 +100,13 @@ import Testing
       return count - client.stores(matching: []).count
     },
     matching("subscribe(matching:where:onChange:)") { client, path in
-      let left = Counter()
+      let removed = Counter()
       let subscription = client.subscribe(matching: path) { change in
-        for _ in change.storesRemoved { left.increment() }
+        for _ in change.storesRemoved { removed.increment() }
       }
       client.clearStores()
       subscription.cancel()
-      return left.value
+      return removed.value
     },
     matching("storeChanges(matching:where:)") { client, path in
       var changes = client.storeChanges(matching: path).makeAsyncIterator()
@@ -171,14 +171,14 @@ import Testing
     }
   }
 
-  @Test("A bad path finds what it should, and nothing else", arguments: lookups)
+  @Test("An unusual path finds its stores, and no others", arguments: lookups)
   func lookUp(row: BadInput) async throws {
     try await row.check()
   }
 
   private static let stores: [(BadInput, OperationIssue.Kind)] = paths.map { path in
     let outcome = path.isFound ? "one store" : "two stores that are not kept"
-    // What is not kept is reported each time, and nobody is told of the rest more than once.
+    // A store that is not retained is reported each time, and any other store once.
     let count = path.report == nil ? 0 : path.isFound ? 1 : 2
     let reports = Array(repeating: path.report?.text ?? "", count: count)
     let row = BadInput("store(for:)", path.name, outcome, reports: reports) {
@@ -198,13 +198,14 @@ import Testing
     return (row, path.report?.kind ?? .invalidValue)
   }
 
-  @Test("A bad path of a request gets a store, and a report that names it", arguments: stores)
+  @Test(
+    "A request with an unusual path gets a store, and a bad path is reported", arguments: stores)
   func store(row: BadInput, kind: OperationIssue.Kind) async throws {
     try await row.check(kind)
   }
 
-  @Test("A store that is not kept serves those who hold it, and leaves nothing behind")
-  func unkept() async throws {
+  @Test("A store that is not retained works for its owners, and leaves no object behind")
+  func unretained() async throws {
     let clock = ManualClock()
     let client = OperationClient(defaults: .testing, clock: clock)
     let changes = Recorder<OperationStoreChange>()
@@ -235,7 +236,7 @@ import Testing
     watch.cancel()
   }
 
-  @Test("A request that reads one on a bad path has its value, and leaves no dependency behind")
+  @Test("A request that reads a query on a bad path gets its value, and has no dependency then")
   func dependency() async throws {
     let client = OperationClient(defaults: .testing, clock: ManualClock())
     let reader = Query(path: ["reader"]) { context in
@@ -274,7 +275,7 @@ import Testing
 
   static let table = lookups + stores.map(\.0) + makings
 
-  @Test("A bad path can be made, compared, added to, and written", arguments: makings)
+  @Test("An unusual path can be made, compared, extended and described", arguments: makings)
   func make(row: BadInput) async throws {
     try await row.check()
   }

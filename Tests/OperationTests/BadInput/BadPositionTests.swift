@@ -1,8 +1,8 @@
 import Operation
 import Testing
 
-/// Positions that are none of the collection: as with an array, the documentation says that they
-/// must be, and the program ends.
+/// Positions outside of a collection. As with an array, the documentation requires a valid
+/// position, and the program ends otherwise.
 @Suite("Bad input: positions", .timeLimit(.minutes(2))) struct BadPositionTests {
   enum Entry: String, CaseIterable, Codable, Sendable {
     case element = "IdentifiedArray.subscript(position:)"
@@ -37,7 +37,7 @@ import Testing
     await #expect(processExitsWith: .failure) { [entry, position] in entry.use(position) }
   }
 
-  @Test("A position inside of the collection does not", arguments: Entry.allCases, [0, 1])
+  @Test("A position inside of the collection is accepted", arguments: Entry.allCases, [0, 1])
   func inside(entry: Entry, position: Int) {
     entry.use(position)
   }

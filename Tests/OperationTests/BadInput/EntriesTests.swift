@@ -2,12 +2,12 @@ import Foundation
 import Operation
 import Testing
 
-/// Holds the tables of bad input against the sources.
+/// Compares the tables of bad input with the sources.
 @Suite("Bad input: the tables are complete") struct EntriesTests {
-  /// What needs no row of its own, and why.
+  /// The entries without a row, and the reasons.
   private static let elsewhere: [String: String] = [
     "init(defaults:clock:retention:context:storage:)":
-      "what it is given was checked where it was made",
+      "its arguments were checked where they were made",
     "retained(_:)": "its retention was checked where it was made",
     "init(now:)": "ClockFaultTests.noDate",
     "fetch(using:handler:)": "its configuration is in BadNameTests",
@@ -49,7 +49,7 @@ import Testing
     "statistics(byPrefixOfLength:)": "StatisticsTests.badLength",
   ]
 
-  /// The types of parameters that have values which an entry cannot use.
+  /// The types of parameters with values that an entry cannot use.
   private static let types = [
     "Int", "Double", "Duration", "Date", "String", "String?", "OperationPath", "StreamBuffering",
     "ID", "PageID", "OperationRetention", "OperationBackoffFunction", "OperationTaskConfiguration",
@@ -88,7 +88,7 @@ import Testing
       .filter { !$0.drop { $0 == " " }.hasPrefix("//") }.joined(separator: " ")
   }
 
-  /// The names, with labels, of the public functions with a parameter that is in question.
+  /// Returns the names, with labels, of the public functions with a parameter of these types.
   private static func entries(in text: String) -> [String] {
     let start = /public (?:static |mutating )*(?:func (\w+)|(init|subscript))(?:<[^(]*>)?\(/
     return text.matches(of: start).compactMap { match in
@@ -105,7 +105,7 @@ import Testing
     return isSubscript && words.count == 1 ? "position" : String(words.first ?? "_")
   }
 
-  /// The parameters of a list up to its closing parenthesis.
+  /// Returns the parameters of a list up to its closing parenthesis.
   private static func parameters(_ text: Substring) -> [(names: Substring, type: String)] {
     var parts: [Substring] = []
     var (depth, start) = (0, text.startIndex)
