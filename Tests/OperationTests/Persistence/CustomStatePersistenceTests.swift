@@ -2,7 +2,7 @@ import FoundationEssentials
 import Operation
 import Testing
 
-/// A state of a user's own that adds up what its runs return, and can be saved.
+/// A custom state that adds up the results of its runs, and can be saved.
 private struct SumState: PersistableState {
   typealias StateValue = Int
   typealias OperationValue = Int
@@ -77,7 +77,7 @@ private struct SumRequest: StatefulOperationRequest {
 
 @Suite("Saved values of custom states")
 struct CustomStatePersistenceTests {
-  @Test("A state of a user's own is saved and restored in its own form")
+  @Test("A custom state is saved and restored in its own form")
   func custom() async throws {
     let storage = MemoryStorage()
     let client = OperationClient(defaults: .testing, storage: storage)

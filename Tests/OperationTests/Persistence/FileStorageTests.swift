@@ -16,7 +16,7 @@ private final class TemporaryDirectory {
     try? FileManager.default.removeItem(atPath: path)
   }
 
-  /// Whether a file system of 64 KiB was mounted here. It is unmounted with the directory.
+  /// Whether a file system of 64 KiB was mounted here. The deinitialiser unmounts it.
   lazy var mountsSmallDisk: Bool = {
     mkdir(path, 0o700)
     return mount("none", path, "tmpfs", 0, "size=64k,mode=0700") == 0
@@ -43,7 +43,7 @@ private let entry = StorageEntry(
 struct FileStorageTests {
   private let directory = TemporaryDirectory()
 
-  @Test("A released storage has unlocked its directory, also if a starting child has the file open")
+  @Test("A released storage unlocks its directory, even if a starting child has the file open")
   func unlock() async throws {
     var copy: Int32 = -1
     do {
@@ -63,7 +63,8 @@ struct FileStorageTests {
     #expect(try await storage.load("values/posts/3") == entry)
   }
 
-  @Test("A directory is free as soon as the last call has returned") func reopened() async throws {
+  @Test("A directory is unlocked as soon as the last call has returned")
+  func reopened() async throws {
     for _ in 0..<500 {
       let storage = try FileStorage(directory: directory.path)
       #expect(try await storage.load("values/none") == nil)
@@ -108,7 +109,7 @@ struct FileStorageTests {
       line.hasPrefix("swift-operation entry format=1 version=3 date=785788732.1234567 (2025-11-2"))
   }
 
-  @Test("A second storage gets a clear error, or reads only")
+  @Test("A second storage on a directory throws an error, unless it is read-only")
   func secondStorage() async throws {
     let first = try FileStorage(directory: directory.path)
     try await first.save(["a": entry])
@@ -125,7 +126,7 @@ struct FileStorageTests {
   }
 
   @Test(
-    "A storage that only reads moves no file aside, and its client saves nothing without a report")
+    "A read-only storage moves no file aside, and its client saves nothing and reports nothing")
   func readOnly() async throws {
     let writing = try FileStorage(directory: directory.path)
     try await writing.save(["values/posts": entry, "values/other": entry])
@@ -146,7 +147,7 @@ struct FileStorageTests {
     #expect(directory.names == names)
   }
 
-  @Test("Directories that cannot be used are refused with a reason")
+  @Test("A directory that cannot be used is refused with a reason")
   func unusableDirectories() throws {
     try FileManager.default.createDirectory(
       atPath: directory.path, withIntermediateDirectories: true)
@@ -158,7 +159,7 @@ struct FileStorageTests {
     #expect(throws: StorageError.self) {
       _ = try FileStorage(directory: directory.path + "/missing", access: .readOnly)
     }
-    // Others can access it, and it has files that are not ours.
+    // Others can access the directory, and it has a file that is not from a storage.
     chmod(directory.path, 0o755)
     let error = #expect(throws: StorageError.self) {
       _ = try FileStorage(directory: directory.path)
@@ -171,7 +172,7 @@ struct FileStorageTests {
   }
 
   @Test(
-    "A file that is torn, changed, or too new is thrown once and moved aside",
+    "A load of a torn, changed or too new file throws once, and moves the file aside",
     arguments: [0, 1, 30, 100, -1, -2, -3])
   func damagedFiles(cut: Int) async throws {
     let storage = try FileStorage(directory: directory.path)
@@ -196,7 +197,7 @@ struct FileStorageTests {
     #expect(directory.names.filter { $0.hasSuffix(".aside-2") }.count == 1)
   }
 
-  @Test("A file that is longer than the memory is moved aside")
+  @Test("A file that does not fit into memory is moved aside")
   func endlessFile() async throws {
     let storage = try FileStorage(directory: directory.path)
     try await storage.save(["values/a": entry])
@@ -206,7 +207,7 @@ struct FileStorageTests {
     #expect(try await storage.load("values/a") == nil)
   }
 
-  @Test("What is no file, or a link to one, is not followed and is moved aside")
+  @Test("A link, or anything that is no regular file, is not followed and is moved aside")
   func foreignFiles() async throws {
     let storage = try FileStorage(directory: directory.path)
     try await storage.save(["a": entry])
@@ -242,7 +243,7 @@ struct FileStorageTests {
   }
 
   @Test(
-    "A full disk is an error, and nothing that was there is lost",
+    "A full disk is an error, and no saved entry is lost",
     .enabled(if: TemporaryDirectory().mountsSmallDisk, "a small file system can be mounted"))
   func fullDisk() async throws {
     #expect(directory.mountsSmallDisk)

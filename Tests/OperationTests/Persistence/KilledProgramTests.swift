@@ -3,19 +3,19 @@ import Glibc
 import Operation
 import Testing
 
-/// A server that honours the keys of calls, and the programs that it serves one after the other.
+/// A server that deduplicates calls by their keys, and the programs that it serves in order.
 private struct RestartedPrograms {
   let directory = NSTemporaryDirectory() + "/swift-operation-\(UUID().uuidString)"
   var random = SystemRandomNumberGenerator()
   /// The values that the server has returned.
   var values: Set<String> = []
-  /// The changes that have arrived, in their order, and the keys that they came with.
+  /// The changes that have arrived, in order, and their keys.
   var changes: [Int] = []
   var keys: [Int: String] = [:]
-  /// The changes that a program has called, and those whose call has returned.
+  /// The changes that a program has requested, and those whose call has returned.
   var calls: Set<Int> = []
   var returned: Set<Int> = []
-  /// What was wrong.
+  /// The violations that were found.
   var problems: [String] = []
   var loadCount = 0
   var resumeCount = 0
@@ -75,7 +75,7 @@ struct KilledProgramTests {
       let isLast = round == Self.kills
       let first = round * 100
       let limit = isLast ? Int.max : Int.random(in: 1...25, using: &programs.random)
-      // The kill comes before the next line, or after it, or while it is written.
+      // The program is killed before the next line, after it, or while it is written.
       let patience = Int32.random(in: 0...3, using: &programs.random)
       let before = programs
       programs = try await SignalChildProcess.run(
@@ -86,7 +86,7 @@ struct KilledProgramTests {
         if !isLast {
           _ = child.hasLine(within: patience)
           child.send(SIGKILL)
-          // What it had written arrives, and the answers do not.
+          // The lines that it has written arrive, and the answers do not.
           try programs.serve(child, first: first, lines: .max)
         }
         return programs
@@ -96,7 +96,7 @@ struct KilledProgramTests {
     #expect(programs.changes == programs.changes.sorted())
     #expect(programs.returned.isSubset(of: programs.changes))
     #expect(programs.loadCount > 0)
-    // The last program has left nothing behind.
+    // The last program leaves only its lock and its values.
     let names = try FileManager.default.contentsOfDirectory(atPath: directory)
     #expect(names.allSatisfy { $0 == "lock" || $0.hasPrefix("values_") })
     print(

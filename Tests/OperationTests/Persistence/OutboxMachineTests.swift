@@ -3,7 +3,7 @@ import Testing
 
 @testable import Operation
 
-/// The machine, so that expectations can call what changes it.
+/// A class around the machine, so that expectations can call mutating functions.
 private final class Driver {
   private var machine = OutboxMachine()
 
@@ -43,7 +43,7 @@ private final class Driver {
 struct OutboxMachineTests {
   private let machine = Driver()
 
-  @Test("Calls are sorted by their numbers, in whatever order they are added")
+  @Test("Calls are sorted by their numbers, in any order of addition")
   func order() {
     for number in [3, 1, 20, 2] {
       machine.add(OutboxEntry("\(number)", number: number), "\(number)")
@@ -70,7 +70,7 @@ struct OutboxMachineTests {
     #expect(machine.resume(entry) == 2)
   }
 
-  @Test("What an earlier run or resumption of a call reports does not change the present one")
+  @Test("A report of an earlier run or resumption of a call does not change the current one")
   func replaced() {
     let entry = OutboxEntry("a", number: 1)
     let (first, second) = (OperationTaskID.next(), OperationTaskID.next())
@@ -84,7 +84,7 @@ struct OutboxMachineTests {
     #expect(!machine.end(entry, by: first))
     #expect(machine.statuses == [.running])
     #expect(machine.begin(entry, second, resumption: 2))
-    #expect(!machine.begin(entry, first), "its resumption has ended")
+    #expect(!machine.begin(entry, first), "the first resumption has ended")
     #expect(!machine.end(entry, by: first))
     #expect(machine.end(entry, by: second))
   }
@@ -96,18 +96,18 @@ struct OutboxMachineTests {
     #expect(machine.resume(entry) == 1)
     #expect(machine.begin(entry))
     #expect(machine.end(entry))
-    #expect(machine.contains(entry), "until its removal is noted")
+    #expect(machine.contains(entry), "the call is contained until it is dropped")
     #expect(!machine.end(entry))
     #expect(machine.resume(entry) == nil)
     #expect(!machine.begin(entry))
     #expect(machine.attempts(of: entry) == nil)
     #expect(machine.ids.isEmpty)
-    #expect(machine.drop(entry), "what cancels its run")
+    #expect(machine.drop(entry), "the call returns what cancels its run")
     #expect(!machine.contains(entry))
     #expect(!machine.drop(entry))
   }
 
-  @Test("A call that runs after the resumption has returned runs, and is not resumed beside that")
+  @Test("A call that begins after its resumption has returned runs, and is not resumed meanwhile")
   func late() {
     let entry = OutboxEntry("a", number: 1)
     machine.add(entry, "a", .waiting)
@@ -118,7 +118,7 @@ struct OutboxMachineTests {
     #expect(machine.resume(entry) == nil)
   }
 
-  @Test("A resumed call whose run was not begun waits again, and another one does not")
+  @Test("A resumed call whose run has not begun waits again, and a running call does not")
   func idle() {
     let (idle, begun) = (OutboxEntry("a", number: 1), OutboxEntry("b", number: 2))
     for (entry, id) in [(idle, "a"), (begun, "b")] {

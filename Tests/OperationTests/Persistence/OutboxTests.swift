@@ -4,10 +4,10 @@ import Testing
 
 private let start = Date(timeIntervalSinceReferenceDate: 800_000_000)
 
-/// A server that counts what arrives, by the identifier of the call.
+/// A server that records the calls that arrive.
 private final class Server: Sendable {
   let arrivals = EventLog<(title: String, call: String, attempt: Int)>()
-  /// Calls return when it is opened.
+  /// A gate at which calls wait before they return.
   let gate = AsyncGate()
   let waits: Bool
 
@@ -84,7 +84,7 @@ private func program(
 struct OutboxTests {
   private let storage = MemoryStorage()
 
-  @Test("A call is in the storage before the request is called, and leaves it when it has ended")
+  @Test("A call is in the storage before the request is called, and is removed at its end")
   func saved() async throws {
     let server = Server(waits: true)
     let client = program(storage)
@@ -121,7 +121,7 @@ struct OutboxTests {
   }
 
   @Test(
-    "Calls that a program could not make are made by the next one, in order, with their numbers")
+    "The next program makes the calls of an earlier one, in order, with their identifiers")
   func resumed() async throws {
     let offline = ManualNetworkObserver(.disconnected)
     let server = Server()
@@ -143,7 +143,7 @@ struct OutboxTests {
     let resumed = try await next.resumeMutations { outbox in outbox.register(mutation) }
     #expect(resumed.map(\.id) == calls.map(\.id))
     #expect(resumed.map(\.status) == [.running, .running, .running])
-    #expect(server.arrivals.count == 0, "they wait for the connection")
+    #expect(server.arrivals.count == 0, "the calls wait for the connection")
     network.set(.connected)
     for await present in next.outbox.values where present.isEmpty { break }
     let order = calls.map { try? JSONDecoder().decode(String.self, from: $0.arguments) }
@@ -210,7 +210,7 @@ struct OutboxTests {
     }
   }
 
-  @Test("A call that a shutdown cuts off stays; one that is cancelled does not")
+  @Test("A call that a shutdown cancels stays in the outbox; one that a caller cancels does not")
   func shutdown() async throws {
     let server = Server(waits: true)
     let client = program(storage)
@@ -233,7 +233,7 @@ struct OutboxTests {
     #expect(server.titles == ["cancelled", "cut", "cut"])
   }
 
-  @Test("A call whose mutation is not registered stays, and is reported")
+  @Test("A call whose mutation is not registered stays in the outbox, and is reported")
   func unregistered() async throws {
     try await interrupt(["a"])
     let next = program(storage)
@@ -248,7 +248,7 @@ struct OutboxTests {
     #expect(server.titles == ["a"])
   }
 
-  @Test("A resumed call that fails stays until it is made again, or discarded")
+  @Test("A resumed call that fails stays in the outbox until it succeeds or is discarded")
   func failed() async throws {
     try await interrupt(["a", "b"])
     let server = Server()
@@ -285,7 +285,7 @@ struct OutboxTests {
     let second = Task {
       try await next.resumeMutations { $0.register(CreatePost(server: server)) }
     }
-    // Beside the first one, it would load the call as well.
+    // If the loads were concurrent, the second one would load the call as well.
     for _ in 0..<1000 { await Task.yield() }
     slow.gate.open()
     _ = try await (first.value, second.value)
@@ -293,7 +293,7 @@ struct OutboxTests {
     #expect(server.titles == ["a"])
   }
 
-  @Test("A call that has ended, and cannot be removed from the storage, is not made again")
+  @Test("A call that has ended and cannot be removed from the storage is not made again")
   func failingRemoval() async throws {
     let full = UnremovableStorage()
     let server = Server()
@@ -311,7 +311,7 @@ struct OutboxTests {
     #expect(full.base.entries.isEmpty)
   }
 
-  @Test("A call that cannot be removed keeps no other from being saved or removed")
+  @Test("A call that cannot be removed does not prevent others from being saved or removed")
   func onePersistentCall() async throws {
     let server = Server()
     let picky = UnremovableStorage { key in
@@ -394,7 +394,7 @@ struct OutboxTests {
   }
 
   @Test(
-    "A call of another version, or that cannot be decoded, stays or is set aside, and is reported")
+    "A call of another version stays, one that cannot be decoded is set aside; both are reported")
   func unreadable() async throws {
     try await interrupt(["a"], version: 1)
     storage.entries["calls/0000000000000009-x"] = StorageEntry(
@@ -447,7 +447,7 @@ struct OutboxTests {
     #expect(OperationContext().operationCallID == nil)
   }
 
-  /// A program makes calls, and is ended while the server has them.
+  /// Makes calls in a program that ends while the calls are in flight.
   private func interrupt(_ titles: [String], version: Int = 0) async throws {
     let server = Server(waits: true)
     let client = program(storage)

@@ -2,7 +2,7 @@ import FoundationEssentials
 import Operation
 import Testing
 
-/// A storage whose loads return when a gate is opened, with what was there before. Other calls can wait.
+/// A storage whose loads read at once, and return when a gate is opened. Other calls can wait.
 private struct HeldStorage: OperationStorage {
   let base: MemoryStorage
   let gate = AsyncGate()
@@ -31,7 +31,7 @@ private struct HeldStorage: OperationStorage {
   }
 }
 
-/// A mutation that notes the identifiers of its calls.
+/// A mutation that logs the identifiers of its calls.
 private struct Change: MutationRequest {
   let calls: EventLog<String>
   var gate: AsyncGate?
@@ -58,7 +58,7 @@ private func client(_ storage: any OperationStorage) -> OperationClient {
   OperationClient(defaults: .testing, storage: storage)
 }
 
-/// A storage with one call that an earlier program could not end.
+/// Returns a storage with one call that an earlier program did not finish.
 private func interrupted(number: String = "0000000000000001", attempts: Int = 1) -> MemoryStorage {
   let arguments = Data(#""a""#.utf8).base64EncodedString()
   let call =
@@ -66,7 +66,7 @@ private func interrupted(number: String = "0000000000000001", attempts: Int = 1)
   return MemoryStorage(["calls/\(number)-ID": entry(call)])
 }
 
-@Suite("Saved values and calls beside other events")
+@Suite("Saved values and calls during other events")
 struct PersistenceRaceTests {
   private struct Refusal: Error {}
 
@@ -108,8 +108,8 @@ struct PersistenceRaceTests {
     #expect(client.outbox.calls.isEmpty)
   }
 
-  @Test("A resumed call that is not made waits again, and can be made later")
-  func showingFails() async throws {
+  @Test("A resumed call whose handler throws waits again, and can be retried")
+  func handlerThrows() async throws {
     let client = client(interrupted())
     let (calls, attempts) = (EventLog<String>(), EventLog<Int>())
     try await client.resumeMutations { outbox in
@@ -124,8 +124,8 @@ struct PersistenceRaceTests {
     #expect(calls.values == ["ID"])
   }
 
-  @Test("A call that has failed, and is then not made again, waits, and can be made later")
-  func showingFailsAfterFailure() async throws {
+  @Test("A failed call whose handler throws at a retry waits again, and can be retried")
+  func handlerThrowsAfterFailure() async throws {
     let client = client(interrupted())
     let (calls, attempts) = (EventLog<String>(), EventLog<Int>())
     try await client.resumeMutations { outbox in
@@ -161,7 +161,7 @@ struct PersistenceRaceTests {
     await attempts.wait(for: 2)
     gates[0].open()
     await returns.wait(for: 1)
-    // The handler has returned, and what follows it is soon done.
+    // The handler has returned. The outbox handles its return soon after that.
     for _ in 0..<1000 { await Task.yield() }
     #expect(client.outbox.calls.map(\.status) == [.running])
     gates[1].open()
@@ -169,7 +169,7 @@ struct PersistenceRaceTests {
     #expect(client.outbox.calls.map(\.attempts) == [3])
   }
 
-  @Test("Numbers of a call that are out of all range do no harm", arguments: [Int.min, Int.max])
+  @Test("A saved call with extreme numbers is resumed", arguments: [Int.min, Int.max])
   func numbers(number: Int) async throws {
     let client = client(interrupted(number: "\(number)", attempts: number))
     let calls = EventLog<String>()
@@ -179,7 +179,7 @@ struct PersistenceRaceTests {
     #expect(calls.values.count == 2 && calls.values.last == "ID")
   }
 
-  @Test("A call whose request is called again has one identifier, and leaves the outbox")
+  @Test("A call whose request is restarted has one identifier, and is removed from the outbox")
   func restarted() async throws {
     let client = client(storage)
     let (calls, gate) = (EventLog<String>(), AsyncGate())
@@ -199,7 +199,7 @@ struct PersistenceRaceTests {
   }
 
   @Test("Calls that end while the outbox is read are not listed again")
-  func readingBesideEnds() async throws {
+  func readingDuringEnds() async throws {
     let client = client(storage)
     let store = client.store(for: Change(calls: EventLog()).persisted())
     try await withThrowingTaskGroup(of: Void.self) { group in
@@ -216,7 +216,7 @@ struct PersistenceRaceTests {
 
   // MARK: - Values
 
-  @Test("An edit that succeeds while the value loads is on top of it")
+  @Test("An edit that succeeds while the saved value loads is applied to it")
   func editWhileLoading() async throws {
     storage.entries = ["values/q": entry("[1,2,3]")]
     let held = HeldStorage(base: storage)
@@ -237,7 +237,9 @@ struct PersistenceRaceTests {
     #expect(saved == "[1,2,3,4]")
   }
 
-  @Test("So is one whose task is cancelled before the value was loaded", arguments: [false, true])
+  @Test(
+    "An edit whose task is cancelled while the saved value loads is applied to it",
+    arguments: [false, true])
   func cancelledEditWhileLoading(matching: Bool) async throws {
     storage.entries = ["values/q": entry("[1,2,3]")]
     let held = HeldStorage(base: storage)
@@ -272,9 +274,9 @@ struct PersistenceRaceTests {
   }
 
   @Test(
-    "An old or unreadable value that is dropped late does not take a newer one with it",
+    "A late drop of an old or unreadable value does not remove a newer one",
     arguments: ["garbage", "1"])
-  func dropBesideSave(text: String) async throws {
+  func dropDuringSave(text: String) async throws {
     storage.entries = ["values/q": entry(text, at: Date(timeIntervalSinceReferenceDate: 0))]
     let held = HeldStorage(base: storage)
     let client = client(held)
@@ -292,7 +294,7 @@ struct PersistenceRaceTests {
   }
 
   @Test("A newer value that is set aside in place of an unreadable one is saved again")
-  func settingAsideBesideSave() async throws {
+  func settingAsideDuringSave() async throws {
     storage.entries = ["values/q": entry("garbage")]
     let (saves, saveGate, asideGate) = (EventLog<Int>(), AsyncGate(), AsyncGate())
     let held = HeldStorage(base: storage) {
@@ -321,7 +323,7 @@ struct PersistenceRaceTests {
     #expect(saved == "5")
   }
 
-  @Test("What runs yield is saved, and so is what a cancellation restores")
+  @Test("A yielded value is saved, and so is the value that a cancellation restores")
   func yields() async throws {
     let client = client(storage)
     let (runs, gate) = (EventLog<Int>(), AsyncGate())
@@ -350,8 +352,8 @@ struct PersistenceRaceTests {
 
   private typealias IntStore = OperationStore<QueryState<Int, any Error>>
 
-  /// Calls `body` with a store while its saved value, 7, loads, and one of its runs has yielded 1; returns
-  /// when the value was loaded and the run was cancelled.
+  /// Calls `body` with a store while its saved value, 7, loads and one of its runs has yielded 1.
+  /// Returns when the value is loaded and the run is cancelled.
   private func yieldWhileLoading(
     _ body: (OperationClient, IntStore, HeldStorage) async throws -> Void
   ) async throws {
@@ -379,7 +381,7 @@ struct PersistenceRaceTests {
     #expect(saved == "7")
   }
 
-  @Test("What a cancelled run has yielded while the saved value loads does not take its place")
+  @Test("The yield of a run that is cancelled while the saved value loads does not replace it")
   func cancelledWhileLoading() async throws {
     try await yieldWhileLoading { client, store, _ in
       store.cancel()
@@ -393,7 +395,7 @@ struct PersistenceRaceTests {
     }
   }
 
-  @Test("A run that yields while the saved value loads restores it when it is cancelled")
+  @Test("The cancellation of a run that yielded while the saved value loads restores that value")
   func loadedBelowYield() async throws {
     try await yieldWhileLoading { _, store, held in
       held.gate.open()
@@ -402,7 +404,7 @@ struct PersistenceRaceTests {
     }
   }
 
-  @Test("A shutdown that cuts a run off keeps what it had yielded")
+  @Test("A shutdown that cancels a run keeps the saved value that the run yielded")
   func yieldsAtShutdown() async throws {
     let client = client(storage)
     let gate = AsyncGate()
@@ -425,7 +427,7 @@ struct PersistenceRaceTests {
     _ = await run.result
   }
 
-  @Test("A removal of the second store on a path leaves what the first one has saved")
+  @Test("A removal of the second store on a path does not remove the saved value of the first one")
   func removalOfAClash() async throws {
     let client = client(storage)
     let query = Query<Int, any Error>(path: ["q"]) { _ in 5 }.manual().persisted()
@@ -440,7 +442,7 @@ struct PersistenceRaceTests {
     #expect(saved == "5")
   }
 
-  @Test("A name is free for another path when its store was removed")
+  @Test("A name can be used for another path after its store was removed")
   func nameAfterRemoval() async throws {
     let client = client(storage)
     func user(_ id: Int) -> some QueryRequest<Int, QueryState<Int, any Error>> {

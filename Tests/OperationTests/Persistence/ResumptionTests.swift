@@ -28,7 +28,8 @@ private struct Change: MutationRequest {
   private let gate = AsyncGate()
   private let outcomes = EventLog<Outcome>()
 
-  /// A client with a call that an earlier program could not end. What shows the call returns at once.
+  /// Returns a client with a call that an earlier program did not finish, whose handler has
+  /// returned.
   private func client() async throws -> OperationClient {
     let call =
       #"{"id":"ID","mutation":"change","arguments":"\#(Data(#""a""#.utf8).base64EncodedString())","attempts":1}"#
@@ -42,7 +43,7 @@ private struct Change: MutationRequest {
     return client
   }
 
-  @Test("A call that is made when what shows it has returned runs, and is not made beside that")
+  @Test("A call that is made after its handler has returned runs, and is not retried meanwhile")
   func late() async throws {
     defer { outcomes.clear() }
     let client = try await client()
@@ -56,13 +57,13 @@ private struct Change: MutationRequest {
     #expect(calls.values == ["ID"])
   }
 
-  @Test("A call is not made for an earlier resumption any more") func earlier() async throws {
+  @Test("A call is no longer made for an earlier resumption") func earlier() async throws {
     defer { outcomes.clear() }
     let client = try await client()
     #expect(client.outbox.retry("ID"))
     for await present in client.outbox.values where present.first?.status == .waiting { break }
-    let present = outcomes.values[1]
-    let run = Task { try await present() }
+    let current = outcomes.values[1]
+    let run = Task { try await current() }
     await calls.wait(for: 1)
     await #expect(throws: CancellationError.self) { _ = try await outcomes.values[0]() }
     #expect(client.outbox.calls.map(\.status) == [.running])

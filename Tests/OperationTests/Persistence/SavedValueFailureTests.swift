@@ -37,7 +37,7 @@ struct SavedValueFailureTests {
     #expect(reports.map(\.kind) == [.invalidValue, .invalidValue])
   }
 
-  @Test("A value from the future, because the clock went back, is restored and out of date")
+  @Test("A value with a future date, after the clock was set back, is restored and out of date")
   func clockWentBack() async throws {
     let program = SavedProgram()
     let query = savedPosts(fetches).stale(after: .seconds(600)).manual()
@@ -79,7 +79,7 @@ struct SavedValueFailureTests {
     #expect(down.storage.entriesSetAside.count == 1)
   }
 
-  @Test("What cannot be decoded costs one report and one fetch, and is set aside")
+  @Test("An undecodable value is set aside, and causes one report and one fetch")
   func undecodable() async throws {
     let program = SavedProgram()
     program.storage.entries["values/posts"] = StorageEntry(
@@ -94,7 +94,7 @@ struct SavedValueFailureTests {
     #expect(fetches.count == 1)
   }
 
-  @Test("A value that does not encode is reported once, and the program continues")
+  @Test("A value that cannot be encoded is reported once, and stays in its store")
   func unencodable() async throws {
     let program = SavedProgram()
     let coding = StorageCoding<SavedPost> { _ in
@@ -144,7 +144,7 @@ struct SavedValueFailureTests {
     #expect(program.storage.entries.values.map(\.text) == [#"{"likes":0,"title":"post 1"}"#])
   }
 
-  @Test("A storage that fails is reported once, and saving resumes when it can")
+  @Test("A storage that fails is reported once, and is used again when it works")
   func failingStorage() async throws {
     let program = SavedProgram()
     let store = program.client.store(for: savedPosts(fetches).persisted())
@@ -171,7 +171,7 @@ struct SavedValueFailureTests {
     program.storage.failure = Refused()
     let (hasFailed, wasEarly) = (Latch(), EventLog<Bool>())
     await OperationIssue.withHandler({ _ in
-      // The time in which another thread would end the call. Waiting here could block all threads.
+      // Gives another thread time to end the call. A wait here could block all threads.
       for _ in 0..<100_000 where !hasFailed.isOpen {}
       wasEarly.append(hasFailed.isOpen)
     }) {
@@ -185,7 +185,7 @@ struct SavedValueFailureTests {
   }
 
   /// A storage that refuses the entries whose keys begin with a text.
-  private struct PickyStorage: OperationStorage {
+  private struct RefusingStorage: OperationStorage {
     let memory = MemoryStorage()
     let isRepaired = Monitor(false)
     var refused = "values/posts/2"
@@ -206,9 +206,9 @@ struct SavedValueFailureTests {
     }
   }
 
-  @Test("An entry that the storage refuses keeps no other from being saved")
+  @Test("An entry that the storage refuses does not prevent others from being saved")
   func refusedEntry() async throws {
-    let storage = PickyStorage()
+    let storage = RefusingStorage()
     let clock = ManualClock(now: savedStart)
     let client = OperationClient(defaults: .testing, clock: clock, storage: storage)
     let reports = try await issues {
@@ -221,7 +221,7 @@ struct SavedValueFailureTests {
       #expect(storage.memory.entries.keys.sorted() == ["values/posts/1", "values/posts/3"])
     }.issues
     #expect(reports.map(\.kind) == [.storageFailure])
-    #expect(storage.memory.saveCount == 2, "what is saved is not saved again")
+    #expect(storage.memory.saveCount == 2, "a saved entry is not saved again")
     await #expect(throws: Refused.self) { try await client.flush() }
     #expect(storage.memory.saveCount == 2)
     storage.isRepaired.update { $0 = true }
@@ -229,9 +229,9 @@ struct SavedValueFailureTests {
     #expect(storage.memory.saveCount == 3)
   }
 
-  @Test("A call that the storage refuses keeps no value from being saved")
+  @Test("A call that the storage refuses does not prevent values from being saved")
   func refusedCall() async throws {
-    let storage = PickyStorage(refused: "calls/")
+    let storage = RefusingStorage(refused: "calls/")
     let clock = ManualClock(now: savedStart)
     let client = OperationClient(defaults: .testing, clock: clock, storage: storage)
     let gate = AsyncGate()
@@ -255,9 +255,9 @@ struct SavedValueFailureTests {
     try await client.flush()
   }
 
-  @Test("What was removed and saved again stays when a batch is written again")
+  @Test("An entry that was removed and saved again stays when a batch is written again")
   func savedAfterRemoval() async throws {
-    let storage = PickyStorage()
+    let storage = RefusingStorage()
     let clock = ManualClock(now: savedStart)
     let client = OperationClient(defaults: .testing, clock: clock, storage: storage)
     _ = try await issues {
@@ -277,7 +277,7 @@ struct SavedValueFailureTests {
     #expect(storage.memory.entries.keys.sorted() == ["values/posts/1", "values/posts/2"])
   }
 
-  @Test("A shutdown saves what has changed, and says why it could not")
+  @Test("A shutdown saves changed values, and returns the error of a failed save")
   func shutdown() async throws {
     let program = SavedProgram()
     program.client.store(for: savedPosts(fetches).persisted()).setResult(
@@ -314,7 +314,7 @@ struct SavedValueFailureTests {
     #expect(storage.entries.values.first?.text.contains(#""a""#) == true)
   }
 
-  @Test("A lost power loses what was being saved, and nothing else")
+  @Test("A loss of power loses only the entries of the save in progress")
   func powerLoss() async throws {
     let clock = ManualClock(now: savedStart)
     let storage = MemoryStorage(clock: clock)

@@ -23,14 +23,14 @@ struct SavedProgram {
       defaults: .testing, clock: clock, retention: .unusedFor(.seconds(300)), storage: storage)
   }
 
-  /// Starts the program again, when the one before was ended by a signal.
+  /// Starts the program again after it was ended by a signal.
   func restarted(after duration: Duration = .seconds(60)) -> SavedProgram {
     SavedProgram(
       MemoryStorage(storage.entries),
       at: clock.now() + Double(duration.components.seconds))
   }
 
-  /// Collects the reports of `body`.
+  /// Calls `body`, and collects its reports.
   func noting<Output>(_ body: () async throws -> Output) async rethrows -> Output {
     try await OperationIssue.withHandler({ [issues] in issues.append($0) }, operation: body)
   }
@@ -58,7 +58,7 @@ struct CreateNothing: SimpleMutationRequest, Hashable {
   func mutate(with number: Int, in context: OperationContext) async throws -> Int { number }
 }
 
-/// Answers with the number of the fetch.
+/// Returns a query whose value has the number of the fetch.
 func savedPosts(
   _ fetches: EventLog<Int>, path: OperationPath = ["posts"]
 ) -> Query<SavedPost, any Error> {

@@ -6,7 +6,7 @@ import Testing
 struct SavedValueTests {
   private let fetches = EventLog<Int>()
 
-  @Test("A value appears after a restart, with its date, without a fetch")
+  @Test("A value is restored after a restart, with its date and without a fetch")
   func restored() async throws {
     let program = try await SavedProgram.saving(savedPosts(fetches))
 
@@ -47,8 +47,8 @@ struct SavedValueTests {
     #expect(store.valueUpdateCount == 1)
   }
 
-  @Test("While a value loads, the state says so, and a fetch does not wait for it")
-  func fetchBesideLoad() async throws {
+  @Test("While a value loads, the state is restoring, and a fetch does not wait for the value")
+  func fetchDuringLoad() async throws {
     let program = try await SavedProgram.saving(savedPosts(fetches))
     let (client, clock, storage) = program.slowlyRestarted()
     let store = client.store(for: savedPosts(fetches).manual().persisted())
@@ -64,7 +64,7 @@ struct SavedValueTests {
     try await client.flush()
   }
 
-  @Test("A subscriber's run waits for the saved value, and follows if there is none")
+  @Test("A subscriber's run waits for the saved value, and starts if there is none")
   func subscriberWaits() async throws {
     let clock = ManualClock(now: savedStart)
     let storage = MemoryStorage(clock: clock)
@@ -81,8 +81,10 @@ struct SavedValueTests {
     try await client.flush()
   }
 
-  @Test("What is loaded when a reset, a write or a failure has come meanwhile", arguments: 0..<3)
-  func loadBesideEvents(event: Int) async throws {
+  @Test(
+    "A value that loads during a reset or a write is dropped, and one during a failure is restored",
+    arguments: 0..<3)
+  func loadDuringEvents(event: Int) async throws {
     let program = try await SavedProgram.saving(savedPosts(fetches))
     let (client, clock, storage) = program.slowlyRestarted()
     let store = client.store(for: savedPosts(fetches).manual().persisted())
@@ -100,11 +102,11 @@ struct SavedValueTests {
     #expect((store.error != nil) == (event == 2))
     if event == 0 {
       try await client.flush()
-      #expect(storage.entries.isEmpty, "a reset removes what was saved")
+      #expect(storage.entries.isEmpty, "a reset removes the saved value")
     }
   }
 
-  @Test("Changes are saved after a second, in one batch, the newest state of each store once")
+  @Test("Changes are saved after a second, in one batch with the newest state of each store")
   func oneBatch() async throws {
     let program = SavedProgram()
     let (client, clock) = (program.client, program.clock)
@@ -123,7 +125,7 @@ struct SavedValueTests {
     #expect(program.storage.entries.keys.sorted().first == "values/posts/1")
   }
 
-  @Test("A run that begins, and one that fails, save nothing")
+  @Test("The start and the failure of a run save nothing")
   func unchanged() async throws {
     let program = SavedProgram()
     let query = Query<SavedPost, any Error>(path: ["posts"]) { _ in throw Refused() }.persisted()
@@ -148,7 +150,7 @@ struct SavedValueTests {
     #expect(program.storage.entries.values.first?.text == #"{"likes":1,"title":"pushed"}"#)
   }
 
-  @Test("A reset and a removal remove what was saved, also without a store; retention does not")
+  @Test("A reset and a removal remove saved values, also without a store, and an eviction does not")
   func removal() async throws {
     let program = SavedProgram()
     for number in 1...4 {
@@ -181,7 +183,7 @@ struct SavedValueTests {
     #expect(next.storage.entries.isEmpty)
   }
 
-  @Test("A store that is created after a removal does not load what is being removed")
+  @Test("A store that is created after a removal does not load the removed value")
   func removedIsNotLoaded() async throws {
     let program = SavedProgram()
     let query = savedPosts(fetches).persisted()
@@ -198,7 +200,7 @@ struct SavedValueTests {
     #expect(program.storage.entries.count == 1)
   }
 
-  @Test("A store that was removed from the client is not saved any more")
+  @Test("A store that was removed from the client is no longer saved")
   func removedIsNotSaved() async throws {
     let program = SavedProgram()
     let store = program.client.store(for: savedPosts(fetches).persisted())
@@ -208,7 +210,7 @@ struct SavedValueTests {
     #expect(program.storage.entries.isEmpty)
   }
 
-  @Test("A store that was evicted before its value was saved finds it again")
+  @Test("The value of a store that was evicted before it was saved is restored")
   func evictedBeforeSave() async throws {
     let clock = ManualClock(now: savedStart)
     let storage = MemoryStorage(clock: clock)
@@ -221,7 +223,7 @@ struct SavedValueTests {
     #expect(try await client.ensure(query) == SavedPost(title: "set"))
   }
 
-  @Test("A reset of a request without a store removes what was saved")
+  @Test("A reset of a request without a store removes its saved value")
   func resetWithoutStore() async throws {
     let program = SavedProgram()
     let named = savedPosts(fetches, path: ["named"]).persisted(as: "a name")
@@ -250,7 +252,7 @@ struct SavedValueTests {
         saved.append(program.storage.saveCount)
       }
     }
-    // Nothing is left that the flush in the handler could wait for.
+    // After this flush, the flush in the handler can only wait for the new value.
     try await program.client.flush()
     store.setResult(to: .success(SavedPost(title: "a")))
     await saved.wait(for: 1)
@@ -258,7 +260,7 @@ struct SavedValueTests {
     subscription.cancel()
   }
 
-  @Test("A client that is released saves what has changed at once")
+  @Test("A client that is released saves its changes at once")
   func releasedClient() async throws {
     let (storage, clock) = (MemoryStorage(), ManualClock(now: savedStart))
     var client: OperationClient? = OperationClient(
@@ -269,10 +271,10 @@ struct SavedValueTests {
     client = nil
     await clock.settle()
     #expect(storage.entries.count == 1)
-    #expect(clock.sleeperCount == 0, "no timer is left")
+    #expect(clock.sleeperCount == 0, "no timer remains")
   }
 
-  @Test("A client that was shut down and released releases its storage, without a wait for a timer")
+  @Test("A client that was shut down and released releases its storage before any timer ends")
   func releasedStorage() async throws {
     weak var released: MemoryStorage?
     do {
@@ -285,7 +287,7 @@ struct SavedValueTests {
       store.setResult(to: .success(SavedPost(title: "a")))
       await client.shutdown(within: .zero)
     }
-    // The task that has written ends a moment later.
+    // The task of the last write ends a moment later.
     for _ in 0..<10_000 where released != nil { await Task.yield() }
     #expect(released == nil)
   }
@@ -325,7 +327,7 @@ struct SavedValueTests {
     #expect(try await restored.fetchNextPage()?.value == ["page 2"])
   }
 
-  @Test("A client without storage saves nothing, and a request with persisted() works there")
+  @Test("A client without a storage saves nothing, and a request with persisted() works in it")
   func withoutStorage() async throws {
     let client = OperationClient(defaults: .testing)
     let query = savedPosts(fetches).persisted()

@@ -3,18 +3,18 @@ import Operation
 import Synchronization
 import Testing
 
-/// A disk in memory that can fail at one call, and that loses power: what was not flushed is then there in
-/// part, or in another order.
+/// A disk in memory that can fail at one call, and can lose power. After a loss of power, changes
+/// that were not flushed are incomplete, or in another order.
 private final class SimulatedDisk: StorageFiles {
-  /// What a loss of power does to what was not flushed.
+  /// What a loss of power does to changes that were not flushed.
   enum Loss: CaseIterable {
-    /// Nothing of it is there.
+    /// All of the changes are lost.
     case all
-    /// Contents are half there, and names are as they were.
+    /// Half of the contents is lost, and the names have not changed.
     case tornContents
-    /// The names have changed, and the contents are half there: the disk has reordered them.
+    /// Half of the contents is lost, and the names have changed: the disk reordered the changes.
     case namesBeforeContents
-    /// Everything is there.
+    /// No change is lost.
     case none
   }
 
@@ -24,12 +24,12 @@ private final class SimulatedDisk: StorageFiles {
   }
 
   private struct Disk: Sendable {
-    /// The files by name, and by name as they were when the names were flushed.
+    /// The files by name: the current names, and those of the last flush of the names.
     var names: [String: Int] = [:]
     var flushedNames: [String: Int] = [:]
     var files: [File] = []
     var calls = 0
-    /// The call that fails, and whether each one after it fails, too: the power is lost.
+    /// The call that fails, and whether all calls after it fail, too, because the power is lost.
     var failure: (call: Int, isLast: Bool)?
   }
 
@@ -42,7 +42,7 @@ private final class SimulatedDisk: StorageFiles {
 
   var callCount: Int { disk.withLock { $0.calls } }
 
-  /// From now on the call with this number fails, counted from zero.
+  /// Makes the call with this number fail, counted from zero and from now on.
   func fail(at call: Int, andAfter isLast: Bool) {
     disk.withLock {
       $0.calls = 0
@@ -160,7 +160,7 @@ struct SimulatedDiskTests {
   }
 
   @Test(
-    "Power lost at every call of a save: each key has its old or its new entry, complete",
+    "After a loss of power at any call of a save, each key has its complete old or new entry",
     arguments: SimulatedDisk.Loss.allCases)
   fileprivate func powerLoss(_ loss: SimulatedDisk.Loss) async throws {
     let count = try await callCount(of: save)
@@ -181,7 +181,7 @@ struct SimulatedDiskTests {
   }
 
   @Test(
-    "One call fails, each in turn: the error is thrown, no entry is lost, and the next save succeeds"
+    "A save with one failed call throws and loses no entry, and the next save succeeds"
   )
   func oneFailure() async throws {
     let count = try await callCount(of: save)
@@ -201,7 +201,7 @@ struct SimulatedDiskTests {
   }
 
   @Test(
-    "Power lost at every call of a removal: an entry is there, complete, or gone",
+    "After a loss of power at any call of a removal, an entry is complete or removed",
     arguments: SimulatedDisk.Loss.allCases)
   fileprivate func removal(_ loss: SimulatedDisk.Loss) async throws {
     let count = try await callCount { try await $0.remove(["a", "b"]) }
@@ -218,7 +218,7 @@ struct SimulatedDiskTests {
     }
   }
 
-  @Test("A file that cannot be removed keeps no other from being removed")
+  @Test("A file that cannot be removed does not prevent others from being removed")
   func failedRemoval() async throws {
     let disk = try await prepared()
     let storage = try FileStorage(disk)
@@ -230,7 +230,7 @@ struct SimulatedDiskTests {
   }
 
   @Test(
-    "A disk fails at every call under a client: each call of a mutation is made, and resumed at most"
+    "A mutation is called when any call of the disk fails, and is not resumed after a recovery"
   )
   func underAClient() async throws {
     for call in 0..<12 {

@@ -21,7 +21,7 @@ struct StorageFormatTests {
     #expect(decoded == entry)
   }
 
-  @Test("Each single changed byte is noticed")
+  @Test("Every change of a single byte is detected")
   func eachByte() throws {
     let entry = StorageEntry(
       version: 1, date: Date(timeIntervalSinceReferenceDate: 1), data: Data("value".utf8))
@@ -34,7 +34,7 @@ struct StorageFormatTests {
     }
   }
 
-  @Test("Each shortened file is noticed")
+  @Test("Every truncated file is detected")
   func eachLength() throws {
     let entry = StorageEntry(
       version: 1, date: Date(timeIntervalSinceReferenceDate: 1), data: Data("value".utf8))

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Operation
 
-/// A structure that is a path.
+/// A structure that is an element of a path.
 struct StableQuery: Hashable {
   var user = 7
   var name: String? = "a/b"
@@ -26,7 +26,7 @@ struct StorageKeyTests {
     StorageKey.value(at: OperationPath(elements))
   }
 
-  @Test("Elements have a form that is the same in every process")
+  @Test("The form of an element is the same in every process")
   func forms() {
     let module = String(reflecting: StableQuery.self).prefix { $0 != "." }
     #expect(key() == "values/")

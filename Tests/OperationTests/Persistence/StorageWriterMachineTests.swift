@@ -13,7 +13,7 @@ private final class Note: Sendable {
 
   var owner: ObjectIdentifier { ObjectIdentifier(ownerItem ?? self) }
 
-  /// The item, which is known by its change.
+  /// The item, which its change identifies.
   var item: SavedItem {
     SavedItem(key: key, owner: owner) { [self] in SavedChange(mark: mark, entry: nil) }
   }
@@ -25,7 +25,7 @@ private final class Note: Sendable {
 
 private typealias Timer = StorageWriterMachine.Timer
 
-/// The machine, so that expectations can call what changes it.
+/// A class around the machine, so that expectations can call mutating functions.
 private final class Driver {
   private var machine = StorageWriterMachine(delay: .seconds(1))
 
@@ -69,7 +69,7 @@ struct StorageWriterMachineTests {
     #expect(machine.writtenCount == 3)
   }
 
-  @Test("A flush writes at once, and the timer finds nothing to do")
+  @Test("A flush writes at once, and its timer does nothing")
   func flush() throws {
     #expect(machine.flush() == nil)
     _ = machine.note(Note("a"))
@@ -94,7 +94,7 @@ struct StorageWriterMachineTests {
     #expect(machine.setTimer(timers[2], number: 2) == timers[2])
   }
 
-  @Test("What changes during a batch is in the next one, after a new timer")
+  @Test("A change during a batch is in the next batch, after a new timer")
   func during() throws {
     _ = machine.note(Note("a"))
     let batch = try #require(machine.timerEnded(1))
@@ -105,7 +105,7 @@ struct StorageWriterMachineTests {
   }
 
   @Test(
-    "A failed batch is written again with longer and longer waits, but for what has changed since")
+    "A failed batch is written again after growing delays, with the newest item of each key")
   func failures() throws {
     let older = Note("a")
     let newer = Note("a", of: older)
@@ -126,7 +126,7 @@ struct StorageWriterMachineTests {
     #expect(machine.writtenCount == 3)
   }
 
-  @Test("A removal drops what was to be saved there, and hides it until it is done")
+  @Test("A removal drops pending items, and hides saved ones until it has ended")
   func removal() throws {
     _ = machine.note(Note("values/a/1"))
     _ = machine.note(Note("values/b"))
@@ -163,7 +163,7 @@ struct StorageWriterMachineTests {
     #expect(successor.isIn(batch.items))
   }
 
-  @Test("A key is pending for others than its owner, until the batch has ended")
+  @Test("A key is pending for stores other than its owner until the batch has ended")
   func pending() throws {
     let item = Note("a")
     let other = Note("a")
