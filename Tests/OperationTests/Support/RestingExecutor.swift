@@ -1,7 +1,7 @@
 import Dispatch
 
-/// Runs the jobs of its tasks on the threads of a queue, and notifies when all of its tasks wait for
-/// something, or have ended.
+/// Runs the jobs of its tasks on the threads of a queue. A test can wait until all tasks wait for
+/// something or have ended.
 final class RestingExecutor: TaskExecutor {
   private let unfinishedJobs = Monitor(0)
 
