@@ -5,7 +5,7 @@ import Testing
 @Suite("clock") struct ClockTests {
   private let clock = ManualClock(now: Date(timeIntervalSince1970: 500))
 
-  @Test("A request with a clock finds it in its context, however it is run")
+  @Test("The context of a request with a clock has that clock, with and without a store")
   func everyKind() async throws {
     let script = Script()
     let client = OperationClient(defaults: .testing)

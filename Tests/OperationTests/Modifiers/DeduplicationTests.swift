@@ -62,17 +62,17 @@ import Testing
     #expect(try await [first.value, same.value, other.value] == [1, 1, 2])
   }
 
-  @Test("Runs with copies of one context are equivalent, whatever it contains")
+  @Test("Runs with copies of one context are equivalent, for any contents")
   func passedTwice() async throws {
     enum Action: OperationContext.Key {
       static var defaultValue: @Sendable () -> Void { {} }
     }
     let client = OperationClient(defaults: .testing, context: .number(1))
-    let asked = EventLog<Int>()
+    let fetched = EventLog<Int>()
     let store = client.store(
       for: Paginated(path: ["pages"], initialPageId: 0, nextPageId: { page, _ in page.id + 1 }) {
         [gate] paging, _ async throws -> Int in
-        asked.append(paging.pageId)
+        fetched.append(paging.pageId)
         if paging.pageId > 0 { await gate.wait() }
         return paging.pageId
       })
@@ -84,10 +84,10 @@ import Testing
       Task { try await store.fetchNextPage(using: context) }
     }
     await store.settles { $0.leaseCount == 2 }
-    await asked.wait(for: 2)
+    await fetched.wait(for: 2)
     gate.open()
     for page in pages { #expect(try await page.value?.id == 1) }
-    #expect(asked.values == [0, 1])
+    #expect(fetched.values == [0, 1])
   }
 
   @Test("Copies of a request share one run without a store")
@@ -144,9 +144,9 @@ import Testing
   @Test("A predicate decides which runs are shared, and its first argument is the older context")
   func predicate() async throws {
     let script = gated()
-    let asked = EventLog<[Int]>()
+    let compared = EventLog<[Int]>()
     let request = TypedQuery(script: script).deduplicated { old, new in
-      asked.append([old.fixtureNumber, new.fixtureNumber])
+      compared.append([old.fixtureNumber, new.fixtureNumber])
       return old.fixtureNumber % 2 == new.fixtureNumber % 2
     }
     let first = Task { try await request.run(in: .number(1)) }
@@ -158,7 +158,7 @@ import Testing
     await executor.rest()
     gate.open()
     #expect(try await [first.value, second.value, third.value] == [1, 2, 1])
-    #expect(asked.values.prefix(2) == [[1, 2], [1, 3]])
+    #expect(compared.values.prefix(2) == [[1, 2], [1, 3]])
     #expect(script.attempts == 2)
   }
 

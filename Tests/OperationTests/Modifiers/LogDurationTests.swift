@@ -5,7 +5,7 @@ import Testing
   private let clock = ManualClock()
   private let log = EventLog<String>()
 
-  @Test("A success is logged with its time by the clock of the context, however it is run")
+  @Test("A success is logged with its duration by the clock of the context, in every kind of run")
   func success() async throws {
     let context = OperationContext.timed(by: clock)
     let client = OperationClient(defaults: .testing, clock: clock)

@@ -114,7 +114,7 @@ import Testing
     #expect(script.attempts == 3)
   }
 
-  @Test("A value that comes while the run of a map has read the one before is not missed")
+  @Test("A map follows a value that is stored after the map's run has read the earlier one")
   func missedValue() async throws {
     let client = OperationClient(defaults: .testing)
     let query = OpenQuery(script: Script()).neverStale()
@@ -129,7 +129,7 @@ import Testing
     #expect(mapped.currentValue == 15)
   }
 
-  @Test("A map that nobody observes is made again after a value that came during its run")
+  @Test("A map without subscribers is computed again after a value that was stored during its run")
   func unobserved() async throws {
     let client = OperationClient(defaults: .testing)
     let query = OpenQuery(script: Script()).neverStale()
@@ -144,7 +144,7 @@ import Testing
     #expect(!client.store(for: mapped).isStale)
   }
 
-  @Test("A map is made again after a value of the same moment, and not without one")
+  @Test("A map is computed again after a value with the same date, and not without one")
   func sameMoment() async throws {
     let client = OperationClient(defaults: .testing, clock: ManualClock())
     let query = OpenQuery(script: Script()).neverStale()
@@ -160,7 +160,7 @@ import Testing
     }
   }
 
-  @Test("A map that was written by hand is as new as that") func written() async throws {
+  @Test("A map whose value was written is fresh") func written() async throws {
     let client = OperationClient(defaults: .testing, clock: ManualClock())
     let query = OpenQuery(script: Script()).neverStale()
     let (store, mapped) = (client.store(for: query), query.map { $0 + 10 })
@@ -170,9 +170,8 @@ import Testing
     #expect(try await client.ensure(mapped) == 99)
   }
 
-  @Test("A map that nobody observes is made again after an edit of its query") func editedQuery()
-    async throws
-  {
+  @Test("A map without subscribers is computed again after an edit of its query")
+  func editedQuery() async throws {
     let client = OperationClient(defaults: .testing, clock: ManualClock())
     let query = OpenQuery(script: Script()).neverStale()
     let (store, mapped) = (client.store(for: query), query.map { $0 + 10 })
@@ -181,18 +180,17 @@ import Testing
     #expect(try await client.ensure(mapped) == 17)
   }
 
-  @Test("A change that comes before the first state is delivered is followed") func lateDelivery()
-    async throws
-  {
+  @Test("A map follows a change before the delivery of its first state")
+  func lateDelivery() async throws {
     let client = OperationClient(defaults: .testing)
     let query = OpenQuery(script: Script()).neverStale()
     let (store, mapped) = (client.store(for: query), query.map { $0 + 10 })
     #expect(try await client.ensure(mapped) == 11)
     let mappedStore = client.store(for: mapped)
-    let kept = EventLog<OperationSubscription>()
+    let subscriptions = EventLog<OperationSubscription>()
     let subscription = store.subscribe { _ in
-      guard kept.count == 0 else { return }
-      kept.append(mappedStore.subscribe { _ in })
+      guard subscriptions.count == 0 else { return }
+      subscriptions.append(mappedStore.subscribe { _ in })
       store.currentValue = 5
     }
     #expect(await eventually { mappedStore.currentValue == 15 })
@@ -210,7 +208,7 @@ import Testing
     subscription.cancel()
   }
 
-  @Test("A map that nobody observes is made again after a value that was yielded during its run")
+  @Test("A map without subscribers is computed again after a value that was yielded during its run")
   func yielded() async throws {
     let client = OperationClient(defaults: .testing)
     let (gate, runs) = (AsyncGate(), EventLog<OperationContinuation<Int, any Error>>())

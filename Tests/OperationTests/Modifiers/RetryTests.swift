@@ -68,25 +68,25 @@ import Testing
   @Test("The predicate is called with the failure, and its `false` is final")
   func predicate() async throws {
     let script = Script(failures: 9)
-    let asked = EventLog<Refused>()
+    let calls = EventLog<Refused>()
     await #expect(throws: Refused(attempt: 2)) {
       try await TypedQuery(script: script)
         .retry(limit: 5) { failure in
-          asked.append(failure)
+          calls.append(failure)
           return failure.attempt < 2
         }
         .backoff(.noBackoff).run()
     }
-    #expect(asked.values == [Refused(attempt: 1), Refused(attempt: 2)])
+    #expect(calls.values == [Refused(attempt: 1), Refused(attempt: 2)])
     #expect(script.attempts == 2)
   }
 
-  @Test("The predicate is not called when no retry is left")
+  @Test("The predicate is not called after the last retry")
   func predicateAtTheEnd() async {
-    let asked = EventLog<Refused>()
+    let calls = EventLog<Refused>()
     _ = try? await TypedQuery(script: Script(failures: 9))
-      .retry(limit: 1) { asked.append($0) > 0 }.backoff(.noBackoff).run()
-    #expect(asked.values == [Refused(attempt: 1)])
+      .retry(limit: 1) { calls.append($0) > 0 }.backoff(.noBackoff).run()
+    #expect(calls.values == [Refused(attempt: 1)])
   }
 
   @Test("A cancellation is never retried, also if the request throws it")
@@ -109,14 +109,14 @@ import Testing
       await gate.wait()
       return .failure(Refused(attempt: attempt))
     }
-    let asked = EventLog<Refused>()
-    let request = PlainRequest(script: script).retry(limit: 3) { asked.append($0) > 0 }
+    let calls = EventLog<Refused>()
+    let request = PlainRequest(script: script).retry(limit: 3) { calls.append($0) > 0 }
     let run = Task { try await request.run() }
     await script.contexts.wait(for: 1)
     run.cancel()
     gate.open()
     await #expect(throws: Refused(attempt: 1)) { try await run.value }
-    #expect(script.attempts == 1 && asked.count == 0)
+    #expect(script.attempts == 1 && calls.count == 0)
   }
 
   @Test("A cancelled wait between two attempts ends the run at once")
@@ -138,14 +138,14 @@ import Testing
   @Test("Of several retries the last one counts, with its predicate and its limit only")
   func lastOneWins() async {
     let script = Script(failures: 99)
-    let asked = EventLog<String>()
+    let calls = EventLog<String>()
     _ = try? await OpenQuery(script: script)
-      .retry(limit: 7) { _ in asked.append("inner") > 0 }
+      .retry(limit: 7) { _ in calls.append("inner") > 0 }
       .handleEvents { _ in }
-      .retry(limit: 2) { _ in asked.append("outer") > 0 }
+      .retry(limit: 2) { _ in calls.append("outer") > 0 }
       .backoff(.noBackoff).run()
     #expect(attempts(script) == [[0, 2, 0], [1, 2, 0], [2, 2, 1]])
-    #expect(asked.values == ["outer", "outer"])
+    #expect(calls.values == ["outer", "outer"])
   }
 
   @Test("A retry replaces the client's default, also with fewer retries")

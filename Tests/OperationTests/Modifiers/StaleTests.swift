@@ -15,7 +15,7 @@ import Testing
     #expect(store.isStale)
   }
 
-  @Test("A value becomes stale when its time is over, to the millisecond")
+  @Test("A value becomes stale at the end of its stale time, to the millisecond")
   func after() async throws {
     let store = client.store(for: TypedQuery(script: script).stale(after: .milliseconds(300)))
     #expect(store.isStale)

@@ -14,7 +14,7 @@ import Testing
     }
   }
 
-  @Test("A run that ends in time returns or throws its result, and leaves no sleeper behind")
+  @Test("A run that ends in time returns or throws its result, and leaves no sleeper")
   func inTime() async throws {
     let script = Script()
     #expect(
@@ -28,7 +28,7 @@ import Testing
     #expect(clock.sleeperCount == 0)
   }
 
-  @Test("A run that ignores cancellation is cancelled and abandoned when its time is over")
+  @Test("A run that ignores cancellation is cancelled and abandoned at its timeout")
   func ignoredCancellation() async throws {
     let gate = AsyncGate()
     let cancellations = EventLog<Bool>()
@@ -51,7 +51,7 @@ import Testing
     #expect(cancellations.values == [true])
   }
 
-  @Test("A yield after the time is over is dropped")
+  @Test("A yield after the timeout is dropped")
   func lateYields() async throws {
     let gate = AsyncGate()
     let yields = EventLog<Int>()
