@@ -4,7 +4,7 @@ import Testing
 @Suite("ManualNetworkObserver") struct ManualNetworkObserverTests {
   typealias Status = NetworkConnectionStatus
 
-  @Test("It notifies of every change in order, and of no repeat") func changes() {
+  @Test("The observer notifies of every change in order, and of no repeat") func changes() {
     let network = ManualNetworkObserver()
     #expect(network.currentStatus == .connected)
     let log = EventLog<Status>()
@@ -27,9 +27,9 @@ import Testing
     let first = network.subscribe { status in
       log.append("first \(status) \(network.currentStatus)")
       let inner = network.subscribe { log.append("inner \($0)") }
-      let own = subscriptions.update { kept in
-        defer { kept = [inner] }
-        return kept
+      let own = subscriptions.update { subscriptions in
+        defer { subscriptions = [inner] }
+        return subscriptions
       }
       for subscription in own { subscription.cancel() }
       network.set(.connected)
@@ -40,7 +40,7 @@ import Testing
     #expect(network.subscriberCount == 1)
   }
 
-  @Test("All subscribers get the changes of several threads in one order; the last is the status")
+  @Test("All subscribers get the changes of several threads in one order that ends with the status")
   func threads() async {
     let network = ManualNetworkObserver()
     let logs = (0..<2).map { _ in EventLog<Status>() }

@@ -8,7 +8,7 @@ import Testing
 @testable import struct Operation.DescriptorPoll
 
 @Suite("Memory pressure") struct MemoryPressureTests {
-  @Test("A manual source notifies of everything that is sent, repeats too, in its order")
+  @Test("A manual source notifies of every pressure that is sent, repeats included, in order")
   func manual() {
     let (source, log) = (ManualMemoryPressureSource(), Recorder<MemoryPressure>())
     source.send(.critical)
@@ -73,7 +73,7 @@ import Testing
       log.append(index)
       return index == 1
     }
-    // What was refused stays urgent, so each further poll would find it.
+    // The refused descriptor stays urgent, so each further poll would find it.
     first.send()
     await log.wait(forCount: 1)
     for count in 2...3 {

@@ -62,7 +62,7 @@ import Testing
         if isOverrun {
           try notice(machine.drained())
         } else {
-          try mustHold(machine.drained() == .init(), "nothing was lost")
+          try mustHold(machine.drained() == .init(), "no notification was lost")
         }
       }
       return true

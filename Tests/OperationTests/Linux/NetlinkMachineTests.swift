@@ -31,7 +31,7 @@ import Testing
     return machine
   }
 
-  @Test("It requests the links, then the routes, and then reports the status") func asks() {
+  @Test("The machine requests the links, then the routes, and reports the status") func order() {
     var machine = NetlinkMachine()
     #expect(machine.begin() == NetlinkMessage.request(.getLink, sequence: 1))
     #expect(machine.receive(Wire.link(2, flags: Wire.answer, sequence: 1)) == Output())
@@ -41,7 +41,7 @@ import Testing
     #expect(machine.receive(Wire.done(2)) == Output(status: .connected))
   }
 
-  @Test("Its requests have the layout of the kernel") func requests() {
+  @Test("The requests of the machine have the layout of the kernel") func requests() {
     #expect(
       NetlinkMessage.request(.getLink, sequence: 7)
         == Wire.message(18, flags: 0x301, sequence: 7, [UInt8](repeating: 0, count: 16)))
@@ -95,7 +95,7 @@ import Testing
   }
 
   @Test(
-    "A notification that can change the status makes it request everything anew",
+    "After a notification that can change the status, the machine requests everything again",
     arguments: [
       Wire.link(2, 0x1), Wire.link(2, 0), Wire.link(3), Wire.link(2, type: 17),
       Wire.route(through: [2]), Wire.route(through: [3], family: 10, type: 25),
@@ -108,7 +108,7 @@ import Testing
   }
 
   @Test(
-    "Any other message is ignored, whatever its sequence",
+    "Any other message is ignored, with any sequence number",
     arguments: [
       Wire.link(2), Wire.link(2, Wire.usable | 0x1000), Wire.link(2, sequence: 2),
       Wire.route(through: [2], length: 24), Wire.route(through: [2], table: 255, type: 25),
@@ -120,7 +120,7 @@ import Testing
     #expect(machine.receive(notification) == Output())
   }
 
-  @Test("Lost notifications make it request everything anew, after everything was read")
+  @Test("After lost notifications, the machine reads all messages, and requests everything again")
   func overrun() {
     var machine = listening()
     machine.overrun()
@@ -135,7 +135,7 @@ import Testing
     #expect(machine.receive(Wire.done(6)) == Output(status: .disconnected))
   }
 
-  @Test("An answer that a notification makes outdated is requested anew, three times at most")
+  @Test("An answer that a notification makes outdated is requested again, three times at most")
   func outdated() {
     var machine = NetlinkMachine()
     _ = machine.begin()
@@ -229,7 +229,7 @@ import Testing
       _ = machine.begin()
       for _ in 0..<4 {
         var bytes = (0..<Int.random(in: 0...96)).map { _ in UInt8.random(in: 0...255) }
-        // Often with a valid length, kind and sequence, so that they are read at all.
+        // Half of the messages have a valid length, kind and sequence, so that they are read.
         if bytes.count >= 32, Bool.random() {
           bytes.replaceSubrange(0..<4, with: Wire.bytes(UInt32(bytes.count)))
           bytes.replaceSubrange(4..<6, with: Wire.bytes(kinds.randomElement() ?? 3))

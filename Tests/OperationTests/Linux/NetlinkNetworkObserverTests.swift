@@ -88,7 +88,7 @@ import Testing
   }
 
   @Test(
-    "Without a subscriber each read asks the kernel, and a new subscriber opens a new socket",
+    "Without a subscriber each read queries the kernel, and a new subscriber opens a new socket",
     .enabled(if: NetworkNamespace.isPermitted, "network namespaces are not permitted here"))
   func reads() async throws {
     let namespace = try NetworkNamespace()
@@ -122,7 +122,7 @@ import Testing
     try await connect(in: namespace, for: observer)
     let log = EventLog<String>()
     let held = Monitor<OperationSubscription?>(nil)
-    /// Subscribes to one change, and then to the next one anew.
+    /// Subscribes to one change, and then again to the next one.
     @Sendable func subscribe(_ generation: Int) {
       let new = observer.subscribe { status in
         held.update { $0.take() }?.cancel()
@@ -217,15 +217,15 @@ import Testing
   func leavesNothing() async {
     let threads = threadCount()
     let handlers = LiveCount()
-    weak var gone: NetlinkNetworkObserver?
+    weak var released: NetlinkNetworkObserver?
     do {
       let observer = NetlinkNetworkObserver { [ledger] in ledger.record(NetlinkSocket.open()) }
-      gone = observer
+      released = observer
       @Sendable func subscribe() -> OperationSubscription {
         let probe = handlers.makeProbe()
         return observer.subscribe { _ in withExtendedLifetime(probe) {} }
       }
-      // One after the other, side by side, and all at once.
+      // In order, concurrently, and all at once.
       for _ in 0..<4000 { subscribe().cancel() }
       await onThreads(4) { _ in for _ in 0..<500 { subscribe().cancel() } }
       let all = (0..<4000).map { _ in subscribe() }
@@ -233,9 +233,9 @@ import Testing
       for subscription in all { subscription.cancel() }
       #expect(handlers.value == 0)
     }
-    #expect(await eventually { gone == nil })
+    #expect(await eventually { released == nil })
     #expect(await eventually { ledger.openCount == 0 })
-    // The runtime keeps some for its queues.
+    // The runtime retains some threads for its queues.
     #expect(threadCount() < threads + 100)
   }
 
@@ -265,7 +265,7 @@ import Testing
     #expect(issues.map(\.kind) == [.unobservableNetwork])
   }
 
-  @Test("Where a subscription finds no socket, the status is connected while it lasts")
+  @Test("While a subscription has no socket, the status is connected")
   func unobservableWhileSubscribed() async {
     let opened = Monitor(0)
     let observer = NetlinkNetworkObserver {

@@ -7,12 +7,12 @@ import Synchronization
 
 /// A new network namespace, which is empty, and one thread in it.
 ///
-/// Sockets that are made on this thread belong to the namespace, on whichever thread they are read.
+/// Sockets that are made on this thread belong to the namespace, and can be read on any thread.
 /// The namespace ends with the thread and the sockets.
 final class NetworkNamespace: Sendable {
   typealias Wire = NetlinkFixtures
 
-  /// Why a request was refused, as an `errno`.
+  /// The error of a request that the kernel refuses, with its `errno`.
   struct Refusal: Error {
     let code: Int32
   }
@@ -69,7 +69,7 @@ final class NetworkNamespace: Sendable {
     return made
   }
 
-  /// The name is not in the module of the C library.
+  /// Moves the thread into a new namespace. `unshare` is not in the module of the C library.
   private static func unshareNetwork() -> Int32 {
     typealias Unshare = @convention(c) (Int32) -> Int32
     guard let symbol = dlsym(nil, "unshare") else { return ENOSYS }
@@ -77,7 +77,7 @@ final class NetworkNamespace: Sendable {
   }
 }
 
-/// The sockets that were made, and how many of them are open.
+/// The sockets that were made, and the number of open ones.
 final class SocketLedger: Sendable {
   private let made = Monitor<[ino_t]>([])
 
@@ -133,7 +133,7 @@ extension NetworkNamespace {
   private static let acknowledged: UInt16 = 0x5
   private static let created: UInt16 = 0x405
 
-  /// Two interfaces, joined by a cable, both down.
+  /// Makes two interfaces, joined by a cable and both down.
   func makePair() throws {
     let peer = Wire.linkPayload(Self.peer) + Wire.attribute(3, Array("peer\0".utf8))
     let kind = Wire.attribute(1, Array("veth".utf8))
@@ -152,7 +152,7 @@ extension NetworkNamespace {
       16, Self.acknowledged, Wire.linkPayload(interface, flags: up ? 1 : 0, change: 1))
   }
 
-  /// `10.9.0.1/24` on the interface.
+  /// Adds or removes the address `10.9.0.1/24` of the interface.
   func setAddress(_ isPresent: Bool) throws {
     try request(
       isPresent ? 20 : 21, isPresent ? Self.created : Self.acknowledged,
@@ -160,7 +160,7 @@ extension NetworkNamespace {
         + Wire.attribute(1, [10, 9, 0, 1]))
   }
 
-  /// A default route through the interface, by way of `10.9.0.2` in IPv4.
+  /// Adds or removes a default route through the interface, by way of `10.9.0.2` in IPv4.
   func setDefaultRoute(_ isPresent: Bool, family: UInt8 = 2) throws {
     var payload: [UInt8] = [family, 0, 0, 0, 254, 4, 0, 1] + Wire.bytes(0 as UInt32)
     if family == 2 { payload += Wire.attribute(5, [10, 9, 0, 2]) }

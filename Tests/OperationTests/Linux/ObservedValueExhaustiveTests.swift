@@ -6,8 +6,8 @@ import Testing
 
 /// One thread at a time starts or ends the feed. When no thread does, the feed runs exactly while
 /// there are subscribers. Reports of a run that has ended are ignored. A read returns the value, or
-/// what it measured while there is none. A change is delivered to all present subscribers, if one of
-/// them may have read another value.
+/// what it measured while there is none. A change is delivered to all current subscribers, if one
+/// of them may have read another value.
 @Suite("ObservedValueMachine, every sequence") struct ObservedValueExhaustiveTests {
   private enum Step: CaseIterable {
     case subscribe, unsubscribe, change, read, set, report, reportLate, nextStep, done, deliver
@@ -27,10 +27,10 @@ import Testing
     private var feed = Feed.off
     private var lastRun: UInt64?
     private var ids: [UInt64] = []
-    /// What a measurement and a report find.
+    /// The value that a measurement or a report has.
     private var world = 0
     private var value: Int?
-    /// What a present subscriber may have measured.
+    /// The values that a current subscriber may have measured.
     private var measured: Set<Int> = []
     private var pending: [(value: Int, recipients: [UInt64])] = []
 

@@ -10,7 +10,7 @@ private final class Feed: Sendable {
   private let notifiers = Recorder<@Sendable (Int) -> Void>()
   private let firstReport: @Sendable () -> Int?
 
-  /// - Parameter firstReport: Returns what the feed reports before it has started.
+  /// - Parameter firstReport: Returns the value that the feed reports before it has started.
   init(firstReport: @escaping @Sendable () -> Int? = { nil }) { self.firstReport = firstReport }
 
   func begin(_ notify: @escaping @Sendable (Int) -> Void) -> OperationSubscription {
@@ -56,7 +56,8 @@ private final class Feed: Sendable {
     #expect(observed.value == 3)
   }
 
-  @Test("Subscribers are notified of changes, and of repeats where these count") func repeats() {
+  @Test("Subscribers are notified of changes, and of repeats if the value notifies of them")
+  func repeats() {
     for notifiesRepeats in [false, true] {
       let observed = ObservedValue(0, notifiesRepeats: notifiesRepeats)
       let log = Recorder<Int>()
@@ -67,7 +68,7 @@ private final class Feed: Sendable {
     }
   }
 
-  @Test("Without a feed, each read measures the value; with one, it is what was reported last")
+  @Test("Without a feed each read measures the value, and with a feed it is the last report")
   func measured() {
     let (world, log) = (Monitor(7), Recorder<Int>())
     let feed = Feed { world.value }
@@ -121,7 +122,7 @@ private final class Feed: Sendable {
     #expect(feed.log.all == ["start", "end"] && observed.subscriberCount == 0)
   }
 
-  @Test("Threads that subscribe and cancel leave a feed that was ended as often as it was started")
+  @Test("With threads that subscribe and cancel, the feed starts and ends equally often")
   func threads() async {
     let observed = observed()
     await withWatchdog({ "subscribing and cancelling" }) {
@@ -131,12 +132,12 @@ private final class Feed: Sendable {
     }
     let log = feed.log.all
     #expect(observed.subscriberCount == 0)
-    // One at a time: they alternate, and the last one is an end.
+    // Starts and ends alternate, and the last one is an end.
     #expect(log.count.isMultiple(of: 2) && log.last == "end")
     #expect(log.enumerated().allSatisfy { $1 == ($0.isMultiple(of: 2) ? "start" : "end") })
   }
 
-  @Test("Ten thousand subscriptions leave nothing behind, and a subscription retains its source")
+  @Test("Ten thousand subscriptions leave no object, and a subscription retains its source")
   func leavesNothing() {
     let live = LiveCount()
     weak var source: ObservedValue<Int>?
@@ -162,7 +163,7 @@ private final class Feed: Sendable {
   private var machine = ObservedValueMachine<Int>()
   private let subscriber = Subscriber<Int> { _ in }
 
-  /// Starts the feed, which the machine must want to be started, and returns the number of the run.
+  /// Starts the feed, which the machine must request, and returns the number of the run.
   private mutating func start() throws -> UInt64 {
     guard case .start(let run) = machine.nextStep() else { throw Failed() }
     return run
@@ -185,7 +186,7 @@ private final class Feed: Sendable {
     #expect(machine.nextStep() == nil)
   }
 
-  @Test("The feed is ended when there is no subscriber, and a new one begins anew")
+  @Test("The feed is ended when there is no subscriber, and a new subscriber starts it again")
   mutating func ends() throws {
     let ids = (0..<2).map { _ in machine.deliveries.subscribe(subscriber) }
     machine.set(1, fromRun: try start())
@@ -203,7 +204,7 @@ private final class Feed: Sendable {
     _ = try start()
   }
 
-  @Test("A change of the subscribers during a start or an end is left to the thread that does it")
+  @Test("The thread that starts or ends the feed handles a change of the subscribers meanwhile")
   mutating func steps() throws {
     let first = machine.deliveries.subscribe(subscriber)
     let run = try start()
@@ -225,7 +226,7 @@ private final class Feed: Sendable {
     try end()
   }
 
-  @Test("Only changes are queued, and only from the present run") mutating func changes() throws {
+  @Test("Only changes are queued, and only from the current run") mutating func changes() throws {
     _ = machine.deliveries.subscribe(subscriber)
     let run = try start()
     for value in [1, 1, 2, 2, 1] { machine.set(value, fromRun: run) }
@@ -252,7 +253,7 @@ private final class Feed: Sendable {
     #expect(machine.deliveries.pendingCount == 1)
   }
 
-  @Test("What is measured while the feed ends is compared with the first report of the next one")
+  @Test("A measurement while the feed ends is compared with the first report of the next run")
   mutating func readDuringEnd() throws {
     let first = machine.deliveries.subscribe(subscriber)
     machine.set(1, fromRun: try start())

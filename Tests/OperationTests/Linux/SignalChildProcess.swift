@@ -8,7 +8,7 @@ import Testing
 ///
 /// Its calls block, so a test makes them on a thread: see ``run(_:isOrphaned:_:)``.
 final class SignalChildProcess: Sendable {
-  /// The error of a call when the child does nothing for a minute.
+  /// The error of a call when the child writes nothing for a minute.
   struct Stuck: Error {}
 
   private let pid: pid_t
@@ -18,7 +18,7 @@ final class SignalChildProcess: Sendable {
 
   /// Runs `body` with a child on a thread of its own, and ends the child.
   ///
-  /// - Parameter isOrphaned: Whether the child has a session of its own, where no shell could
+  /// - Parameter isOrphaned: Whether the child has a session of its own, in which no shell can
   ///   continue it.
   static func run<Output: Sendable>(
     _ arguments: [String], program: String = "SignalChild", isOrphaned: Bool = false,

@@ -31,7 +31,7 @@ import Testing
     #expect(read() == [.background])
   }
 
-  @Test("A stop that was not caught counts at its end; one that was caught counts once")
+  @Test("A stop that was not caught counts at its end, and a caught one counts once")
   mutating func uncaught() {
     record.continued()
     #expect(record.stopCount == 1 && read() == [.background, .foreground])
@@ -45,7 +45,7 @@ import Testing
     #expect(record.stopCount == 3 && read() == [.background, .foreground])
   }
 
-  @Test("A stop without effect is over when the attempt has returned")
+  @Test("A stop without effect ends when its attempt has returned")
   mutating func returned() {
     record.stop()
     #expect(!record.isRunning && read() == [.background])

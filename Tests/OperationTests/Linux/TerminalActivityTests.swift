@@ -6,7 +6,7 @@ import Testing
 /// Tests with a real process, which is stopped and continued.
 @Suite("TerminalActivityObserver", .timeLimit(.minutes(3)))
 struct TerminalActivityTests {
-  @Test("It notifies of every stop before it, and of every return; then the signals are restored")
+  @Test("The observer notifies before every stop and after it, and then restores the signals")
   func stopped() async throws {
     let (lines, notifiedBefore, ending) = try await SignalChildProcess.run(["plain"]) { child in
       var lines = try child.lines(2)
@@ -14,7 +14,7 @@ struct TerminalActivityTests {
       for _ in 0..<5 {
         child.send(SIGTSTP)
         guard child.waitUntilStopped() == SIGTSTP else { break }
-        // Not in every round: on a busy machine the tenth of a second may not be enough.
+        // Not in every round, because on a busy machine a tenth of a second may be too short.
         if child.hasLine() { notifiedBefore += 1 }
         child.send(SIGCONT)
         guard child.waitUntilContinued() else { break }
@@ -22,7 +22,7 @@ struct TerminalActivityTests {
       }
       child.resume()
       let ending = try child.lines(2)
-      // A signal that is not observed any more has its default effect.
+      // A signal that is no longer observed has its default effect.
       child.send(SIGTSTP)
       return (lines, notifiedBefore, ending + ["stopped by \(child.waitUntilStopped() == SIGTSTP)"])
     }
@@ -32,7 +32,7 @@ struct TerminalActivityTests {
     #expect(ending == ["as before", "done", "stopped by true"])
   }
 
-  @Test("A stop that cannot be caught is notified of when it is over")
+  @Test("Subscribers are notified of a stop that cannot be caught when it ends")
   func uncaught() async throws {
     let lines = try await SignalChildProcess.run(["plain"]) { child in
       let start = try child.lines(2)
@@ -64,7 +64,7 @@ struct TerminalActivityTests {
     #expect(ending == ["as before", "done"])
   }
 
-  @Test("Handlers that a program installs later receive the signals, and are kept")
+  @Test("Handlers that a program installs later receive the signals, and stay installed")
   func later() async throws {
     let (lines, ending) = try await SignalChildProcess.run(["later"]) { child in
       _ = try child.lines(2)
@@ -110,7 +110,7 @@ struct TerminalActivityTests {
     #expect(signals == [SIGTSTP, SIGTSTP])
   }
 
-  @Test("Where no shell could continue the program, it is in the foreground again at once")
+  @Test("A program that no shell can continue is in the foreground again at once")
   func orphaned() async throws {
     let lines = try await SignalChildProcess.run(["plain"], isOrphaned: true) { child in
       var lines = try child.lines(2)
@@ -125,7 +125,7 @@ struct TerminalActivityTests {
     #expect(lines == ["foreground", "ready"] + round + round + ["as before"])
   }
 
-  @Test("A handler may cancel itself, as the last one, and subscribe anew, also before the stop")
+  @Test("The last handler may cancel itself and subscribe again, also before the stop")
   func anew() async throws {
     let lines = try await SignalChildProcess.run(["anew"]) { child in
       var lines = try child.lines(1)
@@ -134,7 +134,8 @@ struct TerminalActivityTests {
         guard child.waitUntilStopped() == SIGTSTP else { break }
         child.send(SIGCONT)
         lines += try child.lines(2)
-        // On a busy machine it continues before its handler is called, and the new one is not called.
+        // On a busy machine it continues before its handler is called, and the new one is not
+        // called.
         if child.hasLine(within: 2_000) { lines += try child.lines(2) }
       }
       return lines
@@ -149,7 +150,7 @@ struct TerminalActivityTests {
     let terminal = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC)
     guard terminal >= 0 else { return print("There are no terminals here: not tested.") }
     defer { close(terminal) }
-    // Unlocks it and asks for its number: TIOCSPTLCK, TIOCGPTN.
+    // Unlocks the terminal, and reads its number: TIOCSPTLCK, TIOCGPTN.
     var (isLocked, number): (Int32, Int32) = (0, 0)
     try #require(ioctl(terminal, 0x4004_5431, &isLocked) == 0)
     try #require(ioctl(terminal, 0x8004_5430, &number) == 0)
