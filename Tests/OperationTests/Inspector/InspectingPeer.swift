@@ -5,7 +5,7 @@ import Testing
 
 @testable import Operation
 
-/// A line from an inspector, whatever its type.
+/// A line of any type from an inspector.
 struct InspectorLine: Decodable, Sendable {
   struct Store: Decodable, Sendable {
     let id: Int
@@ -47,7 +47,7 @@ struct InspectorLine: Decodable, Sendable {
   let events: [Event]?
 }
 
-/// A program that inspects: a socket, and what has come from it.
+/// A client of an inspector: a socket, and the lines that it has received.
 final class InspectingPeer: Sendable {
   private final class Socket: Sendable {
     let number: Int32
@@ -58,13 +58,13 @@ final class InspectingPeer: Sendable {
   }
 
   private let socket = Socket()
-  /// The lines that have come; the last one is `nil` at the end of the connection.
+  /// The lines that were received. The last one is `nil` at the end of the connection.
   let lines = Recorder<InspectorLine?>()
-  /// The number of bytes that have come.
+  /// The number of bytes that were received.
   let received = Monitor(0)
 
   init(at path: String, reads: Bool = true) throws {
-    // A test that waits in vain fails, instead of waiting forever.
+    // A test that receives nothing fails, and does not wait forever.
     var silence = timeval(tv_sec: 30 * patience, tv_usec: 0)
     setsockopt(
       socket.number, SOL_SOCKET, SO_RCVTIMEO, &silence, socklen_t(MemoryLayout<timeval>.size))
@@ -80,7 +80,7 @@ final class InspectingPeer: Sendable {
     if reads { read() }
   }
 
-  /// Begins to read, on a thread of its own.
+  /// Starts a thread that reads.
   func read() {
     Thread.detachNewThread { [socket, lines, received] in
       var rest: [UInt8] = []
@@ -102,7 +102,7 @@ final class InspectingPeer: Sendable {
     }
   }
 
-  /// Sends bytes as they are. Returns whether the program has taken all of them.
+  /// Sends bytes without a change, and returns whether the program has received all of them.
   @discardableResult
   func send(_ text: String) -> Bool {
     let bytes = Array(text.utf8)
@@ -123,10 +123,10 @@ final class InspectingPeer: Sendable {
 
   /// Waits for a line.
   func line(
-    where isWanted: @escaping @Sendable (InspectorLine) -> Bool
+    where matches: @escaping @Sendable (InspectorLine) -> Bool
   ) async throws -> InspectorLine {
-    await lines.wait { $0.contains { $0.map(isWanted) ?? true } }
-    return try #require(lines.all.lazy.compactMap { $0 }.first(where: isWanted))
+    await lines.wait { $0.contains { $0.map(matches) ?? true } }
+    return try #require(lines.all.lazy.compactMap { $0 }.first(where: matches))
   }
 
   func line(_ type: String) async throws -> InspectorLine { try await line { $0.type == type } }
@@ -135,17 +135,17 @@ final class InspectingPeer: Sendable {
   @discardableResult
   func store(
     _ path: String...,
-    where isWanted: @escaping @Sendable (InspectorLine.Store) -> Bool = { _ in true }
+    where matches: @escaping @Sendable (InspectorLine.Store) -> Bool = { _ in true }
   ) async throws -> InspectorLine.Store {
-    let line = try await line { $0.stores?.contains { $0.path == path && isWanted($0) } ?? false }
-    return try #require(line.stores?.first { $0.path == path && isWanted($0) })
+    let line = try await line { $0.stores?.contains { $0.path == path && matches($0) } ?? false }
+    return try #require(line.stores?.first { $0.path == path && matches($0) })
   }
 
   func event(
-    where isWanted: @escaping @Sendable (InspectorLine.Event) -> Bool
+    where matches: @escaping @Sendable (InspectorLine.Event) -> Bool
   ) async throws -> InspectorLine.Event {
-    let line = try await line { $0.events?.contains(where: isWanted) ?? false }
-    return try #require(line.events?.first(where: isWanted))
+    let line = try await line { $0.events?.contains(where: matches) ?? false }
+    return try #require(line.events?.first(where: matches))
   }
 
   /// Sends a command, and waits for its reply.

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Operation
 
-/// Peers that are slow, many, or send what they should not.
+/// Peers that are slow, many, or send invalid lines.
 @Suite("The inspector under load", .timeLimit(.minutes(1))) struct InspectorLoadTests {
   private let directory = SocketDirectory()
   private let client = OperationClient()
@@ -16,7 +16,7 @@ import Testing
   }
 
   @Test(
-    "A peer that does not read gets the newest states, a count of the others, and delays nobody")
+    "A peer that does not read gets the newest states and a count of the others, and delays none")
   func stuckPeer() async throws {
     // More than fits into the buffers of a socket.
     let stores = (0..<2_000).map(store)
@@ -37,7 +37,7 @@ import Testing
     #expect(changes.flatMap { $0.removed ?? [] }.count == 1)
     #expect(seen.count { $0.path == ["stores", "7"] } == 1)
     #expect(seen.last { $0.path == ["stores", "7"] }?.value == "4")
-    // 4 writes and 1,000 fetches; three events of each fetch, and that of the removal.
+    // 4 writes and 1,000 fetches, three events of each fetch, and the event of the removal.
     let results = seen.count { ["7", "9"].contains($0.path[1]) }
     let events = changes.reduce(0) { $0 + ($1.events?.count ?? 0) }
     let missed = changes.reduce(0) { $0 + ($1.missed ?? 0) }
@@ -57,7 +57,7 @@ import Testing
     }
   }
 
-  @Test("A description that takes long delays the inspector only") func slowDescription()
+  @Test("A slow description delays only the inspector") func slowDescription()
     async throws
   {
     let value = Slow(latch: ThreadLatch(), began: Latch())
@@ -74,7 +74,7 @@ import Testing
     #expect(await peer.end() != nil)
   }
 
-  @Test("All of many changes arrive, in messages of limited size") func manyStores() async throws {
+  @Test("All of many changes arrive in messages of limited size") func manyStores() async throws {
     let peer = try InspectingPeer(at: inspector.path)
     _ = try await peer.line("snapshot")
     for number in 0..<2_000 { store(number).currentValue = number }
@@ -85,7 +85,7 @@ import Testing
     #expect(sizes.allSatisfy { $0 <= 500 })
   }
 
-  @Test("A line in halves is one command, and several in one packet are several")
+  @Test("A line in several packets is one command, and several lines in one packet are several")
   func halfLines() async throws {
     let peer = try InspectingPeer(at: inspector.path)
     _ = try await peer.line("snapshot")
@@ -97,7 +97,7 @@ import Testing
   }
 
   @Test(
-    "What is no command gets a reply, and the connection continues",
+    "An invalid command gets a reply with an error, and the connection continues",
     arguments: [
       (#"{"id":7,"command":"explode"}"#, 7), (#"{"id":7}"#, 7), (#"{"id":7,"command":1}"#, 7),
       ("explode", 0), ("[1]", 0), ("\u{fffd}\0", 0), (#"{"command":"watch","store":1e99}"#, 0),
@@ -126,7 +126,7 @@ import Testing
     #expect(try await other.command(1, #""command":"unwatch""#).ok == true)
   }
 
-  @Test("A peer that sends commands and reads no replies is not read any more")
+  @Test("The inspector reads no more commands from a peer that reads no replies")
   func unreadReplies() async throws {
     let text = client.store(for: Query<String, any Error>(path: ["text"]) { _ in "" })
     text.currentValue = String(repeating: ".", count: 10_000)
@@ -147,7 +147,7 @@ import Testing
     await peer.lines.wait { $0.count { $0?.type == "detail" } == 2_000 }
   }
 
-  @Test("Of a thousand connections sixteen are served, and a place that becomes free is taken")
+  @Test("Sixteen of a thousand connections are served, and a free place is used again")
   func manyPeers() async throws {
     var peers: [InspectingPeer] = []
     for _ in 0..<16 {

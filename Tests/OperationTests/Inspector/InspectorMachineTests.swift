@@ -4,9 +4,9 @@ import Testing
 
 @testable import Operation
 
-/// The parts of an inspector that need no socket.
+/// The parts of an inspector without a socket.
 @Suite("The parts of an inspector") struct InspectorMachineTests {
-  @Test("Bytes become lines, whatever the packets are, up to a limit") func lines() {
+  @Test("Bytes of any packets are split into lines, up to a limit") func lines() {
     struct Walk {
       var lines = InspectorLines(limit: 3)
       var sent: [UInt8] = []
@@ -21,7 +21,7 @@ import Testing
       try mustHold(walk.lines.isOverLimit == (longest != nil), "the limit is three bytes")
       parts.removeSubrange((longest ?? parts.count - 1)...)
       let expected = parts.filter { !$0.isEmpty }.map { Array($0) }
-      try mustHold(walk.received == expected, "all lines before the limit, and no other")
+      try mustHold(walk.received == expected, "the lines before the limit are received")
       return true
     }
   }
@@ -63,7 +63,7 @@ import Testing
       try mustHold(batch.events.count + batch.missed == events, "each event is sent or counted")
       events = 0
       for id in batch.removed {
-        try mustHold(peer.removeValue(forKey: id) != nil, "what the peer has not is not removed")
+        try mustHold(peer.removeValue(forKey: id) != nil, "the peer has each removed store")
       }
       for id in batch.changed {
         let count = counts[id] ?? -1
@@ -73,13 +73,13 @@ import Testing
         try mustHold(missed == earlier.map { count - $0 - 1 } ?? 0, "the missed results count")
       }
       if backlog.isEmpty {
-        try mustHold(Set(peer.keys) == Set(counts.keys), "the peer has the stores that there are")
-        try mustHold(peer == counts, "and their newest states")
+        try mustHold(Set(peer.keys) == Set(counts.keys), "the peer has all stores")
+        try mustHold(peer == counts, "the peer has the newest states")
       }
     }
   }
 
-  @Test("A backlog has each store once, its newest state, and counts what it leaves out")
+  @Test("A backlog has each store once with its newest state, and counts what it omits")
   func backlog() {
     let events: [BacklogStep] = [.change(1), .change(2), .remove(1), .event, .take]
     exhaust("InspectorBacklog", events: events, length: 8, from: BacklogWalk()) { walk, step in
@@ -87,7 +87,7 @@ import Testing
     }
   }
 
-  @Test("A backlog that is not taken does not grow with stores that come and go")
+  @Test("A backlog that is not read does not grow with stores that are added and removed")
   func shortLivedStores() {
     var backlog = InspectorBacklog()
     for id in 0..<100_000 {
@@ -117,15 +117,15 @@ import Testing
     collecting.cancel()
     store.currentValue = 6
     #expect(feed.take(reader).stores.isEmpty && !client.hub.events.isObserved)
-    // It is not listed any more, so that the next reader finds it.
+    // The store is no longer listed, so that the next reader finds it.
     let again = client.hub.events.collectChanges()
     store.currentValue = 7
     #expect(feed.take(again.reader).stores.first === store)
     withExtendedLifetime(again) {}
   }
 
-  @Test("An earlier reader takes nothing from the next one, and does not end it") func nextReader()
-  {
+  @Test("An earlier reader removes no change of the next one, and does not end it")
+  func nextReader() {
     let client = OperationClient()
     let store = client.store(for: Query<Int, any Error>(path: ["number"]) { _ in 1 })
     let (events, feed) = (client.hub.events, client.hub.events.changes)
@@ -142,7 +142,7 @@ import Testing
     #expect(!events.hasReader)
   }
 
-  @Test("A description ends at the limit, between two scalars, and without an optional around it")
+  @Test("A description has no optional around it, and ends at the limit, between two scalars")
   func describing() {
     let describer = InspectorDescriber(limit: 8, redacting: nil)
     let texts: [(Any, String, Bool)] = [
@@ -167,7 +167,7 @@ import Testing
     }
   }
 
-  @Test("Of a long list no more elements are described than are shown") func longList() {
+  @Test("Of a long list, only the displayed elements are described") func longList() {
     let describer = InspectorDescriber(limit: 8, redacting: nil)
     let list = (0..<100_000).map { Counted(id: $0) }
     for list in [list as Any, IdentifiedArray(list)] {

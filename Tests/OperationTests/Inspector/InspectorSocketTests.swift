@@ -4,14 +4,14 @@ import Testing
 
 @testable import Operation
 
-/// The file of the socket, who can connect, and when it ends.
+/// The file of the socket, its permissions, and its end.
 @Suite("The socket of an inspector", .timeLimit(.minutes(1))) struct InspectorSocketTests {
   private let directory = SocketDirectory()
   private let client = OperationClient()
 
   private var isListening: Bool { SocketDirectory.mode(of: directory.socket) != nil }
 
-  @Test("The default socket is for its user only, in a private directory, and one for each client")
+  @Test("Each client has a default socket of its own in a private directory, for its user only")
   func defaultPath() async throws {
     let inspector = try client.serveInspector()
     let other = OperationClient()
@@ -29,7 +29,7 @@ import Testing
     #expect(SocketDirectory.mode(of: second.path) == nil)
   }
 
-  @Test("The directory is in that of the session, or else a private one below the temporary one")
+  @Test("The directory is in that of the session, or else private in the temporary directory")
   func directoryOfSockets() throws {
     let base = directory.path
     #expect(try InspectorSocket.directory(["XDG_RUNTIME_DIR": base]) == base + "/swift-operation")
@@ -107,7 +107,7 @@ import Testing
     #expect(try await peer.line("detail").store?.value == "2")
   }
 
-  @Test("A client is served once at a time, and not after its shutdown") func oneInspector()
+  @Test("A client has one inspector at a time, and none after its shutdown") func oneInspector()
     async throws
   {
     let inspector = try client.serveInspector(at: directory.socket)
@@ -127,7 +127,7 @@ import Testing
     withExtendedLifetime(second) {}
   }
 
-  @Test("The end of the inspector, of its client and of the client's work ends it and says so")
+  @Test("The end of the inspector or its client and a shutdown end connections with a reason")
   func ends() async throws {
     var client: OperationClient? = OperationClient()
     var inspector = try client?.serveInspector(at: directory.socket)
@@ -152,7 +152,8 @@ import Testing
     withExtendedLifetime((inspector, store)) {}
   }
 
-  @Test("A socket that was deleted or replaced in use does no harm") func deletion() async throws {
+  @Test("An inspector works after its socket was deleted, and does not remove the new one")
+  func deletion() async throws {
     let inspector = try client.serveInspector(at: directory.socket)
     let peer = try InspectingPeer(at: directory.socket)
     _ = try await peer.line("snapshot")

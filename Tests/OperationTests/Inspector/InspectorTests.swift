@@ -3,7 +3,7 @@ import Testing
 
 @testable import Operation
 
-/// What a program sees that inspects a client.
+/// The lines that a peer of an inspector receives.
 @Suite("The inspector", .timeLimit(.minutes(1))) struct InspectorTests {
   private let directory = SocketDirectory()
   private let clock = ManualClock()
@@ -52,7 +52,7 @@ import Testing
     withExtendedLifetime(inspector) {}
   }
 
-  @Test("Nothing is collected without a peer, and no store is observed with one")
+  @Test("Without a peer no change is collected, and with a peer no store is observed")
   func collecting() async throws {
     let inspector = try inspector()
     let store = client.store(for: number(["number"]))
@@ -63,7 +63,7 @@ import Testing
     #expect(store.subscriberCount == 0 && !store.isLoading && store.valueUpdateCount == 0)
     peer.hangUp()
     #expect(await eventually { !client.hub.events.isObserved && !client.hub.events.hasReader })
-    // What changes between two peers is not lost for the second one.
+    // The second peer receives changes that were made between both.
     store.currentValue = 5
     let second = try InspectingPeer(at: inspector.path)
     try await second.store("number") { $0.value == "5" }
@@ -121,7 +121,7 @@ import Testing
     withExtendedLifetime(inspector) {}
   }
 
-  @Test("Dependencies are the numbers of the stores, on both sides, also where only they change")
+  @Test("Dependencies are numbers of stores, on both sides, and their changes are reported")
   func dependencies() async throws {
     let inspector = try inspector()
     let source = number(["source"]).neverStale()
@@ -165,7 +165,8 @@ import Testing
     withExtendedLifetime(inspector) {}
   }
 
-  @Test("A wait by a clock without a number is described") func waitWithoutDate() async throws {
+  @Test("A wait with a clock without a finite date is described")
+  func waitWithoutDate() async throws {
     let clock = ManualClock(now: Date(timeIntervalSinceReferenceDate: .nan))
     let client = OperationClient(defaults: OperationDefaults(retryLimit: 0), clock: clock)
     let query = Query<Int, any Error>(path: ["retry"]) { _ in throw Refusal() }
@@ -202,7 +203,7 @@ import Testing
     withExtendedLifetime(inspector) {}
   }
 
-  @Test("Values are what a closure makes of them, which is called with no lock held")
+  @Test("A redacting closure replaces descriptions of values, and is called with no lock held")
   func redaction() async throws {
     let store = client.store(for: Query<String, any Error>(path: ["secret"]) { _ in "" })
     store.currentValue = String(repeating: ".", count: 115) + "password: 1234567"
