@@ -46,7 +46,7 @@ struct Item: Identifiable, Hashable, Codable, Sendable {
   }
 
   @Test(
-    "An element replaces the one with its identifier, however it is added",
+    "An element replaces the one with its identifier, in any kind of addition",
     arguments: [3, 40])
   func replacing(count: Int) {
     let new = Item(id: 1, text: "new")
@@ -110,7 +110,7 @@ struct Item: Identifiable, Hashable, Codable, Sendable {
     for (position, id) in array.ids.enumerated() { #expect(array.index(id: id) == position) }
   }
 
-  @Test("A position outside of the array stands for the nearest end")
+  @Test("For a position outside of the array, the nearest end is used")
   func insertOutside() {
     var array = items(1, 2)
     array.insert(Item(id: 3), at: 100)
@@ -151,7 +151,7 @@ struct Item: Identifiable, Hashable, Codable, Sendable {
     }
   }
 
-  @Test("An array that has been long keeps no table for it")
+  @Test("An array that becomes short has no table")
   func shortAgain() {
     let all = IdentifiedArrayOf<Item>((0..<200).map { Item(id: $0) })
     var array = all
@@ -163,7 +163,7 @@ struct Item: Identifiable, Hashable, Codable, Sendable {
     #expect(array.table != nil && array.count == 200 && Set(array) == Set(all))
   }
 
-  @Test("A map to elements returns the same kind of array, and one to others does not")
+  @Test("A map to identified elements returns an identified array, and other maps an array")
   func mapping() {
     let array = items(1, 2)
     let mapped: IdentifiedArrayOf<Item> = array.map { Item(id: $0.id, text: "x") }
@@ -250,18 +250,18 @@ struct Item: Identifiable, Hashable, Codable, Sendable {
   private func timeShared(count: Int) -> Duration {
     var array = IdentifiedArrayOf<Item>((0..<count).map { Item(id: $0) })
     return fastest {
-      var held = array
+      var copy = array
       for step in 0..<100 {
         array.append(Item(id: count + step))
-        held = array
+        copy = array
         array.insert(Item(id: -1 - step), at: 0)
-        held = array
+        copy = array
         array.removeLast(1)
-        held = array
+        copy = array
         array.removeFirst(1)
-        held = array
+        copy = array
       }
-      precondition(held.count == count)
+      precondition(copy.count == count)
     }
   }
 
@@ -306,7 +306,7 @@ struct Item: Identifiable, Hashable, Codable, Sendable {
   }
 
   @Test(
-    "Random changes have the results that they have in a plain array, and copies stay as they were",
+    "Random changes have the same results as in a plain array, and copies do not change",
     arguments: Array(repeating: 60, count: 20) + Array(repeating: 500, count: 4))
   func randomModel(largest: Int) {
     let seed = UInt64.random(in: 0...UInt64.max)
@@ -361,8 +361,8 @@ struct Item: Identifiable, Hashable, Codable, Sendable {
       let isFound = model.enumerated().allSatisfy { array.index(id: $1.id) == $0 }
       #expect(isFound, "seed \(seed), step \(step)")
       let ids = Set(model.map { $0.id })
-      let isGone = (0..<largest).allSatisfy { (array[id: $0] != nil) == ids.contains($0) }
-      #expect(isGone, "seed \(seed), step \(step)")
+      let areRemoved = (0..<largest).allSatisfy { (array[id: $0] != nil) == ids.contains($0) }
+      #expect(areRemoved, "seed \(seed), step \(step)")
       #expect(array == IdentifiedArray(model), "seed \(seed), step \(step)")
     }
     copies.append((array, model))

@@ -21,7 +21,7 @@ import Testing
     var table = Table(ids.map { Item(id: $0) })
     let copy = table
     for id in 40..<140 {
-      // Before and after the last one in turn.
+      // Alternately before and after the last one.
       let index = index + (id / 2 - 20) % 3
       ids.insert(id, at: min(index, ids.count))
       table.insert(Item(id: id), at: min(index, table.count))
@@ -30,7 +30,7 @@ import Testing
     check(copy, Array(0..<40))
   }
 
-  @Test("An insertion beside others moves those of the shorter side only")
+  @Test("An insertion moves only the elements of the shorter side")
   func distance() {
     var table = Table((0..<1_000).map { Item(id: $0) })
     table.insert(Item(id: -1), at: 998)
@@ -39,7 +39,7 @@ import Testing
     check(table, [0, 1, -2] + Array(2..<998) + [-1, 998, 999])
   }
 
-  @Test("A removal moves no other element, unless few are left between empty slots")
+  @Test("A removal moves no other element, unless few remain between empty slots")
   func removal() {
     let all = Array(0..<2_000)
     var table = Table(all.map { Item(id: $0) })
@@ -50,10 +50,10 @@ import Testing
     check(table, [0] + Array(1_990..<2_000))
   }
 
-  @Test("A replacement moves nothing, also where a removal would")
+  @Test("A replacement moves no other element, even where a removal would")
   func replacementAmongEmptySlots() {
     var table = Table((0..<1_000).map { Item(id: $0) })
-    // One less, and most slots would be empty.
+    // With one element less, most slots would be empty.
     for id in 1..<767 { table.slot(of: id).map { _ = table.remove(at: $0) } }
     #expect(table.count == 234 && table.slot(of: 999) == 999)
     for _ in 0..<2 {
@@ -68,7 +68,7 @@ import Testing
     check(table, [-2] + Array(767..<800) + Array(801..<999) + [-3])
   }
 
-  @Test("An element is replaced by one with another identifier, which alone is found then")
+  @Test("After a replacement, only the new identifier is found")
   func replacement() {
     var table = Table((0..<20).map { Item(id: $0) })
     table.replace(at: 3, with: Item(id: 100))

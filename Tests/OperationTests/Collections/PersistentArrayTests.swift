@@ -35,14 +35,14 @@ import Testing
   }
 
   @Test(
-    "Elements keep their slots and the order of these, and copies stay as they were",
+    "Elements keep their slots and their order, and copies do not change",
     arguments: 0..<20)
   func randomChanges(seed: Int) {
     var random = SplitMix(seed: UInt64(seed))
     var array = PersistentArray<Int>()
     var model: Model = [:]
     var copies: [(PersistentArray<Int>, Model)] = []
-    // It grows to several hundred elements, and becomes empty again.
+    // The array grows to several hundred elements, and becomes empty again.
     for step in 0..<1_200 {
       let isGrowing = step < 600
       let isInserted = Int.random(in: 0..<4, using: &random) == 0 ? !isGrowing : isGrowing
@@ -72,7 +72,7 @@ import Testing
     for (copy, model) in copies { check(copy, model, "copy") }
   }
 
-  @Test("Arrays with equal elements in one order are equal, whatever their slots are")
+  @Test("Arrays with equal elements in the same order are equal, with any slots")
   func equality() {
     var array = PersistentArray<Int>()
     for element in 0..<1_000 { array.append(element) }
@@ -84,7 +84,7 @@ import Testing
     other.append(1_000)
     #expect(other != array)
     _ = other.remove(at: 1_000)
-    #expect(other == array, "without the nodes that the last element needed")
+    #expect(other == array, "the nodes of the last element are removed")
     var backwards = PersistentArray<Int>()
     for element in (0..<1_000).reversed() {
       backwards.insert(element, at: backwards.slots.lowerBound - 2)
@@ -94,7 +94,7 @@ import Testing
     #expect(backwards != array)
   }
 
-  @Test("Slots move on for ever where elements are added at one end and removed at the other")
+  @Test("Elements can be added at one end and removed at the other without a limit")
   func movingOn() {
     var array = PersistentArray<Int>()
     for element in 0..<10 { array.append(element) }

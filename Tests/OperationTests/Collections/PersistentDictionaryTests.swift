@@ -12,7 +12,7 @@ import Testing
   }
 
   @Test(
-    "It contains what a dictionary would, also where hashes are equal, and copies stay as they were",
+    "The entries are those of a plain dictionary, also with equal hashes, and copies do not change",
     arguments: [1, 7, 2_000, 2_000, 2_000])
   func randomChanges(hashCount: Int) {
     let seed = UInt64.random(in: 0...UInt64.max)

@@ -69,7 +69,7 @@ import Testing
     graph.expectOrder()
   }
 
-  @Test("Beside edges that the order does not agree with, a cycle through them is found")
+  @Test("A cycle through edges that the order does not agree with is found")
   func partial() {
     let graph = Graph()
     #expect(graph.add(1, after: 2) == nil)
@@ -81,7 +81,8 @@ import Testing
     #expect(graph.add(4, after: 1) != nil)
   }
 
-  /// The orders in which the edges of layers come, each of which reads all of the layer below.
+  /// The orders in which the edges between layers are added. Each node reads all nodes of the layer
+  /// below.
   enum Building: CaseIterable { case upwards, downwards, depthFirst }
 
   @Test(
@@ -109,7 +110,7 @@ import Testing
     }
   }
 
-  @Test("Any number of nodes finds room at one place")
+  @Test("Any number of nodes can be inserted at one position")
   func crowd() {
     let graph = Graph()
     for node in 1...20_000 {
