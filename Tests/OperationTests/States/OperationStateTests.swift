@@ -2,7 +2,7 @@ import FoundationEssentials
 import Operation
 import Testing
 
-/// A state as a user writes it: it counts, and derives everything else.
+/// A custom state, which counts and derives all other members.
 private struct CounterState: OperationState {
   typealias StateValue = Int
   typealias OperationValue = Int
@@ -61,7 +61,7 @@ private struct CounterQuery: QueryRequest, Hashable {
 }
 
 @Suite("OperationState") struct OperationStateTests {
-  @Test("A user's state derives its status from its members")
+  @Test("A custom state derives its status from its members")
   func status() {
     var state = CounterState()
     #expect(state.status.isIdle)
@@ -72,7 +72,7 @@ private struct CounterQuery: QueryRequest, Hashable {
     #expect(CounterState.kind == .query)
   }
 
-  @Test("A store holds a user's state, which can change a scheduled task")
+  @Test("A store has a custom state, which can change a scheduled task")
   func ownState() async throws {
     let store = OperationClient(defaults: .testing)
       .store(for: CounterQuery(), initialState: CounterState())
@@ -84,7 +84,7 @@ private struct CounterQuery: QueryRequest, Hashable {
     #expect(store.currentValue == 0 && store.status.isIdle)
   }
 
-  @Test("An event of a store contains the state, or the run that it belongs to")
+  @Test("An event of a store contains the state or its run")
   func events() async throws {
     let script = Script { _, _, yield in
       yield(.success(9))

@@ -64,7 +64,7 @@ import Testing
     #expect(state.status == .result(.success(nil)))
   }
 
-  @Test("A state is loading while it has tasks, and holds each once, in their order")
+  @Test("A state is loading while it has tasks, and contains each once, in order")
   func tasks() {
     var state = State()
     var (first, second) = (task(), task())
