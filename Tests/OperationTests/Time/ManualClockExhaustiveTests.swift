@@ -13,7 +13,7 @@ import Testing
 
   private enum Kind: Equatable { case sleep(seconds: Int), waitForTwo, advance }
 
-  /// A call in a task of its own.
+  /// A call in its own task.
   private struct Call {
     let kind: Kind
     let task: Task<Void, Never>
@@ -125,7 +125,7 @@ import Testing
     }
   }
 
-  @Test("Each call ends once, at its time or when it is cancelled, and leaves nothing behind")
+  @Test("Each call ends once, at its time or when it is cancelled, and leaves no trace")
   func everySequence() {
     exhaust("ManualClock", events: Step.allCases, length: 6, making: { Walk() }) {
       walk, step in try walk.take(step)

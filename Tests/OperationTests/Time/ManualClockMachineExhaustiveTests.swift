@@ -64,9 +64,9 @@ import Testing
         }
       guard isPossible else { return false }
       try mustHold(machine.sleeperCount == sleeping, "there are \(sleeping) sleeps")
-      try mustHold(machine.now == Date(timeIntervalSince1970: Double(now)), "it is \(now)")
+      try mustHold(machine.now == Date(timeIntervalSince1970: Double(now)), "the time is \(now)")
       let isEmpty = pending.isEmpty && observers.isEmpty && settlers.isEmpty && isSettled
-      try mustHold(machine.isEmpty == isEmpty, "it is empty exactly when nothing waits")
+      try mustHold(machine.isEmpty == isEmpty, "the machine is empty exactly when nothing waits")
       return true
     }
 
@@ -97,9 +97,9 @@ import Testing
       case .timer(let action):
         action()
         try mustHold(isTimer && called.take() == [waiter], "the timer itself is removed")
-      case nil: try mustHold(false, "what waits can be removed")
+      case nil: try mustHold(false, "a waiting entry can be removed")
       }
-      try mustHold(machine.remove(entry.id) == nil, "it is removed once")
+      try mustHold(machine.remove(entry.id) == nil, "the entry is removed once")
       return true
     }
 
@@ -127,7 +127,7 @@ import Testing
       let first = due.min { $0.entry.deadline < $1.entry.deadline }
       let step = machine.takeDue(mustSettle: false, advance: next)
       guard let first else {
-        try mustHold(step == nil, "nothing is due")
+        try mustHold(step == nil, "no entry is due")
         return true
       }
       guard case .wake(let event) = step else {
@@ -151,7 +151,7 @@ import Testing
       let (id, advance) = returning.removeFirst()
       let waiters = [advance] + takeSettlers()
       try mustHold(machine.sleepReturned(id) == waiters, "\(waiters) continue")
-      try mustHold(machine.sleepReturned(id) == [], "they continue once")
+      try mustHold(machine.sleepReturned(id) == [], "the waiters continue once")
       return true
     }
 
@@ -200,7 +200,7 @@ import Testing
     }
   }
 
-  @Test("Everything is due at its time and in order, and leaves nothing behind")
+  @Test("Everything is due at its time and in order, and leaves no trace")
   func everySequence() {
     exhaust("ManualClockMachine", events: Step.allCases, length: 5, from: Walk()) {
       walk, step in try walk.take(step)

@@ -105,7 +105,7 @@ import Testing
 
   private struct Unexpected: Error {}
 
-  @Test("The clock is settled when no job is left, and no woken sleep that has not returned")
+  @Test("The clock is settled when no job remains, and every woken sleep has returned")
   mutating func settled() throws {
     #expect(machine.settle(waiter: 1) == nil)
     machine.beginJob()
@@ -122,7 +122,7 @@ import Testing
     #expect(machine.settle(waiter: 6) == nil && machine.isEmpty)
   }
 
-  @Test("An advance that has woken something waits until the clock is settled, if more is due")
+  @Test("An advance that has woken a sleep waits until the clock is settled, if more is due")
   mutating func advanceSettles() {
     _ = machine.sleep(for: .seconds(1), waiter: 1)
     machine.beginJob()
@@ -136,10 +136,10 @@ import Testing
       return #expect(Bool(false))
     }
     machine.beginJob()
-    #expect(machine.takeDue(mustSettle: true, advance: 4) == nil, "nothing more is due")
+    #expect(machine.takeDue(mustSettle: true, advance: 4) == nil, "no other entry is due")
   }
 
-  @Test("A clock that is set back wakes nothing, and its sleeps wait for their time")
+  @Test("A clock that is set back wakes no sleep, and its sleeps wait for their time")
   mutating func setBack() {
     _ = machine.sleep(for: .seconds(1), waiter: 7)
     machine.advance(by: .seconds(-10))
@@ -151,7 +151,7 @@ import Testing
     #expect(wakeAll() == [7])
   }
 
-  @Test("Huge durations overflow nothing")
+  @Test("Huge durations do not overflow")
   mutating func huge() {
     let huge = Duration(secondsComponent: .max, attosecondsComponent: 0)
     _ = machine.sleep(for: huge, waiter: 1)

@@ -4,7 +4,7 @@ import Testing
 @testable import Operation
 
 @Suite("ManualClock", .timeLimit(.minutes(1))) struct ManualClockTests {
-  @Test("The elapsed time is the sum of the advances; a clock that is set back does not change it")
+  @Test("The elapsed time is the sum of the advances, also when the clock is set back")
   func elapsed() async {
     let clock = ManualClock(now: Date(timeIntervalSinceReferenceDate: .nan))
     let start = clock.elapsed()
@@ -14,7 +14,7 @@ import Testing
     }
   }
 
-  @Test("The elapsed time of the system does not go back; by default it is made from the date")
+  @Test("The elapsed time of the system does not go back, and by default it is that of the date")
   func elapsedOfOthers() async {
     struct Fixed: OperationClock {
       let date: Date
@@ -23,7 +23,8 @@ import Testing
     }
     let (first, second) = (SystemClock().elapsed(), SystemClock().elapsed())
     #expect(first > .zero && first <= second)
-    // That of unused stores is the same time on a machine that was never suspended, and less on others.
+    // The elapsed time of unused stores is equal on a machine that was never suspended, and less
+    // on others.
     let (coarse, later) = (SystemClock.coarseElapsed, SystemClock.coarseElapsed)
     #expect(coarse > .zero && coarse <= later && coarse <= SystemClock().elapsed())
     while SystemClock.coarseElapsed == coarse { await Task.yield() }
@@ -31,7 +32,7 @@ import Testing
     #expect(Fixed(date: .distantFuture).elapsed() == .longest)
   }
 
-  @Test("The clock begins at its first moment, and moves by what it is advanced by")
+  @Test("The clock begins at its first date, and moves by the duration of each advance")
   func now() async {
     let start = Date(timeIntervalSince1970: 1_700_000_000)
     let clock = ManualClock(now: start)
@@ -103,7 +104,7 @@ import Testing
     #expect(log.values == [10, 11, 12])
   }
 
-  @Test("A cancelled sleep throws at once, and does not count any more")
+  @Test("A cancelled sleep throws at once, and is no longer counted")
   func cancelWhileSleeping() async {
     let clock = ManualClock()
     let task = Task { try await clock.sleep(for: .seconds(1)) }
@@ -114,7 +115,7 @@ import Testing
   }
 
   @Test(
-    "A sleep in a cancelled task throws at once, however short it is",
+    "A sleep of any duration in a cancelled task throws at once",
     arguments: [Duration.seconds(1), .zero, .seconds(-1)])
   func cancelBefore(duration: Duration) async {
     let clock = ManualClock()
@@ -164,7 +165,7 @@ import Testing
     #expect(clock.hasNoTraces)
   }
 
-  @Test("Sleeps, cancellations and advances at the same time leave no wait", arguments: 0..<200)
+  @Test("Concurrent sleeps, cancellations and advances leave no wait", arguments: 0..<200)
   func storm(round: Int) async {
     let clock = ManualClock()
     let tasks = (0..<12).map { number in

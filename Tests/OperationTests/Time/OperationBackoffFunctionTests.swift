@@ -6,7 +6,7 @@ import Testing
     (0..<count).map { function($0) }
   }
 
-  @Test("Each kind waits its sequence")
+  @Test("Each kind of backoff has its sequence of waits")
   func sequences() {
     func seconds(_ counts: Int...) -> [Duration] { counts.map { .seconds($0) } }
     #expect(waits(.noBackoff) == seconds(0, 0, 0, 0, 0, 0, 0))
@@ -54,14 +54,14 @@ import Testing
     #expect(OperationBackoffFunction.noBackoff.jittered()(3) == .zero)
   }
 
-  @Test("A cap after a jitter limits the wait, and a jitter after a cap takes a part of it")
+  @Test("A cap after a jitter limits the wait, and a jitter after a cap reduces it")
   func order() {
     let base = OperationBackoffFunction.constant(.seconds(60))
     #expect(base.jittered { 0 }.capped(at: .seconds(20))(0) == .seconds(20))
     #expect(base.capped(at: .seconds(20)).jittered { 0 }(0) == .seconds(10))
   }
 
-  @Test("Huge retry numbers and durations overflow nothing")
+  @Test("Huge retry numbers and durations do not overflow")
   func noOverflow() {
     let century = Duration.seconds(100 * 365 * 86_400)
     let huge = Duration(secondsComponent: .max, attosecondsComponent: 0)
@@ -84,7 +84,7 @@ import Testing
     #expect(OperationBackoffFunction { .seconds(-1 - $0) }(3) == .zero)
   }
 
-  @Test("A negative duration is reported, and taken as zero")
+  @Test("A negative duration is reported, and zero is used")
   func negativeDurations() async {
     let reported = await issues {
       [

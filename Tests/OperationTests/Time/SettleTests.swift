@@ -10,7 +10,7 @@ import Testing
       defaults: OperationDefaults(retryLimit: 0, runsAutomatically: false), clock: clock)
   }
 
-  /// A request that gives up its thread many times before it ends.
+  /// A request that yields its thread many times before it ends.
   private func slowScript(_ log: EventLog<String> = EventLog(), name: String = "") -> Script {
     Script { attempt, _, _ in
       log.append("\(name) begins")
@@ -20,7 +20,7 @@ import Testing
     }
   }
 
-  @Test("A clock that nothing uses is settled")
+  @Test("An unused clock is settled")
   func unused() async { await clock.settle() }
 
   @Test("A poll that is not due has fetched nothing, and one that is due has its value")
@@ -65,7 +65,7 @@ import Testing
     for subscription in subscriptions { subscription.cancel() }
   }
 
-  @Test("A timer that is due, too, waits for the run of the poll before it")
+  @Test("A timer that is also due waits for the run of the poll before it")
   func timerAfterPoll() async {
     let log = EventLog<String>()
     let store = client.store(
@@ -79,7 +79,7 @@ import Testing
     timer.cancel()
   }
 
-  @Test("A run that waits for something else does not keep the clock from settling")
+  @Test("A run that waits for an external event does not prevent the clock from settling")
   func waitingRun() async throws {
     let gate = AsyncGate()
     let script = Script { attempt, _, _ in
@@ -156,7 +156,7 @@ import Testing
     #expect(store.currentValue == 2)
   }
 
-  /// A storage that gives up its thread many times before it answers, and loads nothing before its
+  /// A storage that yields its thread many times before it returns, and loads nothing before its
   /// gate is open.
   private struct SlowStorage: OperationStorage {
     let memory = MemoryStorage()
@@ -182,7 +182,7 @@ import Testing
     }
   }
 
-  @Test("A client is settled when it has saved and loaded what it can")
+  @Test("A client is settled when all possible saves and loads have ended")
   func storage() async {
     let storage = SlowStorage()
     let query = OpenQuery(script: Script()).persisted()
