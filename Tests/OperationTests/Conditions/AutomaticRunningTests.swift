@@ -46,7 +46,7 @@ struct AutomaticRunningTests {
     #expect(network.subscriberCount == 0)
   }
 
-  @Test("With the condition, it runs for a first subscriber, an invalidation and a poll")
+  @Test("With the condition, a store runs for a first subscriber, an invalidation and a poll")
   func runs() async {
     network.set(.connected)
     let store = client.store(
@@ -63,7 +63,7 @@ struct AutomaticRunningTests {
     subscription.cancel()
   }
 
-  @Test("When it becomes satisfied, a store that is stale and observed runs once")
+  @Test("When the condition becomes satisfied, a store that is stale and observed runs once")
   func becomesTrue()
     async
   {
@@ -96,7 +96,7 @@ struct AutomaticRunningTests {
     #expect(network.subscriberCount == 0)
   }
 
-  @Test("Without a condition it always runs automatically, and with .never it never does")
+  @Test("Without a condition a store always runs automatically, and with .never it never does")
   func withoutCondition() async {
     let store = client.store(for: OpenQuery(script: script).enableAutomaticRunning())
     let (causes, subscription) = causes(of: store)

@@ -4,7 +4,7 @@ import Testing
 @Suite("The condition that there is a connection") struct ConnectionConditionTests {
   private let network = ManualNetworkObserver(.disconnected)
 
-  @Test("It is satisfied as the context's observer states, and notifies of each change")
+  @Test("The condition has the status of the context's observer, and notifies of each change")
   func holds() {
     var context = OperationContext()
     context.networkObserver = network

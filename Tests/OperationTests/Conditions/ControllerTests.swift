@@ -82,8 +82,8 @@ final class Knob: OperationController {
     #expect(knob.controls.context.operationClient === client)
     let clashing = TypedQuery(script: Script(), path: ["number", 1])
       .controlled(by: Constant(value: 9))
-    let beside = OperationIssue.withHandler({ _ in }) { client.store(for: clashing) }
-    #expect(beside.currentValue == 9)
+    let other = OperationIssue.withHandler({ _ in }) { client.store(for: clashing) }
+    #expect(other.currentValue == 9)
     #expect(log.count == 2)
   }
 

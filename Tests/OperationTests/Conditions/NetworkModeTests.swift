@@ -170,7 +170,7 @@ import Testing
     #expect(script.attempts == 0 && !store.isLoading)
   }
 
-  @Test("What a run yielded before it was paused is removed when it is cancelled, like the pause")
+  @Test("The cancellation of a paused run removes its yielded value and its pause")
   func yields() async {
     network.set(.connected)
     let script = Script { [network] attempt, _, yield in

@@ -46,7 +46,7 @@ import Testing
     #expect(causes.all == Array(repeating: .poll, count: 6))
   }
 
-  @Test("The next interval starts at the end of the run, however it ends") func fromTheEnd() async {
+  @Test("The next interval starts at the end of the run, with any result") func fromTheEnd() async {
     let remote = Remote<Int>()
     let store = client.store(for: remote.query().rerun(every: .seconds(10)))
     let subscription = store.subscribe { _ in }

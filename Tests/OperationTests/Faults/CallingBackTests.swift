@@ -85,7 +85,7 @@ import Testing
   }
 
   @Test("A request that runs its own store without deduplication has two runs in order")
-  func runsBesideItself() async throws {
+  func runsItselfTwice() async throws {
     let calls = Counter()
     let query = Query<Int, any Error>(path: ["faulty"]) { context in
       calls.increment()

@@ -182,7 +182,7 @@ import Testing
     #expect(machine.receive(Wire.done(3)) == Self.request(.getRoute, 4))
   }
 
-  @Test("Of a datagram that is cut off, the complete messages are read") func truncated() {
+  @Test("The complete messages of a truncated datagram are read") func truncated() {
     let pieces = [
       Wire.link(2, flags: Wire.answer, sequence: 1), Wire.message(999, [1, 2, 3]), Wire.done(1),
     ]

@@ -126,7 +126,7 @@ struct TerminalActivityTests {
   }
 
   @Test("The last handler may cancel itself and subscribe again, also before the stop")
-  func anew() async throws {
+  func resubscribes() async throws {
     let lines = try await SignalChildProcess.run(["anew"]) { child in
       var lines = try child.lines(1)
       for _ in 0..<3 {

@@ -10,7 +10,7 @@ import Testing
       return .success(attempt)
     }
     let log = EventLog<String>()
-    @Sendable func tell<Failure>(_ result: Result<String, Failure>) {
+    @Sendable func record<Failure>(_ result: Result<String, Failure>) {
       switch result {
       case .success(let value): log.append(value)
       case .failure(let error): log.append("\(error)")
@@ -20,13 +20,13 @@ import Testing
       switch kind {
       case 0:
         try await OpenQuery(script: script).map { "<\($0)>" }
-          .run(with: OperationContinuation { tell($0) })
+          .run(with: OperationContinuation { record($0) })
       case 1:
         try await TypedQuery(script: script).map { "<\($0)>" }
-          .run(with: OperationContinuation { tell($0) })
+          .run(with: OperationContinuation { record($0) })
       default:
         try await PlainRequest(script: script).map { "<\($0)>" }
-          .run(with: OperationContinuation { tell($0) })
+          .run(with: OperationContinuation { record($0) })
       }
     #expect(value == "<1>")
     #expect(log.values == ["<7>", "Refused(attempt: 3)"])

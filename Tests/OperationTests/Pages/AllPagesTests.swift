@@ -71,15 +71,15 @@ import Testing
   func oneCommit() async throws {
     let server = PageServer()
     let store = try await numbers(server, there: 0...2)
-    let heard = Heard<NumberState>()
-    let subscription = store.subscribe(heard.handler)
+    let log = Heard<NumberState>()
+    let subscription = store.subscribe(log.handler)
     server.version = 1
     try await store.fetchAllPages()
     subscription.cancel()
     let old = "[\"0v0\", \"1v0\", \"2v0\"]"
     let new = "[\"0v1\", \"1v1\", \"2v1\"]"
     #expect(
-      heard.lines { "\($0.currentValue.elementValues)" } == [old, "started", old, new, "ended"])
+      log.lines { "\($0.currentValue.elementValues)" } == [old, "started", old, new, "ended"])
   }
 
   @Test("Pages that the server no longer has are removed")

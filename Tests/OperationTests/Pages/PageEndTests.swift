@@ -82,7 +82,7 @@ import Testing
   }
 
   @Test("A cancelled next page does not affect a concurrent previous page")
-  func cancelBeside() async throws {
+  func cancelOfTwo() async throws {
     let server = PageServer()
     let store = try await numbers(server, there: 0...0)
     server.close()

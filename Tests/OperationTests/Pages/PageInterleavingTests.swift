@@ -42,7 +42,7 @@ import Testing
       if test.isEmpty {
         try await joinInitialPage(test)
       } else {
-        try await runBeside(test, &choices)
+        try await runConcurrently(test, &choices)
       }
     } while choices.advance()
   }
@@ -61,7 +61,7 @@ import Testing
     expectWhole(store.state, 0...0)
   }
 
-  private func runBeside(_ test: Case, _ choices: inout Choices) async throws {
+  private func runConcurrently(_ test: Case, _ choices: inout Choices) async throws {
     let server = PageServer()
     let store = try await numbers(server, there: 0...1, isDeduplicated: test.isDeduplicated)
     var model = Model(isDeduplicated: test.isDeduplicated)

@@ -44,13 +44,13 @@ import Testing
   private func line(_ state: NumberState) -> String { "\(state.currentValue.elementValues)" }
 
   @Test("A partial page is displayed and notified as a yield, and the final page replaces it")
-  func shown() async throws {
+  func displayed() async throws {
     let store = OperationClient(defaults: .quiet()).store(for: Halves(server: PageServer()))
     try await store.fetchNextPage()
-    let heard = Heard<NumberState>()
-    try await store.fetchNextPage(handler: heard.handler)
+    let log = Heard<NumberState>()
+    try await store.fetchNextPage(handler: log.handler)
     #expect(
-      heard.lines(line) == [
+      log.lines(line) == [
         "started", "[\"0v0\"]", "[\"0v0\", \"half 1\"]", "yielded", "[\"0v0\", \"1v0\"]", "ended",
       ])
     #expect(store.currentValue.ids == [0, 1] && store.nextPageId == 2)
@@ -189,9 +189,9 @@ import Testing
         continuation.yield(error: PageServer.Failed(id: 9))
         return "whole"
       })
-    let heard = Heard<NumberState>()
-    #expect(try await store.fetchNextPage(handler: heard.handler)?.value == "whole")
-    #expect(heard.lines(line) == ["started", "[]", "[]", "yielded", "[\"whole\"]", "ended"])
+    let log = Heard<NumberState>()
+    #expect(try await store.fetchNextPage(handler: log.handler)?.value == "whole")
+    #expect(log.lines(line) == ["started", "[]", "[]", "yielded", "[\"whole\"]", "ended"])
     #expect(store.errorUpdateCount == 1 && store.error == nil)
   }
 
@@ -214,10 +214,10 @@ import Testing
         continuation.yield("half")
         return "whole"
       })
-    let heard = Heard<QueryState<String, any Error>>()
-    #expect(try await store.run(handler: heard.handler) == "whole")
+    let log = Heard<QueryState<String, any Error>>()
+    #expect(try await store.run(handler: log.handler) == "whole")
     #expect(
-      heard.lines { $0.currentValue ?? "nothing" } == [
+      log.lines { $0.currentValue ?? "nothing" } == [
         "started", "nothing", "half", "yielded", "whole", "ended",
       ])
     let issues = HeardIssues()
