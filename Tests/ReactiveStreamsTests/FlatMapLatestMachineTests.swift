@@ -35,7 +35,7 @@ private struct Fixture {
 struct FlatMapLatestMachineTests {
   private var fixture = Fixture()
 
-  @Test("Every outer element begins an epoch, and returns the one that ends with that")
+  @Test("Every outer element begins an epoch, and returns the epoch that it ends")
   mutating func epochs() {
     let beginnings = (0..<3).compactMap { _ in fixture.begin() }
     #expect(Set(beginnings.map { ObjectIdentifier($0.epoch) }).count == 3)
@@ -43,7 +43,7 @@ struct FlatMapLatestMachineTests {
     #expect(beginnings[2].earlier === beginnings[1].epoch)
   }
 
-  @Test("Elements carry their epoch, and that in which the outer element counts")
+  @Test("An element carries its epoch, and an epoch ends with that of its outer element")
   mutating func carriedEpochs() {
     let outer = StreamEpoch()
     let carried = Recorder<Bool>()

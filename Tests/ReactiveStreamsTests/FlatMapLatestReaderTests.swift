@@ -2,7 +2,7 @@ import Testing
 
 @testable import ReactiveStreams
 
-/// What readers take of a stream that was replaced: nothing.
+/// Readers read nothing of a replaced stream.
 @Suite("flatMapLatest, its reader")
 final class FlatMapLatestReaderTests {
   private typealias Operator = @Sendable (StateStream<String>) -> StateStream<String>
@@ -61,7 +61,7 @@ final class FlatMapLatestReaderTests {
     #expect(read.elements == ["b"])
   }
 
-  @Test("An element that has resumed the reader is dropped if the outer stream moves on first")
+  @Test("An element that has resumed the reader is dropped if its stream is replaced first")
   func resumed() {
     start(stream)
     executor.run()
@@ -102,7 +102,7 @@ final class FlatMapLatestReaderTests {
   }
 
   @Test(
-    "After the outer stream has moved on, no element of the earlier one is read",
+    "After a stream is replaced, no element of it is read",
     arguments: 0..<300)
   func race(round: Int) async {
     let outer = StateCell(0)

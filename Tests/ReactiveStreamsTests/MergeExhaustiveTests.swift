@@ -54,7 +54,7 @@ struct MergeExhaustiveTests {
     }
   }
 
-  @Test("What comes after the end is ignored")
+  @Test("Signals after the end are ignored")
   func afterEnd() {
     var machine = BroadcastMachine<Int>(sideCount: 2)
     _ = machine.deliveries.subscribe(Subscriber { _ in })

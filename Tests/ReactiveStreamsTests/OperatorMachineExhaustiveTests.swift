@@ -69,7 +69,7 @@ struct FlatMapLatestMachineExhaustiveTests {
       let beginning = machine.beginEpoch()
       try mustHold((beginning != nil) == isOuterOpen, "an epoch begins while the outer is open")
       guard let beginning else { return }
-      // A cancellation forgets the epoch, but none begins after it.
+      // A cancellation removes the epoch, but none begins after it.
       try mustHold(
         beginning.earlier === inners.last?.epoch, "the earlier epoch is returned, to be ended")
       inners.append(Inner(epoch: beginning.epoch))

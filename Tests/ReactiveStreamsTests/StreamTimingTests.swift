@@ -100,7 +100,7 @@ struct StreamTimingTests {
     #expect(read.elements == (rule == .throttle ? [0] : []))
   }
 
-  @Test("A pending element of a stream that flatMapLatest has left is not read", arguments: rules)
+  @Test("A pending element of a stream that flatMapLatest replaced is not read", arguments: rules)
   func epochs(rule: StreamTimingRule) {
     let outer = StateCell(0)
     let inners = [StateCell(10), StateCell<Int>()]
@@ -220,7 +220,7 @@ struct StreamTimingTests {
 @Suite("debounce and throttle, races")
 struct StreamTimingRaceTests {
   @Test(
-    "Elements keep their order, and the last one comes, while timers fire",
+    "Elements keep their order, and the last one is delivered, while timers fire",
     arguments: [StreamTimingRule.debounce, .throttle], 0..<150)
   func order(rule: StreamTimingRule, round: Int) {
     let timer = ManualTimer()
@@ -265,7 +265,7 @@ struct StreamTimingRaceTests {
   }
 
   @Test(
-    "A cancelled task ends its read while elements come and timers fire",
+    "A cancelled task ends its read while elements arrive and timers fire",
     arguments: [StreamTimingRule.debounce, .throttle], 0..<100)
   func reader(rule: StreamTimingRule, round: Int) async {
     let timer = ManualTimer()
