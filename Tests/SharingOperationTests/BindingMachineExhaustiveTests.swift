@@ -65,7 +65,7 @@ import Testing
       try mustHold(machine.epoch == epoch, "the epoch is \(epoch)")
       try mustHold(machine.isCurrent(epoch) == !hasEnded, "the epoch is current until the end")
       try mustHold(
-        machine.binding.store === bound.map { Self.stores[$0] }, "the bound store is there")
+        machine.binding.store === bound.map { Self.stores[$0] }, "the binding has the bound store")
       return true
     }
 

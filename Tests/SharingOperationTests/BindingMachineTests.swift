@@ -136,7 +136,7 @@ import Testing
     #expect(machine.made?.source.version == 4)
   }
 
-  @Test("A binding after a timer is refused if another one by hand has followed the timer")
+  @Test("A binding after a timer is refused if an explicit one has followed the timer")
   func timers() {
     var machine = Machine(.unbacked(state(nil)))
     let (first, second) = (BindingTimer(), BindingTimer())

@@ -17,7 +17,8 @@ private struct Detail: SimpleQueryRequest {
 @Suite struct DebouncedBindingTests {
   private let clock = ManualClock()
 
-  @Test("The wrapper is bound when the typing has paused") func pause() async throws {
+  @Test("A delayed binding is made when no other one is requested for the duration")
+  func pause() async throws {
     let client = OperationClient(defaults: .testing, clock: clock)
     let wrapper = SharedQuery(Detail(id: 0), client: client)
     try await wrapper.fetch()
@@ -50,7 +51,7 @@ private struct Detail: SimpleQueryRequest {
   }
 
   @Test(
-    "A binding that is asked for while a delayed one is made replaces it",
+    "A binding that is requested while a delayed one is made replaces it",
     arguments: [Duration.zero, .seconds(1)])
   func replacedWhileMade(delay: Duration) async {
     let client = OperationClient.quiet(clock: clock)

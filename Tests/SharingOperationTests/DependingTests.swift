@@ -283,7 +283,7 @@ struct NameQuery: QueryRequest, Hashable {
     #expect(team.store === store("bob") && store("bob").subscriberCount == 1)
   }
 
-  @Test("A closure that reads its own wrapper reads what is there")
+  @Test("A closure that reads its own wrapper reads the present binding")
   func readInClosure() {
     let name = SharedQuery(NameQuery(), client: client)
     let own = Log<SharedQuery<TeamQuery.State>>()
@@ -298,7 +298,7 @@ struct NameQuery: QueryRequest, Hashable {
     own.removeAll()
   }
 
-  @Test("What a closure returns replaces what it has bound itself")
+  @Test("The request that a closure returns replaces one that it has bound itself")
   func bindInClosure() {
     let name = SharedQuery(NameQuery(), client: client)
     let own = Log<SharedQuery<TeamQuery.State>>()

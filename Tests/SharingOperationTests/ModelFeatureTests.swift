@@ -20,7 +20,7 @@ private struct Detail: SimpleQueryRequest {
 
 private struct Failed: Error, Equatable {}
 
-/// Where tasks wait until it is opened.
+/// A gate that suspends tasks until it is opened.
 private final class Gate: Sendable {
   private let broadcast = Broadcast<Void>()
   private let isOpen = Mutex(false)
@@ -56,7 +56,7 @@ private final class Gate: Sendable {
   }
 
   @Test("A dependent wrapper without a request is unbacked") func dependentNothing() async throws {
-    // A run by itself could end before the first expectation.
+    // An automatic run could end before the first expectation.
     let id = SharedQuery(Query(path: ["id"]) { _ in 1 }.manual(), client: client)
     let detail = SharedQuery(dependingOn: id) { id in id > 0 ? Detail(id: id) : nil }
     #expect(!detail.isBacked)
@@ -96,7 +96,7 @@ private final class Gate: Sendable {
 @Suite struct KeepingPreviousTests {
   private let client = OperationClient(defaults: .testing, clock: ManualClock())
 
-  @Test("The value stays until the new one arrives") func bind() async throws {
+  @Test("The old value is displayed until the new one arrives") func bind() async throws {
     let gate = Gate()
     let wrapper = SharedQuery(Detail(id: 1), client: client)
     try await wrapper.fetch()
@@ -126,7 +126,7 @@ private final class Gate: Sendable {
     #expect(changes.withLock { $0 } == 1)
   }
 
-  @Test("An error of the new one is beside the old value") func error() async throws {
+  @Test("An error of the new store is displayed beside the old value") func error() async throws {
     let wrapper = SharedQuery(Detail(id: 1), client: client)
     try await wrapper.fetch()
     wrapper.bind(to: Detail(id: 2, failure: Failed()), keepingPrevious: true)
@@ -136,7 +136,8 @@ private final class Gate: Sendable {
     #expect(wrapper.error is Failed)
   }
 
-  @Test("Of several bindings without a value, the last value stays") func chain() async throws {
+  @Test("After several bindings without a value, the last value is displayed")
+  func chain() async throws {
     let wrapper = SharedQuery(Detail(id: 1), client: client)
     try await wrapper.fetch()
     for id in 2...4 { wrapper.bind(to: Detail(id: id, gate: Gate()), keepingPrevious: true) }
@@ -181,7 +182,7 @@ private final class Gate: Sendable {
     #expect(await values.next() == .some(nil))
   }
 
-  @Test("A dependent wrapper that is bound to its store again displays what it did")
+  @Test("A dependent wrapper that is bound to its store again displays the same value")
   func sameAgain() {
     let client = OperationClient.quiet()
     let id = SharedQuery(WrittenNumber(path: ["id"]), client: client)
@@ -197,7 +198,7 @@ private final class Gate: Sendable {
     #expect(changes.count == 0)
   }
 
-  @Test("A dependent wrapper keeps the value, and its stream never shows a missing one")
+  @Test("A dependent wrapper displays the last value, and its stream never has a missing one")
   func dependent() async throws {
     let id = SharedQuery(Query(path: ["id"]) { _ in 1 }.manual(), client: client)
     id.withLock { $0 = 1 }
@@ -295,15 +296,15 @@ private final class Gate: Sendable {
 @Suite struct FirstValueTests {
   private let client = OperationClient(defaults: .testing, clock: ManualClock())
 
-  @Test("It is the cached value, also a stale one") func cached() async throws {
-    // A run by itself could end after the write.
+  @Test("value() returns the cached value, also a stale one") func cached() async throws {
+    // An automatic run could end after the write.
     let wrapper = SharedQuery(Detail(id: 1).manual(), client: client)
     wrapper.withLock { $0 = "written" }
     wrapper.invalidate()
     #expect(try await wrapper.value() == "written")
   }
 
-  @Test("It waits for the first value, in the run that is in flight") func waits() async throws {
+  @Test("value() waits for the first value of the run in flight") func waits() async throws {
     let gate = Gate()
     let wrapper = SharedQuery(Detail(id: 2, gate: gate), client: client)
     let value = Task { try await wrapper.value() }
@@ -312,14 +313,14 @@ private final class Gate: Sendable {
     #expect(try await value.value == "detail 2")
   }
 
-  @Test("Or for the error") func error() async throws {
+  @Test("value() throws the error of the run") func error() async throws {
     let wrapper = SharedQuery(Detail(id: 3, failure: Failed()), client: client)
     await #expect(throws: Failed.self) { try await wrapper.value() }
     let unbacked = SharedQuery<QueryState<Int, any Error>>()
     await #expect(throws: SharedQueryError.unbacked) { try await unbacked.value() }
   }
 
-  @Test("Pages, too") func pages() async throws {
+  @Test("value() returns the first pages") func pages() async throws {
     let wrapper = SharedQuery(
       Paginated(path: ["pages"], initialPageId: 0, nextPageId: { _, _ in nil }) { _, _ in 5 },
       client: client)

@@ -24,7 +24,7 @@ import Testing
     static var defaultValue: Resetting? { nil }
   }
 
-  @Test("A reset that comes before the run does not take the checked arguments from it")
+  @Test("A reset before the run does not remove the checked arguments of the run")
   func reset() async throws {
     let client = OperationClient(defaults: .testing)
     let wrapper = SharedQuery(Doubling(), client: client)

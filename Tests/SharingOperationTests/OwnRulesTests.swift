@@ -24,7 +24,7 @@ import Testing
       await clock.advance(by: .seconds(1))
       while wrappers[0].wrappedValue != count || wrappers[1].isLoading { await Task.yield() }
     }
-    // The poll ends with its wrapper, and the other one observes on.
+    // The poll ends with its wrapper, and the other wrapper still observes.
     wrappers.remove(at: 1 - position)
     while clock.sleeperCount > 0 { await Task.yield() }
     await clock.advance(by: .seconds(10))
@@ -45,7 +45,7 @@ import Testing
     #expect(calls.count == 1)
   }
 
-  @Test("Each wrapper calls a mutation with its own retries, however it calls it")
+  @Test("Each wrapper calls a mutation with its own retries, with every method")
   func mutations() async throws {
     struct Failed: Error {}
     let client = OperationClient.quiet(clock: clock)

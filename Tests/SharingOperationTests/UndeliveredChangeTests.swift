@@ -2,9 +2,9 @@ import Foundation
 import SharingOperation
 import Testing
 
-/// What happens between a change of the other wrapper and its delivery to the dependent one.
+/// Events between a change of the other wrapper and its delivery to the dependent one.
 @Suite struct UndeliveredChangeTests {
-  /// A value that is no value, whose end is user code.
+  /// A value that calls a closure in its deinitialiser, as a value of a user may.
   private final class Token: Sendable {
     let number: Int
     let onEnd: @Sendable (Int) -> Void
@@ -25,8 +25,8 @@ import Testing
     client.store(for: WrittenNumber(path: path))
   }
 
-  /// Returns a wrapper that follows a number, which is one before it is two. While the two is delivered,
-  /// and the wrapper was not notified of it, `body` is called.
+  /// Returns a wrapper that follows a number, which is one before it is two. While the two is
+  /// delivered, and before the wrapper is notified of it, `body` is called.
   private func follow(
     keepingPrevious: Bool = false,
     _ body: @escaping @Sendable (SharedQuery<WrittenNumber.State>) -> Void
@@ -48,7 +48,7 @@ import Testing
     return dependent
   }
 
-  @Test("A late value of the earlier store does not bring that store back")
+  @Test("A late value of the earlier store does not bind that store again")
   func lateValue() {
     store(["of", 0]).currentValue = 5
     let dependent = follow(keepingPrevious: true) { dependent in
@@ -60,24 +60,24 @@ import Testing
     #expect(dependent.wrappedValue == 5)
   }
 
-  @Test("A binding by hand stays, also if the change before it is delivered later")
+  @Test("An explicit binding is kept, also if an earlier change is delivered later")
   func boundBeforeDelivery() {
     let dependent = follow { $0.bind(to: other) }
     #expect(dependent.store === store(["other"]))
   }
 
   @Test(
-    "A binding by hand stays, also if another thread is making one for the same or an earlier value",
+    "An explicit binding is kept, also if another thread makes one for this or an earlier value",
     arguments: [1, 0])
   func boundWhileMaking(present: Int) {
-    let (isMaking, goesOn, ended) = (DispatchGate(), DispatchGate(), DispatchGate())
+    let (isMaking, continues, ended) = (DispatchGate(), DispatchGate(), DispatchGate())
     let calls = Counter()
     let id = SharedQuery(WrittenNumber(path: ["id"]), client: client)
     store(["id"]).currentValue = 0
     let dependent = SharedQuery(dependingOn: id) { (id: Int) in
       if id == 1, calls.increment() == 1 {
         isMaking.open()
-        goesOn.wait()
+        continues.wait()
       }
       return WrittenNumber(path: ["of", id])
     }
@@ -88,7 +88,7 @@ import Testing
     isMaking.wait()
     store(["id"]).currentValue = present
     dependent.bind(to: other)
-    goesOn.open()
+    continues.open()
     ended.wait()
     #expect(dependent.store === store(["other"]))
     #expect(store(["other"]).subscriberCount == 1 && store(["of", 1]).subscriberCount == 0)
@@ -108,7 +108,7 @@ import Testing
     #expect(notifications.elements.map(\.count) == [1])
   }
 
-  @Test("A binding by hand is followed, also if a delivery made another one right before")
+  @Test("An explicit binding is followed, also if a delivery made another one right before")
   func boundInDeinitialiser() {
     let isArmed = Counter()
     let id = SharedQuery(WrittenNumber(path: ["id"]), client: client) {

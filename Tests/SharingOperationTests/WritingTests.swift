@@ -139,7 +139,7 @@ import Testing
     #expect(wrapper.wrappedValue == [7])
   }
 
-  @Test("The writes of a throwing body stay, and its error is rethrown")
+  @Test("The writes of a throwing body are kept, and its error is rethrown")
   func throwing() {
     let wrapper = SharedQuery(NumberQuery(number: 1), client: client)
     #expect(throws: Refusal(reason: "late")) {
