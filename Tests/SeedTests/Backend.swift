@@ -1,8 +1,8 @@
 import SharingOperation
 import Synchronization
 
-/// What the requests of the articles talk to: it writes down every call, and lets a call wait or
-/// fail when a test says so.
+/// The backend of the requests of the articles. It records every call, and a test can hold a call
+/// or let it fail.
 ///
 /// The articles call plain functions such as `fetchFriends(userId:page:)`, so the backend of a test
 /// is a task-local, which reaches the runs of the stores.
@@ -21,16 +21,16 @@ final class Backend: Sendable {
 
   private let state = Mutex(State())
 
-  /// The calls that have come, in their order.
+  /// The calls so far, in their order.
   var calls: [String] { state.withLock { $0.calls } }
 
-  /// Lets the next calls with this text wait until they are released.
+  /// Holds the next calls with this text until they are released.
   func hold(_ call: String) { _ = state.withLock { $0.held.insert(call) } }
 
   /// Lets the next calls with this text fail.
   func refuse(_ call: String, times: Int = 1) { state.withLock { $0.refused[call] = times } }
 
-  /// Lets the calls that wait go on, and the later ones pass.
+  /// Resumes the held calls with this text, and holds no later ones.
   func release(_ call: String) {
     let waiting = state.withLock { state in
       state.held.remove(call)
@@ -39,19 +39,19 @@ final class Backend: Sendable {
     for continuation in waiting { continuation.resume() }
   }
 
-  /// Returns when so many calls have come.
+  /// Returns when there have been at least `count` calls.
   func calls(atLeast count: Int) async {
     await withCheckedContinuation { continuation in
-      let isThere = state.withLock { state in
+      let isReached = state.withLock { state in
         if state.calls.count >= count { return true }
         state.observers.append((count, continuation))
         return false
       }
-      if isThere { continuation.resume() }
+      if isReached { continuation.resume() }
     }
   }
 
-  /// Does what a test said about a call.
+  /// Records a call, waits while it is held, and throws if it is refused.
   func respond(to call: String) async throws {
     let (isHeld, observers) = state.withLock { state in
       state.calls.append(call)
@@ -82,7 +82,7 @@ final class Backend: Sendable {
   }
 }
 
-/// Gives a test a backend of its own, and a client, which is also that of the wrappers.
+/// Calls `body` with a new backend and a new client, which is also that of the wrappers.
 func withBackend(
   clock: any OperationClock = SystemClock(),
   _ body: (Backend, OperationClient) async throws -> Void
@@ -96,5 +96,5 @@ func withBackend(
   }
 }
 
-/// The thread that the recursive requests of the articles fetch; one fetch gives one level of it.
+/// The thread that the recursive requests of the articles fetch. One fetch returns one level of it.
 let repliesByComment: [Int: [Int]] = [0: [10, 20], 10: [11, 12], 20: [21]]

@@ -205,7 +205,7 @@ extension RecursiveValue {
 }
 
 @Suite struct CustomOperationTests {
-  @Test("A subtree that is fetched takes its place in the tree")
+  @Test("A fetched subtree is stored at its node in the tree")
   func merging() async throws {
     try await withBackend { _, _ async throws in
       let client = OperationClient()
@@ -220,7 +220,7 @@ extension RecursiveValue {
     }
   }
 
-  @Test("Two subtrees are fetched side by side, and neither takes away the other")
+  @Test("Two subtrees are fetched in parallel, and neither removes the other")
   func sideBySide() async throws {
     try await withBackend { backend, client async throws in
       let store = makeStore(in: client)
@@ -241,7 +241,7 @@ extension RecursiveValue {
     }
   }
 
-  @Test("Setting the state takes a node of the tree as well as the whole")
+  @Test("The value can be set to a node of the tree, and to the whole tree")
   func setting() async throws {
     try await withBackend { _, client async throws in
       let store = makeStore(in: client)
@@ -254,7 +254,7 @@ extension RecursiveValue {
     }
   }
 
-  @Test("A reset cancels what its effect names, and the cancellation is no error of the state")
+  @Test("A reset cancels the tasks of its effect, and the state has no error")
   func reset() async throws {
     try await withBackend { backend, client async throws in
       let store = makeStore(in: client)
@@ -273,7 +273,7 @@ extension RecursiveValue {
     }
   }
 
-  @Test("The modifiers for any request apply to an operation type of one's own")
+  @Test("The modifiers for any request apply to a custom operation type")
   func modifiers() async throws {
     try await withBackend { backend, client async throws in
       let request = Comment.threadQuery(for: 0).retry(limit: 1).backoff(.noBackoff)
@@ -284,7 +284,7 @@ extension RecursiveValue {
       try await store.run()
       #expect(backend.calls.count == 2)
       backend.hold("comments below 10")
-      // Immediate, so that both have asked before the answer can come.
+      // Immediate, so that both callers have started before the response can arrive.
       let first = Task.immediate { try await store.fetchTree(for: 10).outline }
       let second = Task.immediate { try await store.fetchTree(for: 10).outline }
       _ = try await store.fetchTree(for: 20)

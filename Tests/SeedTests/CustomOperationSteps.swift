@@ -4,9 +4,9 @@ import SharingOperation
 import Testing
 
 // The recursive operation as the article on custom operation types builds it, step by step: every
-// form that a declaration has on the way.
+// intermediate form of a declaration.
 
-/// The request knows what a node is.
+/// The request has a type of node identifiers.
 private enum WithNodes {
   protocol RecursiveRequest: StatefulOperationRequest {
     associatedtype NodeID: Sendable
@@ -62,7 +62,7 @@ private enum WithSubtrees {
   }
 }
 
-/// It knows the root.
+/// It has the identifier of the root.
 private enum WithRoot {
   protocol RecursiveRequest<NodeValue, NodeID>: StatefulOperationRequest
   where Value == NodeValue {
@@ -96,7 +96,7 @@ where Value == NodeValue, State == RecursiveState<Value> {
   ) async throws -> NodeValue
 }
 
-/// The state conforms to the library's protocol first, and to the one between in an extension; both
+/// The state conforms to the library's protocol, and in an extension to the intermediate one. Both
 /// of its updates are written out.
 private struct RecursiveState<Value: RecursiveValue>: OperationState {
   typealias StateValue = Value
@@ -257,7 +257,7 @@ private struct ThreadQuery: RecursiveRequest, Hashable {
   }
 }
 
-/// The forms on the way, with a request that conforms to them.
+/// The intermediate forms, with a request that conforms to them.
 private struct EarlierQuery: WithNodes.RecursiveRequest, WithTrees.RecursiveRequest,
   WithSubtrees.RecursiveRequest, WithRoot.RecursiveRequest, Hashable
 {
@@ -291,7 +291,7 @@ private struct EarlierQuery: WithNodes.RecursiveRequest, WithTrees.RecursiveRequ
     }
   }
 
-  @Test("The state takes in what is yielded, what is returned and what fails, with its date")
+  @Test("The state stores yielded values, results and errors, with their dates")
   func updates() async throws {
     let clock = ManualClock()
     try await withBackend(clock: clock) { backend, client async throws in

@@ -195,7 +195,7 @@ extension Comment {
   }
 }
 
-/// The state as it is before one of its updates is made of the other.
+/// The state of the article before one of its updates calls the other.
 private enum WithBothUpdates {
   struct RecursiveQueryState<Value: RecursiveValue>: QueryStateProtocol {
     typealias StateValue = Value
@@ -291,7 +291,7 @@ extension RecursiveValue {
     }
   }
 
-  @Test("The state works with both of its updates written out")
+  @Test("A state with two separate updates stores a result, and can be reset")
   func bothUpdates() async throws {
     let clock = ManualClock()
     try await withBackend(clock: clock) { _, client async throws in
@@ -306,7 +306,7 @@ extension RecursiveValue {
     }
   }
 
-  @Test("What fails leaves the tree as it is, and has the date of the query clock")
+  @Test("A failure does not change the tree, and has the date of the query clock")
   func failure() async throws {
     let clock = ManualClock()
     try await withBackend(clock: clock) { backend, client async throws in

@@ -4,7 +4,8 @@ import SharingOperation
 import Synchronization
 import Testing
 
-// The article on dependent queries: a query that is constructed when what it needs is there.
+// The article on dependent queries: a query that is constructed when the value that it needs has
+// been fetched.
 
 private struct User: Sendable {
   let id: UUID
@@ -74,10 +75,10 @@ private final class UserProjectsModel {
 
 @MainActor
 @Suite struct DependentDelayedTests {
-  @Test("The projects are there once the model has appeared, on the path with their user")
+  @Test("The projects are fetched once the model has appeared, at the path of their user")
   func projects() async throws {
     try await withBackend { backend, client async throws in
-      // The wrapper runs its query by itself; the fetch comes while that is under way, and joins it.
+      // The wrapper starts an automatic run. The fetch joins it while it is in flight.
       backend.hold("current user")
       let model = UserProjectsModel()
       #expect(model.projects == nil)
@@ -95,19 +96,19 @@ private final class UserProjectsModel {
     }
   }
 
-  @Test("Who read the projects before they had a query is told when they get one")
+  @Test("A reader of the projects without a query is notified when they have one")
   func tracking() async throws {
     try await withBackend { _, _ async throws in
       let model = UserProjectsModel()
-      let isTold = Mutex(false)
+      let isNotified = Mutex(false)
       withObservationTracking {
         #expect(model.projects == nil)
       } onChange: {
-        isTold.withLock { $0 = true }
+        isNotified.withLock { $0 = true }
       }
       try await model.appeared()
       for await projects in model.$projects.values where projects != nil { break }
-      #expect(isTold.withLock { $0 })
+      #expect(isNotified.withLock { $0 })
     }
   }
 }

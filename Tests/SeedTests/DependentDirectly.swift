@@ -75,7 +75,7 @@ extension QueryContext {
   private struct NoClientError: Error {}
 }
 
-/// The query as it is with the helper.
+/// The query of the article that calls the helper.
 private enum WithHelper {
   struct UserProjectsQuery: QueryRequest {
     var path: QueryPath {
@@ -98,7 +98,7 @@ private enum WithHelper {
 }
 
 @Suite struct DependentDirectlyTests {
-  @Test("The projects fetch the user when it is not there, and take the one that is")
+  @Test("The projects fetch the user when it is not cached, and use the cached one")
   func inline() async throws {
     try await withBackend { backend, client async throws in
       let store = client.store(for: Project.userProjectsQuery)

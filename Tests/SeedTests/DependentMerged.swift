@@ -42,7 +42,7 @@ extension Project {
   }
 }
 
-/// The query as it is when it tells that the user is there.
+/// The query that yields an empty value when it has fetched the user.
 private struct AnnouncingQuery: QueryRequest, Hashable {
   func fetch(
     in context: QueryContext,
@@ -67,7 +67,7 @@ private struct AnnouncingQuery: QueryRequest, Hashable {
     }
   }
 
-  @Test("What is yielded after the user is shown before the projects are there")
+  @Test("The value that is yielded after the user is displayed before the projects are fetched")
   func progress() async throws {
     try await withBackend { backend, client async throws in
       backend.hold("projects")

@@ -23,7 +23,7 @@ private struct PlayerQuery: QueryRequest, Hashable {
   }
 }
 
-/// Holds while somebody is logged in, which is always so here.
+/// Is satisfied while a user is logged in, which is always the case here.
 private struct LoggedInUserSpecification: OperationRunSpecification {
   func isSatisfied(in context: QueryContext) -> Bool { true }
 
@@ -108,7 +108,7 @@ private struct CreatePlayerMutation: MutationRequest, Hashable {
   }
 }
 
-/// What the view of the article is on this platform: a plain model.
+/// The view of the article, which is a plain model on this platform.
 private struct CreatePlayerModel {
   @SharedQuery(CreatePlayerMutation()) var state
   var name = ""
@@ -144,7 +144,7 @@ private struct PlayersModel {
 }
 
 @Suite struct ParadigmsPlayersTests {
-  @Test("Modifiers work on top of the fetch: a retry, one run for many, and five fresh minutes")
+  @Test("Modifiers apply to the fetch: a retry, one run for two callers, and five fresh minutes")
   func modifiers() async throws {
     let clock = ManualClock()
     try await withBackend(clock: clock) { backend, client async throws in
@@ -164,7 +164,7 @@ private struct PlayersModel {
     }
   }
 
-  @Test("All, next and previous fetches mean the initial page while there is none")
+  @Test("Without a page, fetches of all, next and previous pages fetch the initial page")
   func initialPage() async throws {
     try await withBackend { _, client async throws in
       try await client.store(for: PlayersQuery(listId: 1)).fetch()
@@ -177,7 +177,7 @@ private struct PlayersModel {
     }
   }
 
-  @Test("Pages are added at both ends, as the keys of the pages say, until there is none left")
+  @Test("Pages are added at both ends by the keys of the pages, until there are no more")
   func pages() async throws {
     try await withBackend { backend, client async throws in
       let store = client.store(for: PlayersQuery(listId: 20))
@@ -197,7 +197,7 @@ private struct PlayersModel {
     }
   }
 
-  @Test("Next and previous run side by side; all pages wait for both, and they for all pages")
+  @Test("Next and previous pages are fetched in parallel, and all pages are fetched after both")
   func concurrency() async throws {
     try await withBackend { backend, client async throws in
       let store = client.store(for: PlayersQuery(listId: 20))
@@ -243,7 +243,7 @@ private struct PlayersModel {
     }
   }
 
-  @Test("The history tells that three attempts with a name have failed")
+  @Test("The history has three failed attempts with a name")
   func history() async throws {
     try await withBackend { backend, _ async throws in
       var model = CreatePlayerModel()

@@ -187,7 +187,7 @@ extension RecursiveValue {
 }
 
 @Suite struct ParadigmsRecursionTests {
-  @Test("A subtree that is fetched takes its place in the tree")
+  @Test("A fetched subtree is stored at its node in the tree")
   func merging() async throws {
     try await withBackend { _, _ async throws in
       let client = QueryClient()
@@ -204,7 +204,7 @@ extension RecursiveValue {
     }
   }
 
-  @Test("A state that cancels its own tasks in its reset does so, and shows no error")
+  @Test("A state can cancel its own tasks in its reset, and then has no error")
   func reset() async throws {
     try await withBackend { backend, client async throws in
       let store = client.store(

@@ -3,10 +3,10 @@ import Foundation
 import SharingOperation
 import Testing
 
-// The recursive paradigm as the articles on paradigms build it, step by step: every form that a
-// declaration has on the way.
+// The recursive paradigm as the articles on paradigms build it, step by step: every intermediate
+// form of a declaration.
 
-/// The request knows what a node is.
+/// The request has a type of node identifiers.
 private enum WithNodes {
   protocol RecursiveQueryRequest: QueryRequest {
     associatedtype NodeID: Sendable
@@ -59,7 +59,7 @@ private enum WithSubtrees {
   }
 }
 
-/// It knows the root.
+/// It has the identifier of the root.
 private enum WithRoot {
   protocol RecursiveQueryRequest: QueryRequest
   where Value: RecursiveValue<NodeID> {
@@ -89,7 +89,7 @@ where Value: RecursiveValue<NodeID>, State == RecursiveQueryState<Value> {
   ) async throws -> Value
 }
 
-/// The state conforms to the library's protocol first, and to the one between in an extension; both
+/// The state conforms to the library's protocol, and in an extension to the intermediate one. Both
 /// of its updates are written out.
 private struct RecursiveQueryState<Value: RecursiveValue>: QueryStateProtocol {
   typealias StateValue = Value
@@ -242,7 +242,7 @@ private struct CommentThreadQuery: RecursiveQueryRequest, Hashable {
   }
 }
 
-/// The forms on the way, each with a query that conforms to it.
+/// The intermediate forms, each with a query that conforms to it.
 private struct NodesQuery: WithNodes.RecursiveQueryRequest, Hashable {
   typealias NodeID = Int
 
@@ -295,7 +295,7 @@ private struct RootQuery: WithSubtrees.RecursiveQueryRequest, WithRoot.Recursive
     }
   }
 
-  @Test("The state takes in what is yielded, what is returned, what fails and what is set")
+  @Test("The state stores yielded values, results, errors and values that are set")
   func updates() async throws {
     try await withBackend { backend, client async throws in
       let store = client.store(

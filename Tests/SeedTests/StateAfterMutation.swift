@@ -53,7 +53,7 @@ extension User {
 /// The name that one of the listings gives to the query.
 private typealias UserFriendsQuery = User.FriendsQuery
 
-/// Two users per page; everybody is a friend of everybody's friends.
+/// Returns two users per page. Every user has the same friends.
 private func fetchFriends(userId: Int, page: Int) async throws -> [User] {
   try await Backend.current.respond(to: "friends of \(userId), page \(page)")
   return [2 * page + 1, 2 * page + 2].map { User(id: $0, relationship: .notFriends) }
@@ -152,7 +152,7 @@ extension OperationRequest where Self: Hashable {
     #expect(User.friendsQuery(for: 7).path == [User.FriendsQuery(userId: 7)])
   }
 
-  @Test("After a request, the list of the one who was asked says that it was sent")
+  @Test("After a request, the list of its recipient displays that it was sent")
   func oneList() async throws {
     try await withLists { _, client async throws in
       try await client.store(for: OneList.SendFriendRequestMutation()).mutate(
@@ -161,7 +161,7 @@ extension OperationRequest where Self: Hashable {
     }
   }
 
-  @Test("A mutation alone leaves the lists as they are")
+  @Test("A mutation alone does not change the lists")
   func noList() async throws {
     try await withLists { backend, client async throws in
       try await client.store(for: User.sendFriendRequestMutation).mutate(with: .init(userId: 2))
@@ -170,7 +170,7 @@ extension OperationRequest where Self: Hashable {
     }
   }
 
-  /// Two lists are there, with one page each.
+  /// Calls `body` after the first pages of two lists were fetched.
   private func withLists(
     _ body: (Backend, OperationClient) async throws -> Void
   ) async throws {
@@ -180,7 +180,7 @@ extension OperationRequest where Self: Hashable {
     }
   }
 
-  /// The relationship with a user in the list of user 2, and in that of user 1.
+  /// Returns the relationship with a user in the list of user 2, and in that of user 1.
   private func relationships(
     with userId: Int, in client: OperationClient
   ) -> [User.Relationship?] {

@@ -54,7 +54,7 @@ extension User {
   }
 }
 
-/// Two users per page; everybody is a friend of everybody's friends.
+/// Returns two users per page. Every user has the same friends.
 private func fetchFriends(userId: Int, page: Int) async throws -> [User] {
   try await Backend.current.respond(to: "friends of \(userId), page \(page)")
   return [2 * page + 1, 2 * page + 2].map { User(id: $0, relationship: .notFriends) }
@@ -118,7 +118,7 @@ private enum AllLists {
   }
 }
 
-/// Changes all lists before the request, and takes it back when that fails.
+/// Changes all lists before the request, and reverts the change when the request fails.
 private enum Optimistic {
   struct SendFriendRequestMutation: MutationRequest, Hashable {
     typealias Value = Void
@@ -204,7 +204,7 @@ private enum Refetching {
 }
 
 @Suite struct StateManagementTests {
-  @Test("A query that is not hashable says where its store is")
+  @Test("A query that is not hashable has a path of its own")
   func path() {
     #expect(User.FriendsQuery(userId: 7).path == ["user-friends", 7])
     #expect(User.friendsQuery(for: 7).path == ["user-friends", 7])
@@ -228,7 +228,7 @@ private enum Refetching {
     }
   }
 
-  @Test("After a request, every list says that it was sent, on the page where the user is")
+  @Test("After a request, every list displays that it was sent, on the page of the user")
   func allLists() async throws {
     try await withLists { _, client async throws in
       try await client.store(for: User.FriendsQuery(userId: 2)).fetchNextPage()
@@ -240,7 +240,7 @@ private enum Refetching {
     }
   }
 
-  @Test("An optimistic request is shown while it is under way, and stays when it succeeds")
+  @Test("An optimistic request is displayed while it is in flight, and kept when it succeeds")
   func optimisticSuccess() async throws {
     try await withLists { backend, client async throws in
       backend.hold("request to 2")
@@ -254,7 +254,7 @@ private enum Refetching {
     }
   }
 
-  @Test("An optimistic request is taken back in every list when it fails")
+  @Test("An optimistic request is removed from every list when it fails")
   func optimisticFailure() async throws {
     try await withLists { backend, client async throws in
       backend.hold("request to 2")
@@ -281,7 +281,7 @@ private enum Refetching {
     }
   }
 
-  /// Two lists are there, with one page each.
+  /// Calls `body` after the first pages of two lists were fetched.
   private func withLists(
     _ body: (Backend, OperationClient) async throws -> Void
   ) async throws {
@@ -291,7 +291,7 @@ private enum Refetching {
     }
   }
 
-  /// The relationship with a user in the list of user 2, and in that of user 1.
+  /// Returns the relationship with a user in the list of user 2, and in that of user 1.
   private func relationships(
     with userId: Int, in client: OperationClient
   ) -> [User.Relationship?] {
