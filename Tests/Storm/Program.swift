@@ -1,6 +1,7 @@
 import Foundation
 
-/// `storm --seed N --seconds S --steps N`: does everything at once, and checks that it holds.
+/// `storm --seed N --seconds S --steps N`: performs random operations concurrently, and checks the
+/// promises.
 @main
 enum Program {
   static func main() async {
@@ -18,7 +19,7 @@ enum Program {
       let storm = Storm(steps: options["--steps"] ?? 0)
       let result = await storm.run(seed: seed)
       print(
-        "seed \(seed): \(result.steps) steps, \(result.stores) stores, \(result.witnesses) watched to the end, \(result.failures.count) failures"
+        "seed \(seed): \(result.steps) steps, \(result.stores) stores, \(result.witnesses) subscribers at the end, \(result.failures.count) failures"
       )
       for failure in result.failures.prefix(20) { print("  \(failure)") }
       failed = failed || !result.failures.isEmpty

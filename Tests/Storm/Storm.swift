@@ -3,7 +3,8 @@ import Foundation
 import Operation
 import Synchronization
 
-/// Many tasks that do everything at once to a few hundred stores, and what must hold all the same.
+/// Many tasks that perform random operations on a few hundred stores concurrently, and the checks
+/// of the promises.
 final class Storm: Sendable {
   struct Result: Sendable {
     var steps = 0
@@ -35,7 +36,7 @@ final class Storm: Sendable {
   }
 
   var client: OperationClient {
-    guard let client = holder.withLock({ $0 }) else { fatalError("the storm is over") }
+    guard let client = holder.withLock({ $0 }) else { fatalError("the storm has ended") }
     return client
   }
 
@@ -64,7 +65,7 @@ final class Storm: Sendable {
     resets.withLock { $0[ObjectIdentifier(store)] ?? 0 }
   }
 
-  /// Lets the workers loose, and checks what they leave behind.
+  /// Runs the workers, and checks the state after them.
   func run(seed: UInt64, workers: Int = 8) async -> Result {
     let watchdog = watchForStalls()
     defer { watchdog.cancel() }
@@ -78,7 +79,7 @@ final class Storm: Sendable {
       }
       return await group.reduce(into: []) { $0 += $1 }
     }
-    await calm(witnesses)
+    await endRuns(witnesses)
     await check(witnesses)
     let count = witnesses.count
     for witness in witnesses { witness.subscription.cancel() }
@@ -86,18 +87,18 @@ final class Storm: Sendable {
     checkEmpty()
     witnesses = []
     holder.withLock { $0 = nil }
-    await checkGone()
+    await checkReleased()
     return Result(
       steps: steps.load(ordering: .relaxed), stores: traces.withLock { $0.count },
       witnesses: count, failures: failures.withLock { $0 })
   }
 
-  /// Ends every run that is under way.
-  private func calm(_ witnesses: [StormWitness]) async {
+  /// Ends every run in flight.
+  private func endRuns(_ witnesses: [StormWitness]) async {
     requests.dam.open()
     for witness in witnesses { witness.cancelRuns() }
     client.cancel(matching: [])
-    // A run that followed a cancelled one ends, too, as the clock goes on.
+    // A run that follows a cancelled one ends as well, when the clock is advanced.
     while client.stores(matching: [], where: .running).count > 0 || clock.sleeperCount > 0 {
       await clock.advance(by: .seconds(2))
       for witness in witnesses { witness.cancelRuns() }
@@ -105,11 +106,12 @@ final class Storm: Sendable {
       await Task.yield()
     }
     if waiting.load(ordering: .relaxed) != 0 {
-      fail("\(waiting.load(ordering: .relaxed)) still wait")
+      fail("\(waiting.load(ordering: .relaxed)) tasks have not ended")
     }
   }
 
-  /// Those who watched a store saw the same, in the same order, up to its state.
+  /// Checks that the subscribers of a store received the same states in the same order, up to the
+  /// present one.
   private func check(_ witnesses: [StormWitness]) async {
     for (_, group) in Dictionary(grouping: witnesses, by: \.store) {
       var rounds = 0
@@ -118,22 +120,22 @@ final class Storm: Sendable {
         await Task.yield()
       }
       for witness in group where witness.log.all.last != witness.present() {
-        fail("a subscriber of \(witness.path) has not seen its last state")
+        fail("a subscriber of \(witness.path) has not received its last state")
       }
       guard let longest = group.max(by: { $0.log.all.count < $1.log.all.count })?.log.all else {
         continue
       }
       for witness in group {
-        let seen = witness.log.all
-        // Both end with the same state; what the shorter one has is the end of the longer one.
-        if Array(longest.suffix(seen.count - 1)) != Array(seen.suffix(seen.count - 1)) {
-          fail("two subscribers of \(witness.path) have not seen the same")
+        let received = witness.log.all
+        // Both end with the same state. The shorter log is the end of the longer one.
+        if Array(longest.suffix(received.count - 1)) != Array(received.suffix(received.count - 1)) {
+          fail("two subscribers of \(witness.path) have not received the same states")
         }
       }
     }
   }
 
-  /// Nothing holds, listens or sleeps any more.
+  /// Checks that there are no leases, subscribers and sleepers.
   private func checkEmpty() {
     for store in client.stores(matching: []) {
       if store.leaseCount != 0 { fail("\(store.path) has \(store.leaseCount) leases") }
@@ -141,22 +143,23 @@ final class Storm: Sendable {
         fail("\(store.path) has \(store.subscriberCount) subscribers")
       }
     }
-    if clock.sleeperCount != 0 { fail("\(clock.sleeperCount) sleepers are left") }
-    if pressure.subscriberCount != 0 { fail("the eviction still listens") }
+    if clock.sleeperCount != 0 { fail("the clock has \(clock.sleeperCount) sleepers") }
+    if pressure.subscriberCount != 0 { fail("the eviction is still subscribed") }
   }
 
-  private func checkGone() async {
+  /// Checks that every store is deallocated.
+  private func checkReleased() async {
     var rounds = 0
     while traces.withLock({ $0.values.contains(where: \.isAlive) }), rounds < 100_000 {
       rounds += 1
       await Task.yield()
     }
     for trace in traces.withLock({ Array($0.values) }) where trace.isAlive {
-      fail("the store of \(trace.path) is still there")
+      fail("the store of \(trace.path) is still retained")
     }
   }
 
-  /// Reports what every store does, and ends the program, when nothing has gone on for long.
+  /// Prints the state of every store, and ends the program, if there is no step for a minute.
   private func watchForStalls() -> any DispatchSourceTimer {
     let timer = DispatchSource.makeTimerSource(queue: .global())
     let last = Mutex((steps: -1, since: 0))

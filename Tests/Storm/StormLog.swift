@@ -1,12 +1,12 @@
 import Operation
 import Synchronization
 
-/// What one subscriber of a store has seen: the last prints of its states.
+/// The states that one subscriber of a store has received, as their last prints.
 final class StormLog: Sendable {
   private let prints = Mutex([Int]())
   private let count = Atomic(0)
 
-  /// Appends a print. Returns how many there have been.
+  /// Appends a print. Returns the number of prints so far.
   func append(_ print: Int) -> Int {
     prints.withLock { prints in
       prints.append(print)
@@ -19,7 +19,7 @@ final class StormLog: Sendable {
 }
 
 extension OperationState where StateValue: Hashable {
-  /// A number for what can be told apart from outside.
+  /// A hash of the public properties of the state.
   var print: Int {
     var hasher = Hasher()
     hasher.combine(currentValue)
@@ -31,7 +31,7 @@ extension OperationState where StateValue: Hashable {
 }
 
 extension OperationState {
-  /// A number for what can be told apart from outside, but for the value.
+  /// A hash of the public properties of the state without the value.
   var coarsePrint: Int {
     var hasher = Hasher()
     hasher.combine(valueUpdateCount)
@@ -41,19 +41,19 @@ extension OperationState {
   }
 }
 
-/// A subscriber that is left at the end of a storm.
+/// A subscriber that is not cancelled before the end of a storm.
 struct StormWitness: Sendable {
   let store: ObjectIdentifier
   let path: OperationPath
   let log: StormLog
   let subscription: OperationSubscription
-  /// The print of the state of the store, now.
+  /// Returns the print of the present state of the store.
   let present: @Sendable () -> Int
-  /// Cancels the runs of the store, which may have left the client.
+  /// Cancels the runs of the store, which may be removed from the client.
   let cancelRuns: @Sendable () -> Void
 }
 
-/// A store that must be gone when nobody holds it.
+/// A store that must be deallocated when the client and all subscribers are released.
 struct StormTrace: Sendable {
   private final class Box: Sendable {
     weak let store: (any AnyObject & Sendable)?

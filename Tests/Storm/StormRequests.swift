@@ -1,16 +1,16 @@
 import Operation
 import Synchronization
 
-/// What the requests of a storm give: when the run began that made it, and what was done to it.
+/// The value of the requests of a storm: the run that returned it, and its edits.
 struct Tagged: Sendable, Hashable {
-  /// The ticket of the run; `nil` for what somebody wrote.
+  /// The ticket of the run; `nil` for a value that was written.
   var ticket: Int?
   var edits: [Int] = []
 }
 
 struct StormFailure: Error {}
 
-/// A gate that is deaf to cancellation, until it is opened for good.
+/// A gate that suspends tasks until it is opened, and ignores their cancellation.
 final class Dam: Sendable {
   private let state = Mutex((isOpen: false, waiters: [CheckedContinuation<Void, Never>]()))
 
@@ -24,7 +24,7 @@ final class Dam: Sendable {
     }
   }
 
-  /// Lets go who waits now.
+  /// Resumes the present waiters.
   func release() {
     let waiters = state.withLock { state in
       defer { state.waiters = [] }
@@ -39,7 +39,7 @@ final class Dam: Sendable {
   }
 }
 
-/// The requests of a storm, of all tempers.
+/// The requests of a storm: fast, slow, failing and dependent ones.
 struct StormRequests: Sendable {
   typealias State = QueryState<Tagged, any Error>
   typealias Pages = PaginatedState<Int, Tagged, any Error>
@@ -80,13 +80,13 @@ struct StormRequests: Sendable {
     case 4: await dam.wait()
     case 5: try await context.operationClock.sleep(for: .seconds(1_000_000))
     case 6:
-      // Two that come before it, so that there is no circle.
+      // Two with lower identifiers, so that there is no cycle.
       for other in [id / 2, id / 3] where other % 9 < 4 && other < id {
         _ = try await context.ensure(query(other))
       }
     case 7: _ = context.value(of: query(id / 2))
     default:
-      // A circle of two, which ends as an error.
+      // A cycle of two, which ends with an error.
       if id % 18 == 8 { _ = try await context.ensure(query(id + 9)) }
       if id % 18 == 17 { _ = try await context.ensure(query(id - 9)) }
     }

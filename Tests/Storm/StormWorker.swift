@@ -1,8 +1,8 @@
 import Operation
 import Synchronization
 
-/// One of those who make a storm: does one thing after the other at random. What it decides depends
-/// on its seed alone.
+/// A worker of a storm, which performs random operations one after the other. They depend only on
+/// its seed.
 struct StormWorker {
   private typealias Store = OperationStore<StormRequests.State>
 
@@ -66,7 +66,7 @@ struct StormWorker {
     case 6:
       let task = store().runTask()
       spawn { _ = try await task.runIfNeeded() }
-    case 7..<9: await turnPages()
+    case 7..<9: await changePages()
     case 9:
       let (store, number) = (
         client.store(for: storm.requests.mutation(number(0..<9))), number(0..<50)
@@ -87,14 +87,14 @@ struct StormWorker {
     case 23: readStream()
     case 24: followChain()
     case 25: store().cancel()
-    case 26: await shake()
+    case 26: await clearAndCancel()
     case 27: storm.requests.dam.release()
     default: await storm.clock.advance(by: .milliseconds(number(100..<3_000)))
     }
     check(store())
   }
 
-  private mutating func turnPages() async {
+  private mutating func changePages() async {
     let store = pages()
     switch number(0..<6) {
     case 0: spawn { try await store.fetchPreviousPage() }
@@ -126,11 +126,11 @@ struct StormWorker {
     storm.noteReset(of: store, ticket)
   }
 
-  /// What came from a run that began before the last reset must not be shown after it.
+  /// Checks that a store does not display the value of a run that began before the last reset.
   private func check(_ store: Store) {
     let reset = storm.lastReset(of: store)
     if let ticket = store.confirmedValue?.ticket, ticket < reset {
-      storm.fail("\(store.path) shows a value of run \(ticket) after the reset \(reset)")
+      storm.fail("\(store.path) displays a value of run \(ticket) after the reset \(reset)")
     }
   }
 
@@ -150,13 +150,13 @@ struct StormWorker {
   private mutating func watch() {
     let store = store()
     let log = StormLog()
-    let mischief = number(0..<40)
+    let operation = number(0..<40)
     let (requests, client) = (storm.requests, client)
     let subscription = store.subscribe { [weak store, weak client] event in
       guard case .stateChanged(let state) = event else { return }
-      // Not for ever: handlers that change the stores of each other, or their own, would never end.
+      // Limited: handlers that change each other's stores, or their own, would never end.
       guard log.append(state.print) < 1_000 else { return }
-      switch mischief {
+      switch operation {
       case 0: _ = store?.state
       case 1: store?.subscribe { _ in }.cancel()
       case 2: client?.invalidate(requests.query(0))
@@ -190,7 +190,7 @@ struct StormWorker {
     }
   }
 
-  private mutating func shake() async {
+  private mutating func clearAndCancel() async {
     let id = number(0..<10)
     switch number(0..<6) {
     case 0: client.clearStores(matching: ["query", id])
@@ -205,7 +205,7 @@ struct StormWorker {
   }
 }
 
-/// Numbers that depend on the seed alone.
+/// A generator whose numbers depend only on the seed.
 struct StormRandom: RandomNumberGenerator {
   private var state: UInt64
 

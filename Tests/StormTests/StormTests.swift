@@ -3,7 +3,9 @@ import Testing
 @testable import storm
 
 @Suite(.timeLimit(.minutes(3))) struct StormTests {
-  @Test("Whatever is done at once, subscribers see the same, and nothing is left", arguments: 1...4)
+  @Test(
+    "Subscribers receive the same states in random operations, and stores are released",
+    arguments: 1...4)
   func short(seed: UInt64) async {
     let result = await Storm(steps: 3_000).run(seed: seed)
     #expect(result.failures == [], "seed \(seed)")

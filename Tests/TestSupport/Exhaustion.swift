@@ -1,32 +1,32 @@
 import Synchronization
 public import Testing
 
-/// What must hold, and does not.
+/// An error for a condition that does not hold.
 public struct Violation: Error, CustomStringConvertible {
-  /// What does not hold.
+  /// The condition.
   public let description: String
 }
 
-/// Throws what does not hold.
+/// Throws a violation with a sentence if a condition is false.
 public func mustHold(
   _ condition: Bool, _ sentence: @autoclosure () -> String
 ) throws(Violation) {
   if !condition { throw Violation(description: sentence()) }
 }
 
-/// Drives a value through every sequence of events up to a length, and prints how many those were.
+/// Takes a value through every sequence of events up to a length, and prints their number.
 ///
-/// The value is copied, so that sequences share their beginnings: it must hold nothing that is
+/// The value is copied, so that sequences share their beginnings. It must not have state that is
 /// changed through a reference.
 ///
-/// - Parameter step: Takes an event and checks what must hold after it; false where the event cannot
-///   come, so that there is no such sequence.
+/// - Parameter step: Takes an event and checks the conditions after it. Returns false where the
+///   event cannot occur, so that there is no such sequence.
 public func exhaust<Walk, Event>(
   _ name: String, events: [Event], length: Int, from start: Walk,
   sourceLocation: SourceLocation = #_sourceLocation,
   step: @escaping (inout Walk, Event) throws -> Bool
 ) {
-  /// Goes on with every event behind the walk, until something does not hold.
+  /// Continues the walk with every event, until a condition does not hold.
   func go(_ search: Exhaustion, from walk: Walk, left: Int) throws {
     var index = 0
     while index < search.eventCount {
@@ -45,12 +45,12 @@ public func exhaust<Walk, Event>(
   search.report(name, length, events.map { "\($0)" }, at: sourceLocation)
 }
 
-/// Drives values through every sequence of events up to a length, and prints how many those were.
+/// Takes values through every sequence of events up to a length, and prints their number.
 ///
-/// Every sequence begins with a value of its own, which may hold references.
+/// Every sequence begins with a new value, which may have references.
 ///
-/// - Parameter again: Takes an event that has been checked in the same place before; `step` if there
-///   is none.
+/// - Parameter again: Takes an event that was checked before at the same place of the sequence. The
+///   default is `step`.
 public func exhaust<Walk, Event>(
   _ name: String, events: [Event], length: Int, making start: @escaping () -> Walk,
   again: ((inout Walk, Event) throws -> Void)? = nil,
@@ -82,8 +82,8 @@ public func exhaust<Walk, Event>(
   search.report(name, length, events.map { "\($0)" }, at: sourceLocation)
 }
 
-/// Where a search is. It knows events by their places: what is generic is slow where it is not
-/// optimised, and this is asked millions of times.
+/// The position of a search. Events are stored as indices: generic code is slow in debug builds,
+/// and this type is called millions of times.
 private final class Exhaustion {
   let eventCount: Int
   var trace: [Int] = []
@@ -101,8 +101,8 @@ private final class Exhaustion {
     count += 1
   }
 
-  /// Goes through all sequences; if one fails, then through the shorter ones first, for the shortest
-  /// that does.
+  /// Takes all sequences. If one fails, searches again in the order of their lengths, to report the
+  /// shortest one that fails.
   func search(_ length: Int, _ go: (Int) throws -> Void) {
     attempt(length, go)
     guard failure != nil, length > 1 else { return }
@@ -124,7 +124,7 @@ private final class Exhaustion {
     }
     let idle = events.indices.filter { !taken[$0] }.map { events[$0] }
     if failure == nil, !idle.isEmpty {
-      Issue.record("\(name): \(idle) never came", sourceLocation: location)
+      Issue.record("\(name): \(idle) never occurred", sourceLocation: location)
     }
     print("\(name): \(grouped(count)) sequences of up to \(length) events")
   }
@@ -136,19 +136,19 @@ private final class Exhaustion {
   }
 }
 
-/// Keeps what was told until a walk takes it, so that the walks of one test can share it.
+/// Stores elements until a walk takes them, so that the walks of one test can share it.
 public final class Tape<Element: Sendable>: Sendable {
   private let storage = Mutex<[Element]>([])
 
-  /// Makes one on which nothing is noted.
+  /// Creates an empty tape.
   public init() {}
 
-  /// Keeps an element.
+  /// Appends an element.
   public func note(_ element: Element) {
     storage.withLock { $0.append(element) }
   }
 
-  /// Gives what has been noted since the last call.
+  /// Returns the elements since the last call, and removes them.
   public func take() -> [Element] {
     storage.withLock { elements in
       if elements.isEmpty { return [] }
