@@ -13,7 +13,7 @@ struct Item: QueryRequest {
   }
 }
 
-/// The least that a store can be: a value and a date behind a lock.
+/// The smallest form of a store: a value and a date behind a lock.
 final class LockedValue: Sendable {
   let state = Mutex<(value: Int?, date: Date?)>((nil, nil))
 

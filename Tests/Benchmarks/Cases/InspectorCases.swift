@@ -23,7 +23,7 @@ extension Catalogue {
   ]
 }
 
-/// A client with stores, and what inspects it.
+/// A client with stores, and a program that inspects it.
 private struct Inspected: Sendable {
   private let client: OperationClient
   private let stores: [OperationStore<QueryState<Int, any Error>>]
@@ -46,7 +46,7 @@ private struct Inspected: Sendable {
   }
 }
 
-/// A program that inspects: it reads everything, on a thread of its own.
+/// A program that inspects a client. It reads all messages on its own thread.
 private final class Peer: Sendable {
   private let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
 

@@ -48,7 +48,7 @@ extension Catalogue {
   ]
 }
 
-/// Values that a program has saved in a directory, which is removed with this.
+/// Values that a program has saved in a directory, which is removed with this object.
 private final class SavedItems: Sendable {
   /// A fetch returns another value.
   private static let value = 7
@@ -97,7 +97,7 @@ private final class SavedItems: Sendable {
     }
   }
 
-  /// Encodes a number of values, writes each beside its file, which it replaces, and returns the time.
+  /// Encodes a number of values, writes a new file for each, renames it, and returns the time.
   func writeFiles(_ count: Int) throws -> Double {
     try timed {
       for index in 0..<count {
@@ -108,8 +108,8 @@ private final class SavedItems: Sendable {
   }
 }
 
-/// The files of a new directory, in memory where the system has a place for that: the speed of a disk is that
-/// of the machine, and not of the library.
+/// The files of a new directory, which is in memory where the system supports it: the speed of a
+/// disk is not that of the library.
 private struct UnflushedFiles: StorageFiles {
   let directory: String
 

@@ -98,8 +98,8 @@ extension Catalogue {
 
   /// Returns writes to the locked values of a dictionary, one after the other.
   ///
-  /// They are as large as stores, and visited in the order of their hashes, as stores are: so many stores are
-  /// not in the caches of the processor, which cannot load them before they are visited.
+  /// They are as large as stores, and visited in the order of their hashes, as stores are. So many
+  /// stores do not fit into the caches of the processor, which cannot prefetch them in that order.
   private static func writes(to size: Int) -> Work {
     let values = Dictionary(uniqueKeysWithValues: (0..<size).map { ($0, LargeLockedValue()) })
     return Work(count: size) { _ in timed { for value in values.values { value.write(1) } } }
