@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// A Markdown file of this package, and the file of Swift that its blocks come from.
+/// A Markdown file of this package, and the Swift file with its blocks.
 struct Document: Sendable, CustomTestStringConvertible {
   private static let tests = URL(filePath: #filePath).deletingLastPathComponent()
   private static let root = tests.deletingLastPathComponent().deletingLastPathComponent()
@@ -80,14 +80,14 @@ struct Document: Sendable, CustomTestStringConvertible {
   }
 }
 
-/// Lines between two marks, and what the first mark says of them.
+/// Lines between two marks, and the label of the first mark.
 struct CodeBlock {
   let label: String
   var lines: [Substring] = []
 
   var text: String { lines.joined(separator: "\n") }
 
-  /// The blocks of a text; one that is left open goes on to the end.
+  /// Returns the blocks of a text. A block without an end mark extends to the end of the text.
   static func blocks(
     of text: String, label: (Substring) -> String?, isEnd: (Substring) -> Bool
   ) -> [CodeBlock] {

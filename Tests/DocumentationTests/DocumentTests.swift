@@ -3,7 +3,7 @@ import Testing
 
 @Suite struct DocumentTests {
   @Test(
-    "Every block of Swift in a document is code that the build has compiled",
+    "Every Swift block in a document is code that the build compiles",
     arguments: Document.all)
   func blocksAreCompiled(in document: Document) throws {
     let blocks = try document.blocks().filter { $0.label == "swift" }.map(\.text)
@@ -11,7 +11,7 @@ import Testing
   }
 
   @Test(
-    "Every code block is of a kind that is known, so that none escapes", arguments: Document.all)
+    "Every code block has a known label, so that no block is skipped", arguments: Document.all)
   func kindsAreKnown(in document: Document) throws {
     for block in try document.blocks() {
       #expect(["swift", "sh", ""].contains(block.label), "\(block.text)")
@@ -21,7 +21,7 @@ import Testing
   @Test("Every file of snippets belongs to a document") func filesAreUsed() throws {
     let names = Set(Document.all.map(\.name))
     for file in try Document.snippetFiles() { #expect(names.contains(file), "\(file)") }
-    #expect(names.count == Document.all.count, "Two documents have one name.")
+    #expect(names.count == Document.all.count, "Two documents have the same name.")
   }
 
   @Test("Each kind of report is in the guide Troubleshooting") func reports() throws {

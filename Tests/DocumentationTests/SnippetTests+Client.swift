@@ -5,7 +5,7 @@ import Testing
 @testable import Snippets
 
 extension SnippetTests {
-  @Test("A reservation waits for the connection, and its guest is told of") func offline()
+  @Test("A reservation waits for the connection, and its guest is listed meanwhile") func offline()
     async throws
   {
     let network = ManualNetworkObserver(.disconnected)
@@ -18,7 +18,7 @@ extension SnippetTests {
     #expect(waitingGuests(in: store) == [])
   }
 
-  @Test("A parcel is looked for until it has arrived, and a forecast when somebody has logged in")
+  @Test("A parcel is polled until it has arrived, and a forecast runs after a login")
   func byItself() async throws {
     let clock = ManualClock()
     let client = makeClient(clock: clock) {
@@ -37,7 +37,7 @@ extension SnippetTests {
     #expect(forecast.valueUpdateCount == 2)
   }
 
-  @Test("What nobody observes goes when memory is short") func pressure() async throws {
+  @Test("Unobserved stores are evicted when memory is short") func pressure() async throws {
     let client = makeClient()
     let source = ManualMemoryPressureSource()
     let subscription = letGoOfStores(of: client, when: source)
@@ -53,7 +53,7 @@ extension SnippetTests {
     reader.cancel()
   }
 
-  @Test("Fewer seats are shown while a reservation is under way, and for good when it was taken")
+  @Test("Fewer seats are displayed while a reservation is in flight, and after it has succeeded")
   func optimistic() async throws {
     struct Full: Error {}
     let client = makeClient {
@@ -64,9 +64,9 @@ extension SnippetTests {
     }
     let seats = client.store(for: FreeSeatsQuery())
     try await seats.fetch()
-    let told = Mutex<[String]>([])
+    let described = Mutex<[String]>([])
     let subscription = seats.subscribe { event in
-      if case .stateChanged = event { told.withLock { $0.append(describeSeats(of: seats)) } }
+      if case .stateChanged = event { described.withLock { $0.append(describeSeats(of: seats)) } }
     }
     _ = try await reserve(Reserve.Arguments(guest: "Ada", seats: 4), in: client)
     await #expect(throws: Full.self) {
@@ -74,12 +74,12 @@ extension SnippetTests {
     }
     subscription.cancel()
     #expect(seats.currentValue == 36 && seats.confirmedValue == 36)
-    #expect(told.withLock { $0.contains("36, if all goes well, and 40 if nothing does") })
-    #expect(told.withLock { $0.contains("25, if all goes well, and 36 if nothing does") })
+    #expect(described.withLock { $0.contains("36, if all goes well, and 40 if nothing does") })
+    #expect(described.withLock { $0.contains("25, if all goes well, and 36 if nothing does") })
   }
 
-  @Test("A wrapper and many stores show an edit") @MainActor func optimisticElsewhere() async throws
-  {
+  @Test("A wrapper and many stores display an edit") @MainActor
+  func optimisticElsewhere() async throws {
     try await OperationClient.withCurrent(makeClient()) {
       let model = SeatsModel()
       try await model.$free.fetch()
@@ -93,7 +93,8 @@ extension SnippetTests {
     #expect(store.currentValue == 22)
   }
 
-  @Test("A client forgets and counts as it was told to") func client() async throws {
+  @Test("A client evicts unused stores, retains others, and describes its activity")
+  func client() async throws {
     let clock = ManualClock()
     let client = makeSparingClient(clock: clock)
     let subscription = printStores(of: client)
@@ -124,9 +125,8 @@ extension SnippetTests {
     #expect(try await client.fetch(GreetingQuery()) == "Hello, Bergen! It has 20.0 °C.")
   }
 
-  @Test("A client is inspected at the path of its choice, and once at a time") func inspecting()
-    throws
-  {
+  @Test("A client is inspected at a path of its choice, and by one inspector at a time")
+  func inspecting() throws {
     let client = makeInspectableClient()
     let path = "/tmp/operation-snippets-\(UInt64.random(in: 0 ... .max)).sock"
     let inspector = try serveCarefully(client, at: path)

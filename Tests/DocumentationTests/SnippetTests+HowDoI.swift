@@ -5,14 +5,14 @@ import Testing
 @testable import Snippets
 
 @Suite struct HowDoITests {
-  /// Returns a client whose news service has one article for each identifier, and the number of its calls.
+  /// Returns a client whose news service has one article for each identifier.
   private func makeNews(
     clock: ManualClock = ManualClock(), _ change: (inout NewsService) -> Void = { _ in }
   ) -> OperationClient {
     makeClient(clock: clock) { change(&$0.news) }
   }
 
-  @Test("A title comes from the cache while it is fresh") func cached() async throws {
+  @Test("A title is read from the cache while it is fresh") func cached() async throws {
     let calls = Atomic(0)
     let clock = ManualClock()
     let client = makeNews(clock: clock) {
@@ -28,7 +28,7 @@ import Testing
 
   @Test("Titles are not sent again when the stars change") func selected() async throws {
     let client = makeNews()
-    // A run by itself could end after a write.
+    // An automatic run could end after a write.
     client.setDefaults(matching: ArticleQuery(id: 1).path) { $0.runsAutomatically = false }
     let store = client.store(for: ArticleQuery(id: 1))
     store.currentValue = Article(id: 1, title: "A")
@@ -39,7 +39,7 @@ import Testing
     #expect(await values.next() == "B")
   }
 
-  @Test("A selection is displayed, and nothing after it is deselected") @MainActor
+  @Test("A selection is displayed until it is deselected") @MainActor
   func selection() async throws {
     try await OperationClient.withCurrent(makeNews()) {
       let model = SelectionModel()
@@ -93,8 +93,8 @@ import Testing
     #expect(store.currentValue?.stars == 4 && calls.load(ordering: .relaxed) == 1)
   }
 
-  @Test("A family of values is out of date after an invalidation") func invalidation() async throws
-  {
+  @Test("All values with a prefix are out of date after an invalidation")
+  func invalidation() async throws {
     let client = makeNews()
     let article = client.store(for: ArticleQuery(id: 2).neverStale())
     try await article.fetch()
@@ -102,7 +102,7 @@ import Testing
     #expect(article.isStale)
   }
 
-  @Test("A request of a server fetches once what two parts ask for") func server() async throws {
+  @Test("A request of a server fetches a value once for two parts") func server() async throws {
     let calls = Atomic(0)
     let service = NewsService(article: { id in
       calls.wrappingAdd(1, ordering: .relaxed)
@@ -119,7 +119,7 @@ import Testing
     #expect(counts(of: client) == "1 runs, 1 answers from the cache, 0 joins")
   }
 
-  @Test("What the page shows of tests works") func testing() async throws {
+  @Test("The tests of the guide pass") func testing() async throws {
     #expect(try await articleIsStaleAfterAMinute())
     #expect(try await ratingWaitsOffline())
   }

@@ -14,13 +14,13 @@ private func makeNotesClient(
   context.notes = notes
   var defaults = OperationDefaults.testing
   defaults.networkObserver = network
-  // What was saved is looked at before a run by itself could replace it.
+  // Saved values are read before an automatic run could replace them.
   defaults.runsAutomatically = false
   return OperationClient(defaults: defaults, context: context, storage: storage)
 }
 
 extension SnippetTests {
-  @Test("Notes are there after a restart, and a view is empty until they are") func restart()
+  @Test("Notes are restored after a restart, and a view is empty until then") func restart()
     async throws
   {
     let storage = MemoryStorage()
@@ -62,7 +62,7 @@ extension SnippetTests {
     #expect(storage.entries.keys.sorted() == ["values/=notes of 0%2e0", "values/notes"])
   }
 
-  @Test("A note that was added offline is shown again after a restart, and sent once")
+  @Test("A note that was added offline is displayed after a restart, and sent once")
   func resume() async throws {
     let storage = MemoryStorage()
     let offline = makeNotesClient(storage, ManualNetworkObserver(.disconnected))
@@ -88,7 +88,7 @@ extension SnippetTests {
     task.cancel()
   }
 
-  @Test("A call that fails again and again is discarded") func failures() async throws {
+  @Test("A call that fails three times is discarded") func failures() async throws {
     struct Refused: Error {}
     let storage = MemoryStorage()
     let offline = makeNotesClient(storage, ManualNetworkObserver(.disconnected))
@@ -108,8 +108,7 @@ extension SnippetTests {
     task.cancel()
   }
 
-  @Test("A storage of one's own, and a directory, keep what is saved") func storages() async throws
-  {
+  @Test("A custom storage and a directory keep saved values") func storages() async throws {
     let table = TableStorage()
     let first = makeNotesClient(table)
     try await first.fetch(savedNotes())

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Snippets
 
-/// Tests what the tables of the guide WhichRulesWin state.
+/// Tests the tables of the guide WhichRulesWin.
 @Suite struct RulesTests {
   private struct Failed: Error {}
 
@@ -30,14 +30,14 @@ import Testing
     return failing.attempts.load(ordering: .relaxed)
   }
 
-  @Test("The last retry counts, and replaces that of the client") func retries() async {
+  @Test("The last retry applies, and replaces that of the client") func retries() async {
     #expect(await attempts { $0.retry(limit: 5).retry(limit: 2).backoff(.noBackoff) } == 3)
     let defaults = OperationDefaults(retryLimit: 4, backoff: .noBackoff)
     #expect(await attempts(in: OperationClient(defaults: defaults)) { $0 } == 5)
     #expect(await attempts(in: OperationClient(defaults: defaults)) { $0.retry(limit: 0) } == 1)
   }
 
-  @Test("The defaults of the longest prefix apply alone, to stores that are created from then on")
+  @Test("Only the defaults of the longest prefix apply, to stores that are created later")
   func prefixes() async {
     let client = OperationClient(defaults: OperationDefaults(retryLimit: 1, backoff: .noBackoff))
     let before = client.store(for: Failing().query(["a", "b", "before"]))
@@ -57,7 +57,7 @@ import Testing
     #expect(await attempts(in: client) { $0.networkMode(.always) } == 2)
   }
 
-  @Test("A timeout before a retry is for each attempt, and one after it for all") func timeouts()
+  @Test("A timeout before a retry limits each attempt, and one after it limits all") func timeouts()
     async throws
   {
     let clock = ManualClock()
@@ -83,7 +83,7 @@ import Testing
     #expect(clock.now().timeIntervalSince1970 == 15)
   }
 
-  @Test("Delays add up, and of staleness rules the last one counts") func delays() async throws {
+  @Test("Delays add up, and the last staleness rule applies") func delays() async throws {
     let clock = ManualClock()
     let client = OperationClient(defaults: .testing, clock: clock)
     let query = Query(path: ["delayed"]) { _ in 1 }
@@ -102,7 +102,7 @@ import Testing
     #expect(store.isStale)
   }
 
-  @Test("Of retentions the longest one counts") func retention() async {
+  @Test("The longest retention applies") func retention() async {
     let clock = ManualClock()
     let client = OperationClient(clock: clock)
     let query = Query(path: ["kept"]) { _ in 1 }
@@ -111,7 +111,7 @@ import Testing
     #expect(client.store(with: ["kept"]) != nil)
   }
 
-  @Test("A context that is passed replaces values of the store's context, and no rule")
+  @Test("A context that is passed replaces values of the store's context, but no rules")
   func contexts() async throws {
     let clock = ManualClock()
     let client = makeClient(clock: clock) { $0.weather = WeatherService { _ in throw Failed() } }

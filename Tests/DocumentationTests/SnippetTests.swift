@@ -5,7 +5,7 @@ import Testing
 @testable import Snippets
 
 @Suite struct SnippetTests {
-  @Test("A forecast that is fresh is not fetched again, and one of ten minutes is")
+  @Test("A fresh forecast is not fetched again, and one that is ten minutes old is")
   func freshness() async throws {
     let calls = Atomic(0)
     let clock = ManualClock()
@@ -30,7 +30,7 @@ import Testing
     #expect(await level(of: "Styx", in: client) == nil)
   }
 
-  @Test("Stores are found by what their paths begin with") func matching() async throws {
+  @Test("Stores are found by a prefix of their paths") func matching() async throws {
     let client = makeClient()
     #expect(warmestPlace(in: client) == nil)
     let store = client.store(for: temperature(in: "Oslo").neverStale())
@@ -64,7 +64,7 @@ extension SnippetTests {
     #expect(store.currentValue[id: 1901]?.value.count == 1)
   }
 
-  @Test("A cursor leads from page to page") func cursor() async throws {
+  @Test("Pages are fetched by the cursor of the page before") func cursor() async throws {
     let client = makeClient {
       $0.archive.search = { _, cursor in
         SearchResult(letters: [], nextCursor: cursor.isEmpty ? "more" : nil)
@@ -94,7 +94,7 @@ extension SnippetTests {
 }
 
 extension SnippetTests {
-  @Test("A guest whose reservations fail three times is known by the history")
+  @Test("The history has the three failed reservations of a guest")
   func history() async throws {
     struct Full: Error {}
     let client = makeClient { $0.restaurant.reserve = { _, _ in throw Full() } }
@@ -118,7 +118,7 @@ extension SnippetTests {
     #expect(seats.isStale)
   }
 
-  @Test("A saved forecast is shown before the new one") func severalValues() async throws {
+  @Test("A saved forecast is displayed before the new one") func severalValues() async throws {
     let client = makeClient {
       $0.disk.savedForecast = { place in Forecast(place: place, celsius: 1) }
     }
@@ -133,7 +133,7 @@ extension SnippetTests {
     #expect(store.currentValue?.celsius == 20)
   }
 
-  @Test("A cancelled run takes back what it has yielded") func takingBack() async throws {
+  @Test("A cancelled run removes the value that it has yielded") func takingBack() async throws {
     let client = makeClient {
       $0.disk.savedForecast = { place in Forecast(place: place, celsius: 1) }
       $0.weather = WeatherService { _ in
@@ -149,25 +149,25 @@ extension SnippetTests {
     #expect(store.currentValue == nil && store.error == nil && !store.isLoading)
   }
 
-  @Test("A download tells how far it is") func progress() async throws {
+  @Test("A download yields its progress") func progress() async throws {
     let chunks: @Sendable () -> AsyncStream<[UInt8]> = {
       AsyncStream { chunks in
         for chunk in [[0, 0, 0], [1]] as [[UInt8]] { chunks.yield(chunk) }
         chunks.finish()
       }
     }
-    let told = Mutex<[Download]>([])
+    let yielded = Mutex<[Download]>([])
     let value = try await download("file", chunks: chunks, size: 4).run(
       with: OperationContinuation { result in
-        if case .success(let value) = result { told.withLock { $0.append(value) } }
+        if case .success(let value) = result { yielded.withLock { $0.append(value) } }
       })
     #expect(value == .done(bytes: [0, 0, 0, 1]))
-    #expect(told.withLock { $0 } == [.under(percent: 75), .under(percent: 100)])
+    #expect(yielded.withLock { $0 } == [.under(percent: 75), .under(percent: 100)])
   }
 }
 
 extension SnippetTests {
-  @Test("A dependent query reads what is there, and does not fetch it again")
+  @Test("A dependent query reads the cached value, and does not fetch it again")
   func dependence() async throws {
     let calls = Atomic(0)
     let client = makeClient {
@@ -195,7 +195,7 @@ extension SnippetTests {
     }
   }
 
-  @Test("Tiles are fetched one by one, and after an overview that is under way")
+  @Test("Tiles are fetched one by one, and after an overview in flight")
   func tiles() async throws {
     let client = makeClient()
     #expect(try await soil(at: Square(column: 2, row: 5), in: client) == "clay")
@@ -232,16 +232,16 @@ extension SnippetTests {
     withExtendedLifetime(porter) {}
   }
 
-  @Test("The moves of the chosen door are told") func chosenDoor() async {
+  @Test("The moves of the chosen door are delivered") func chosenDoor() async {
     let doors = Broadcast<Door>()
     let door = Door()
-    var told = moves(ofThe: doors).makeAsyncIterator()
+    var sent = moves(ofThe: doors).makeAsyncIterator()
     doors.send(door)
     door.pass()
-    #expect([await told.next(), await told.next()] == ["open", "shut"])
+    #expect([await sent.next(), await sent.next()] == ["open", "shut"])
   }
 
-  @Test("A wrapper is bound later, has a default, and shows pages") @MainActor
+  @Test("A wrapper is bound later, has a default, and displays pages") @MainActor
   func wrappers() async throws {
     try await OperationClient.withCurrent(makeClient()) {
       let chosen = ChosenPlaceModel()
@@ -262,17 +262,17 @@ extension SnippetTests {
     }
   }
 
-  @Test("A reader of the title is told when the forecast comes") @MainActor
+  @Test("A reader of the title is notified when the forecast arrives") @MainActor
   func tracking() async throws {
     let model = Snippets.makeModel(in: makeClient())
     try await model.refresh()
     #expect(model.title == "20.0 °C")
-    let told = Broadcast<String>()
-    var tellings = told.values.makeAsyncIterator()
-    printNextChange(of: model) { told.send($0) }
-    #expect(await tellings.next() == "20.0 °C")
+    let printed = Broadcast<String>()
+    var lines = printed.values.makeAsyncIterator()
+    printNextChange(of: model) { printed.send($0) }
+    #expect(await lines.next() == "20.0 °C")
     model.$forecast.setResult(to: .success(Forecast(place: "Bergen", celsius: 3)))
-    #expect(await tellings.next() == "there is a new title")
+    #expect(await lines.next() == "there is a new title")
     #expect(model.title == "3.0 °C")
   }
 }
