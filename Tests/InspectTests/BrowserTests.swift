@@ -41,7 +41,7 @@ struct BrowserTests {
     }
   }
 
-  @Test("What comes from the program stays text") func text() async throws {
+  @Test("Data of the program is displayed as text") func text() async throws {
     try await onThread {
       let program = try FakeProgram(TemporaryFolder())
       let web = try WebChild(program)
@@ -149,7 +149,7 @@ struct BrowserTests {
     }
   }
 
-  @Test("The end is shown, and with --wait the next start, with the store of the same path")
+  @Test("The end is displayed, and with --wait the next start, with the store of the same path")
   func restart() async throws {
     try await onThread {
       let runtime = try TemporaryFolder()

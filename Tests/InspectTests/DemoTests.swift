@@ -5,7 +5,7 @@ import Testing
 
 /// The inspector with a real program: the busy blog of the example `posts`.
 @Suite(.serialized, .timeLimit(.minutes(5))) struct DemoTests {
-  @Test("--demo shows runs, and a store that is invalidated runs again") func demo() async throws {
+  @Test("--demo displays runs, and an invalidated store runs again") func demo() async throws {
     try await onThread {
       let runtime = try TemporaryFolder()
       let child = try TerminalChild(["--demo"], in: runtime)

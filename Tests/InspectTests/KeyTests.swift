@@ -21,14 +21,14 @@ import Testing
       ("\r\n\t\u{7F}\u{8}\u{C}", [.enter, .enter, .tab, .backspace, .backspace, .redraw]),
       ("\u{1B}", [.escape]), ("\u{1B}\u{1B}", [.escape, .escape]),
       ("\u{1B}q", [.escape, .character("q")]),
-      // Sequences that are not known, with modifiers, and control characters.
+      // Unknown sequences, sequences with modifiers, and control characters.
       ("\u{1B}[1;5A\u{1B}[24~\u{1B}[99Z\u{1}\u{2}x", [.up, .character("x")]),
     ] as [(String, [Key])])
   func decode(_ text: String, _ expected: [Key]) {
     #expect(keys(text) == expected)
   }
 
-  @Test("Escape alone is undecided until the time is over") func escape() {
+  @Test("A single escape is undecided until its timeout") func escape() {
     var decoder = KeyDecoder()
     #expect(decoder.feed(0x1B) == [] && decoder.isUndecided)
     #expect(decoder.timeOut() == [.escape] && !decoder.isUndecided)
@@ -37,7 +37,7 @@ import Testing
     #expect(decoder.feed(0x41) == [.up])
   }
 
-  @Test("Bytes that are no UTF-8 are dropped, and what follows is read") func malformed() {
+  @Test("Bytes that are not UTF-8 are dropped, and later bytes are read") func malformed() {
     var decoder = KeyDecoder()
     let bytes: [UInt8] = [
       0xFF, 0x80, 0xC3, 0x61, 0xE0, 0x80, 0x80, 0xF0, 0x9F, 0x1B, 0x5B, 0x41, 0x62,
@@ -45,7 +45,7 @@ import Testing
     #expect(bytes.flatMap { decoder.feed($0) } == [.character("a"), .up, .character("b")])
   }
 
-  @Test("No byte in no state stops the decoder") func everyByte() {
+  @Test("No byte stops the decoder in any state") func everyByte() {
     let prefixes: [[UInt8]] = [
       [], [0x1B], [0x1B, 0x5B], [0x1B, 0x5B, 0x31], [0xE2], [0xE2, 0x82],
     ]

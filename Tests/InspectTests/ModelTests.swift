@@ -31,7 +31,7 @@ import Testing
     #expect(model.timelines[4] == nil)
   }
 
-  @Test("Unknown fields, unknown messages and missing fields do no harm") func tolerance() throws {
+  @Test("Unknown fields, unknown messages and missing fields are ignored") func tolerance() throws {
     #expect(try Blog.message(#"{"type":"later","x":1}"#) == .unknown(type: "later"))
     let line = #"{"type":"changes","time":1,"new":[],"stores":[{"id":1,"path":["a"],"x":null}]}"#
     guard case .changes(let changes) = try Blog.message(line) else {
@@ -43,7 +43,7 @@ import Testing
     #expect(throws: (any Error).self) { try Blog.message("{") }
   }
 
-  @Test("The reason of a goodbye stays when the connection ends") func goodbye() throws {
+  @Test("The reason of a goodbye is kept when the connection ends") func goodbye() throws {
     var model = try Blog.model()
     model.receive(try Blog.message(#"{"type":"bye","reason":"The client has ended."}"#))
     model.end(reason: "lost")
@@ -92,7 +92,7 @@ import Testing
     #expect(timeline.runs.count == Timeline.limit && timeline.runs.last?.number == 99)
   }
 
-  @Test("Lines are found in any pieces, and a line over the limit is noticed") func lines() {
+  @Test("Lines are found in any pieces, and a line over the limit is reported") func lines() {
     var buffer = LineBuffer(limit: 10)
     var lines: [String] = []
     for byte in "ab\n\ncde\nf".utf8 {

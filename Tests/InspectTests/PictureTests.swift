@@ -3,7 +3,7 @@ import Testing
 
 @testable import inspect
 
-/// Makes the pictures of the README; `Tests/screenshots` runs it.
+/// Draws the pictures of the README. `Tests/screenshots` runs it.
 @Suite(
   .serialized, .timeLimit(.minutes(5)),
   .enabled(if: Pictures.folder != nil, "Tests/screenshots makes the pictures"))
@@ -47,7 +47,7 @@ struct PictureTests {
   }
 }
 
-/// What the pictures show.
+/// The data of the pictures.
 enum Pictures {
   static let folder = ProcessInfo.processInfo.environment["INSPECT_PICTURES"]
 
@@ -104,7 +104,7 @@ enum Pictures {
       ),
     ]
 
-  /// The stores with as many runs in flight as their status says.
+  /// The stores, with the runs in flight that match their status.
   static var stores: [Blog.Fields] {
     ([failed] + others).map { store in
       let isRunning = ["loading", "paused"].contains(store["status"] as? String)

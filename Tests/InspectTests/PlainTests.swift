@@ -8,7 +8,7 @@ import Testing
     try ProgramChild([TerminalChild.program("inspect"), program.path] + arguments)
   }
 
-  @Test("A pipe gets the stores once, as lines without codes") func once() async throws {
+  @Test("The stores are written to a pipe once, as lines without codes") func once() async throws {
     try await onThread {
       let program = try FakeProgram(TemporaryFolder())
       let child = try child(program, [])
@@ -83,7 +83,7 @@ import Testing
           [TerminalChild.program("inspect")] + arguments, environment: environment)
         #expect(try child.waitForEnd() == 1)
       }
-      // What a killed program has left.
+      // The socket of a killed program.
       _ = FileManager.default.createFile(
         atPath: runtime.path + "/swift-operation/posts-1-1.sock", contents: nil)
       let child = try ProgramChild([TerminalChild.program("inspect")], environment: environment)
@@ -136,7 +136,7 @@ import Testing
           [TerminalChild.program("inspect")] + arguments,
           environment: ["XDG_RUNTIME_DIR": runtime.path], readsErrors: true)
         var peers: [FakeProgram.Peer] = []
-        // A search for a name asks all programs, and a list asks again.
+        // A search for a name connects to all programs, and a list connects again.
         for round in 0..<(arguments[0] == "nothing" ? 2 : 1) {
           for (index, program) in programs.enumerated() {
             let peer = try program.accept()
@@ -178,14 +178,14 @@ import Testing
         return peer
       }
       for pid in 2...3 {
-        // Both programs are asked for their names. The connection to the first one is closed.
+        // The names of both programs are read. The connection to the first one is closed.
         _ = try serve(orders, pid: 1, name: "orders")
         try {
           let peer = try serve(users, pid: pid, name: "users")
           // The first line of a connection names the program. Seven lines with its stores follow.
           #expect(try child.line()?.hasPrefix("Daemon · users (pid \(pid))") == true)
           for _ in 0..<7 { _ = try child.line() }
-          // The next one starts, and this one ends.
+          // The next program starts, and this one ends.
           users = try FakeProgram(runtime, program: "Daemon", pid: pid + 1)
           withExtendedLifetime(peer) {}
         }()
@@ -193,7 +193,7 @@ import Testing
     }
   }
 
-  @Test("Arguments are read") func arguments() throws {
+  @Test("Arguments are parsed") func arguments() throws {
     #expect(try Arguments([]).form == .automatic)
     let arguments = try Arguments(["posts", "--web", "--wait", "--port", "8080"])
     #expect(arguments.form == .web && arguments.target == "posts" && arguments.waits)
@@ -203,7 +203,7 @@ import Testing
   }
 
   @Test(
-    "Bad arguments are named",
+    "The error of bad arguments describes them",
     arguments: [
       (["-x"], "'-x' is not an option of this program"),
       (["a", "b"], "there is more than one program to inspect"),

@@ -59,7 +59,7 @@ import Testing
     }
   }
 
-  @Test("A wide terminal shows the whole error") func wide() throws {
+  @Test("A wide terminal displays the whole error") func wide() throws {
     let lines = texts(lines(try Blog.model(), columns: 120, rows: 40))
     #expect(lines[8].hasSuffix("  the server answered with status 503"))
     #expect(lines.count == 40)
@@ -106,7 +106,7 @@ import Testing
     #expect(Set(codes) == ["0", "1", "7", "1;7"])
   }
 
-  @Test("A terminal without UTF-8 gets ASCII") func ascii() throws {
+  @Test("ASCII is written to a terminal without UTF-8") func ascii() throws {
     for keys in [[], [Key.enter], [.character("?")]] {
       let lines = lines(try Blog.model(), keys: keys, isUnicode: false)
       #expect(lines.allSatisfy { $0.text.utf8.allSatisfy { $0 < 0x80 } })
@@ -115,7 +115,7 @@ import Testing
     #expect(text.contains("! failure") && text.contains("+ success") && text.contains("> loading"))
   }
 
-  @Test("What a program sends cannot command the terminal") func printable() throws {
+  @Test("Data of a program cannot control the terminal") func printable() throws {
     let bad = "a\u{1B}[2Jb\nc\u{7}\u{202E}d\u{9B}"
     let store = Blog.store(1, [bad], bad, status: "failure", error: bad, value: bad)
     for keys in [[], [Key.enter]] {
@@ -160,7 +160,7 @@ import Testing
     #expect(plain.table(model, now: time).count == 3)
   }
 
-  @Test("The end, missed changes and offline are shown") func states() throws {
+  @Test("The end, missed changes and offline are displayed") func states() throws {
     var model = try Blog.model()
     model.receive(try Blog.message(Blog.changes(missed: 9, isOffline: true)))
     var lines = texts(lines(model))

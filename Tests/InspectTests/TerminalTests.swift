@@ -146,7 +146,7 @@ import Testing
     }
   }
 
-  @Test("The end of the program is reported, and its last state stays") func lost() async throws {
+  @Test("The end of the program is reported, and its last state remains") func lost() async throws {
     try await onThread {
       let runtime = try TemporaryFolder()
       let program = try FakeProgram(runtime)
@@ -184,9 +184,8 @@ import Testing
     }
   }
 
-  @Test("A reply of the next program answers no command of the one before") func oldCommand()
-    async throws
-  {
+  @Test("A reply of the next program is not matched with a command of the one before")
+  func oldCommand() async throws {
     try await onThread {
       let runtime = try TemporaryFolder()
       let child = try TerminalChild(["posts", "--wait"], in: runtime)

@@ -36,8 +36,8 @@ import Testing
     #expect(view.selection == 0 && view.scroll == 0)
   }
 
-  @Test("The selection stays on its store when others come and go") mutating func sameStore() throws
-  {
+  @Test("The selection remains on its store when others are added and removed")
+  mutating func sameStore() throws {
     _ = press(.end)
     #expect(view.selectedStore == 3)
     var model = model
@@ -91,7 +91,7 @@ import Testing
     #expect(press(.escape) == nil && view.options.filter.isEmpty && view.tree.rows.count == 6)
   }
 
-  @Test("Space, left and right fold and unfold, and left goes to the parent")
+  @Test("Space, left and right fold and unfold, and left selects the parent")
   mutating func folding() {
     _ = press(.down, .down, .character(" "))
     #expect(view.tree.rows.count == 3)
@@ -117,7 +117,7 @@ import Testing
     #expect(press(.character(letter)) == .send(.perform(operation, store: 6)))
   }
 
-  @Test("Without a store, a connection or the permission there is a notice, and no command")
+  @Test("Without a store, a connection or permission, a notice replaces the command")
   mutating func refusals() throws {
     var readOnly = InspectorModel()
     readOnly.receive(try Blog.message(Blog.hello(isReadOnly: true, canGoOffline: false)))

@@ -24,7 +24,7 @@ import Testing
   }
 
   @Test(
-    "Without the token, or with a foreign host or origin, there is nothing",
+    "A request without the token, or with a foreign host or origin, is refused",
     arguments: ["/", "/events", "/command"])
   func refused(_ path: String) async throws {
     try await onThread {
@@ -112,7 +112,8 @@ import Testing
     }
   }
 
-  @Test("A page gets the greeting that was read to find the program") func greeting() async throws {
+  @Test("A page receives the greeting that was read to find the program")
+  func greeting() async throws {
     try await onThread {
       let program = try FakeProgram(TemporaryFolder())
       let connection = try ProgramConnection(path: program.path)
@@ -127,9 +128,8 @@ import Testing
     }
   }
 
-  @Test("A page that does not read is not read for, and does not delay another") func stuck()
-    async throws
-  {
+  @Test("A page that does not read stops the reads from its program, and delays no other")
+  func stuck() async throws {
     try await onThread {
       let program = try FakeProgram(TemporaryFolder())
       let web = try WebChild(program)
@@ -144,7 +144,7 @@ import Testing
     }
   }
 
-  @Test("A hundred connections that ask for nothing leave room for one that does")
+  @Test("A hundred idle connections do not block a request")
   func connections() async throws {
     try await onThread {
       let web = try WebChild(try FakeProgram(TemporaryFolder()))

@@ -24,7 +24,7 @@ final class TemporaryFolder {
   deinit { try? FileManager.default.removeItem(atPath: path) }
 }
 
-/// A program whose inspector sends what the test says.
+/// A program whose messages are sent by the test.
 final class FakeProgram {
   let path: String
   private let listener: Descriptor
@@ -79,7 +79,7 @@ final class FakeProgram {
 
     func send(_ line: String) throws {
       guard StandardStreams.write(line + "\n", to: descriptor.number) else {
-        throw Stuck(description: "nobody reads \(line)")
+        throw Stuck(description: "\(line) is not read")
       }
     }
 
@@ -117,7 +117,7 @@ func wait(_ descriptor: Descriptor, for what: String) throws {
   guard poll.canRead(descriptor) else { throw Stuck(description: "waited a minute for \(what)") }
 }
 
-/// Runs a test whose calls block on a thread of its own.
+/// Runs a test on its own thread, because its calls block.
 func onThread(_ body: @escaping @Sendable () throws -> Void) async throws {
   let executor = BlockingExecutor()
   try await withTaskExecutorPreference(executor) {
@@ -136,9 +136,9 @@ private final class BlockingExecutor: TaskExecutor {
 }
 
 extension FakeProgram.Peer {
-  /// Sends a line again and again until nobody reads for a second.
+  /// Sends a line again and again until it is not read for a second.
   ///
-  /// - Returns: How often it was sent.
+  /// - Returns: The number of lines sent.
   func sendUntilFull(_ line: String) throws -> Int {
     let bytes = Array((line + "\n").utf8)
     descriptor.setNonBlocking()

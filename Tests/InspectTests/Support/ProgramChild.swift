@@ -13,9 +13,9 @@ final class ProgramChild {
 
   /// Starts a program.
   ///
-  /// - Parameter descriptors: What the child has as its descriptors 0, 1 and so on; those that are
-  ///   missing up to 2 are the null device, and standard output is read by this object if it is.
-  /// - Parameter readsErrors: Whether the lines are also those of standard error.
+  /// - Parameter descriptors: The descriptors 0, 1 and so on of the child. A missing one up to 2 is
+  ///   the null device, except for standard output, which this object then reads.
+  /// - Parameter readsErrors: Whether this object reads the lines of standard error as well.
   init(
     _ words: [String], environment: [String: String] = [:], descriptors: [Int32: Descriptor] = [:],
     readsErrors: Bool = false
@@ -24,7 +24,7 @@ final class ProgramChild {
     output = own
     var (files, pid) = (posix_spawn_file_actions_t(), pid_t())
     posix_spawn_file_actions_init(&files)
-    // Above those that the child gets, so that no copy closes another's source.
+    // Above the descriptors of the child, so that no copy closes the source of another one.
     var sources: [Descriptor] = []
     for (target, descriptor) in descriptors.merging(
       [STDOUT_FILENO: childs], uniquingKeysWith: { $1 })

@@ -13,7 +13,7 @@ final class TerminalChild {
   private(set) var screen: VirtualTerminal
   private var hasEnded = false
 
-  /// The path of a program of this package. The build puts it beside the tests.
+  /// Returns the path of a program of this package. The build writes it beside the tests.
   static func program(_ name: String) -> String {
     let tests = URL(filePath: "/proc/self/exe").resolvingSymlinksInPath()
     return tests.deletingLastPathComponent().appending(path: name).path()
@@ -24,7 +24,7 @@ final class TerminalChild {
     environment: [String] = []
   ) throws {
     keyboard = Descriptor(owning: open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC))
-    // What `unlockpt` and `ptsname` do; their declarations are not imported.
+    // The same as `unlockpt` and `ptsname`, whose declarations are not imported.
     var (lock, number): (Int32, UInt32) = (0, 0)
     try #require(ioctl(keyboard.number, 0x4004_5431, &lock) == 0)
     try #require(ioctl(keyboard.number, 0x8004_5430, &number) == 0)
@@ -84,7 +84,7 @@ final class TerminalChild {
     try #require(ioctl(keyboard.number, UInt(TIOCSWINSZ), &size) == 0)
   }
 
-  /// Reads the output until the screen shows what the test waits for.
+  /// Reads the output until the screen satisfies a condition.
   func wait(_ what: String = "the screen", until isShown: (VirtualTerminal) -> Bool) throws {
     let deadline = Time.monotonic + 60
     while !isShown(screen) {
@@ -127,7 +127,7 @@ final class TerminalChild {
     return status >> 8 & 0xFF
   }
 
-  /// Whether the terminal shows what is typed, and reads it line by line.
+  /// A Boolean value that indicates whether the terminal echoes its input and reads whole lines.
   var isInOriginalMode: Bool {
     var mode = termios()
     tcgetattr(terminal.number, &mode)

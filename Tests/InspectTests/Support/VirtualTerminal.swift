@@ -1,16 +1,16 @@
-/// What a terminal shows after the codes that it was sent.
+/// The screen of a terminal, after the codes that were sent to it.
 struct VirtualTerminal {
   private(set) var size: (columns: Int, rows: Int)
   private var cells: [[Character]]
   private var cursor = (row: 0, column: 0)
   private var pending = ""
   private(set) var isAlternate = false
-  /// How often the alternate screen was left.
+  /// The number of times that the alternate screen was closed.
   private(set) var departures = 0
   private(set) var isCursorVisible = true
   /// Whether a code for a colour was sent.
   private(set) var hasColour = false
-  /// Codes that the inspector is not supposed to send.
+  /// Codes that the inspector must not send.
   private(set) var unknown: [String] = []
 
   init(columns: Int, rows: Int) {

@@ -14,7 +14,7 @@ final class WebChild {
   init(_ program: FakeProgram, arguments: [String] = []) throws {
     child = try ProgramChild(
       [TerminalChild.program("inspect"), program.path, "--web"] + arguments)
-    // The inspector makes sure that there is a program.
+    // The inspector connects once to check that the program answers.
     try program.accept().waitForEnd()
     address = try #require(try child.line())
     let parts = try #require(URLComponents(string: address))
@@ -40,7 +40,7 @@ final class WebChild {
     return descriptor
   }
 
-  /// Sends a request, and returns the whole answer.
+  /// Sends a request, and returns the whole response.
   func answer(to text: String) throws -> String {
     let descriptor = try connect(text)
     var answer: [UInt8] = []
@@ -60,7 +60,7 @@ final class WebChild {
     return String(answer.split(separator: " ")[1])
   }
 
-  /// Makes a request with a good host and token, unless others are given.
+  /// Returns a request with the valid host and token by default.
   func request(
     _ method: String, _ path: String, host: String? = nil, token: String?,
     fields: [String] = [], body: String = ""
@@ -75,7 +75,7 @@ final class WebChild {
 }
 
 extension Descriptor {
-  /// Reads until the text has some parts, one after the other, and returns it.
+  /// Reads until the text has some parts in their order, and returns it.
   func text(with parts: [String]) throws -> String {
     var (text, needed) = ("", parts[...])
     while let next = needed.first {
