@@ -8,7 +8,7 @@ import Testing
 
 @MainActor
 @Suite struct FriendsTests {
-  @Test("A list grows page by page, until the server has no more")
+  @Test("A list grows page by page, until the server has no more pages")
   func pages() async throws {
     try await withFriends { _, model async throws in
       try await model.scrollToEnd(of: model.$friendsOfAda)
@@ -19,7 +19,7 @@ import Testing
     }
   }
 
-  @Test("A request that the server takes is in both lists, also after they are fetched again")
+  @Test("An accepted request is displayed in both lists, also after they are fetched again")
   func taken() async throws {
     try await withFriends { client, model async throws in
       try await scrollToEnds(of: model)
@@ -34,7 +34,7 @@ import Testing
     }
   }
 
-  @Test("A request that the server refuses was shown, and is taken back in both lists")
+  @Test("A refused request is displayed at first, and then removed from both lists")
   func refused() async throws {
     try await withFriends { client, model async throws in
       try await scrollToEnds(of: model)
@@ -48,7 +48,7 @@ import Testing
     }
   }
 
-  @Test("A chosen list replaces the one before when it has come, and not before")
+  @Test("A chosen list replaces the one before when it has arrived, and not earlier")
   func chosen() async throws {
     let behaviour = ServerBehaviour(
       latency: .zero, faults: [.init("/users/2/friends", .always, status: 500)])
@@ -67,7 +67,7 @@ import Testing
     }
   }
 
-  @Test("A friend request notifies the readers of the list, and not those of the number")
+  @Test("A friend request notifies the readers of the list, but not those of the count")
   func count() async throws {
     try await withFriends { _, model async throws in
       try await model.scrollToEnd(of: model.$friendsOfAda)
@@ -90,17 +90,17 @@ import Testing
     }
   }
 
-  @Test("The story tells of a request that was taken and of one that was not")
+  @Test("The story prints an accepted request and a refused one")
   func story() async throws {
     try await withFriends { _, model async throws in
-      let told = Lines<String>()
-      try await Story(model: model) { told.add($0) }.run()
-      #expect(told.all.contains("  Ada has 14 friends"))
-      #expect(told.all.contains { $0.hasPrefix("  Bea: Carlo, ") })
-      #expect(told.all.contains("  in the list of Ada, Lotte is: request sent"))
-      #expect(told.all.contains("  the server has accepted it"))
-      #expect(told.all.contains("  in the list of Dunja, Jette is: no friend yet"))
-      #expect(told.all.suffix(2) == ["  to Lotte: sent", "  to Jette: refused"])
+      let printed = Lines<String>()
+      try await Story(model: model) { printed.add($0) }.run()
+      #expect(printed.all.contains("  Ada has 14 friends"))
+      #expect(printed.all.contains { $0.hasPrefix("  Bea: Carlo, ") })
+      #expect(printed.all.contains("  in the list of Ada, Lotte is: request sent"))
+      #expect(printed.all.contains("  the server has accepted it"))
+      #expect(printed.all.contains("  in the list of Dunja, Jette is: no friend yet"))
+      #expect(printed.all.suffix(2) == ["  to Lotte: sent", "  to Jette: refused"])
     }
   }
 
@@ -122,8 +122,8 @@ import Testing
     try await model.scrollToEnd(of: model.$friendsOfDunja)
   }
 
-  /// Writes down every relationship that Ada's list shows of somebody, for as long as the lines
-  /// are there.
+  /// Records every relationship that Ada's list displays for a user, as long as the lines are
+  /// retained.
   private func follow(_ user: User, in client: OperationClient) -> Lines<User.Relationship> {
     let shown = Lines<User.Relationship>()
     let list = client.store(for: FriendsRequest(userID: 1))
@@ -139,7 +139,7 @@ import Testing
   }
 }
 
-/// Lines that any thread may add to, and the subscription that adds them.
+/// Lines that any thread may append to, and the subscription that appends them.
 private final class Lines<Line: Sendable>: Sendable {
   private let lines = Mutex<[Line]>([])
   private let subscription = Mutex(OperationSubscription.empty)

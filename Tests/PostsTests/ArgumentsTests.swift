@@ -4,7 +4,7 @@ import Testing
 @testable import posts
 
 @Suite struct ArgumentsTests {
-  @Test("Without arguments the program reads a blog of its own")
+  @Test("Without arguments the program reads its own blog")
   func none() throws {
     #expect(try Arguments([]) == .read(api: nil))
   }
@@ -14,7 +14,7 @@ import Testing
     #expect(try Arguments(["--api", text]) == .read(api: URL(string: text)))
   }
 
-  @Test("--offline-demo has a blog of its own")
+  @Test("--offline-demo has its own blog")
   func offlineDemo() throws {
     #expect(try Arguments(["--offline-demo"]) == .offlineDemo())
     #expect(throws: BadArguments("--offline-demo has a server of its own")) {
@@ -22,7 +22,7 @@ import Testing
     }
   }
 
-  @Test("--busy has a blog of its own")
+  @Test("--busy has its own blog")
   func busy() throws {
     #expect(try Arguments(["--busy"]) == .busy)
     for others in [["--api", "http://a"], ["--offline-demo"], ["--state", "d"]] {
@@ -41,13 +41,13 @@ import Testing
       try Arguments(["--part", "send", "http://a", "d"]) == .part(.send, api: api, state: "d"))
   }
 
-  @Test("--help wins over what follows it", arguments: [["--help"], ["-h"], ["--help", "x"]])
+  @Test("--help overrides later arguments", arguments: [["--help"], ["-h"], ["--help", "x"]])
   func help(arguments: [String]) throws {
     #expect(try Arguments(arguments) == .help)
   }
 
   @Test(
-    "Bad arguments are named",
+    "The error of bad arguments describes them",
     arguments: [
       (["--api"], "--api needs a URL"),
       (["--api", "http://a", "--api", "http://b"], "--api is there twice"),

@@ -24,8 +24,8 @@ import Testing
     #expect(model.byline == #""How not to begin with night trains" by Caleb Whitford"#)
   }
 
-  @Test("An author who is known is not fetched again")
-  func knownAuthor() async throws {
+  @Test("A cached author is not fetched again")
+  func cachedAuthor() async throws {
     let blog = try Blog()
     defer { blog.server.stop() }
     let model = OperationClient.withCurrent(blog.client) { BlogModel() }
@@ -38,22 +38,22 @@ import Testing
     #expect(blog.server.requestCount(for: "/authors/:id") == 1)
   }
 
-  @Test("A reader of the byline is told when another post is opened")
+  @Test("A reader of the byline is notified when another post is opened")
   func tracking() async throws {
     let blog = try Blog()
     defer { blog.server.stop() }
     let model = OperationClient.withCurrent(blog.client) { BlogModel() }
     model.open(1)
     for await author in model.$author.values where author != nil { break }
-    let told = Mutex(0)
+    let notifications = Mutex(0)
     let byline = withObservationTracking {
       model.byline
     } onChange: {
-      told.withLock { $0 += 1 }
+      notifications.withLock { $0 += 1 }
     }
     #expect(byline == #""A short guide to a rooftop beehive" by Lena Aydin"#)
     model.open(2)
-    #expect(told.withLock { $0 } == 1)
+    #expect(notifications.withLock { $0 } == 1)
     #expect(model.byline == nil)
   }
 

@@ -6,7 +6,7 @@ import Testing
 
 /// Runs the executable that is built beside these tests.
 @Suite struct ProgramTests {
-  @Test("The program shows retries and one request for many, and ends with 0")
+  @Test("The program prints retries and one request for many readers, and ends with 0")
   func success() async throws {
     let ending = try await Program.run([])
     #expect(ending.status == 0)
@@ -28,7 +28,7 @@ import Testing
     #expect(blog.server.requestCount(for: "/posts") == 1)
   }
 
-  @Test("--offline-demo writes two posts that wait for the connection, and says so alike each time")
+  @Test("--offline-demo writes two posts that wait for the connection, and always prints the same")
   func offlineDemo() async throws {
     let ending = try await Program.run(["--offline-demo"])
     #expect(ending.status == 0 && ending.errors == "")
@@ -69,7 +69,7 @@ import Testing
     }
   }
 
-  @Test("--state starts with what was read before, with a server and without one")
+  @Test("--state starts with saved values, with a server and without one")
   func state() async throws {
     try await withDirectory { directory in
       let first = try await Program.run(["--state", directory])
@@ -90,14 +90,14 @@ import Testing
     }
   }
 
-  @Test("A directory that cannot be used ends it with 1 and one line")
+  @Test("With an unusable directory it ends with 1 and one line")
   func unusableState() async throws {
     let ending = try await Program.run(["--state", "/dev/null"])
     #expect(ending.status == 1)
     #expect(ending.errors.hasPrefix("posts: The directory /dev/null cannot be used: "))
   }
 
-  @Test("A server that is not there ends it with 1 and one line")
+  @Test("Without a server it ends with 1 and one line")
   func noServer() async throws {
     let ending = try await Program.run(["--api", absentServer])
     #expect(ending.status == 1)
@@ -105,7 +105,7 @@ import Testing
     #expect(ending.output.contains("attempt 2 of 3"))
   }
 
-  @Test("Bad arguments end it with 2 and a usage line")
+  @Test("With bad arguments it ends with 2 and a usage line")
   func badArguments() async throws {
     let ending = try await Program.run(["--wrong"])
     #expect(ending.status == 2)
@@ -114,7 +114,7 @@ import Testing
       ending.errors == "posts: '--wrong' is not an argument of this program\n\(Arguments.usage)\n")
   }
 
-  @Test("--help is an answer, and no error")
+  @Test("--help prints the help, and is not an error")
   func help() async throws {
     let ending = try await Program.run(["--help"])
     #expect(ending.status == 0)
@@ -122,7 +122,7 @@ import Testing
     #expect(ending.errors == "")
   }
 
-  @Test("Nobody has to read to the end")
+  @Test("It ends with 0 when its output is closed")
   func closedOutput() async throws {
     let ending = try await Program.run([], readsOutput: false)
     #expect(ending.status == 0)
@@ -153,12 +153,12 @@ enum Program {
     process.standardOutput = output
     process.standardError = errors
     if !readsOutput { try output.fileHandleForReading.close() }
-    // What the program prints fits into the pipes, so that they can be read when it has ended.
+    // The output of the program fits into the pipes, so that they can be read when it has ended.
     try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<_, any Error>) in
       process.terminationHandler = { _ in continuation.resume() }
       do { try process.run() } catch { continuation.resume(throwing: error) }
     }
-    // It has ended; but without this it and the source of its run loop hold one another.
+    // It has ended. Without this call, it and the source of its run loop retain each other.
     process.waitUntilExit()
     return Ending(
       status: process.terminationReason == .exit ? process.terminationStatus : -1,
@@ -169,7 +169,7 @@ enum Program {
     String(decoding: try pipe.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
   }
 
-  /// The build puts the executables of a package beside its tests.
+  /// Returns the path of the program, which the build writes beside the tests.
   private static func executable() throws -> URL {
     let tests = URL(filePath: "/proc/self/exe").resolvingSymlinksInPath()
     let program = tests.deletingLastPathComponent().appending(path: "posts")

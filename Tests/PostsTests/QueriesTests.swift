@@ -20,7 +20,7 @@ import Testing
     #expect(comments.map(\.text) == data.comments.filter { $0.postId == 3 }.map(\.text))
   }
 
-  @Test("A failing answer is reported and tried again")
+  @Test("A failed response is reported and retried")
   func retry() async throws {
     let blog = try Blog(ServerBehaviour(latency: .zero, faults: [.init("/posts", .first(2))]))
     defer { blog.server.stop() }
@@ -37,7 +37,7 @@ import Testing
       ])
   }
 
-  @Test("The last failure is thrown, with its type, and stays in the store")
+  @Test("The last failure is thrown, with its type, and stored")
   func lastFailure() async throws {
     let blog = try Blog(ServerBehaviour(latency: .zero, faults: [.init("/posts", .always)]))
     defer { blog.server.stop() }
@@ -52,7 +52,7 @@ import Testing
     #expect(blog.reports.count == 2)
   }
 
-  @Test("What will not get better is not tried again")
+  @Test("A permanent failure is not retried")
   func permanent() async throws {
     let blog = try Blog()
     defer { blog.server.stop() }
@@ -64,7 +64,7 @@ import Testing
     #expect(blog.reports == [])
   }
 
-  @Test("Another server's answer is not taken for a blog")
+  @Test("The response of another server is not decoded as a blog")
   func notABlog() async throws {
     var router = Router()
     router.get("/posts") { _ in .status(200, "Not a blog.") }
@@ -77,7 +77,7 @@ import Testing
     }
   }
 
-  @Test("A server that is not there is a temporary failure")
+  @Test("An absent server is a temporary failure")
   func noServer() async throws {
     let api = BlogAPI(url: try #require(URL(string: absentServer)))
     let error = await #expect(throws: BlogError.self) {
@@ -87,7 +87,7 @@ import Testing
     #expect(error?.isTemporary == true)
   }
 
-  @Test("Readers who ask at once share one request")
+  @Test("Concurrent readers share one request")
   func deduplication() async throws {
     let behaviour = ServerBehaviour(latency: .milliseconds(200))
     let blog = try Blog(behaviour)

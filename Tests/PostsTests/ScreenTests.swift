@@ -12,7 +12,7 @@ import Testing
     #expect(text.clear() == "")
   }
 
-  @Test("On a terminal, progress gives its place to the next line")
+  @Test("On a terminal, the next line replaces the progress")
   func terminal() {
     var text = ScreenText(.terminal(width: 80))
     #expect(text.progress("one") == "one")
@@ -21,7 +21,7 @@ import Testing
     #expect(text.line("more") == "more\n")
   }
 
-  @Test("A note goes above the progress, which stays")
+  @Test("A note is written above the progress, which remains")
   func note() {
     var text = ScreenText(.terminal(width: 80))
     #expect(text.note("before") == "before\n")
@@ -31,21 +31,21 @@ import Testing
     #expect(text.clear() == "")
   }
 
-  @Test("Progress never wraps", arguments: [(5, "long"), (4, "lon"), (1, ""), (0, "")])
+  @Test("Progress is cut to one line", arguments: [(5, "long"), (4, "lon"), (1, ""), (0, "")])
   func width(width: Int, shown: String) {
     var text = ScreenText(.terminal(width: width))
     #expect(text.progress("long") == shown)
     #expect(text.note("x").hasSuffix("x\n" + shown))
   }
 
-  @Test("What would command the terminal is not written", arguments: ["\u{1B}", "\n", "\u{9B}"])
+  @Test("Control characters of a text are not written", arguments: ["\u{1B}", "\n", "\u{9B}"])
   func control(character: String) {
     var text = ScreenText(.terminal(width: 80))
     #expect(text.line("a\(character)b") == "a b\n")
     #expect(text.progress("a\(character)b") == "a b")
   }
 
-  @Test("A screen writes what is printed in its order")
+  @Test("A screen writes lines in the order in which they are printed")
   @MainActor func order() {
     var written = ""
     let screen = Screen(.plain) { written += $0 }

@@ -6,18 +6,18 @@ import Testing
 
 @testable import posts
 
-/// Servers that misbehave: each ends in a state that says what happened, and nothing else is lost.
+/// Faults of servers. Each one ends in a state that describes it, and changes no other state.
 @Suite("Faults: servers", .timeLimit(.minutes(1))) struct ServerFaultTests {
   struct Score: Codable, Sendable, Equatable {
     var name: String
     var points: Int
   }
 
-  /// What the routes of the test answer with.
+  /// The routes of the test.
   private struct Routes: RouteCollection {
     static let megabytes = 10
-    /// Not encoded anew for each request, as the client waits for that. An array, because the leak
-    /// sanitizer does not see what a global `Data` refers to.
+    /// Encoded once, because the client waits for the encoding. An array, because the leak
+    /// sanitizer does not find the memory of a global `Data`.
     private static let long = Array(
       #"{"name": "\#(String(repeating: "x", count: megabytes << 20))", "points": 1}"#.utf8)
 
@@ -37,7 +37,7 @@ import Testing
     }
   }
 
-  /// A server, and a client with a neighbour of the store that meets the fault.
+  /// A server, and a client with a second store that the fault must not affect.
   private struct Site {
     let server: LoopbackServer
     let client = OperationClient(defaults: .testing, clock: ManualClock())
@@ -60,7 +60,7 @@ import Testing
       )
     }
 
-    /// Runs a store whose run must fail, and gives the reason.
+    /// Runs a store whose run must fail, and returns the reason.
     func reason(
       of store: OperationStore<QueryState<Score, any Error>>
     ) async throws -> BlogError.Reason {
@@ -87,11 +87,10 @@ import Testing
     if case .noConnection = reason { true } else { false }
   }
 
-  /// In the first line, at the end of the head, and in the body. Between two lines of the head it
-  /// would be the end of the process: FoundationNetworking of Swift 6.3 traps there ("Transfer
-  /// completed, but there's no response").
+  /// In the first line, at the end of the head, and in the body. Between two lines of the head,
+  /// FoundationNetworking of Swift 6.3 traps ("Transfer completed, but there's no response").
   @Test(
-    "A server that hangs up in the middle of an answer: no connection, and the value before stays",
+    "A server that hangs up in the middle of a response: no connection, and the old value is kept",
     arguments: [0, 1, 9, 90, 110])
   func hangsUp(after bytes: Int) async throws {
     let site = try Site(
@@ -108,7 +107,7 @@ import Testing
     site.expectPeace(in: store)
   }
 
-  @Test("A server that answers later than the program waits: no connection, and says why")
+  @Test("A server that answers after the timeout: no connection, with the timeout as the reason")
   func late() async throws {
     let site = try Site(
       ServerBehaviour(latency: .zero, delays: [.init("/score", .seconds(20))]))
@@ -118,7 +117,7 @@ import Testing
     #expect(store.currentValue == nil)
   }
 
-  @Test("A server that answers when nobody waits any more: the caller left at once, nothing shows")
+  @Test("A server that answers after the call was cancelled: the caller returned, no value changes")
   func tooLate() async throws {
     let site = try Site(
       ServerBehaviour(latency: .zero, delays: [.init("/score", .seconds(8))]), patience: 60)
@@ -130,14 +129,14 @@ import Testing
     run.cancel()
     await #expect(throws: CancellationError.self) { try await run.value }
     #expect(store.currentValue?.points == 5)
-    // A new run beside the late answer of the first has the value of its own.
+    // A new run beside the late response of the first one has its own value.
     #expect(try await store.run().points == 1_234)
     #expect(store.valueUpdateCount == 2)
     #expect(store.errorUpdateCount == 0)
     site.expectPeace(in: store)
   }
 
-  @Test("A server that answers with half a number: no blog, and nothing of it is shown")
+  @Test("A server that answers with half a number: not a blog, and the value does not change")
   func halfANumber() async throws {
     let site = try Site()
     defer { site.server.stop() }
@@ -147,9 +146,9 @@ import Testing
     #expect(store.currentValue?.points == 5)
   }
 
-  @Test("A server that answers with ten megabytes: they are the value, and go with it")
+  @Test("A server that answers with ten megabytes: the value has them, and a reset removes it")
   func tenMegabytes() async throws {
-    // The machine may be busy, or a sanitizer at work.
+    // The machine may be busy, or the test may run under a sanitizer.
     let site = try Site(patience: 30)
     defer { site.server.stop() }
     let store = site.store("long")
@@ -178,7 +177,7 @@ import Testing
     #expect(reason != .notABlog, "\(reason)")
     let count = site.server.requestCount(for: "/loop")
     #expect(count > 1)
-    // Nobody goes on asking when the run has failed.
+    // There are no more requests when the run has failed.
     try await #require(site.store("score").run().points == 1_234)
     #expect(site.server.requestCount(for: "/loop") == count)
   }

@@ -5,8 +5,8 @@ import Synchronization
 
 @testable import posts
 
-/// Where no server is: on a port that the system gives to nobody who asks for any. That of a server
-/// that was stopped may go to the next one, which another test starts.
+/// The address of no server. The system never assigns its port. The port of a stopped server may be
+/// assigned to the next one, which another test starts.
 let absentServer = "http://127.0.0.1:1"
 
 /// A blog on a server of the test, a client of it, and what the queries reported.
@@ -28,14 +28,14 @@ struct Blog: Sendable {
 
   var reports: [String] { reported.all }
 
-  /// Waits until a retry waits, and lets it go on.
+  /// Waits until a retry sleeps, and advances the clock to it.
   func letRetry() async {
     await clock.sleepers(atLeast: 1)
     await clock.advance(by: .seconds(1))
   }
 }
 
-/// Lines that any thread may add to.
+/// Lines that any thread may append to.
 final class Lines: Sendable {
   private let lines = Mutex<[String]>([])
 

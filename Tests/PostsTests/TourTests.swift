@@ -18,7 +18,7 @@ import Testing
     #expect(lines.all.contains("  \"The trouble with home networks\" by Caleb Whitford\n"))
   }
 
-  @Test("An empty blog has a short tour")
+  @Test("The tour of an empty blog ends after the posts")
   func empty() async throws {
     var router = Router()
     router.get("/posts") { _ in try .json([Int]()) }
