@@ -9,7 +9,7 @@ import Testing
   private static let begun = ["nobody | - | -", "Ada | - | -"]
   private static let ofAda = "Ada | Bridge, Harbour | order steel, paint the crane"
 
-  @Test("Each link comes when the one before it is there")
+  @Test("Each link is fetched when the one before it has a value")
   func links() async throws {
     try await Session.run { session async throws in
       try await session.begin()
@@ -19,8 +19,8 @@ import Testing
     }
   }
 
-  @Test("A change of user turns the whole chain, and what is known is there at once")
-  func turns() async throws {
+  @Test("A change of user changes the whole chain, and cached values are displayed at once")
+  func userChange() async throws {
     try await Session.run { session async throws in
       try await session.begin()
       try await session.show("GET users/1/projects", "GET open-tasks?projects=1,2")
@@ -38,11 +38,11 @@ import Testing
   }
 
   @Test(
-    "Projects of the user before are not shown, however late they come", arguments: 0...2)
+    "Projects of the user before are not displayed, however late they arrive", arguments: 0...2)
   func lateProjects(after step: Int) async throws {
     try await Session.run { session async throws in
       try await session.begin()
-      // Somebody else waits, too, so that the run goes on.
+      // Another caller waits as well, so that the run continues.
       let store = session.projects(of: 1)
       let late = Task.immediate { try await store.fetch() }
       try await session.turn(to: 2)
@@ -60,7 +60,7 @@ import Testing
   }
 
   @Test(
-    "Open tasks of the user before are not shown, however late they come", arguments: 0...2)
+    "Open tasks of the user before are not displayed, however late they arrive", arguments: 0...2)
   func lateTasks(after step: Int) async throws {
     try await Session.run { session async throws in
       try await session.begin()
@@ -81,7 +81,7 @@ import Testing
     }
   }
 
-  /// Lets a late answer through; it changes nothing of what is shown.
+  /// Lets a late response through, and checks that the displayed line does not change.
   private func arrive<Value>(
     _ answer: String, _ late: Task<Value, any Error>, in session: Session
   ) async throws {
@@ -90,7 +90,7 @@ import Testing
     #expect("\(session.model.screen)" == session.shown.last)
   }
 
-  @Test("A change of user ends the requests that only the model waited for")
+  @Test("A change of user cancels the requests that only the model awaits")
   func cancels() async throws {
     try await Session.run { session async throws in
       try await session.begin()
@@ -103,7 +103,7 @@ import Testing
     }
   }
 
-  @Test("The user who was asked for before a change does not come back after it")
+  @Test("A user that was requested before a change is not displayed after it")
   func lateUser() async throws {
     try await Session.run { session async throws in
       let user = session.model.$user
@@ -115,7 +115,7 @@ import Testing
     }
   }
 
-  @Test("Of two changes, the one that was asked for last stays, whichever is answered first")
+  @Test("Of two changes, the last one applies, in whichever order the responses arrive")
   func lastChange() async throws {
     try await Session.run { session async throws in
       try await session.begin()
@@ -123,7 +123,7 @@ import Testing
       let first = Task.immediate { try await model.switchUser(to: 2) }
       let second = Task.immediate { try await model.switchUser(to: 1) }
       session.answers.open("POST users/1/session")
-      // Long enough for the second answer to come, if it had been asked for.
+      // Long enough for the second response to arrive, if it had been requested.
       session.answers.open("GET users/2/projects")
       for _ in 0..<5 { _ = try await session.api.projects(of: 2) }
       session.answers.open("POST users/2/session")
@@ -145,7 +145,7 @@ import Testing
     }
   }
 
-  @Test("When nobody is signed in, everything below is gone, also what is still to come")
+  @Test("Without a signed-in user, all later links are removed, also those in flight")
   func signOut() async throws {
     try await Session.run { session async throws in
       try await session.begin()
@@ -160,7 +160,7 @@ import Testing
     }
   }
 
-  @Test("A link that fails shows its error, and is there when it is asked for again")
+  @Test("A link that fails has its error, and has a value when it is fetched again")
   func failingProjects() async throws {
     let fault = ServerBehaviour.Fault("/users/1/projects", .first(1))
     try await Session.run(.init(latency: .zero, faults: [fault])) { session async throws in
@@ -176,7 +176,7 @@ import Testing
     }
   }
 
-  @Test("The error of a link goes with its user")
+  @Test("The error of a link is removed with its user")
   func refusedProjects() async throws {
     try await Session.run { session async throws in
       try await session.begin()
@@ -191,7 +191,7 @@ import Testing
     }
   }
 
-  @Test("Without a user there is an error, and nothing below it")
+  @Test("Without a user there is an error, and the later links are unbacked")
   func noUser() async throws {
     try await Session.run { session async throws in
       session.answers.open("DELETE session")
@@ -205,7 +205,7 @@ import Testing
     }
   }
 
-  @Test("Who reads on the main actor never sees the links of two users")
+  @Test("A reader on the main actor never reads the links of two users")
   func consistent() async throws {
     try await Session.run { session async throws in
       session.answers.openAll()

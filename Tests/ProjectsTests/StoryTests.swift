@@ -7,7 +7,7 @@ import Testing
 @MainActor
 @Suite(.timeLimit(.minutes(1))) struct StoryTests {
   @Test(
-    "The story is told line by line, and the same however long the answers take",
+    "The story prints the same lines, however long the responses take",
     arguments: ["/session", "/users/:id/projects", "/open-tasks", "/users/:id/session", "/none"])
   func story(slow route: String) async throws {
     let behaviour = ServerBehaviour(
@@ -58,7 +58,7 @@ import Testing
 
 @MainActor
 @Suite(.timeLimit(.minutes(1))) struct OtherWaysTests {
-  @Test("A chain gives what the model shows of its last link", arguments: [false, true])
+  @Test("A chain sends the values of the last link of the model", arguments: [false, true])
   func chain(fromStore: Bool) async throws {
     try await Session.run { session async throws in
       try await session.begin()
@@ -80,7 +80,7 @@ import Testing
     }
   }
 
-  @Test("The query that asks for the user itself takes the one who is there")
+  @Test("The query that reads the user itself uses the cached one")
   func inside() async throws {
     try await Session.run { session async throws in
       session.answers.openAll()
@@ -94,7 +94,7 @@ import Testing
     }
   }
 
-  @Test("The one query shows what it has when a later part of it fails")
+  @Test("The merged query displays its earlier parts when a later part fails")
   func merged() async throws {
     try await Session.run { session async throws in
       session.answers.openAll()

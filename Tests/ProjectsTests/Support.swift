@@ -4,7 +4,7 @@ import Synchronization
 
 @testable import projects
 
-/// A model on a server of the test, and what it shows. No answer comes before the test lets it.
+/// A model on a server of the test, and its displayed lines. The test lets the responses through.
 @MainActor
 struct Session {
   let server: LoopbackServer
@@ -15,7 +15,7 @@ struct Session {
   let lines = Lines()
   private let display: Display
 
-  /// Runs a body with a server that Ada is signed in at.
+  /// Calls a body with a server at which Ada is signed in.
   static func run(
     _ behaviour: ServerBehaviour = ServerBehaviour(latency: .zero),
     _ body: (Session) async throws -> Void
@@ -24,7 +24,7 @@ struct Session {
     try server.start()
     defer { server.stop() }
     let answers = Answers()
-    // Nothing may be left waiting for an answer when a test is over.
+    // No task may wait for a response when a test has ended.
     defer { answers.openAll() }
     var context = OperationContext()
     let api = ProjectsAPI(url: server.baseURL, answers: answers)
@@ -44,10 +44,10 @@ struct Session {
     display = Display(of: model) { [lines] in lines.add($0) }
   }
 
-  /// What the model has shown, one line for each change, without the two spaces of the program.
+  /// The displayed lines, one for each change of the model, without the two spaces of the program.
   var shown: [String] { lines.all.map { String($0.dropFirst(2)) } }
 
-  /// Lets answers through, each when what the one before it changes is shown.
+  /// Lets responses through, each when the change by the one before is displayed.
   func show(_ answers: String...) async throws {
     for answer in answers {
       self.answers.open(answer)
@@ -55,13 +55,13 @@ struct Session {
     }
   }
 
-  /// Waits for the first lines of Ada, as far as the user.
+  /// Waits for the first lines of Ada, up to the user.
   func begin() async throws {
     try await display.next()
     try await show("GET session")
   }
 
-  /// Changes the user, and waits until that is shown.
+  /// Changes the user, and waits until the change is displayed.
   func turn(to userID: User.ID?) async throws {
     answers.open(userID.map { "POST users/\($0)/session" } ?? "DELETE session")
     try await model.switchUser(to: userID)
@@ -75,7 +75,7 @@ struct Session {
   }
 }
 
-/// Lines that any thread may add to.
+/// Lines that any thread may append to.
 final class Lines: Sendable {
   private let lines = Mutex<[String]>([])
 

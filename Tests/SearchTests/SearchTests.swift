@@ -14,7 +14,7 @@ private final class PseudoTerminal: Sendable {
 
   init() throws {
     keyboard = open("/dev/ptmx", O_RDWR | O_NOCTTY)
-    // What `unlockpt` and `ptsname` do; their declarations are not imported.
+    // The same as `unlockpt` and `ptsname`, whose declarations are not imported.
     var (lock, number): (Int32, UInt32) = (0, 0)
     try #require(ioctl(keyboard, 0x4004_5431, &lock) == 0)
     try #require(ioctl(keyboard, 0x8004_5430, &number) == 0)
@@ -33,7 +33,7 @@ private final class PseudoTerminal: Sendable {
     _ = write(keyboard, bytes, bytes.count)
   }
 
-  /// What the screen shows now.
+  /// The present contents of the screen.
   var screen: String {
     let text = shown.withLock { $0 }
     return text.components(separatedBy: "\u{1B}[H\u{1B}[2J").last ?? ""
@@ -49,7 +49,7 @@ private final class PseudoTerminal: Sendable {
 @Suite(.serialized, .timeLimit(.minutes(2))) struct SearchTests {
   private let clock = ManualClock()
 
-  @Test("Places appear when the typing has paused, and stay until the next ones arrive")
+  @Test("Places are displayed when the typing has paused, and until the next ones arrive")
   func typing() async throws {
     let terminal = try PseudoTerminal()
     let client = OperationClient(defaults: .testing, clock: clock)
@@ -80,7 +80,7 @@ private final class PseudoTerminal: Sendable {
     terminal.close()
   }
 
-  @Test("Without a text there is nothing") func empty() async throws {
+  @Test("Without a text, no places are displayed") func empty() async throws {
     let model = SearchModel(client: OperationClient(defaults: .testing, clock: clock))
     model.change(to: "x")
     await clock.advance(by: .milliseconds(200))

@@ -6,7 +6,7 @@ import Testing
 @testable import thread
 
 @Suite struct ThreadTests {
-  @Test("A branch that is asked for with the thread waits for it, and is not covered by it")
+  @Test("A branch that is fetched with the thread waits for it, and is not overwritten by it")
   func parent() async throws {
     try await withThreads { client, lines async throws in
       let store = client.store(for: ThreadRequest(rootNodeId: 20).resilient)
@@ -23,7 +23,7 @@ import Testing
     }
   }
 
-  @Test("A thread that is fetched again waits for the branch that is under way")
+  @Test("A thread that is fetched again waits for the branch in flight")
   func child() async throws {
     try await withThreads { client, lines async throws in
       let store = client.store(for: ThreadRequest(rootNodeId: 20).resilient)
@@ -36,7 +36,7 @@ import Testing
     }
   }
 
-  @Test("Branches that do not contain each other do not wait for each other, and both stay")
+  @Test("Branches that do not overlap do not wait for each other, and both are kept")
   func branches() async throws {
     try await withThreads { client, _ async throws in
       let store = client.store(for: ThreadRequest(rootNodeId: 1).resilient)
@@ -44,7 +44,7 @@ import Testing
       let second = store.runTask(using: branch(2))
       let third = store.runTask(using: branch(3))
       try await third.runIfNeeded()
-      // To wait for the second would have started it.
+      // A wait for the second one would have started it.
       #expect(!second.hasStarted)
       try await second.runIfNeeded()
       #expect(store.currentValue?[id: 5] != nil && store.currentValue?[id: 7] != nil)
@@ -66,7 +66,7 @@ import Testing
     }
   }
 
-  @Test("A failure leaves the tree; a reset leaves nothing")
+  @Test("A failure does not change the tree, and a reset removes it")
   func failure() async throws {
     try await withThreads { client, _ async throws in
       let store = client.store(for: ThreadRequest(rootNodeId: 1))
@@ -79,7 +79,7 @@ import Testing
     }
   }
 
-  @Test("The wrapper takes an operation type of one's own")
+  @Test("A wrapper accepts a custom operation type")
   func wrapper() async throws {
     try await withThreads { client, _ async throws in
       @SharedQuery(ThreadRequest(rootNodeId: 20), client: client) var thread
@@ -91,12 +91,12 @@ import Testing
   @Test("The story opens every comment of the thread")
   func story() async throws {
     try await withThreads { client, _ async throws in
-      let told = Lines()
-      try await Story(client: client) { told.add($0) }.run()
+      let printed = Lines()
+      try await Story(client: client) { printed.add($0) }.run()
       for id in [1, 5, 8, 9, 10, 20, 21] {
-        #expect(told.all.contains { $0.hasPrefix("  ") && $0.contains("\(id) ") })
+        #expect(printed.all.contains { $0.hasPrefix("  ") && $0.contains("\(id) ") })
       }
-      #expect(told.all.contains("Everything below 2 and 3: side by side."))
+      #expect(printed.all.contains("Everything below 2 and 3: side by side."))
       #expect(client.store(for: ThreadRequest(rootNodeId: 1)).currentValue?.unopened == [])
     }
   }
@@ -122,7 +122,7 @@ import Testing
   }
 }
 
-/// Lines that any thread may add to.
+/// Lines that any thread may append to.
 private final class Lines: Sendable {
   private let lines = Mutex<[String]>([])
 

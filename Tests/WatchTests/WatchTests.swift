@@ -6,13 +6,13 @@ import Testing
 @testable import watch
 
 @Suite(.serialized, .timeLimit(.minutes(2))) struct WatchTests {
-  @Test("The story shows every change of the file, and lets go of it twice")
+  @Test("The story displays every change of the file, and ends its watch twice")
   func story() async throws {
     try await withFile { file, client in
-      let told = Mutex<[String]>([])
-      try await Story(file: file, client: client) { line in told.withLock { $0.append(line) } }
+      let printed = Mutex<[String]>([])
+      try await Story(file: file, client: client) { line in printed.withLock { $0.append(line) } }
         .run()
-      let shown = told.withLock { $0 }.filter { $0.hasPrefix("   ") }.map { $0.dropFirst(3) }
+      let shown = printed.withLock { $0 }.filter { $0.hasPrefix("   ") }.map { $0.dropFirst(3) }
       #expect(
         shown == [
           "greeting = Hello", "greeting = Hello, volume = 3", "greeting = Hi, volume = 4",
@@ -23,7 +23,7 @@ import Testing
     }
   }
 
-  @Test("However fast a file changes, what was written last is shown last")
+  @Test("However fast a file changes, its last contents are displayed last")
   func burst() async throws {
     try await withFile { file, client in
       let controller = FileController(file)
@@ -43,7 +43,7 @@ import Testing
     }
   }
 
-  @Test("Those who look share one descriptor, and it is closed when the last one has gone")
+  @Test("Subscribers share one descriptor, which is closed when the last one is cancelled")
   func descriptors() async throws {
     try await withFile { file, client in
       let controller = FileController(file)
@@ -87,7 +87,7 @@ import Testing
     try await body(folder.appending(path: "settings"), OperationClient())
   }
 
-  /// How many descriptors of this process watch files.
+  /// The number of descriptors of this process that watch files.
   private var descriptorCount: Int {
     let folder = "/proc/self/fd"
     let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
