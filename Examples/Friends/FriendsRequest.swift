@@ -1,7 +1,7 @@
 import Foundation
 import SharingOperation
 
-/// The friends of a user, page by page, until the server has no more.
+/// The friends of a user, page by page, until the server has no more pages.
 ///
 /// The path has two elements, so that the lists of all users are found by the first one.
 struct FriendsRequest: SimplePaginatedRequest {
@@ -46,7 +46,7 @@ extension PaginatedPages<Int, [User]> {
 
 /// The service of the requests. A client passes its context to every store.
 extension OperationContext {
-  /// The server to talk to.
+  /// The server of the requests.
   var api: FriendsAPI {
     get { self[APIKey.self] }
     set { self[APIKey.self] = newValue }

@@ -1,12 +1,12 @@
 import Foundation
 
-/// Makes the content of a small blog, which is always the same for the same seed.
+/// The content of a small blog, which is always the same for the same seed.
 public struct BlogData: Sendable, Equatable {
-  /// Lists the authors, with identifiers from 1 on.
+  /// The authors, with identifiers from 1.
   public var authors: [BlogServer.Author]
-  /// Lists the posts, with identifiers from 1 on.
+  /// The posts, with identifiers from 1.
   public var posts: [BlogServer.Post]
-  /// Lists the comments of all posts, with identifiers from 1 on.
+  /// The comments of all posts, with identifiers from 1.
   public var comments: [BlogServer.Comment]
 
   /// Creates a blog from a seed, with up to five comments for each post.
@@ -51,7 +51,7 @@ public struct BlogData: Sendable, Equatable {
   }
 }
 
-/// Generates the same numbers for the same seed (SplitMix64).
+/// A generator that returns the same numbers for the same seed (SplitMix64).
 struct SeededGenerator: RandomNumberGenerator {
   private var state: UInt64
 
@@ -67,13 +67,13 @@ struct SeededGenerator: RandomNumberGenerator {
     return mixed ^ (mixed >> 31)
   }
 
-  /// Picks an element of a list that is not empty.
+  /// Returns a random element of a list that is not empty.
   mutating func pick<Element>(_ list: [Element]) -> Element {
     list[Int.random(in: list.indices, using: &self)]
   }
 }
 
-/// Holds the material from which `BlogData` makes its posts.
+/// The texts of the posts.
 enum BlogTexts {
   static let authors = [
     ("Mira Solberg", "Repairs old radios and writes about what they taught her."),

@@ -1,10 +1,10 @@
 import Foundation
 import Synchronization
 
-/// Serves a blog, and keeps the posts that clients add to it.
+/// Serves a blog, and stores the posts that clients add to it.
 ///
-/// A client can send an `Idempotency-Key` with a post. A post that arrives again with the same key is not added again,
-/// and gets the answer of the first time.
+/// A client can send an `Idempotency-Key` with a post. A post that arrives again with the same key
+/// is not added again, and has the response of the first one.
 public final class BlogRoutes: RouteCollection, Sendable {
   private struct Contents {
     var data: BlogData
@@ -18,7 +18,7 @@ public final class BlogRoutes: RouteCollection, Sendable {
     contents = Mutex(Contents(data: data))
   }
 
-  /// Lists the posts that arrived with a key, in the order in which they arrived first.
+  /// The posts that arrived with a key, in the order in which they first arrived.
   public var deliveries: [BlogServer.Delivery] { contents.withLock { $0.deliveries } }
 
   /// Registers the routes of posts, comments and authors.
@@ -91,53 +91,53 @@ public final class BlogRoutes: RouteCollection, Sendable {
   }
 }
 
-/// Holds the types of the blog as the server sees them; a client defines its own.
+/// The types of the blog in the server. A client defines its own types.
 public enum BlogServer {
-  /// Represents someone who writes posts.
+  /// An author of posts.
   public struct Author: Codable, Sendable, Equatable {
-    /// Identifies the author.
+    /// The identifier of the author.
     public var id: Int
-    /// Gives the full name.
+    /// The full name.
     public var name: String
-    /// Describes the author in a sentence.
+    /// A description of the author in a sentence.
     public var bio: String
   }
 
-  /// Represents an article of the blog.
+  /// An article of the blog.
   public struct Post: Codable, Sendable, Equatable {
-    /// Identifies the post.
+    /// The identifier of the post.
     public var id: Int
-    /// Gives the headline.
+    /// The headline.
     public var title: String
-    /// Holds the text.
+    /// The text.
     public var body: String
-    /// Identifies the author.
+    /// The identifier of the author.
     public var authorId: Int
   }
 
-  /// Represents what a reader wrote below a post.
+  /// A comment of a reader on a post.
   public struct Comment: Codable, Sendable, Equatable {
-    /// Identifies the comment.
+    /// The identifier of the comment.
     public var id: Int
-    /// Identifies the post it belongs to.
+    /// The identifier of its post.
     public var postId: Int
-    /// Names the reader.
+    /// The name of the reader.
     public var author: String
-    /// Holds the text.
+    /// The text.
     public var text: String
   }
 
-  /// Counts how often a post arrived with one key.
+  /// A post that arrived with a key, and how often it arrived.
   public struct Delivery: Sendable, Equatable {
-    /// Gives the key that the client sent.
+    /// The key that the client sent.
     public let key: String
-    /// Holds the post that was added the first time.
+    /// The post that was added the first time.
     public let post: Post
-    /// Counts the requests with the key.
+    /// The number of requests with the key.
     public internal(set) var count = 1
   }
 
-  /// Holds what a client sends to create a post.
+  /// The data that a client sends to create a post.
   struct Draft: Decodable {
     var title: String
     var body: String
@@ -145,12 +145,12 @@ public enum BlogServer {
   }
 }
 
-/// Selects a part of a long list, as the query values `page` and `size` ask for it.
+/// A part of a long list, by the query values `page` and `size`.
 struct Page {
   let number: Int
   let size: Int
 
-  /// Reads the page of a request, which is the first one unless it says otherwise.
+  /// Reads the page of a request, which is the first one by default.
   init(_ request: Request, defaultSize: Int = 20, maximumSize: Int = 100) throws(HTTPError) {
     number = try request.query("page", default: 1)
     size = try request.query("size", default: defaultSize)

@@ -3,8 +3,8 @@ import Glibc
 
 /// Moves bytes over a connected socket that the `Listener` opens and closes.
 ///
-/// The calls never block by themselves: all waiting is done in `wait`, up to a deadline for the
-/// whole transfer, so that not even a client that sends one byte at a time can hold a thread.
+/// The calls do not block, except in `wait`, which has a deadline for the whole transfer. So not
+/// even a client that sends one byte at a time can block a thread.
 struct Connection: Sendable {
   let descriptor: Int32
 
@@ -24,9 +24,9 @@ struct Connection: Sendable {
     throw HTTPError(408, "The request did not arrive in time.")
   }
 
-  /// Sends all the bytes, or throws when the client does not take them in time.
+  /// Sends all the bytes, or throws if the client does not receive them in time.
   func send(_ data: Data, before deadline: ContinuousClock.Instant) throws {
-    // Without MSG_NOSIGNAL, a client that left would end the process with SIGPIPE.
+    // Without MSG_NOSIGNAL, a client that has disconnected would end the process with SIGPIPE.
     let flags = Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT)
     var rest = data[...]
     while true {
@@ -50,9 +50,9 @@ struct Connection: Sendable {
     if isCut { throw ServerError.system(call: "poll", code: ECONNRESET) }
   }
 
-  /// Ends the answer and reads off what the client still sends.
+  /// Ends the response, and reads the rest of the client's data.
   ///
-  /// To close a socket with unread bytes resets the connection, which can destroy an answer that
+  /// Closing a socket with unread bytes resets the connection, which can destroy a response that
   /// the client has not read yet.
   func finishAndDrain(before deadline: ContinuousClock.Instant) throws {
     shutdown(descriptor, Int32(SHUT_WR))

@@ -1,10 +1,10 @@
 import Synchronization
 
-/// Serves lists of friends, and takes friend requests, apart from those to a few users.
+/// Serves lists of friends, and accepts friend requests, except for those to a few users.
 public final class FriendRoutes: RouteCollection, Sendable {
   private let users: Mutex<[FriendServer.User]>
 
-  /// Creates the routes of twenty-two users, to whom the caller has sent no request yet.
+  /// Creates the routes of twenty-two users. The caller has sent no request to them yet.
   public init() {
     users = Mutex(
       Self.names.enumerated().map { index, name in
@@ -41,12 +41,12 @@ public final class FriendRoutes: RouteCollection, Sendable {
 
   private static func noUser(_ id: Int) -> HTTPError { HTTPError(404, "There is no user \(id).") }
 
-  /// Whether two users are friends, which is most often so.
+  /// Returns whether two users are friends, as most of them are.
   private static func areFriends(_ first: Int, _ second: Int) -> Bool {
     (first + second) % 3 != 0
   }
 
-  /// The users who take no friend requests.
+  /// The users that refuse friend requests.
   private static let refusing: Set<Int> = [7, 10]
 
   private static let names = [
@@ -55,23 +55,23 @@ public final class FriendRoutes: RouteCollection, Sendable {
   ]
 }
 
-/// Holds the types of the friends as the server sees them; a client defines its own.
+/// The types of the friends in the server. A client defines its own types.
 public enum FriendServer {
-  /// Represents a user as the caller sees them.
+  /// A user, with the relationship to the caller.
   public struct User: Codable, Sendable, Equatable {
-    /// Identifies the user.
+    /// The identifier of the user.
     public var id: Int
-    /// Gives the first name.
+    /// The first name.
     public var name: String
-    /// Says what the user is to the caller.
+    /// The relationship of the user to the caller.
     public var relationship: Relationship
   }
 
-  /// Says what one user is to another.
+  /// The relationship between two users.
   public enum Relationship: String, Codable, Sendable {
-    /// Represents strangers.
+    /// The users are not friends.
     case notFriends
-    /// Represents a request without an answer.
+    /// A friend request was sent, and has no response yet.
     case friendRequestSent
   }
 }

@@ -3,7 +3,7 @@ import Foundation
 import Glibc
 import Synchronization
 
-/// Accepts connections on one thread, and serves each of them on a thread of its own.
+/// Accepts connections on one thread, and serves each of them on its own thread.
 ///
 /// Threads, and not a concurrent queue, because the handlers block, and Dispatch adds threads for
 /// blocked ones only slowly.
@@ -35,7 +35,7 @@ final class Listener: Sendable {
   func stop() {
     sockets.withLock { sockets in
       sockets.isStopped = true
-      // This wakes a thread that waits on the socket; to close it here would not.
+      // This resumes a thread that waits on the socket. Closing the socket here would not.
       for descriptor in sockets.open { shutdown(descriptor, Int32(SHUT_RDWR)) }
     }
     threads.wait()
@@ -54,7 +54,7 @@ final class Listener: Sendable {
     threads.enter()
     Thread.detachNewThread { [self] in
       body()
-      // Forgotten first: once closed, the number may come back for a socket of someone else.
+      // Removed first: after the close, the number may be reused for another socket.
       _ = sockets.withLock { $0.open.remove(descriptor) }
       close(descriptor)
       threads.leave()
@@ -65,7 +65,7 @@ final class Listener: Sendable {
     while true {
       let descriptor = accept(listener, nil, nil)
       if descriptor >= 0 {
-        // Swift does not see `accept4`, which would do this in one step.
+        // Swift does not import `accept4`, which would do this in one step.
         _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
         runThread(owning: descriptor) { self.serve(Connection(descriptor: descriptor)) }
         continue
@@ -74,7 +74,7 @@ final class Listener: Sendable {
       case EINTR, ECONNABORTED:
         continue
       case EMFILE, ENFILE, ENOBUFS, ENOMEM:
-        // The connection stays in the queue until others have ended; do not spin meanwhile.
+        // The connection remains in the queue until others have ended. Do not spin meanwhile.
         usleep(10_000)
       case let code:
         throw ServerError.system(call: "accept", code: code)

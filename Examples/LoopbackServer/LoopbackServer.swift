@@ -29,7 +29,7 @@ public final class LoopbackServer: Sendable {
 
   deinit { stop() }
 
-  /// Gives the root of all paths, with the port of the latest start.
+  /// The root of all paths, with the port of the latest start.
   ///
   /// - Precondition: The server has been started.
   public var baseURL: URL {
@@ -51,31 +51,31 @@ public final class LoopbackServer: Sendable {
     }
   }
 
-  /// Cuts all connections, and returns when every thread has closed its socket.
+  /// Closes all connections, and returns when every thread has closed its socket.
   ///
-  /// Handlers that run are waited for, so that a handler must not call this. A stopped server can
+  /// It waits for running handlers, so a handler must not call it. A stopped server can
   /// start again, and a second stop does nothing.
   public func stop() {
     let listener = state.withLock { $0.listener.take() }
     listener?.stop()
   }
 
-  /// Counts the requests to a path so far, or to all the paths that match one like `/posts/:id`.
+  /// Returns the number of requests to a path so far, or to all paths that match `/posts/:id`.
   public func requestCount(for path: String) -> Int {
     handler.counts.withLock { $0.total(for: RoutePattern(path)) }
   }
 }
 
-/// Bounds what one client can cost the server.
+/// The limits of what one client can use.
 public struct ServerLimits: Sendable {
-  /// Limits the request line and header fields together, in bytes.
+  /// The limit of the request line and the header fields together, in bytes.
   public var headSize: Int
-  /// Limits the request body, in bytes.
+  /// The limit of the request body, in bytes.
   public var bodySize: Int
-  /// Limits the time to receive a whole request, and again the time to send the whole answer.
+  /// The limit of the time to receive a whole request, and of the time to send the whole response.
   public var timeout: Duration
 
-  /// Creates limits which are ample for an example program.
+  /// Creates limits that are sufficient for an example program.
   public init(
     headSize: Int = 16 * 1024, bodySize: Int = 1024 * 1024, timeout: Duration = .seconds(5)
   ) {
@@ -85,14 +85,14 @@ public struct ServerLimits: Sendable {
   }
 }
 
-/// Tells why a server cannot run.
+/// The reasons for which a server cannot run.
 public enum ServerError: Error, Equatable, CustomStringConvertible {
-  /// Reports a second `start()` without a `stop()`.
+  /// A second `start()` without a `stop()`.
   case alreadyRunning
-  /// Reports the system call that failed, with its `errno`.
+  /// The system call that failed, with its `errno`.
   case system(call: String, code: Int32)
 
-  /// Explains the error in a sentence.
+  /// A description of the error in a sentence.
   public var description: String {
     switch self {
     case .alreadyRunning:

@@ -1,11 +1,11 @@
 import Synchronization
 
-/// Serves who is signed in, the projects of users, and what is still to be done in them.
+/// Serves the signed-in user, the projects of users, and the open tasks in them.
 public final class ProjectRoutes: RouteCollection, Sendable {
-  /// Who is signed in.
+  /// The identifier of the signed-in user.
   private let session: Mutex<Int?>
 
-  /// Creates the routes of three users, the first of whom is signed in.
+  /// Creates the routes of three users. The first one is signed in.
   public init() {
     session = Mutex(1)
   }
@@ -67,33 +67,33 @@ public final class ProjectRoutes: RouteCollection, Sendable {
   ]
 }
 
-/// Holds the types of the projects as the server sees them; a client defines its own.
+/// The types of the projects in the server. A client defines its own types.
 public enum ProjectServer {
-  /// Represents somebody who can sign in.
+  /// A user that can sign in.
   public struct User: Codable, Sendable, Equatable {
-    /// Identifies the user.
+    /// The identifier of the user.
     public var id: Int
-    /// Gives the first name.
+    /// The first name.
     public var name: String
   }
 
-  /// Represents what somebody works at.
+  /// A project of a user.
   public struct Project: Codable, Sendable, Equatable {
-    /// Identifies the project.
+    /// The identifier of the project.
     public var id: Int
-    /// Identifies whose project it is.
+    /// The identifier of the user.
     public var ownerId: Int
-    /// Names the project.
+    /// The name of the project.
     public var title: String
   }
 
-  /// Represents something that is still to be done.
+  /// An open task.
   public struct OpenTask: Codable, Sendable, Equatable {
-    /// Identifies the task.
+    /// The identifier of the task.
     public var id: Int
-    /// Identifies the project that it belongs to.
+    /// The identifier of its project.
     public var projectId: Int
-    /// Says what is to be done.
+    /// The description of the task.
     public var title: String
   }
 }

@@ -1,16 +1,16 @@
 public import Foundation
 
-/// Represents one request as a route handler sees it.
+/// A request that a route handler receives.
 public struct Request: Sendable {
-  /// Names the method in capitals, for example `GET`.
+  /// The method in capitals, for example `GET`.
   public let method: String
-  /// Maps the names in the route, such as `id` in `/posts/:id`, to percent-decoded text.
+  /// The percent-decoded values of the names in the route, such as `id` in `/posts/:id`.
   public internal(set) var parameters: [String: String] = [:]
-  /// Maps query names to percent-decoded values; the first one wins when a name is repeated.
+  /// The percent-decoded query values. Of a repeated name, the first value applies.
   public let query: [String: String]
-  /// Holds the header fields.
+  /// The header fields.
   public let headers: Headers
-  /// Holds the body, which is empty when the client sent none.
+  /// The body, which is empty if the client sent none.
   public let body: Data
 
   let segments: [String]
@@ -23,10 +23,10 @@ public struct Request: Sendable {
     self.body = body
   }
 
-  /// Gives the percent-decoded path without the query.
+  /// The percent-decoded path without the query.
   public var path: String { "/" + segments.joined(separator: "/") }
 
-  /// Decodes the JSON body, and blames the client with a 400 when that fails.
+  /// Decodes the JSON body, or throws a 400.
   public func decode<Value: Decodable>(_ type: Value.Type = Value.self) throws -> Value {
     do {
       return try JSONCoding.decoder().decode(type, from: body)
@@ -35,7 +35,7 @@ public struct Request: Sendable {
     }
   }
 
-  /// Converts a path parameter, and blames the client with a 400 when that fails.
+  /// Converts a path parameter, or throws a 400.
   public func parameter<Value: LosslessStringConvertible>(
     _ name: String, as type: Value.Type = Value.self
   ) throws(HTTPError) -> Value {
@@ -45,7 +45,7 @@ public struct Request: Sendable {
     return value
   }
 
-  /// Converts a query value, or gives the default when the client did not send one.
+  /// Converts a query value, or returns the default if the client did not send one.
   public func query<Value: LosslessStringConvertible>(
     _ name: String, default fallback: Value
   ) throws(HTTPError) -> Value {
@@ -69,7 +69,7 @@ extension DecodingError {
   }
 }
 
-/// Parses the request line and the header fields, strictly: what is in doubt is a 400.
+/// Parses the request line and the header fields strictly: invalid data is a 400.
 struct RequestHead {
   let method: String
   let segments: [String]
@@ -80,7 +80,7 @@ struct RequestHead {
     guard let text = String(validating: bytes, as: UTF8.self) else {
       throw HTTPError(400, "The request head is not UTF-8.")
     }
-    // Swift sees CR LF as one character, so that a bare CR or LF stays in its line.
+    // Swift treats CR LF as one character, so that a bare CR or LF remains in its line.
     let lines = text.split(separator: "\r\n" as Character, omittingEmptySubsequences: false)
     let target: Substring
     (method, target) = try Self.parseRequestLine(lines[0])
@@ -90,13 +90,13 @@ struct RequestHead {
     headers = try Self.parseFields(lines.dropFirst())
   }
 
-  /// Returns how long the body is, and refuses a body which this server cannot take.
+  /// Returns the length of the body, and refuses a body that this server does not support.
   func bodyLength(atMost limit: Int) throws(HTTPError) -> Int {
     guard headers["Transfer-Encoding"] == nil else {
       throw HTTPError(501, "Only bodies with a Content-Length are supported.")
     }
     guard let text = headers["Content-Length"] else { return 0 }
-    // `Int` would take a sign too, which HTTP does not.
+    // `Int` would accept a sign, which HTTP does not.
     guard !text.isEmpty, text.utf8.allSatisfy((UInt8(ascii: "0")...UInt8(ascii: "9")).contains)
     else {
       throw HTTPError(400, "The Content-Length is not a number.")
@@ -121,7 +121,7 @@ struct RequestHead {
     return (String(parts[0]), parts[1])
   }
 
-  /// Splits before it decodes, so that an encoded slash stays within its segment.
+  /// Splits before it decodes, so that an encoded slash remains within its segment.
   private static func parsePath(_ path: Substring) throws(HTTPError) -> [String] {
     var segments: [String] = []
     for segment in path.split(separator: "/") { segments.append(try decode(segment)) }
@@ -139,7 +139,7 @@ struct RequestHead {
     return query
   }
 
-  /// Leaves a plus sign alone, because `URLComponents` does not encode one.
+  /// Does not decode a plus sign, because `URLComponents` does not encode one.
   private static func decode(_ text: Substring) throws(HTTPError) -> String {
     guard let decoded = text.removingPercentEncoding else {
       throw HTTPError(400, "The percent-encoding of '\(text)' is malformed.")
@@ -165,7 +165,7 @@ struct RequestHead {
   }
 
   private static func isTarget(_ text: Substring) -> Bool {
-    // From the exclamation mark to the tilde: all of ASCII that can be seen.
+    // From the exclamation mark to the tilde: all visible characters of ASCII.
     text.hasPrefix("/") && text.utf8.allSatisfy { (0x21...0x7e).contains($0) }
   }
 
@@ -175,13 +175,13 @@ struct RequestHead {
 }
 
 extension CharacterSet {
-  /// Holds what HTTP allows in a method and in a field name.
+  /// The characters that HTTP allows in a method and in a field name.
   fileprivate static let asciiToken = CharacterSet(
     charactersIn: "!#$%&'*+-.^_`|~0123456789"
       + "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 }
 
-/// Holds header fields in order and finds them without regard to the case of their names.
+/// Header fields in their order, which are found without regard to the case of their names.
 public struct Headers: Sendable, ExpressibleByDictionaryLiteral {
   private(set) var fields: [(name: String, value: String)] = []
 

@@ -1,7 +1,7 @@
 import Foundation
 import Synchronization
 
-/// Serves one connection: reads the request, counts it, waits for the latency, and answers.
+/// Serves one connection: reads the request, counts it, waits for the latency, and responds.
 final class RequestHandler: Sendable {
   let counts = Mutex(RequestCounts())
 
@@ -19,7 +19,7 @@ final class RequestHandler: Sendable {
     do {
       try answerOne(on: connection)
     } catch {
-      // The client left, or the server stops: no one is there to be told.
+      // The client has disconnected, or the server stops. No response can be sent.
     }
   }
 
@@ -37,12 +37,12 @@ final class RequestHandler: Sendable {
     }
   }
 
-  /// Returns the answer, and how many bytes of it leave.
+  /// Returns the response, and the number of its bytes to send.
   private func respond(
     to request: Request, on connection: Connection
   ) throws -> (Response, length: Int) {
     let path = request.segments
-    // Decided on arrival, so that the order in which concurrent answers leave does not matter.
+    // Decided on arrival, so that the order of concurrent responses does not matter.
     let fault = counts.withLock { counts in
       counts.add(path)
       return behaviour.fault(at: path, counts: counts)
@@ -56,7 +56,7 @@ final class RequestHandler: Sendable {
   }
 }
 
-/// Reads one request off a connection, within the limits of the server.
+/// Reads one request from a connection, within the limits of the server.
 struct RequestReader {
   private let connection: Connection
   private let limits: ServerLimits
@@ -69,7 +69,7 @@ struct RequestReader {
     deadline = .now + limits.timeout
   }
 
-  /// Returns the request, or nil when the client left without having sent anything.
+  /// Returns the request, or nil if the client disconnected without sending anything.
   mutating func read() throws -> Request? {
     guard let bytes = try readHead() else { return nil }
     let head = try RequestHead(parsing: bytes)
@@ -108,7 +108,7 @@ struct RequestReader {
     return Data(buffer.prefix(length))
   }
 
-  /// Appends what arrives next, and returns false at the end of the stream.
+  /// Appends the next bytes, and returns false at the end of the stream.
   private mutating func receive() throws -> Bool {
     let chunk = try connection.receive(before: deadline)
     buffer += chunk

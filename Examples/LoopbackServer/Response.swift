@@ -1,12 +1,12 @@
 public import Foundation
 
-/// Represents the answer of a route handler.
+/// The response of a route handler.
 public struct Response: Sendable {
-  /// Gives the status code.
+  /// The status code.
   public var status: Int
-  /// Holds the header fields; the server itself adds `Content-Length` and `Connection`.
+  /// The header fields. The server adds `Content-Length` and `Connection`.
   public var headers: Headers
-  /// Holds the body.
+  /// The body.
   public var body: Data
 
   /// Creates a response, which has no body by default.
@@ -44,9 +44,9 @@ extension Response {
     self = .status(error.status, error.message)
   }
 
-  /// Serialises the response; `HEAD` is answered with the same head but without a body.
+  /// Serialises the response. A response to `HEAD` has the same head, without the body.
   func bytes(includingBody: Bool) -> Data {
-    // A 204 must not have a length, and a 304 would have to give that of the body left out.
+    // A 204 must not have a length, and a 304 would need the length of the omitted body.
     let isBodyless = status == 204 || status == 304
     var fields = headers
     fields["Content-Length"] = isBodyless ? nil : String(body.count)
@@ -70,24 +70,24 @@ extension Response {
   ]
 }
 
-/// Describes a failure that has its own HTTP status, so that a handler can throw it as its answer.
+/// A failure with its own HTTP status, which a handler can throw as its response.
 public struct HTTPError: Error, Equatable, CustomStringConvertible {
-  /// Gives the status code of the answer.
+  /// The status code of the response.
   public let status: Int
-  /// Tells the client what went wrong.
+  /// The description of the failure for the client.
   public let message: String
 
-  /// Creates an error which is answered with a status and a JSON message.
+  /// Creates an error whose response has a status and a JSON message.
   public init(_ status: Int, _ message: String) {
     self.status = status
     self.message = message
   }
 
-  /// Shows the status and the message.
+  /// The status and the message.
   public var description: String { "\(status): \(message)" }
 }
 
-/// Makes the JSON coders, so that requests and responses agree about dates and key order.
+/// The JSON coders, so that requests and responses agree about dates and key order.
 enum JSONCoding {
   static func encoder() -> JSONEncoder {
     let encoder = JSONEncoder()

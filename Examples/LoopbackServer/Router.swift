@@ -1,12 +1,12 @@
-/// Adds a group of related routes to a router, so that each example keeps its routes in one file.
+/// A group of related routes, so that each example keeps its routes in one file.
 public protocol RouteCollection {
   /// Registers the routes of this group.
   func register(in router: inout Router)
 }
 
-/// Finds the handler of a request; of two routes that match, the one registered first wins.
+/// Finds the handler of a request. Of two matching routes, the one registered first applies.
 public struct Router: Sendable {
-  /// Answers a request, or throws: an `HTTPError` is sent as such, all else becomes a 500.
+  /// Responds to a request, or throws. An `HTTPError` is sent as it is, other errors as a 500.
   public typealias Handler = @Sendable (Request) throws -> Response
 
   private struct Route {

@@ -1,12 +1,12 @@
-/// Plans how slow and how unreliable a server is, with the same outcome on every run.
+/// The latency and the faults of a server, which are the same in every run.
 ///
 /// The paths may have parameters: `/posts/:id` means all posts together, `/posts/7` just one.
 public struct ServerBehaviour: Sendable {
-  /// Delays every response, except on the paths in `delays`.
+  /// The delay of every response, except on the paths in `delays`.
   public var latency: Duration
-  /// Lists the paths that have a latency of their own; the first match counts.
+  /// The paths with their own latency. The first match applies.
   public var delays: [Delay]
-  /// Lists the planned failures; the first match counts.
+  /// The planned failures. The first match applies.
   public var faults: [Fault]
 
   /// Creates a behaviour, by default one of a quick and reliable network.
@@ -18,7 +18,7 @@ public struct ServerBehaviour: Sendable {
     self.faults = faults
   }
 
-  /// Gives a path a latency of its own.
+  /// A path with its own latency.
   public struct Delay: Sendable {
     let pattern: RoutePattern
     let latency: Duration
@@ -30,7 +30,7 @@ public struct ServerBehaviour: Sendable {
     }
   }
 
-  /// Lets some of the requests to a path fail.
+  /// A failure of some of the requests to a path.
   public struct Fault: Sendable {
     let pattern: RoutePattern
     let schedule: Schedule
@@ -41,13 +41,13 @@ public struct ServerBehaviour: Sendable {
       case hangUp(after: Int)
     }
 
-    /// Creates a fault, which is a 503 unless another status is given.
+    /// Creates a fault, with the status 503 by default.
     public init(_ path: String, _ schedule: Schedule, status: Int = 503) {
       self.init(path, schedule, .status(status))
     }
 
-    /// Creates a fault where the server hangs up when so many bytes of its answer, with the head,
-    /// have left, or the whole answer if it is shorter; none if the number is negative.
+    /// Creates a fault where the server hangs up after a number of bytes of its response, with the
+    /// head, or after the whole response if it is shorter. A negative number sends none.
     public init(_ path: String, _ schedule: Schedule, hangUpAfter bytes: Int) {
       self.init(path, schedule, .hangUp(after: max(bytes, 0)))
     }
@@ -59,13 +59,13 @@ public struct ServerBehaviour: Sendable {
     }
   }
 
-  /// Selects requests by their number, in the order in which they arrive at a path.
+  /// A selection of requests by their number, in the order in which they arrive at a path.
   public enum Schedule: Sendable {
-    /// Selects as many requests from the start.
+    /// The first requests, up to this number.
     case first(Int)
-    /// Selects each request whose number is a multiple of this one.
+    /// Each request whose number is a multiple of this one.
     case every(Int)
-    /// Selects all requests.
+    /// All requests.
     case always
 
     func contains(_ number: Int) -> Bool {
@@ -91,7 +91,7 @@ extension ServerBehaviour {
   }
 }
 
-/// Counts the requests of each path.
+/// The number of requests of each path.
 struct RequestCounts: Sendable {
   private var counts: [[String]: Int] = [:]
 

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Serves comments that answer each other, subtree by subtree.
+/// Serves comments with replies, subtree by subtree.
 public final class ThreadRoutes: RouteCollection, Sendable {
   private let comments: [Int: Line]
   private let replies: [Int: [Int]]
@@ -65,19 +65,19 @@ public final class ThreadRoutes: RouteCollection, Sendable {
   ]
 }
 
-/// Holds the types of the threads as the server sees them; a client defines its own.
+/// The types of the threads in the server. A client defines its own types.
 public enum ThreadServer {
-  /// Represents a comment with some of the replies below it.
+  /// A comment with some of the replies below it.
   public struct Comment: Codable, Sendable, Equatable {
-    /// Identifies the comment.
+    /// The identifier of the comment.
     public var id: Int
-    /// Names who wrote it.
+    /// The name of the author.
     public var author: String
-    /// Holds the text.
+    /// The text.
     public var text: String
-    /// Counts the direct replies, also those that are left out.
+    /// The number of direct replies, with the omitted ones.
     public var replyCount: Int
-    /// Lists the direct replies, as far down as was asked for.
+    /// The direct replies, down to the requested depth.
     public var replies: [Comment]
   }
 }

@@ -22,8 +22,8 @@ enum Arguments: Equatable {
       --help      print this and exit
     """
 
-  /// Read the blog at a URL, or without one, that of a server in this process. With a directory, begin with
-  /// what was read before.
+  /// Read the blog at a URL, or without one, that of a server in this process. With a directory,
+  /// begin with the saved values.
   case read(api: URL?, state: String? = nil)
   /// Write to a blog whose connection is lost and restored; with a directory, in programs that end.
   case offlineDemo(state: String? = nil)

@@ -9,7 +9,7 @@ struct Post: Codable, Identifiable, Equatable {
   let authorId: Author.ID
 }
 
-/// A post that the blog has not seen yet.
+/// A post that was not added to the blog yet.
 struct Draft: Codable, Equatable {
   let title: String
   let body: String
@@ -28,7 +28,7 @@ struct Comment: Codable, Identifiable, Equatable {
   let text: String
 }
 
-/// What can go wrong between this program and a blog.
+/// An error of a request to a blog.
 ///
 /// The requests throw this and nothing else, so a reader of their errors needs no cast.
 struct BlogError: Error, Equatable {
@@ -41,7 +41,7 @@ struct BlogError: Error, Equatable {
   let url: URL
   let reason: Reason
 
-  /// Whether the same request can go well a moment later.
+  /// A Boolean value that indicates whether the same request may succeed later.
   var isTemporary: Bool {
     switch reason {
     case .noConnection: true
@@ -70,8 +70,8 @@ struct BlogAPI: Sendable {
   private let url: URL
   private let session: URLSession
 
-  /// Creates a reader that waits so many seconds for the server, in each attempt. With the two of
-  /// default, all attempts together stay well under ten.
+  /// Creates a reader with a timeout for each attempt, in seconds. With the default, all attempts
+  /// together take well under ten seconds.
   init(url: URL, patience: TimeInterval = 2) {
     let configuration = URLSessionConfiguration.ephemeral
     configuration.timeoutIntervalForRequest = patience
@@ -86,9 +86,9 @@ struct BlogAPI: Sendable {
     try await send(URLRequest(url: url.appending(path: route)))
   }
 
-  /// Posts a value as JSON to a route, and gets what it has become.
+  /// Posts a value as JSON to a route, and returns the stored value.
   ///
-  /// A server that sees the same key again does nothing again.
+  /// The server ignores a second request with the same key.
   func post<Value: Decodable>(
     _ value: some Encodable, to route: String, key: String?
   ) async throws(BlogError) -> Value {

@@ -1,7 +1,7 @@
 import Observation
 import SharingOperation
 
-/// What a reader of the blog sees.
+/// The displayed values of the blog.
 ///
 /// The wrappers notify observers themselves, so the macro has to ignore them.
 @MainActor
@@ -10,7 +10,7 @@ final class BlogModel {
   @ObservationIgnored
   @SharedQuery(PostsQuery().resilient, default: []) var posts
 
-  /// The post that is open; nothing until ``open(_:)``.
+  /// The open post; `nil` until ``open(_:)`` is called.
   @ObservationIgnored
   @SharedQuery<PostQuery.State> var post
 
@@ -18,7 +18,7 @@ final class BlogModel {
   @ObservationIgnored
   @SharedQuery<AuthorQuery.State> var author
 
-  /// The comments on the open post; nothing until ``showComments()``.
+  /// The comments on the open post; `nil` until ``showComments()`` is called.
   @ObservationIgnored
   @SharedQuery<CommentsQuery.State> var comments
 

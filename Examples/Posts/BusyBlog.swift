@@ -15,7 +15,7 @@ struct BusyBlog: Sendable {
     defer { server.stop() }
     var context = OperationContext()
     context.blog = BlogAPI(url: server.baseURL)
-    // By hand, so that the inspector can take the connection away.
+    // Manual, so that the inspector can disconnect it.
     let network = ManualNetworkObserver()
     let defaults = OperationDefaults(networkMode: .online, networkObserver: network)
     let client = OperationClient(defaults: defaults, context: context)
@@ -27,7 +27,7 @@ struct BusyBlog: Sendable {
     work.cancel()
   }
 
-  /// A bit slow, and with failures that a retry repairs, and some that it does not.
+  /// Slow responses, temporary failures, and some permanent ones.
   private static var behaviour: ServerBehaviour {
     ServerBehaviour(
       latency: .milliseconds(180),

@@ -11,7 +11,7 @@ struct CreatePost: MutationRequest, Hashable {
 }
 
 extension CreatePost {
-  /// The mutation, ready for a connection that is lost at times: a call waits for it, and so do the
+  /// The mutation, for an unreliable connection: a call waits for the connection, and so do the
   /// calls after it. A client with a storage keeps the calls until they have ended.
   var patient: some MutationRequest<Draft, Post> & StatefulOperationRequest<Post, State> {
     serialized(in: "posts").networkMode(.online).persisted()

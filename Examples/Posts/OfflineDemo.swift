@@ -40,7 +40,7 @@ struct OfflineDemo {
     screen.line("  \(heard())")
   }
 
-  /// Calls the mutation, and prints where the call is when it waits.
+  /// Calls the mutation, and prints the status of the call while it waits.
   private func write(_ title: String) async -> OperationTask<Post, BlogError> {
     let call = store.mutateTask(
       with: Draft(title: title, body: "There is no network here.", authorId: 1))

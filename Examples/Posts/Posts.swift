@@ -14,7 +14,7 @@ enum Posts {
     exit(await run(CommandLine.arguments.dropFirst()))
   }
 
-  /// Does what the arguments ask for, and returns the exit status.
+  /// Runs the command of the arguments, and returns the exit status.
   private static func run(_ arguments: some Sequence<String>) async -> Int32 {
     do throws(BadArguments) {
       switch try Arguments(arguments) {
@@ -38,7 +38,7 @@ enum Posts {
     }
   }
 
-  /// Does something that prints, and returns the exit status.
+  /// Runs a command that prints, and returns the exit status.
   private static func perform(_ body: (Screen) async throws -> Void) async -> Int32 {
     // A proxy that the environment names could not reach a server in this process.
     setenv("no_proxy", "127.0.0.1", 1)
@@ -62,7 +62,7 @@ enum Posts {
     var context = OperationContext()
     context.blog = BlogAPI(url: url)
     context.report = { line in Task { @MainActor in screen.note(line) } }
-    // With a storage, each value is kept for a week. The queries need not know.
+    // With a storage, each value is kept for a week. The queries need no change.
     let week = OperationPersistence(maxAge: .seconds(7 * 24 * 60 * 60))
     let client = OperationClient(
       defaults: OperationDefaults(persistence: week), context: context, storage: storage)
@@ -73,8 +73,8 @@ enum Posts {
   private static func tour(
     _ client: OperationClient, _ server: LoopbackServer?, on screen: Screen
   ) async throws {
-    // A request need not be kept in a store to be run, and modifiers apply to it all the same. This
-    // one makes sure that the program ends, however slow a server is.
+    // A request can run without a store, and modifiers apply to it as well. This one ends the
+    // program after a while, however slow a server is.
     let tour = Query(path: ["tour"]) { _ in
       try await OperationClient.withCurrent(client) {
         try await Tour.begin(on: screen, requestCount: server?.requestCount)
@@ -83,7 +83,7 @@ enum Posts {
     try await tour.timeout(after: .seconds(8)).run()
   }
 
-  /// Starts a server in this process that is a bit slow and fails now and then.
+  /// Starts a slow and unreliable server in this process.
   private static func startServer() throws -> LoopbackServer {
     let behaviour = ServerBehaviour(
       latency: .milliseconds(200),

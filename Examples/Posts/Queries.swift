@@ -2,8 +2,8 @@ import SharingOperation
 
 /// A query that gets one route of the blog.
 ///
-/// A request is a value that describes what to fetch. Its path is its route: wherever the program
-/// asks for post 7, it gets the one store of post 7, and all stores of posts can be found together.
+/// A request is a value that describes a fetch. Its path is its route: every request for post 7 has
+/// the same store, and all stores of posts can be found together.
 protocol BlogQuery: SimpleQueryRequest, Hashable
 where FetchValue: Decodable & Equatable, FetchFailure == BlogError {
   var route: String { get }
@@ -48,7 +48,7 @@ struct AuthorQuery: BlogQuery {
 }
 
 extension BlogQuery {
-  /// The query, ready for a network that fails now and then.
+  /// The query with retries, for an unreliable network.
   ///
   /// The handler is below the retry, so it is called for every attempt. There is no
   /// `deduplicated()`, because a client deduplicates every query by default.
@@ -69,7 +69,7 @@ extension BlogQuery {
 
 /// The service of the requests. A client passes its context to every store.
 extension OperationContext {
-  /// The blog to read.
+  /// The blog of the requests.
   var blog: BlogAPI {
     get { self[BlogKey.self] }
     set { self[BlogKey.self] = newValue }

@@ -2,7 +2,8 @@ import Foundation
 import LoopbackServer
 import SharingOperation
 
-/// Writes posts in a program that is killed before it has a connection, and delivers them in the next one.
+/// Writes posts in a program that is killed before it has a connection, and delivers them in the
+/// next one.
 @MainActor
 struct RestartDemo {
   private let blog = BlogRoutes(BlogData(seed: 5))
@@ -51,7 +52,7 @@ struct RestartDemo {
 
   private func times(_ count: Int) -> String { count == 1 ? "once" : "\(count) times" }
 
-  /// A part of the demo has ended before its time; it has printed why.
+  /// An error of a part that ended too early, which has printed the reason.
   enum Failure: Error, CustomStringConvertible {
     case partFailed(Part)
 
@@ -71,7 +72,7 @@ extension RestartDemo {
 
     static let titles = ["Notes from a train", "Notes from a tunnel"]
 
-    /// Does what the program is for, with the outbox in a directory.
+    /// Runs the part of the program, with the outbox in a directory.
     @MainActor
     func run(_ api: URL, in directory: String, on screen: Screen) async throws {
       var context = OperationContext()
@@ -86,7 +87,7 @@ extension RestartDemo {
       }
     }
 
-    /// Calls the mutation for each post, and waits for the end that the demo has planned.
+    /// Calls the mutation for each post, and waits until the demo kills the program.
     @MainActor
     private static func write(with client: OperationClient, on screen: Screen) async throws {
       let store = client.store(for: CreatePost().patient)
@@ -102,7 +103,7 @@ extension RestartDemo {
       try await Task.sleep(for: .seconds(10))
     }
 
-    /// Makes the calls again that the other program has left.
+    /// Resumes the calls of the other program.
     @MainActor
     private static func send(with client: OperationClient, on screen: Screen) async throws {
       let calls = try await client.resumeMutations { outbox in

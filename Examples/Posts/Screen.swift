@@ -1,9 +1,9 @@
 import Glibc
 
-/// Where the program prints: lines that stay, and progress.
+/// The output of the program: lines and progress.
 ///
-/// On a terminal, progress is shown in one place, below the lines; elsewhere it is a line like any
-/// other. The main actor puts what is printed in an order.
+/// On a terminal, progress is displayed in one place, below the lines. Elsewhere it is a line like
+/// any other. The main actor orders the output.
 @MainActor
 final class Screen {
   private var text: ScreenText
@@ -41,7 +41,7 @@ struct ScreenText {
   mutating func progress(_ text: String) -> String {
     guard case .terminal(let width) = style else { return line(text) }
     let cleared = clear()
-    // A line that wraps could not be taken away again.
+    // A line that wraps could not be removed.
     shown = String(text.printable.prefix(max(width - 1, 0)))
     return cleared + shown
   }
@@ -75,7 +75,7 @@ extension ScreenText.Style {
 }
 
 extension String {
-  /// The text without what would command the terminal; a server may send anything.
+  /// The text without control characters, as a server may send any text.
   fileprivate var printable: String {
     String(
       String.UnicodeScalarView(

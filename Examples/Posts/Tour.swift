@@ -54,15 +54,15 @@ struct Tour {
     let store = OperationClient.shared.store(for: CommentsQuery(postID: post.id).resilient)
     // Scheduled before any of them starts, so that no server is quick enough to answer in between.
     let readers = (0..<12).map { _ in store.runTask() }
-    // What was saved is no answer.
+    // A saved value is not a response.
     let answerCount = Mutex(0)
     let subscription = store.subscribe { event in
       if case .runEnded(.success, _) = event { answerCount.withLock { $0 += 1 } }
     }
     model.showComments()
     try await withThrowingTaskGroup { group in
-      // Their failure is that of the wrapper, which is printed below. At once, so that the wrapper is loading
-      // then, whatever was saved.
+      // Their failure is that of the wrapper, which is printed below. Immediate, so that the
+      // wrapper is loading then, also with a saved value.
       for reader in readers { group.addImmediateTask { _ = try? await reader.runIfNeeded() } }
       try await follow(model.$comments.statuses, as: "comments", saved: model.comments) {
         "\($0.count) of them"
@@ -86,8 +86,8 @@ struct Tour {
 
   private func times(_ count: Int) -> String { count == 1 ? "once" : "\(count) times" }
 
-  /// Prints each change of a query as it comes, until there is a result. When the server fails, what was
-  /// saved is the result.
+  /// Prints each change of a query until there is a result. When the server fails, the saved value
+  /// is the result.
   @discardableResult
   private func follow<Value>(
     _ statuses: StateStream<OperationStatus<Value, BlogError>>, as name: String,

@@ -1,10 +1,10 @@
 import Synchronization
 
-/// Holds the answers of the server until they are let through one by one, so that the program
-/// prints the same whichever answer arrives first.
+/// Holds the responses of the server until they may pass one by one, so that the program prints
+/// the same lines in whichever order they arrive.
 ///
-/// An answer that waits ignores a cancellation: it is as late as it can be. The lock guards which
-/// answers may pass, and which requests wait.
+/// A held response ignores a cancellation, so that it is as late as possible. The lock guards
+/// which responses may pass, and which requests wait.
 final class Answers: Sendable {
   private struct State {
     var areAllOpen = false
@@ -14,7 +14,7 @@ final class Answers: Sendable {
 
   private let state = Mutex(State())
 
-  /// Lets the answers to a request, such as `GET session`, through from now on.
+  /// Lets the responses to a request, such as `GET session`, pass from now on.
   func open(_ request: String) {
     let waiting = state.withLock { state in
       state.open.insert(request)
@@ -23,7 +23,7 @@ final class Answers: Sendable {
     for continuation in waiting { continuation.resume() }
   }
 
-  /// Lets all answers through from now on.
+  /// Lets all responses pass from now on.
   func openAll() {
     let waiting = state.withLock { state in
       state.areAllOpen = true
@@ -33,7 +33,7 @@ final class Answers: Sendable {
     for continuation in waiting { continuation.resume() }
   }
 
-  /// Waits until the answers to a request may pass.
+  /// Waits until the responses to a request may pass.
   func pass(_ request: String) async {
     await withCheckedContinuation { continuation in
       let isOpen = state.withLock { state in

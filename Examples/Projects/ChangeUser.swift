@@ -16,7 +16,7 @@ struct ChangeUser: MutationRequest, Hashable {
   @MainActor
   private func show(_ user: User?, in context: OperationContext) {
     guard let store = context.operationClient?.store(for: User.currentQuery) else { return }
-    // A run in flight may return the user from before.
+    // A run in flight may return the earlier user.
     store.cancel()
     store.currentValue = user
   }

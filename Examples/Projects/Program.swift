@@ -15,7 +15,7 @@ enum Program {
     let answers = Answers()
     var context = OperationContext()
     context.api = ProjectsAPI(url: server.baseURL, answers: answers)
-    // Here the server refuses for good reasons, so nothing is tried again.
+    // The refusals of this server are permanent, so there are no retries.
     let defaults = OperationDefaults(retryLimit: 0)
     let client = OperationClient(defaults: defaults, context: context)
     try await OperationClient.withCurrent(client) {

@@ -27,7 +27,7 @@ struct ProjectsError: Error, Equatable, CustomStringConvertible {
   var description: String { message }
 }
 
-/// Asks the server. Every answer waits until ``answers`` lets it pass.
+/// Sends requests to the server. Every response waits until ``answers`` lets it pass.
 struct ProjectsAPI: Sendable {
   let url: URL
   let answers: Answers

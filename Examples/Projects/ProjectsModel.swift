@@ -18,7 +18,7 @@ final class ProjectsModel {
   @ObservationIgnored
   @SharedQuery<OpenTask.ProjectsQuery.State> var openTasks
 
-  /// Runs one change after the other, so that the last one counts.
+  /// Runs one change after the other, so that the last one applies.
   @ObservationIgnored
   @SharedQuery(ChangeUser().serialized(in: "session")) var latestChange
 

@@ -70,7 +70,7 @@ extension OpenTask {
   }
 }
 
-/// The whole chain as one query, which yields what it has.
+/// The whole chain as one query, which yields its partial values.
 struct OverviewQuery: QueryRequest, Hashable {
   func fetch(
     in context: OperationContext, with continuation: OperationContinuation<Overview, any Error>
@@ -98,7 +98,7 @@ extension OperationContext {
     return try await client.ensure(User.currentQuery)
   }
 
-  /// The server to talk to, which the program sets in the context of the client.
+  /// The server of the requests, which the program sets in the context of the client.
   var api: ProjectsAPI {
     get { self[APIKey.self] }
     set { self[APIKey.self] = newValue }

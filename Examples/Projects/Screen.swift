@@ -29,7 +29,7 @@ final class Display {
     self.tell = tell
   }
 
-  /// Waits until the model displays something else than the last line, and prints it.
+  /// Waits until the displayed line differs from the last one, and prints it.
   func next() async throws {
     while true {
       let (changes, continuation) = AsyncStream.makeStream(of: Void.self)

@@ -34,7 +34,7 @@ struct Story {
   private func takeOver() async throws {
     tell("")
     tell("Bo takes over, while the open tasks of Ada are on their way.")
-    // Another caller waits for them, too; without it, the run would be cancelled.
+    // Another caller waits for them as well. Without it, the run would be cancelled.
     let store = client.store(for: OpenTask.query(in: model.projects ?? []))
     let late = Task.immediate { try await store.fetch() }
     try await turn(to: 2, after: "POST users/2/session")
@@ -56,7 +56,7 @@ struct Story {
     try await turn(to: nil, after: "DELETE session")
   }
 
-  /// Lets an answer through, and prints what it changes.
+  /// Lets a response through, and prints its change.
   private func show(_ answer: String) async throws {
     answers.open(answer)
     try await display.next()

@@ -51,8 +51,7 @@ struct Search: ~Copyable {
     results.cancel()
   }
 
-  /// Takes a key. Returns `false` for Escape, and for the end that Control-C and Control-D stand
-  /// for.
+  /// Handles a key. Returns `false` for Escape, Control-C and Control-D, which end the program.
   private func take(_ key: UInt8) -> Bool {
     switch key {
     case 3, 4, 27: return false

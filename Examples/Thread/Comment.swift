@@ -7,7 +7,7 @@ struct Comment: TreeValue, Decodable, Equatable {
   let nodeId: Int
   let author: String
   let text: String
-  /// How many direct replies there are, fetched or not.
+  /// The number of direct replies, fetched or not.
   let replyCount: Int
   var children: [Comment]
 
@@ -24,7 +24,7 @@ struct Comment: TreeValue, Decodable, Equatable {
   }
 }
 
-/// What can go wrong between this program and a server.
+/// An error of a request to a server.
 struct ThreadError: Error, Equatable, CustomStringConvertible {
   let status: Int
 

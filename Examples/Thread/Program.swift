@@ -2,8 +2,7 @@ import Glibc
 import LoopbackServer
 import SharingOperation
 
-/// Reads threads of comments: an operation type of a program's own, and how its state lets runs wait
-/// for each other.
+/// Reads threads of comments: a custom operation type, whose state lets runs wait for each other.
 @main
 enum Program {
   static func main() async throws {
@@ -19,8 +18,8 @@ enum Program {
     try await Story(client: OperationClient(context: context)) { print($0) }.run()
   }
 
-  /// Each comment has a latency of its own, so that answers overtake each other, and one of them
-  /// needs a second attempt.
+  /// Each comment has its own latency, so that responses arrive in another order. One of them needs a
+  /// second attempt.
   private static let behaviour = ServerBehaviour(
     latency: .milliseconds(120),
     delays: [.init("/comments/2", .milliseconds(400)), .init("/comments/5", .milliseconds(300))],

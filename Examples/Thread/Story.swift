@@ -21,7 +21,7 @@ struct Story: Sendable {
     tell("")
     tell("A branch that is asked for with the thread: it waits for what is above it.")
     let bees = client.store(for: ThreadRequest(rootNodeId: 20).resilient)
-    // Immediate, so that the thread is asked for first.
+    // Immediate, so that the thread is fetched first.
     let top = Task.immediate { try await bees.fetch() }
     let branch = Task.immediate { try await bees.fetchTree(for: 21) }
     tell("   \(bees.activeTasks.count) fetches are in the state of the store")
@@ -36,7 +36,7 @@ struct Story: Sendable {
   ) async throws {
     try await withThrowingTaskGroup { group in
       for branch in branches {
-        // Immediate, so that they are asked for in this order.
+        // Immediate, so that they are fetched in this order.
         group.addImmediateTask { _ = try await store.fetchTree(for: branch.nodeId) }
       }
       try await group.waitForAll()

@@ -20,8 +20,8 @@ struct ThreadRequest: TreeRequest, Hashable {
 }
 
 extension ThreadRequest {
-  /// The request, ready for a server that fails now and then. The modifiers are those of every
-  /// request; none was written for this operation type.
+  /// The request with retries, for an unreliable server. The modifiers are those of every request.
+  /// None was written for this operation type.
   var resilient: some StatefulOperationRequest<Comment, State> {
     retry(limit: 2).backoff(.constant(.milliseconds(100))).stale(after: .seconds(60))
   }
@@ -29,7 +29,7 @@ extension ThreadRequest {
 
 /// The service of the requests. A client passes its context to every store.
 extension OperationContext {
-  /// Where the comments are.
+  /// The address of the comments.
   var serverURL: URL {
     get { self[ServerURLKey.self] }
     set { self[ServerURLKey.self] = newValue }

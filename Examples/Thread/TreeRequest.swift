@@ -9,7 +9,7 @@ protocol TreeValue<NodeID>: Sendable {
 }
 
 extension TreeValue {
-  /// The node with an identifier: this one, or one below it. Setting a node that is not there
+  /// The node with an identifier: this one, or one below it. Setting a node that does not exist
   /// changes nothing.
   subscript(id nodeId: NodeID) -> Self? {
     get {
@@ -28,8 +28,8 @@ extension TreeValue {
 
 /// An operation type of this program's own: a request for a tree that is fetched piece by piece.
 ///
-/// Beside this protocol it takes a state, ``TreeState``, and a method of the store, `fetchTree`.
-/// Everything else is there already: modifiers, clients, streams and wrappers take it like a query.
+/// Beside this protocol it needs a state, ``TreeState``, and a method of the store, `fetchTree`.
+/// Modifiers, clients, streams and wrappers accept it like a query.
 protocol TreeRequest<NodeValue, NodeID>: StatefulOperationRequest
 where Value == NodeValue, State == TreeState<NodeValue> {
   associatedtype NodeValue: TreeValue<NodeID>
@@ -38,7 +38,7 @@ where Value == NodeValue, State == TreeState<NodeValue> {
   /// The node at the top.
   var rootNodeId: NodeID { get }
 
-  /// Fetches a node and what is below it.
+  /// Fetches a node and the nodes below it.
   func fetchTree(for id: NodeID, in context: OperationContext) async throws -> NodeValue
 }
 
@@ -52,13 +52,13 @@ extension TreeRequest {
   }
 }
 
-/// What the store's extension needs to know of a state, whatever its values are.
+/// The requirements of the store's extension for a state.
 protocol TreeStateProtocol: OperationState {
   associatedtype NodeID: Sendable & Equatable
 }
 
 extension OperationStore where State: TreeStateProtocol {
-  /// Fetches a node and what is below it; it takes its place in the tree.
+  /// Fetches a node with the nodes below it, and stores it at its place in the tree.
   @discardableResult
   func fetchTree(
     for id: State.NodeID, using context: OperationContext? = nil

@@ -33,8 +33,8 @@ struct TreeState<Value: TreeValue>: TreeStateProtocol, ValueInitializedState {
 extension TreeState {
   /// Adds a task that is about to run.
   ///
-  /// It waits for the fetches whose subtrees overlap with its own, such as that of its parent:
-  /// what came later from above would cover it. All others run beside it.
+  /// It waits for the fetches whose subtrees overlap with its own, such as that of its parent,
+  /// whose later result would overwrite it. All others run in parallel.
   mutating func scheduleFetchTask(_ task: inout OperationTask<Value, any Error>) {
     for other in activeTasks where mayOverlap(task.context, other.context) {
       task.schedule(after: other)
@@ -42,7 +42,7 @@ extension TreeState {
     activeTasks.append(task)
   }
 
-  /// Whether one of two subtrees may contain the other. A node that was not fetched yet can
+  /// Returns whether one of two subtrees may contain the other. A node that was not fetched yet can
   /// be anywhere.
   private func mayOverlap(_ first: OperationContext, _ second: OperationContext) -> Bool {
     guard let firstID = first.treeNode as? NodeID, let secondID = second.treeNode as? NodeID,
@@ -62,7 +62,7 @@ extension TreeState {
 }
 
 extension TreeState {
-  /// Stores the result of a run: the whole tree, or a subtree, which has no place without one.
+  /// Stores the result of a run: the whole tree, or a subtree, which is dropped without a tree.
   mutating func update(
     with result: Result<Value, any Error>, for task: OperationTask<Value, any Error>
   ) {

@@ -7,12 +7,12 @@ import Synchronization
 ///
 /// The lock guards the source until it is cancelled.
 final class FileWatch: Sendable {
-  /// Where changes are read, and watches end.
+  /// The queue on which changes are read, and watches end.
   static let queue = DispatchQueue(label: "watch")
   private let source: Mutex<(any DispatchSourceRead)?>
 
-  /// Calls `changed` on a queue of its own whenever there may be something new in the file, and
-  /// `ended` when the descriptor has been closed.
+  /// Calls `changed` on its own queue whenever the file may have changed, and `ended` when the
+  /// descriptor has been closed.
   init(
     _ file: URL, changed: @escaping @Sendable () -> Void, ended: @escaping @Sendable () -> Void
   ) throws(SettingsError) {

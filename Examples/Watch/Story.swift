@@ -9,7 +9,7 @@ struct Story: Sendable {
 
   func run() async throws {
     let controller = FileController(file)
-    // A file that is wrong is still wrong a second later.
+    // A retry a second later would read the same invalid file.
     let query = SettingsQuery(file: file).retry(limit: 0).controlled(by: controller)
     let store = client.store(for: query)
     var watching = controller.isWatching.values.makeAsyncIterator()
