@@ -30,7 +30,7 @@ struct Connection: Sendable {
     let flags = Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT)
     var rest = data[...]
     while true {
-      // Before the wait: an answer that the socket takes at once needs no time.
+      // Before the wait: a response that the socket accepts at once needs no wait.
       let sent = rest.withUnsafeBytes { Glibc.send(descriptor, $0.baseAddress, $0.count, flags) }
       if sent >= 0 {
         rest = rest.dropFirst(sent)

@@ -64,7 +64,7 @@ struct ScreenText {
 }
 
 extension ScreenText.Style {
-  /// The style for standard output, whatever that is.
+  /// The style for standard output: a terminal, or plain text.
   static var standardOutput: Self {
     guard isatty(STDOUT_FILENO) == 1, getenv("TERM").map({ strcmp($0, "dumb") != 0 }) ?? false
     else { return .plain }

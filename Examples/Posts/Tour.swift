@@ -6,7 +6,7 @@ import Synchronization
 struct Tour {
   let model: BlogModel
   let screen: Screen
-  /// Counts the requests that came to a route; `nil` for a server of another program.
+  /// Returns the number of requests to a route; `nil` for a server of another program.
   let requestCount: (@Sendable (String) -> Int)?
 
   /// Makes the model, whose first query runs from then on, and begins to print.

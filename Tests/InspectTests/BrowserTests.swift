@@ -75,7 +75,7 @@ struct BrowserTests {
     }
   }
 
-  @Test("The keyboard moves, folds and unfolds, and a screen reader gets the tree") func keyboard()
+  @Test("The keyboard moves, folds and unfolds, and a screen reader reads the tree") func keyboard()
     async throws
   {
     try await onThread {

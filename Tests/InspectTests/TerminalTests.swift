@@ -3,7 +3,7 @@ import Testing
 
 @testable import inspect
 
-/// The terminal form as a program of its own, in a pseudo-terminal.
+/// The terminal form as a child process in a pseudo-terminal.
 @Suite(.serialized, .timeLimit(.minutes(5))) struct TerminalTests {
   @Test("The screen follows each key", arguments: [(80, 24), (120, 40)])
   func keys(_ columns: Int, _ rows: Int) async throws {
@@ -131,7 +131,7 @@ import Testing
       let child = try TerminalChild([], in: runtime)
       let peer = try program.serveBlog()
       try child.wait { $0.lines[23].hasSuffix("quit") }
-      // The kernel ignores SIGTSTP in an orphaned process group, which a session of its own is.
+      // The kernel ignores SIGTSTP in an orphaned process group, such as a new session.
       child.send(SIGTSTP)
       try child.wait("the table") {
         $0.departures == 1 && $0.isAlternate && $0.lines[23].hasSuffix("quit")

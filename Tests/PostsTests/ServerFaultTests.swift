@@ -90,7 +90,7 @@ import Testing
   /// In the first line, at the end of the head, and in the body. Between two lines of the head,
   /// FoundationNetworking of Swift 6.3 traps ("Transfer completed, but there's no response").
   @Test(
-    "A server that hangs up in the middle of a response: no connection, and the old value is kept",
+    "A server that hangs up within a response: no connection, and the old value is kept",
     arguments: [0, 1, 9, 90, 110])
   func hangsUp(after bytes: Int) async throws {
     let site = try Site(
@@ -159,7 +159,7 @@ import Testing
     #expect(store.currentValue == nil)
   }
 
-  @Test("A server that hangs up in the middle of ten megabytes: no connection")
+  @Test("A server that hangs up within ten megabytes: no connection")
   func hangsUpInMegabytes() async throws {
     let site = try Site(
       ServerBehaviour(latency: .zero, faults: [.init("/long", .always, hangUpAfter: 5 << 20)]))

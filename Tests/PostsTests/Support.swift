@@ -9,7 +9,7 @@ import Synchronization
 /// assigned to the next one, which another test starts.
 let absentServer = "http://127.0.0.1:1"
 
-/// A blog on a server of the test, a client of it, and what the queries reported.
+/// A blog on a server of the test, its client, and the reports of the queries.
 struct Blog: Sendable {
   let server: LoopbackServer
   let client: OperationClient

@@ -46,7 +46,7 @@ struct CombineLatestMachineTests {
     #expect(machine.receive(.finished, from: 1) == nil)
   }
 
-  @Test("The last element of an ended side stays in later pairs")
+  @Test("The last element of an ended side is in later pairs")
   func oneEnded() {
     var machine = machine()
     _ = machine.receive(.element("1"), from: 0)

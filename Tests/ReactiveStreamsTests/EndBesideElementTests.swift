@@ -5,7 +5,7 @@ import Testing
 
 /// A source that another thread may end while an element is delivered, as the shutdown of a client does.
 @Suite("An end beside an element", .timeLimit(.minutes(1))) struct EndBesideElementTests {
-  /// Sends signals to its one subscriber, whatever came before.
+  /// Sends signals to its one subscriber, also after an end.
   private final class Loose: Sendable {
     private let handler = Mutex<StreamSource<Int>.Handler?>(nil)
 
@@ -58,7 +58,7 @@ import Testing
     }
   }
 
-  @Test("A read that waits gets the element or the end, whichever comes first")
+  @Test("A waiting read returns the element or the end, whichever is first")
   func waiting() {
     var machine = StreamMachine<Int, Int>(policy: .all)
     guard case .wait = machine.take(orWait: 1) else { return #expect(Bool(false)) }

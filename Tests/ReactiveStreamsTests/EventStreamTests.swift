@@ -8,7 +8,7 @@ struct EventStreamTests {
   private let broadcast = Broadcast<Int>()
   private let read = Recorder<Int>()
 
-  /// Sends elements without a read, and returns what is read afterwards.
+  /// Sends elements without a read, and returns the elements that are read afterwards.
   private func unread(
     _ elements: some Sequence<Int>, _ stream: EventStream<Int>
   ) async -> [Int] {

@@ -5,7 +5,7 @@ import Testing
 /// The operators, drawn: a character is a second, see `marbles(_:through:)`.
 @Suite("Operators, diagrams")
 struct MarbleTests {
-  @Test("filter drops what its closure excludes, and nothing else")
+  @Test("filter drops the elements that its closure excludes, and no others")
   func filter() {
     #expect(
       marbles("a-Bc-D|") { sources, _ in
@@ -59,7 +59,7 @@ struct MarbleTests {
   }
 
   @Test(
-    "debounce sends the newest element when no other one came for the duration",
+    "debounce sends the newest element when no other one arrives for the duration",
     arguments: [
       ("a---b---", "--a---b-"),
       ("abc---", "----c-"),

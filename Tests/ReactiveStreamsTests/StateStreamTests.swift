@@ -183,7 +183,7 @@ struct StateStreamOperatorTests {
     #expect(await second.next() == 9)
   }
 
-  @Test("merge begins with the states of both, and a reader gets the newest of both")
+  @Test("merge begins with the states of both, and a reader reads the newest of both")
   func merge() {
     let other = StateCell(100)
     let task = executor.read(cell.stream.merge(other.stream), into: read)

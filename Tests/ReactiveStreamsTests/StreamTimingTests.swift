@@ -59,7 +59,7 @@ struct StreamTimingTests {
     task.cancel()
   }
 
-  @Test("A slow reader gets the newest state", arguments: rules)
+  @Test("A slow reader reads the newest state", arguments: rules)
   func slowReader(rule: StreamTimingRule) async {
     var iterator = cell.stream.timed(rule, timer).makeAsyncIterator()
     for state in 1...5 {
@@ -173,7 +173,7 @@ struct StreamTimingTests {
     pending.exchange(nil)?()
     #expect(order.elements == (rule == .throttle ? ["1", "2"] : ["1"]) + ["timer ended"])
     subscription.cancel()
-    // The action of a throttle's next timer retains what retains the box.
+    // The action of a throttle's next timer retains the owner of the box.
     pending.exchange(nil)
   }
 

@@ -50,7 +50,7 @@ extension User {
   }
 }
 
-/// The name that one of the listings gives to the query.
+/// The name of the query in one of the listings.
 private typealias UserFriendsQuery = User.FriendsQuery
 
 /// Returns two users per page. Every user has the same friends.
@@ -132,7 +132,7 @@ private enum OneList {
   }
 }
 
-/// The default path, as the article shows it.
+/// The default path of the article.
 private struct Hashed: OperationRequest, Hashable {
   func run(
     isolation: isolated (any Actor)?, in context: OperationContext,

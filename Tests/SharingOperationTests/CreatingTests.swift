@@ -119,7 +119,7 @@ struct StructModel: Sendable {
     #expect(SharedQuery(NumberQuery(number: 1), client: other).store !== wrapper.store)
   }
 
-  @Test("A wrapper takes a modified request")
+  @Test("A wrapper accepts a modified request")
   func modified() async throws {
     let wrapper = SharedQuery(NumberQuery(number: 1).retry(limit: 2), client: client)
     try await wrapper.projectedValue.fetch()

@@ -33,7 +33,7 @@ private struct Detail: SimpleQueryRequest {
     #expect(try await wrapper.value() == "detail 3")
   }
 
-  @Test("A binding at once cancels one that is delayed; so does the end of the wrapper")
+  @Test("An immediate binding cancels a delayed one, and so does the end of the wrapper")
   func cancelled() async throws {
     let client = OperationClient(defaults: .testing, clock: clock)
     do {

@@ -52,7 +52,7 @@ struct NameQuery: QueryRequest, Hashable {
     subscription?.cancel()
   }
 
-  @Test("A closure that would accept a missing value gets the value unwrapped")
+  @Test("A closure that accepts an optional receives the value unwrapped")
   func unwrapped() {
     let name = SharedQuery(NameQuery(), client: client)
     let copy = SharedQuery(dependingOn: name) { name in Query(path: ["copy", name]) { _ in name } }
@@ -271,7 +271,7 @@ struct NameQuery: QueryRequest, Hashable {
     subscription?.cancel()
   }
 
-  @Test("The owner of exclusive access reads the dependent wrapper for what it has written")
+  @Test("The owner of exclusive access reads the dependent wrapper of its own write")
   func readInExclusiveAccess() {
     let name = SharedQuery(NameQuery(), client: client)
     let team = SharedQuery(dependingOn: name) { TeamQuery(name: $0) }

@@ -161,7 +161,7 @@ import Testing
     #expect(reads.take() == [true, false])
   }
 
-  @Test("Readers beside writers see values in their order, and each writer its own")
+  @Test("Readers beside writers read values in their order, and each writer reads its own")
   func race() async {
     let wrapper = SharedQuery(a)
     a.currentValue = 0

@@ -4,7 +4,7 @@ import Testing
 @Suite("Restarting through a wrapper", .timeLimit(.minutes(1))) struct RestartingTests {
   private let client = OperationClient.quiet()
 
-  @Test("A restart calls the request again, and all callers get the new value")
+  @Test("A restart calls the request again, and all callers return the new value")
   func restarts() async throws {
     let (calls, first, cancelled) = (Counter(), Door(), Log<Bool>())
     let query = Query(path: ["restarted"]) { _ in

@@ -1,7 +1,7 @@
 package import ReactiveStreams
 
 extension DeliveryQueue {
-  /// Performs what is queued, if no other delivery is in progress.
+  /// Performs the queued deliveries, if no other one is in progress.
   package mutating func deliver() { deliver(beginDraining()) }
 
   /// Performs deliveries until the queue is empty, beginning with one that was taken from it.

@@ -36,7 +36,7 @@ final class ManualTimer: Sendable {
     }
   }
 
-  /// Advances the time, and calls what is due then, in the order of the deadlines.
+  /// Advances the time, and calls the actions that are due, in the order of the deadlines.
   func advance(by duration: Duration) {
     state.withLock { $0.now += duration }
     while let action = takeDue() { action() }

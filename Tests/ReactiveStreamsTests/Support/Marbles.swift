@@ -1,6 +1,6 @@
 import ReactiveStreams
 
-/// Sends what diagrams show through operators, and returns the diagram of what comes out.
+/// Sends the signals of diagrams through operators, and returns the diagram of the result.
 ///
 /// A character is a second: a letter is an element, `-` is nothing and `|` is the end. In the result,
 /// parentheses are around the signals of one second if they have more than one letter. In a second, timers
