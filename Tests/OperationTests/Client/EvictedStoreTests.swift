@@ -184,6 +184,29 @@ import Testing
     log.cancel()
   }
 
+  @Test("A store that is retained again is reported as added before the one that is evicted for it")
+  func lateReportBesideAnother() {
+    let client = client(.unusedFor(.seconds(300)).limited(to: 1))
+    let (first, second) = (client.store(for: query()), client.store(for: query(1)))
+    #expect(!client.retains(first.path) && client.retains(second.path))
+    let recorded = Recorder<String>()
+    let log = client.log(
+      to: EventRecorder { event in
+        switch event.occurrence {
+        case .storeAdded: recorded.append("added \(event.path)")
+        case .storeRemoved: recorded.append("removed \(event.path)")
+        default: break
+        }
+      })
+    _ = first.use.change(isUsed: true)
+    let end = first.use.change(isUsed: false)
+    first.use.noteEnd(end, at: clock.elapsed())
+    client.useChanged(of: OpaqueOperationStore(first), end)
+    #expect(recorded.all == ["added \(first.path)", "removed \(second.path)"])
+    #expect(client.retains(first.path) && !client.retains(second.path))
+    log.cancel()
+  }
+
   /// Records whether the store of a path is added or removed.
   private func recordRetention(
     of path: OperationPath, in client: OperationClient, by recorded: Recorder<Bool>
