@@ -202,7 +202,9 @@ import Testing
     let query = OpenQuery(script: Script()).neverStale()
     let mapped = client.store(for: query.map { $0 + 10 })
     let subscription = mapped.subscribe { _ in }
-    #expect(await eventually { mapped.currentValue == 11 })
+    // The value may be followed by one more run, which the shutdown would cancel.
+    #expect(
+      await eventually { mapped.currentValue == 11 && !mapped.isStale && !mapped.isLoading })
     await client.shutdown(within: .zero)
     #expect(!mapped.isStale)
     subscription.cancel()
