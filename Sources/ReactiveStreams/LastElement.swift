@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Stores one element, which is replaced and released without the lock that guards it.
+/// Stores one element. The lock guards it, and an element that is replaced is released without the lock.
 package final class LastElement<Element: Sendable>: Sendable {
   private let element = Mutex<Element?>(nil)
 

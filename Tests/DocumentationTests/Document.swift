@@ -45,14 +45,20 @@ struct Document: Sendable, CustomTestStringConvertible {
     return ([root.appending(path: "README.md")] + pages).map(Document.init(url:))
   }()
 
-  /// The names of the files of snippets, without their extension.
-  static func snippetFiles() throws -> [String] {
+  /// The files of snippets, in the order of their names: `Guide.swift`, and then `Guide+Topic.swift`.
+  static func snippetFiles() throws -> [URL] {
     try snippetFolders.flatMap { folder in
       try FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil)
-        .map { $0.deletingPathExtension().lastPathComponent }
         // The copy for the thread sanitizer has it.
-        .filter { $0 != "PthreadMutex" }
+        .filter { $0.lastPathComponent != "PthreadMutex.swift" }
     }
+    .sorted { $0.deletingPathExtension().path < $1.deletingPathExtension().path }
+  }
+
+  /// Returns the name of the document that a file of snippets is for.
+  static func name(ofSnippets file: URL) -> String {
+    let name = file.deletingPathExtension().lastPathComponent
+    return String(name.prefix { $0 != "+" })
   }
 
   var name: String { url.deletingPathExtension().lastPathComponent }
@@ -69,13 +75,13 @@ struct Document: Sendable, CustomTestStringConvertible {
 
   /// The snippets that the build compiles for the document, in their order.
   func snippets() throws -> [CodeBlock] {
-    let file = Self.snippetFolders.map { $0.appending(path: "\(name).swift") }
-      .first { FileManager.default.fileExists(atPath: $0.path()) }
-    guard let file else { return [] }
-    return CodeBlock.blocks(of: try String(contentsOf: file, encoding: .utf8)) { line in
-      line.hasPrefix("// snippet: ") ? String(line.dropFirst(12)) : nil
-    } isEnd: { line in
-      line == "// end"
+    let files = try Self.snippetFiles().filter { Self.name(ofSnippets: $0) == name }
+    return try files.flatMap { file in
+      CodeBlock.blocks(of: try String(contentsOf: file, encoding: .utf8)) { line in
+        line.hasPrefix("// snippet: ") ? String(line.dropFirst(12)) : nil
+      } isEnd: { line in
+        line == "// end"
+      }
     }
   }
 }

@@ -186,12 +186,12 @@ extension InspectorLoop {
     let decoder = JSONDecoder()
     guard let command = try? decoder.decode(InspectorCommand.self, from: Data(line)) else {
       let id = (try? decoder.decode(Numbered.self, from: Data(line)))?.id ?? 0
-      peer.send(InspectorReply(id: id, ok: false, error: "The line is no command."))
+      peer.send(InspectorReply(to: id, error: "The line is no command."))
       return
     }
     guard let client else { return }
     let error = perform(command, of: peer, in: client)
-    peer.send(InspectorReply(id: command.id ?? 0, ok: error == nil, error: error))
+    peer.send(InspectorReply(to: command.id ?? 0, error: error))
     if error == nil, command.command == "watch", let id = command.store {
       sendDetail(of: id, to: peer, of: client)
     }

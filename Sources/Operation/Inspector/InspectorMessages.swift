@@ -51,6 +51,12 @@ struct InspectorReply: Encodable {
   let id: Int
   let ok: Bool
   let error: String?
+
+  init(to id: Int, error: String? = nil) {
+    self.id = id
+    ok = error == nil
+    self.error = error
+  }
 }
 
 /// The last message.

@@ -24,8 +24,7 @@ struct BatchMachine<Key: Hashable & Sendable, Waiter: Sendable>: Sendable {
   private var batch = IdentifiedArrayOf<Entry>()
   /// The number of waiters of the batch in flight.
   private var batchWaiterCount = 0
-  /// The task that loads the batch in flight; `nil` before ``setTask(_:of:)``, which then returns whether to
-  /// cancel it.
+  /// The task that loads the batch in flight; `nil` until the loader has stored it.
   private var task: Task<Void, Never>?
   /// The number of the delay, and whether it is over for the pending keys.
   private var delay = 0

@@ -166,7 +166,9 @@ final class SocketDirectory: Sendable {
   let path: String
 
   init() {
-    var template = Array("/tmp/operation-XXXXXX".utf8CString)
+    // A short name: the path of a socket has at most 107 bytes.
+    let directory = FileManager.default.temporaryDirectory.path
+    var template = Array("\(directory)/operation-XXXXXX".utf8CString)
     path = String(cString: mkdtemp(&template))
   }
 

@@ -2,92 +2,14 @@ import FoundationEssentials
 import Operation
 import Testing
 
-private let start = Date(timeIntervalSinceReferenceDate: 800_000_000)
-
-/// A server that records the calls that arrive.
-private final class Server: Sendable {
-  let arrivals = EventLog<(title: String, call: String, attempt: Int)>()
-  /// A gate at which calls wait before they return.
-  let gate = AsyncGate()
-  let waits: Bool
-
-  init(waits: Bool = false) { self.waits = waits }
-
-  var titles: [String] { arrivals.values.map(\.title) }
-}
-
-/// Creates a post on a server.
-private struct CreatePost: MutationRequest {
-  let server: Server
-  var failures = 0
-
-  var path: OperationPath { ["create-post"] }
-
-  func mutate(
-    with title: String, in context: OperationContext,
-    with continuation: OperationContinuation<Int, any Error>
-  ) async throws -> Int {
-    let count = server.arrivals.append(
-      (title, context.operationCallID ?? "", context.operationCallAttempt))
-    if count <= failures { throw Refused(attempt: count) }
-    if server.waits || title == "held" { await server.gate.wait() }
-    return count
-  }
-}
-
-/// A storage that does not remove all keys.
-private struct UnremovableStorage: OperationStorage {
-  let base = MemoryStorage()
-  let isRepaired = Monitor(false)
-  var keeps: @Sendable (String) -> Bool = { _ in true }
-
-  func load(_ key: String) async throws -> StorageEntry? { try await base.load(key) }
-  func save(_ entries: [String: StorageEntry]) async throws { try await base.save(entries) }
-  func remove(_ keys: [String]) async throws {
-    if !isRepaired.value, keys.contains(where: keeps) { throw Refused() }
-    try await base.remove(keys)
-  }
-  func keys(withPrefix prefix: String) async throws -> [String] {
-    try await base.keys(withPrefix: prefix)
-  }
-}
-
-/// A storage whose loads return when a gate is opened.
-private struct SlowStorage: OperationStorage {
-  let base: MemoryStorage
-  let loads = EventLog<String>()
-  let gate = AsyncGate()
-
-  func load(_ key: String) async throws -> StorageEntry? {
-    loads.append(key)
-    await gate.wait()
-    return try await base.load(key)
-  }
-
-  func save(_ entries: [String: StorageEntry]) async throws { try await base.save(entries) }
-  func remove(_ keys: [String]) async throws { try await base.remove(keys) }
-  func keys(withPrefix prefix: String) async throws -> [String] {
-    try await base.keys(withPrefix: prefix)
-  }
-}
-
-private func program(
-  _ storage: any OperationStorage, network: ManualNetworkObserver = ManualNetworkObserver(),
-  clock: ManualClock = ManualClock(now: start)
-) -> OperationClient {
-  var defaults = OperationDefaults.testing
-  defaults.networkObserver = network
-  return OperationClient(defaults: defaults, clock: clock, storage: storage)
-}
-
 @Suite("The outbox")
 struct OutboxTests {
   private let storage = MemoryStorage()
 
   @Test("A call is in the storage before the request is called, and is removed at its end")
   func saved() async throws {
-    let server = Server(waits: true)
-    let client = program(storage)
+    let server = OutboxServer(waits: true)
+    let client = outboxProgram(storage)
     let store = client.store(for: CreatePost(server: server).persisted())
     let call = Task { try await store.mutate(with: "a") }
     await server.arrivals.wait(for: 1)
@@ -103,11 +25,11 @@ struct OutboxTests {
 
   @Test("A slow storage delays the request until the call is saved")
   func slowStorage() async throws {
-    let clock = ManualClock(now: start)
+    let clock = ManualClock(now: outboxStart)
     let slow = MemoryStorage(clock: clock)
     slow.delay = .seconds(2)
-    let server = Server()
-    let client = program(slow, clock: clock)
+    let server = OutboxServer()
+    let client = outboxProgram(slow, clock: clock)
     let store = client.store(for: CreatePost(server: server).persisted())
     let call = Task { try await store.mutate(with: "a") }
     for delay in [Duration.seconds(2), .zero] {
@@ -124,10 +46,10 @@ struct OutboxTests {
     "The next program makes the calls of an earlier one, in order, with their identifiers")
   func resumed() async throws {
     let offline = ManualNetworkObserver(.disconnected)
-    let server = Server()
+    let server = OutboxServer()
     let mutation = CreatePost(server: server).networkMode(.online).serialized(in: "posts")
       .persisted()
-    let first = program(storage, network: offline)
+    let first = outboxProgram(storage, network: offline)
     let store = first.store(for: mutation)
     let tasks = ["a", "b", "c"].map { title in Task { try await store.mutate(with: title) } }
     var calls: [OutboxCall] = []
@@ -139,7 +61,7 @@ struct OutboxTests {
     #expect(server.arrivals.count == 0)
 
     let network = ManualNetworkObserver(.disconnected)
-    let next = program(MemoryStorage(storage.entries), network: network)
+    let next = outboxProgram(MemoryStorage(storage.entries), network: network)
     let resumed = try await next.resumeMutations { outbox in outbox.register(mutation) }
     #expect(resumed.map(\.id) == calls.map(\.id))
     #expect(resumed.map(\.status) == [.running, .running, .running])
@@ -156,10 +78,10 @@ struct OutboxTests {
 
   @Test("The calls of one task are restored in the order in which they were made")
   func order() async throws {
-    let server = Server()
+    let server = OutboxServer()
     let mutation = CreatePost(server: server).networkMode(.online).serialized(in: "posts")
       .persisted()
-    let first = program(storage, network: ManualNetworkObserver(.disconnected))
+    let first = outboxProgram(storage, network: ManualNetworkObserver(.disconnected))
     let store = first.store(for: mutation)
     let tasks = (0..<20).map { store.mutateTask(with: "\($0)") }
     for task in tasks { Task { try? await task.runIfNeeded() } }
@@ -167,7 +89,7 @@ struct OutboxTests {
     try await first.flush()
     let launched = first.outbox.calls.map { String(decoding: $0.arguments, as: UTF8.self) }
 
-    let next = program(MemoryStorage(storage.entries))
+    let next = outboxProgram(MemoryStorage(storage.entries))
     try await next.resumeMutations { $0.register(mutation) }
     for await present in next.outbox.values where present.isEmpty { break }
     #expect(server.titles.map { "\"\($0)\"" } == launched)
@@ -176,8 +98,8 @@ struct OutboxTests {
 
   @Test("A subscriber that flushes waits until the storage has the listed calls")
   func flushInHandler() async throws {
-    let server = Server(waits: true)
-    let client = program(storage)
+    let server = OutboxServer(waits: true)
+    let client = outboxProgram(storage)
     let counts = EventLog<[Int]>()
     let subscription = client.outbox.values.source.subscribe { [storage] signal in
       guard case .element(let calls, in: _) = signal else { return }
@@ -200,7 +122,7 @@ struct OutboxTests {
 
   @Test("The stream of calls ends when the client is shut down, also without a storage")
   func streamEnd() async throws {
-    for client in [program(storage), OperationClient(defaults: .testing)] {
+    for client in [outboxProgram(storage), OperationClient(defaults: .testing)] {
       var lists: [[OutboxCall]] = []
       var values = client.outbox.values.makeAsyncIterator()
       if let first = await values.next() { lists.append(first) }
@@ -212,8 +134,8 @@ struct OutboxTests {
 
   @Test("A call that a shutdown cancels stays in the outbox; one that a caller cancels does not")
   func shutdown() async throws {
-    let server = Server(waits: true)
-    let client = program(storage)
+    let server = OutboxServer(waits: true)
+    let client = outboxProgram(storage)
     let store = client.store(for: CreatePost(server: server).persisted())
     let cancelled = Task { try await store.mutate(with: "cancelled") }
     await server.arrivals.wait(for: 1)
@@ -227,59 +149,18 @@ struct OutboxTests {
     for await calls in client.outbox.values where calls.map(\.status) == [.waiting] { break }
     try await client.flush()
     #expect(storage.entries.count == 1)
-    let next = program(MemoryStorage(storage.entries))
+    let next = outboxProgram(MemoryStorage(storage.entries))
     try await next.resumeMutations { $0.register(CreatePost(server: server)) }
     for await present in next.outbox.values where present.isEmpty { break }
     #expect(server.titles == ["cancelled", "cut", "cut"])
   }
 
-  @Test("A call whose mutation is not registered stays in the outbox, and is reported")
-  func unregistered() async throws {
-    try await interrupt(["a"])
-    let next = program(storage)
-    let (reports, calls) = try await issues { try await next.resumeMutations { _ in } }
-    #expect(reports.map(\.kind) == [.unresumedCall])
-    #expect(calls.map(\.status) == [.waiting])
-    try await next.flush()
-    #expect(storage.entries.count == 1)
-    let server = Server()
-    try await next.resumeMutations { $0.register(CreatePost(server: server)) }
-    for await present in next.outbox.values where present.isEmpty { break }
-    #expect(server.titles == ["a"])
-  }
-
-  @Test("A resumed call that fails stays in the outbox until it succeeds or is discarded")
-  func failed() async throws {
-    try await interrupt(["a", "b"])
-    let server = Server()
-    let next = program(storage)
-    try await next.resumeMutations { $0.register(CreatePost(server: server, failures: 3)) }
-    func isFailed(_ call: OutboxCall) -> Bool {
-      if case .failed = call.status { true } else { false }
-    }
-    for await calls in next.outbox.values where calls.count == 2 && calls.allSatisfy(isFailed) {
-      break
-    }
-    let ids = next.outbox.calls.map(\.id)
-    #expect(next.outbox.retry(ids[0]))
-    await server.arrivals.wait(for: 3)
-    for await calls in next.outbox.values where calls.allSatisfy(isFailed) { break }
-    #expect(next.outbox.retry(ids[0]))
-    for await calls in next.outbox.values where calls.count == 1 { break }
-    next.outbox.discard(ids[1])
-    #expect(next.outbox.calls.isEmpty)
-    try await next.flush()
-    #expect(storage.entries.isEmpty)
-    #expect(!next.outbox.retry(ids[1]))
-    #expect(server.arrivals.values.filter { $0.call == ids[0] }.map(\.attempt) == [1, 2, 3])
-  }
-
   @Test("A call is listed once, and made once, if the storage is read twice at the same time")
   func readTwice() async throws {
-    try await interrupt(["a"])
+    try await interruptCalls(["a"], in: storage)
     let slow = SlowStorage(base: MemoryStorage(storage.entries))
-    let server = Server()
-    let next = program(slow)
+    let server = OutboxServer()
+    let next = outboxProgram(slow)
     let first = Task { try await next.outbox.load() }
     await slow.loads.wait(for: 1)
     let second = Task {
@@ -293,53 +174,10 @@ struct OutboxTests {
     #expect(server.titles == ["a"])
   }
 
-  @Test("A call that has ended and cannot be removed from the storage is not made again")
-  func failingRemoval() async throws {
-    let full = UnremovableStorage()
-    let server = Server()
-    let client = program(full)
-    let (reports, _) = try await issues {
-      try await client.store(for: CreatePost(server: server).persisted()).mutate(with: "a")
-      try await client.resumeMutations { $0.register(CreatePost(server: server)) }
-      await #expect(throws: Refused.self) { try await client.flush() }
-    }
-    #expect(Set(reports.map(\.kind)) == [.storageFailure])
-    #expect(client.outbox.calls.isEmpty)
-    #expect(server.titles == ["a"])
-    full.isRepaired.update { $0 = true }
-    try await client.flush()
-    #expect(full.base.entries.isEmpty)
-  }
-
-  @Test("A call that cannot be removed does not prevent others from being saved or removed")
-  func onePersistentCall() async throws {
-    let server = Server()
-    let picky = UnremovableStorage { key in
-      server.arrivals.values.first.map { key.hasSuffix($0.call) } ?? false
-    }
-    let client = program(picky)
-    let store = client.store(for: CreatePost(server: server).persisted())
-    let reports = try await issues {
-      try await store.mutate(with: "a")
-      let held = Task { try await store.mutate(with: "held") }
-      await server.arrivals.wait(for: 2)
-      try await store.mutate(with: "c")
-      for _ in 0..<2 { await #expect(throws: Refused.self) { try await client.flush() } }
-      let saved = picky.base.entries.keys.sorted().map { $0.split(separator: "-", maxSplits: 1)[1] }
-      #expect(saved.map(String.init) == server.arrivals.values.prefix(2).map(\.call))
-      server.gate.open()
-      _ = try await held.value
-    }.issues
-    #expect(reports.map(\.kind) == [.storageFailure])
-    picky.isRepaired.update { $0 = true }
-    try await client.flush()
-    #expect(picky.base.entries.isEmpty)
-  }
-
   @Test("A call that is discarded while it runs is cancelled")
   func discardRunning() async throws {
-    let server = Server(waits: true)
-    let client = program(storage)
+    let server = OutboxServer(waits: true)
+    let client = outboxProgram(storage)
     let store = client.store(for: CreatePost(server: server).persisted())
     let call = Task { try await store.mutate(with: "a") }
     await server.arrivals.wait(for: 1)
@@ -350,27 +188,11 @@ struct OutboxTests {
     #expect(storage.entries.isEmpty)
   }
 
-  @Test("A call that is too old is reported, and dropped")
-  func expired() async throws {
-    try await interrupt(["a"])
-    let server = Server()
-    let next = program(storage, clock: ManualClock(now: start + 60))
-    let (reports, calls) = try await issues {
-      try await next.resumeMutations {
-        $0.register(CreatePost(server: server).persisted(maxAge: .seconds(60)))
-      }
-    }
-    #expect(reports.map(\.kind) == [.unresumedCall])
-    #expect(calls.isEmpty)
-    try await next.flush()
-    #expect(storage.entries.isEmpty)
-  }
-
   @Test("Edits are displayed again, in the order of the calls, until the calls have ended")
   func edits() async throws {
-    try await interrupt(["a", "b"])
-    let server = Server(waits: true)
-    let next = program(storage)
+    try await interruptCalls(["a", "b"], in: storage)
+    let server = OutboxServer(waits: true)
+    let next = outboxProgram(storage)
     let feed = Query<[String], any Error>(path: ["feed"]) { _ in ["old"] }.manual()
     let store = next.store(for: feed)
     store.setResult(to: .success(["old"]))
@@ -396,11 +218,11 @@ struct OutboxTests {
   @Test(
     "A call of another version stays, one that cannot be decoded is set aside; both are reported")
   func unreadable() async throws {
-    try await interrupt(["a"], version: 1)
+    try await interruptCalls(["a"], version: 1, in: storage)
     storage.entries["calls/0000000000000009-x"] = StorageEntry(
-      version: 1, date: start, data: Data("{}".utf8))
-    let server = Server()
-    let next = program(storage)
+      version: 1, date: outboxStart, data: Data("{}".utf8))
+    let server = OutboxServer()
+    let next = outboxProgram(storage)
     let (reports, calls) = try await issues {
       try await next.resumeMutations {
         $0.register(CreatePost(server: server).persisted(version: 2))
@@ -419,23 +241,10 @@ struct OutboxTests {
     #expect(server.titles == [#"1: "a""#])
   }
 
-  @Test("A storage that fails is reported, and the call is made")
-  func failingStorage() async throws {
-    storage.failure = Refused()
-    let server = Server()
-    let client = program(storage)
-    let store = client.store(for: CreatePost(server: server).persisted())
-    let (reports, value) = try await issues { try await store.mutate(with: "a") }
-    #expect(value == 1)
-    #expect(Set(reports.map(\.kind)) == [.storageFailure])
-    storage.failure = nil
-    try await client.flush()
-  }
-
   @Test("Every attempt of a call, and no other call, has the same identifier")
   func identifiers() async throws {
-    let server = Server()
-    let client = program(storage)
+    let server = OutboxServer()
+    let client = outboxProgram(storage)
     let plain = client.store(
       for: CreatePost(server: server, failures: 1).retry(limit: 1).backoff(.noBackoff))
     try await plain.mutate(with: "a")
@@ -445,24 +254,5 @@ struct OutboxTests {
     #expect(calls[0] == calls[1] && calls[1] != calls[2] && !calls[0].isEmpty)
     #expect(server.arrivals.values.map(\.attempt) == [0, 1, 0])
     #expect(OperationContext().operationCallID == nil)
-  }
-
-  /// Makes calls in a program that ends while the calls are in flight.
-  private func interrupt(_ titles: [String], version: Int = 0) async throws {
-    let server = Server(waits: true)
-    let client = program(storage)
-    let store = client.store(for: CreatePost(server: server).persisted(version: version))
-    var tasks: [Task<Int, any Error>] = []
-    for (index, title) in titles.enumerated() {
-      tasks.append(Task { try await store.mutate(with: title) })
-      await server.arrivals.wait(for: index + 1)
-    }
-    let entries = storage.entries
-    for task in tasks { task.cancel() }
-    for task in tasks { _ = await task.result }
-    server.gate.open()
-    for await calls in client.outbox.values where calls.isEmpty { break }
-    try await client.flush()
-    storage.entries = entries
   }
 }

@@ -1,0 +1,121 @@
+import FoundationEssentials
+import Operation
+import Testing
+
+@Suite("The outbox: bad input and failures")
+struct OutboxFailureTests {
+  private let storage = MemoryStorage()
+
+  @Test("A call whose mutation is not registered stays in the outbox, and is reported")
+  func unregistered() async throws {
+    try await interruptCalls(["a"], in: storage)
+    let next = outboxProgram(storage)
+    let (reports, calls) = try await issues { try await next.resumeMutations { _ in } }
+    #expect(reports.map(\.kind) == [.unresumedCall])
+    #expect(calls.map(\.status) == [.waiting])
+    try await next.flush()
+    #expect(storage.entries.count == 1)
+    let server = OutboxServer()
+    try await next.resumeMutations { $0.register(CreatePost(server: server)) }
+    for await present in next.outbox.values where present.isEmpty { break }
+    #expect(server.titles == ["a"])
+  }
+
+  @Test("A resumed call that fails stays in the outbox until it succeeds or is discarded")
+  func failed() async throws {
+    try await interruptCalls(["a", "b"], in: storage)
+    let server = OutboxServer()
+    let next = outboxProgram(storage)
+    try await next.resumeMutations { $0.register(CreatePost(server: server, failures: 3)) }
+    func isFailed(_ call: OutboxCall) -> Bool {
+      if case .failed = call.status { true } else { false }
+    }
+    for await calls in next.outbox.values where calls.count == 2 && calls.allSatisfy(isFailed) {
+      break
+    }
+    let ids = next.outbox.calls.map(\.id)
+    #expect(next.outbox.retry(ids[0]))
+    await server.arrivals.wait(for: 3)
+    for await calls in next.outbox.values where calls.allSatisfy(isFailed) { break }
+    #expect(next.outbox.retry(ids[0]))
+    for await calls in next.outbox.values where calls.count == 1 { break }
+    next.outbox.discard(ids[1])
+    #expect(next.outbox.calls.isEmpty)
+    try await next.flush()
+    #expect(storage.entries.isEmpty)
+    #expect(!next.outbox.retry(ids[1]))
+    #expect(server.arrivals.values.filter { $0.call == ids[0] }.map(\.attempt) == [1, 2, 3])
+  }
+
+  @Test("A call that has ended and cannot be removed from the storage is not made again")
+  func failingRemoval() async throws {
+    let full = UnremovableStorage()
+    let server = OutboxServer()
+    let client = outboxProgram(full)
+    let (reports, _) = try await issues {
+      try await client.store(for: CreatePost(server: server).persisted()).mutate(with: "a")
+      try await client.resumeMutations { $0.register(CreatePost(server: server)) }
+      await #expect(throws: Refused.self) { try await client.flush() }
+    }
+    #expect(Set(reports.map(\.kind)) == [.storageFailure])
+    #expect(client.outbox.calls.isEmpty)
+    #expect(server.titles == ["a"])
+    full.isRepaired.update { $0 = true }
+    try await client.flush()
+    #expect(full.base.entries.isEmpty)
+  }
+
+  @Test("A call that cannot be removed does not prevent others from being saved or removed")
+  func onePersistentCall() async throws {
+    let server = OutboxServer()
+    let picky = UnremovableStorage { key in
+      server.arrivals.values.first.map { key.hasSuffix($0.call) } ?? false
+    }
+    let client = outboxProgram(picky)
+    let store = client.store(for: CreatePost(server: server).persisted())
+    let reports = try await issues {
+      try await store.mutate(with: "a")
+      let held = Task { try await store.mutate(with: "held") }
+      await server.arrivals.wait(for: 2)
+      try await store.mutate(with: "c")
+      for _ in 0..<2 { await #expect(throws: Refused.self) { try await client.flush() } }
+      let saved = picky.base.entries.keys.sorted().map { $0.split(separator: "-", maxSplits: 1)[1] }
+      #expect(saved.map(String.init) == server.arrivals.values.prefix(2).map(\.call))
+      server.gate.open()
+      _ = try await held.value
+    }.issues
+    #expect(reports.map(\.kind) == [.storageFailure])
+    picky.isRepaired.update { $0 = true }
+    try await client.flush()
+    #expect(picky.base.entries.isEmpty)
+  }
+
+  @Test("A call that is too old is reported, and dropped")
+  func expired() async throws {
+    try await interruptCalls(["a"], in: storage)
+    let server = OutboxServer()
+    let next = outboxProgram(storage, clock: ManualClock(now: outboxStart + 60))
+    let (reports, calls) = try await issues {
+      try await next.resumeMutations {
+        $0.register(CreatePost(server: server).persisted(maxAge: .seconds(60)))
+      }
+    }
+    #expect(reports.map(\.kind) == [.unresumedCall])
+    #expect(calls.isEmpty)
+    try await next.flush()
+    #expect(storage.entries.isEmpty)
+  }
+
+  @Test("A storage that fails is reported, and the call is made")
+  func failingStorage() async throws {
+    storage.failure = Refused()
+    let server = OutboxServer()
+    let client = outboxProgram(storage)
+    let store = client.store(for: CreatePost(server: server).persisted())
+    let (reports, value) = try await issues { try await store.mutate(with: "a") }
+    #expect(value == 1)
+    #expect(Set(reports.map(\.kind)) == [.storageFailure])
+    storage.failure = nil
+    try await client.flush()
+  }
+}

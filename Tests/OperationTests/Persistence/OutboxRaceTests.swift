@@ -1,0 +1,171 @@
+import FoundationEssentials
+import Operation
+import Testing
+
+/// A mutation that logs the identifiers of its calls.
+private struct Change: MutationRequest {
+  let calls: EventLog<String>
+  var gate: AsyncGate?
+  var failure: (any Error)?
+
+  var path: OperationPath { ["change"] }
+
+  func mutate(
+    with text: String, in context: OperationContext,
+    with continuation: OperationContinuation<Int, any Error>
+  ) async throws -> Int {
+    let count = calls.append(context.operationCallID ?? "")
+    if let gate { await gate.wait() }
+    if let failure { throw failure }
+    return count
+  }
+}
+
+/// Returns a storage with one call that an earlier program did not finish.
+private func interrupted(number: String = "0000000000000001", attempts: Int = 1) -> MemoryStorage {
+  let arguments = Data(#""a""#.utf8).base64EncodedString()
+  let call =
+    #"{"id":"ID","mutation":"change","arguments":"\#(arguments)","attempts":\#(attempts)}"#
+  return MemoryStorage(["calls/\(number)-ID": savedEntry(call)])
+}
+
+@Suite("Saved calls during other events")
+struct OutboxRaceTests {
+  private let storage = MemoryStorage()
+
+  @Test("A call whose request throws a cancellation has ended")
+  func cancellationAsFailure() async throws {
+    let client = savingClient(storage)
+    let change = Change(calls: EventLog(), failure: CancellationError())
+    let store = client.store(for: change.persisted())
+    await #expect(throws: CancellationError.self) { try await store.mutate(with: "a") }
+    #expect(client.outbox.calls.isEmpty)
+    try await client.flush()
+    #expect(storage.entries.isEmpty)
+  }
+
+  @Test("A resumed call that is discarded before its request is called is not made")
+  func discardedBeforeItBegins() async throws {
+    let client = savingClient(interrupted())
+    let (calls, gate, ends) = (EventLog<String>(), AsyncGate(), EventLog<Bool>())
+    try await client.resumeMutations { outbox in
+      outbox.register(Change(calls: calls)) { _, _, outcome in
+        await gate.wait()
+        ends.append((try? await outcome()) == nil)
+      }
+    }
+    client.outbox.discard("ID")
+    #expect(client.outbox.calls.isEmpty)
+    gate.open()
+    await ends.wait(for: 1)
+    #expect(ends.values == [true])
+    #expect(calls.values.isEmpty)
+    #expect(client.outbox.calls.isEmpty)
+  }
+
+  @Test("A resumed call whose handler throws waits again, and can be retried")
+  func handlerThrows() async throws {
+    let client = savingClient(interrupted())
+    let (calls, attempts) = (EventLog<String>(), EventLog<Int>())
+    try await client.resumeMutations { outbox in
+      outbox.register(Change(calls: calls)) { _, _, outcome in
+        if attempts.append(0) == 1 { throw Refused() }
+        _ = try await outcome()
+      }
+    }
+    for await present in client.outbox.values where present.map(\.status) == [.waiting] { break }
+    #expect(client.outbox.retry("ID"))
+    for await present in client.outbox.values where present.isEmpty { break }
+    #expect(calls.values == ["ID"])
+  }
+
+  @Test("A failed call whose handler throws at a retry waits again, and can be retried")
+  func handlerThrowsAfterFailure() async throws {
+    let client = savingClient(interrupted())
+    let (calls, attempts) = (EventLog<String>(), EventLog<Int>())
+    try await client.resumeMutations { outbox in
+      outbox.register(Change(calls: calls, failure: Refused())) { _, _, outcome in
+        if attempts.append(0) == 2 { throw Refused() }
+        _ = try await outcome()
+      }
+    }
+    for await present in client.outbox.values where present.first?.status != .running { break }
+    #expect(client.outbox.retry("ID"))
+    await attempts.wait(for: 2)
+    for await present in client.outbox.values where present.map(\.status) == [.waiting] { break }
+    #expect(client.outbox.retry("ID"))
+    await calls.wait(for: 2)
+  }
+
+  @Test("A call that is retried keeps running when the handler of its first attempt returns later")
+  func retryBeforeHandlerReturns() async throws {
+    let client = savingClient(interrupted())
+    let (calls, gates) = (EventLog<String>(), [AsyncGate(), AsyncGate()])
+    let (attempts, returns) = (EventLog<Int>(), EventLog<Int>())
+    try await client.resumeMutations { outbox in
+      outbox.register(Change(calls: calls, failure: Refused())) { _, _, outcome in
+        let attempt = attempts.append(0)
+        if attempt == 2 { await gates[1].wait() }
+        _ = try? await outcome()
+        if attempt == 1 { await gates[0].wait() }
+        returns.append(attempt)
+      }
+    }
+    for await present in client.outbox.values where present.first?.status != .running { break }
+    #expect(client.outbox.retry("ID"))
+    await attempts.wait(for: 2)
+    gates[0].open()
+    await returns.wait(for: 1)
+    // The handler has returned. The outbox handles its return soon after that.
+    for _ in 0..<1000 { await Task.yield() }
+    #expect(client.outbox.calls.map(\.status) == [.running])
+    gates[1].open()
+    for await present in client.outbox.values where present.first?.status != .running { break }
+    #expect(client.outbox.calls.map(\.attempts) == [3])
+  }
+
+  @Test("A saved call with extreme numbers is resumed", arguments: [Int.min, Int.max])
+  func numbers(number: Int) async throws {
+    let client = savingClient(interrupted(number: "\(number)", attempts: number))
+    let calls = EventLog<String>()
+    try await client.store(for: Change(calls: calls).persisted()).mutate(with: "b")
+    try await client.resumeMutations { $0.register(Change(calls: calls)) }
+    for await present in client.outbox.values where present.isEmpty { break }
+    #expect(calls.values.count == 2 && calls.values.last == "ID")
+  }
+
+  @Test("A call whose request is restarted has one identifier, and is removed from the outbox")
+  func restarted() async throws {
+    let client = savingClient(storage)
+    let (calls, gate) = (EventLog<String>(), AsyncGate())
+    let change = Change(calls: calls, gate: gate).deduplicated(by: { _, _ in true }).persisted()
+    let store = client.store(for: change)
+    let first = Task { try await store.mutate(with: "a") }
+    await calls.wait(for: 1)
+    let second = Task { _ = try await store.fetch(restarting: true) }
+    await calls.wait(for: 2)
+    gate.open()
+    _ = await first.result
+    _ = await second.result
+    #expect(Set(calls.values).count == 1)
+    try await client.flush()
+    #expect(client.outbox.calls.isEmpty)
+    #expect(storage.entries.isEmpty)
+  }
+
+  @Test("Calls that end while the outbox is read are not listed again")
+  func readingDuringEnds() async throws {
+    let client = savingClient(storage)
+    let store = client.store(for: Change(calls: EventLog()).persisted())
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for _ in 0..<4 {
+        group.addTask { for _ in 0..<50 { _ = try await store.mutate(with: "a") } }
+        group.addTask { for _ in 0..<50 { try await client.outbox.load() } }
+      }
+      try await group.waitForAll()
+    }
+    #expect(client.outbox.calls.isEmpty)
+    try await client.flush()
+    #expect(storage.entries.isEmpty)
+  }
+}
