@@ -67,7 +67,7 @@ extension OperationStore: InspectableStore {
     }
     let identity = InspectedStore.Identity(
       id: id, path: path.map { String(describing: $0.value) },
-      request: Operation.describe(requestType),
+      request: Operation.describe(types.plain),
       kind: State.kind == .pages ? "paginated" : State.kind.rawValue)
     let facts = InspectedStore.Facts(
       status: state.status.name, isStale: isStale,

@@ -152,7 +152,7 @@ extension ErasedOperationStore {
 
 extension OperationStore: ErasedOperationStore {
   var kind: OperationKind { State.kind }
-  var erasedRequestType: RequestType { RequestType(request: requestType, state: State.self) }
+  var erasedRequestType: RequestType { RequestType(request: types.plain, state: State.self) }
   var erasedState: any OperationState { state }
 
   var erasedStatus: OperationStatus<any Sendable, any Error> {

@@ -129,9 +129,8 @@ extension OperationStore {
   /// Attaches the controllers. Called once, when the client has added the store.
   func attachControllers() {
     if settings.values.controllers.isEmpty { return }
-    let values = settings.values
-    let controllers = TaskNode.withoutCurrent { values.controllers.compactMap { $0(self) } }
-    commit { $0.observation.didNotify(controllers, isObserved: false) }
+    let new = TaskNode.withoutCurrent { settings.values.controllers.compactMap { $0(self) } }
+    commit { $0.observation.didNotify(new, isObserved: false) }
     notifyControllers()
   }
 

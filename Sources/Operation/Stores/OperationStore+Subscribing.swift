@@ -23,13 +23,13 @@ extension OperationStore {
     _ handler: @escaping @Sendable (OperationEvent<State>) -> Void
   ) -> OperationSubscription {
     let rules = rules.flatMap { $0.key == ownKey ? nil : $0 }
-    let subscriber = Subscriber(wantsNewest: wantsNewest, handler)
-    let observation = commit { $0.subscribe(subscriber, by: rules) }
-    if observation.isFirst { observationBegan(observation, by: rules) }
+    let new = commit { $0.subscribe(Subscriber(wantsNewest: wantsNewest, handler), by: rules) }
+    if new.isFirst { observationBegan(new, by: rules) }
+    let (subscriber, id) = (new.subscriber, new.id)
     return OperationSubscription { [self] in
       // First: a call that has not begun does not begin, also while another thread has exclusive access.
       subscriber.deactivate()
-      let removal = commit { $0.unsubscribe(observation) }
+      let removal = commit { $0.unsubscribe(id) }
       removal.triggers?.cancel()
       for core in removal.cores { core.cancelRun() }
       notifyControllers()
@@ -49,7 +49,7 @@ extension OperationStore {
       let context = rules?.context ?? context
       let request = ObservedRequest(store: self, rules: rules)
       let subscriptions = triggers.map { $0.subscribe(context, request) }
-      commit { $0.observation.setTriggers(.combined(subscriptions), of: first.group) }?.cancel()
+      commit { $0.observation.setTriggers(.combined(subscriptions), of: first.id.group) }?.cancel()
     }
     guard automatic.isEnabled == true else { return }
     // A value that is never stale remains so whatever the handler did when it was called: an invalidation
@@ -57,7 +57,7 @@ extension OperationStore {
     let isUntouched = triggers.isEmpty && settings.values.controllers.isEmpty
     let canBeStale = !first.hasValidValue || setting(by: rules) { $0.staleness.canBecomeStale }
     if canBeStale || !isUntouched {
-      runIfStale(by: rules, cause: .subscriber, for: first.group)
+      runIfStale(by: rules, cause: .subscriber, for: first.id.group)
     }
   }
 

@@ -78,8 +78,6 @@ public final class OperationStore<State: OperationState>: Sendable {
     return StorePersistence(at: path, rules, writer)
   }
 
-  var requestType: any Any.Type { types.plain }
-
   deinit {
     // A store that its client retains is released with the client, or was removed from it.
     if use.isEvicted { hub.client?.wasReleased(ObjectIdentifier(self), at: path) }

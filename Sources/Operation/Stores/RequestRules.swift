@@ -73,7 +73,7 @@ extension OperationStore {
   func rules<Request: StatefulOperationRequest>(
     of request: Request, over defaults: OperationContext
   ) -> RequestRules<State>? where Request.State == State {
-    if ownKey.type == ObjectIdentifier(Request.self), requestType == Request.self { return nil }
+    if ownKey.type == ObjectIdentifier(Request.self), types.plain == Request.self { return nil }
     var base = context
     base.settings = defaults.settings
     var own = request.settingUp(base)
@@ -101,7 +101,7 @@ extension OperationStore {
       .ruleConflict,
       """
       The runs of \(path) cannot be serialized in another scope than that of the request that the \
-      store was created for; the scope of \(requestType) here is ignored.
+      store was created for; the scope of \(types.plain) here is ignored.
       """)
   }
 }

@@ -88,10 +88,13 @@ struct StoreObservation<State: OperationState>: Sendable {
 }
 
 extension StoreMachine {
+  /// The place of a subscriber in the queue and in its group.
+  typealias ObserverID = (subscription: UInt64, group: Int)
+
   /// A subscription, and the store at its time.
   struct Observation: Sendable {
-    let id: UInt64
-    let group: Int
+    let subscriber: Subscriber<Event>
+    let id: ObserverID
     /// Whether it is the first one of its group.
     let isFirst: Bool
     /// Whether there was a value that was not invalidated. `false` if it is not the first one.
@@ -107,7 +110,8 @@ extension StoreMachine {
     let id = deliveries.subscribe(subscriber, initially: .stateChanged(notifiedState))
     let (group, isFirst) = observation.begin(rules)
     return Observation(
-      id: id, group: group, isFirst: isFirst, hasValidValue: isFirst && hasValidValue)
+      subscriber: subscriber, id: (id, group), isFirst: isFirst,
+      hasValidValue: isFirst && hasValidValue)
   }
 
   /// What remains to be cancelled and released without the lock after an unsubscription.
@@ -119,10 +123,10 @@ extension StoreMachine {
   }
 
   /// Removes a subscriber. With the last one, the leases of the observers are released.
-  mutating func unsubscribe(_ observation: Observation) -> Unsubscription {
-    var removal = Unsubscription(subscriber: deliveries.unsubscribe(observation.id))
+  mutating func unsubscribe(_ id: ObserverID) -> Unsubscription {
+    var removal = Unsubscription(subscriber: deliveries.unsubscribe(id.subscription))
     guard removal.subscriber != nil else { return removal }
-    if let group = self.observation.end(observation.group) {
+    if let group = observation.end(id.group) {
       removal.triggers = group.triggers
       if let rules = group.rules { release(rules) }
     }

@@ -167,7 +167,7 @@ private final class Rendezvous: Sendable {
   @Test("The machine returns one notification at a time, and only of a change")
   func machine() {
     var machine = StoreMachine(state: Number(initialValue: nil), context: OperationContext())
-    let first = machine.subscribe(Subscriber { _ in })
+    let first = machine.subscribe(Subscriber { _ in }).id
     #expect(machine.controllersToNotify() == nil, "the controllers are not known yet")
     machine.observation.didNotify([], isObserved: false)
     #expect(machine.controllersToNotify()?.isObserved == true)
@@ -178,7 +178,7 @@ private final class Rendezvous: Sendable {
     #expect(machine.controllersToNotify()?.isObserved == false)
     machine.observation.didNotify([], isObserved: false)
     #expect(machine.controllersToNotify() == nil, "the controllers were notified")
-    let second = machine.subscribe(Subscriber { _ in })
+    let second = machine.subscribe(Subscriber { _ in }).id
     _ = machine.unsubscribe(second)
     #expect(machine.controllersToNotify() == nil, "an observation that has ended is dropped")
   }

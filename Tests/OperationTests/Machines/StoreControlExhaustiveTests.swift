@@ -14,7 +14,7 @@ import Testing
 
   private final class Walk {
     private let driver = MachineDriver()
-    private var ids: [MachineDriver.Machine.Observation] = []
+    private var ids: [MachineDriver.Machine.ObserverID] = []
     private var observations: [Int] = []
     private var withTriggers: Set<Int> = []
     private var held: OperationSubscription?
@@ -27,10 +27,10 @@ import Testing
         let new = driver.on { $0.subscribe(Subscriber { _ in }) }
         try mustHold(new.isFirst == ids.isEmpty, "the first one begins a group")
         if new.isFirst {
-          try mustHold(!observations.contains(new.group), "each group has its own number")
-          observations.append(new.group)
+          try mustHold(!observations.contains(new.id.group), "each group has its own number")
+          observations.append(new.id.group)
         }
-        ids.append(new)
+        ids.append(new.id)
       case .unsubscribe:
         guard !ids.isEmpty else { return false }
         let id = ids.removeFirst()

@@ -25,7 +25,7 @@ import Testing
   struct Subscription {
     let number: Int
     let subscriber: Subscriber<MachineDriver.Machine.Event>
-    let id: MachineDriver.Machine.Observation
+    let id: MachineDriver.Machine.ObserverID
     var last: Notified?
   }
 
@@ -96,7 +96,7 @@ import Testing
       let subscriber = Subscriber<MachineDriver.Machine.Event> { event in
         notifications.note((number, event.state.map(Notified.init)))
       }
-      let id = driver.machine.subscribe(subscriber)
+      let id = driver.machine.subscribe(subscriber).id
       subscriptions.append(Subscription(number: number, subscriber: subscriber, id: id))
     }
 

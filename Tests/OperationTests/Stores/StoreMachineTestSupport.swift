@@ -52,9 +52,9 @@ final class MachineDriver {
   }
 
   /// Subscribes a recorder of names.
-  func subscribe() -> (names: Recorder<String>, id: Machine.Observation) {
+  func subscribe() -> (names: Recorder<String>, id: Machine.ObserverID) {
     let names = Recorder<String>()
-    let id = machine.subscribe(Subscriber { names.append($0.name) })
+    let id = machine.subscribe(Subscriber { names.append($0.name) }).id
     settle()
     return (names, id)
   }
