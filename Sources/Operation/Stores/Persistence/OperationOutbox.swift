@@ -1,6 +1,5 @@
 import FoundationEssentials
 public import ReactiveStreams
-import Synchronization
 
 /// The calls of persisted mutations that have not ended.
 ///
@@ -16,11 +15,6 @@ public final class OperationOutbox: Sendable {
   private let writer: StorageWriter
   private let clock: any OperationClock
   private let closing: Broadcast<Never>
-  private let resumptions = Mutex<[String: Resumption]>([:])
-  /// The number of the last call in the storage when it was read.
-  private let lastSaved = Mutex<Int?>(nil)
-  /// The last reading of the storage. Two at once could both list a call.
-  private let reading = Mutex<Task<Void, any Error>?>(nil)
 
   /// - Parameter closing: Ends when the client is shut down.
   init(_ storage: any OperationStorage, clock: any OperationClock, closing: Broadcast<Never>) {
@@ -51,15 +45,13 @@ public final class OperationOutbox: Sendable {
   ///
   /// - Throws: What the storage throws.
   nonisolated(nonsending) public func load() async throws {
-    let task = reading.withLock { last in
-      let task = Task(executorPreference: clock.executor) { [self, last] in
-        _ = await last?.result
-        try await read()
-      }
-      last = task
-      return task
-    }
-    try await task.value
+    let end = OneShot<Void>()
+    let last = shell.withLock { exchange(&$0.endOfReading, with: end) }
+    try await Task(executorPreference: clock.executor) { [self] in
+      await last?.wait {}
+      defer { end.finish(()) }
+      try await read()
+    }.value
   }
 
   private func read() async throws {
@@ -85,17 +77,16 @@ public final class OperationOutbox: Sendable {
   /// - Returns: Whether the call is being made.
   @discardableResult
   public func retry(_ id: OutboxCall.ID) -> Bool {
-    guard let (entry, call) = shell.withLock({ $0.listed(id) }),
-      let resumption = resumptions.withLock({ $0[call.mutation] })
+    guard let call = shell.withLock({ $0.listed(id) }), let resumption = call.resumption
     else { return false }
-    return resume(entry, by: resumption)
+    return resume(call.entry, by: resumption)
   }
 
   /// Removes a call, which is not made again. One that runs is cancelled.
   public func discard(_ id: OutboxCall.ID) {
-    guard let (entry, _) = shell.withLock({ $0.listed(id) }) else { return }
+    guard let call = shell.withLock({ $0.listed(id) }) else { return }
     // No run of the call begins after that.
-    remove(entry)?()
+    remove(call.entry)?()
   }
 
   /// Waits until the storage has what is listed here.
@@ -176,18 +167,14 @@ extension OperationOutbox {
 
   /// The number after which the calls of this program are sorted.
   private func base() async -> Int {
-    if let last = lastSaved.withLock({ $0 }) { return last }
+    if let last = shell.withLock({ $0.lastSaved }) { return last }
     var last = 0
     do { last = try await keys().compactMap(OutboxEntry.number).max() ?? 0 } catch {
       // More than any count, so that the calls that are there come first.
       last = Int(max(0, min(9e15, clock.now().timeIntervalSinceReferenceDate * 1_000_000)))
       OperationIssue.report(.storageFailure, "The waiting calls were not listed: \(error)")
     }
-    return lastSaved.withLock { saved in
-      let found = saved ?? last
-      saved = found
-      return found
-    }
+    return shell.withLock { $0.setLastSaved(last) }
   }
 
   /// The keys of the calls in the storage. A file that is no call is moved aside by the storage, reported,
@@ -212,7 +199,7 @@ extension OperationOutbox {
 extension OperationOutbox {
   /// Registers a mutation whose calls can be made again.
   func register(_ name: String, _ resumption: @escaping Resumption) {
-    let old = resumptions.withLock { $0.updateValue(resumption, forKey: name) }
+    let old = shell.withLock { $0.resumptions.updateValue(resumption, forKey: name) }
     withExtendedLifetime(old) {}
   }
 
@@ -220,12 +207,12 @@ extension OperationOutbox {
   ///
   /// - Parameter maxAges: The age from which a call of a mutation is dropped.
   func resume(maxAges: [String: Duration]) {
-    for (entry, call) in shell.withLock({ $0.waiting }) {
+    for (entry, call, resumption) in shell.withLock({ $0.waiting }) {
       if let maxAge = maxAges[call.mutation], clock.now().duration(since: call.date) >= maxAge {
         OperationIssue.report(
           .unresumedCall, "A call of \(call.mutation) is older than \(maxAge), and is dropped.")
         remove(entry)
-      } else if let resumption = resumptions.withLock({ $0[call.mutation] }) {
+      } else if let resumption {
         resume(entry, by: resumption)
       } else {
         OperationIssue.report(

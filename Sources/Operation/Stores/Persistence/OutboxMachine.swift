@@ -2,6 +2,9 @@ import ReactiveStreams
 
 /// The machine of an outbox: the calls that have not ended, and its subscribers.
 struct OutboxMachine: DeliveryMachine {
+  /// A call that has not ended, and what makes it again, if its mutation is registered.
+  typealias Known = (entry: OutboxEntry, call: OutboxCall, resumption: OperationOutbox.Resumption?)
+
   private struct Listed: Sendable {
     let entry: OutboxEntry
     var call: OutboxCall
@@ -18,11 +21,27 @@ struct OutboxMachine: DeliveryMachine {
   /// Sorted by their keys.
   private var listed: [Listed] = []
   private var lastTicket = 0
+  /// What makes the calls of a mutation again, by its name.
+  var resumptions: [String: OperationOutbox.Resumption] = [:]
+  /// The number of the last call in the storage when it was read.
+  private(set) var lastSaved: Int?
+  /// The end of the last reading of the storage. Two at once could both list a call.
+  var endOfReading: OneShot<Void>?
 
   var calls: [OutboxCall] { listed.filter { !$0.hasEnded }.map(\.call) }
 
-  var waiting: [(OutboxEntry, OutboxCall)] {
-    listed.filter { $0.call.status == .waiting && !$0.hasEnded }.map { ($0.entry, $0.call) }
+  var waiting: [Known] {
+    listed.filter { $0.call.status == .waiting && !$0.hasEnded }.map(known)
+  }
+
+  private func known(_ listed: Listed) -> Known {
+    (listed.entry, listed.call, resumptions[listed.call.mutation])
+  }
+
+  /// Sets the number of the last saved call, if it is not known. Returns the known one.
+  mutating func setLastSaved(_ number: Int) -> Int {
+    lastSaved = lastSaved ?? number
+    return lastSaved ?? number
   }
 
   mutating func nextTicket() -> Int {
@@ -52,8 +71,8 @@ struct OutboxMachine: DeliveryMachine {
     listed.first { $0.run == run && !$0.hasEnded }?.entry
   }
 
-  func listed(_ id: OutboxCall.ID) -> (OutboxEntry, OutboxCall)? {
-    listed.first { $0.call.id == id && !$0.hasEnded }.map { ($0.entry, $0.call) }
+  func listed(_ id: OutboxCall.ID) -> Known? {
+    listed.first { $0.call.id == id && !$0.hasEnded }.map(known)
   }
 
   func call(of entry: OutboxEntry) -> OutboxCall? { index(of: entry).map { listed[$0].call } }
