@@ -6,39 +6,39 @@ import Synchronization
 @MainActor
 struct Story {
   let model: FriendsModel
-  let tell: @Sendable (String) -> Void
+  let write: @Sendable (String) -> Void
 
   func run() async throws {
-    tell("Two lists, page by page, until there is no further page.")
+    write("Two lists, page by page, until there is no further page.")
     try await scroll(model.$friendsOfAda, of: "Ada")
     try await scroll(model.$friendsOfDunja, of: "Dunja")
-    tell("  Ada has \(model.countOfAda) friends")
+    write("  Ada has \(model.countOfAda) friends")
     try await choose(2, "Bea")
     try await sendRequest(to: "Lotte")
     try await sendRequest(to: "Jette")
 
-    tell("")
-    tell("The history of the mutation.")
+    write("")
+    write("The history of the mutation.")
     for attempt in model.$latestRequest.history {
       let user = model.friendsOfAda.user(attempt.arguments.userID)
-      tell("  to \(user?.name ?? "?"): \(attempt.status.isSuccess ? "sent" : "refused")")
+      write("  to \(user?.name ?? "?"): \(attempt.status.isSuccess ? "sent" : "refused")")
     }
   }
 
   private func scroll(_ list: SharedQuery<FriendsRequest.State>, of owner: String) async throws {
     try await model.scrollToEnd(of: list)
     for page in list.wrappedValue {
-      tell("  \(owner), page \(page.id): \(page.value.map(\.name).joined(separator: ", "))")
+      write("  \(owner), page \(page.id): \(page.value.map(\.name).joined(separator: ", "))")
     }
   }
 
   private func choose(_ userID: User.ID, _ owner: String) async throws {
-    tell("")
-    tell("Another list: the one before stays until the first page of \(owner) has come.")
+    write("")
+    write("Another list: the one before stays until the first page of \(owner) has come.")
     model.choose(userID)
-    if model.$chosenFriends.isPrevious { tell("  meanwhile: \(names(of: model.chosenFriends))") }
+    if model.$chosenFriends.isPrevious { write("  meanwhile: \(names(of: model.chosenFriends))") }
     let friends = try await model.$chosenFriends.value()
-    tell("  \(owner): \(names(of: friends))")
+    write("  \(owner): \(names(of: friends))")
   }
 
   private func names(of pages: FriendsRequest.State.StateValue) -> String {
@@ -47,10 +47,10 @@ struct Story {
 
   private func sendRequest(to name: String) async throws {
     guard let user = model.friendsOfAda.flatMap(\.value).first(where: { $0.name == name }) else {
-      return tell("There is no \(name) in the list of Ada.")
+      return write("There is no \(name) in the list of Ada.")
     }
-    tell("")
-    tell("A friend request to \(name): displayed at once, in both lists.")
+    write("")
+    write("A friend request to \(name): displayed at once, in both lists.")
     let subscriptions = [
       follow(user.id, in: model.$friendsOfAda, of: "Ada"),
       follow(user.id, in: model.$friendsOfDunja, of: "Dunja"),
@@ -58,9 +58,9 @@ struct Story {
     defer { for subscription in subscriptions { subscription.cancel() } }
     do {
       try await model.sendRequest(to: user)
-      tell("  the server has accepted it")
+      write("  the server has accepted it")
     } catch let error as FriendsError {
-      tell("  the server refused it, and it is removed from both lists: \(error)")
+      write("  the server refused it, and it is removed from both lists: \(error)")
     }
   }
 
@@ -69,11 +69,11 @@ struct Story {
     _ userID: User.ID, in list: SharedQuery<FriendsRequest.State>, of owner: String
   ) -> OperationSubscription {
     let told = Mutex<User.Relationship?>(nil)
-    return list.store?.subscribe { [tell] event in
+    return list.store?.subscribe { [write] event in
       guard case .stateChanged(let state) = event, let user = state.currentValue.user(userID),
         told.withLock({ $0.replace(with: user.relationship) }) != user.relationship
       else { return }
-      tell("  in the list of \(owner), \(user.name) is: \(user.relationship)")
+      write("  in the list of \(owner), \(user.name) is: \(user.relationship)")
     } ?? .empty
   }
 }

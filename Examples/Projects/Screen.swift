@@ -21,12 +21,12 @@ struct Screen: Equatable, CustomStringConvertible {
 @MainActor
 final class Display {
   private let model: ProjectsModel
-  private let tell: @Sendable (String) -> Void
+  private let write: @Sendable (String) -> Void
   private var shown: Screen?
 
-  init(of model: ProjectsModel, tell: @escaping @Sendable (String) -> Void) {
+  init(of model: ProjectsModel, write: @escaping @Sendable (String) -> Void) {
     self.model = model
-    self.tell = tell
+    self.write = write
   }
 
   /// Waits until the displayed line differs from the last one, and prints it.
@@ -43,7 +43,7 @@ final class Display {
       let screen = model.screen
       if screen != shown {
         shown = screen
-        return tell("  \(screen)")
+        return write("  \(screen)")
       }
       for await _ in changes {}
       try Task.checkCancellation()

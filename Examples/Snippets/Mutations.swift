@@ -71,7 +71,7 @@ struct FreeSeatsQuery: SimpleQueryRequest, Hashable {
 }
 
 func reserveAndTell() -> Mutation<Reserve.Arguments, Reservation> {
-  Mutation(path: ["reserve-and-tell"]) { arguments, context in
+  Mutation(path: ["reserve-and-notify"]) { arguments, context in
     let reservation = try await Reserve().run(with: arguments, in: context)
     context.operationClient?.invalidate(FreeSeatsQuery())
     return reservation

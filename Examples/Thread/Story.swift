@@ -3,28 +3,28 @@ import SharingOperation
 /// Reads two threads of comments, and prints what happens.
 struct Story: Sendable {
   let client: OperationClient
-  let tell: @Sendable (String) -> Void
+  let write: @Sendable (String) -> Void
 
   func run() async throws {
-    tell("The top of a thread: one fetch.")
+    write("The top of a thread: one fetch.")
     let tools = client.store(for: ThreadRequest(rootNodeId: 1).resilient)
     try await tools.fetch()
     show(tools.currentValue)
 
     while let branches = tools.currentValue?.unopened, !branches.isEmpty {
-      tell("")
-      tell("Everything below \(list(branches)): side by side.")
+      write("")
+      write("Everything below \(list(branches)): side by side.")
       try await open(branches, in: tools)
       show(tools.currentValue)
     }
 
-    tell("")
-    tell("A branch that is asked for with the thread: it waits for what is above it.")
+    write("")
+    write("A branch that is asked for with the thread: it waits for what is above it.")
     let bees = client.store(for: ThreadRequest(rootNodeId: 20).resilient)
     // Immediate, so that the thread is fetched first.
     let top = Task.immediate { try await bees.fetch() }
     let branch = Task.immediate { try await bees.fetchTree(for: 21) }
-    tell("   \(bees.activeTasks.count) fetches are in the state of the store")
+    write("   \(bees.activeTasks.count) fetches are in the state of the store")
     _ = try await (top.value, branch.value)
     show(bees.currentValue)
   }
@@ -49,9 +49,9 @@ struct Story: Sendable {
 
   private func show(_ comment: Comment?, indent: String = "  ") {
     guard let comment else { return }
-    tell("\(indent)\(comment.nodeId) \(comment.author): \(comment.text)")
+    write("\(indent)\(comment.nodeId) \(comment.author): \(comment.text)")
     let hidden = comment.replyCount - comment.children.count
-    if hidden > 0 { tell("\(indent)  ... \(hidden) more") }
+    if hidden > 0 { write("\(indent)  ... \(hidden) more") }
     for child in comment.children { show(child, indent: indent + "  ") }
   }
 }

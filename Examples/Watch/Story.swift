@@ -5,7 +5,7 @@ import SharingOperation
 struct Story: Sendable {
   let file: URL
   let client: OperationClient
-  let tell: @Sendable (String) -> Void
+  let printLine: @Sendable (String) -> Void
 
   func run() async throws {
     let controller = FileController(file)
@@ -13,7 +13,7 @@ struct Story: Sendable {
     let query = SettingsQuery(file: file).retry(limit: 0).controlled(by: controller)
     let store = client.store(for: query)
     var watching = controller.isWatching.values.makeAsyncIterator()
-    var screen = Screen(tell: tell)
+    var screen = Screen(printLine: printLine)
 
     try write("greeting = Hello", "The first observer subscribes; the file is watched.")
     screen.states = store.states.makeAsyncIterator()
@@ -24,7 +24,7 @@ struct Story: Sendable {
     await screen.showNext()
     try write("greeting: Hi", "A line of the file is wrong.")
     await screen.showNext()
-    tell("The file is removed.")
+    printLine("The file is removed.")
     try FileManager.default.removeItem(at: file)
     await screen.showNext()
     try write("greeting = Hello again", "The file is back.")
@@ -34,7 +34,7 @@ struct Story: Sendable {
     while await watching.next() == true {}
     try write(
       "greeting = Bye", "No observer is left; the file is not watched any more, and changes.")
-    tell("An observer subscribes again.")
+    printLine("An observer subscribes again.")
     screen.states = store.states.makeAsyncIterator()
     await screen.showNext()
     screen.states = nil
@@ -44,19 +44,19 @@ struct Story: Sendable {
   /// Writes the file. A file that replaces another one is never read half-written. One that is
   /// written in place may be, and is read again at the end.
   private func write(_ text: String, _ why: String, inPlace: Bool = false) throws {
-    tell(why)
+    printLine(why)
     try Data(text.utf8).write(to: file, options: inPlace ? [] : .atomic)
   }
 }
 
 /// Prints the result of a query of settings.
 private struct Screen {
-  let tell: @Sendable (String) -> Void
+  let printLine: @Sendable (String) -> Void
   var states: StateStream<SettingsQuery.State>.Iterator?
   private var shown = ""
 
-  init(tell: @escaping @Sendable (String) -> Void) {
-    self.tell = tell
+  init(printLine: @escaping @Sendable (String) -> Void) {
+    self.printLine = printLine
   }
 
   /// Waits for a line that differs from the last one, and prints it.
@@ -67,7 +67,7 @@ private struct Screen {
       // A file that is written in place may be read while it is empty.
       if line == shown || line.isEmpty { continue }
       shown = line
-      return tell("   \(line)")
+      return printLine("   \(line)")
     }
   }
 }

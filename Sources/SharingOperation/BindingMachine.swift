@@ -47,7 +47,7 @@ enum Binding<State: OperationState>: Sendable {
   var currentValue: State.StateValue { versionedValue.value }
 
   /// The displayed value, and the version of the store; `nil` if not every thread reads the same, or if
-  /// the value can be that of an earlier binding, which the version does not tell.
+  /// the value can be that of an earlier binding, which the version does not show.
   var versionedValue: (value: State.StateValue, version: Int?) {
     switch self {
     case .store(let store, _, let previous):

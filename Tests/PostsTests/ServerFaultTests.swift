@@ -15,6 +15,8 @@ import Testing
 
   /// The routes of the test.
   private struct Routes: RouteCollection {
+    /// Each request of `/held` waits for one signal.
+    let held: DispatchSemaphore
     static let megabytes = 10
     /// Encoded once, because the client waits for the encoding. An array, because the leak
     /// sanitizer does not find the memory of a global `Data`.
@@ -23,6 +25,10 @@ import Testing
 
     func register(in router: inout Router) {
       router.get("/score") { _ in try .json(Score(name: "Blob", points: 1_234)) }
+      router.get("/held") { [held] _ in
+        held.wait()
+        return try .json(Score(name: "Blob", points: 1_234))
+      }
       router.get("/half") { _ in
         Self.json(Data(#"{"name": "Blob", "points": 12."#.utf8))
       }
@@ -40,6 +46,7 @@ import Testing
   /// A server, and a client with a second store that the fault must not affect.
   private struct Site {
     let server: LoopbackServer
+    let held = DispatchSemaphore(value: 0)
     let client = OperationClient(defaults: .testing, clock: ManualClock())
     let neighbour: OperationStore<QueryState<Score, any Error>>
     private let api: BlogAPI
@@ -47,7 +54,7 @@ import Testing
     init(
       _ behaviour: ServerBehaviour = ServerBehaviour(latency: .zero), patience: TimeInterval = 2
     ) throws {
-      server = LoopbackServer(router: Router(Routes()), behaviour: behaviour)
+      server = LoopbackServer(router: Router(Routes(held: held)), behaviour: behaviour)
       try server.start()
       api = BlogAPI(url: server.baseURL, patience: patience)
       neighbour = client.store(for: Query(path: ["neighbour"]) { _ in Score(name: "", points: 0) })
@@ -119,18 +126,24 @@ import Testing
 
   @Test("A server that answers after the call was cancelled: the caller returned, no value changes")
   func tooLate() async throws {
-    let site = try Site(
-      ServerBehaviour(latency: .zero, delays: [.init("/score", .seconds(8))]), patience: 60)
-    defer { site.server.stop() }
-    let store = site.store("score")
+    let site = try Site(patience: 60)
+    defer {
+      // If the test has failed before it signals.
+      for _ in 0..<2 { site.held.signal() }
+      site.server.stop()
+    }
+    let store = site.store("held")
     store.currentValue = Score(name: "Blob", points: 5)
     let run = Task { try await store.run() }
-    while site.server.requestCount(for: "/score") == 0 { await Task.yield() }
+    while site.server.requestCount(for: "/held") == 0 { await Task.yield() }
     run.cancel()
     await #expect(throws: CancellationError.self) { try await run.value }
     #expect(store.currentValue?.points == 5)
     // A new run beside the late response of the first one has its own value.
-    #expect(try await store.run().points == 1_234)
+    let next = Task { try await store.run() }
+    while site.server.requestCount(for: "/held") == 1 { await Task.yield() }
+    for _ in 0..<2 { site.held.signal() }
+    #expect(try await next.value.points == 1_234)
     #expect(store.valueUpdateCount == 2)
     #expect(store.errorUpdateCount == 0)
     site.expectPeace(in: store)

@@ -49,7 +49,7 @@ import Testing
     A query that asks for the user itself.
       Tunnel
 
-    One query of everything, which tells how far it is.
+    One query of everything, which yields its progress.
       Bo | - | -
       Bo | Tunnel | -
       Bo | Tunnel | dig, hang lamps

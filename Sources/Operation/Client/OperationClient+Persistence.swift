@@ -12,7 +12,7 @@ extension OperationClient {
   ///   is tried again later.
   nonisolated(nonsending) public func flush() async throws {
     do { try await hub.outbox?.flush() } catch {
-      // A call that the storage refuses keeps no value from being saved.
+      // The values are saved even if the storage refuses a call.
       try? await hub.valueWriter?.flush()
       throw error
     }

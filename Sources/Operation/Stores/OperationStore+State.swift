@@ -108,7 +108,7 @@ extension OperationStore {
   public func setResult(
     to result: Result<State.StateValue, State.Failure>, using context: OperationContext? = nil
   ) {
-    // A map that was written by hand is as new as that.
+    // A value that is set replaces what was computed from others, so their versions do not count any more.
     defer {
       if hub.hasReaders, case .when = settings.values.staleness { hub.forgetVersions(readBy: path) }
     }

@@ -33,11 +33,11 @@ import Testing
       #expect(task.configuration.name == name)
       return try await value + task.runIfNeeded() == 3 ? "runs" : "does not"
     }
-    + rows("PressureStallSource.init(file:)", "nobody is told", reports: ["memory"]) { file in
+    + rows("PressureStallSource.init(file:)", "no notification", reports: ["memory"]) { file in
       let calls = Counter()
       let subscription = PressureStallSource(file: file).subscribe { _ in calls.increment() }
       subscription.cancel()
-      return calls.value == 0 ? "nobody is told" : "told"
+      return calls.value == 0 ? "no notification" : "notified"
     }
     + rows("OperationIssue.Kind.init(rawValue:)", "as it is") { name in
       let issue = OperationIssue(kind: OperationIssue.Kind(rawValue: name), message: name)

@@ -340,7 +340,7 @@ import Testing
 
   @Test("A restarted run that was the answer is followed when its callers are cancelled")
   func restartedAnswer() async {
-    let remote = Remote<Int>(isDeaf: true)
+    let remote = Remote<Int>(ignoresCancellation: true)
     let store = client.store(for: remote.query().deduplicated())
     let subscription = store.subscribe { _ in }
     await remote.wait(forCalls: 1)

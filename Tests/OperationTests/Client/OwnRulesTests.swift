@@ -177,7 +177,7 @@ import Testing
   func scopes() async throws {
     let client = client()
     _ = client.store(for: request.serialized(in: "a"))
-    let issues = HeardIssues()
+    let issues = ReceivedIssues()
     try await OperationIssue.withHandler(issues.handler) {
       try await client.fetch(request.serialized(in: "b"))
       try await client.fetch(request.serialized(in: "b"))

@@ -8,7 +8,7 @@ import Testing
 
   @Test("The late answer of a request that ignores cancellation is dropped, and the value stays")
   func ignoresCancellation() async throws {
-    let remote = Remote<Int>(isDeaf: true)
+    let remote = Remote<Int>(ignoresCancellation: true)
     let store = place.client.store(for: remote.query())
     store.currentValue = 1
     let awaiter = Task { try await store.run() }
@@ -102,7 +102,7 @@ import Testing
 
   @Test("A request that never returns loads until it is cancelled, and then a new one runs")
   func neverReturns() async throws {
-    let remote = Remote<Int>(isDeaf: true)
+    let remote = Remote<Int>(ignoresCancellation: true)
     let store = place.client.store(for: remote.query())
     let awaiters = (0..<3).map { _ in Task { try await store.run() } }
     await store.settles { $0.leaseCount == 3 }
@@ -125,7 +125,7 @@ import Testing
 
   @Test("A request that never returns ends with the failure of its timeout")
   func neverReturnsInTime() async throws {
-    let remote = Remote<Int>(isDeaf: true)
+    let remote = Remote<Int>(ignoresCancellation: true)
     let store = place.client.store(for: remote.query().timeout(after: .seconds(5)))
     let run = Task { try await store.run() }
     await place.clock.sleepers(atLeast: 1)

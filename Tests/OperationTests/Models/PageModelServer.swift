@@ -33,7 +33,7 @@ final class WorldServer: Sendable {
   func hold() { contents.withLock { $0.isHeld = true } }
 
   /// Resumes one waiting fetch of a page: the newest, as older ones belong to runs that have ended.
-  func letGo(of id: Int, _ kind: PaginatedRunKind) {
+  func release(of id: Int, _ kind: PaginatedRunKind) {
     let fetch = contents.withLock { contents in
       let index = contents.waiting.lastIndex { $0.id == id && $0.kind == kind }
       return index.map { contents.waiting.remove(at: $0) }
@@ -42,7 +42,7 @@ final class WorldServer: Sendable {
   }
 
   /// Resumes all waiting fetches, and holds no further ones.
-  func letGo() {
+  func release() {
     let waiting = contents.withLock { contents in
       contents.isHeld = false
       defer { contents.waiting = [] }

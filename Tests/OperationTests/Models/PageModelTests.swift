@@ -238,7 +238,7 @@ import Testing
         try await disturb(disturbance, &pair, calls)
         try await finish(&pair, isSecondFirst)
       }
-      server.letGo()
+      server.release()
       for (index, call) in calls.enumerated() {
         let run = pair.runs[pair.isShared ? 0 : index]
         let isCallCancelled = pair.isCancelled || (pair.isFirstCancelled && index == 0)
@@ -314,7 +314,7 @@ import Testing
         }
         while let (id, _) = pair.runs[index].pending {
           let count = server.waitingCount
-          server.letGo(of: id, pair.runs[index].kind)
+          server.release(of: id, pair.runs[index].kind)
           model.answer(&pair.runs[index])
           let isDone = pair.runs[index].hasSucceeded != nil
           let active = pair.runs.indices.count { pair.runs[$0].hasSucceeded == nil }

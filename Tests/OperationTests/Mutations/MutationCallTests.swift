@@ -163,7 +163,7 @@ import Testing
         return try await desk.take(name)
       })
     desk.close()
-    let events = Heard<CallState>()
+    let events = ReceivedEvents<CallState>()
     let call = Task { try await store.mutate(with: "a", handler: events.handler) }
     await desk.waiting("a")
     #expect(store.currentValue == "half a" && store.lines == ["a …"])
@@ -186,7 +186,7 @@ import Testing
         return name
       })
     try await store.mutate(with: "a")
-    let issues = HeardIssues()
+    let issues = ReceivedIssues()
     OperationIssue.withHandler(issues.handler) { leak.withLock { $0 }?.yield("late") }
     #expect(issues.kinds == [.lateYield] && issues.messages.first?.contains("late") == true)
     #expect(store.currentValue == "a" && store.lines == ["a: a"])

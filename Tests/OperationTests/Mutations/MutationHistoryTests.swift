@@ -86,7 +86,7 @@ import Testing
 
   @Test("With a length of zero only the arguments of the latest call are kept")
   func noHistory() async throws {
-    let issues = HeardIssues()
+    let issues = ReceivedIssues()
     let request = OperationIssue.withHandler(issues.handler) {
       Call(desk: desk).maxHistory(length: -3)
     }

@@ -71,7 +71,7 @@ import Testing
   func oneCommit() async throws {
     let server = PageServer()
     let store = try await numbers(server, there: 0...2)
-    let log = Heard<NumberState>()
+    let log = ReceivedEvents<NumberState>()
     let subscription = store.subscribe(log.handler)
     server.version = 1
     try await store.fetchAllPages()

@@ -51,7 +51,7 @@ import Testing
 
   @Test("A limit below one is reported, and one is used")
   func badLimit() async throws {
-    let issues = HeardIssues()
+    let issues = ReceivedIssues()
     let request = OperationIssue.withHandler(issues.handler) {
       Numbers(server: PageServer()).maxPages(0)
     }

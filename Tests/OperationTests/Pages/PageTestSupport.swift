@@ -177,7 +177,7 @@ enum Settled {
 }
 
 /// The events that a subscriber has received, in order.
-final class Heard<State: OperationState>: Sendable {
+final class ReceivedEvents<State: OperationState>: Sendable {
   private let storage = Mutex<[OperationEvent<State>]>([])
 
   var events: [OperationEvent<State>] { storage.withLock { $0 } }
@@ -206,7 +206,7 @@ extension PaginatedPages<Int, String> {
 }
 
 /// The issues that were reported in a scope.
-final class HeardIssues: Sendable {
+final class ReceivedIssues: Sendable {
   private let storage = Mutex<[OperationIssue]>([])
 
   var kinds: [OperationIssue.Kind] { storage.withLock { $0.map(\.kind) } }

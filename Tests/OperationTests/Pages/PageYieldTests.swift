@@ -47,7 +47,7 @@ import Testing
   func displayed() async throws {
     let store = OperationClient(defaults: .quiet()).store(for: Halves(server: PageServer()))
     try await store.fetchNextPage()
-    let log = Heard<NumberState>()
+    let log = ReceivedEvents<NumberState>()
     try await store.fetchNextPage(handler: log.handler)
     #expect(
       log.lines(line) == [
@@ -149,7 +149,7 @@ import Testing
 
   @Test("A yield after the end of the run is reported, and changes nothing")
   func late() async throws {
-    let issues = HeardIssues()
+    let issues = ReceivedIssues()
     let continuations = Continuations()
     defer { continuations.clear() }
     let request = Halves(server: PageServer(), continuations: continuations)
@@ -164,7 +164,7 @@ import Testing
 
   @Test("A yield after a cancellation is dropped without a report")
   func lateAfterCancel() async throws {
-    let issues = HeardIssues()
+    let issues = ReceivedIssues()
     let server = PageServer()
     let continuations = Continuations()
     defer { continuations.clear() }
@@ -189,7 +189,7 @@ import Testing
         continuation.yield(error: PageServer.Failed(id: 9))
         return "whole"
       })
-    let log = Heard<NumberState>()
+    let log = ReceivedEvents<NumberState>()
     #expect(try await store.fetchNextPage(handler: log.handler)?.value == "whole")
     #expect(log.lines(line) == ["started", "[]", "[]", "yielded", "[\"whole\"]", "ended"])
     #expect(store.errorUpdateCount == 1 && store.error == nil)
@@ -214,13 +214,13 @@ import Testing
         continuation.yield("half")
         return "whole"
       })
-    let log = Heard<QueryState<String, any Error>>()
+    let log = ReceivedEvents<QueryState<String, any Error>>()
     #expect(try await store.run(handler: log.handler) == "whole")
     #expect(
       log.lines { $0.currentValue ?? "nothing" } == [
         "started", "nothing", "half", "yielded", "whole", "ended",
       ])
-    let issues = HeardIssues()
+    let issues = ReceivedIssues()
     OperationIssue.withHandler(issues.handler) { continuations.last?.yield("late") }
     #expect(issues.kinds == [.lateYield] && store.currentValue == "whole")
   }

@@ -5,7 +5,7 @@ import Testing
   @Test("A query is created from a closure with a context, a continuation, or a typed failure")
   func forms() async throws {
     let plain = Query(path: ["plain"]) { context in context.fixtureNumber }
-    let yielding = Query(path: ["telling"]) { _, continuation in
+    let yielding = Query(path: ["yielding"]) { _, continuation in
       continuation.yield(1)
       return 2
     }

@@ -85,7 +85,7 @@ import Testing
     let run = Task { try await cancelled.run() }
     await remote.wait(forCalls: 1)
     let subscription = cancelled.subscribe { event in
-      if case .runEnded = event { order.append("told") }
+      if case .runEnded = event { order.append("notified") }
     }
     cancelled.withExclusiveAccess {
       switch means {
@@ -95,7 +95,7 @@ import Testing
       }
       order.append("end of access")
     }
-    #expect(order.all == ["end of access", "told", "cancelled"])
+    #expect(order.all == ["end of access", "notified", "cancelled"])
     await #expect(throws: CancellationError.self) { try await run.value }
     withExtendedLifetime(subscription) {}
   }
@@ -104,15 +104,15 @@ import Testing
     "The result of a run that was cancelled inside access reaches no caller, whenever it comes",
     arguments: 0..<50)
   func droppedResult(round: Int) async throws {
-    let deaf = Remote<Int>(isDeaf: true)
-    let store = OperationStore.detached(query: deaf.query())
+    let uncancellable = Remote<Int>(ignoresCancellation: true)
+    let store = OperationStore.detached(query: uncancellable.query())
     let results = Recorder<Int?>()
     let run = Task { results.append(try? await store.run()) }
-    await deaf.wait(forCalls: 1)
+    await uncancellable.wait(forCalls: 1)
     let subscription = store.subscribe { event in
       guard case .runEnded = event else { return }
       // The result comes during this notification, before the waiter is resumed.
-      deaf.answer(7)
+      uncancellable.answer(7)
       while results.count == 0 { sched_yield() }
     }
     await onThreads(1) { _ in

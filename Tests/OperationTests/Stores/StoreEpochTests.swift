@@ -6,7 +6,7 @@ import Testing
 /// run from before an invalidation is displayed, stays stale, and is followed by one run.
 @Suite("Epochs") struct StoreEpochTests {
   private let remote = Remote<Int>()
-  private let deaf = Remote<Int>(isDeaf: true)
+  private let uncancellable = Remote<Int>(ignoresCancellation: true)
 
   private func makeStore(
     _ remote: Remote<Int>, isDeduplicated: Bool = true
@@ -17,18 +17,18 @@ import Testing
 
   @Test("The result of a run from before a reset is dropped, and its awaiters are cancelled")
   func reset() async throws {
-    let store = makeStore(deaf)
+    let store = makeStore(uncancellable)
     store.currentValue = 1
     let task = Task { try await store.run() }
-    await deaf.wait(forCalls: 1)
-    deaf.yield(2)
+    await uncancellable.wait(forCalls: 1)
+    uncancellable.yield(2)
     store.resetState()
     #expect(store.currentValue == nil)
     await #expect(throws: CancellationError.self) { try await task.value }
-    await deaf.waitForCancellation()
-    deaf.yield(3)
-    deaf.answer(4)
-    await deaf.waitForEnd()
+    await uncancellable.waitForCancellation()
+    uncancellable.yield(3)
+    uncancellable.answer(4)
+    await uncancellable.waitForEnd()
     #expect(store.currentValue == nil)
     #expect(store.valueUpdateCount == 0)
     #expect(store.status.isIdle)
@@ -36,16 +36,16 @@ import Testing
 
   @Test("A run that starts after a reset is not affected by runs from before it")
   func runAfterReset() async throws {
-    let store = makeStore(deaf)
+    let store = makeStore(uncancellable)
     let old = Task { try await store.run() }
-    await deaf.wait(forCalls: 1)
+    await uncancellable.wait(forCalls: 1)
     store.resetState()
     async let new = store.run()
-    await deaf.wait(forCalls: 2)
-    deaf.answer(1, to: 0)
-    await deaf.waitForEnd(of: 0)
+    await uncancellable.wait(forCalls: 2)
+    uncancellable.answer(1, to: 0)
+    await uncancellable.waitForEnd(of: 0)
     #expect(store.isLoading)
-    deaf.answer(2, to: 1)
+    uncancellable.answer(2, to: 1)
     #expect(try await new == 2)
     #expect(store.currentValue == 2)
     await #expect(throws: CancellationError.self) { try await old.value }

@@ -6,7 +6,7 @@ import Testing
 @Suite("Leases") struct StoreLeaseTests {
   private typealias Store = OperationStore<QueryState<Int, any Error>>
   private let remote = Remote<Int>()
-  private let deaf = Remote<Int>(isDeaf: true)
+  private let uncancellable = Remote<Int>(ignoresCancellation: true)
   private let callers = RestingExecutor()
 
   private func makeStore(_ remote: Remote<Int>) -> Store {
@@ -89,22 +89,22 @@ import Testing
 
   @Test("A cancelled awaiter returns at once, even if the request ignores the cancellation")
   func leavesAtOnce() async throws {
-    let store = makeStore(deaf)
-    let tasks = await start(2, of: store, calling: deaf)
+    let store = makeStore(uncancellable)
+    let tasks = await start(2, of: store, calling: uncancellable)
     tasks[0].cancel()
     await #expect(throws: CancellationError.self) { try await tasks[0].value }
     #expect(store.leaseCount == 1)
     tasks[1].cancel()
     await #expect(throws: CancellationError.self) { try await tasks[1].value }
     #expect(!store.isLoading)
-    deaf.answer(1)
-    await deaf.waitForEnd()
+    uncancellable.answer(1)
+    await uncancellable.waitForEnd()
     #expect(store.currentValue == nil)
   }
 
   @Test("A caller that is cancelled before its call gets CancellationError, and holds no lease")
   func cancelledBefore() async throws {
-    let store = makeStore(deaf)
+    let store = makeStore(uncancellable)
     let mayContinue = Latch()
     let task = Task {
       await mayContinue.wait()
@@ -115,7 +115,7 @@ import Testing
     await #expect(throws: CancellationError.self) { try await task.value }
     #expect(store.leaseCount == 0)
     #expect(!store.isLoading)
-    deaf.answer(1)
+    uncancellable.answer(1)
   }
 
   @Test("A cancelled awaiter of a run with a typed failure gets the result of the run")
@@ -197,29 +197,29 @@ import Testing
 
   @Test("cancel() resumes the awaiters, and a new run starts beside a request that ignores it")
   func cancelAndRunAgain() async throws {
-    let store = makeStore(deaf)
-    let old = await start(3, of: store, calling: deaf)
+    let store = makeStore(uncancellable)
+    let old = await start(3, of: store, calling: uncancellable)
     store.cancel()
     for task in old { await #expect(throws: CancellationError.self) { try await task.value } }
     async let new = store.run()
-    await deaf.wait(forCalls: 2)
-    deaf.answer(1, to: 0)
-    await deaf.waitForEnd(of: 0)
+    await uncancellable.wait(forCalls: 2)
+    uncancellable.answer(1, to: 0)
+    await uncancellable.waitForEnd(of: 0)
     #expect(store.isLoading)
     #expect(store.currentValue == nil)
-    deaf.answer(2, to: 1)
+    uncancellable.answer(2, to: 1)
     #expect(try await new == 2)
     #expect(store.valueUpdateCount == 1)
   }
 
   @Test("A late failure and a late yield of a request that ignores cancellation are dropped")
   func lateFailure() async throws {
-    let store = makeStore(deaf)
-    _ = await start(1, of: store, calling: deaf)
+    let store = makeStore(uncancellable)
+    _ = await start(1, of: store, calling: uncancellable)
     store.cancel()
-    deaf.yield(5)
-    deaf.fail(Failed())
-    await deaf.waitForEnd()
+    uncancellable.yield(5)
+    uncancellable.fail(Failed())
+    await uncancellable.waitForEnd()
     #expect(store.currentValue == nil)
     #expect(store.error == nil)
     #expect(store.status.isIdle)

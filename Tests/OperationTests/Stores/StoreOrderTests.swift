@@ -88,7 +88,7 @@ import Testing
             isNotified.open()
             mayContinue.wait()
           }
-          received.append("\(value) was heard")
+          received.append("\(value) was received")
         }
         subscription.cancel()
       }
@@ -98,7 +98,7 @@ import Testing
       #expect(received.all == ["0"])
       mayContinue.open()
       await firstNotification
-      #expect(received.all == ["0", "0 was heard", "1", "1 was heard", "other 1"])
+      #expect(received.all == ["0", "0 was received", "1", "1 was received", "other 1"])
       other.cancel()
     }
   }

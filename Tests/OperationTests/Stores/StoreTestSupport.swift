@@ -96,7 +96,9 @@ final class Remote<Value: Sendable>: Sendable {
   private let calls: RemoteCalls<Value>
   private var monitor: Monitor<RemoteCalls<Value>.Contents> { calls.monitor }
 
-  init(isDeaf: Bool = false) { calls = RemoteCalls(isDeaf: isDeaf) }
+  init(ignoresCancellation: Bool = false) {
+    calls = RemoteCalls(ignoresCancellation: ignoresCancellation)
+  }
 
   deinit { calls.close() }
 
@@ -157,9 +159,9 @@ private final class RemoteCalls<Value: Sendable>: Sendable {
 
   let monitor = Monitor(Contents())
   /// A Boolean value that indicates whether a call ignores its cancellation.
-  let isDeaf: Bool
+  let ignoresCancellation: Bool
 
-  init(isDeaf: Bool) { self.isDeaf = isDeaf }
+  init(ignoresCancellation: Bool) { self.ignoresCancellation = ignoresCancellation }
 
   func call(
     _ context: OperationContext, _ continuation: OperationContinuation<Value, any Error>
@@ -172,8 +174,9 @@ private final class RemoteCalls<Value: Sendable>: Sendable {
     }
     guard let index else { throw CancellationError() }
     await withTaskCancellationHandler {
-      await monitor.wait { [isDeaf] in
-        $0.answers[index] != nil || $0.isClosed || (!isDeaf && $0.cancelled.contains(index))
+      await monitor.wait { [ignoresCancellation] in
+        $0.answers[index] != nil || $0.isClosed
+          || (!ignoresCancellation && $0.cancelled.contains(index))
       }
     } onCancel: {
       monitor.update { _ = $0.cancelled.insert(index) }
