@@ -117,8 +117,10 @@ import Testing
 
   @Test("Data of a program cannot control the terminal") func printable() throws {
     let bad = "a\u{1B}[2Jb\nc\u{7}\u{202E}d\u{9B}"
-    let store = Blog.store(1, [bad], bad, status: "failure", error: bad, value: bad)
-    for keys in [[], [Key.enter]] {
+    var store = Blog.store(1, [bad], bad, status: "failure", error: bad, value: bad)
+    store["kind"] = bad
+    let filter = [Key.character("/"), .character("\u{9B}"), .character("2"), .character("J")]
+    for keys in [[], [Key.enter], filter, filter + [.enter]] {
       for line in lines(try Blog.model([store]), keys: keys) {
         #expect(
           !line.text.unicodeScalars.contains {

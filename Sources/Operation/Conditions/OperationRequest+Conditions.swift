@@ -9,9 +9,7 @@ extension StatefulOperationRequest {
   public func rerunOnChange(
     of condition: some OperationRunSpecification, evenIfFresh: Bool = false
   ) -> ModifiedOperation<Self, SettingsModifier<Self>> {
-    settings {
-      $0.automatic.triggers.append(evenIfFresh ? condition.edgeTrigger : condition.trigger)
-    }
+    settings { $0.automatic.triggers.append(condition.trigger(evenIfFresh: evenIfFresh)) }
   }
 
   /// Lets the retries of a run wait until a condition is satisfied, such as `.connected && .foreground`.
@@ -38,7 +36,7 @@ extension StatefulOperationRequest {
     settings {
       $0.automatic.isEnabled = true
       $0.automatic.condition = condition.isSatisfied
-      $0.automatic.triggers.append(condition.trigger)
+      $0.automatic.triggers.append(condition.trigger(evenIfFresh: false))
     }
   }
 
@@ -75,27 +73,19 @@ extension StatefulOperationRequest {
 }
 
 extension OperationRunSpecification {
-  /// Starts a run whenever the condition becomes satisfied.
-  fileprivate var edgeTrigger: RerunTrigger {
+  /// Starts a run, or one of a stale store only, whenever the condition becomes satisfied.
+  fileprivate func trigger(evenIfFresh: Bool) -> RerunTrigger {
     RerunTrigger { context, request in
       let edge = ConditionEdge()
       let check = { @Sendable in
-        edge.check(
-          { isSatisfied(in: context) }, onEdge: { request.store?.rerun(by: request.rules) })
+        edge.check({ isSatisfied(in: context) }) {
+          request.store?.rerun(by: request.rules, onlyIfStale: !evenIfFresh)
+        }
       }
       let subscription = subscribe(in: context, onChange: check)
       // After the subscription, so that no change before it is taken for one after it.
       check()
       return subscription
-    }
-  }
-
-  /// Starts a run of a stale store whenever the condition may have changed and is satisfied.
-  fileprivate var trigger: RerunTrigger {
-    RerunTrigger { context, request in
-      subscribe(in: context) {
-        if isSatisfied(in: context) { request.store?.rerunIfStale(by: request.rules) }
-      }
     }
   }
 }

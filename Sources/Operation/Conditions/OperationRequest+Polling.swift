@@ -4,8 +4,8 @@ extension StatefulOperationRequest {
   /// Runs the request at an interval while its store has subscribers.
   ///
   /// The first run starts one interval after the first subscription, and each later run one interval
-  /// after the end of the run before it. A poll joins a run in flight. A run that is due while the
-  /// condition is not satisfied, or while the program is in the background, starts when that is over.
+  /// after the end of the run before it. A poll joins a run in flight. A run that becomes due while
+  /// the condition is not satisfied, or while the program is in the background, starts as soon as both permit it.
   /// A program is in the background while it is suspended, see ``TerminalActivityObserver``. Several polls
   /// of one request are independent.
   ///
@@ -74,7 +74,10 @@ extension StatefulOperationRequest {
       let poll = Poll<State>(
         interval: interval, stateInterval: stateInterval, condition: ready,
         isUnfinished: isUnfinished, context: context, request: request)
-      let task = Task(executorPreference: context.executor) { await poll.run() }
+      // It does not work for the run whose request subscribes.
+      let task = TaskNode.withoutCurrent {
+        Task(executorPreference: context.executor) { await poll.run() }
+      }
       return OperationSubscription {
         subscription.cancel()
         task.cancel()

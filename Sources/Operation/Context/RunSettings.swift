@@ -139,10 +139,8 @@ struct ObservedRequest: Sendable {
 protocol Rerunnable: AnyObject, Sendable {
   var presentState: any Sendable { get }
 
-  /// Runs the request if it is stale.
-  func rerunIfStale(by rules: (any RunRules)?)
-  /// Runs the request.
-  func rerun(by rules: (any RunRules)?)
+  /// Runs the request for the observers.
+  func rerun(by rules: (any RunRules)?, onlyIfStale: Bool)
   /// Invalidates the value: a run follows that begins after this.
   func invalidate()
   /// Runs the request, and waits until the run has ended or the calling task is cancelled.

@@ -1,3 +1,5 @@
+import Synchronization
+
 /// A modifier that calls a handler with the events of a request's runs.
 public struct HandleEventsModifier<Base: OperationRequest, State: OperationState>: OperationModifier
 where State.OperationValue == Base.Value, State.Failure == Base.Failure {
@@ -12,11 +14,14 @@ where State.OperationValue == Base.Value, State.Failure == Base.Failure {
   ) async throws(Base.Failure) -> Base.Value {
     let run = context.operationRun ?? OperationRun(id: .next(), cause: .fetch, context: context)
     notify(.runStarted(run))
+    let hasEnded = Atomic(false)
     let handledContinuation = OperationContinuation<Base.Value, Base.Failure> { result in
-      notify(.yielded(result, run))
+      // A yield after the end changes nothing.
+      if !hasEnded.load(ordering: .acquiring) { notify(.yielded(result, run)) }
       continuation.yield(with: result)
     }
     let result = await base.result(isolation: isolation, in: context, with: handledContinuation)
+    hasEnded.store(true, ordering: .releasing)
     notify(.runEnded(result, run))
     return try result.get()
   }

@@ -69,8 +69,7 @@ extension OperationRequest {
           OperationRetry(
             failedAttempts: context.attempt.index + 1, lastFailure: error,
             nextAttemptAt: context.now().advanced(by: backoff)))
-        guard await context.operationClock.hasSlept(for: backoff),
-          await context.mayAttempt(isRetry: true), await context.mayRetry()
+        guard await context.operationClock.hasSlept(for: backoff), await context.mayRetry()
         else { throw cancellationFailure(as: Failure.self) ?? error }
         context.noteRetry(nil)
         context.attempt.index += 1
@@ -88,9 +87,18 @@ extension OperationContext {
     }
   }
 
-  /// Waits for the condition of retries. Returns `false` if the task was cancelled before.
+  /// Waits until there is a connection, if the retry needs one, and the condition of retries is satisfied.
+  /// Returns `false` if the task was cancelled before.
   nonisolated(nonsending) fileprivate func mayRetry() async -> Bool {
-    await settings.values.retry.condition?.waitUntilSatisfied(in: self) ?? true
+    while await mayAttempt(isRetry: true) {
+      guard let condition = settings.values.retry.condition else { return true }
+      guard await condition.waitUntilSatisfied(in: self) else { return false }
+      // The connection may be lost by then.
+      if mayAttemptOffline(isRetry: true) || ConnectionRunSpecification().isSatisfied(in: self) {
+        return true
+      }
+    }
+    return false
   }
 }
 

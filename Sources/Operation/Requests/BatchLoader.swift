@@ -31,7 +31,7 @@ public final class BatchLoader<Key: Hashable & Sendable, Value: Sendable>: Senda
   ///
   /// - Parameters:
   ///   - delay: The time in which keys are collected, by the clock of the first key's context. A negative
-  ///     duration is reported, and zero is used: then a batch has the keys that come before it begins.
+  ///     duration is reported, and zero is used. With zero a batch has the keys that come before its task starts.
   ///   - maxSize: The greatest number of keys of a batch. A number below one is reported, and one is used.
   ///   - load: Loads the values of different keys, in the order of their requests. It is called on no
   ///     actor, with no lock held. If it throws, all keys of the batch fail with that error.
@@ -50,8 +50,8 @@ public final class BatchLoader<Key: Hashable & Sendable, Value: Sendable>: Senda
   ///
   /// - Parameters:
   ///   - delay: The time in which keys are collected, by the clock of the first key's context. A
-  ///     negative duration is reported, and zero is used: then a batch has the keys that come
-  ///     before it begins.
+  ///     negative duration is reported, and zero is used. With zero a batch has the keys that
+  ///     come before its task starts.
   ///   - maxSize: The greatest number of keys of a batch. A number below one is reported, and one
   ///     is used.
   ///   - load: Loads the values of different keys, in the order of their requests. It is called on
@@ -70,11 +70,17 @@ public final class BatchLoader<Key: Hashable & Sendable, Value: Sendable>: Senda
   ///   - key: The key.
   ///   - context: The context of the run. Its clock measures the delay.
   /// - Throws: The failure of the key or of its batch, ``BatchLoaderError`` if the function returned
-  ///   nothing for the key, or `CancellationError` as soon as the calling task is cancelled.
+  ///   nothing for the key, or if the key is not equal to itself, which is also reported, or `CancellationError` as soon as the calling task is cancelled.
   nonisolated(nonsending) public func load(
     _ key: Key, in context: OperationContext = OperationContext()
   ) async throws -> Value {
     try Task.checkCancellation()
+    if key != key {
+      OperationIssue.report(
+        .unequalIdentity,
+        "The key \(key) of a batch is not equal to itself, so that no value can be found for it.")
+      throw BatchLoaderError(key: "\(key)")
+    }
     let id = OperationTaskID.next()
     let clock = context.operationClock
     return try await withTaskCancellationHandler {
@@ -139,7 +145,7 @@ public final class BatchLoader<Key: Hashable & Sendable, Value: Sendable>: Senda
     for entry in entries {
       let missing = failure ?? BatchLoaderError(key: "\(entry.id)")
       let result = results[entry.id] ?? .failure(missing)
-      for (_, waiter) in entry.waiters { waiter.resume(returning: result) }
+      for waiter in entry.waiters.elements { waiter.resume(returning: result) }
     }
   }
 

@@ -8,7 +8,7 @@ import ReactiveStreams
 struct BatchMachine<Key: Hashable & Sendable, Waiter: Sendable>: Sendable {
   struct Entry: Sendable, Identifiable {
     let id: Key
-    var waiters: [(id: OperationTaskID, waiter: Waiter)]
+    var waiters = SlotList<OperationTaskID, Waiter>()
   }
 
   enum Action: Sendable {
@@ -38,9 +38,8 @@ struct BatchMachine<Key: Hashable & Sendable, Waiter: Sendable>: Sendable {
 
   mutating func add(_ key: Key, _ id: OperationTaskID, _ waiter: Waiter) -> Action {
     let isFirst = pending.isEmpty
-    var entry = pending[id: key] ?? Entry(id: key, waiters: [])
-    entry.waiters.append((id, waiter))
-    pending[id: key] = entry
+    if pending.index(id: key) == nil { pending.append(Entry(id: key)) }
+    pending.update(id: key) { $0.waiters.insert(waiter, for: id) }
     if batch.isEmpty, pending.count >= maxSize { return load() }
     guard isFirst else { return .none }
     delay += 1
@@ -97,11 +96,12 @@ struct BatchMachine<Key: Hashable & Sendable, Waiter: Sendable>: Sendable {
   private static func remove(
     _ id: OperationTaskID, of key: Key, from entries: inout IdentifiedArrayOf<Entry>, isKept: Bool
   ) -> Waiter? {
-    guard let index = entries[id: key]?.waiters.firstIndex(where: { $0.id == id }) else {
-      return nil
+    var (waiter, isEmpty): (Waiter?, Bool) = (nil, false)
+    entries.update(id: key) { entry in
+      waiter = entry.waiters.remove(id)
+      isEmpty = entry.waiters.count == 0
     }
-    let waiter = entries[id: key]?.waiters.remove(at: index).waiter
-    if !isKept, entries[id: key]?.waiters.isEmpty == true { _ = entries.remove(id: key) }
+    if isEmpty, !isKept { _ = entries.remove(id: key) }
     return waiter
   }
 

@@ -82,12 +82,13 @@ extension OperationStore {
 extension OperationStore: Rerunnable {
   var presentState: any Sendable { state }
 
-  func rerunIfStale(by rules: (any RunRules)?) {
-    runIfStale(by: rules as? RequestRules<State>, cause: .rerun)
-  }
-
-  func rerun(by rules: (any RunRules)?) {
-    runForObservers(by: rules as? RequestRules<State>, cause: .rerun)
+  func rerun(by rules: (any RunRules)?, onlyIfStale: Bool) {
+    let rules = rules as? RequestRules<State>
+    if onlyIfStale {
+      runIfStale(by: rules, cause: .rerun)
+    } else {
+      runForObservers(by: rules, cause: .rerun)
+    }
   }
 
   nonisolated(nonsending) func poll(by rules: (any RunRules)?) async {

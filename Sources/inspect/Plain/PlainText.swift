@@ -36,15 +36,15 @@ struct PlainText: Sendable {
     for number in [numbers.subscribers, numbers.leases, numbers.runs] {
       line.append(" " + "\(number)".fit(5, isRight: true))
     }
-    line.append("  \(store.name.printable.fit(width))  \(store.request.printable)")
-    if let error = store.error { line.append("  \(error.printable)", .failure) }
+    line.append("  \(store.name.printable.fit(width))  \(store.request)")
+    if let error = store.error { line.append("  \(error)", .failure) }
     return line
   }
 
   /// Returns the line of an event.
   func line(_ event: InspectorEvent, name: String) -> StyledLine {
     var line = StyledLine("\(Self.clock(event.time)) ", .secondary)
-    line.append("\(name.printable) ")
+    line.append("\(name) ")
     let style: StyledLine.Style =
       switch (event.kind, event.outcome) {
       case ("runEnded", "success"): .success
@@ -53,7 +53,7 @@ struct PlainText: Sendable {
       case ("runStarted", _), ("attempt", _): .loading
       default: .plain
       }
-    line.append(event.text.printable, style)
+    line.append(event.text, style)
     return line
   }
 

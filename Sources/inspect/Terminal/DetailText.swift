@@ -14,9 +14,9 @@ struct DetailText {
   private var watched: StoreDetail? { model.detail.flatMap { $0.store.id == store ? $0 : nil } }
 
   var heading: StyledLine {
-    var line = StyledLine(" \(record?.name.printable ?? "A store that was removed")", .heading)
+    var line = StyledLine(" \(record?.name ?? "A store that was removed")", .heading)
     guard let record else { return line }
-    line.append("  \(record.request.printable)\(glyphs.bullet)\(record.kind)", .secondary)
+    line.append("  \(record.request)\(glyphs.bullet)\(record.kind)", .secondary)
     return line
   }
 
@@ -26,7 +26,7 @@ struct DetailText {
     }
     var lines = [statusLine(record), numbersLine(record)]
     if let error = record.error {
-      lines.append(StyledLine("   \(error.printable)", .failure))
+      lines.append(StyledLine("   \(error)", .failure))
     }
     lines += section("Value", text(of: watched?.store.value ?? record.value))
     if watched?.isTruncated == true {
@@ -40,7 +40,7 @@ struct DetailText {
         "Rules",
         watched.rules.map { rule in
           var line = StyledLine("   \(rule.name.printable.fit(min(longest, 30)))  ", .secondary)
-          line.append(rule.value.printable)
+          line.append(rule.value)
           return line
         })
       lines += section("Calls", calls(watched.calls))
@@ -91,7 +91,7 @@ struct DetailText {
         let store = model.stores[id]
         let sign = store.map { glyphs.sign(of: $0.status) } ?? " "
         var line = StyledLine("   \(sign) ", store?.status.style ?? .secondary)
-        line.append(store?.name.printable ?? "a store that was removed")
+        line.append(store?.name ?? "a store that was removed")
         return line
       }
     }
@@ -103,7 +103,7 @@ struct DetailText {
     calls.suffix(20).reversed().map { call in
       let status = StoreRecord.Status(rawValue: call.status)
       var line = StyledLine("   \(call.status.printable.fit(9))  ", status?.style ?? .plain)
-      line.append(call.arguments.printable)
+      line.append(call.arguments)
       return line
     }
   }
@@ -145,7 +145,7 @@ struct RunBar {
     line.append("\(word.fit(9)) ", style)
     line.append(exactDuration(run.duration(now: now)).fit(7, isRight: true) + "  ")
     line.append(bar(run), style)
-    line.append("  \(run.notes(separator: glyphs.bullet).printable)", .secondary)
+    line.append("  \(run.notes(separator: glyphs.bullet))", .secondary)
     return line
   }
 

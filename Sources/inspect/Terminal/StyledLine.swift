@@ -19,8 +19,9 @@ struct StyledLine: Equatable, Sendable {
     append(text, style)
   }
 
+  /// Appends a text, without characters that would command the terminal.
   mutating func append(_ text: String, _ style: Style = .plain) {
-    if !text.isEmpty { spans.append(Span(text: text, style: style)) }
+    if !text.isEmpty { spans.append(Span(text: text.printable, style: style)) }
   }
 
   /// The line without its styles.

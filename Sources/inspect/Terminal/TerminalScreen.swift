@@ -80,7 +80,7 @@ struct TerminalScreen: Sendable {
 
   private func summaryLine(_ view: TerminalView) -> StyledLine {
     if case .ended(let reason) = model.connection {
-      return StyledLine(" The program has ended. \(reason.printable)", .failure)
+      return StyledLine(" The program has ended. \(reason)", .failure)
     }
     var line = StyledLine(" \(counted(model.stores.count, "store"))  ", .heading)
     for status in StoreRecord.Status.allCases {
@@ -101,7 +101,7 @@ struct TerminalScreen: Sendable {
       line.append("\(view.options.filter)_")
       return line
     }
-    if let notice = view.notice { return StyledLine(" \(notice.printable)", .heading) }
+    if let notice = view.notice { return StyledLine(" \(notice)", .heading) }
     let keys: [(String, String)] =
       switch view.page {
       case .table:

@@ -79,6 +79,28 @@ private final class Switch: OperationRunSpecification {
     #expect(condition.subscriberCount == 0)
   }
 
+  @Test("A change that leaves a condition satisfied starts no run", arguments: [false, true])
+  func remains(isAutomatic: Bool) async {
+    let (other, script) = (Switch(), Script())
+    let either = condition || other
+    let query = OpenQuery(script: script)
+    let store =
+      isAutomatic
+      ? client.store(for: query.enableAutomaticRunning(onlyWhen: either))
+      : client.store(for: query.rerunOnChange(of: either))
+    let subscription = store.subscribe { _ in }
+    for attempt in 1...2 {
+      condition.set(true)
+      await store.settles { !$0.isLoading && $0.currentValue == attempt }
+      for isOn in [true, true, false] {
+        other.set(isOn)
+        #expect(!store.isLoading && script.attempts == attempt)
+      }
+      condition.set(false)
+    }
+    subscription.cancel()
+  }
+
   @Test("Conditions are combined") func combined() {
     let (on, off) = (Switch(true), Switch(false))
     let context = OperationContext()

@@ -196,6 +196,37 @@ import Testing
     #expect(try await loader.load(1) == 1)
   }
 
+  @Test("A key that is not equal to itself is reported, and its caller gets an error")
+  func unequalKey() async {
+    let loader = BatchLoader<Double, Int>(delay: .zero, maxSize: 10) { keys in
+      Dictionary(uniqueKeysWithValues: keys.map { ($0, 1) })
+    }
+    let (reported, failure) = await issues { () async -> BatchLoaderError? in
+      do {
+        _ = try await loader.load(.nan)
+        return nil
+      } catch { return error as? BatchLoaderError }
+    }
+    #expect(reported.map(\.kind) == [.unequalIdentity])
+    #expect(failure?.key == "nan")
+  }
+
+  @Test("Callers that wait for one key are cancelled one by one, and the others get its value")
+  func oneKey() async throws {
+    let gate = AsyncGate()
+    let loader = loader(delay: .zero, until: gate)
+    let tasks = (0..<100).map { _ in Task { try await loader.load(1) } }
+    while batches.values.isEmpty { await Task.yield() }
+    for (index, task) in tasks.enumerated() where !index.isMultiple(of: 3) { task.cancel() }
+    for (index, task) in tasks.enumerated() where !index.isMultiple(of: 3) {
+      await #expect(throws: CancellationError.self) { try await task.value }
+    }
+    gate.open()
+    for (index, task) in tasks.enumerated() where index.isMultiple(of: 3) {
+      #expect(try await task.value == "value 1")
+    }
+  }
+
   @Test("Every caller returns once, with random loads and cancellations") func random() async {
     for round in 0..<200 {
       let loader = BatchLoader<Int, Int>(delay: .zero, maxSize: 1 + round % 5) { keys in

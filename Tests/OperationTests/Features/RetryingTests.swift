@@ -95,6 +95,32 @@ import Testing
     #expect(try await run.value == 2)
   }
 
+  @Test("A retry whose connection was lost while it waited for a condition waits for both")
+  func conditionAndConnection() async throws {
+    let network = ManualNetworkObserver()
+    let client = OperationClient(
+      defaults: OperationDefaults(retryLimit: 0, networkObserver: network), clock: clock)
+    let isReady = Broadcast<Bool>()
+    let script = Script(failures: 1)
+    let store = client.store(
+      for: OpenQuery(script: script).retry(limit: 1).backoff(.constant(.seconds(1)))
+        .retries(onlyWhile: .latest(of: isReady)).networkMode(.online))
+    let run = Task { try await store.fetch() }
+    await clock.sleepers(atLeast: 1)
+    await clock.advance(by: .seconds(1))
+    while isReady.subscriberCount == 0 { await Task.yield() }
+    network.set(.disconnected)
+    isReady.send(true)
+    await store.settles { $0.state.isPaused }
+    #expect(script.attempts == 1)
+    isReady.send(false)
+    network.set(.connected)
+    await store.settles { !$0.state.isPaused && isReady.subscriberCount > 0 }
+    #expect(script.attempts == 1)
+    isReady.send(true)
+    #expect(try await run.value == 2)
+  }
+
   @Test("A condition that becomes satisfied runs a fresh request with evenIfFresh")
   func evenIfFresh() async throws {
     let client = OperationClient(defaults: .testing, clock: clock)

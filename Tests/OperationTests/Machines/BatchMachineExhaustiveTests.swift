@@ -64,7 +64,7 @@ import Testing
         self.batch = nil
         let (entries, next) = machine.end()
         try mustHold(entries.map(\.id) == keys, "the batch has its keys")
-        let waiters = entries.flatMap { $0.waiters.map(\.waiter) }
+        let waiters = entries.flatMap { $0.waiters.elements }
         try mustHold(waiters.sorted() == batch.sorted(), "all waiters of the batch continue")
         try perform(next)
       }

@@ -1,4 +1,5 @@
 import Operation
+import Synchronization
 import Testing
 
 @Suite("handleEvents") struct HandleEventsTests {
@@ -91,6 +92,18 @@ import Testing
     _ = try await store.run()
     #expect(seen.values == [nil, nil, 10])
     #expect(store.context.fixtureNumber == 3)
+  }
+
+  @Test("A yield after the end is no event") func lateYield() async throws {
+    let log = EventLog<String>()
+    let kept = Mutex<OperationContinuation<Int, any Error>?>(nil)
+    let request = Query<Int, any Error>(path: ["late"]) { _, continuation in
+      kept.withLock { $0 = continuation }
+      return 1
+    }.handleEvents { log.append(line($0)) }
+    #expect(try await request.run() == 1)
+    kept.withLock { $0.take() }?.yield(2)
+    #expect(log.values == ["started 0", "ended 1"])
   }
 
   @Test("The continuation of a run without a store receives what is yielded")
