@@ -72,7 +72,9 @@ enum Binding<State: OperationState>: Sendable {
     case .store(let store, let rules, nil): store.values(by: rules)
     case .store(let store, let rules, let previous?):
       // Once the store had a value, the earlier one does not come back.
-      store.states(by: rules).scan(BoxedState.state(previous.state, previous: previous)) {
+      StateStream(store.updates(by: rules)).scan(
+        BoxedState.state(previous.state, previous: previous)
+      ) {
         .state($1, previous: $1.hasValue ? nil : $0.previous)
       }.map(\.value)
     case .unbacked(let state): .just(state.currentValue)
@@ -206,6 +208,8 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
   private(set) var epoch = 0
   /// The newest binding for a value of the wrapper that this one follows.
   private(set) var made: MadeBinding<State>?
+  /// The threads that are inside the closure that makes a binding.
+  var makers: Set<ThreadID> = []
   private var phase: Phase
   private var subscription: OperationSubscription?
   /// The timer of the newest binding by hand, if it follows after a delay.
@@ -269,7 +273,7 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
   ) -> (replacement: Replacement?, made: MadeBinding<State>?, timer: BindingTimer?) {
     if due != nil, due !== timer { return (nil, nil, nil) }
     let old = made
-    // One of the same store and rules is not replaced, and displays what it did.
+    // A binding with the same store and rules stays, with the previous value that it displays.
     made?.binding = new.isSame(as: binding) ? binding : new
     if !isMaking { made?.number += 1 }
     return (bind(to: new), old, timer.take())

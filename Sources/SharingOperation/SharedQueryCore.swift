@@ -50,9 +50,11 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
       return present.binding
     }
     // The user's closure may read the wrapper that it makes the request for.
-    if isMaking { return present?.binding ?? bound }
-    let makers = BindingMakers.current + [ObjectIdentifier(self)]
-    var binding = BindingMakers.$current.withValue(makers) { upstream.bind(source) }
+    guard shell.withLock({ $0.makers.insert(.current).inserted }) else {
+      return present?.binding ?? bound
+    }
+    var binding = upstream.bind(source)
+    shell.withLock { _ = $0.makers.remove(.current) }
     if upstream.keepsPrevious { binding = binding.displaying((present?.binding ?? bound).kept) }
     let number = (present?.number ?? 0) + 1
     let new = MadeBinding(
@@ -61,9 +63,6 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
     if old?.number == number { return made(by: upstream, isReadAhead: isReadAhead) }
     return binding
   }
-
-  /// Whether the calling task is making the binding, or one that was made for that.
-  private var isMaking: Bool { BindingMakers.current.contains(ObjectIdentifier(self)) }
 
   /// Binds the wrapper for the present value of the wrapper that it follows.
   func followUpstream() {
@@ -99,7 +98,9 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
   func bind(to binding: Binding<StoredState>, after timer: BindingTimer? = nil) {
     // A change of the other wrapper may not have been delivered yet, and came before.
     if let upstream { _ = made(by: upstream, isReadAhead: false) }
-    let old = shell.commit { $0.override(with: binding, after: timer, isMaking: isMaking) }
+    let old = shell.commit {
+      $0.override(with: binding, after: timer, isMaking: $0.makers.contains(.current))
+    }
     old.replacement.map(complete)
     withExtendedLifetime(old) {}
   }
@@ -109,9 +110,12 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
     // Read before the subscription ends, because its end can cancel a run.
     let readStates = [replacement.replaced.boxed, replacement.binding.boxed]
     shell.withLock { $0.addReadStates(readStates) }
-    replacement.subscription?.cancel()
+    let keepsStore = replacement.replaced.store === replacement.binding.store
+    if !keepsStore { replacement.subscription?.cancel() }
     readers.withLock { $0[.binding] }.map(notify)
     follow(replacement.binding, epoch: replacement.epoch)
+    // After the new subscription: where both are of one store, its observers keep their run.
+    if keepsStore { replacement.subscription?.cancel() }
     // They may have read states of the new store that were never delivered.
     if replacement.wasReadAhead { notifyAllReaders() }
   }

@@ -71,8 +71,3 @@ struct Upstream<State: OperationState>: Sendable {
       }, bind: bind)
   }
 }
-
-/// The cores whose bindings the calling thread is making.
-enum BindingMakers {
-  @TaskLocal static var current: [ObjectIdentifier] = []
-}

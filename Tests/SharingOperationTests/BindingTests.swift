@@ -265,4 +265,37 @@ import Testing
     stopped.increment()
     store(target).currentValue = nil
   }
+
+  @Test("A wrapper that is bound to the same store with other rules keeps the run in flight")
+  func otherRules() async {
+    let client = OperationClient.eager()
+    let (calls, door) = (Counter(), Door())
+    let request = Query(path: ["counted"]) { _ in
+      calls.increment()
+      await door.passed()
+      return 1
+    }
+    let wrapper = SharedQuery(request, client: client)
+    while calls.count < 1 { await Task.yield() }
+    wrapper.bind(to: request.stale(after: .seconds(60)))
+    #expect(wrapper.isLoading)
+    door.open()
+    while wrapper.wrappedValue == nil { await Task.yield() }
+    #expect(calls.count == 1)
+  }
+
+  @Test("Values that cannot be compared are not repeated while an earlier one is displayed")
+  func opaqueWithPrevious() async throws {
+    let wrapper = SharedQuery(Query.opaque(1), client: client)
+    wrapper.withLock { $0 = Opaque(number: 1) }
+    wrapper.bind(to: Query.opaque(2), keepingPrevious: true)
+    let elements = Log<Int?>()
+    var iterator = wrapper.values.map { value in
+      elements.append(value?.number)
+      return value
+    }.makeAsyncIterator()
+    _ = await iterator.next()
+    try await wrapper.fetch()
+    #expect(elements.elements == [1, 2])
+  }
 }

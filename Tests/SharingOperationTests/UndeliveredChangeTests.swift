@@ -132,4 +132,23 @@ import Testing
     #expect(changes.count == 1)
     dependents.removeAll()
   }
+
+  @Test("A wrapper follows a change by a task that its closure has started")
+  func taskOfClosure() async throws {
+    let calls = Counter()
+    let id = SharedQuery(Query(path: ["user"]) { _ in calls.increment() }, client: client)
+    let tasks = Log<Task<Int, any Error>>()
+    let dependent = SharedQuery(dependingOn: id) { [tasks] (number: Int) in
+      // The first value is incomplete: another one is fetched.
+      if number == 1 { tasks.append(Task { try await id.fetch() }) }
+      return WrittenNumber(path: ["of", number])
+    }
+    _ = try await id.fetch()
+    _ = try await tasks.elements[0].value
+    #expect(id.wrappedValue == 2)
+    #expect(client.store(for: WrittenNumber(path: ["of", 2])).subscriberCount == 1)
+    #expect(client.store(for: WrittenNumber(path: ["of", 1])).subscriberCount == 0)
+    tasks.removeAll()
+    withExtendedLifetime(dependent) {}
+  }
 }

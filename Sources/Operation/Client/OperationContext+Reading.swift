@@ -30,6 +30,8 @@ extension OperationContext {
     try addDependency(on: request)
     guard let client = operationClient else { return try await request.run(in: self) }
     let (store, rules) = client.storeAndRules(for: request)
+    // A store that was made before the note may not know of it.
+    store.noteRead()
     return try await store.ensure(by: rules, isForRun: true, present: { $0 }, fetched: { $0 })
   }
 
@@ -45,6 +47,8 @@ extension OperationContext {
     try addDependency(on: request)
     guard let client = operationClient else { return try await request.run(in: self).pages }
     let (store, rules) = client.storeAndRules(for: request)
+    // A store that was made before the note may not know of it.
+    store.noteRead()
     return try await store.ensure(
       by: rules, isForRun: true, present: { $0.isEmpty ? nil : $0 },
       fetched: { _ in store.confirmedValue })
@@ -85,7 +89,5 @@ extension OperationContext {
     let cycle =
       client.map { $0.hub.note(runNode, launch, reads: path) } ?? runNode.cycle(reading: path)
     if let cycle { throw cycle }
-    // A store that is made later finds the path in the graph.
-    client?.store(of: request)?.store.noteRead()
   }
 }

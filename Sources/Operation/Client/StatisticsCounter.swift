@@ -24,7 +24,8 @@ final class StatisticsCounter: Sendable {
 
   private func add(_ event: OperationClientEvent) {
     counted.withLock { counted in
-      for length in counted.keys { counted[length]?.add(event, prefixLength: length) }
+      // A copy: the iterator of a dictionary would have each change copy all counts.
+      for length in Array(counted.keys) { counted[length]?.add(event, prefixLength: length) }
     }
   }
 }

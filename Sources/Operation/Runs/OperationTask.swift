@@ -26,8 +26,9 @@ public struct OperationTask<Value: Sendable, Failure: Error>: Sendable, Identifi
 
   /// The name, the priority and the context of the task.
   ///
-  /// A change applies to this copy, and to the copy in the state, until the task is started. A context
-  /// that is set overrides the one that was there.
+  /// Set it before the task is started: the run begins with the configuration of the copy that starts it.
+  /// Other copies, and the one in the state, keep theirs. A context that is set overrides the one that was
+  /// there.
   public var configuration: OperationTaskConfiguration {
     get { box.configuration }
     set {

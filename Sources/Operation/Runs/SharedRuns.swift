@@ -39,7 +39,9 @@ final class SharedRuns<Value: Sendable, Failure: Error>: TaskDriver {
       }
       switch admission {
       case .compare(let candidates): verdict = rule.verdict(on: context, among: candidates)
-      case .join(let shared): return shared
+      case .join(let shared):
+        shared.node.escalate()
+        return shared
       case .new:
         launch(core, in: context, body)
         return core

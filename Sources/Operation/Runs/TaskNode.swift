@@ -223,9 +223,11 @@ extension TaskNode {
     if isInRequest { return current.cycle { $0 === self } }
     var earlier: Set<OperationTaskID> = []
     if let run = driver?.serialRun { earlier.insert(run) }
-    for other in dependencies {
-      earlier.insert(other.node.id)
-      if let successor = other.successor?() { earlier.insert(successor.id) }
+    var pending = dependencies
+    while let other = pending.popLast() {
+      for node in [other.node, other.successor?()] {
+        if let node, earlier.insert(node.id).inserted { pending += node.dependencies }
+      }
     }
     return earlier.isEmpty ? nil : current.cycle(through: path) { earlier.contains($0.id) }
   }

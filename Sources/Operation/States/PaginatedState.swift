@@ -236,6 +236,9 @@ extension PaginatedState {
     if replace(with: page) { return }
     guard let index = facts.value.index(id: neighbour) else { return }
     facts.value.insert(page, at: index + offset)
+    // There is a page beyond the neighbour now.
+    if offset == 0, ends.before == neighbour { setEnds(before: nil, after: ends.after) }
+    if offset == 1, ends.after == neighbour { setEnds(before: ends.before, after: nil) }
   }
 
   /// Removes a task that has ended.

@@ -106,10 +106,10 @@ struct WithheldNotifications<State: OperationState>: Sendable {
 }
 
 /// An identifier of a thread, unique among the threads that exist.
-struct ThreadID: Sendable, Hashable {
+package struct ThreadID: Sendable, Hashable {
   let rawValue: UInt
 
-  static var current: ThreadID { ThreadID(rawValue: UInt(pthread_self())) }
+  package static var current: ThreadID { ThreadID(rawValue: UInt(pthread_self())) }
 }
 
 /// The place where a thread waits until another thread opens it.

@@ -131,14 +131,17 @@ extension OperationStore {
   public var values: StateStream<State.StateValue> { values(by: nil) }
 
   package func values(by rules: RequestRules<State>?) -> StateStream<State.StateValue> {
-    let stateSource = stateSource(by: rules)
-    if let areEqual = Equality<State.StateValue>.comparison {
-      return StateStream(stateSource.map { $0.currentValue }, areEqual: areEqual)
-    }
-    let changed = stateSource.removeDuplicates {
+    StateStream(
+      updates(by: rules).map { $0.currentValue }, areEqual: Equality<State.StateValue>.comparison)
+  }
+
+  /// The states; of values that cannot be compared only those after one was fetched or set.
+  package func updates(by rules: RequestRules<State>?) -> StreamSource<State> {
+    let states = stateSource(by: rules)
+    if Equality<State.StateValue>.comparison != nil { return states }
+    return states.removeDuplicates {
       $0.valueUpdateCount == $1.valueUpdateCount && $0.valueLastUpdatedAt == $1.valueLastUpdatedAt
     }
-    return StateStream(changed.map { $0.currentValue })
   }
 
   /// The changes of the value that the runs of other requests read, since the subscription. A value that

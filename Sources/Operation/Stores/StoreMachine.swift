@@ -171,7 +171,10 @@ extension StoreMachine {
 
   /// The date of the value, or of the initial one; `nil` if there is none. Edits leave it as it is.
   private var valueDate: Date? {
-    state.valueUpdateCount == 0 ? freshness.initialDate : state.valueLastUpdatedAt
+    if let date = state.valueLastUpdatedAt { return date }
+    // It is the initial value, with edits if there were updates, unless `nil` was written.
+    let isInitial = state.valueUpdateCount == 0 || state.currentValue as? State.StatusValue != nil
+    return isInitial ? freshness.initialDate : nil
   }
 
   /// The date of the value that the calling thread may read.

@@ -1,5 +1,8 @@
-@testable import Operation
+import Foundation
+import Synchronization
 import Testing
+
+@testable import Operation
 
 /// A request that reads others by number, as a mutable table defines.
 private struct Reader: QueryRequest, Hashable {
@@ -255,4 +258,65 @@ private final class World: Sendable, Hashable {
     _ = try await late
     #expect(client.hub.hasNoDependencies)
   }
+
+  @Test("A dependency on a store that is inserted after the note is not lost")
+  func insertedAfterNote() async throws {
+    let clock = BlockingClock()
+    let client = OperationClient(defaults: .testing, clock: clock)
+    let inserted = ThreadLatch()
+    clock.isArmed.store(true, ordering: .sequentiallyConsistent)
+    let thread = Thread {
+      // It asks the clock when it has found out that nothing reads the path.
+      _ = client.store(for: HookedQuery(), initialValue: 5)
+      inserted.open()
+    }
+    thread.start()
+    clock.entered.wait()
+    // The path is evaluated for the note, and then for the look-up.
+    let evaluations = Atomic(0)
+    let source = HookedQuery {
+      if evaluations.wrappingAdd(1, ordering: .relaxed).newValue == 2 {
+        clock.mayContinue.open()
+        inserted.wait()
+      }
+    }
+    let reader = client.store(
+      for: Query<Int, any Error>(path: ["reader"]) { try await $0.ensure(source) + 1 }
+        .stale(after: .seconds(3_600)))
+    _ = try await reader.fetch()
+    #expect(!reader.isStale)
+    client.invalidate(HookedQuery())
+    #expect(reader.isStale)
+  }
+}
+
+/// A query that calls a function whenever its path is evaluated.
+private struct HookedQuery: QueryRequest {
+  var onPath: @Sendable () -> Void = {}
+
+  var path: OperationPath {
+    onPath()
+    return ["hooked"]
+  }
+
+  func fetch(
+    in context: OperationContext, with continuation: OperationContinuation<Int, any Error>
+  ) async throws -> Int { 1 }
+}
+
+/// A clock at which one thread waits.
+private final class BlockingClock: OperationClock {
+  let isArmed = Atomic(false)
+  let (entered, mayContinue) = (ThreadLatch(), ThreadLatch())
+  private let base = SystemClock()
+
+  func now() -> Date {
+    if isArmed.exchange(false, ordering: .sequentiallyConsistent) {
+      entered.open()
+      mayContinue.wait()
+    }
+    return base.now()
+  }
+
+  func sleep(for duration: Duration) async throws { try await base.sleep(for: duration) }
 }

@@ -229,6 +229,24 @@ import Testing
     #expect(!judged.isStale)
   }
 
+  @Test("An initial value with a confirmed edit is as fresh as before", arguments: [false, true])
+  func editedInitialValue(isNever: Bool) async throws {
+    let client = client()
+    let store =
+      isNever
+      ? client.store(for: request.neverStale(), initialValue: 5)
+      : client.store(for: request.stale(after: .seconds(60)), initialValue: 5)
+    await store.optimistically {
+      $0? += 1
+    } while: {
+      #expect(!store.isStale)
+    }
+    #expect(store.currentValue == 6)
+    #expect(!store.isStale)
+    store.currentValue = nil
+    #expect(store.isStale)
+  }
+
   @Test("Nil and an empty list of pages are not initial values")
   func emptyInitialValues() {
     let client = client()

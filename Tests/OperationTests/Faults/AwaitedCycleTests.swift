@@ -278,4 +278,22 @@ import Testing
     gate.open()
     #expect(try await later.value?.value == 1)
   }
+
+  @Test("A request that awaits a task which is scheduled after another one that waits for it")
+  func scheduled() async throws {
+    let awaited = Monitor<OperationTask<Int, any Error>?>(nil)
+    let stores = ["first", "second", "third"].map { name in
+      client.store(
+        for: Query<Int, any Error>(path: [name]) { _ in
+          name == "first" ? try await awaited.value?.runIfNeeded() ?? 0 : 1
+        })
+    }
+    let tasks = stores.map { $0.runTask() }
+    tasks[1].schedule(after: tasks[0])
+    tasks[2].schedule(after: tasks[1])
+    awaited.update { $0 = tasks[2] }
+    await #expect(throws: OperationDependencyError.self) { try await tasks[0].runIfNeeded() }
+    for task in tasks { task.cancel() }
+    awaited.update { $0 = nil }
+  }
 }

@@ -226,6 +226,15 @@ extension PaginatedStateExhaustiveTests.Walk {
     let result = PaginatedResult(kind: run.kind, pages: PaginatedPages(pages), place: place)
     state.update(with: .success(result), for: task)
     arrivals.note(.success(()), at: moment)
+    let present = Set(list.map(\.id))
+    let isInserted = !present.isSuperset(of: ids)
+    switch place {
+    case .after(let id) where isInserted && present.contains(id):
+      if ends.behind == id { ends.behind = nil }
+    case .before(let id) where isInserted && present.contains(id):
+      if ends.before == id { ends.before = nil }
+    case .after, .before, .whole, .initial, .present: break
+    }
     list = Self.merged(list, pages, place, limit)
     let isOpen = { (id: Int) in place == .whole || ids.contains(id) }
     if ends.before.map(isOpen) == true { ends.before = nil }

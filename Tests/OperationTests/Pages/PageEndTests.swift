@@ -159,4 +159,24 @@ import Testing
     try await all.value
     #expect(store.currentValue.ids == [0, 1] && store.error == nil)
   }
+
+  @Test("A page that follows the last one ends the mark that there is none")
+  func endMark() async throws {
+    let isLast = Monitor(false)
+    let store = OperationClient(defaults: .quiet()).store(
+      for: Paginated<Int, Int>(
+        path: ["marked"], initialPageId: 1,
+        nextPageId: { page, _ in isLast.value ? nil : page.id + 1 },
+        previousPageId: { page, _ in page.id - 1 }
+      ) { paging, _ in paging.pageId }.maxPages(3))
+    for _ in 0..<2 { try await store.fetchNextPage() }
+    isLast.update { $0 = true }
+    #expect(try await store.fetchNextPage() == nil)
+    #expect(store.currentValue.ids == [1, 2] && !store.hasNextPage)
+    isLast.update { $0 = false }
+    try await store.fetchNextPage()
+    try await store.fetchPreviousPage()
+    #expect(store.currentValue.ids == [0, 1, 2])
+    #expect(store.hasNextPage)
+  }
 }

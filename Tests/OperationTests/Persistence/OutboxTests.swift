@@ -1,6 +1,7 @@
 import FoundationEssentials
-import Operation
 import Testing
+
+@testable import Operation
 
 @Suite("The outbox")
 struct OutboxTests {
@@ -254,5 +255,53 @@ struct OutboxTests {
     #expect(calls[0] == calls[1] && calls[1] != calls[2] && !calls[0].isEmpty)
     #expect(server.arrivals.values.map(\.attempt) == [0, 1, 0])
     #expect(OperationContext().operationCallID == nil)
+  }
+
+  /// A mutation whose failure cannot be a cancellation.
+  private struct TypedPost: MutationRequest {
+    let calls: EventLog<Bool>
+
+    var path: OperationPath { ["typed-post"] }
+
+    func mutate(
+      with title: String, in context: OperationContext,
+      with continuation: OperationContinuation<Int, Refused>
+    ) async throws(Refused) -> Int {
+      calls.append(Task.isCancelled)
+      if Task.isCancelled { throw Refused() }
+      return 1
+    }
+  }
+
+  @Test("A call with a typed failure that is resumed during a shutdown stays")
+  func resumedDuringShutdown() async throws {
+    let calls = EventLog<Bool>()
+    let arguments = Data(#""a""#.utf8).base64EncodedString()
+    let saved = #"{"id":"1","mutation":"typed-post","arguments":"\#(arguments)","attempts":1}"#
+    let storage = MemoryStorage([
+      "calls/0000000000000001-1": StorageEntry(
+        version: 0, date: outboxStart, data: Data(saved.utf8))
+    ])
+    let client = OperationClient(defaults: .testing, storage: storage)
+    let gate = AsyncGate()
+    let slow = client.store(
+      for: Query(path: ["slow"]) { _ in
+        await gate.wait()
+        return 1
+      })
+    let run = Task { try await slow.fetch() }
+    while slow.leaseCount == 0 { await Task.yield() }
+    let shutdown = Task { await client.shutdown(within: .seconds(20)) }
+    while !client.hub.isClosed { await Task.yield() }
+    let outbox = client.outbox
+    try await client.resumeMutations { $0.register(TypedPost(calls: calls)) }
+    await calls.wait(for: 1)
+    for await calls in outbox.values where calls.map(\.status) != [.running] { break }
+    #expect(calls.values == [true])
+    gate.open()
+    _ = try await run.value
+    _ = await shutdown.value
+    try await client.flush()
+    #expect(storage.entries.count == 1)
   }
 }

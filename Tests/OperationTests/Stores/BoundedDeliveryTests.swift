@@ -100,8 +100,10 @@ import Testing
     while let value = await newest.next(), value != 0 {}
   }
 
-  @Test("A caller of higher priority raises the priority of the run that it joins")
-  func priority() async throws {
+  @Test(
+    "A caller of higher priority raises the priority of the run that it joins",
+    arguments: [false, true])
+  func priority(isTask: Bool) async throws {
     let started = EventLog<Int>()
     let store = Store.detached(
       query: Query<Int, any Error>(path: ["prioritized"]) { _ in
@@ -112,7 +114,9 @@ import Testing
     let low = Task(priority: .background) { try await store.run() }
     // The task begins when the other tests leave time for it.
     await started.wait(for: 1)
-    let high = Task(priority: .high) { try await store.run() }
+    let high = Task(priority: .high) {
+      try await isTask ? store.runTask().runIfNeeded() : store.run()
+    }
     try await withTaskCancellationHandler {
       #expect(try await high.value >= Int(TaskPriority.high.rawValue))
       _ = try await low.value

@@ -58,11 +58,13 @@ extension OperationStore {
     _ call: OutboxEntry, of run: AdmittedRun, _ execute: () async -> Bool
   ) async -> Bool {
     guard let outbox = hub.outbox else { return await execute() }
+    let isResumed = run.context.input?.savedCall != nil
     let isOver = await withTaskCancellationHandler {
       await execute()
     } onCancel: {
       // A request may return long after its run was cancelled. A launch that is replaced is not.
-      if run.core.progress.isCancelled, !hub.shutdown.isCutOff {
+      // A client that is being shut down cancels a resumed call that begins, which nobody else awaits.
+      if run.core.progress.isCancelled, !hub.shutdown.isCutOff, !(isResumed && hub.isClosed) {
         outbox.remove(call, by: run.core.id)
       }
     }
