@@ -253,8 +253,25 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
   /// lock, or `new` if another one was made since: the value for which it was made may be an older one.
   mutating func make(_ new: MadeBinding<State>) -> MadeBinding<State>? {
     guard new.number == (made?.number ?? 0) + 1 else { return new }
-    defer { made = new }
-    return made
+    let old = made
+    made = new
+    // Readers of an earlier one are still to be notified.
+    made?.isReadAhead =
+      old?.isReadAhead == true || new.isReadAhead && !new.binding.isSame(as: binding)
+    return old
+  }
+
+  /// Notes that a reader takes the binding that was made before the wrapper is bound to it.
+  mutating func noteReadAhead() {
+    if let made, !made.binding.isSame(as: binding) { self.made?.isReadAhead = true }
+  }
+
+  /// Returns whether readers have taken a binding that the wrapper was not bound to, if it is bound to
+  /// the newest one.
+  mutating func takeReadAhead() -> Bool {
+    guard let made, made.isReadAhead, made.binding.isSame(as: binding) else { return false }
+    self.made?.isReadAhead = false
+    return true
   }
 
   /// Stores the timer of a binding by hand. Returns the one before, to be released without the lock.

@@ -42,6 +42,9 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
   /// Returns the binding for the present value of another wrapper, and makes it if it is needed.
   private func made(by upstream: Upstream<StoredState>, isReadAhead: Bool) -> Binding<StoredState> {
     let (present, bound) = shell.withLock { ($0.made, $0.binding) }
+    if isReadAhead, let present, !present.isReadAhead, !present.binding.isSame(as: bound) {
+      shell.withLock { $0.noteReadAhead() }
+    }
     if let present, upstream.isCurrent(present.source) { return present.binding }
     let source = upstream.read()
     if let present, upstream.areEqual(present.source, source) {
@@ -68,7 +71,9 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
   func followUpstream() {
     guard let upstream else { return }
     let binding = made(by: upstream, isReadAhead: false)
-    shell.commit { $0.bind(to: binding) }.map(complete)
+    let (replacement, wasReadAhead) = shell.commit { ($0.bind(to: binding), $0.takeReadAhead()) }
+    replacement.map(complete)
+    if wasReadAhead { notifyAllReaders() }
   }
 
   /// The displayed value.
@@ -98,10 +103,13 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
   func bind(to binding: Binding<StoredState>, after timer: BindingTimer? = nil) {
     // A change of the other wrapper may not have been delivered yet, and came before.
     if let upstream { _ = made(by: upstream, isReadAhead: false) }
-    let old = shell.commit {
-      $0.override(with: binding, after: timer, isMaking: $0.makers.contains(.current))
+    let (old, wasReadAhead) = shell.commit { machine in
+      let isMaking = machine.makers.contains(.current)
+      let old = machine.override(with: binding, after: timer, isMaking: isMaking)
+      return (old, machine.takeReadAhead())
     }
     old.replacement.map(complete)
+    if wasReadAhead { notifyAllReaders() }
     withExtendedLifetime(old) {}
   }
 

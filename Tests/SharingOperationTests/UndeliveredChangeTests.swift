@@ -151,4 +151,28 @@ import Testing
     tasks.removeAll()
     withExtendedLifetime(dependent) {}
   }
+
+  /// What follows a read of the new store, before the wrapper is notified of it.
+  enum Sequel: CaseIterable, Sendable {
+    case boundToEarlier, sameAsBefore, another
+  }
+
+  @Test(
+    "A reader that was ahead is notified, whatever the wrapper is bound to then",
+    arguments: Sequel.allCases)
+  func readAhead(_ sequel: Sequel) {
+    for (id, value) in [(1, 5), (2, 7), (3, 5)] { store(["of", id]).currentValue = value }
+    let (notifications, bodies) = (Log<Counter>(), Counter())
+    let dependent = follow { dependent in
+      guard bodies.increment() == 1 else { return }
+      notifications.append(track { #expect(dependent.wrappedValue == 7) })
+      switch sequel {
+      case .boundToEarlier: dependent.bind(to: WrittenNumber(path: ["of", 1]))
+      case .sameAsBefore: store(["id"]).currentValue = 1
+      case .another: store(["id"]).currentValue = 3
+      }
+    }
+    #expect(dependent.wrappedValue == 5)
+    #expect(notifications.elements.map(\.count) == [1])
+  }
 }
