@@ -83,6 +83,8 @@ struct YieldedResults<State: OperationState>: Sendable {
     var before: State
     /// The optimistic edits that are part of `before`.
     var idsInBase: Set<OperationTaskID>
+    /// Whether the last yield of the run hides what earlier entries display.
+    var hidesEarlier = State.kind == .query
     /// Adds the last yield of the run to a state.
     let redo: @Sendable (inout State) -> Void
   }
@@ -102,19 +104,19 @@ struct YieldedResults<State: OperationState>: Sendable {
 
   /// Removes the entry of a run. The next entry restores from now on what it would have restored.
   ///
-  /// - Returns: What the state is restored to. For the last entry that is the state before it. For the
-  ///   entry of a page before another one it also has the page of that one. `nil` if the state displays
-  ///   nothing of the entry.
+  /// - Returns: The entry with the state to restore: the one before the run's first yield, with what other
+  ///   runs have yielded since. `nil` if later yields hide what the run has yielded.
   mutating func undo(_ id: OperationTaskID, _ replaced: inout ReplacedValues<State>) -> Entry? {
     guard let index = entries.firstIndex(where: { $0.id == id }) else { return nil }
     var removed = entries.remove(at: index)
     // Its closure has what the run yielded.
     replaced.append(removed)
-    guard index < entries.count else { return removed }
-    replaced.append(entries[index].before)
-    (entries[index].before, entries[index].idsInBase) = (removed.before, removed.idsInBase)
-    guard State.kind == .pages else { return nil }
-    replaced.change(&removed.before, entries[index].redo)
+    for later in index..<entries.count {
+      replaced.append(entries[later].before)
+      (entries[later].before, entries[later].idsInBase) = (removed.before, removed.idsInBase)
+      if entries[later].hidesEarlier { return nil }
+      replaced.change(&removed.before, entries[later].redo)
+    }
     return removed
   }
 

@@ -41,9 +41,11 @@ extension StoreMachine {
       notify(.yielded(output, record.run), also: handlers)
       return record.task.box
     }
+    let isValue = if case .success = output { true } else { false }
     committed.beginYield(
       .init(
-        id: id, before: edits.withBaseValue(state), idsInBase: edits.layers?.idsInBase ?? []
+        id: id, before: edits.withBaseValue(state), idsInBase: edits.layers?.idsInBase ?? [],
+        hidesEarlier: State.kind == .query && isValue
       ) { [task = record.task] in $0.update(with: output, for: task) })
     take(output, of: record.task, after: record.payload.settlements)
     notifyChange(also: handlers)

@@ -173,4 +173,30 @@ import Testing
     try await store.mutate(with: "c")
     #expect(store.currentValue == "done c")
   }
+
+  @Test("A cancelled call restores the value, also if an older call has yielded since")
+  func undoBelowOlderCall() async throws {
+    let continuations = Monitor<[Int: OperationContinuation<Int, any Error>]>([:])
+    let gate = AsyncGate()
+    let store = OperationStore<MutationState<Int, Int, any Error>>.detached(
+      mutation: Mutation<Int, Int>(path: ["overlapping"]) { number, _, continuation in
+        continuations.update { $0[number] = continuation }
+        await gate.wait()
+        throw Failed()
+      })
+    let older = Task { try await store.mutate(with: 0) }
+    await continuations.wait { $0.count == 1 }
+    let newer = Task { try await store.mutate(with: 1) }
+    await continuations.wait { $0.count == 2 }
+    continuations.value[1]?.yield(11)
+    continuations.value[0]?.yield(10)
+    #expect(store.currentValue == 11)
+    newer.cancel()
+    _ = await newer.result
+    #expect(store.currentValue != 11)
+    gate.open()
+    _ = await older.result
+    #expect(store.currentValue != 11)
+    continuations.update { $0 = [:] }
+  }
 }

@@ -238,4 +238,23 @@ import Testing
     #expect(store.leaseCount == 0)
     subscription.cancel()
   }
+
+  @Test("A cancelled run restores the value, also if another run has yielded a failure since")
+  func undoBelowFailure() async throws {
+    let store = makeStore(remote, isDeduplicated: false)
+    store.currentValue = 1
+    let first = Task { try await store.run() }
+    await remote.wait(forCalls: 1)
+    let second = Task { try await store.run() }
+    await remote.wait(forCalls: 2)
+    remote.yield(2, from: 0)
+    remote.yield(error: Failed(), from: 1)
+    #expect(store.currentValue == 2 && store.error is Failed)
+    first.cancel()
+    _ = await first.result
+    #expect(store.currentValue == 1 && store.error is Failed)
+    remote.fail(Failed(), call: 1)
+    _ = await second.result
+    #expect(store.currentValue == 1)
+  }
 }
