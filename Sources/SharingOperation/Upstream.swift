@@ -46,10 +46,13 @@ struct Upstream<State: OperationState>: Sendable {
       },
       read: {
         let binding = core.binding
-        let (state, version) = binding.store?.versionedState ?? (binding.state, 0)
+        let (present, version) = binding.store?.versionedState ?? (binding.state, 0)
+        // The displayed value, which is an earlier one while there is none.
+        let state = present.hasValue ? present : binding.previous?.state ?? present
         return BindingSource(
-          store: binding.store, version: version, value: core.projection.value(state.currentValue),
-          updateCount: state.valueUpdateCount, date: state.valueLastUpdatedAt)
+          store: binding.store, version: binding.previous == nil ? version : nil,
+          value: core.projection.value(state.currentValue), updateCount: state.valueUpdateCount,
+          date: state.valueLastUpdatedAt)
       },
       // The value is always of that type.
       bind: { bind($0 ?? core.value) })

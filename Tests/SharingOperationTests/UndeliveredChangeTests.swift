@@ -175,4 +175,27 @@ import Testing
     #expect(dependent.wrappedValue == 5)
     #expect(notifications.elements.map(\.count) == [1])
   }
+
+  @Test("A wrapper follows the value that another one displays, also an earlier one")
+  func previousOfAnother() {
+    let id = SharedQuery(WrittenNumber(path: ["id"]), client: client)
+    id.withLock { $0 = 1 }
+    for (path, value) in [(["of", "1"], 5), (["last", "5"], 50), (["last", "6"], 60)] {
+      store(OperationPath(path)).currentValue = value
+    }
+    let middle = SharedQuery(dependingOn: id, keepingPrevious: true) { (id: Int) in
+      WrittenNumber(path: ["of", "\(id)"])
+    }
+    let last = SharedQuery(dependingOn: middle) { (number: Int) in
+      WrittenNumber(path: ["last", "\(number)"])
+    }
+    #expect(last.wrappedValue == 50)
+    id.withLock { $0 = 2 }
+    #expect(middle.wrappedValue == 5 && middle.isPrevious)
+    #expect(last.isBacked && last.wrappedValue == 50)
+    store(["of", "2"]).currentValue = 6
+    #expect(last.wrappedValue == 60)
+    #expect(store(["last", "6"]).subscriberCount == 1)
+    #expect(store(["last", "5"]).subscriberCount == 0)
+  }
 }
