@@ -7,8 +7,8 @@
 /// ```
 ///
 /// Handlers are called in the order in which they subscribed, one element at a time and with no
-/// lock held, on a thread that sends. A handler may send, subscribe and cancel. The streams of a
-/// broadcast end when it is deallocated.
+/// lock held, on a thread that sends, or in a task that continues its deliveries. A handler may send,
+/// subscribe and cancel. The streams of a broadcast end when it is deallocated.
 public final class Broadcast<Element: Sendable>: Sendable {
   private let shell = DeliveryShell(BroadcastMachine<Element>())
 

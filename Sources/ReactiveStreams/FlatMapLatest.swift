@@ -36,8 +36,8 @@ struct FlatMapLatestMachine<Output: Sendable>: DeliveryMachine {
   private var isOuterActive = true
   private var isInnerActive = false
 
-  /// The outer source sent an element, which counts in `outer`. Returns what is released without the lock; `nil` if all was
-  /// cancelled before the element arrived.
+  /// Begins the epoch of an element of the outer source, inside the epoch `outer`. Returns what is released
+  /// without the lock, or `nil` if the outer source has ended or the subscription was cancelled.
   mutating func beginEpoch(within outer: StreamEpoch? = nil) -> Beginning? {
     guard isOuterActive else { return nil }
     let epoch = StreamEpoch(within: [outer])

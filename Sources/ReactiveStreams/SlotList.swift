@@ -1,5 +1,4 @@
-/// Elements in the order of their identifiers, which mostly come in that order. Each identifier is
-/// used once.
+/// A list that is sorted by identifiers. Most insertions append. No identifier is inserted twice.
 ///
 /// A removal finds its slot by bisection and empties it. Empty slots are removed when they are half
 /// of the list.

@@ -115,7 +115,8 @@ extension StateStream {
 
   /// Pairs the newest element of this stream with the newest element of another.
   ///
-  /// A pair is delivered whenever one of them changes, once both have an element.
+  /// A pair is delivered whenever one of them changes, once both have an element. While one of them follows
+  /// a new stream of `flatMapLatest` that has sent nothing yet, there is no pair to read.
   public func combineLatest<Other: Sendable>(
     _ other: StateStream<Other>
   ) -> StateStream<(Element, Other)> {
@@ -125,7 +126,8 @@ extension StateStream {
   /// Sends the elements of this stream and of another one, in the order in which they arrive.
   ///
   /// It begins with the current element of this stream, followed by that of the other. The reader
-  /// receives the newest element of both. The stream ends when both have ended.
+  /// receives the newest element of both. If that came from a stream that `flatMapLatest` has left since, it
+  /// is dropped, and so is the element that it replaced. The stream ends when both have ended.
   public func merge(_ other: StateStream) -> StateStream { StateStream(source.merge(other.source)) }
 
   /// Combines the newest elements of several streams into arrays, in the order of the streams.

@@ -111,8 +111,8 @@ extension OperationClient {
   /// Removes the stores on a path from the client.
   ///
   /// A removed store continues to work for its owners. The next `store(for:)` for its path creates a
-  /// new one. What is saved for the path is removed, too, whether it has a store or not, but for a value with a
-  /// name of its own without a store.
+  /// new one. What is saved for the path is removed as well, also without a store. The exception is a value with
+  /// a name of its own: it is removed only together with its store.
   public func clearStore(with path: OperationPath) {
     if let writer = hub.valueWriter, let key = StorageKey.value(at: path) {
       writer.remove(.key(key))
@@ -123,8 +123,8 @@ extension OperationClient {
   /// Removes the stores whose paths begin with `path` from the client.
   ///
   /// See ``clearStore(with:)``. Without a filter, what is saved below the path is removed, too, whether it
-  /// has a store or not. A value with a name of its own is removed with its store, and all values are for the
-  /// empty path.
+  /// has a store or not. A value with a name of its own is removed with its store. The empty path removes all
+  /// values.
   ///
   /// The stores are found at the cost of ``stores(matching:where:)``.
   ///

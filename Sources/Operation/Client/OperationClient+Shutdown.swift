@@ -35,14 +35,15 @@ extension OperationClient {
   /// request can be that; otherwise the request is called in a cancelled task. Runs in flight continue for
   /// `duration`, and then they are cancelled, for all their callers. Then what has changed is
   /// saved, and at last the inspector of the client and the streams of the client and its stores end. Calls
-  /// of persisted mutations that are cut off stay in the outbox. Values can still be read and written. A
-  /// request that calls this is not waited for, and neither are those that await it.
+  /// of persisted mutations that are cut off stay in the outbox. Values can still be read and written. If a
+  /// request calls this, its run is not awaited, nor are runs that await it: they are cancelled at the end.
+  /// Runs of stores that were removed from the client before are neither awaited nor cancelled.
   ///
   /// A second call does the same again: it cancels what is left after its own time.
   ///
   /// - Parameter duration: The time for runs in flight, by the clock of the client. A negative duration
   ///   is reported, and zero is used. It does not limit how long the storage saves. If the calling task is
-  ///   cancelled, both times are over.
+  ///   cancelled, this waits no longer for runs or for the storage.
   /// - Returns: What was cut off.
   @discardableResult
   nonisolated(nonsending) public func shutdown(within duration: Duration) async -> OperationShutdown

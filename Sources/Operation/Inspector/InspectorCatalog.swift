@@ -27,7 +27,7 @@ struct InspectorCatalog {
   private var waits: [InspectedEvent] = []
   /// The stores with a fresh value that becomes stale.
   private var fresh: Set<Int> = []
-  /// Those of them that are checked before all are checked again.
+  /// The fresh stores that the present round of checks has not reached.
   private var unchecked: [Int] = []
 
   init(describer: InspectorDescriber) { self.describer = describer }

@@ -11,7 +11,7 @@ struct InspectorDescriber: Sendable {
 
   /// Returns the description of a value for a list.
   func short(_ value: Any, at path: OperationPath) -> String {
-    // A closure gets more than is sent: a secret must not escape it because its end is missing.
+    // The closure gets the text before it is shortened: it may not recognise a secret whose end is cut off.
     let description = Self.describe(value, limit: redacting == nil ? 4 * Self.shortLimit : limit)
     return text(description.text, at: path)
   }

@@ -77,7 +77,7 @@ struct InspectorLoop {
 extension InspectorLoop {
   private mutating func acceptPeers() {
     do throws(SystemError) {
-      // Not more at once than there is place for and in the queue, so that present peers are served.
+      // At most as many as the listen queue holds, so that connected peers are served in between.
       for _ in 0..<64 {
         guard let descriptor = try server.socket.accept() else { return }
         let peer = InspectorPeer(descriptor)

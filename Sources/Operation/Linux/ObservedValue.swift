@@ -88,7 +88,8 @@ struct ObservedValueMachine<Value: Sendable & Equatable>: DeliveryMachine {
   private let isMeasured: Bool
   private let notifiesRepeats: Bool
   private var feed = Feed.off
-  /// What was measured since there are subscribers and no value: they may have read it.
+  /// What readers measured between the first subscription and the first report. Subscribers may have read
+  /// any of these values.
   private var measured: [Value] = []
   /// The number of runs that have ended. What an ended run reports is ignored.
   private var run: UInt64 = 0

@@ -2,8 +2,8 @@ import Synchronization
 
 /// A modifier that shares one run among callers that request the same run at the same time.
 ///
-/// In a store it is the store's runs that are shared. Without a store it is those of all copies of
-/// the modified request.
+/// In a store, callers share the store's runs. Without a store, all copies of the modified request share
+/// theirs.
 public struct DeduplicationModifier<Base: OperationRequest>: OperationModifier {
   let rule: Deduplication
   private let runs = SharedRuns<Base.Value, Base.Failure>()

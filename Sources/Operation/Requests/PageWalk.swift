@@ -79,7 +79,7 @@ struct PageWalk<Request: PaginatedRequest>: Sendable {
   mutating func take(_ page: Page) {
     fetched.append(page)
     switch plan {
-    // Nothing sees the pages after the only one, so they are not copied.
+    // The run fetches no further page, so nothing reads the visible pages again.
     case .onePage: return
     case .allPages: break
     case .picked(let picks): plan = .picked(picks.drop { fetched.index(id: $0) != nil })

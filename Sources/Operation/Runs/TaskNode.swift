@@ -6,7 +6,7 @@ import Synchronization
 protocol TaskDriver: AnyObject, Sendable {
   /// Starts a task or joins it. Returns whether the caller holds a lease from now on.
   ///
-  /// A caller that waits only for the end takes no lease on a task that was started before.
+  /// A caller that waits only for the end (`joins` is `false`) takes a lease only if it starts the task.
   func start(_ task: TaskNode, configuration: OperationTaskConfiguration, joins: Bool) -> Bool
   /// Releases the lease of a caller that waited.
   func releaseLease(on id: OperationTaskID)

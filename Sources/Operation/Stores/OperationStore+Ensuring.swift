@@ -17,8 +17,8 @@ extension OperationStore {
   /// - Parameters:
   ///   - input: The arguments of a mutation.
   ///   - policy: What happens with a value that is not usable.
-  ///   - isForRun: Whether the run of another request reads the value: then without pending edits, because
-  ///     what it makes of an edit would remain when the edit is removed.
+  ///   - isForRun: Whether the run of another request reads the value. It reads no pending edits: its result
+  ///     would still contain an edit after that edit was removed.
   ///   - present: Returns the output for the current value, if there is one.
   nonisolated(nonsending) func ensure<Output>(
     by rules: RequestRules<State>? = nil, input: (any RunInput)? = nil,

@@ -52,8 +52,8 @@ extension OperationStore {
       commit { $0.observation.setTriggers(.combined(subscriptions), of: first.id.group) }?.cancel()
     }
     guard automatic.isEnabled == true else { return }
-    // A value that is never stale remains so whatever the handler did when it was called: an invalidation
-    // starts a run by itself, and a reset starts none. Triggers and controllers may have changed anything.
+    // The handler may have invalidated or reset the store in its first call. Neither needs a run here: an
+    // invalidation starts its own, and a reset starts none. Triggers and controllers may have changed anything.
     let isUntouched = triggers.isEmpty && settings.values.controllers.isEmpty
     let canBeStale = !first.hasValidValue || setting(by: rules) { $0.staleness.canBecomeStale }
     if canBeStale || !isUntouched {

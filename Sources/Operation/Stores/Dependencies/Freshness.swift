@@ -34,7 +34,8 @@ struct Freshness: Sendable {
   /// A value came from a run that was started after some invalidations.
   mutating func refresh(since count: Int) {
     let isOld = count < invalidationCount
-    // After the run that answered the last invalidation, an older value needs another answer.
+    // An older run has replaced the value of the run that answered the last invalidation, so another answer
+    // is needed.
     if isOld, !isInvalidated { answeredCount = count }
     isInvalidated = isOld
   }

@@ -54,7 +54,7 @@ final class StorageWriter: Sendable {
     start(timer)
   }
 
-  /// Returns the entry under a key, after what others than the owner save there.
+  /// Returns the entry under a key, when pending changes of other owners of that key are written.
   nonisolated(nonsending) func load(
     _ key: String, for owner: ObjectIdentifier
   ) async throws -> StorageEntry? {

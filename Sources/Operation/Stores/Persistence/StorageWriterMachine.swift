@@ -192,8 +192,8 @@ struct StorageWriterMachine: Sendable {
     return batch
   }
 
-  /// A batch is in the storage, or it has failed: then it is written again later, but for what has
-  /// changed since. Returns the timer of the next batch.
+  /// A batch was written, or has failed. A failed one is written again later; newer changes of the same keys
+  /// replace its own. Returns the timer of the next batch.
   mutating func end(_ batch: Batch, isSuccess: Bool) -> Timer? {
     phase = .idle
     roundCount += 1

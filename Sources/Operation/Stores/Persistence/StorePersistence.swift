@@ -144,7 +144,7 @@ extension StorePersistence {
     }
   }
 
-  /// What is in the storage is not what the store has: the next batch saves that, or removes the entry.
+  /// The entry is unusable. The next batch replaces it by the store's value, or removes it if there is none.
   /// A removal here could remove what was saved since the entry was loaded.
   private func noteUnusable() { facts.withLock { $0.saved = $0.saved ?? [-1] } }
 

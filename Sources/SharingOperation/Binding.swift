@@ -1,0 +1,142 @@
+import Operation
+
+/// The store that a wrapper is bound to, or the empty state of a wrapper without a store.
+enum Binding<State: OperationState>: Sendable {
+  /// - Parameters:
+  ///   - rules: The rules of the request; `nil` if they are those of the store.
+  ///   - previous: What is displayed while the store has no value.
+  case store(
+    OperationStore<State>, rules: RequestRules<State>? = nil, previous: BoxedState<State>? = nil)
+  indirect case unbacked(State)
+
+  var store: OperationStore<State>? {
+    if case .store(let store, _, _) = self { store } else { nil }
+  }
+
+  /// The rules of the request; `nil` if they are those of the store.
+  var rules: RequestRules<State>? { if case .store(_, let rules, _) = self { rules } else { nil } }
+
+  /// What is displayed while the store has no value.
+  var previous: BoxedState<State>? {
+    if case .store(_, _, let previous) = self { previous } else { nil }
+  }
+
+  /// Returns the binding with another state to display while the store has no value.
+  func displaying(_ previous: BoxedState<State>?) -> Binding {
+    guard case .store(let store, let rules, _) = self else { return self }
+    return .store(store, rules: rules, previous: previous)
+  }
+
+  /// The state to display while another binding has no value; `nil` if this one has none, either.
+  var kept: BoxedState<State>? {
+    let state = state
+    return state.hasValue ? .state(state) : previous
+  }
+
+  /// Whether the displayed value is that of an earlier binding.
+  var isPrevious: Bool { previous != nil && !state.hasValue }
+
+  var state: State {
+    switch self {
+    case .store(let store, _, _): store.state
+    case .unbacked(let state): state
+    }
+  }
+
+  var currentValue: State.StateValue { versionedValue.value }
+
+  /// The displayed value, and the version of the store; `nil` if not every thread reads the same, or if
+  /// the value can be that of an earlier binding, which the version does not show.
+  var versionedValue: (value: State.StateValue, version: Int?) {
+    switch self {
+    case .store(let store, _, let previous):
+      let (state, version) = store.versionedState
+      return (state.value(or: previous), previous == nil ? version : nil)
+    case .unbacked(let state): return (state.currentValue, nil)
+    }
+  }
+
+  /// The state, and what is displayed while it has no value.
+  var boxed: BoxedState<State> { .state(state, previous: previous) }
+
+  var states: StateStream<State> {
+    switch self {
+    case .store(let store, let rules, _): store.states(by: rules)
+    case .unbacked(let state): .just(state)
+    }
+  }
+
+  var values: StateStream<State.StateValue> {
+    switch self {
+    case .store(let store, let rules, nil): store.values(by: rules)
+    case .store(let store, let rules, let previous?):
+      // Once the store had a value, the earlier one does not come back.
+      StateStream(store.updates(by: rules)).scan(
+        BoxedState.state(previous.state, previous: previous)
+      ) {
+        .state($1, previous: $1.hasValue ? nil : $0.previous)
+      }.map(\.value)
+    case .unbacked(let state): .just(state.currentValue)
+    }
+  }
+}
+
+extension Binding {
+  /// Binds a request to its store in a client.
+  init<Request: StatefulOperationRequest>(
+    _ request: Request, in store: OperationStore<State>, of client: OperationClient
+  ) where Request.State == State {
+    self = .store(store, rules: client.rules(of: request, in: store))
+  }
+
+  func isSame(as other: Binding) -> Bool {
+    store === other.store && rules?.key == other.rules?.key
+  }
+}
+
+/// A state on the heap. What contains several states is copied quickly: without this the benchmark
+/// write, per @SharedQuery is over its limit.
+indirect enum BoxedState<State: OperationState>: Sendable {
+  /// - Parameter previous: What is displayed while the state has no value.
+  case state(State, previous: BoxedState? = nil)
+
+  var state: State {
+    switch self {
+    case .state(let state, _): state
+    }
+  }
+
+  var previous: BoxedState? {
+    switch self {
+    case .state(_, let previous): previous
+    }
+  }
+
+  /// The displayed value.
+  var value: State.StateValue { state.value(or: previous) }
+
+  /// Whether the displayed value is that of an earlier binding.
+  var isPrevious: Bool { previous != nil && !state.hasValue }
+}
+
+extension OperationState {
+  /// Whether there is a value that came from a run, a write, or the creation of the state.
+  var hasValue: Bool { valueUpdateCount > 0 || hasInitialValue }
+
+  /// The value, or that of an earlier state if this one has none.
+  func value(or previous: BoxedState<Self>?) -> StateValue {
+    guard let previous, !hasValue else { return currentValue }
+    return previous.state.currentValue
+  }
+}
+
+extension Binding where State: ValueInitializedState {
+  static var empty: Binding { .unbacked(State(initialValue: State.emptyValue)) }
+
+  /// Binds a request to its store in a client, or nothing to no store.
+  init<Request: StatefulOperationRequest>(
+    _ request: Request?, in client: OperationClient
+  ) where Request.State == State {
+    self = request.map { Binding($0, in: client.store(for: $0), of: client) } ?? .empty
+  }
+}
