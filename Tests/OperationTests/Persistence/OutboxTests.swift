@@ -284,13 +284,15 @@ struct OutboxTests {
     ])
     let client = OperationClient(defaults: .testing, storage: storage)
     let gate = AsyncGate()
+    let started = EventLog<Bool>()
     let slow = client.store(
       for: Query(path: ["slow"]) { _ in
+        started.append(true)
         await gate.wait()
         return 1
       })
     let run = Task { try await slow.fetch() }
-    while slow.leaseCount == 0 { await Task.yield() }
+    await started.wait(for: 1)
     let shutdown = Task { await client.shutdown(within: .seconds(20)) }
     while !client.hub.isClosed { await Task.yield() }
     let outbox = client.outbox
