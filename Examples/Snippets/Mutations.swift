@@ -70,8 +70,8 @@ struct FreeSeatsQuery: SimpleQueryRequest, Hashable {
   }
 }
 
-func reserveAndTell() -> Mutation<Reserve.Arguments, Reservation> {
-  Mutation(path: ["reserve-and-notify"]) { arguments, context in
+func reserveAndInvalidate() -> Mutation<Reserve.Arguments, Reservation> {
+  Mutation(path: ["reserve-and-invalidate"]) { arguments, context in
     let reservation = try await Reserve().run(with: arguments, in: context)
     context.operationClient?.invalidate(FreeSeatsQuery())
     return reservation

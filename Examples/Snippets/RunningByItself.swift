@@ -98,7 +98,7 @@ func makeClient(on network: ManualNetworkObserver) -> OperationClient {
 // end
 
 // snippet: evict stores when memory is short
-func clearStores(
+func evictStores(
   of client: OperationClient, when source: some MemoryPressureSource
 ) -> OperationSubscription {
   client.evictWhen(pressure: .critical, from: source)

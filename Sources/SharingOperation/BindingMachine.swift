@@ -21,8 +21,6 @@ struct BindingSource: Sendable {
 struct MadeBinding<State: OperationState>: Sendable {
   var source: BindingSource
   var binding: Binding<State>
-  /// Whether readers may have read it before the wrapper was bound.
-  var isReadAhead: Bool
   /// One more than the number of the binding that it replaces.
   var number: Int
 }
@@ -55,8 +53,6 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
     let binding: Binding<State>
     /// The subscription to the replaced store, to be cancelled without the lock.
     let subscription: OperationSubscription?
-    /// Whether the new store may have been read before.
-    let wasReadAhead: Bool
     let lastRead: VersionedValue?
   }
 
@@ -67,6 +63,8 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
   private(set) var epoch = 0
   /// The newest binding for a value of the wrapper that this one follows.
   private(set) var made: MadeBinding<State>?
+  /// Whether readers may have taken one to which the wrapper was not bound yet.
+  private var isReadAhead = false
   /// The threads that are inside the closure that makes a binding.
   var makers: Set<ThreadID> = []
   private var phase: Phase
@@ -112,24 +110,20 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
   /// lock, or `new` if another one was made since: the value for which it was made may be an older one.
   mutating func make(_ new: MadeBinding<State>) -> MadeBinding<State>? {
     guard new.number == (made?.number ?? 0) + 1 else { return new }
-    let old = made
-    made = new
-    // Readers of an earlier one are still to be notified.
-    made?.isReadAhead =
-      old?.isReadAhead == true || new.isReadAhead && !new.binding.isSame(as: binding)
-    return old
+    defer { made = new }
+    return made
   }
 
-  /// Notes that a reader takes the binding that was made before the wrapper is bound to it.
-  mutating func noteReadAhead() {
-    if let made, !made.binding.isSame(as: binding) { self.made?.isReadAhead = true }
-  }
+  private var isBoundToMade: Bool { made?.binding.isSame(as: binding) != false }
 
-  /// Returns whether readers have taken a binding that the wrapper was not bound to, if it is bound to
-  /// the newest one.
+  /// Notes that a reader takes the newest binding that was made.
+  mutating func noteRead() { if !isBoundToMade { isReadAhead = true } }
+
+  /// Returns whether readers have to be notified because they were ahead: the wrapper is bound to the
+  /// newest binding now.
   mutating func takeReadAhead() -> Bool {
-    guard let made, made.isReadAhead, made.binding.isSame(as: binding) else { return false }
-    self.made?.isReadAhead = false
+    guard isReadAhead, isBoundToMade else { return false }
+    isReadAhead = false
     return true
   }
 
@@ -169,15 +163,12 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
     guard !new.isSame(as: binding), made?.binding.isSame(as: new) != false, isCurrent(epoch)
     else { return nil }
     if case .following(let state) = phase { phase = .changing([state]) }
-    defer {
-      binding = new
-      made?.isReadAhead = false
-    }
+    defer { binding = new }
     epoch += 1
     deliveries.append(.element(new))
     return Replacement(
       epoch: epoch, replaced: binding, binding: new, subscription: subscription.take(),
-      wasReadAhead: made?.isReadAhead == true, lastRead: takeLastRead())
+      lastRead: takeLastRead())
   }
 
   /// Adds states that readers may have read before they were notified of them: a store can be read

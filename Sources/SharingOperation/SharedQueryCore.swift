@@ -36,14 +36,16 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
   /// The binding; that for the present value of the wrapper that this one follows, if it follows one.
   var binding: Binding<StoredState> {
     guard let upstream else { return shell.withLock { $0.binding } }
-    return made(by: upstream, isReadAhead: true)
+    return made(by: upstream, isRead: true)
   }
 
   /// Returns the binding for the present value of another wrapper, and makes it if it is needed.
-  private func made(by upstream: Upstream<StoredState>, isReadAhead: Bool) -> Binding<StoredState> {
-    let (present, bound) = shell.withLock { ($0.made, $0.binding) }
-    if isReadAhead, let present, !present.isReadAhead, !present.binding.isSame(as: bound) {
-      shell.withLock { $0.noteReadAhead() }
+  ///
+  /// - Parameter isRead: Whether it is for a reader, who may be ahead of the wrapper.
+  private func made(by upstream: Upstream<StoredState>, isRead: Bool) -> Binding<StoredState> {
+    let (present, bound) = shell.withLock { machine in
+      if isRead { machine.noteRead() }
+      return (machine.made, machine.binding)
     }
     if let present, upstream.isCurrent(present.source) { return present.binding }
     let source = upstream.read()
@@ -57,23 +59,25 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
       return present?.binding ?? bound
     }
     var binding = upstream.bind(source)
-    shell.withLock { _ = $0.makers.remove(.current) }
     if upstream.keepsPrevious { binding = binding.displaying((present?.binding ?? bound).kept) }
     let number = (present?.number ?? 0) + 1
-    let new = MadeBinding(
-      source: source, binding: binding, isReadAhead: isReadAhead, number: number)
-    let old = shell.withLock { $0.make(new) }
-    if old?.number == number { return made(by: upstream, isReadAhead: isReadAhead) }
+    let new = MadeBinding(source: source, binding: binding, number: number)
+    let old = shell.withLock { machine in
+      machine.makers.remove(.current)
+      let old = machine.make(new)
+      if isRead { machine.noteRead() }
+      return old
+    }
+    if old?.number == number { return made(by: upstream, isRead: isRead) }
     return binding
   }
 
   /// Binds the wrapper for the present value of the wrapper that it follows.
   func followUpstream() {
     guard let upstream else { return }
-    let binding = made(by: upstream, isReadAhead: false)
+    let binding = made(by: upstream, isRead: false)
     let (replacement, wasReadAhead) = shell.commit { ($0.bind(to: binding), $0.takeReadAhead()) }
-    replacement.map(complete)
-    if wasReadAhead { notifyAllReaders() }
+    complete(replacement, wasReadAhead: wasReadAhead)
   }
 
   /// The displayed value.
@@ -102,30 +106,33 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
   /// after a timer that is not the newest one, because another binding followed while this one was made.
   func bind(to binding: Binding<StoredState>, after timer: BindingTimer? = nil) {
     // A change of the other wrapper may not have been delivered yet, and came before.
-    if let upstream { _ = made(by: upstream, isReadAhead: false) }
+    if let upstream { _ = made(by: upstream, isRead: false) }
     let (old, wasReadAhead) = shell.commit { machine in
       let isMaking = machine.makers.contains(.current)
       let old = machine.override(with: binding, after: timer, isMaking: isMaking)
       return (old, machine.takeReadAhead())
     }
-    old.replacement.map(complete)
-    if wasReadAhead { notifyAllReaders() }
+    complete(old.replacement, wasReadAhead: wasReadAhead)
     withExtendedLifetime(old) {}
   }
 
-  /// Follows a new binding, and notifies the readers of members that differ.
-  private func complete(_ replacement: BindingMachine<StoredState>.Replacement) {
+  /// Follows a new binding, if there is one, and notifies the readers: those of members that differ, or all
+  /// if they may have read a store whose states were never delivered.
+  private func complete(
+    _ replacement: BindingMachine<StoredState>.Replacement?, wasReadAhead: Bool
+  ) {
+    if let replacement { follow(replacement) }
+    if wasReadAhead { notifyAllReaders() }
+  }
+
+  private func follow(_ replacement: BindingMachine<StoredState>.Replacement) {
     // Read before the subscription ends, because its end can cancel a run.
     let readStates = [replacement.replaced.boxed, replacement.binding.boxed]
     shell.withLock { $0.addReadStates(readStates) }
-    let keepsStore = replacement.replaced.store === replacement.binding.store
-    if !keepsStore { replacement.subscription?.cancel() }
     readers.withLock { $0[.binding] }.map(notify)
     follow(replacement.binding, epoch: replacement.epoch)
     // After the new subscription: where both are of one store, its observers keep their run.
-    if keepsStore { replacement.subscription?.cancel() }
-    // They may have read states of the new store that were never delivered.
-    if replacement.wasReadAhead { notifyAllReaders() }
+    replacement.subscription?.cancel()
   }
 
   /// Subscribes to the store of a binding, or takes the state of an unbacked one.

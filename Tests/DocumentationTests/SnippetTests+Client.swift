@@ -40,7 +40,7 @@ extension SnippetTests {
   @Test("Unobserved stores are evicted when memory is short") func pressure() async throws {
     let client = makeClient()
     let source = ManualMemoryPressureSource()
-    let subscription = clearStores(of: client, when: source)
+    let subscription = evictStores(of: client, when: source)
     let observed = client.store(for: temperature(in: "Oslo").neverStale())
     try await observed.fetch()
     let reader = observed.subscribe { _ in }

@@ -113,7 +113,7 @@ extension SnippetTests {
     #expect(!seats.isStale)
     try await reserveTwice(in: client)
     #expect(!seats.isStale)
-    let store = client.store(for: reserveAndTell())
+    let store = client.store(for: reserveAndInvalidate())
     try await store.mutate(with: Reserve.Arguments(guest: "Ada", seats: 2))
     #expect(seats.isStale)
   }

@@ -104,7 +104,7 @@ import Testing
   func made(_ store: OperationStore<State>, source: Int, number: Int) -> MadeBinding<State> {
     let source = BindingSource(
       store: nil, version: source, value: source, updateCount: source, date: nil)
-    return MadeBinding(source: source, binding: .store(store), isReadAhead: false, number: number)
+    return MadeBinding(source: source, binding: .store(store), number: number)
   }
 
   @Test("A binding is refused if another one was made since its maker began")

@@ -27,11 +27,9 @@ extension OperationContext {
     _ request: Request
   ) async throws -> Request.FetchValue
   where Request.State == QueryState<Request.FetchValue, Request.FetchFailure> {
-    try addDependency(on: request)
-    guard let client = operationClient else { return try await request.run(in: self) }
-    let (store, rules) = client.storeAndRules(for: request)
-    // A store that was made before the note may not know of it.
-    store.noteRead()
+    guard let (store, rules) = try depend(on: request) else {
+      return try await request.run(in: self)
+    }
     return try await store.ensure(by: rules, isForRun: true, present: { $0 }, fetched: { $0 })
   }
 
@@ -44,11 +42,9 @@ extension OperationContext {
   nonisolated(nonsending) public func ensure<Request: PaginatedRequest>(
     _ request: Request
   ) async throws -> PaginatedPages<Request.PageID, Request.PageValue> {
-    try addDependency(on: request)
-    guard let client = operationClient else { return try await request.run(in: self).pages }
-    let (store, rules) = client.storeAndRules(for: request)
-    // A store that was made before the note may not know of it.
-    store.noteRead()
+    guard let (store, rules) = try depend(on: request) else {
+      return try await request.run(in: self).pages
+    }
     return try await store.ensure(
       by: rules, isForRun: true, present: { $0.isEmpty ? nil : $0 },
       fetched: { _ in store.confirmedValue })
@@ -80,14 +76,22 @@ extension OperationContext {
     return store.valueForRun
   }
 
-  /// Adds a dependency of this run's request on another one, unless it closes a cycle.
-  private func addDependency<Request: StatefulOperationRequest>(
+  /// Makes this run's request depend on another one, unless that closes a cycle. Returns the store of the
+  /// other request, and the request's rules; `nil` without a client.
+  private func depend<Request: StatefulOperationRequest, State: ValueInitializedState>(
     on request: Request
-  ) throws(OperationDependencyError) {
-    guard let runNode else { return }
-    let (path, client) = (request.path, operationClient)
-    let cycle =
-      client.map { $0.hub.note(runNode, launch, reads: path) } ?? runNode.cycle(reading: path)
-    if let cycle { throw cycle }
+  ) throws(OperationDependencyError) -> (OperationStore<State>, RequestRules<State>?)?
+  where Request.State == State {
+    let client = operationClient
+    if let runNode {
+      let path = request.path
+      let cycle =
+        client.map { $0.hub.note(runNode, launch, reads: path) } ?? runNode.cycle(reading: path)
+      if let cycle { throw cycle }
+    }
+    guard let (store, rules) = client?.storeAndRules(for: request) else { return nil }
+    // A store that was created before the note, and inserted after it, does not know of it.
+    if runNode != nil { store.noteRead() }
+    return (store, rules)
   }
 }

@@ -73,7 +73,7 @@ extension StatefulOperationRequest {
 }
 
 extension OperationRunSpecification {
-  /// Starts a run, or one of a stale store only, whenever the condition becomes satisfied.
+  /// Starts a run whenever the condition becomes satisfied, if the store is stale or `evenIfFresh` is `true`.
   fileprivate func trigger(evenIfFresh: Bool) -> RerunTrigger {
     RerunTrigger { context, request in
       let edge = ConditionEdge()

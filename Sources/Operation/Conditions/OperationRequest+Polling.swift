@@ -5,8 +5,8 @@ extension StatefulOperationRequest {
   ///
   /// The first run starts one interval after the first subscription, and each later run one interval
   /// after the end of the run before it. A poll joins a run in flight. A run that becomes due while
-  /// the condition is not satisfied, or while the program is in the background, starts as soon as both permit it.
-  /// A program is in the background while it is suspended, see ``TerminalActivityObserver``. Several polls
+  /// the condition is not satisfied, or while the program is in the background, starts as soon as both
+  /// permit it. A program is in the background while it is suspended, see ``TerminalActivityObserver``. Several polls
   /// of one request are independent.
   ///
   /// - Parameters:

@@ -94,9 +94,7 @@ extension OperationContext {
       guard let condition = settings.values.retry.condition else { return true }
       guard await condition.waitUntilSatisfied(in: self) else { return false }
       // The connection may be lost by then.
-      if mayAttemptOffline(isRetry: true) || ConnectionRunSpecification().isSatisfied(in: self) {
-        return true
-      }
+      if mayAttemptNow(isRetry: true) { return true }
     }
     return false
   }

@@ -30,8 +30,9 @@ public final class BatchLoader<Key: Hashable & Sendable, Value: Sendable>: Senda
   /// Creates a loader whose function returns a value or a failure for each key.
   ///
   /// - Parameters:
-  ///   - delay: The time in which keys are collected, by the clock of the first key's context. A negative
-  ///     duration is reported, and zero is used. With zero a batch has the keys that come before its task starts.
+  ///   - delay: The time in which keys are collected, by the clock of the first key's context. A
+  ///     negative duration is reported, and zero is used. With zero a batch has the keys that
+  ///     come before its task starts.
   ///   - maxSize: The greatest number of keys of a batch. A number below one is reported, and one is used.
   ///   - load: Loads the values of different keys, in the order of their requests. It is called on no
   ///     actor, with no lock held. If it throws, all keys of the batch fail with that error.
@@ -69,8 +70,9 @@ public final class BatchLoader<Key: Hashable & Sendable, Value: Sendable>: Senda
   /// - Parameters:
   ///   - key: The key.
   ///   - context: The context of the run. Its clock measures the delay.
-  /// - Throws: The failure of the key or of its batch, ``BatchLoaderError`` if the function returned
-  ///   nothing for the key, or if the key is not equal to itself, which is also reported, or `CancellationError` as soon as the calling task is cancelled.
+  /// - Throws: The failure of the key or of its batch, or `CancellationError` as soon as the calling task is
+  ///   cancelled. ``BatchLoaderError`` if the function returned nothing for the key, or if the key is not
+  ///   equal to itself, which is also reported.
   nonisolated(nonsending) public func load(
     _ key: Key, in context: OperationContext = OperationContext()
   ) async throws -> Value {

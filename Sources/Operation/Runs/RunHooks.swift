@@ -51,16 +51,19 @@ extension OperationContext {
     return mode == .always || (mode == .offlineFirst && !isRetry)
   }
 
+  /// Whether an attempt needs no connection, or there is one.
+  func mayAttemptNow(isRetry: Bool) -> Bool {
+    mayAttemptOffline(isRetry: isRetry) || ConnectionRunSpecification().isSatisfied(in: self)
+  }
+
   /// Waits for a connection before an attempt, where the request's network mode requires one.
   ///
   /// Returns `false` if the task was cancelled before there was a connection.
   nonisolated(nonsending) func mayAttempt(isRetry: Bool) async -> Bool {
-    if mayAttemptOffline(isRetry: isRetry) { return true }
-    let connection = ConnectionRunSpecification()
-    if connection.isSatisfied(in: self) { return true }
+    if mayAttemptNow(isRetry: isRetry) { return true }
     hooks?.note(.paused(true))
     defer { hooks?.note(.paused(false)) }
-    return await connection.waitUntilSatisfied(in: self)
+    return await ConnectionRunSpecification().waitUntilSatisfied(in: self)
   }
 }
 

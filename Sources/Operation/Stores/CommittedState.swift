@@ -84,7 +84,7 @@ struct YieldedResults<State: OperationState>: Sendable {
     /// The optimistic edits that are part of `before`.
     var idsInBase: Set<OperationTaskID>
     /// Whether the last yield of the run hides what earlier entries display.
-    var hidesEarlier = State.kind == .query
+    let hidesEarlier: Bool
     /// Adds the last yield of the run to a state.
     let redo: @Sendable (inout State) -> Void
   }

@@ -23,13 +23,17 @@ extension OperationStore {
     _ handler: @escaping @Sendable (OperationEvent<State>) -> Void
   ) -> OperationSubscription {
     let rules = rules.flatMap { $0.key == ownKey ? nil : $0 }
-    let new = commit { $0.subscribe(Subscriber(wantsNewest: wantsNewest, handler), by: rules) }
+    let (subscriber, new) = commit { machine in
+      // Not outside, where the closures of this method would each retain it once more: that puts the
+      // benchmark subscribe and cancel over its limit.
+      let subscriber = Subscriber(wantsNewest: wantsNewest, handler)
+      return (subscriber, machine.subscribe(subscriber, by: rules))
+    }
     if new.isFirst { observationBegan(new, by: rules) }
-    let (subscriber, id) = (new.subscriber, new.id)
     return OperationSubscription { [self] in
       // First: a call that has not begun does not begin, also while another thread has exclusive access.
       subscriber.deactivate()
-      let removal = commit { $0.unsubscribe(id) }
+      let removal = commit { $0.unsubscribe(new.id) }
       removal.triggers?.cancel()
       for core in removal.cores { core.cancelRun() }
       notifyControllers()
@@ -135,7 +139,7 @@ extension OperationStore {
       updates(by: rules).map { $0.currentValue }, areEqual: Equality<State.StateValue>.comparison)
   }
 
-  /// The states; of values that cannot be compared only those after one was fetched or set.
+  /// The states. Where values cannot be compared, only those whose value was fetched or set anew.
   package func updates(by rules: RequestRules<State>?) -> StreamSource<State> {
     let states = stateSource(by: rules)
     if Equality<State.StateValue>.comparison != nil { return states }

@@ -93,7 +93,6 @@ extension StoreMachine {
 
   /// A subscription, and the store at its time.
   struct Observation: Sendable {
-    let subscriber: Subscriber<Event>
     let id: ObserverID
     /// Whether it is the first one of its group.
     let isFirst: Bool
@@ -110,8 +109,7 @@ extension StoreMachine {
     let id = deliveries.subscribe(subscriber, initially: .stateChanged(notifiedState))
     let (group, isFirst) = observation.begin(rules)
     return Observation(
-      subscriber: subscriber, id: (id, group), isFirst: isFirst,
-      hasValidValue: isFirst && hasValidValue)
+      id: (id, group), isFirst: isFirst, hasValidValue: isFirst && hasValidValue)
   }
 
   /// What remains to be cancelled and released without the lock after an unsubscription.

@@ -172,7 +172,7 @@ extension StoreMachine {
   /// The date of the value, or of the initial one; `nil` if there is none. Edits leave it as it is.
   private var valueDate: Date? {
     if let date = state.valueLastUpdatedAt { return date }
-    // It is the initial value, with edits if there were updates, unless `nil` was written.
+    // Without a date it is the initial value, perhaps with confirmed edits, or `nil` that was written.
     let isInitial = state.valueUpdateCount == 0 || state.currentValue as? State.StatusValue != nil
     return isInitial ? freshness.initialDate : nil
   }

@@ -1,5 +1,6 @@
-import Operation
 import Testing
+
+@testable import Operation
 
 @Suite("Polling", .timeLimit(.minutes(1))) struct PollingTests {
   private let clock = ManualClock()
@@ -335,5 +336,24 @@ import Testing
     await clock.advance(by: .seconds(0.5))
     await script.contexts.wait(for: 1)
     subscription.cancel()
+  }
+
+  @Test("A poll does not work for the run whose request has subscribed") func subscribingRequest()
+    async throws
+  {
+    let (script, worksForRun) = (Script(), Recorder<Bool>())
+    let polled = client.store(
+      for: OpenQuery(script: script).rerun(every: { _ in
+        worksForRun.append(TaskNode.current != nil)
+        return .seconds(10)
+      }))
+    let subscribing = Query<OperationSubscription, any Error>(path: ["subscribing"]) { _ in
+      polled.subscribe { _ in }
+    }
+    let subscription = try await client.fetch(subscribing)
+    await clock.sleepers(atLeast: 1)
+    #expect(worksForRun.all == [false])
+    subscription.cancel()
+    client.clearStores()
   }
 }

@@ -102,26 +102,33 @@ import Testing
 
   @Test(
     "A caller of higher priority raises the priority of the run that it joins",
-    arguments: [false, true])
-  func priority(isTask: Bool) async throws {
+    arguments: ["store", "task", "no store"])
+  func priority(caller: String) async throws {
     let started = EventLog<Int>()
-    let store = Store.detached(
-      query: Query<Int, any Error>(path: ["prioritized"]) { _ in
-        started.append(0)
-        while Task.currentPriority < .high, !Task.isCancelled { await Task.yield() }
-        return Int(Task.currentPriority.rawValue)
-      }.deduplicated())
-    let low = Task(priority: .background) { try await store.run() }
+    let query = Query<Int, any Error>(path: ["prioritized"]) { _ in
+      started.append(0)
+      while Task.currentPriority < .high, !Task.isCancelled { await Task.yield() }
+      return Int(Task.currentPriority.rawValue)
+    }.deduplicated()
+    let store = Store.detached(query: query)
+    let low = Task(priority: .background) {
+      try await caller == "no store" ? query.run() : store.run()
+    }
     // The task begins when the other tests leave time for it.
     await started.wait(for: 1)
     let high = Task(priority: .high) {
-      try await isTask ? store.runTask().runIfNeeded() : store.run()
+      switch caller {
+      case "store": try await store.run()
+      case "task": try await store.runTask().runIfNeeded()
+      default: try await query.run()
+      }
     }
     try await withTaskCancellationHandler {
       #expect(try await high.value >= Int(TaskPriority.high.rawValue))
       _ = try await low.value
     } onCancel: {
       store.cancel()
+      low.cancel()
     }
   }
 }

@@ -22,7 +22,7 @@ import Testing
 
   private mutating func yield(_ value: Int, of index: Int) {
     committed.beginYield(
-      .init(id: ids[index], before: committed.state, idsInBase: []) { _ in })
+      .init(id: ids[index], before: committed.state, idsInBase: [], hidesEarlier: true) { _ in })
     committed.change(write(value))
   }
 
@@ -108,7 +108,7 @@ import Testing
     func yield(of index: Int) {
       let value = Value { ended.withLock { $0 += 1 } }
       committed.beginYield(
-        .init(id: ids[index], before: committed.state, idsInBase: []) { _ in
+        .init(id: ids[index], before: committed.state, idsInBase: [], hidesEarlier: true) { _ in
           withExtendedLifetime(value) {}
         })
     }
@@ -137,7 +137,8 @@ import Testing
       committed.changeAll { $0.update(with: result, using: OperationContext()) }
     }
     set(.failure(Failure(value: Value(onEnd))))
-    committed.beginYield(.init(id: ids[0], before: committed.state, idsInBase: []) { _ in })
+    committed.beginYield(
+      .init(id: ids[0], before: committed.state, idsInBase: [], hidesEarlier: true) { _ in })
     // Replaces the failure in the state and in the one that a cancellation would restore.
     set(.failure(Failure(value: Value(onEnd))))
     set(.success(Value(onEnd)))

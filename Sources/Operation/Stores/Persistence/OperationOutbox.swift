@@ -45,11 +45,11 @@ public final class OperationOutbox: Sendable {
   ///
   /// - Throws: What the storage throws.
   nonisolated(nonsending) public func load() async throws {
-    let end = OneShot<Void>()
+    let end = OneShot<Bool>()
     let last = shell.withLock { exchange(&$0.endOfReading, with: end) }
     try await Task(executorPreference: clock.executor) { [self] in
-      await last?.wait {}
-      defer { end.finish(()) }
+      _ = await last?.wait()
+      defer { end.finish(true) }
       try await read()
     }.value
   }
@@ -199,7 +199,7 @@ extension OperationOutbox {
 extension OperationOutbox {
   /// Registers a mutation whose calls can be made again.
   func register(_ name: String, _ resumption: @escaping Resumption) {
-    let old = shell.withLock { $0.resumptions.updateValue(resumption, forKey: name) }
+    let old = shell.withLock { $0.registered.updateValue(resumption, forKey: name) }
     withExtendedLifetime(old) {}
   }
 

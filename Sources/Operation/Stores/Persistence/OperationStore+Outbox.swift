@@ -63,7 +63,7 @@ extension OperationStore {
       await execute()
     } onCancel: {
       // A request may return long after its run was cancelled. A launch that is replaced is not.
-      // A client that is being shut down cancels a resumed call that begins, which nobody else awaits.
+      // A resumed call that a shutdown cancels at once stays, too: no caller awaits it.
       if run.core.progress.isCancelled, !hub.shutdown.isCutOff, !(isResumed && hub.isClosed) {
         outbox.remove(call, by: run.core.id)
       }

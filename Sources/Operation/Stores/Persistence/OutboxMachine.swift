@@ -3,7 +3,9 @@ import ReactiveStreams
 /// The machine of an outbox: the calls that have not ended, and its subscribers.
 struct OutboxMachine: DeliveryMachine {
   /// A call that has not ended, and what makes it again, if its mutation is registered.
-  typealias Known = (entry: OutboxEntry, call: OutboxCall, resumption: OperationOutbox.Resumption?)
+  typealias PendingCall = (
+    entry: OutboxEntry, call: OutboxCall, resumption: OperationOutbox.Resumption?
+  )
 
   private struct Listed: Sendable {
     let entry: OutboxEntry
@@ -21,27 +23,28 @@ struct OutboxMachine: DeliveryMachine {
   /// Sorted by their keys.
   private var listed: [Listed] = []
   private var lastTicket = 0
-  /// What makes the calls of a mutation again, by its name.
-  var resumptions: [String: OperationOutbox.Resumption] = [:]
+  /// What makes the calls of the registered mutations again, by their names.
+  var registered: [String: OperationOutbox.Resumption] = [:]
   /// The number of the last call in the storage when it was read.
   private(set) var lastSaved: Int?
   /// The end of the last reading of the storage. Two at once could both list a call.
-  var endOfReading: OneShot<Void>?
+  var endOfReading: OneShot<Bool>?
 
   var calls: [OutboxCall] { listed.filter { !$0.hasEnded }.map(\.call) }
 
-  var waiting: [Known] {
-    listed.filter { $0.call.status == .waiting && !$0.hasEnded }.map(known)
+  var waiting: [PendingCall] {
+    listed.filter { $0.call.status == .waiting && !$0.hasEnded }.map(pending)
   }
 
-  private func known(_ listed: Listed) -> Known {
-    (listed.entry, listed.call, resumptions[listed.call.mutation])
+  private func pending(_ listed: Listed) -> PendingCall {
+    (listed.entry, listed.call, registered[listed.call.mutation])
   }
 
   /// Sets the number of the last saved call, if it is not known. Returns the known one.
   mutating func setLastSaved(_ number: Int) -> Int {
-    lastSaved = lastSaved ?? number
-    return lastSaved ?? number
+    let last = lastSaved ?? number
+    lastSaved = last
+    return last
   }
 
   mutating func nextTicket() -> Int {
@@ -71,8 +74,8 @@ struct OutboxMachine: DeliveryMachine {
     listed.first { $0.run == run && !$0.hasEnded }?.entry
   }
 
-  func listed(_ id: OutboxCall.ID) -> Known? {
-    listed.first { $0.call.id == id && !$0.hasEnded }.map(known)
+  func listed(_ id: OutboxCall.ID) -> PendingCall? {
+    listed.first { $0.call.id == id && !$0.hasEnded }.map(pending)
   }
 
   func call(of entry: OutboxEntry) -> OutboxCall? { index(of: entry).map { listed[$0].call } }
