@@ -318,5 +318,7 @@ private final class BlockingClock: OperationClock {
     return base.now()
   }
 
+  func elapsed() -> Duration { base.elapsed() }
+
   func sleep(for duration: Duration) async throws { try await base.sleep(for: duration) }
 }

@@ -279,7 +279,7 @@ import Testing
     #expect(try await later.value?.value == 1)
   }
 
-  @Test("A request that awaits a task which is scheduled after another one that waits for it")
+  @Test("A request that awaits a task behind one that waits for its own run ends with the cycle")
   func scheduled() async throws {
     let awaited = Monitor<OperationTask<Int, any Error>?>(nil)
     let stores = ["first", "second", "third"].map { name in
