@@ -51,9 +51,9 @@ extension OperationClient {
     let duration = duration.checked(for: "The time of a shutdown")
     hub.shutdown.begin()
     let stores = stores(matching: [])
-    let own = TaskNode.currentAwaiters
+    let own = TaskNode.current
     let runs = stores.flatMap { $0.store.startedRuns }.filter { run in
-      !own.contains { $0 === run }
+      own.flatMap { run.route(to: $0) } == nil
     }
     await Self.wait(for: runs, atMost: duration, on: clock)
     let cut = stores.flatMap { store in store.store.startedRuns.map { (store, $0) } }

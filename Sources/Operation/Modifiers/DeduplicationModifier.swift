@@ -33,10 +33,12 @@ public struct DeduplicationModifier<Base: OperationRequest>: OperationModifier {
     let task = runs.join(context, rule: rule, continuation: ownContinuation) { continuation in
       await base.result(isolation: isolation, in: context, with: continuation)
     }
-    if let failure = task.cycleOfAwaiting {
+    let wait = RunWait(for: task.node)
+    if let failure = task.failure(of: wait) {
       task.node.releaseLease()
       throw failure
     }
+    defer { wait?.end() }
     return try await task.result().get()
   }
 }

@@ -64,7 +64,7 @@ extension OperationRequest {
     let mayRun = await ownContext.mayAttempt(isRetry: false)
     if !mayRun { try throwCancellation(as: Failure.self) }
     let node = TaskNode { (self as? any StatefulOperationRequest)?.path }
-    node.beginRequest(awaitedBy: context.runNode ?? TaskNode.current)
+    node.beginRequest(calledBy: context.runNode ?? TaskNode.current)
     defer { node.endRequest() }
     return try await run(
       isolation: #isolation, in: context.beginning(node, input: input, over: context),

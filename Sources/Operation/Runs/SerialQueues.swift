@@ -15,8 +15,8 @@ final class SerialQueues: Sendable {
   ///
   /// The caller does this, and not the task of the run, because tasks do not begin in the order in
   /// which they were made.
-  func append(_ id: OperationTaskID, to scope: SerialScope) {
-    machine.withLock { $0.append(id, to: scope) }
+  func append(_ run: TaskNode, to scope: SerialScope) {
+    machine.withLock { $0.append(run, to: scope) }
   }
 
   /// Returns once for each path that a request is serialized in another scope than its store.
@@ -25,7 +25,7 @@ final class SerialQueues: Sendable {
   }
 
   /// Returns the run that all others of a scope wait for; `nil` if there can be several.
-  func currentRun(in scope: SerialScope) -> OperationTaskID? {
+  func currentRun(in scope: SerialScope) -> TaskNode? {
     machine.withLock { $0.currentRun(in: scope) }
   }
 
@@ -40,7 +40,7 @@ final class SerialQueues: Sendable {
     let departure = machine.withLock { $0.remove(id, from: scope) }
     departure.own?.resume()
     departure.next?.resume()
-    withExtendedLifetime(departure.emptied) {}
+    withExtendedLifetime(departure) {}
   }
 
   /// Waits until a queued run is a current one of its queue, or has left it.

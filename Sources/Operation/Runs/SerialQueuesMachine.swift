@@ -6,13 +6,17 @@
 /// A scope is stored while its queue has a run.
 struct SerialQueuesMachine<Waiter: Sendable>: Sendable {
   private struct Turn: Sendable, Identifiable {
-    let id: OperationTaskID
+    let run: TaskNode
     /// The waiter of a queued run whose task waits already.
     var waiter: Waiter?
+
+    var id: OperationTaskID { run.id }
   }
 
   /// What is left to do after a run was removed from its queue.
   struct Departure: Sendable {
+    /// The run itself, to be released without the lock.
+    var run: TaskNode?
     /// The waiter of the run itself.
     var own: Waiter?
     /// The waiter of the run that has become a current one.
@@ -31,9 +35,9 @@ struct SerialQueuesMachine<Waiter: Sendable>: Sendable {
   var isEmpty: Bool { scopes.isEmpty }
 
   /// Returns the run that all others of a scope wait for; `nil` if there can be several.
-  func currentRun(in scope: SerialScope) -> OperationTaskID? {
+  func currentRun(in scope: SerialScope) -> TaskNode? {
     guard let queue = scopes[scope], queue.limit == 1 else { return nil }
-    return queue.turns.first?.id
+    return queue.turns.first?.run
   }
 
   /// Returns how many of some runs are no current runs of their queue.
@@ -42,10 +46,10 @@ struct SerialQueuesMachine<Waiter: Sendable>: Sendable {
     return ids.count { id in queue.turns.index(id: id).map { $0 >= queue.limit } ?? false }
   }
 
-  mutating func append(_ id: OperationTaskID, to scope: SerialScope) {
+  mutating func append(_ run: TaskNode, to scope: SerialScope) {
     change(scope) { queue in
       queue.limit = min(queue.limit, scope.limit)
-      queue.turns.append(Turn(id: id))
+      queue.turns.append(Turn(run: run))
     }
   }
 
@@ -67,7 +71,7 @@ struct SerialQueuesMachine<Waiter: Sendable>: Sendable {
   mutating func remove(_ id: OperationTaskID, from scope: SerialScope) -> Departure {
     let index = scopes[scope]?.turns.index(id: id)
     guard let index, let turn = scopes[scope]?.turns.remove(id: id) else { return Departure() }
-    var departure = Departure(own: turn.waiter)
+    var departure = Departure(run: turn.run, own: turn.waiter)
     if scopes[scope]?.turns.isEmpty == true {
       departure.emptied = scopes.index(forKey: scope).map { scopes.remove(at: $0).key }
       return departure

@@ -24,9 +24,13 @@ struct TaskCore<Value: Sendable, Failure: Error>: Sendable, Equatable {
   /// Waits for the result of the task; the caller holds a lease already.
   nonisolated(nonsending) func result() async -> Output { await node.result { Output($0) } }
 
-  /// The cycle that the current run closes when it awaits this one, as a failure.
-  var cycleOfAwaiting: Failure? {
-    node.cycleOfAwaiting.flatMap { Self.failure(of: $0, at: node.path ?? []) }
+  /// Returns the cycle that a wait for this run closes as a failure, and ends the wait then.
+  func failure(of wait: RunWait?) -> Failure? {
+    guard let cycle = wait?.cycle,
+      let failure = Self.failure(of: cycle, at: node.path ?? [])
+    else { return nil }
+    wait?.end()
+    return failure
   }
 
   /// Returns a cycle as a failure; `nil`, and a report, if the failure type cannot be one.
@@ -44,7 +48,9 @@ extension TaskNode {
     startingWith configuration: OperationTaskConfiguration,
     as decode: @Sendable (any TaskOutput) -> Result<Value, Failure>?
   ) async -> Result<Value, Failure> {
-    if let failure = TaskCore<Value, Failure>(self).cycleOfAwaiting { return .failure(failure) }
+    let wait = RunWait(for: self)
+    if let failure = TaskCore<Value, Failure>(self).failure(of: wait) { return .failure(failure) }
+    defer { wait?.end() }
     _ = driver?.start(self, configuration: configuration, joins: true)
     return await result(as: decode)
   }

@@ -9,37 +9,7 @@ import ReactiveStreams
 /// A task whose failure cannot be a `CancellationError` keeps its phase when it is cancelled, and
 /// ends with the result of its request.
 struct TaskMachine<Output: Sendable, Waiter: Sendable>: Sendable {
-  /// The waiters in the order in which they began to wait: a task group removes a child in constant time
-  /// if its children end in the order in which they were added.
-  ///
-  /// The first one is stored beside the list: most tasks have no other, and a list on the heap for it puts
-  /// the benchmark fetch further over its limit.
-  struct Waiters: Sendable {
-    private var first: (id: OperationTaskID, waiter: Waiter)?
-    private var others = SlotList<OperationTaskID, Waiter>()
-
-    var count: Int { others.count + (first == nil ? 0 : 1) }
-
-    mutating func insert(_ waiter: Waiter, for id: OperationTaskID) {
-      if count == 0 {
-        first = (id, waiter)
-      } else if let present = first, id < present.id {
-        others.insert(present.waiter, for: present.id)
-        first = (id, waiter)
-      } else {
-        others.insert(waiter, for: id)
-      }
-    }
-
-    mutating func remove(_ id: OperationTaskID) -> Waiter? {
-      first?.id == id ? first.take()?.waiter : others.remove(id)
-    }
-
-    func forEach(_ body: (Waiter) -> Void) {
-      if let first { body(first.waiter) }
-      for slot in others.slots { slot.element.map(body) }
-    }
-  }
+  typealias Waiters = WaitList<Waiter>
 
   enum Phase: Sendable {
     case scheduled

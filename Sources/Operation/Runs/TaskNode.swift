@@ -13,7 +13,7 @@ protocol TaskDriver: AnyObject, Sendable {
   /// Cancels the task for all callers.
   func cancel(_ id: OperationTaskID)
   /// The run that a task of this driver waits for, because the runs of its scope are serialized.
-  var serialRun: OperationTaskID? { get }
+  var serialRun: TaskNode? { get }
   /// A run waits for a retry until a date, after a number of attempts, or, with `nil`, the attempt begins.
   func noteRetry(of id: LaunchID, _ retry: OperationRetry<any Error>?)
   /// Reports an issue of a task when no lock of the driver is held.
@@ -21,7 +21,7 @@ protocol TaskDriver: AnyObject, Sendable {
 }
 
 extension TaskDriver {
-  var serialRun: OperationTaskID? { nil }
+  var serialRun: TaskNode? { nil }
   func noteRetry(of id: LaunchID, _ retry: OperationRetry<any Error>?) {}
   func report(_ issue: OperationIssue) { issue.report() }
 }
@@ -42,15 +42,17 @@ final class TaskNode: ContextRun {
   private struct Guarded: Sendable {
     var machine = TaskMachine<any TaskOutput, Continuation>()
     var driver: (any TaskDriver)?
-    /// The run whose request awaits this one, while the request of this one is called.
-    var awaiter: TaskNode?
+    /// The run whose request has called this one, while the request of this one is called.
+    var caller: TaskNode?
+    /// What the request of this run awaits.
+    var awaited = WaitList<TaskNode>()
     /// Returns the path of a run without a store, until its request has returned: it retains the request,
     /// which may store its context.
     var path: PathReader?
   }
 
   /// The run whose request the current task works for. Child tasks inherit it. It is set between
-  /// ``beginRequest(awaitedBy:)`` and ``endRequest(launch:)``.
+  /// ``beginRequest(calledBy:)`` and ``endRequest(launch:)``.
   @TaskLocal static var current: TaskNode?
 
   let id = OperationTaskID.next()
@@ -183,8 +185,8 @@ extension TaskNode {
   var isInRequest: Bool { isRunning.load(ordering: .sequentiallyConsistent) }
 
   /// The request of the task is called by a task that works for another run.
-  func beginRequest(awaitedBy awaiter: TaskNode? = TaskNode.current) {
-    if let awaiter { guarded.withLock { $0.awaiter = awaiter } }
+  func beginRequest(calledBy caller: TaskNode? = TaskNode.current) {
+    if let caller { guarded.withLock { $0.caller = caller } }
     isRunning.store(true, ordering: .releasing)
   }
 
@@ -193,7 +195,7 @@ extension TaskNode {
     let released = guarded.withLock { guarded -> (TaskNode?, PathReader?)? in
       guard guarded.machine.launch == launch else { return nil }
       isRunning.store(false, ordering: .sequentiallyConsistent)
-      return (guarded.awaiter.take(), guarded.path.take())
+      return (guarded.caller.take(), guarded.path.take())
     }
     withExtendedLifetime(released) {}
   }
@@ -203,46 +205,47 @@ extension TaskNode {
     current == nil ? body() : $current.withValue(nil) { body() }
   }
 
-  /// This run and those that await it, whose requests are being called.
-  private var awaiters: [TaskNode] {
-    sequence(first: self) { node in node.guarded.withLock { $0.awaiter } }.filter { $0.isInRequest }
-  }
-
-  /// The run whose request the current task works for, and those that await it.
-  static var currentAwaiters: [TaskNode] { current?.awaiters ?? [] }
-
   /// Returns the cycle that this run closes when it reads a path without a store.
   func cycle(reading path: OperationPath) -> OperationDependencyError? {
-    cycle { $0.path == path }
+    let callers = sequence(first: self) { node in node.guarded.withLock { $0.caller } }
+    let readers = callers.filter { $0.isInRequest }
+    return readers.firstIndex { $0.path == path }.map { .cycle(through: readers[...$0].reversed()) }
   }
 
-  /// The cycle that the current run closes when it awaits this one. This one waits for its own request
-  /// to return, or, before its request is called, for its turn and for the tasks that come first.
-  var cycleOfAwaiting: OperationDependencyError? {
-    guard let current = Self.current, !progress.isEnded else { return nil }
-    if isInRequest { return current.cycle { $0 === self } }
-    var earlier: Set<OperationTaskID> = []
-    if let run = driver?.serialRun { earlier.insert(run) }
-    var pending = dependencies
-    while let other = pending.popLast() {
-      for node in [other.node, other.successor?()] {
-        if let node, earlier.insert(node.id).inserted { pending += node.dependencies }
+  /// Notes that the request of this run awaits another run.
+  func note(_ wait: OperationTaskID, for other: TaskNode) {
+    guarded.withLock { $0.awaited.insert(other, for: wait) }
+  }
+
+  func endWait(_ wait: OperationTaskID) {
+    let awaited = guarded.withLock { $0.awaited.remove(wait) }
+    withExtendedLifetime(awaited) {}
+  }
+
+  /// The runs that this one waits for: those that its request awaits, or, before its request is called, the
+  /// tasks that come first.
+  private var awaited: [TaskNode] {
+    if progress.isEnded { return [] }
+    if isInRequest { return guarded.withLock { $0.awaited.elements } }
+    let earlier = dependencies.flatMap { [$0.node, $0.successor?()].compactMap(\.self) }
+    return driver?.serialRun.map { earlier + [$0] } ?? earlier
+  }
+
+  /// Returns the runs from this one to another, of which each waits for the next; `nil` if this one does not
+  /// wait for the other.
+  func route(to other: TaskNode) -> [TaskNode]? {
+    var origins: [OperationTaskID: TaskNode] = [:]
+    var open = [self]
+    while let node = open.popLast() {
+      if node === other {
+        return sequence(first: node) { $0 === self ? nil : origins[$0.id] }.reversed()
+      }
+      for next in node.awaited where next !== self && origins[next.id] == nil {
+        origins[next.id] = node
+        open.append(next)
       }
     }
-    return earlier.isEmpty ? nil : current.cycle(through: path) { earlier.contains($0.id) }
-  }
-
-  private func cycle(
-    through path: OperationPath? = nil, backTo isStart: (TaskNode) -> Bool
-  ) -> OperationDependencyError? {
-    let awaiters = awaiters
-    guard let start = awaiters.firstIndex(where: isStart) else { return nil }
-    var paths = path.map { [$0] } ?? []
-    // Runs of one store, of which one waits for the other, are one reader.
-    for path in awaiters[...start].reversed().compactMap(\.path) where path != paths.last {
-      paths.append(path)
-    }
-    return .cycle(paths)
+    return nil
   }
 }
 

@@ -64,7 +64,7 @@ extension OperationStore {
     if !dependencies.isEmpty { await TaskNode.wait(for: dependencies) }
     let hooks = hooks(of: run, launch, call, isObserved: began != nil)
     if let scope {
-      if !dependencies.isEmpty { hub.queues.append(run.core.id, to: scope) }
+      if !dependencies.isEmpty { hub.queues.append(run.core.node, to: scope) }
       await waitForTurn(of: run, in: scope, hooks)
     }
     let isOver =
@@ -80,7 +80,7 @@ extension OperationStore {
   /// turn before.
   private func queue(_ run: AdmittedRun, in scope: SerialScope, mustWait: Bool) {
     if run.isQueued, mustWait { hub.queues.remove(run.core.id, from: scope) }
-    if !run.isQueued, !mustWait { hub.queues.append(run.core.id, to: scope) }
+    if !run.isQueued, !mustWait { hub.queues.append(run.core.node, to: scope) }
   }
 
   /// Waits until a run is the first of its queue.
@@ -266,7 +266,7 @@ extension OperationStore {
 }
 
 extension OperationStore: TaskDriver {
-  var serialRun: OperationTaskID? {
+  var serialRun: TaskNode? {
     settings.values.serialScope.flatMap { hub.queues.currentRun(in: $0) }
   }
 

@@ -114,9 +114,8 @@ extension OperationStore {
   ) async throws(State.Failure) -> State.OperationValue {
     let new = newRun(box, by: rules, cause: .fetch, lease: .awaiter, input: input, handler: handler)
     let run = mustAdmit(new)
-    // A request that restarts itself would never end: it gets the cycle error instead.
-    if isRestarting, !run.mustLaunch, run.core.node.cycleOfAwaiting == nil { restart(run.core) }
-    try begin(run)
+    let wait = try begin(run, isRestarting: isRestarting)
+    defer { wait?.end() }
     return try value(of: await run.core.result(), by: rules)
   }
 
@@ -129,13 +128,19 @@ extension OperationStore {
     let new = newRun(
       .empty, by: rules, cause: .fetch, lease: .awaiter, input: input, seenResults: results)
     guard let run = admit(new) else { return nil }
-    try begin(run)
+    let wait = try begin(run)
+    defer { wait?.end() }
     return (try value(of: await run.core.result(), by: rules), run.invalidationCount)
   }
 
   /// Launches a run that the caller holds and will await, if the caller started it.
-  private func begin(_ run: AdmittedRun) throws(State.Failure) {
-    if let failure = run.core.cycleOfAwaiting {
+  private func begin(
+    _ run: AdmittedRun, isRestarting: Bool = false
+  ) throws(State.Failure) -> RunWait? {
+    let wait = RunWait(for: run.core.node)
+    // A request that restarts itself would never end.
+    if isRestarting, !run.mustLaunch, wait?.cycle == nil { restart(run.core) }
+    if let failure = run.core.failure(of: wait) {
       releaseLease(on: run.core.id)
       // Another caller may have joined it. Otherwise it gives up its place in the queue.
       if run.mustLaunch { launch(run) }
@@ -147,6 +152,7 @@ extension OperationStore {
       run.core.node.escalate()
       send(.joined(run.context.eventRun), in: run.context)
     }
+    return wait
   }
 
   /// Returns the value of a result. Instead of a failure it returns the cached value, if the request's rules
@@ -254,7 +260,7 @@ extension OperationStore {
     var verdict: Machine.Runs.Verdict?
     let scope = new.lease == .handle ? nil : settings.values.serialScope
     // Before the run is in the state: a caller that sees it there is queued after it.
-    if let scope { hub.queues.append(new.core.id, to: scope) }
+    if let scope { hub.queues.append(new.core.node, to: scope) }
     while true {
       switch commit({ [verdict] in $0.admit(new, verdict: verdict) }) {
       case .refused:

@@ -193,13 +193,14 @@ import Testing
 
   @Test("Runs that wait in a queue are counted, and those in flight are not") func queued() {
     var queues = SerialQueuesMachine<Int>()
-    let runs = (0..<3).map { _ in OperationTaskID.next() }
+    let runs = (0..<3).map { _ in TaskNode() }
+    let ids = runs.map(\.id)
     let scope = SerialScope("scope", limit: 2)
-    #expect(queues.waitingCount(of: runs, in: scope) == 0)
+    #expect(queues.waitingCount(of: ids, in: scope) == 0)
     for run in runs { queues.append(run, to: scope) }
-    #expect(queues.waitingCount(of: runs, in: scope) == 1)
-    #expect(queues.waitingCount(of: [runs[0]], in: scope) == 0)
-    _ = queues.remove(runs[0], from: scope)
-    #expect(queues.waitingCount(of: runs, in: scope) == 0)
+    #expect(queues.waitingCount(of: ids, in: scope) == 1)
+    #expect(queues.waitingCount(of: [ids[0]], in: scope) == 0)
+    _ = queues.remove(ids[0], from: scope)
+    #expect(queues.waitingCount(of: ids, in: scope) == 0)
   }
 }

@@ -12,7 +12,7 @@ import Testing
   }
 
   private struct Walk {
-    let ids = (0..<4).map { _ in OperationTaskID.next() }
+    private let runs = (0..<4).map { _ in TaskNode() }
     private var machine = SerialQueuesMachine<Int>()
     /// The queue of each scope. The first run is the current one.
     private var queues: [[Int]] = [[], []]
@@ -28,13 +28,13 @@ import Testing
       switch step {
       case .append(let index):
         guard appended.insert(index).inserted else { return false }
-        machine.append(ids[index], to: key(index))
+        machine.append(runs[index], to: key(index))
         queues[scope(index)].append(index)
       case .wait(let index):
         guard appended.contains(index), hasWaited.insert(index).inserted else { return false }
         let queue = queues[scope(index)]
         let mustWait = queue.contains(index) && queue.first != index
-        let continues = machine.wait(for: ids[index], in: key(index), waiter: index)
+        let continues = machine.wait(for: runs[index].id, in: key(index), waiter: index)
         try mustHold(
           continues == (mustWait ? nil : index), "a run waits if there is another one before it")
         if mustWait { waiting.insert(index) }
@@ -53,7 +53,7 @@ import Testing
       queues[scope(index)].removeAll { $0 == index }
       let own = waiting.remove(index)
       let next = wasCurrent ? queues[scope(index)].first.flatMap { waiting.remove($0) } : nil
-      let departure = machine.remove(ids[index], from: key(index))
+      let departure = machine.remove(runs[index].id, from: key(index))
       try mustHold(departure.own == own, "a removed run does not wait any more")
       try mustHold(
         departure.emptied == (isLast ? key(index) : nil), "the scope is removed with its last run")

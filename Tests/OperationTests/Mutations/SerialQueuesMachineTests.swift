@@ -9,7 +9,7 @@ import Testing
     private var machine = SerialQueuesMachine<String>()
     var isEmpty: Bool { machine.isEmpty }
 
-    func append(_ id: OperationTaskID, to scope: SerialScope) { machine.append(id, to: scope) }
+    func append(_ run: TaskNode, to scope: SerialScope) { machine.append(run, to: scope) }
     func wait(for id: OperationTaskID, in scope: SerialScope, waiter: String) -> Bool {
       let continuing = machine.wait(for: id, in: scope, waiter: waiter)
       #expect(continuing == nil || continuing == waiter)
@@ -21,13 +21,14 @@ import Testing
     }
   }
 
-  private let ids = (0..<4).map { _ in OperationTaskID.next() }
+  private let runs = (0..<4).map { _ in TaskNode() }
+  private var ids: [OperationTaskID] { runs.map(\.id) }
   private let scope = SerialScope("scope")
 
   @Test("The first run is current at once, and the next one when the first one is removed")
   func order() {
     let machine = Queue()
-    for id in ids.prefix(3) { machine.append(id, to: scope) }
+    for run in runs.prefix(3) { machine.append(run, to: scope) }
     #expect(machine.wait(for: ids[0], in: scope, waiter: "0"))
     #expect(!machine.wait(for: ids[2], in: scope, waiter: "2"))
     #expect(!machine.wait(for: ids[1], in: scope, waiter: "1"))
@@ -40,8 +41,8 @@ import Testing
   @Test("A run that is current before it waits continues at once")
   func currentBeforeWait() {
     let machine = Queue()
-    machine.append(ids[0], to: scope)
-    machine.append(ids[1], to: scope)
+    machine.append(runs[0], to: scope)
+    machine.append(runs[1], to: scope)
     #expect(machine.remove(ids[0], from: scope) == nil)
     #expect(machine.wait(for: ids[1], in: scope, waiter: "1"))
     #expect(machine.remove(ids[1], from: scope) == nil && machine.isEmpty)
@@ -50,7 +51,7 @@ import Testing
   @Test("A run that waits is removed from the queue at once, and nothing of it is left")
   func removedWhileWaiting() {
     let machine = Queue()
-    for id in ids.prefix(3) { machine.append(id, to: scope) }
+    for run in runs.prefix(3) { machine.append(run, to: scope) }
     #expect(!machine.wait(for: ids[1], in: scope, waiter: "1"))
     #expect(!machine.wait(for: ids[2], in: scope, waiter: "2"))
     #expect(machine.remove(ids[1], from: scope) == "1")
@@ -64,7 +65,7 @@ import Testing
   @Test("A removed run is skipped, and the next one continues when the current one is removed")
   func removed() {
     let machine = Queue()
-    for id in ids { machine.append(id, to: scope) }
+    for run in runs { machine.append(run, to: scope) }
     #expect(!machine.wait(for: ids[3], in: scope, waiter: "3"))
     #expect(machine.remove(ids[1], from: scope) == nil)
     #expect(machine.remove(ids[0], from: scope) == nil)
@@ -75,7 +76,7 @@ import Testing
   @Test("A launch that waits continues when a later one of its run waits")
   func relaunch() {
     var machine = SerialQueuesMachine<String>()
-    for id in ids.prefix(2) { machine.append(id, to: scope) }
+    for run in runs.prefix(2) { machine.append(run, to: scope) }
     let (first, second) = (
       machine.wait(for: ids[1], in: scope, waiter: "first"),
       machine.wait(for: ids[1], in: scope, waiter: "second")
@@ -88,8 +89,8 @@ import Testing
   func scopes() {
     let machine = Queue()
     let other = SerialScope(1)
-    machine.append(ids[0], to: scope)
-    machine.append(ids[1], to: other)
+    machine.append(runs[0], to: scope)
+    machine.append(runs[1], to: other)
     #expect(machine.wait(for: ids[0], in: scope, waiter: "0"))
     #expect(machine.wait(for: ids[1], in: other, waiter: "1"))
     #expect(machine.remove(ids[0], from: other) == nil)
@@ -103,18 +104,18 @@ import Testing
     let queues = SerialQueues()
     let ended = Recorder<Int>()
     func appendAndRemove() {
-      let id = OperationTaskID.next()
+      let run = TaskNode()
       func scope() -> SerialScope {
         SerialScope(
           Sentinel {
             // Would deadlock under the lock of the queues.
-            queues.append(id, to: SerialScope("other"))
-            queues.remove(id, from: SerialScope("other"))
+            queues.append(run, to: SerialScope("other"))
+            queues.remove(run.id, from: SerialScope("other"))
             ended.append(1)
           })
       }
-      queues.append(id, to: scope())
-      queues.remove(id, from: scope())
+      queues.append(run, to: scope())
+      queues.remove(run.id, from: scope())
     }
     appendAndRemove()
     appendAndRemove()

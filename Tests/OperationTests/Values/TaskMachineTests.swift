@@ -2,15 +2,6 @@ import Testing
 
 @testable import Operation
 
-extension TaskMachine.Waiters {
-  /// The waiters in their order.
-  var elements: [Waiter] {
-    var elements: [Waiter] = []
-    forEach { elements.append($0) }
-    return elements
-  }
-}
-
 /// The waiters and the outputs of the machine are numbers here.
 @Suite("TaskMachine") struct TaskMachineTests {
   typealias Machine = TaskMachine<Int, Int>
