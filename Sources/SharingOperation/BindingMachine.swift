@@ -50,6 +50,8 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
     /// The epoch of the new binding.
     let epoch: Int
     let replaced: Binding<State>
+    /// The last state of the replaced store that readers were notified of; `nil` if that is not known.
+    let lastNotified: BoxedState<State>?
     let binding: Binding<State>
     /// The subscription to the replaced store, to be cancelled without the lock.
     let subscription: OperationSubscription?
@@ -162,13 +164,17 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
   mutating func bind(to new: Binding<State>) -> Replacement? {
     guard !new.isSame(as: binding), made?.binding.isSame(as: new) != false, isCurrent(epoch)
     else { return nil }
-    if case .following(let state) = phase { phase = .changing([state]) }
+    var lastNotified: BoxedState<State>?
+    if case .following(let state) = phase {
+      lastNotified = state
+      phase = .changing([state])
+    }
     defer { binding = new }
     epoch += 1
     deliveries.append(.element(new))
     return Replacement(
-      epoch: epoch, replaced: binding, binding: new, subscription: subscription.take(),
-      lastRead: takeLastRead())
+      epoch: epoch, replaced: binding, lastNotified: lastNotified, binding: new,
+      subscription: subscription.take(), lastRead: takeLastRead())
   }
 
   /// Adds states that readers may have read before they were notified of them: a store can be read
@@ -220,7 +226,7 @@ struct StateChange<State: OperationState>: Sendable {
   let from: BoxedState<State>
   let to: BoxedState<State>
   /// Counts and dates can be compared only within one store.
-  let isSameStore: Bool
+  var isSameStore = true
 
   var old: State { from.state }
   var new: State { to.state }
@@ -230,6 +236,9 @@ struct StateChange<State: OperationState>: Sendable {
     !isSameStore || old.valueUpdateCount != new.valueUpdateCount
       || old.valueLastUpdatedAt != new.valueLastUpdatedAt
   }
+
+  /// A Boolean value that indicates whether readers may have read other states of one store in between.
+  var isSkipping: Bool { hasNewValue || hasNewError }
 
   /// A Boolean value that indicates whether the displayed value begins or ceases to be an earlier one.
   var hasOtherOrigin: Bool { from.isPrevious != to.isPrevious }

@@ -76,8 +76,9 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
   func followUpstream() {
     guard let upstream else { return }
     let binding = made(by: upstream, isRead: false)
+    let first = binding.boxed
     let (replacement, wasReadAhead) = shell.commit { ($0.bind(to: binding), $0.takeReadAhead()) }
-    complete(replacement, wasReadAhead: wasReadAhead)
+    complete(replacement, from: first, wasReadAhead: wasReadAhead)
   }
 
   /// The displayed value.
@@ -107,32 +108,41 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
   func bind(to binding: Binding<StoredState>, after timer: BindingTimer? = nil) {
     // A change of the other wrapper may not have been delivered yet, and came before.
     if let upstream { _ = made(by: upstream, isRead: false) }
+    let first = binding.boxed
     let (old, wasReadAhead) = shell.commit { machine in
       let isMaking = machine.makers.contains(.current)
       let old = machine.override(with: binding, after: timer, isMaking: isMaking)
       return (old, machine.takeReadAhead())
     }
-    complete(old.replacement, wasReadAhead: wasReadAhead)
+    complete(old.replacement, from: first, wasReadAhead: wasReadAhead)
     withExtendedLifetime(old) {}
   }
 
   /// Follows a new binding, if there is one, and notifies the readers: those of members that differ, or all
-  /// if they may have read a store whose states were never delivered.
+  /// if they may have read states that were never delivered.
+  ///
+  /// - Parameter first: The state of the new binding before readers could take it.
   private func complete(
-    _ replacement: BindingMachine<StoredState>.Replacement?, wasReadAhead: Bool
+    _ replacement: BindingMachine<StoredState>.Replacement?, from first: BoxedState<StoredState>,
+    wasReadAhead: Bool
   ) {
-    if let replacement { follow(replacement) }
-    if wasReadAhead { notifyAllReaders() }
+    let isSkipping = replacement.map { follow($0, from: first) } ?? false
+    if isSkipping || wasReadAhead { notifyAllReaders() }
   }
 
-  private func follow(_ replacement: BindingMachine<StoredState>.Replacement) {
+  /// Returns whether readers may have read states that were never delivered.
+  private func follow(
+    _ replacement: BindingMachine<StoredState>.Replacement, from first: BoxedState<StoredState>
+  ) -> Bool {
     // Read before the subscription ends, because its end can cancel a run.
-    let readStates = [replacement.replaced.boxed, replacement.binding.boxed]
-    shell.withLock { $0.addReadStates(readStates) }
+    let last = replacement.replaced.boxed
+    shell.withLock { $0.addReadStates([last, first]) }
     readers.withLock { $0[.binding] }.map(notify)
     follow(replacement.binding, epoch: replacement.epoch)
     // After the new subscription: where both are of one store, its observers keep their run.
-    replacement.subscription?.cancel()
+    defer { replacement.subscription?.cancel() }
+    return StateChange(from: first, to: replacement.binding.boxed).isSkipping
+      || replacement.lastNotified.map { StateChange(from: $0, to: last).isSkipping } ?? false
   }
 
   /// Subscribes to the store of a binding, or takes the state of an unbacked one.

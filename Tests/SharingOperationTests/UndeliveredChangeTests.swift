@@ -1,4 +1,5 @@
 import Foundation
+import Observation
 import SharingOperation
 import Testing
 
@@ -174,6 +175,50 @@ import Testing
     }
     #expect(dependent.wrappedValue == 5)
     #expect(notifications.elements.map(\.count) == [1])
+  }
+
+  @Test(
+    "A reader of a value that no subscription has delivered is notified when another one is bound",
+    arguments: [true, false])
+  func readWhileBinding(isEqual: Bool) {
+    let wrapper = SharedQuery(WrittenNumber(path: ["of", 1]), client: client)
+    let (first, second) = (store(["of", 1]), store(["other"]))
+    for store in [first, second] { store.currentValue = 5 }
+    let notifications = Log<Counter>()
+    // A reader of the store is notified after the wrapper is bound, and before it follows the store.
+    withObservationTracking {
+      _ = wrapper.store
+    } onChange: { [wrapper] in
+      if !isEqual { second.currentValue = 7 }
+      notifications.append(track { #expect(wrapper.wrappedValue == (isEqual ? 5 : 7)) })
+      if !isEqual { second.currentValue = 5 }
+    }
+    wrapper.bind(to: other)
+    #expect(wrapper.wrappedValue == 5)
+    #expect(notifications.elements.map(\.count) == [isEqual ? 0 : 1])
+  }
+
+  @Test("A reader of a value of the earlier store that was never delivered is notified")
+  func readBeforeBinding() {
+    store(["other"]).currentValue = 5
+    store(["of", 1]).currentValue = 5
+    let (notifications, wrappers) = (Log<Counter>(), Log<SharedQuery<WrittenNumber.State>>())
+    // It is notified before the wrapper.
+    let subscription = store(["of", 1]).subscribe { event in
+      guard case .stateChanged(let state) = event, state.currentValue == 7,
+        let wrapper = wrappers.elements.first
+      else { return }
+      notifications.append(track { #expect(wrapper.wrappedValue == 7) })
+      wrapper.store?.currentValue = 5
+      wrapper.bind(to: other)
+    }
+    let wrapper = SharedQuery(WrittenNumber(path: ["of", 1]), client: client)
+    wrappers.append(wrapper)
+    store(["of", 1]).currentValue = 7
+    #expect(wrapper.wrappedValue == 5)
+    #expect(notifications.elements.map(\.count) == [1])
+    subscription.cancel()
+    wrappers.removeAll()
   }
 
   @Test("A wrapper follows the value that another one displays, also an earlier one")
