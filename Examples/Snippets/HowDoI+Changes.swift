@@ -75,7 +75,7 @@ func stubbornArticle(_ id: Int) -> some QueryRequest<Article, ArticleQuery.State
   ArticleQuery(id: id)
     .timeout(after: .seconds(5))
     .retry(limit: 5)
-    .backoff(.exponential(.milliseconds(500)).jittered().capped(at: .seconds(20)))
+    .backoff(.exponential(.milliseconds(500)).capped(at: .seconds(20)).jittered())
 }
 // end
 

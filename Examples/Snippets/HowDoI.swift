@@ -237,6 +237,6 @@ func liveStars(
 ) -> some QueryRequest<Int, QueryState<Int, any Error>> {
   Query(path: ["live-stars"], newestOf: { _ in socket() })
     .retry(limit: 100)
-    .backoff(.exponential(.seconds(1)).jittered().capped(at: .seconds(30)))
+    .backoff(.exponential(.seconds(1)).capped(at: .seconds(30)).jittered())
 }
 // end

@@ -49,7 +49,7 @@ func patientForecast(for place: String) -> some QueryRequest<Forecast, ForecastQ
   ForecastQuery(place: place)
     .timeout(after: .seconds(5))
     .retry(limit: 4) { error in !(error is UnknownPlace) }
-    .backoff(.exponential(.seconds(1)).jittered().capped(at: .seconds(20)))
+    .backoff(.exponential(.seconds(1)).capped(at: .seconds(20)).jittered())
     .stale(after: .seconds(600))
 }
 // end

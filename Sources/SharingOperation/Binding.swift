@@ -82,11 +82,11 @@ enum Binding<State: OperationState>: Sendable {
 }
 
 extension Binding {
-  /// Binds a request to its store in a client.
+  /// Binds a request to its store.
   init<Request: StatefulOperationRequest>(
-    _ request: Request, in store: OperationStore<State>, of client: OperationClient
+    _ request: Request, in store: OperationStore<State>
   ) where Request.State == State {
-    self = .store(store, rules: client.rules(of: request, in: store))
+    self = .store(store, rules: store.rules(of: request))
   }
 
   func isSame(as other: Binding) -> Bool {
@@ -137,6 +137,6 @@ extension Binding where State: ValueInitializedState {
   init<Request: StatefulOperationRequest>(
     _ request: Request?, in client: OperationClient
   ) where Request.State == State {
-    self = request.map { Binding($0, in: client.store(for: $0), of: client) } ?? .empty
+    self = request.map { Binding($0, in: client.store(for: $0)) } ?? .empty
   }
 }

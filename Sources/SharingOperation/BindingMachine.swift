@@ -237,8 +237,8 @@ struct StateChange<State: OperationState>: Sendable {
       || old.valueLastUpdatedAt != new.valueLastUpdatedAt
   }
 
-  /// A Boolean value that indicates whether readers may have read other states of one store in between.
-  var isSkipping: Bool { hasNewValue || hasNewError }
+  /// A Boolean value that indicates whether there were results in between.
+  var hasNewResult: Bool { hasNewValue || hasNewError }
 
   /// A Boolean value that indicates whether the displayed value begins or ceases to be an earlier one.
   var hasOtherOrigin: Bool { from.isPrevious != to.isPrevious }

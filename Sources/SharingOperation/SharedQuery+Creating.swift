@@ -36,7 +36,7 @@ extension SharedQuery {
   ///
   /// Requests are bound in the client of the store, or in `OperationClient.shared` if it has none.
   public init(_ store: OperationStore<State>) where State.StoredState == State {
-    let client = store.context.operationClient ?? .shared
+    let client = store.context.operationClient ?? .unreported
     self.init(SharedQueryCore(.store(store), client: client, projection: .identity))
   }
 
@@ -57,7 +57,7 @@ extension SharedQuery {
     store: (OperationClient) -> OperationStore<State.StoredState>
   ) where Request.State == State.StoredState {
     let client = client ?? .shared
-    let binding = Binding(request, in: store(client), of: client)
+    let binding = Binding(request, in: store(client))
     self.init(SharedQueryCore(binding, client: client, projection: projection))
   }
 }

@@ -78,12 +78,12 @@ extension SharedQuery {
   }
 
   /// A Boolean value that indicates whether the value is missing, invalidated, or out of date by the
-  /// rule of the request.
+  /// rule of the request, or whether the last run failed.
   ///
-  /// Observers are notified when a value arrives and when another store is bound. They are not
+  /// Observers are notified when a value or a failure arrives and when another store is bound. They are not
   /// notified when time passes or when the value is invalidated.
   public var isStale: Bool {
-    core.access(.staleness, hasChanged: { $0.hasNewValue })
+    core.access(.staleness, hasChanged: \.hasNewResult)
     let binding = core.binding
     return binding.store?.isStale(by: binding.rules) ?? true
   }

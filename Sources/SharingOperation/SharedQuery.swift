@@ -47,7 +47,7 @@ public struct SharedQuery<State: OperationState>: Sendable {
   /// Its value is the empty one, and its runs throw ``SharedQueryError/unbacked``, until a request is
   /// bound to it with ``bind(to:)``. Requests are bound in `OperationClient.shared`.
   public init() where State: ValueInitializedState {
-    self.init(SharedQueryCore(.empty, client: .shared, projection: .identity))
+    self.init(SharedQueryCore(.empty, client: .unreported, projection: .identity))
   }
 
   init(_ core: SharedQueryCore<State>, upstream: OperationSubscription = .empty) {

@@ -141,8 +141,8 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
     follow(replacement.binding, epoch: replacement.epoch)
     // After the new subscription: where both are of one store, its observers keep their run.
     defer { replacement.subscription?.cancel() }
-    return StateChange(from: first, to: replacement.binding.boxed).isSkipping
-      || replacement.lastNotified.map { StateChange(from: $0, to: last).isSkipping } ?? false
+    return StateChange(from: first, to: replacement.binding.boxed).hasNewResult
+      || replacement.lastNotified.map { StateChange(from: $0, to: last).hasNewResult } ?? false
   }
 
   /// Subscribes to the store of a binding, or takes the state of an unbacked one.
@@ -242,6 +242,7 @@ extension SharedQueryCore {
   func binding<Request: StatefulOperationRequest>(
     to request: Request?, keepingPrevious: Bool
   ) -> Binding<StoredState> where Request.State == StoredState, StoredState: ValueInitializedState {
+    if request != nil { client.reportIfMissing() }
     let new = Binding(request, in: client)
     return keepingPrevious && request != nil ? new.displaying(binding.kept) : new
   }

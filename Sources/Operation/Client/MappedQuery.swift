@@ -95,7 +95,7 @@ extension QueryState {
   ) -> Bool where Base.State == QueryState<Base.FetchValue, Base.FetchFailure> {
     guard let client = context.operationClient, let date = valueLastUpdatedAt else { return true }
     let (store, rules) = client.storeAndRules(for: base)
-    guard store.isUsable(by: store.setting(by: rules) { $0.staleness }) else { return true }
+    guard store.isUsable(by: rules) else { return true }
     // The date says nothing of a value that came while the run was in flight, or at the same time.
     let version = client.hub.version(of: base.path, readBy: path)
     if let version, version != store.versionForRun.version { return true }

@@ -22,16 +22,22 @@ extension OperationClient {
   ///
   /// A task inherits the current client of the task that creates it. A detached task does not.
   public static var shared: OperationClient {
-    if let scoped { return scoped }
-    if requiresCurrent {
-      OperationIssue.report(
-        .missingClient,
-        """
-        The client of the process is used, though OperationClient.requiresCurrent is set; pass a \
-        client, or call this inside OperationClient.withCurrent.
-        """)
-    }
-    return process
+    unreported.reportIfMissing()
+    return unreported
+  }
+
+  /// The shared client, for what may never use it: no report is made.
+  package static var unreported: OperationClient { scoped ?? process }
+
+  /// Reports that this client is used if it is that of the process, and must not be.
+  package func reportIfMissing() {
+    guard Self.requiresCurrent, self === Self.process else { return }
+    OperationIssue.report(
+      .missingClient,
+      """
+      The client of the process is used, though OperationClient.requiresCurrent is set; pass a \
+      client, or call this inside OperationClient.withCurrent.
+      """)
   }
 
   /// Makes a client the ``shared`` one for `operation` and the tasks that it starts.

@@ -20,11 +20,17 @@ extension OperationClient {
   ///
   /// Use `client.store(for: request).mutate(with:)` to call it with arguments.
   ///
+  /// - Parameter isRestarting: Whether a call that is the same begins again, if the request deduplicates its
+  ///   calls.
   /// - Throws: The failure of the mutation, or ``MutationError/noArguments`` if it was never called.
   @discardableResult
   nonisolated(nonsending) public func fetch<Request: MutationRequest>(
-    _ request: Request
-  ) async throws -> Request.MutateValue { try await store(for: request).retryLatest() }
+    _ request: Request, restarting isRestarting: Bool = false
+  ) async throws -> Request.MutateValue {
+    let (store, rules) = storeAndRules(for: request)
+    return try await store.run(
+      .empty, by: rules, input: store.latestInput(), isRestarting: isRestarting)
+  }
 
   /// Returns the cached value of a request, or fetches it if the value is missing or out of date.
   ///
@@ -82,7 +88,8 @@ extension OperationClient {
     let (store, rules) = storeAndRules(for: request)
     try? await store.ensure(by: rules)
     // A number of fetches, because the list need not grow: it may drop pages, and an id may repeat.
-    for _ in 0..<max(0, count - store.currentValue.count) where store.hasNextPage {
+    for _ in 0..<max(0, count - store.currentValue.count) {
+      guard store.hasNextPage else { return }
       let result = try? await store.run(.nextPage, using: nil, by: rules)
       if result?.pages.isEmpty != false { return }
     }
@@ -91,10 +98,11 @@ extension OperationClient {
   /// Fetches the value of a request in advance, if it is missing or out of date by the rules of
   /// `ensure(_:)`.
   ///
-  /// Returns when the fetch has ended. A failure is in the state of the store.
+  /// Returns when the fetch has ended. A failure is in the state of the store. A mutation is not called.
   nonisolated(nonsending) public func prefetch<Request: StatefulOperationRequest>(
     _ request: Request
   ) async where Request.State: ValueInitializedState {
+    if Request.State.kind == .mutation { return }
     let (store, rules) = storeAndRules(for: request)
     try? await store.ensure(by: rules)
   }
@@ -105,14 +113,7 @@ extension OperationClient {
   ) -> (OperationStore<Request.State>, RequestRules<Request.State>?)
   where Request.State: ValueInitializedState {
     let store = store(for: request)
-    return (store, rules(of: request, in: store))
-  }
-
-  /// Returns the rules that a request brings to its store; `nil` if they are those of the store.
-  package func rules<Request: StatefulOperationRequest>(
-    of request: Request, in store: OperationStore<Request.State>
-  ) -> RequestRules<Request.State>? {
-    store.rules(of: request, over: context(for: Request.State.kind, at: store.path))
+    return (store, store.rules(of: request))
   }
 }
 
@@ -213,7 +214,8 @@ extension OperationClient {
       removed: filter.isEmpty ? .below(path) : .none, runsObserved: running != .nothing
     ) { mark in if isEach { forEachStore(matching: path, mark) } else { stores.forEach(mark) } }
     guard running == .all else { return }
-    for store in stores where store.store.kind != .mutation && store.subscriberCount == 0 {
+    for store in stores
+    where store.store.kind != .mutation && store.subscriberCount == 0 && store.store.allowsRun {
       // Detached: a request that calls this does not await the run.
       Task.detached(executorPreference: clock.executor) { try? await store.store.ensure() }
     }

@@ -51,8 +51,8 @@ public struct OperationDefaults: Sendable {
   /// Each parameter is the initial value of the property with its name, which describes it.
   public init(
     retryLimit: Int = 3,
-    backoff: OperationBackoffFunction = .exponential(.seconds(1)).jittered()
-      .capped(at: .seconds(30)),
+    backoff: OperationBackoffFunction = .exponential(.seconds(1)).capped(at: .seconds(30))
+      .jittered(),
     isDeduplicated: Bool = true,
     runsAutomatically: Bool = true,
     mutationRetryLimit: Int = 0,

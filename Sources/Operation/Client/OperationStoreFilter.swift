@@ -76,6 +76,6 @@ public enum InvalidatedStores: Sendable, Hashable {
   case observed
   /// None. A run that is in flight for subscribers is still followed by another one.
   case nothing
-  /// Those with subscribers, and all other ones that match and are no mutations.
+  /// Those with subscribers, and all other ones that match, are no mutations and may run automatically.
   case all
 }

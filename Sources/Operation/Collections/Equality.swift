@@ -18,6 +18,13 @@ func areEqual(_ lhs: any Sendable, _ rhs: any Sendable) -> Bool {
   return compare(lhs)
 }
 
+/// Returns a Boolean value that indicates whether both are known to differ. Values of one type that cannot
+/// be compared are not.
+func areDifferent(_ lhs: any Sendable, _ rhs: any Sendable) -> Bool {
+  let isComparable = lhs is any Equatable || type(of: lhs) is AnyClass
+  return type(of: lhs) != type(of: rhs) || isComparable && !areSame(lhs, rhs)
+}
+
 /// Returns a Boolean value that indicates whether both are equal, or the same object.
 func areSame(_ lhs: any Sendable, _ rhs: any Sendable) -> Bool {
   areEqual(lhs, rhs) || areSameObject(lhs, rhs)

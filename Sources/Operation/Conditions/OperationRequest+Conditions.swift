@@ -9,7 +9,9 @@ extension StatefulOperationRequest {
   public func rerunOnChange(
     of condition: some OperationRunSpecification, evenIfFresh: Bool = false
   ) -> ModifiedOperation<Self, SettingsModifier<Self>> {
-    settings { $0.automatic.triggers.append(condition.trigger(evenIfFresh: evenIfFresh)) }
+    settings(condition, evenIfFresh) {
+      $0.automatic.triggers.append(condition.trigger(evenIfFresh: evenIfFresh))
+    }
   }
 
   /// Lets the retries of a run wait until a condition is satisfied, such as `.connected && .foreground`.
@@ -19,7 +21,7 @@ extension StatefulOperationRequest {
   public func retries(
     onlyWhile condition: some OperationRunSpecification
   ) -> ModifiedOperation<Self, SettingsModifier<Self>> {
-    settings { $0.retry.condition = condition }
+    settings(condition) { $0.retry.condition = condition }
   }
 
   /// Runs the request automatically, but only while a condition is satisfied.
@@ -33,10 +35,10 @@ extension StatefulOperationRequest {
   public func enableAutomaticRunning(
     onlyWhen condition: some OperationRunSpecification = .always
   ) -> ModifiedOperation<Self, SettingsModifier<Self>> {
-    settings {
+    settings(condition) {
       $0.automatic.isEnabled = true
       $0.automatic.condition = condition.isSatisfied
-      $0.automatic.triggers.append(condition.trigger(evenIfFresh: false))
+      $0.automatic.conditionTrigger = condition.trigger(evenIfFresh: false)
     }
   }
 

@@ -4,7 +4,7 @@ public import ReactiveStreams
 ///
 /// The condition subscribes to the broadcast when it is created, and the subscription lasts as long as
 /// the condition or a subscription of it. It does not keep the broadcast alive.
-public struct BroadcastRunSpecification: OperationRunSpecification {
+public struct BroadcastRunSpecification: OperationRunSpecification, Equatable {
   private let value: ObservedValue<Bool>
   private let subscription: OperationSubscription
 
@@ -13,6 +13,9 @@ public struct BroadcastRunSpecification: OperationRunSpecification {
     self.value = value
     subscription = broadcast.subscribe { value.set($0) }
   }
+
+  /// Returns a Boolean value that indicates whether both are copies of one condition.
+  public static func == (lhs: Self, rhs: Self) -> Bool { lhs.value === rhs.value }
 
   /// Returns the last element of the broadcast, or the initial value before the first one.
   public func isSatisfied(in context: OperationContext) -> Bool { value.value }
@@ -37,7 +40,7 @@ public struct BroadcastRunSpecification: OperationRunSpecification {
 /// One detached task iterates over the sequence while the condition has subscribers. It is started for
 /// the first subscriber and cancelled after the last one; the next subscriber iterates over the
 /// sequence again. The condition keeps its value in between, and when the sequence ends or throws.
-public struct SequenceRunSpecification: OperationRunSpecification {
+public struct SequenceRunSpecification: OperationRunSpecification, Equatable {
   private let value: ObservedValue<Bool>
 
   init<Values: AsyncSequence & Sendable>(_ values: Values, initially: Bool)
@@ -48,6 +51,9 @@ public struct SequenceRunSpecification: OperationRunSpecification {
       return OperationSubscription { task.cancel() }
     }
   }
+
+  /// Returns a Boolean value that indicates whether both are copies of one condition.
+  public static func == (lhs: Self, rhs: Self) -> Bool { lhs.value === rhs.value }
 
   /// Returns the last element of the sequence, or the initial value before the first one.
   public func isSatisfied(in context: OperationContext) -> Bool { value.value }
@@ -63,7 +69,7 @@ public struct SequenceRunSpecification: OperationRunSpecification {
 }
 
 /// A condition that is always satisfied, or never.
-public struct ConstantRunSpecification: OperationRunSpecification {
+public struct ConstantRunSpecification: OperationRunSpecification, Equatable {
   fileprivate let value: Bool
 
   /// Returns the constant.

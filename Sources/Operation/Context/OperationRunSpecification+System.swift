@@ -7,7 +7,7 @@ public import ReactiveStreams
 /// ```swift
 /// let query = InboxQuery().rerunOnChange(of: .connected)
 /// ```
-public struct ConnectionRunSpecification: OperationRunSpecification {
+public struct ConnectionRunSpecification: OperationRunSpecification, Equatable {
   /// Creates the condition.
   public init() {}
 
@@ -29,7 +29,7 @@ public struct ConnectionRunSpecification: OperationRunSpecification {
 /// A condition that is satisfied while the program is in the foreground: not suspended.
 ///
 /// The context's ``OperationContext/applicationActivityObserver`` observes the program.
-public struct ForegroundRunSpecification: OperationRunSpecification {
+public struct ForegroundRunSpecification: OperationRunSpecification, Equatable {
   /// Returns a Boolean value that indicates whether the program is in the foreground.
   public func isSatisfied(in context: OperationContext) -> Bool {
     context.applicationActivityObserver.currentActivity == .foreground

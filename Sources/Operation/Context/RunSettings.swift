@@ -22,6 +22,8 @@ struct RunSettings: Sendable {
     var staleIfError: Duration?
     /// How values or calls are saved; `nil` if they are not.
     var persistence: PersistenceSettings?
+    /// The modifiers, to compare those of two requests.
+    var modifiers: [any Sendable] = []
     /// Whether a store runs the request, and deduplicates its runs.
     var isStored = false
   }
@@ -63,7 +65,9 @@ struct AutomaticRunning: Sendable {
   var isEnabled: Bool?
   /// The condition of these runs; `nil` is always.
   var condition: (@Sendable (OperationContext) -> Bool)?
-  /// What runs the request while it is observed, such as polling.
+  /// What runs the request when the condition becomes satisfied.
+  var conditionTrigger: RerunTrigger?
+  /// What else runs the request while it is observed, such as polling.
   var triggers: [RerunTrigger] = []
   /// The name and the priority of these runs.
   var task = AutomaticTask()
@@ -119,8 +123,6 @@ extension OperationBackoffFunction {
 
 /// What starts runs of a store while it is observed.
 struct RerunTrigger: Sendable {
-  /// The interval of a poll.
-  var interval: Duration?
   /// Subscribes to what may start runs. It must not retain the store.
   let subscribe: @Sendable (OperationContext, ObservedRequest) -> OperationSubscription
 }

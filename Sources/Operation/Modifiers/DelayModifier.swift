@@ -1,5 +1,5 @@
 /// A modifier that waits before each run of a request.
-public struct DelayModifier<Base: OperationRequest>: OperationModifier {
+public struct DelayModifier<Base: OperationRequest>: OperationModifier, Equatable {
   let duration: Duration
 
   /// Waits, and runs the request.

@@ -19,6 +19,7 @@ public struct ModifiedOperation<Base: OperationRequest, Modifier: OperationModif
   public func setup(context: inout OperationContext) {
     base.setup(context: &context)
     modifier.setup(context: &context, using: base)
+    context.settings.values.modifiers.append(modifier)
   }
 
   /// Runs the modified request.

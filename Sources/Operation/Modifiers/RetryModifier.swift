@@ -1,7 +1,10 @@
 /// A modifier that runs a request again when it fails.
-public struct RetryModifier<Base: OperationRequest>: OperationModifier {
+public struct RetryModifier<Base: OperationRequest>: OperationModifier, Equatable {
   let limit: Int
   let shouldRetry: @Sendable (Base.Failure) -> Bool
+
+  /// Returns a Boolean value that indicates whether the limits are equal; closures cannot be compared.
+  public static func == (lhs: Self, rhs: Self) -> Bool { lhs.limit == rhs.limit }
 
   /// Writes the limit into the context.
   public func setup(context: inout OperationContext, using base: Base) {

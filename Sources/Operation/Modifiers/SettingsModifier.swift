@@ -2,18 +2,29 @@
 ///
 /// A setting of the request replaces the default of the client. If a request has several modifiers
 /// for one setting, the last one counts.
-public struct SettingsModifier<Base: OperationRequest>: OperationModifier {
+public struct SettingsModifier<Base: OperationRequest>: OperationModifier, Equatable {
+  let name: String
+  let parameters: [any Sendable]
   let change: @Sendable (inout OperationContext) -> Void
+
+  /// Returns a Boolean value that indicates whether both are one modifier, and no parameters are known to
+  /// differ. Closures cannot be compared, nor can values that are not `Equatable`.
+  public static func == (lhs: Self, rhs: Self) -> Bool {
+    lhs.name == rhs.name && !zip(lhs.parameters, rhs.parameters).contains(where: areDifferent)
+  }
 
   /// Writes the settings into the context.
   public func setup(context: inout OperationContext, using base: Base) { change(&context) }
 }
 
 extension OperationRequest {
+  /// - Parameter parameters: What distinguishes the modifier from another one of the same name.
   func settings(
+    _ parameters: any Sendable..., name: String = #function,
     _ change: @escaping @Sendable (inout RunSettings.Values) -> Void
   ) -> ModifiedOperation<Self, SettingsModifier<Self>> {
-    modifier(SettingsModifier { change(&$0.settings.values) })
+    modifier(
+      SettingsModifier(name: name, parameters: parameters) { change(&$0.settings.values) })
   }
 
   /// Sets the time to wait before each retry.
@@ -25,7 +36,7 @@ extension OperationRequest {
   public func clock(
     _ clock: any OperationClock
   ) -> ModifiedOperation<Self, SettingsModifier<Self>> {
-    modifier(SettingsModifier { $0.operationClock = clock })
+    modifier(SettingsModifier(name: "clock", parameters: [clock]) { $0.operationClock = clock })
   }
 
   /// Sets whether runs wait for a connection.
@@ -34,7 +45,7 @@ extension OperationRequest {
   /// any run it is cancelled when its last lease is released. Paused calls of a serialized mutation
   /// continue in the order in which they were made.
   public func networkMode(_ mode: NetworkMode) -> ModifiedOperation<Self, SettingsModifier<Self>> {
-    settings { $0.networkMode = mode }
+    settings(mode) { $0.networkMode = mode }
   }
 
   /// Runs the request after all earlier runs with the same scope have ended.
@@ -81,7 +92,7 @@ extension OperationRequest {
   public func automaticRuns(
     named name: String? = nil, priority: TaskPriority? = nil
   ) -> ModifiedOperation<Self, SettingsModifier<Self>> {
-    settings { $0.automatic.task = AutomaticTask(name: name, priority: priority) }
+    settings(name, priority) { $0.automatic.task = AutomaticTask(name: name, priority: priority) }
   }
 
   /// Lets `fetch` and `ensure` return the value of the store when a run fails, if the value is younger
@@ -95,7 +106,7 @@ extension OperationRequest {
     for duration: Duration
   ) -> ModifiedOperation<Self, SettingsModifier<Self>> {
     let duration = duration.checked(for: "The age of a value in place of an error of \(Self.self)")
-    return settings { $0.staleIfError = duration }
+    return settings(duration) { $0.staleIfError = duration }
   }
 
   /// Makes the value stale when it is older than `duration` by the clock of the context.
@@ -107,7 +118,7 @@ extension OperationRequest {
   /// - Parameter duration: The age. A negative duration is reported, and zero is used.
   public func stale(after duration: Duration) -> ModifiedOperation<Self, SettingsModifier<Self>> {
     let duration = duration.checked(for: "The stale time of \(Self.self)")
-    return settings { $0.staleness = .after(duration) }
+    return settings(duration) { $0.staleness = .after(duration) }
   }
 
   /// Keeps a value fresh until it is invalidated.
@@ -136,7 +147,7 @@ extension MutationRequest {
   /// - Parameter length: The number of attempts. A negative number is reported, and zero is used.
   public func maxHistory(length: Int) -> ModifiedOperation<Self, SettingsModifier<Self>> {
     let length = length.checkedCount(for: "The history length of \(Self.self)")
-    return settings { $0.maxHistory = length }
+    return settings(length) { $0.maxHistory = length }
   }
 }
 
@@ -147,7 +158,7 @@ extension PaginatedRequest {
   /// - Parameter limit: The number of pages. A number below one is reported, and one is used.
   public func maxPages(_ limit: Int) -> ModifiedOperation<Self, SettingsModifier<Self>> {
     let limit = limit.checkedLimit(for: "The number of pages of \(Self.self)")
-    return settings { $0.pages.limit = limit }
+    return settings(limit) { $0.pages.limit = limit }
   }
 
   /// Sets the pages that a plain `fetch`, and a run that starts automatically, fetch again. The

@@ -13,7 +13,7 @@ public struct OperationTimeoutError: Error, Sendable, Hashable, CustomStringConv
 /// ``OperationTimeoutError``. It is cancelled, and its caller does not wait for it any longer, even
 /// if the request ignores the cancellation; what the request yields later is dropped. Below a
 /// retry, each attempt has the full time. The failure of a modified request is `any Error`.
-public struct TimeoutModifier<Base: OperationRequest>: OperationModifier {
+public struct TimeoutModifier<Base: OperationRequest>: OperationModifier, Equatable {
   /// Any error: a timeout is no failure of the request's own type.
   public typealias Failure = any Error
 

@@ -166,6 +166,8 @@ extension PaginatedState {
   ) {
     if case .success(let result) = result {
       merge(result, limit: task.context.settings.values.pages.limit)
+      // Nothing was fetched.
+      if result.pages.isEmpty, result.isPart { return }
     }
     note(result, at: task.box.now())
   }

@@ -117,6 +117,8 @@ protocol ErasedOperationStore: AnyObject, Sendable {
 
   nonisolated(nonsending) func erasedRun(using: OperationContext?) async throws -> any Sendable
   nonisolated(nonsending) func ensure() async throws
+  /// Whether the store may run after an invalidation.
+  var allowsRun: Bool { get }
   /// The number of final results, writes and resets.
   var resultCount: Int { get }
   /// Runs the request, unless there is a newer result than the given number of them.

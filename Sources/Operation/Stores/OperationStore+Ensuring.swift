@@ -26,12 +26,11 @@ extension OperationStore {
     present: (State.StateValue) -> Output?, fetched: (State.OperationValue) -> Output
   ) async throws(State.Failure) -> Output {
     await persistence?.waitUntilLoaded()
-    let staleness = setting(by: rules) { $0.staleness }
     var hasWaited = false
     while true {
       let (results, requested) = read { ($0.visibleResultCount, $0.freshness.invalidationCount) }
       if let value = present(isForRun ? confirmedValue : currentValue) {
-        let isUsable = isUsable(by: staleness)
+        let isUsable = isUsable(by: rules)
         if isUsable || policy == .revalidates {
           // Detached: a request that calls this does not await the run.
           if !isUsable {

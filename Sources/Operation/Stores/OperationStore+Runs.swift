@@ -214,6 +214,8 @@ extension OperationStore {
     return run.task
   }
 
+  var allowsRun: Bool { allowsRun(by: nil, cause: .invalidation) }
+
   /// Returns whether observers with some rules want a run that no caller requested.
   private func allowsRun(by rules: RequestRules<State>?, cause: OperationRun.Cause) -> Bool {
     let context = rules?.context ?? context

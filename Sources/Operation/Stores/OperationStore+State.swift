@@ -54,25 +54,24 @@ extension OperationStore {
   /// request's rule, or whether its last run failed.
   ///
   /// An initial value is as old as the store. A failure does not count under `neverStale()`.
-  public var isStale: Bool { isStale(by: settings.values.staleness) }
+  public var isStale: Bool { isStale(by: nil) }
 
   package func isStale(by rules: RequestRules<State>?) -> Bool {
-    isStale(by: setting(by: rules) { $0.staleness })
-  }
-
-  func isStale(by rule: Staleness) -> Bool {
-    read { $0.isStale(by: rule) } ?? isOutOfDate(by: rule)
+    let rule = setting(by: rules) { $0.staleness }
+    return read { $0.isStale(by: rule) } ?? isOutOfDate(by: rules)
   }
 
   /// Whether the value serves a caller that asks for no new one.
-  func isUsable(by rule: Staleness) -> Bool {
-    read { $0.isUsable(by: rule) } ?? !isOutOfDate(by: rule)
+  func isUsable(by rules: RequestRules<State>?) -> Bool {
+    let rule = setting(by: rules) { $0.staleness }
+    return read { $0.isUsable(by: rule) } ?? !isOutOfDate(by: rules)
   }
 
-  /// Whether the value is out of date by a rule that reads the clock or calls the user's predicate.
-  private func isOutOfDate(by rule: Staleness) -> Bool {
-    let (date, context) = read { ($0.visibleDate, $0.context) }
-    switch rule {
+  /// Whether the value is out of date by rules that read the clock or call the user's predicate.
+  private func isOutOfDate(by rules: RequestRules<State>?) -> Bool {
+    let (date, own) = read { ($0.visibleDate, $0.context) }
+    let context = rules?.context ?? own
+    switch setting(by: rules, { $0.staleness }) {
     case .when(let isStale):
       if let isStale = isStale(state, context) { return isStale }
       reportStateMismatch(of: "The staleness rule", so: "the value counts as stale")

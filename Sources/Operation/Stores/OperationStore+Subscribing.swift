@@ -48,7 +48,7 @@ extension OperationStore {
   private func observationBegan(_ first: Machine.Observation, by rules: RequestRules<State>?) {
     notifyControllers()
     let automatic = setting(by: rules) { $0.automatic }
-    let triggers = automatic.triggers
+    let triggers = automatic.triggers + (automatic.conditionTrigger.map { [$0] } ?? [])
     if !triggers.isEmpty {
       let context = rules?.context ?? context
       let request = ObservedRequest(store: self, rules: rules)

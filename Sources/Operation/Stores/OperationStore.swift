@@ -48,10 +48,11 @@ public final class OperationStore<State: OperationState>: Sendable {
   let request: RequestRules<State>.Call
 
   init<Request: StatefulOperationRequest>(
-    _ request: Request, state: consuming State, context: consuming OperationContext,
+    _ request: Request, state: consuming State, context: OperationContext,
     hub: StoreHub? = nil
   ) where Request.State == State {
-    let context = request.settingUp(context)
+    let baseContext = context
+    let context = request.settingUp(baseContext)
     state.prepareInitialValue(in: context)
     let hub = hub ?? StoreHub()
     types = RequestTypes(plain: request.requestType, modified: Request.self)
@@ -68,7 +69,9 @@ public final class OperationStore<State: OperationState>: Sendable {
     isRead = Atomic(wasRead)
     let initialDate = state.hasInitialValue ? context.now() : nil
     machine = Mutex(
-      Machine(state: state, context: context, wasReadStale: wasRead, initialDate: initialDate))
+      Machine(
+        state: state, context: context, baseContext: baseContext, wasReadStale: wasRead,
+        initialDate: initialDate))
   }
 
   private static func persistence(

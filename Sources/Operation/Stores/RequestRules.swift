@@ -11,11 +11,14 @@ package final class RequestRules<State: OperationState>: RunRules {
     ) async -> Result<State.OperationValue, State.Failure>
 
   /// Identifies the rules of observers. Observers with equal keys share their polls and their runs.
-  package struct Key: Sendable, Hashable {
+  package struct Key: Sendable, Equatable {
     /// The type of the request with its modifiers.
-    let type: ObjectIdentifier
-    /// The stale time and the intervals of polls.
-    let durations: [Duration]
+    let type: any Any.Type
+    let modifiers: [any Sendable]
+
+    package static func == (lhs: Key, rhs: Key) -> Bool {
+      lhs.type == rhs.type && !zip(lhs.modifiers, rhs.modifiers).contains(where: areDifferent)
+    }
   }
 
   /// What a run begins with, which has the settings of the request.
@@ -28,15 +31,7 @@ package final class RequestRules<State: OperationState>: RunRules {
   ) where Request.State == State {
     self.context = context
     call = request.storeCall
-    key = Key(Request.self, context.settings)
-  }
-}
-
-extension RequestRules.Key {
-  init(_ type: any Any.Type, _ settings: RunSettings) {
-    var durations = settings.values.automatic.triggers.compactMap(\.interval)
-    if case .after(let duration) = settings.values.staleness { durations.append(duration) }
-    self.init(type: ObjectIdentifier(type), durations: durations)
+    key = Key(type: Request.self, modifiers: context.settings.values.modifiers)
   }
 }
 
@@ -68,18 +63,21 @@ extension StatefulOperationRequest {
 
 extension OperationStore {
   /// Returns the rules of a request that is passed to this store, or `nil` if they are the store's own.
-  ///
-  /// - Parameter defaults: A context with the settings of the client's defaults.
-  func rules<Request: StatefulOperationRequest>(
-    of request: Request, over defaults: OperationContext
+  package func rules<Request: StatefulOperationRequest>(
+    of request: Request
   ) -> RequestRules<State>? where Request.State == State {
-    if ownKey.type == ObjectIdentifier(Request.self), types.plain == Request.self { return nil }
-    var base = context
-    base.settings = defaults.settings
-    var own = request.settingUp(base)
+    if types.modified == Request.self, types.plain == Request.self { return nil }
+    var own = request.settingUp(read { $0.baseContext })
     if own.settings.values.serialScope != settings.values.serialScope {
-      if own.settings.values.serialScope != nil { reportScope() }
+      if own.settings.values.serialScope != nil {
+        reportConflict("be serialized in another scope than that", ignoring: "scope")
+      }
       own.settings.values.serialScope = settings.values.serialScope
+    }
+    if State.kind != .mutation, hub.valueWriter != nil, settings.values.persistence == nil,
+      own.settings.values.persistence != nil
+    {
+      reportConflict("be saved, unlike those", ignoring: "persistence")
     }
     return RequestRules(request, in: own)
   }
@@ -92,16 +90,18 @@ extension OperationStore {
   }
 
   /// The key of the rules of the request that the store was created for.
-  var ownKey: RequestRules<State>.Key { RequestRules<State>.Key(types.modified, settings) }
+  var ownKey: RequestRules<State>.Key {
+    RequestRules<State>.Key(type: types.modified, modifiers: settings.values.modifiers)
+  }
 
-  /// Reports once that runs of a store cannot be serialized in two scopes.
-  private func reportScope() {
+  /// Reports once that a rule of a store cannot differ from that of the request it was created for.
+  private func reportConflict(_ difference: String, ignoring what: String) {
     guard hub.queues.noteConflict(at: path) else { return }
     OperationIssue.report(
       .ruleConflict,
       """
-      The runs of \(path) cannot be serialized in another scope than that of the request that the \
-      store was created for; the scope of \(types.plain) here is ignored.
+      The runs of \(path) cannot \(difference) of the request that the store was created for; the \
+      \(what) of \(types.plain) here is ignored.
       """)
   }
 }

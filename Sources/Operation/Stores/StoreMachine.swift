@@ -40,6 +40,9 @@ struct StoreMachine<State: OperationState>: DeliveryMachine {
   @Indirect var access: ExclusiveAccess<State>?
   var freshness = Freshness()
   private(set) var context: OperationContext
+  /// The context for the setup of requests that are passed: that of the client when the store was created, or
+  /// the one that was set since.
+  private(set) var baseContext: OperationContext
   var committed: CommittedState<State>
   var runs = Runs()
   /// Cancelled runs whose end is notified when their requests return, because their failure cannot be
@@ -51,10 +54,12 @@ struct StoreMachine<State: OperationState>: DeliveryMachine {
   var activity = CountedActivity()
 
   init(
-    state: State, context: OperationContext, wasReadStale: Bool = false, initialDate: Date? = nil
+    state: State, context: OperationContext, baseContext: OperationContext = OperationContext(),
+    wasReadStale: Bool = false, initialDate: Date? = nil
   ) {
     committed = CommittedState(state)
     self.context = context
+    self.baseContext = baseContext
     freshness.wasReadStale = wasReadStale
     freshness.initialDate = initialDate
   }
@@ -67,9 +72,12 @@ struct StoreMachine<State: OperationState>: DeliveryMachine {
 
   mutating func replaceContext(with new: OperationContext) {
     let settings = context.settings
-    release(context)
+    release([context, baseContext])
     context = new
     context.settings = settings
+    let baseSettings = baseContext.settings
+    baseContext = new
+    baseContext.settings = baseSettings
   }
 
   /// Whether no thread has exclusive access.

@@ -1,7 +1,7 @@
 /// A function from the number of a retry to the wait before it.
 ///
 /// ```swift
-/// let backoff = OperationBackoffFunction.exponential(.seconds(1)).jittered().capped(at: .seconds(30))
+/// let backoff = OperationBackoffFunction.exponential(.seconds(1)).capped(at: .seconds(30)).jittered()
 /// ```
 ///
 /// The first retry has the number 0. No wait is longer than a hundred years. The duration that a

@@ -162,7 +162,7 @@ import Testing
       storage: storage)
     let request = request.persisted(as: "number")
     let store = client.store(for: request)
-    let rules = client.rules(of: request.enableAutomaticRunning(), in: store)
+    let rules = store.rules(of: request.enableAutomaticRunning())
     store.subscribe(by: rules) { _ in }.cancel()
     let subscription = store.subscribe { _ in }
     await clock.sleepers(atLeast: 1)
@@ -204,7 +204,7 @@ import Testing
         released.increment()
       }
       let request = Query<Int, any Error>(path: ["released"]) { _ in sentinel.number }.neverStale()
-      subscription = store.subscribe(by: client.rules(of: request, in: store)) { _ in }
+      subscription = store.subscribe(by: store.rules(of: request)) { _ in }
     }
     #expect(released.value == 0)
     subscription.cancel()
