@@ -126,8 +126,9 @@ extension StateStream {
   /// Sends the elements of this stream and of another one, in the order in which they arrive.
   ///
   /// It begins with the current element of this stream, followed by that of the other. The reader
-  /// receives the newest element of both. If that came from a stream that `flatMapLatest` has left since, it
-  /// is dropped, and so is the element that it replaced. The stream ends when both have ended.
+  /// receives the newest element of both. When `flatMapLatest` leaves a stream, an element of it that was
+  /// not received is dropped, and the element that it had replaced does not come back. The stream ends when
+  /// both have ended.
   public func merge(_ other: StateStream) -> StateStream { StateStream(source.merge(other.source)) }
 
   /// Combines the newest elements of several streams into arrays, in the order of the streams.

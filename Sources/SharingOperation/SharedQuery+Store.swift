@@ -217,8 +217,8 @@ extension SharedQuery {
   /// Displays an edit of the value while `work` is in progress, as
   /// `OperationStore.optimistically(_:while:)` does. Without a store, it only calls `work`.
   ///
-  /// An edit whose result equals the displayed value leaves a missing value missing, also where a
-  /// default is displayed. A value that is not `Equatable` is always written.
+  /// An edit that changes nothing writes nothing, so a displayed default is not stored. A value that is not
+  /// `Equatable` is always written.
   ///
   /// - Returns: The result of `work`.
   /// - Throws: The error of `work`.

@@ -20,8 +20,9 @@ extension OperationClient {
   ///
   /// Use `client.store(for: request).mutate(with:)` to call it with arguments.
   ///
-  /// - Parameter isRestarting: Whether a call that is the same begins again, if the request deduplicates its
-  ///   calls.
+  /// - Parameters:
+  ///   - request: The mutation.
+  ///   - isRestarting: Whether a call that is the same begins again, if the request deduplicates its calls.
   /// - Throws: The failure of the mutation, or ``MutationError/noArguments`` if it was never called.
   @discardableResult
   nonisolated(nonsending) public func fetch<Request: MutationRequest>(

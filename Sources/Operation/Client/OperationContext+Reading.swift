@@ -6,7 +6,7 @@ extension OperationContext {
   /// it has one, has passed. It is the confirmed one, without pending optimistic edits.
   ///
   /// From now on an invalidation of the other request invalidates the calling one as well. A request
-  /// has the dependencies of its last run. In a context without a client, the other request runs
+  /// has the dependencies of its last successful run and of those that have failed since. In a context without a client, the other request runs
   /// without a store, and there is no dependency.
   ///
   /// ```swift
@@ -20,8 +20,8 @@ extension OperationContext {
   ///
   /// - Throws: The failure of the other request, `CancellationError`, or ``OperationDependencyError``
   ///   if the other request depends on the calling one. In that case the calling run fails with it,
-  ///   even if it catches the error. The error is not retried; an error that is thrown in its place
-  ///   is.
+  ///   even if it catches the error. This error is not retried. If the request throws another one in its
+  ///   place, that one is.
   @discardableResult
   nonisolated(nonsending) public func ensure<Request: QueryRequest>(
     _ request: Request

@@ -74,7 +74,7 @@ public struct OperationStoreFilter: Sendable, ExpressibleByArrayLiteral {
 public enum InvalidatedStores: Sendable, Hashable {
   /// Those with subscribers.
   case observed
-  /// None. A run that is in flight for subscribers is still followed by another one.
+  /// None starts a run. If observers have a run in flight, one more follows it.
   case nothing
   /// Those with subscribers, and all other ones that match, are no mutations and may run automatically.
   case all

@@ -37,8 +37,8 @@ extension OperationClient {
     statisticsCounter.read(prefixLength: 0, from: hub.events)
   }
 
-  /// Returns the statistics with counts for each path of a length, since they were read first for this
-  /// length. The counts by kind are those of ``statistics``, since either was read first.
+  /// Returns the statistics with counts for each path of a length. These begin with the first call for this
+  /// length; the counts by kind begin with the first read of any statistics.
   ///
   /// - Parameter length: The number of elements. A number below one is reported, and one is used.
   public func statistics(byPrefixOfLength length: Int) -> OperationStatistics {

@@ -4,7 +4,7 @@ extension StatefulOperationRequest {
   /// Runs the request at an interval while its store has subscribers.
   ///
   /// The first run starts one interval after the first subscription, and each later run one interval
-  /// after the end of the run before it. A poll joins a run in flight. A run that becomes due while
+  /// after the end of the run before it. A poll joins a run of the observers in flight, and one of a caller as the deduplication of the request says. A run that becomes due while
   /// the condition is not satisfied, or while the program is in the background, starts as soon as both
   /// permit it. A program is in the background while it is suspended, see ``TerminalActivityObserver``. Several polls
   /// of one request are independent.

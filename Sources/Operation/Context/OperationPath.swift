@@ -2,7 +2,7 @@
 ///
 /// ```swift
 /// let path: OperationPath = ["user-projects", userID]
-/// ["user-projects"].isPrefix(of: path)  // true
+/// OperationPath(["user-projects"]).isPrefix(of: path)  // true
 /// ```
 ///
 /// Elements are equal when their types and values are, so `["a", 1]` and `["a", 1.0]` differ. A

@@ -1,6 +1,6 @@
 /// The status of a state: idle, loading, paused, or ended with a result.
 public enum OperationStatus<Value, Failure: Error> {
-  /// No run has begun.
+  /// No run has ended with a result.
   case idle
   /// A run is scheduled or in flight.
   case loading

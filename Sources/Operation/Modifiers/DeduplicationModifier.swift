@@ -30,9 +30,13 @@ public struct DeduplicationModifier<Base: OperationRequest>: OperationModifier {
     let ownContinuation = OperationContinuation<Base.Value, Base.Failure> { result in
       if !hasReturned.load(ordering: .acquiring) { continuation.yield(with: result) }
     }
-    let task = runs.join(context, rule: rule, continuation: ownContinuation) { continuation in
+    let caller = OperationTaskID.next()
+    let task = runs.join(context, rule: rule, caller: caller, continuation: ownContinuation) {
+      (base as? any StatefulOperationRequest)?.path
+    } body: { continuation in
       await base.result(isolation: isolation, in: context, with: continuation)
     }
+    defer { runs.leave(task.id, caller) }
     let wait = RunWait(for: task.node)
     if let failure = task.failure(of: wait) {
       task.node.releaseLease()

@@ -53,8 +53,7 @@ extension OperationRequest {
   /// A scope spans the stores of a client; a store without a client has scopes of its own. Runs
   /// with different scopes run side by side. A run that fails or is cancelled does not stop the
   /// next one. A run that awaits another one of its own scope would wait for itself: it gets an
-  /// ``OperationDependencyError``. So does one of two runs of different scopes, each of which awaits a run
-  /// that waits behind the other.
+  /// ``OperationDependencyError``. The same error ends a deadlock across two scopes.
   ///
   /// - Parameter scope: Any hashable value. Scopes are the same when their types and values are. A
   ///   scope that is not equal to itself is reported, and counts as the same as all such scopes of

@@ -14,7 +14,8 @@ public protocol OperationRequest<Value, Failure>: Sendable {
 
   /// Writes the settings and values that the request needs into the context of its runs.
   ///
-  /// A store calls this once, when it is created; a run without a store calls it once for itself.
+  /// A store calls this when it is created, and for a request with other modifiers that is passed to it or
+  /// observes it; a run without a store calls it once for itself. The context is a new one each time.
   /// No lock is held. The default does nothing.
   func setup(context: inout OperationContext)
 
@@ -66,9 +67,14 @@ extension OperationRequest {
     let node = TaskNode { (self as? any StatefulOperationRequest)?.path }
     node.beginRequest(calledBy: context.runNode ?? TaskNode.current)
     defer { node.endRequest() }
+    let ownContinuation = OperationContinuation<Value, Failure> { result in
+      if node.isInRequest { return continuation?.yield(with: result) ?? () }
+      OperationIssue.reportLateYield(
+        of: Value.self, at: (self as? any StatefulOperationRequest)?.path)
+    }
     return try await run(
       isolation: #isolation, in: context.beginning(node, input: input, over: context),
-      with: continuation ?? OperationContinuation { _ in })
+      with: ownContinuation)
   }
 
   /// Runs the request, and returns its result.

@@ -7,13 +7,11 @@ struct RunWait: Sendable {
   let cycle: OperationDependencyError?
 
   init?(for run: TaskNode) {
-    guard let awaiter = TaskNode.current, awaiter.isInRequest, !run.progress.isEnded else {
-      return nil
-    }
+    guard let awaiter = TaskNode.currentInRequest, !run.progress.isEnded else { return nil }
     self.awaiter = awaiter
     id = .next()
     awaiter.note(id, for: run)
-    cycle = run.route(to: awaiter).map { .cycle(through: $0) }
+    cycle = run.cycle(closedBy: awaiter)
   }
 
   func end() { awaiter.endWait(id) }

@@ -6,17 +6,18 @@ import Synchronization
 final class SharedRuns<Value: Sendable, Failure: Error>: TaskDriver {
   typealias Continuation = OperationContinuation<Value, Failure>
   typealias Body = nonisolated(nonsending) @Sendable (Continuation) async -> Result<Value, Failure>
-  private typealias Table = RunTable<Value, Failure, [Continuation]>
+  private typealias Table = RunTable<Value, Failure, WaitList<Continuation>>
 
   private let table = Mutex(Table())
 
   /// Joins a run that is the same, or starts one. The caller holds a lease.
+  ///
+  /// - Parameter caller: Identifies the continuation, see ``leave(_:_:)``.
   func join(
-    _ context: OperationContext, rule: Deduplication, continuation: Continuation,
-    body: @escaping Body
+    _ context: OperationContext, rule: Deduplication, caller: OperationTaskID,
+    continuation: Continuation, path: @escaping TaskNode.PathReader, body: @escaping Body
   ) -> TaskCore<Value, Failure> {
-    let core = TaskCore<Value, Failure>(
-      TaskNode(driver: self) { [owner = context.runNode] in owner?.path })
+    let core = TaskCore<Value, Failure>(TaskNode(driver: self, path: path))
     let task = OperationTask(core, box: .init(context))
     // It calls the user's code, which must not run under the lock.
     _ = context.valuesHash
@@ -29,11 +30,13 @@ final class SharedRuns<Value: Sendable, Failure: Error>: TaskDriver {
         case .join(let shared):
           table.update(shared.id) {
             $0.awaiters += 1
-            $0.payload.append(continuation)
+            $0.payload.insert(continuation, for: caller)
           }
         case .new:
-          table.insert(
-            Table.Record(task: task, awaiters: 1, isStarted: true, payload: [continuation]))
+          var record = Table.Record(
+            task: task, awaiters: 1, isStarted: true, payload: WaitList())
+          record.payload.insert(continuation, for: caller)
+          table.insert(record)
         }
         return admission
       }
@@ -49,13 +52,19 @@ final class SharedRuns<Value: Sendable, Failure: Error>: TaskDriver {
     }
   }
 
+  /// Forgets the continuation of a caller that has returned.
+  func leave(_ run: OperationTaskID, _ caller: OperationTaskID) {
+    let continuation = table.withLock { $0.update(run) { $0.payload.remove(caller) } }
+    withExtendedLifetime(continuation) {}
+  }
+
   private func launch(
     _ core: TaskCore<Value, Failure>, in context: OperationContext, _ body: @escaping Body
   ) {
     _ = core.node.start()
     let all = Continuation { [self] result in
       let continuations = table.withLock { $0[core.id]?.payload }
-      for continuation in continuations ?? [] { continuation.yield(with: result) }
+      continuations?.forEach { $0.yield(with: result) }
     }
     core.node.attach(
       Task.make(on: context.executor) { [self] in

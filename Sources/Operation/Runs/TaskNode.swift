@@ -12,6 +12,8 @@ protocol TaskDriver: AnyObject, Sendable {
   func releaseLease(on id: OperationTaskID)
   /// Cancels the task for all callers.
   func cancel(_ id: OperationTaskID)
+  /// Whether other runs may wait for all that this driver starts.
+  var isAwaited: Bool { get }
   /// The run that a task of this driver waits for, because the runs of its scope are serialized.
   var serialRun: TaskNode? { get }
   /// A run waits for a retry until a date, after a number of attempts, or, with `nil`, the attempt begins.
@@ -21,6 +23,7 @@ protocol TaskDriver: AnyObject, Sendable {
 }
 
 extension TaskDriver {
+  var isAwaited: Bool { false }
   var serialRun: TaskNode? { nil }
   func noteRetry(of id: LaunchID, _ retry: OperationRetry<any Error>?) {}
   func report(_ issue: OperationIssue) { issue.report() }
@@ -63,6 +66,8 @@ final class TaskNode: ContextRun {
   private let guarded: Mutex<Guarded>
   private let flags = Atomic<UInt8>(0)
   private let isRunning = Atomic(false)
+  /// Whether another run may wait for this one.
+  fileprivate let isAwaited = Atomic(false)
   /// Whether the task may have dependencies. What needs them reads this first.
   fileprivate let isScheduled = Atomic(false)
 
@@ -104,10 +109,14 @@ final class TaskNode: ContextRun {
   /// A launch replaces the earlier ones, whose Swift task is cancelled. Returns `false` if the task has
   /// ended, or a later launch was made.
   func restart(launch: Int) -> Bool {
-    let (replaced, isPresent) = guarded.withLock {
-      ($0.machine.restart(launch: launch), $0.machine.launch == launch)
+    let (replaced, isPresent, awaited) = guarded.withLock { guarded in
+      let replaced = guarded.machine.restart(launch: launch)
+      let isPresent = guarded.machine.launch == launch
+      defer { if isPresent { guarded.awaited = WaitList() } }
+      return (replaced, isPresent, guarded.awaited)
     }
     replaced?.cancel()
+    withExtendedLifetime(awaited) {}
     return isPresent
   }
 
@@ -170,7 +179,7 @@ final class TaskNode: ContextRun {
   ) async {
     let progress = progress
     // A task that was cancelled before its start is never started.
-    if progress.isCancelled, !progress.hasStarted { return }
+    if progress.isNeverStarted { return }
     let isHeld =
       !progress.hasStarted
       && driver?.start(self, configuration: configuration, joins: false) ?? false
@@ -186,7 +195,13 @@ extension TaskNode {
 
   /// The request of the task is called by a task that works for another run.
   func beginRequest(calledBy caller: TaskNode? = TaskNode.current) {
-    if let caller { guarded.withLock { $0.caller = caller } }
+    if let caller {
+      let replaced = guarded.withLock { guarded in
+        defer { guarded.caller = caller }
+        return guarded.caller
+      }
+      withExtendedLifetime(replaced) {}
+    }
     isRunning.store(true, ordering: .releasing)
   }
 
@@ -214,6 +229,7 @@ extension TaskNode {
 
   /// Notes that the request of this run awaits another run.
   func note(_ wait: OperationTaskID, for other: TaskNode) {
+    other.isAwaited.store(true, ordering: .sequentiallyConsistent)
     guarded.withLock { $0.awaited.insert(other, for: wait) }
   }
 
@@ -224,11 +240,27 @@ extension TaskNode {
 
   /// The runs that this one waits for: those that its request awaits, or, before its request is called, the
   /// tasks that come first.
+  ///
+  /// A run that has ended can occupy its serial scope until its request returns.
   private var awaited: [TaskNode] {
-    if progress.isEnded { return [] }
-    if isInRequest { return guarded.withLock { $0.awaited.elements } }
+    if isInRequest {
+      return guarded.withLock { $0.awaited.elements }.filter { !$0.progress.isEnded }
+    }
     let earlier = dependencies.flatMap { [$0.node, $0.successor?()].compactMap(\.self) }
+      .filter { !$0.progress.isEnded && !$0.progress.isNeverStarted }
     return driver?.serialRun.map { earlier + [$0] } ?? earlier
+  }
+
+  /// The run whose request the current task works for, while it is being called.
+  static var currentInRequest: TaskNode? { current.flatMap { $0.isInRequest ? $0 : nil } }
+
+  /// Returns the cycle that a run would close if it waited for this one. Costs little if no other run waits
+  /// for it.
+  func cycle(closedBy awaiter: TaskNode) -> OperationDependencyError? {
+    let isAwaited =
+      awaiter.isAwaited.load(ordering: .sequentiallyConsistent)
+      || awaiter.driver?.isAwaited ?? false
+    return isAwaited ? route(to: awaiter).map { .cycle(through: $0) } : nil
   }
 
   /// Returns the runs from this one to another, of which each waits for the next; `nil` if this one does not
@@ -293,7 +325,16 @@ extension TaskNode {
   /// Adds dependencies, except those that would close a cycle, which are reported.
   func wait(for dependencies: [TaskDependency]) {
     if dependencies.isEmpty { return }
-    let refused = Self.schedule.withLock { $0.add(dependencies, to: id) }
+    for other in dependencies {
+      other.node.isAwaited.store(true, ordering: .sequentiallyConsistent)
+    }
+    var (others, refused) = (dependencies, [TaskDependency]())
+    if isAwaited.load(ordering: .sequentiallyConsistent) {
+      let boundary = others.partition { $0.node.route(to: self) != nil }
+      refused = Array(others[boundary...])
+      others.removeSubrange(boundary...)
+    }
+    refused += Self.schedule.withLock { [others] in $0.add(others, to: id) }
     // After the dependencies: a removal in between leaves the flag for the deinitialiser.
     isScheduled.store(true, ordering: .releasing)
     for other in refused {

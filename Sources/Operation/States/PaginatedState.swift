@@ -41,11 +41,11 @@ public struct PaginatedState<PageID: Hashable & Sendable, PageValue: Sendable, F
   public var initialValue: StateValue { facts.initial ?? [] }
   /// A Boolean value that indicates whether the state began with a value.
   public var hasInitialValue: Bool { facts.initial != nil }
-  /// The number of results with pages since the creation or the last reset.
+  /// The number of results without a failure since the creation or the last reset.
   public var valueUpdateCount: Int { facts.valueCount }
-  /// The date of the last result with pages.
+  /// The date of the last result with pages; `nil` before the first result.
   public var valueLastUpdatedAt: Date? { facts.valueDate }
-  /// The last failure; `nil` once a result with pages has followed it.
+  /// The last failure; `nil` once a run has succeeded since.
   public var error: Failure? { facts.error }
   /// The number of failures since the creation or the last reset.
   public var errorUpdateCount: Int { facts.errorCount }
@@ -166,8 +166,10 @@ extension PaginatedState {
   ) {
     if case .success(let result) = result {
       merge(result, limit: task.context.settings.values.pages.limit)
-      // Nothing was fetched.
-      if result.pages.isEmpty, result.isPart { return }
+      // Nothing was fetched, so the pages are as old as before.
+      if result.pages.isEmpty, result.isPart, let date = facts.valueDate {
+        return facts.succeed(at: date)
+      }
     }
     note(result, at: task.box.now())
   }

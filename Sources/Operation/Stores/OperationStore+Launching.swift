@@ -256,16 +256,15 @@ extension OperationStore {
     guard core.progress.isEnded, !core.progress.isCancelled,
       !core.node.isReplaced(launch: launch)
     else { return }
-    OperationIssue.report(
-      .lateYield,
-      """
-      A run of \(core.node.origin?.path ?? []), which gives \(State.OperationValue.self), yielded after it had \
-      ended; the value is dropped.
-      """)
+    OperationIssue.reportLateYield(of: State.OperationValue.self, at: core.node.origin?.path)
   }
 }
 
 extension OperationStore: TaskDriver {
+  var isAwaited: Bool {
+    settings.values.serialScope != nil || read { $0.freshness.hasFollowers }
+  }
+
   var serialRun: TaskNode? {
     settings.values.serialScope.flatMap { hub.queues.currentRun(in: $0) }
   }

@@ -25,7 +25,7 @@ extension OperationStore {
     runTask(box(context), input: RunArguments(arguments))
   }
 
-  /// Calls the mutation again with the arguments of the latest call.
+  /// Calls the mutation again with the arguments of the latest call that was not cancelled.
   ///
   /// - Throws: The failure of the mutation, or ``MutationError/noArguments`` if it was never called.
   @discardableResult

@@ -9,9 +9,10 @@ extension OperationStore {
   ///
   /// The caller holds a lease while it waits. The run is cancelled when its last lease is released. A
   /// cancelled caller returns at once with `CancellationError` if the failure is `any Error`; with
-  /// another failure it receives what the run ends with. A request that awaits its own run, also in a
-  /// child task, or one that waits for its own, would wait forever: this method throws
-  /// ``OperationDependencyError``, or, with another failure, makes a report.
+  /// another failure it receives what the run ends with.
+  ///
+  /// A request must not await its own run, also not in a child task, or a run that waits for it. That would
+  /// never end, so this throws ``OperationDependencyError``, or, with another failure, makes a report.
   ///
   /// - Parameters:
   ///   - context: Overrides the context of the store for this run.
@@ -114,6 +115,7 @@ extension OperationStore {
   ) async throws(State.Failure) -> State.OperationValue {
     let new = newRun(box, by: rules, cause: .fetch, lease: .awaiter, input: input, handler: handler)
     let run = mustAdmit(new)
+    defer { if let handler = new.handler { release(handler, of: run.core) } }
     let wait = try begin(run, isRestarting: isRestarting)
     defer { wait?.end() }
     return try value(of: await run.core.result(), by: rules)
@@ -131,6 +133,13 @@ extension OperationStore {
     let wait = try begin(run)
     defer { wait?.end() }
     return (try value(of: await run.core.result(), by: rules), run.invalidationCount)
+  }
+
+  /// Forgets the handler of a caller that does not wait for the end of its run.
+  private func release(_ handler: Subscriber<Machine.Event>, of core: Machine.Core) {
+    if core.progress.isEnded { return }
+    handler.deactivate()
+    commit(as: .note) { $0.release(handler, of: core.id) }
   }
 
   /// Launches a run that the caller holds and will await, if the caller started it.

@@ -139,9 +139,8 @@ extension OperationStore {
   /// Writes of other threads wait until `body` returns, and their reads return what was there before.
   /// Subscribers are notified once, at the end. What `body` has written remains if it throws.
   ///
-  /// `body` must not block. It must not write to another store to which a thread may have exclusive
-  /// access that writes to this one: both would wait forever. `OperationClient.withStores` takes several
-  /// stores in one order.
+  /// `body` must not block. If two threads each have access to one store and write to the other's, both wait
+  /// forever. `OperationClient.withStores` takes several stores in one order.
   ///
   /// - Returns: What `body` returns.
   /// - Throws: What `body` throws.

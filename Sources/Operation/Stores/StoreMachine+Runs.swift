@@ -151,6 +151,12 @@ extension StoreMachine {
     return (core, mustFollow)
   }
 
+  /// Removes a handler of a run.
+  mutating func release(_ handler: Subscriber<Event>, of id: OperationTaskID) {
+    runs.update(id) { $0.payload.handlers.removeAll { $0 === handler } }
+    release(handler)
+  }
+
   /// Releases a handle. Returns the run if it was not started and is not held any more.
   mutating func dropHandle(_ id: OperationTaskID) -> Core? {
     runs.update(id) { $0.handles -= 1 }

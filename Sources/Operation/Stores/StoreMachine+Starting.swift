@@ -185,7 +185,7 @@ extension StoreMachine {
     if !isStarted {
       runs.updateContext(of: core.id) { record in
         record.payload.scheduledBox = record.compared ?? record.task.box
-        record.task.configuration = configuration
+        record.task.box = Box(configuration)
         // New runs are compared with what it runs with.
         record.compared = nil
       }

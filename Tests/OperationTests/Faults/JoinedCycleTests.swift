@@ -1,5 +1,6 @@
-import Operation
 import Testing
+
+@testable import Operation
 
 /// Runs that wait for each other although each was begun by another caller.
 @Suite(.timeLimit(.minutes(1))) struct JoinedCycleTests {
@@ -177,6 +178,168 @@ import Testing
     #expect(try await value == 1)
     #expect(try await other == 1)
     stores.update { $0 = [] }
+  }
+
+  private typealias Store = OperationStore<QueryState<Int, any Error>>
+
+  @Test(
+    "A run that waits behind one whose request has not returned is part of the cycle",
+    arguments: [false, true])
+  func occupiedScope(isCancelled: Bool) async throws {
+    let stores = Monitor<[String: Store]>([:])
+    let (begun, gate, ended) = (EventLog<Int>(), AsyncGate(), EventLog<Bool>())
+    let first = client.store(
+      for: Query<Int, any Error>(path: ["first"]) { _ in
+        // Not cancelled with the run.
+        let result = await Task { try await stores.value["second"]?.run() ?? 0 }.result
+        ended.append(true)
+        return try result.get()
+      }.serialized(in: "scope"))
+    let second = client.store(
+      for: Query<Int, any Error>(path: ["second"]) { _ in
+        begun.append(1)
+        await gate.wait()
+        return try await stores.value["third"]?.run() ?? 0
+      })
+    let third = client.store(
+      for: Query<Int, any Error>(path: ["third"]) { _ in 3 }.serialized(in: "scope"))
+    stores.update { $0 = ["second": second, "third": third] }
+    let call = Task { try await first.run() }
+    await begun.wait(for: 1)
+    if isCancelled { first.cancel() }
+    gate.open()
+    await ended.wait(for: 1)
+    _ = await call.result
+    #expect(try await third.run() == 3)
+    stores.update { $0 = [:] }
+  }
+
+  @Test("A run that has ended is awaited by none that was scheduled after it")
+  func endedDependency() async throws {
+    let next = Monitor<OperationTask<Int, any Error>?>(nil)
+    let (begun, gate, results) = (EventLog<Int>(), AsyncGate(), EventLog<Int?>())
+    let first = client.store(
+      for: Query<Int, any Error>(path: ["first"]) { _ in
+        begun.append(1)
+        await gate.wait()
+        // Not cancelled with the run.
+        results.append(await Task { try? await next.value?.runIfNeeded() }.value)
+        return 1
+      })
+    let (task, later) = (
+      first.runTask(), client.store(for: Query<Int, any Error>(path: ["next"]) { _ in 5 }).runTask()
+    )
+    later.schedule(after: task)
+    next.update { $0 = later }
+    let call = Task { try await task.runIfNeeded() }
+    await begun.wait(for: 1)
+    first.cancel()
+    _ = await call.result
+    gate.open()
+    await results.wait(for: 1)
+    #expect(results.values == [5])
+    next.update { $0 = nil }
+  }
+
+  @Test("What a replaced launch awaits is no part of a cycle")
+  func replacedLaunch() async throws {
+    let stores = Monitor<[Store]>([])
+    let (launches, begun) = (EventLog<Int>(), EventLog<Int>())
+    let (first, second) = (AsyncGate(), AsyncGate())
+    stores.update {
+      $0 = [
+        client.store(
+          for: Query<Int, any Error>(path: ["first"]) { _ in
+            // Not cancelled with the launch.
+            if launches.append(1) == 1 {
+              return try await Task { try await stores.value[1].run() }.value
+            }
+            await first.wait()
+            return 7
+          }),
+        client.store(
+          for: Query<Int, any Error>(path: ["second"]) { _ in
+            begun.append(1)
+            await second.wait()
+            return try await stores.value[0].run() + 1
+          }),
+      ]
+    }
+    let call = Task { try await stores.value[0].run() }
+    await begun.wait(for: 1)
+    let restarting = Task { try await stores.value[0].fetch(restarting: true) }
+    await launches.wait(for: 2)
+    let joined = Task { try await stores.value[1].run() }
+    while stores.value[1].leaseCount < 2 { await Task.yield() }
+    second.open()
+    while stores.value[0].leaseCount < 3, stores.value[1].isLoading { await Task.yield() }
+    first.open()
+    #expect(try await (call.value, restarting.value) == (7, 7))
+    #expect(try await joined.value == 8)
+    stores.update { $0 = [] }
+  }
+
+  @Test("A task is not scheduled after a run that awaits it")
+  func scheduledAgainstWait() async throws {
+    let task = Monitor<OperationTask<Int, any Error>?>(nil)
+    let outer = client.store(
+      for: Query<Int, any Error>(path: ["outer"]) { _ in
+        try await task.value?.runIfNeeded() ?? 0
+      }
+    ).runTask()
+    // Runs of the inner store wait for one of another store first.
+    let (begun, gate) = (EventLog<Int>(), AsyncGate())
+    let first = client.store(
+      for: Query<Int, any Error>(path: ["first"]) { _ in
+        begun.append(1)
+        await gate.wait()
+        return 1
+      }
+    ).runTask()
+    let inner = client.store(
+      for: Mutation<Int, Int>(path: ["inner"]) { number, _ in number }
+    ).mutateTask(with: 2)
+    inner.schedule(after: first)
+    task.update { $0 = inner.mapError { $0 as any Error } }
+    let call = Task { try await outer.runIfNeeded() }
+    await begun.wait(for: 1)
+    let (found, _) = await issues { inner.node.wait(for: [outer.dependency]) }
+    #expect(found.map(\.kind) == [.scheduleCycle])
+    gate.open()
+    #expect(try await call.value == 2)
+    task.update { $0 = nil }
+  }
+
+  @Test("The cycle of a shared run names its path, also when its first caller has left")
+  func pathOfSharedRun() async throws {
+    typealias Shared = ModifiedOperation<
+      Query<Int, any Error>, DeduplicationModifier<Query<Int, any Error>>
+    >
+    let request = Monitor<Shared?>(nil)
+    let (begun, gate, yielded) = (EventLog<Int>(), AsyncGate(), EventLog<Int>())
+    request.update {
+      $0 = Query<Int, any Error>(path: ["shared"]) { _, continuation in
+        begun.append(1)
+        while yielded.count == 0 {
+          continuation.yield(0)
+          await Task.yield()
+        }
+        await gate.wait()
+        return try await request.value?.run() ?? 0
+      }.deduplicated()
+    }
+    let first = Task { try await request.value?.run() }
+    await begun.wait(for: 1)
+    // It has joined the run when it receives a yield.
+    let second = Task {
+      try await request.value?.run(with: OperationContinuation { _ in yielded.append(1) })
+    }
+    await yielded.wait(for: 1)
+    first.cancel()
+    _ = await first.result
+    gate.open()
+    await #expect(throws: OperationDependencyError.cycle([["shared"]])) { try await second.value }
+    request.update { $0 = nil }
   }
 
   @Test("A shutdown in a request does not await a run that has joined it")

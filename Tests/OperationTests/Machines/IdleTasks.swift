@@ -50,7 +50,8 @@ struct Arrivals<Value> {
   }
 
   /// The number of results, and the moment of the last one.
-  private var (values, failures) = ((count: 0, last: Int?.none), (count: 0, last: Int?.none))
+  private(set) var values = (count: 0, last: Int?.none)
+  private var failures = (count: 0, last: Int?.none)
   private(set) var lastValue: Value?
   /// The last failure, if no value has come since.
   private(set) var lastError: Failed?

@@ -225,7 +225,9 @@ extension PaginatedStateExhaustiveTests.Walk {
     let task = run.task
     let result = PaginatedResult(kind: run.kind, pages: PaginatedPages(pages), place: place)
     state.update(with: .success(result), for: task)
-    arrivals.note(.success(()), at: moment)
+    // Without a page, the pages are as old as before.
+    let isPart = result.isPart && pages.isEmpty
+    arrivals.note(.success(()), at: isPart ? arrivals.values.last ?? moment : moment)
     let present = Set(list.map(\.id))
     let isInserted = !present.isSuperset(of: ids)
     switch place {

@@ -11,6 +11,8 @@ struct Freshness: Sendable {
   /// Whether the run of another request read the value while it was stale, so that it has to be
   /// notified of a new one.
   var wasReadStale = false
+  /// Whether runs of other stores may wait for the runs of this one, whichever they are.
+  fileprivate(set) var hasFollowers = false
   /// What the run waits for that follows the one in flight.
   fileprivate(set) var followUpDependencies: [TaskDependency] = []
 
@@ -45,6 +47,15 @@ struct Freshness: Sendable {
   mutating func takeFollowUp() -> [TaskDependency] {
     defer { followUpDependencies = [] }
     return followUpDependencies
+  }
+
+  /// Adds what the next run waits for. Returns the waits for the same runs that these replace.
+  mutating func addFollowUp(after others: [TaskDependency]) -> [TaskDependency] {
+    let boundary = followUpDependencies.partition { old in
+      others.contains { $0.node === old.node }
+    }
+    defer { followUpDependencies.replaceSubrange(boundary..., with: others) }
+    return Array(followUpDependencies[boundary...])
   }
 }
 
@@ -90,7 +101,11 @@ extension StoreMachine {
   mutating func follow(after others: [TaskDependency]) -> (task: Task, invalidationCount: Int)? {
     guard deliveries.subscriberCount > 0, let task = taskToAnswer(freshness.invalidationCount)
     else { return nil }
-    if !freshness.isAnswered { freshness.followUpDependencies += others }
+    freshness.hasFollowers = true
+    if !freshness.isAnswered {
+      // A wait for a later answer of a run's store is one for the earlier ones as well.
+      release(freshness.addFollowUp(after: others))
+    }
     return (task, freshness.invalidationCount)
   }
 
