@@ -43,15 +43,16 @@ struct InspectorLoop {
       _ = poll(&polled, nfds_t(polled.count), timeout)
       if let reason = server.endReason { return end(reason) }
       for (peer, polled) in zip(peers, polled.dropFirst(2)) { serve(peer, Int32(polled.revents)) }
-      if polled[1].revents != 0 { acceptPeers() }
-      if ContinuousClock.now >= nextTick { tick() }
       removeGonePeers()
+      if polled[1].revents != 0 { acceptPeer() }
+      if ContinuousClock.now >= nextTick { tick() }
     }
   }
 
   /// The milliseconds until the next tick; negative for no end.
   private var timeout: Int32 {
     if peers.isEmpty, !isFull { return -1 }
+    if peers.contains(where: \.hasCommand) { return 0 }
     let rest = max(nextTick - .now, .zero)
     return Int32((rest.inSeconds * 1_000).rounded(.up))
   }
@@ -75,20 +76,19 @@ struct InspectorLoop {
 // MARK: - Peers
 
 extension InspectorLoop {
-  private mutating func acceptPeers() {
+  /// Accepts one peer, which came before this turn began. So the peers that had left before it came were
+  /// removed.
+  private mutating func acceptPeer() {
     do throws(SystemError) {
-      // At most as many as the listen queue holds, so that connected peers are served in between.
-      for _ in 0..<64 {
-        guard let descriptor = try server.socket.accept() else { return }
-        let peer = InspectorPeer(descriptor)
-        if InspectorSocket.user(of: descriptor) != server.options.user {
-          peer.end("The program belongs to another user.")
-        } else if peers.count >= Self.peerLimit {
-          peer.end("The inspector has \(Self.peerLimit) connections, and accepts no more.")
-        } else {
-          peers.append(peer)
-          greet(peer)
-        }
+      guard let descriptor = try server.socket.accept() else { return }
+      let peer = InspectorPeer(descriptor)
+      if InspectorSocket.user(of: descriptor) != server.options.user {
+        peer.end("The program belongs to another user.")
+      } else if peers.count >= Self.peerLimit {
+        peer.end("The inspector has \(Self.peerLimit) connections, and accepts no more.")
+      } else {
+        peers.append(peer)
+        greet(peer)
       }
     } catch {
       isFull = true
@@ -120,15 +120,17 @@ extension InspectorLoop {
       InspectorSnapshot(time: now, counts: .init(OperationStatistics.Counts()), stores: stores))
   }
 
+  /// Performs one command, so that each peer is served in each turn.
   private mutating func serve(_ peer: InspectorPeer, _ revents: Int32) {
     if revents & POLLOUT != 0 { peer.flush() }
     if revents & POLLIN != 0 {
-      for line in peer.read() where !peer.isGone { perform(line, of: peer) }
-      if peer.lines.isOverLimit {
-        peer.end("A line has more than \(peer.lines.limit) bytes.")
-      }
+      peer.read()
     } else if revents & ~POLLOUT != 0 {
       peer.isGone = true
+    }
+    if peer.hasCommand, let line = peer.commands.popFirst() { perform(line, of: peer) }
+    if peer.lines.isOverLimit, peer.commands.isEmpty {
+      peer.end("A line has more than \(peer.lines.limit) bytes.")
     }
   }
 }

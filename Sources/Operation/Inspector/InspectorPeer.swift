@@ -1,11 +1,14 @@
 import FoundationEssentials
 import Glibc
+import ReactiveStreams
 
 /// A peer of an inspector, and the bytes that it has not taken yet. It belongs to the thread of the
 /// inspector.
 final class InspectorPeer {
   private let descriptor: FileDescriptor
-  var lines = InspectorLines()
+  private(set) var lines = InspectorLines()
+  /// The lines that were read, and not performed.
+  var commands = FIFO<[UInt8]>()
   var backlog = InspectorBacklog()
   private var output: [UInt8] = []
   private var written = 0
@@ -21,18 +24,25 @@ final class InspectorPeer {
   /// Whether the peer has taken all that it was sent.
   var hasTakenAll: Bool { written == output.count }
 
-  /// A peer is read only when it has taken what it was sent. So it cannot fill the memory with replies.
+  /// Whether a command can be performed: the peer has taken all replies to those before. So it cannot fill
+  /// the memory with replies.
+  var hasCommand: Bool { !isGone && hasTakenAll && !commands.isEmpty }
+
+  /// A peer is read only when its commands were performed, and it has taken the replies.
   var polled: pollfd {
-    pollfd(fd: descriptor.number, events: Int16(hasTakenAll ? POLLIN : POLLOUT), revents: 0)
+    let events = !hasTakenAll ? POLLOUT : commands.isEmpty ? POLLIN : 0
+    return pollfd(fd: descriptor.number, events: Int16(events), revents: 0)
   }
 
-  /// Reads what has arrived, up to a limit, and returns the lines.
-  func read() -> [[UInt8]] {
+  /// Reads what has arrived, up to a limit.
+  func read() {
     var bytes = [UInt8](repeating: 0, count: 1 << 16)
     let count = recv(descriptor.number, &bytes, bytes.count, 0)
-    if count > 0 { return lines.append(bytes[..<count]) }
-    if count == 0 || (errno != EAGAIN && errno != EINTR) { isGone = true }
-    return []
+    if count > 0 {
+      for line in lines.append(bytes[..<count]) { commands.append(line) }
+    } else if count == 0 || (errno != EAGAIN && errno != EINTR) {
+      isGone = true
+    }
   }
 
   func send(_ message: some Encodable) {

@@ -147,6 +147,52 @@ import Testing
     await peer.lines.wait { $0.count { $0?.type == "detail" } == 2_000 }
   }
 
+  private struct Counted: CustomDebugStringConvertible, Sendable {
+    let count: Monitor<Int>
+
+    var debugDescription: String {
+      count.update { $0 += 1 }
+      return String(repeating: ".", count: 10_000)
+    }
+  }
+
+  @Test("Each command of one packet is performed when the peer has taken the replies before it")
+  func manyCommands() async throws {
+    let count = Monitor(0)
+    let store = client.store(
+      for: Query<Counted, any Error>(path: ["counted"]) { _ in Counted(count: count) })
+    store.currentValue = Counted(count: count)
+    let other = try InspectingPeer(at: inspector.path)
+    let id = try await other.store("counted").id
+    let peer = try InspectingPeer(at: inspector.path, reads: false)
+    let command = #"{"command":"watch","store":\#(id)}"# + "\n"
+    peer.send(String(repeating: command, count: 1_000))
+    for id in 1...3 { _ = try await other.command(id, #""command":"unwatch""#) }
+    // Ten megabytes do not fit into the buffers of a socket.
+    #expect(count.value < 500)
+    peer.read()
+    await peer.lines.wait { $0.count { $0?.type == "detail" } == 1_000 }
+  }
+
+  @Test("A place is free for a peer that connects after another one has left")
+  func freePlace() async throws {
+    let value = Slow(latch: ThreadLatch(), began: Latch())
+    let slow = client.store(for: Query<Slow, any Error>(path: ["slow"]) { _ in value })
+    var peers: [InspectingPeer] = []
+    for _ in 0..<16 {
+      peers.append(try InspectingPeer(at: inspector.path))
+      _ = try await peers.last?.line("snapshot")
+    }
+    slow.currentValue = value
+    await value.began.wait()
+    // The inspector finds both at once.
+    peers.removeLast().hangUp()
+    let late = try InspectingPeer(at: inspector.path)
+    for _ in 0..<100 { value.latch.open() }
+    await late.lines.wait { !$0.isEmpty }
+    #expect(late.lines.all[0]?.type == "hello")
+  }
+
   @Test("Sixteen of a thousand connections are served, and a free place is used again")
   func manyPeers() async throws {
     var peers: [InspectingPeer] = []
