@@ -9,7 +9,8 @@
 /// path stores its hash. The idea is TanStack Query's query key.
 ///
 /// A path with an element that is not equal to itself, such as `Double.nan`, is equal to no other
-/// path. A client reports it, and keeps no store for it.
+/// path. A client reports it, and keeps no store for it. It does not recognise such a value inside an
+/// array, which counts as equal to itself: each use of such a path makes another store.
 public struct OperationPath: Sendable, Hashable {
   /// The elements, outermost first.
   public private(set) var elements: [Element]
@@ -59,13 +60,15 @@ extension OperationPath {
 
     private let content: Content
 
-    /// Creates an element from a value.
+    /// Creates an element from a value. An element of a path stands for its value.
     public init(_ value: any Hashable & Sendable) {
       // By its type first: a cast would open an optional.
       if type(of: value) == Int.self, let int = value as? Int {
         content = .int(int)
       } else if type(of: value) == String.self, let string = value as? String {
         content = .string(string)
+      } else if type(of: value) == Element.self, let element = value as? Element {
+        self = element
       } else {
         content = .other(value)
       }

@@ -84,6 +84,15 @@ import Testing
     #expect(!path.isPrefix(of: []))
   }
 
+  @Test("An element of a path stands for its value in another one")
+  func elementsOfPaths() {
+    let path: OperationPath = ["posts", 3, UserID(number: 1), "comments"]
+    let parent = OperationPath(Array(path.dropLast()))
+    #expect(parent == ["posts", 3, UserID(number: 1)] && parent.isPrefix(of: path))
+    #expect(parent.appending(path[3]) == path && OperationPath(path[0]) == ["posts"])
+    #expect(parent[2].value is UserID && path[1] ~= path[1])
+  }
+
   @Test("Appending adds one element, or all those of a path")
   func appending() {
     let base: OperationPath = ["a"]
