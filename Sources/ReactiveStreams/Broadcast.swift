@@ -63,26 +63,27 @@ public final class Broadcast<Element: Sendable>: Sendable {
   deinit { finish() }
 }
 
-/// The machine of a broadcast and of `merge`: the number of sides that have not ended.
+/// The machine of a broadcast and of `merge`: the sides that have not ended.
 ///
-/// Elements are delivered in the order in which they arrive. The end is delivered when all sides have
-/// ended. A broadcast has one side.
+/// Elements are delivered in the order in which they arrive, and none of a side that has ended. The end is
+/// delivered when all sides have ended. A broadcast has one side.
 struct BroadcastMachine<Element: Sendable>: DeliveryMachine {
   var deliveries = DeliveryQueue<StreamSignal<Element>>()
-  private var openCount: Int
+  /// A bit for each side that has not ended.
+  private var openSides: UInt8
 
-  init(sideCount: Int = 1) { openCount = sideCount }
+  init(sideCount: Int = 1) { openSides = 1 << sideCount - 1 }
 
-  mutating func send(_ signal: StreamSignal<Element>) {
-    guard openCount > 0 else { return }
+  mutating func send(_ signal: StreamSignal<Element>, from side: Int = 0) {
+    guard openSides & 1 << side != 0 else { return }
     if case .finished = signal {
-      openCount -= 1
-      if openCount > 0 { return }
+      openSides &= ~(1 << side)
+      if openSides != 0 { return }
     }
     deliveries.append(signal)
   }
 
   mutating func subscribe(_ subscriber: Subscriber<StreamSignal<Element>>) -> UInt64 {
-    deliveries.subscribe(subscriber, initially: openCount == 0 ? .finished : nil)
+    deliveries.subscribe(subscriber, initially: openSides == 0 ? .finished : nil)
   }
 }

@@ -35,26 +35,27 @@ extension StreamSource {
 /// The machine of `combineLatest`: the newest element of every source.
 ///
 /// Once every source has an element, an array is delivered for every further one. The end is delivered
-/// when all sources have ended, or one has ended without an element; later signals are dropped.
+/// when all sources have ended, or one has ended without an element. Signals of a source that has ended
+/// are dropped.
 struct CombineLatestMachine<Element: Sendable>: DeliveryMachine {
   var deliveries = DeliveryQueue<StreamSignal<[Element]>>()
   private var newest: [Element?]
   private var epochs: [StreamEpoch?]
   /// The number of sources without an element.
   private var missingCount: Int
-  /// The number of sources that have not ended; 0 after the end was delivered.
-  private var openCount: Int
+  /// Whether each source has not ended; all are `false` after the end was delivered.
+  private var isOpen: [Bool]
 
   init(count: Int) {
     newest = Array(repeating: nil, count: count)
     epochs = Array(repeating: nil, count: count)
     missingCount = count
-    openCount = count
+    isOpen = Array(repeating: true, count: count)
   }
 
   /// Returns the element that was replaced, to be released without the lock.
   mutating func receive(_ signal: StreamSignal<Element>, from index: Int) -> Element? {
-    guard openCount > 0 else { return nil }
+    guard isOpen[index] else { return nil }
     switch signal {
     case .element(let element, let epoch):
       let replaced = newest[index].take()
@@ -66,8 +67,9 @@ struct CombineLatestMachine<Element: Sendable>: DeliveryMachine {
       return replaced
     case .finished:
       // Without an element of this source there will be no array.
-      if newest[index] == nil { openCount = 0 } else { openCount -= 1 }
-      if openCount == 0 { deliveries.append(.finished) }
+      if newest[index] == nil { isOpen = isOpen.map { _ in false } }
+      isOpen[index] = false
+      if !isOpen.contains(true) { deliveries.append(.finished) }
       return nil
     }
   }

@@ -95,8 +95,8 @@ extension StreamSource {
       let shell = DeliveryShell(BroadcastMachine<Element>(sideCount: 2))
       return .combined(
         shell.subscribe(handler),
-        subscribe { signal in shell.commit { $0.send(signal) } },
-        other.subscribe { signal in shell.commit { $0.send(signal) } })
+        subscribe { signal in shell.commit { $0.send(signal, from: 0) } },
+        other.subscribe { signal in shell.commit { $0.send(signal, from: 1) } })
     }
   }
 }

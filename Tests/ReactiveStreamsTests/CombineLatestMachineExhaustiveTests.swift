@@ -4,7 +4,8 @@ import Testing
 @testable import ReactiveStreams
 
 /// Every element delivers an array of the newest elements, once all sources have one. The end is
-/// delivered once, when all have ended or one has ended without an element.
+/// delivered once, when all have ended or one has ended without an element. What a source sends after its
+/// end is dropped.
 @Suite("CombineLatestMachine, every sequence")
 struct CombineLatestMachineExhaustiveTests {
   private enum Step: CaseIterable {
@@ -51,12 +52,13 @@ struct CombineLatestMachineExhaustiveTests {
     }
 
     private mutating func receive(_ index: Int, isEnd: Bool) throws -> Bool {
-      // A source sends nothing after its end.
-      guard isOpen.indices.contains(index), isOpen[index] else { return false }
+      guard isOpen.indices.contains(index) else { return false }
       let earlier = machine.receive(isEnd ? .finished : .element(next), from: index)
-      let replaced = isEnd || hasEnded ? nil : newest[index]
+      let replaced = isEnd || hasEnded || !isOpen[index] ? nil : newest[index]
       try mustHold(earlier == replaced, "only a replaced element is returned")
-      if isEnd {
+      if !isOpen[index] {
+        return true
+      } else if isEnd {
         isOpen[index] = false
         expect(newest[index] == nil || !isOpen.contains(true) ? "end" : nil)
       } else {

@@ -43,6 +43,21 @@ struct ShutdownStreamTests {
     }
   }
 
+  @Test("A merged or combined stream has no element of a store after the shutdown of its client")
+  func elementAfterEnd() async {
+    let fixture = Fixture()
+    let other = Broadcast<Int?>()
+    let numbers = fixture.counted.states(buffering: .all).map(\.currentValue)
+    var merged = numbers.merge(other.values).makeAsyncIterator()
+    var combined = numbers.combineLatest(other.values).map { [$0.0, $0.1] }.makeAsyncIterator()
+    await fixture.client.shutdown(within: .zero)
+    fixture.counted.currentValue = 5
+    other.send(7)
+    #expect(await merged.next() == 0)
+    #expect(await merged.next() == 7)
+    #expect(await combined.next() == [0, 7])
+  }
+
   @Test("Each stream ends once, and has the elements before its end in order", arguments: 0..<100)
   func concurrentEnd(round: Int) async {
     let fixture = Fixture()
