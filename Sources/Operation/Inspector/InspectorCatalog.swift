@@ -55,13 +55,18 @@ struct InspectorCatalog {
     var update = InspectorUpdate(missed: changes.droppedEventCount)
     update.changed = changes.stores.filter(\.isRetained).map { add($0) } + read
     read = []
-    update.events =
-      waits
-      + changes.events.compactMap { event in
-        idsByPath[event.path].map { InspectedEvent(event, of: $0, describedBy: describer) }
-      }
+    let events = changes.events.compactMap { event in
+      idsByPath[event.path].map { InspectedEvent(event, of: $0, describedBy: describer) }
+    }
+    // The others are of stores without a number, such as one that was added and removed since.
+    update.missed += changes.events.count - events.count
+    update.events = waits + events
     waits = []
-    for (path, id) in leaving where idsByPath[path] == id { idsByPath[path] = nil }
+    for (path, id) in leaving where idsByPath[path] == id {
+      // Of two requests that clash there, one may be left.
+      let others = client.stores(at: path).compactMap { ids[ObjectIdentifier($0.base)] }
+      idsByPath[path] = others.first
+    }
     leaving = []
     for store in changes.stores where !store.isRetained {
       if let id = remove(store) { update.removed.append(id) }

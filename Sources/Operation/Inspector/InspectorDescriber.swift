@@ -18,7 +18,7 @@ struct InspectorDescriber: Sendable {
 
   /// Returns a description for a list, redacted and truncated.
   func text(_ description: String, at path: OperationPath) -> String {
-    redacted(description, at: path).truncated(to: Self.shortLimit).text
+    redacted(description, at: path).truncated(to: min(limit, Self.shortLimit)).text
   }
 
   /// Returns the description of a value up to the limit.

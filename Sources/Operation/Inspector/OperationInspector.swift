@@ -54,10 +54,12 @@ extension OperationClient {
   ///   - path: The path of the socket. A socket of this user that no program serves is replaced. By
   ///     default it is a new one in `swift-operation` in the directory `XDG_RUNTIME_DIR` of the
   ///     environment, or, if that is not set, in a private directory below `TMPDIR` or `/tmp`.
+  ///     A variable that is no absolute path is not used.
   ///   - name: The name of the client that `inspect` displays.
   ///   - readOnly: Whether commands that change something are refused; `false` by default.
   ///   - valueLimit: The length up to which a value is described, in bytes of UTF-8; 10,000 by default.
-  ///     A number below one is reported, and one is used. In a list, descriptions have 120 bytes.
+  ///     A number below one is reported, and one is used. In a list, descriptions have at most 120
+  ///     bytes.
   ///   - redacting: Returns what is shown in place of the description of a value, a failure, an argument
   ///     or a page; `nil` hides it. It is called on the thread of the inspector with no lock held, and
   ///     so are the descriptions of values. A description that is longer than `valueLimit` is cut

@@ -142,6 +142,51 @@ import Testing
     #expect(!events.hasReader)
   }
 
+  /// A catalog of a client, and a reader of the changes of the client.
+  private struct Reading {
+    let client: OperationClient
+    let changes: (reader: Int, subscription: OperationSubscription)
+    var catalog = InspectorCatalog(describer: InspectorDescriber(limit: 10, redacting: nil))
+
+    init(_ client: OperationClient) {
+      self.client = client
+      changes = client.hub.events.collectChanges()
+    }
+
+    mutating func update() -> InspectorUpdate {
+      catalog.update(with: client.hub.events.changes.take(changes.reader), from: client)
+    }
+  }
+
+  @Test("The events of a store that is removed before it has a number count as missed")
+  func eventsWithoutNumber() {
+    let client = OperationClient()
+    var reading = Reading(client)
+    _ = client.store(for: Query<Int, any Error>(path: ["short"]) { _ in 1 })
+    client.clearStores()
+    let update = reading.update()
+    #expect(update.events.isEmpty && update.missed == 2)
+  }
+
+  @Test(
+    "With two requests on one path, the events of one continue when the other one is removed",
+    arguments: [(1, 2), (2, 1)])
+  func clash(removed: Int, left: Int) async throws {
+    try await OperationIssue.withHandler({ _ in }) { () async throws -> Void in
+      let client = OperationClient()
+      _ = client.store(for: Query<Int, any Error>(path: ["path"]) { _ in 1 })
+      _ = client.store(for: Query<String, any Error>(path: ["path"]) { _ in "1" })
+      var reading = Reading(client)
+      #expect(reading.catalog.add(storesOf: client) == [1, 2])
+      let store = try #require(reading.catalog.store(removed, in: client))
+      client.remove([OpaqueOperationStore(erased: store)])
+      #expect(reading.update().removed == [removed])
+      #expect(reading.update().events.isEmpty)
+      _ = try await reading.catalog.store(left, in: client)?.erasedRun(using: nil)
+      #expect(reading.update().events.last { $0.kind == "runEnded" }?.store == left)
+    }
+  }
+
   @Test("A description has no optional around it, and ends at the limit, between two scalars")
   func describing() {
     let describer = InspectorDescriber(limit: 8, redacting: nil)
@@ -154,6 +199,7 @@ import Testing
     for (value, text, isTruncated) in texts {
       let described = describer.full(value, at: [])
       #expect(described.text == text && described.isTruncated == isTruncated)
+      #expect(describer.short(value, at: []) == text)
     }
   }
 
