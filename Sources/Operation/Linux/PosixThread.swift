@@ -1,6 +1,9 @@
 import Glibc
 
-/// A thread that waits for the system, so that no thread of a pool has to. It blocks all signals.
+/// A thread that waits for the system, so that no thread of a pool has to.
+///
+/// It blocks all signals but those of a crash: the handler of a blocked one is not called, and the kernel
+/// ends the program.
 ///
 /// If it is joined, its body calls no code of a user. So ``join()`` waits for the system only.
 struct PosixThread: Sendable {
@@ -18,6 +21,9 @@ struct PosixThread: Sendable {
     // `pthread_create` passes a pointer to the thread, so the reference travels as one.
     let body = Unmanaged.passRetained(Body(run))
     sigfillset(&all)
+    for crash in [SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS, SIGABRT] {
+      sigdelset(&all, crash)
+    }
     // The new thread inherits the mask.
     pthread_sigmask(SIG_SETMASK, &all, &mask)
     let result = pthread_create(
