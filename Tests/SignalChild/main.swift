@@ -71,6 +71,54 @@ func runShell(on path: String) -> Never {
   while true { pause() }
 }
 
+/// Calls a function while only some descriptors are left.
+func leaving(_ descriptors: Int, _ body: () -> Void) {
+  var limit = rlimit()
+  getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+  var low = limit
+  low.rlim_cur = 64
+  setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &low)
+  var opened: [Int32] = []
+  while case let number = dup(STDOUT_FILENO), number >= 0 { opened.append(number) }
+  for _ in 0..<descriptors { close(opened.removeLast()) }
+  body()
+  for number in opened { close(number) }
+  setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+}
+
+/// Serves an inspector with fewer descriptors than it needs, at its start and later.
+func printLimits(of path: String) {
+  let client = OperationClient()
+  leaving(2) {
+    do throws(OperationInspectorError) { _ = try client.serveInspector(at: path) } catch {
+      printLine("\(error)")
+    }
+  }
+  guard let inspector = try? client.serveInspector(at: path) else { return }
+  var address = sockaddr_un()
+  address.sun_family = sa_family_t(AF_UNIX)
+  withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
+  let peer = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+  var limit = rlimit(rlim_cur: 1, rlim_max: 64)
+  setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+  // The inspector wakes, and then waits for more descriptors than it may have.
+  withUnsafePointer(to: &address) {
+    $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+      _ = connect(peer, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+    }
+  }
+  var milliseconds = 0
+  while access(path, F_OK) == 0, milliseconds < 10_000 {
+    poll(nil, 0, 1)
+    milliseconds += 1
+  }
+  printLine("removed: \(access(path, F_OK) != 0)")
+  limit.rlim_cur = 64
+  setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+  inspector.cancel()
+  printLine("served again: \((try? client.serveInspector(at: path)) != nil)")
+}
+
 let observer = TerminalActivityObserver.shared
 let mode = CommandLine.arguments.dropFirst().first
 switch mode {
@@ -86,6 +134,14 @@ case "cycles":
   printRemains(10_000, "pressure beside another") { source.subscribe { _ in } }
   subscription.cancel()
   exit(0)
+case "limits":
+  printLimits(of: CommandLine.arguments[2])
+  exit(0)
+case "descriptors":
+  // Before anything else uses the observer.
+  leaving(0) {
+    OperationIssue.withHandler({ printLine($0.message) }) { observer.subscribe { _ in }.cancel() }
+  }
 case "shell": runShell(on: CommandLine.arguments[2])
 case "own": installOwnHandlers()
 case "ignoring": signal(SIGTSTP, SIG_IGN)

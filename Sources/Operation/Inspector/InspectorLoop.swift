@@ -40,7 +40,9 @@ struct InspectorLoop {
         pollfd(fd: isFull ? -1 : server.socket.listener.number, events: Int16(POLLIN), revents: 0),
       ]
       polled += peers.map(\.polled)
-      _ = poll(&polled, nfds_t(polled.count), timeout)
+      if poll(&polled, nfds_t(polled.count), timeout) < 0, errno != EINTR {
+        server.cancel(because: "The inspector cannot wait: \(SystemError().text).")
+      }
       if let reason = server.endReason { return end(reason) }
       for (peer, polled) in zip(peers, polled.dropFirst(2)) { serve(peer, Int32(polled.revents)) }
       removeGonePeers()

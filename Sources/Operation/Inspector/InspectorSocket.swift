@@ -10,7 +10,7 @@ struct InspectorSocket: Sendable {
 
   /// Listens at a path. A socket of this user on which nobody listens is replaced.
   init(at path: String) throws(OperationInspectorError) {
-    listener = Self.newSocket()
+    listener = try Self.newSocket(for: path)
     self.path = path
     if try !Self.bind(listener, to: path) {
       try Self.checkIsAbandoned(path)
@@ -25,9 +25,13 @@ struct InspectorSocket: Sendable {
     guard listen(listener.number, 64) == 0 else { throw .system(path: path, code: errno) }
   }
 
-  private static func newSocket() -> FileDescriptor {
+  private static func newSocket(
+    for path: String
+  ) throws(OperationInspectorError) -> FileDescriptor {
     let kind = SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue
-    return FileDescriptor(socket(AF_UNIX, Int32(kind), 0))
+    let number = socket(AF_UNIX, Int32(kind), 0)
+    guard number >= 0 else { throw .system(path: path, code: errno) }
+    return FileDescriptor(number)
   }
 
   /// Removes the file, unless it was replaced.
@@ -96,8 +100,7 @@ extension InspectorSocket {
     guard let status = status(of: path), status.st_mode & S_IFMT == S_IFSOCK,
       status.st_uid == geteuid()
     else { throw .foreignFile(path: path) }
-    let probe = newSocket()
-    guard probe.number >= 0 else { throw .system(path: path, code: errno) }
+    let probe = try newSocket(for: path)
     // `EAGAIN` means that peers wait there already.
     let result = try withAddress(of: path) { connect(probe.number, $0, $1) }
     guard result != 0, errno == ECONNREFUSED else { throw .occupied(path: path) }
@@ -112,12 +115,12 @@ extension InspectorSocket {
   static func directory(
     _ environment: [String: String] = ProcessInfo.processInfo.environment
   ) throws(OperationInspectorError) -> String {
-    let path: String
-    if let runtime = environment["XDG_RUNTIME_DIR"], runtime.hasPrefix("/") {
-      path = "\(runtime)/swift-operation"
-    } else {
-      path = "\(environment["TMPDIR"] ?? "/tmp")/swift-operation-\(geteuid())"
+    func directory(_ name: String) -> String? {
+      environment[name].flatMap { $0.hasPrefix("/") ? $0 : nil }
     }
+    let path =
+      directory("XDG_RUNTIME_DIR").map { "\($0)/swift-operation" }
+      ?? "\(directory("TMPDIR") ?? "/tmp")/swift-operation-\(geteuid())"
     if mkdir(path, 0o700) != 0, errno != EEXIST { throw .system(path: path, code: errno) }
     guard let status = status(of: path), status.st_mode & S_IFMT == S_IFDIR,
       status.st_uid == geteuid(), status.st_mode & 0o077 == 0

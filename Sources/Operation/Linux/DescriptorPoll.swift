@@ -1,6 +1,8 @@
 import Glibc
 
 /// A thread that polls file descriptors until ``end()``.
+///
+/// It also ends when `poll` fails, such as after the limit of descriptors was lowered.
 struct DescriptorPoll: Sendable {
   private let thread: PosixThread
   /// The write end of a connected pair. The thread polls the read end, and ends when this one is
@@ -23,7 +25,10 @@ struct DescriptorPoll: Sendable {
       var polled = descriptors.map { pollfd(fd: $0.number, events: Int16(events), revents: 0) }
       polled.append(pollfd(fd: readEnd.number, events: Int16(POLLIN), revents: 0))
       while polled.last?.revents == 0 {
-        guard poll(&polled, nfds_t(polled.count), -1) > 0 else { continue }
+        if poll(&polled, nfds_t(polled.count), -1) < 0 {
+          if errno == EINTR { continue }
+          return
+        }
         for index in descriptors.indices where polled[index].revents != 0 {
           // The kernel ignores a negative descriptor.
           if !body(index, Int32(polled[index].revents)) { polled[index].fd = -1 }

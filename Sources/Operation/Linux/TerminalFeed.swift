@@ -8,8 +8,9 @@ final class TerminalFeed: Sendable {
   private static let queue = DispatchQueue(label: "swift-operation.terminal")
   /// The feed that is in progress.
   private static let current = LastElement<TerminalFeed>()
-  /// Never cancelled: it wakes the queue for all feeds. `nil` if the process has no descriptors left.
-  private static let source = Mutex(makeSource())
+  /// Never cancelled: it wakes the queue for all feeds. `nil` before the first one, and as long as the process
+  /// has no descriptors left.
+  private static let source = Mutex<(any DispatchSourceRead)?>(nil)
 
   private let notify: @Sendable (ApplicationActivity) -> Void
   /// The record that was read last; used on the queue only.
@@ -27,7 +28,11 @@ final class TerminalFeed: Sendable {
     _ notify: @escaping @Sendable (ApplicationActivity) -> Void
   ) -> OperationSubscription {
     notify(TerminalSignals.record.activity)
-    guard source.withLock({ $0 != nil }) else {
+    let hasSource = source.withLock { source in
+      if source == nil { source = makeSource() }
+      return source != nil
+    }
+    guard hasSource else {
       OperationIssue.report(
         .unavailableSource,
         "There are no descriptors left to wait for the signals of the terminal; no change "
@@ -43,7 +48,7 @@ final class TerminalFeed: Sendable {
   }
 
   private static func makeSource() -> sending (any DispatchSourceRead)? {
-    guard let descriptor = TerminalSignals.descriptor else { return nil }
+    guard let descriptor = TerminalSignals.makeDescriptor() else { return nil }
     let source = DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: queue)
     source.setEventHandler {
       TerminalSignals.clearDescriptor()

@@ -26,15 +26,12 @@ enum TerminalSignals {
     let acknowledgedStops = Atomic(UInt64(0))
     let areInstalled = Atomic(false)
     /// A connected pair: the handlers send, the feed receives. Negative where there is none.
-    let (sender, receiver): (Int32, Int32)
+    let sender = Atomic<Int32>(-1)
+    let receiver = Atomic<Int32>(-1)
     let stop = UnsafeMutablePointer<Signal>.allocate(capacity: 1)
     let resume = UnsafeMutablePointer<Signal>.allocate(capacity: 1)
 
     init() {
-      var ends: [Int32] = [-1, -1]
-      let kind = SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue
-      socketpair(AF_UNIX, Int32(kind), 0, &ends)
-      (sender, receiver) = (ends[0], ends[1])
       stop.initialize(to: Signal(number: SIGTSTP, handler: handleStop))
       resume.initialize(to: Signal(number: SIGCONT, handler: handleContinue))
     }
@@ -63,20 +60,27 @@ enum TerminalSignals {
     restore(shared.resume)
   }
 
-  /// The descriptor that can be read when a handler has changed the record; `nil` if the process has
-  /// none left.
-  static var descriptor: Int32? { shared.receiver < 0 ? nil : shared.receiver }
+  /// Makes the sockets, before the handlers are installed. Returns the descriptor that can be read when a
+  /// handler has changed the record; `nil` if the process has none left. Called until it returns one.
+  static func makeDescriptor() -> Int32? {
+    var ends: [Int32] = [-1, -1]
+    let kind = SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue
+    guard socketpair(AF_UNIX, Int32(kind), 0, &ends) == 0 else { return nil }
+    shared.sender.store(ends[0], ordering: .relaxed)
+    shared.receiver.store(ends[1], ordering: .relaxed)
+    return ends[1]
+  }
 
   /// Receives what the handlers have sent. Called before the record is read.
   static func clearDescriptor() {
     var bytes = [UInt8](repeating: 0, count: 64)
-    while recv(shared.receiver, &bytes, bytes.count, 0) > 0 {}
+    while recv(shared.receiver.load(ordering: .relaxed), &bytes, bytes.count, 0) > 0 {}
   }
 
   /// Makes the descriptor readable. If the buffer is full, it is readable already.
   private static func wake() {
     var byte: UInt8 = 0
-    _ = send(shared.sender, &byte, 1, Int32(MSG_NOSIGNAL))
+    _ = send(shared.sender.load(ordering: .relaxed), &byte, 1, Int32(MSG_NOSIGNAL))
   }
 
   /// Lets the program stop: all subscribers were notified of the stops in the record.

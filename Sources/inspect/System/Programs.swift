@@ -56,13 +56,13 @@ struct Programs: Equatable, Sendable {
 
   /// The folder of this user, in the same place as a program puts its socket.
   static var ofUser: Programs {
-    func variable(_ name: String) -> String? {
-      ProcessInfo.processInfo.environment[name].flatMap { $0.isEmpty ? nil : $0 }
+    func directory(_ name: String) -> String? {
+      ProcessInfo.processInfo.environment[name].flatMap { $0.hasPrefix("/") ? $0 : nil }
     }
-    if let runtime = variable("XDG_RUNTIME_DIR"), runtime.hasPrefix("/") {
+    if let runtime = directory("XDG_RUNTIME_DIR") {
       return Programs(folder: "\(runtime)/swift-operation")
     }
-    let temporary = variable("TMPDIR") ?? "/tmp"
+    let temporary = directory("TMPDIR") ?? "/tmp"
     let slash = temporary.hasSuffix("/") ? "" : "/"
     return Programs(folder: "\(temporary)\(slash)swift-operation-\(getuid())")
   }

@@ -40,6 +40,10 @@ import Testing
     #expect(throws: OperationInspectorError.unsafeDirectory(path: temporary)) {
       try InspectorSocket.directory(["TMPDIR": base])
     }
+    for relative in ["", "sockets"] {
+      let path = try InspectorSocket.directory(["TMPDIR": relative])
+      #expect(path == "/tmp/swift-operation-\(geteuid())")
+    }
     rmdir(temporary)
     symlink(base + "/swift-operation", temporary)
     #expect(throws: OperationInspectorError.unsafeDirectory(path: temporary)) {
@@ -164,6 +168,13 @@ import Testing
     let second = try other.serveInspector(at: directory.socket)
     inspector.cancel()
     _ = try await InspectingPeer(at: second.path).line("hello")
+  }
+
+  @Test("An inspector without descriptors throws, and one that cannot wait any more ends")
+  func limits() async throws {
+    let path = directory.socket
+    let lines = try await SignalChildProcess.run(["limits", path]) { try $0.lines(3) }
+    #expect(lines == ["\(path): Too many open files.", "removed: true", "served again: true"])
   }
 
   @Test("A peer of another user is refused") func otherUser() async throws {

@@ -32,6 +32,20 @@ struct TerminalActivityTests {
     #expect(ending == ["as before", "done", "stopped by true"])
   }
 
+  @Test("An observer that was used while there were no descriptors works when there are some")
+  func withoutDescriptors() async throws {
+    let lines = try await SignalChildProcess.run(["descriptors"]) { child in
+      let start = try child.lines(3)
+      child.send(SIGTSTP)
+      guard child.waitUntilStopped() == SIGTSTP else { return start }
+      child.send(SIGCONT)
+      return try start + child.lines(2)
+    }
+    #expect(lines.first?.contains("no descriptors left") == true)
+    let changes = ["background background", "foreground foreground"]
+    #expect(Array(lines.dropFirst()) == ["foreground", "ready"] + changes)
+  }
+
   @Test("Subscribers are notified of a stop that cannot be caught when it ends")
   func uncaught() async throws {
     let lines = try await SignalChildProcess.run(["plain"]) { child in
