@@ -24,10 +24,13 @@ struct ManualClockMachine<Waiter: Sendable>: Sendable {
     case settle(UInt64)
   }
 
-  private struct Pending: Sendable {
+  private struct Deadline: Comparable, Sendable {
+    let time: Duration
     let id: UInt64
-    let deadline: Duration
-    let event: Event
+
+    static func < (lhs: Deadline, rhs: Deadline) -> Bool {
+      (lhs.time, lhs.id) < (rhs.time, rhs.id)
+    }
   }
 
   private let start: Date
@@ -35,8 +38,12 @@ struct ManualClockMachine<Waiter: Sendable>: Sendable {
   /// The sum of the times by which the clock was advanced, without those by which it was set back.
   private(set) var advanced = Duration.zero
   private var lastID: UInt64 = 0
-  /// Sleeps and timers in the order of their deadlines, and of their beginnings where these are equal.
-  private var pending: [Pending] = []
+  /// The last identifier before the clock was advanced.
+  private var lastIDBeforeAdvance: UInt64 = 0
+  /// Sleeps and timers.
+  private var pending: [UInt64: Event] = [:]
+  /// Their deadlines. Some of removed ones are among them, but never first.
+  private var deadlines = Heap<Deadline>()
   private(set) var sleeperCount = 0
   private var observers: [Observer] = []
   /// The advance for each sleep that was woken and has not returned.
@@ -81,8 +88,14 @@ struct ManualClockMachine<Waiter: Sendable>: Sendable {
 
   /// Removes a sleep or a timer that is not due yet.
   mutating func remove(_ id: UInt64) -> Event? {
-    guard let index = pending.firstIndex(where: { $0.id == id }) else { return nil }
-    return takePending(at: index).event
+    guard let event = pending.removeValue(forKey: id) else { return nil }
+    if case .sleep = event { sleeperCount -= 1 }
+    while let first = deadlines.first, pending[first.id] == nil { _ = deadlines.popFirst() }
+    // So that the clock does not collect the deadlines of removed timers.
+    if deadlines.count > 2 * pending.count + 64 {
+      deadlines = Heap(deadlines.elements.filter { pending[$0.id] != nil })
+    }
+    return event
   }
 
   /// Adds an observer; returns `nil` if there are enough sleeps already.
@@ -97,6 +110,7 @@ struct ManualClockMachine<Waiter: Sendable>: Sendable {
 
   mutating func advance(by duration: Duration) {
     let duration = duration.limited
+    lastIDBeforeAdvance = lastID
     elapsed += duration
     advanced += max(duration, .zero)
   }
@@ -107,12 +121,15 @@ struct ManualClockMachine<Waiter: Sendable>: Sendable {
   ///   - mustSettle: Whether the advance has woken something, and has not waited since.
   ///   - advance: Waits until the sleep has returned, or until the clock is settled.
   mutating func takeDue(mustSettle: Bool, advance: Waiter) -> Step? {
-    guard let first = pending.first, first.deadline <= elapsed else { return nil }
+    // A timer that was set after the clock was advanced, and is due at once, waits for the next advance.
+    guard let first = deadlines.first, first.time <= elapsed, first.id <= lastIDBeforeAdvance
+    else { return nil }
     if mustSettle, let id = settle(waiter: advance, patience: Self.patienceOfAdvance) {
       return .settle(id)
     }
-    if case .sleep = first.event { returning[first.id] = advance }
-    return .wake(takePending(at: 0).event)
+    guard let event = remove(first.id) else { return nil }
+    if case .sleep = event { returning[first.id] = advance }
+    return .wake(event)
   }
 
   /// Notes that a sleep has returned in its task, and returns the advance that waits for it, and what
@@ -157,16 +174,9 @@ struct ManualClockMachine<Waiter: Sendable>: Sendable {
 
   private mutating func insert(_ event: Event, after duration: Duration) -> UInt64 {
     let id = makeID()
-    let deadline = elapsed + min(duration, .longest)
-    let index = pending.lastIndex { $0.deadline <= deadline }.map { $0 + 1 } ?? 0
-    pending.insert(Pending(id: id, deadline: deadline, event: event), at: index)
+    pending[id] = event
+    deadlines.insert(Deadline(time: elapsed + min(duration, .longest), id: id))
     return id
-  }
-
-  private mutating func takePending(at index: Int) -> Pending {
-    let taken = pending.remove(at: index)
-    if case .sleep = taken.event { sleeperCount -= 1 }
-    return taken
   }
 
   private mutating func makeID() -> UInt64 {

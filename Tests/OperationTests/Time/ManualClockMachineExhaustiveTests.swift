@@ -5,7 +5,7 @@ import Testing
 @testable import Operation
 
 /// Sleeps and timers are due in the order of their times, of equal times the first one first, and none
-/// before its time. An observer is returned with the sleep that completes its number. The advance that
+/// before its time, or before the clock is advanced after it began. An observer is returned with the sleep that completes its number. The advance that
 /// woke a sleep is returned when the sleep has returned. What waits until the clock is settled is returned
 /// with the last job, or the return of the last sleep. When nothing waits, the machine is empty.
 @Suite("ManualClockMachine, every sequence") struct ManualClockMachineExhaustiveTests {
@@ -20,6 +20,8 @@ import Testing
       let id: UInt64
       let deadline: Int
       let isTimer: Bool
+      /// Whether the clock was advanced since it began.
+      var canBeDue = false
     }
 
     private var machine = ManualClockMachine<Int>(start: Date(timeIntervalSince1970: 0))
@@ -119,11 +121,16 @@ import Testing
     private mutating func advance(by seconds: Int) -> Bool {
       machine.advance(by: .seconds(seconds))
       now += seconds
+      for index in pending.indices { pending[index].entry.canBeDue = true }
       return true
     }
 
+    private func isDue(_ pending: (entry: Pending, waiter: Int)) -> Bool {
+      pending.entry.deadline <= now && pending.entry.canBeDue
+    }
+
     private mutating func takeDue() throws -> Bool {
-      let due = pending.filter { $0.entry.deadline <= now }
+      let due = pending.filter(isDue)
       let first = due.min { $0.entry.deadline < $1.entry.deadline }
       let step = machine.takeDue(mustSettle: false, advance: next)
       guard let first else {
@@ -190,7 +197,7 @@ import Testing
 
     /// An advance waits before the next due event; otherwise this is `takeDue`.
     private mutating func takeDueSettled() throws -> Bool {
-      guard !isSettled, pending.contains(where: { $0.entry.deadline <= now }) else { return false }
+      guard !isSettled, pending.contains(where: isDue) else { return false }
       guard case .settle(let id) = machine.takeDue(mustSettle: true, advance: next) else {
         try mustHold(false, "the advance waits")
         return true

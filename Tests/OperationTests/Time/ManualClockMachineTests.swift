@@ -65,11 +65,42 @@ import Testing
     #expect(machine.sleeperCount == 0 && !machine.isEmpty)
     #expect(machine.remove(ids[2]) != nil)
     #expect(machine.remove(ids[2]) == nil)
+    machine.advance(by: .zero)
     guard case .timer = machine.wakeDue() else { return #expect(Bool(false)) }
     #expect(machine.wakeDue() == nil)
     machine.advance(by: .seconds(1))
     guard case .timer = machine.wakeDue() else { return #expect(Bool(false)) }
     #expect(machine.isEmpty)
+  }
+
+  @Test("A timer that is due at once waits for the next advance, also if one is in progress")
+  mutating func timerInAdvance() {
+    _ = machine.sleep(for: .seconds(1), waiter: 1)
+    machine.advance(by: .seconds(1))
+    _ = machine.schedule(after: .zero) {}
+    #expect(wakeAll() == [1])
+    machine.advance(by: .zero)
+    guard case .timer = machine.wakeDue() else { return #expect(Bool(false)) }
+    #expect(machine.wakeDue() == nil)
+  }
+
+  /// The best time of removing one of many timers.
+  private func removalTime(count: Int) -> Duration {
+    (0..<5).map { _ in
+      var machine = Machine(start: Date(timeIntervalSince1970: 0))
+      let ids = (0..<count).map { machine.schedule(after: .seconds($0 % 7)) {} }
+      let time = ContinuousClock().measure {
+        for id in ids.reversed() { _ = machine.remove(id) }
+      }
+      precondition(machine.isEmpty)
+      return time / count
+    }.min() ?? .zero
+  }
+
+  @Test("Removing one of ten thousand timers takes little longer than one of a hundred")
+  func removalCost() {
+    let (few, many) = (removalTime(count: 100), removalTime(count: 10_000))
+    #expect(many < few * 12, "100: \(few), 10,000: \(many)")
   }
 
   @Test("The advance that woke a sleep continues when the sleep has returned")

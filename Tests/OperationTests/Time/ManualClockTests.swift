@@ -1,4 +1,5 @@
 import FoundationEssentials
+import Synchronization
 import Testing
 
 @testable import Operation
@@ -102,6 +103,23 @@ import Testing
     await clock.advance(by: .seconds(1))
     try await task.value
     #expect(log.values == [10, 11, 12])
+  }
+
+  @Test("A timer that is due at once, and is set by another one, is called in the next advance")
+  func timerSetByTimer() async {
+    let clock = ManualClock()
+    let log = EventLog<Int>()
+    let second = Mutex(OperationSubscription.empty)
+    let first = clock.schedule(after: .seconds(1)) {
+      log.append(1)
+      let subscription = clock.schedule(after: .zero) { log.append(2) }
+      second.withLock { $0 = subscription }
+    }
+    await clock.advance(by: .seconds(1))
+    #expect(log.values == [1])
+    await clock.advance(by: .zero)
+    #expect(log.values == [1, 2])
+    withExtendedLifetime(first) {}
   }
 
   @Test("A cancelled sleep throws at once, and is no longer counted")
