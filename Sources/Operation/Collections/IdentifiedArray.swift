@@ -7,6 +7,10 @@
 /// Copies share their elements. A change at one of the ends, a replacement and a removal take time
 /// that does not grow with the number of elements, also where other copies exist. An insertion
 /// elsewhere takes time in proportion to the distance from the nearer end.
+///
+/// One exception: when most of the elements were removed, a removal renews the array, which takes time in
+/// proportion to their number. An array that is changed further pays that rarely, but each of many
+/// copies of an array just before that point pays it for its own removal.
 public struct IdentifiedArray<ID: Hashable, Element: Identifiable> where Element.ID == ID {
   /// The elements of a short array, which are found by comparing their identifiers one by one.
   private var short: [Element] = []
