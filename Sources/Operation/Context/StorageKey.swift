@@ -29,21 +29,25 @@ enum StorageKey {
 
   /// A form of a value that is the same in every process: that of a number, a text, a truth value, an
   /// identifier, or of a structure or a case that consists of such. Otherwise `nil`.
-  private static func stable(_ value: any Any) -> String? {
+  ///
+  /// - Parameter isMember: Whether the type of what contains the value states that of the value.
+  private static func stable(_ value: any Any, isMember: Bool = false) -> String? {
     // Before the casts, which would open it.
-    if Mirror(reflecting: value).displayStyle == .optional { return reflected(value) }
+    if Mirror(reflecting: value).displayStyle == .optional { return reflected(value, isMember) }
     switch value {
     case let text as String: return stable(text)
     case let flag as Bool: return "\(flag)"
     case let number as Int: return "\(number)"
     case let number as any FixedWidthInteger: return "\(number):\(type(of: number))"
-    case let number as any BinaryFloatingPoint: return "\(number):\(type(of: number))"
+    case let number as any BinaryFloatingPoint:
+      // It equals the negative zero.
+      return "\(number.isZero ? "0.0" : "\(number)"):\(type(of: number))"
     case let id as UUID: return "#\(id.uuidString)"
-    case let date as Date: return "\(date.timeIntervalSinceReferenceDate):Date"
-    case let data as Data: return "\(data.base64EncodedString()):Data"
+    case let date as Date: return "\(date.timeIntervalSinceReferenceDate + 0):Date"
+    case let data as Data: return "\(escaped(data.base64EncodedString())):Data"
     case let url as URL: return "<\(escaped(url.absoluteString))>"
     case let character as Character: return "'\(escaped(String(character)))'"
-    default: return reflected(value)
+    default: return reflected(value, isMember)
     }
   }
 
@@ -65,20 +69,26 @@ enum StorageKey {
     }
   }
 
-  private static func reflected(_ value: any Any) -> String? {
+  private static func reflected(_ value: any Any, _ isMember: Bool) -> String? {
     let mirror = Mirror(reflecting: value)
+    /// A form that values of several types have, with the type where nothing else states it.
+    func typed(_ form: String?) -> String? {
+      if isMember { return form }
+      let type = String(reflecting: type(of: value))
+      return type.contains("$") ? nil : form.map { "\($0):\(type)" }
+    }
     switch mirror.displayStyle {
     case .optional:
-      guard let child = mirror.children.first else { return "nil" }
-      return stable(child.value).map { "\($0)?" }
+      guard let child = mirror.children.first else { return typed("nil") }
+      return stable(child.value, isMember: isMember).map { "\($0)?" }
     case .struct: return typeName(of: value).flatMap { named($0, mirror.children) }
     case .tuple: return named("", mirror.children)
-    case .collection: return list(mirror.children, sorted: false)
-    case .set, .dictionary: return list(mirror.children, sorted: true)
+    case .collection: return typed(list(mirror.children, sorted: false))
+    case .set, .dictionary: return typed(list(mirror.children, sorted: true))
     case .enum:
       guard let type = typeName(of: value) else { return nil }
       if let child = mirror.children.first {
-        return stable(child.value).map { "\(type).\(child.label ?? "")(\($0))" }
+        return stable(child.value, isMember: true).map { "\(type).\(child.label ?? "")(\($0))" }
       }
       return caseName(of: value).map { "\(type).\($0)" }
     default: return nil
@@ -107,13 +117,13 @@ enum StorageKey {
 
   private static func named(_ name: String, _ children: Mirror.Children) -> String? {
     let parts = children.compactMap { label, value in
-      stable(value).map { part in label.map { "\($0): \(part)" } ?? part }
+      stable(value, isMember: true).map { part in label.map { "\($0): \(part)" } ?? part }
     }
     return parts.count == children.count ? "\(name)(\(parts.joined(separator: ", ")))" : nil
   }
 
   private static func list(_ children: Mirror.Children, sorted isSorted: Bool) -> String? {
-    let parts = children.compactMap { stable($0.value) }
+    let parts = children.compactMap { stable($0.value, isMember: true) }
     guard parts.count == children.count else { return nil }
     return "[\((isSorted ? parts.sorted() : parts).joined(separator: ", "))]"
   }

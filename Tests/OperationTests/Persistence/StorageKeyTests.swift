@@ -9,6 +9,11 @@ struct StableQuery: Hashable {
   var name: String? = "a/b"
 }
 
+struct StableLists: Hashable {
+  var names: [String] = []
+  var parent: Int?
+}
+
 enum StableKind: Hashable {
   case open
   case limited(to: Int)
@@ -38,7 +43,9 @@ struct StorageKeyTests {
     #expect(key(StableKind.open) == "values/\(module).StableKind.open")
     #expect(key(StableKind.limited(to: 2)) == "values/\(module).StableKind.limited((to: 2))")
     #expect(key(StableName.first) == #"values/\#(module).StableName."1st""#)
-    #expect(key([1, 2], Set([3, 1, 2])) == "values/[1, 2]/[1, 2, 3]")
+    #expect(key([1, 2]) == "values/[1, 2]:Swift.Array<Swift.Int>")
+    #expect(key(Set([3, 1, 2])) == "values/[1, 2, 3]:Swift.Set<Swift.Int>")
+    #expect(key(StableLists()) == "values/\(module).StableLists(names: [], parent: nil)")
   }
 
   @Test("Different elements have different keys")
@@ -48,9 +55,29 @@ struct StorageKeyTests {
       key("a"),
       key("nil"), key(String?.none), key("\"3\""), key(true), key("true"), key(["a"]), key("[a]"),
       key(StableQuery()), key(StableQuery(user: 8)), key(StableQuery(name: nil)),
+      key([1]), key(Set([1])), key(ContiguousArray([1])), key([Int]()), key([String]()),
+      key(Int?.none), key(Int??.some(nil)), key([1: 2]), key(Optional([1])),
+      key(Data(base64Encoded: "abc/defg")), key("abc", Data(base64Encoded: "defg")),
     ]
     #expect(keys.allSatisfy { $0 != nil })
     #expect(Set(keys).count == keys.count)
+  }
+
+  @Test("The two zeros of a floating-point number, which are equal, have one key")
+  func zeros() {
+    #expect(key(0.0) == "values/0.0:Double")
+    #expect(key(-0.0) == key(0.0))
+    #expect(key([-0.0]) == key([0.0]))
+    #expect(
+      key(Date(timeIntervalSinceReferenceDate: -0.0))
+        == key(Date(timeIntervalSinceReferenceDate: 0)))
+  }
+
+  @Test("The bytes of an element are no elements of their own")
+  func slashes() throws {
+    let bytes = try #require(Data(base64Encoded: "abc/defg"))
+    let saved = try #require(key(bytes))
+    #expect(!StorageKey.isKey(saved, below: "values/abc"))
   }
 
   @Test("A private type and an object have no stable form")
@@ -62,6 +89,7 @@ struct StorageKeyTests {
     #expect(key(PrivateQuery()) == nil)
     #expect(key("a", Object()) == nil)
     #expect(key([PrivateQuery()]) == nil)
+    #expect(key([PrivateQuery]()) == nil)
   }
 
   @Test("A prefix covers its path and those below it, and no others")
