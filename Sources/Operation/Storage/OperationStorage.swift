@@ -58,6 +58,28 @@ extension OperationStorage {
   }
 }
 
+extension OperationStorage {
+  /// Returns the keys of the entries that can be read. An entry that cannot be read is moved aside by the
+  /// storage, reported, and then the others are listed.
+  ///
+  /// - Parameter loss: What the report says.
+  nonisolated(nonsending) func readableKeys(
+    withPrefix prefix: String, reporting loss: String
+  ) async throws -> [String] {
+    var last: StorageError?
+    while true {
+      do { return try await keys(withPrefix: prefix) } catch {
+        // The same again: the storage has not moved it aside.
+        guard let error = error as? StorageError, error.isAboutEntry, error != last else {
+          throw error
+        }
+        last = error
+        OperationIssue.report(.unreadableEntry, "\(loss): \(error)")
+      }
+    }
+  }
+}
+
 /// An error of a storage that the library provides.
 public enum StorageError: Error, Sendable, Hashable, CustomStringConvertible {
   /// A directory cannot be used, for a reason.

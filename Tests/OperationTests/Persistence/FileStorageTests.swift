@@ -207,6 +207,25 @@ struct FileStorageTests {
     #expect(try await storage.load("values/a") == nil)
   }
 
+  @Test("Damaged files are moved aside when all values are removed, and the others are removed")
+  func clearBesideDamage() async throws {
+    do {
+      let storage = try FileStorage(directory: directory.path)
+      for number in 0..<4 { try await storage.save(["values/\(number)": entry]) }
+    }
+    for name in directory.names.filter({ $0.hasSuffix(".entry") }).prefix(2) {
+      truncate("\(directory.path)/\(name)", 100)
+    }
+    let storage = try FileStorage(directory: directory.path)
+    let client = OperationClient(defaults: .testing, clock: ManualClock(), storage: storage)
+    let reports = try await issues {
+      client.clearStores()
+      try await client.flush()
+    }.issues
+    #expect(reports.map(\.kind) == [.unreadableEntry, .unreadableEntry])
+    #expect(!directory.names.contains { $0.hasSuffix(".entry") })
+  }
+
   @Test("A link, or anything that is no regular file, is not followed and is moved aside")
   func foreignFiles() async throws {
     let storage = try FileStorage(directory: directory.path)

@@ -177,20 +177,10 @@ extension OperationOutbox {
     return shell.withLock { $0.setLastSaved(last) }
   }
 
-  /// The keys of the calls in the storage. A file that is no call is moved aside by the storage, reported,
-  /// and then the others are listed.
+  /// The keys of the calls in the storage.
   nonisolated(nonsending) private func keys() async throws -> [String] {
-    var last: StorageError?
-    while true {
-      do { return try await writer.storage.keys(withPrefix: StorageKey.calls) } catch {
-        // The same again: the storage has not moved it aside.
-        guard let error = error as? StorageError, error.isAboutEntry, error != last else {
-          throw error
-        }
-        last = error
-        OperationIssue.report(.unreadableEntry, "A waiting call is lost: \(error)")
-      }
-    }
+    try await writer.storage.readableKeys(
+      withPrefix: StorageKey.calls, reporting: "A waiting call is lost")
   }
 }
 

@@ -145,7 +145,9 @@ final class StorageWriter: Sendable {
       case .key(let key): removed.append(key)
       case .below(let prefix):
         do {
-          removed += try await storage.keys(withPrefix: prefix).filter(removal.contains)
+          removed += try await storage.readableKeys(
+            withPrefix: prefix, reporting: "A value that is to be removed cannot be read"
+          ).filter(removal.contains)
         } catch { failures[prefix] = error }
       }
     }
