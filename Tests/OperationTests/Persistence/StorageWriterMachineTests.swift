@@ -52,6 +52,16 @@ private final class Driver {
 struct StorageWriterMachineTests {
   private let machine = Driver()
 
+  @Test("Equal removals are made once")
+  func equalRemovals() throws {
+    for _ in 0..<3 {
+      machine.remove(.below("a"))
+      machine.remove(.key("a"))
+    }
+    machine.remove(.below("b"))
+    #expect(try #require(machine.flush()).removals.count == 3)
+  }
+
   @Test("The first change starts a timer, and a batch has the newest item of each key")
   func batch() throws {
     let owner = Note("a")

@@ -63,11 +63,13 @@ struct StorageWriterMachine: Sendable {
     /// The items by their keys and owners: the store that was removed from a path may still change.
     private var items: [String: [ObjectIdentifier: SavedItem]] = [:]
     private var removedKeys: Set<String> = []
-    private var removedPrefixes: [Removal] = []
+    private var removedPrefixes: Set<String> = []
 
     var isEmpty: Bool { items.isEmpty && removedKeys.isEmpty && removedPrefixes.isEmpty }
 
-    var removals: [Removal] { removedKeys.map(Removal.key) + removedPrefixes }
+    var removals: [Removal] {
+      removedKeys.map(Removal.key) + removedPrefixes.map(Removal.below)
+    }
 
     var allItems: [SavedItem] { items.values.flatMap(\.values) }
 
@@ -77,7 +79,7 @@ struct StorageWriterMachine: Sendable {
     }
 
     func removes(_ key: String) -> Bool {
-      removedKeys.contains(key) || removedPrefixes.contains { $0.contains(key) }
+      removedKeys.contains(key) || removedPrefixes.contains { StorageKey.isKey(key, below: $0) }
     }
 
     /// Adds an item. Returns the one that it replaces.
@@ -91,8 +93,8 @@ struct StorageWriterMachine: Sendable {
       case .key(let key):
         removedKeys.insert(key)
         return items.removeValue(forKey: key).map { Array($0.values) } ?? []
-      case .below:
-        removedPrefixes.append(removal)
+      case .below(let prefix):
+        removedPrefixes.insert(prefix)
         let keys = items.keys.filter(removal.contains)
         return keys.flatMap { items.removeValue(forKey: $0).map { Array($0.values) } ?? [] }
       }
