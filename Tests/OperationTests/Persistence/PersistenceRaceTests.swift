@@ -144,6 +144,41 @@ struct PersistenceRaceTests {
     _ = await second.result
   }
 
+  /// A storage whose first save fails after it has written.
+  private struct LateFailure: OperationStorage {
+    let base: MemoryStorage
+
+    func load(_ key: String) async throws -> StorageEntry? { try await base.load(key) }
+    func save(_ entries: [String: StorageEntry]) async throws {
+      try await base.save(entries)
+      if base.saveCount == 1 { throw Refused() }
+    }
+    func remove(_ keys: [String]) async throws { try await base.remove(keys) }
+    func keys(withPrefix prefix: String) async throws -> [String] { [] }
+  }
+
+  @Test("A yield that is undone is removed from the storage, also if its save has failed")
+  func undoneAfterFailedSave() async throws {
+    let client = savingClient(LateFailure(base: storage))
+    let gate = AsyncGate()
+    let query = Query<Int, any Error>(path: ["q"]) { _, continuation in
+      continuation.yield(1)
+      await gate.wait()
+      return 2
+    }.manual().persisted()
+    let store = client.store(for: query)
+    for await state in store.states where !state.isRestoring { break }
+    let run = Task { try await store.fetch() }
+    for await value in store.values where value == 1 { break }
+    _ = await issues { await #expect(throws: Refused.self) { try await client.flush() } }
+    #expect(saved == "1")
+    store.cancel()
+    gate.open()
+    _ = await run.result
+    try await client.flush()
+    #expect(storage.entries.isEmpty)
+  }
+
   private typealias IntStore = OperationStore<QueryState<Int, any Error>>
 
   /// Calls `body` with a store while its saved value, 7, loads and one of its runs has yielded 1.

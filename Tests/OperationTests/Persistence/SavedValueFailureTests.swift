@@ -94,6 +94,34 @@ struct SavedValueFailureTests {
     #expect(fetches.count == 1)
   }
 
+  /// A storage that cannot set an entry aside.
+  private struct FullStorage: OperationStorage {
+    let memory = MemoryStorage()
+
+    func load(_ key: String) async throws -> StorageEntry? { try await memory.load(key) }
+    func save(_ entries: [String: StorageEntry]) async throws { try await memory.save(entries) }
+    func remove(_ keys: [String]) async throws { try await memory.remove(keys) }
+    func keys(withPrefix prefix: String) async throws -> [String] { [] }
+    func setAside(_ key: String) async throws { throw Refused() }
+  }
+
+  @Test("A value that cannot be set aside stays until a newer one replaces it")
+  func failedSettingAside() async throws {
+    let storage = FullStorage()
+    storage.memory.entries["values/posts"] = savedEntry("no post")
+    let client = OperationClient(defaults: .testing, clock: ManualClock(), storage: storage)
+    let store = client.store(for: savedPosts(fetches).manual().persisted())
+    let reports = try await issues {
+      for await state in store.states where !state.isRestoring { break }
+      try await client.flush()
+    }.issues
+    #expect(reports.map(\.kind) == [.unreadableEntry])
+    #expect(storage.memory.entries["values/posts"]?.text == "no post")
+    try await store.fetch()
+    try await client.flush()
+    #expect(storage.memory.entries["values/posts"]?.text.contains("post 1") == true)
+  }
+
   @Test("A value that cannot be encoded is reported once, and stays in its store")
   func unencodable() async throws {
     let program = SavedProgram()

@@ -15,8 +15,6 @@ struct SavedItem: Sendable {
 struct SavedChange: Sendable {
   /// What the item knows its change by.
   let mark: [Int]
-  /// The mark of what was in the storage when the change was taken; `nil` if that is not known.
-  var base: [Int]?
   /// The new entry; `nil` removes it.
   let entry: StorageEntry?
 }

@@ -10,7 +10,7 @@ final class StorePersistence<State: OperationState>: Sendable {
   private struct Facts: Sendable {
     /// The actions that follow when the saved value was loaded; `nil` once it was.
     var actions: [@Sendable () -> Void]? = []
-    /// What is in the storage; `nil` if that is not known.
+    /// What is in the storage; `nil` if that is what was there before.
     var saved: [Int]?
     /// Whether changes are not saved: the store was removed from the client, or is not the first one on
     /// its path.
@@ -133,20 +133,28 @@ extension StorePersistence {
       if restored == nil { noteUnusable() }
       return restored
     } catch {
-      // A storage that is only read keeps it.
-      if facts.withLock({ $0.saved == nil }) {
-        try? await writer.storage.setAside(key)
-        // What was saved meanwhile may have been moved in its place, and is saved again.
-        facts.withLock { $0.saved = [-1] }
-      }
-      report(.unreadableEntry, "was set aside", because: error)
+      let isSetAside = await setAside()
+      report(
+        .unreadableEntry, isSetAside ? "was set aside" : "cannot be decoded", because: error)
       return nil
     }
   }
 
+  /// Sets the entry aside, unless it was replaced. Returns whether it did: a storage that is only read, or
+  /// that cannot do it, keeps the entry.
+  private func setAside() async -> Bool {
+    guard facts.withLock({ $0.saved ?? Self.beingSaved }) == Self.beingSaved else { return false }
+    let isSetAside = (try? await writer.storage.setAside(key)) != nil
+    facts.withLock { facts in
+      // What was saved meanwhile may have been moved in its place, and is saved again.
+      if isSetAside || facts.saved != nil { facts.saved = Self.unusable }
+    }
+    return isSetAside
+  }
+
   /// The entry is unusable. The next batch replaces it by the store's value, or removes it if there is none.
   /// A removal here could remove what was saved since the entry was loaded.
-  private func noteUnusable() { facts.withLock { $0.saved = $0.saved ?? [-1] } }
+  private func noteUnusable() { facts.withLock { $0.saved = $0.saved ?? Self.unusable } }
 
   private func report(_ kind: OperationIssue.Kind, _ event: String, because error: any Error) {
     OperationIssue.report(kind, "What is saved as \(key) \(event): \(error)")
@@ -156,6 +164,11 @@ extension StorePersistence {
 // MARK: - Saving
 
 extension StorePersistence {
+  /// The mark of an entry that is to be replaced or removed.
+  private static var unusable: [Int] { [-1] }
+  /// The mark of what may have been written, or not.
+  private static var beingSaved: [Int] { [-2] }
+
   private func takeChange(of store: OperationStore<State>) -> SavedChange? {
     let (saved, isEnded, isLoaded) = facts.withLock { ($0.saved, $0.isEnded, $0.actions == nil) }
     let (state, mark) = store.stateToSave
@@ -166,8 +179,10 @@ extension StorePersistence {
     if store.hub.shutdown.isCutOff, let saved, saved.prefix(2) == mark.prefix(2) { return nil }
     do {
       let data = try form.encode(state)
+      // A save that fails may have written.
+      facts.withLock { $0.saved = Self.beingSaved }
       return SavedChange(
-        mark: mark, base: saved,
+        mark: mark,
         entry: data.map {
           StorageEntry(
             version: settings.version, date: state.valueLastUpdatedAt ?? store.context.now(),
@@ -184,8 +199,8 @@ extension StorePersistence {
   }
 
   private func didSave(_ change: SavedChange) {
-    // Unless the entry was found to be unusable meanwhile.
-    facts.withLock { if $0.saved == change.base { $0.saved = change.mark } }
+    // Unless the entry was set aside meanwhile.
+    facts.withLock { if $0.saved == Self.beingSaved { $0.saved = change.mark } }
   }
 }
 
