@@ -204,7 +204,7 @@ extension OperationStore: ErasedOperationStore {
 
   func endSaving() { persistence?.end() }
 
-  func forgetSaved() { persistence?.forget() }
+  func forgetSaved() { persistence?.end(forgetting: true) }
 
   var startedRuns: [TaskNode] {
     read { machine in machine.runs.records.filter { $0.isStarted }.map { $0.core.node } }

@@ -271,17 +271,41 @@ struct PersistenceRaceTests {
     #expect(saved == "5")
   }
 
-  @Test("A name can be used for another path after its store was removed")
+  private func user(_ id: Int) -> some QueryRequest<Int, QueryState<Int, any Error>> {
+    Query<Int, any Error>(path: ["user", id]) { _ in id }.persisted(as: "current user")
+  }
+
+  @Test("A name can be used for another path after its store was removed, or evicted and released")
   func nameAfterRemoval() async throws {
     let client = savingClient(storage)
-    func user(_ id: Int) -> some QueryRequest<Int, QueryState<Int, any Error>> {
-      Query<Int, any Error>(path: ["user", id]) { _ in id }.persisted(as: "current user")
-    }
     try await client.fetch(user(1))
     client.clearStores(matching: ["user"])
-    let reports = try await issues { try await client.fetch(user(2)) }.issues
+    let reports = try await issues {
+      try await client.fetch(user(2))
+      try await client.flush()
+      #expect(storage.entries.values.map(\.text) == ["2"])
+      weak let store = client.store(for: user(2))
+      client.evictUnused()
+      // The task that has written it may not have ended.
+      while store != nil { await Task.yield() }
+      try await client.fetch(user(3))
+    }.issues
     #expect(reports.isEmpty)
     try await client.flush()
-    #expect(storage.entries.values.map { String(decoding: $0.data, as: UTF8.self) } == ["2"])
+    #expect(storage.entries.values.map(\.text) == ["3"])
+  }
+
+  @Test("A name stays taken while a store of its path is referenced")
+  func nameOfReferencedStore() async throws {
+    let client = savingClient(storage)
+    let store = client.store(for: user(1))
+    client.evictUnused()
+    let reports = try await issues {
+      try await client.fetch(user(2))
+    }.issues
+    #expect(reports.map(\.kind) == [.unsavedValue])
+    store.setResult(to: .success(5))
+    try await client.flush()
+    #expect(storage.entries.values.map(\.text) == ["5"])
   }
 }

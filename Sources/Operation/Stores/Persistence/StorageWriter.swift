@@ -11,8 +11,8 @@ final class StorageWriter: Sendable {
   /// The number of ended batches, which waiting tasks observe.
   private let rounds = ObservedValue(0)
   private let lastFailure = LastElement<any Error>()
-  /// The paths of the values that have names of their own.
-  private let namedPaths = Mutex<[String: OperationPath]>([:])
+  /// The paths of the values that have names of their own, and how many stores save under each.
+  private let namedPaths = Mutex<[String: (path: OperationPath, count: Int)]>([:])
 
   /// - Parameter delay: How long changes are collected.
   init(_ storage: any OperationStorage, clock: any OperationClock, delay: Duration) {
@@ -21,20 +21,22 @@ final class StorageWriter: Sendable {
     machine = Mutex(StorageWriterMachine(delay: delay))
   }
 
-  /// Returns the first path whose value is saved under a name; the given one if there was none.
-  func path(of key: String, named path: OperationPath) -> OperationPath {
+  /// Takes a name for a path, until it is released as often. Returns the path that has it, which is another
+  /// one if the name is taken.
+  func takeName(_ key: String, for path: OperationPath) -> OperationPath {
     namedPaths.withLock { paths in
-      if let present = paths[key] { return present }
-      paths[key] = path
-      return path
+      let first = paths[key]?.path ?? path
+      if first == path { paths[key, default: (path, 0)].count += 1 }
+      return first
     }
   }
 
-  /// Removes what is saved under a key, whose name another path can have then.
-  func forget(_ key: String) {
-    let old = namedPaths.withLock { $0.removeValue(forKey: key) }
+  func releaseName(_ key: String) {
+    let old = namedPaths.withLock { paths in
+      paths[key]?.count -= 1
+      return paths[key]?.count == 0 ? paths.removeValue(forKey: key)?.path : nil
+    }
     withExtendedLifetime(old) {}
-    remove(.key(key))
   }
 
   /// Notes that an item has changed.

@@ -15,6 +15,8 @@ final class StorePersistence<State: OperationState>: Sendable {
     /// Whether changes are not saved: the store was removed from the client, or is not the first one on
     /// its path.
     var isEnded = false
+    /// Releases the name of the value, if it has one of its own.
+    var name = OperationSubscription.empty
   }
 
   let key: String
@@ -35,9 +37,13 @@ final class StorePersistence<State: OperationState>: Sendable {
         "an element of the path has no form that is the same in every process; name it with `as:`")
       return nil
     }
-    if settings.name != nil, case let first = writer.path(of: key, named: path), first != path {
-      Self.reportUnsaved(path, "\(first) is saved under the same name, \(settings.name ?? "")")
-      return nil
+    if let name = settings.name {
+      let first = writer.takeName(key, for: path)
+      if first != path {
+        Self.reportUnsaved(path, "\(first) is saved under the same name, \(name)")
+        return nil
+      }
+      facts.withLock { $0.name = OperationSubscription { writer.releaseName(key) } }
     }
     self.key = key
     self.settings = settings
@@ -77,16 +83,16 @@ final class StorePersistence<State: OperationState>: Sendable {
       })
   }
 
-  /// Saves nothing from now on.
-  func end() { facts.withLock { $0.isEnded = true } }
-
-  /// Removes what was saved, and saves nothing from now on.
-  func forget() {
-    let hasEnded = facts.withLock { facts in
+  /// Saves nothing from now on. Another path can have the name of the value then.
+  ///
+  /// - Parameter isForgotten: Whether what was saved is removed.
+  func end(forgetting isForgotten: Bool = false) {
+    let (hasEnded, name) = facts.withLock { facts in
       defer { facts.isEnded = true }
-      return facts.isEnded
+      return (facts.isEnded, facts.name)
     }
-    if !hasEnded { writer.forget(key) }
+    if isForgotten, !hasEnded { writer.remove(.key(key)) }
+    name.cancel()
   }
 }
 
