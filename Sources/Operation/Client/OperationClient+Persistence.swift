@@ -49,14 +49,15 @@ extension OperationClient {
     return outbox.calls
   }
 
-  /// Removes the saved value of a request that has no store.
+  /// Removes the saved value of a request that has no store. What is saved where another one has a store is
+  /// that of the other one.
   func removeSaved<Request: StatefulOperationRequest>(of request: Request) {
-    guard let writer = hub.valueWriter else { return }
     let path = request.path
-    let context = request.settingUp(context(for: Request.State.kind, at: path))
-    guard let settings = context.settings.values.persistence,
-      let key = settings.name.map(StorageKey.value(named:)) ?? StorageKey.value(at: path)
+    guard let writer = hub.valueWriter, Request.State.kind != .mutation, store(with: path) == nil
     else { return }
+    let context = request.settingUp(context(for: Request.State.kind, at: path))
+    let name = context.settings.values.persistence?.name
+    guard let key = name.map(StorageKey.value(named:)) ?? StorageKey.value(at: path) else { return }
     writer.remove(.key(key))
   }
 

@@ -43,7 +43,10 @@ public final class MemoryStorage: OperationStorage {
   /// The error that every call throws; `nil`, the default, lets them succeed.
   public var failure: (any Error)? {
     get { contents.withLock { $0.failure } }
-    set { contents.withLock { $0.failure = newValue } }
+    set {
+      let old = contents.withLock { exchange(&$0.failure, with: newValue) }
+      withExtendedLifetime(old) {}
+    }
   }
 
   /// The time that every call takes, by the clock of the storage; zero by default.

@@ -172,6 +172,24 @@ struct SavedValueFailureTests {
     #expect(program.storage.entries.values.map(\.text) == [#"{"likes":0,"title":"post 1"}"#])
   }
 
+  /// An error that calls a closure when it is released.
+  private final class ReleasedError: Error {
+    private let onRelease: @Sendable () -> Void
+
+    init(_ onRelease: @escaping @Sendable () -> Void) { self.onRelease = onRelease }
+
+    deinit { onRelease() }
+  }
+
+  @Test("The failure of a storage in memory can use the storage when it is released")
+  func releasedFailure() {
+    let storage = MemoryStorage()
+    let counts = EventLog<Int>()
+    storage.failure = ReleasedError { counts.append(storage.saveCount) }
+    storage.failure = nil
+    #expect(counts.values == [0])
+  }
+
   @Test("A storage that fails is reported once, and is used again when it works")
   func failingStorage() async throws {
     let program = SavedProgram()

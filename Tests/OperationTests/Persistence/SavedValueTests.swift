@@ -231,12 +231,21 @@ struct SavedValueTests {
     try await program.client.fetch(named)
     try await program.client.flush()
     let next = program.restarted()
-    next.client.reset(savedPosts(fetches).persisted())
+    next.client.reset(savedPosts(fetches))
     try await next.client.flush()
-    #expect(next.storage.entries.count == 1)
+    #expect(next.storage.entries.count == 1, "also without its modifiers")
     next.client.reset(named)
     try await next.client.flush()
     #expect(next.storage.entries.isEmpty)
+  }
+
+  @Test("A reset of a request does not remove what another one has saved on its path")
+  func resetOfAClash() async throws {
+    let program = try await SavedProgram.saving(savedPosts(fetches))
+    program.client.reset(Query<Int, any Error>(path: ["posts"]) { _ in 1 }.persisted())
+    program.client.reset(Mutation(path: ["posts"]) { (_: Int, _) async throws -> Int in 1 })
+    try await program.client.flush()
+    #expect(program.storage.entries.count == 1)
   }
 
   @Test("A subscriber of a value that flushes waits until the value is in the storage")
