@@ -1,6 +1,7 @@
 import FoundationEssentials
-import Operation
 import Testing
+
+@testable import Operation
 
 /// A mutation that logs the identifiers of its calls.
 private struct Change: MutationRequest {
@@ -18,6 +19,20 @@ private struct Change: MutationRequest {
     if let gate { await gate.wait() }
     if let failure { throw failure }
     return count
+  }
+}
+
+/// A storage whose listings wait.
+private struct ListingStorage: OperationStorage {
+  let base: MemoryStorage
+  let beforeListing: @Sendable (String) async -> Void
+
+  func load(_ key: String) async throws -> StorageEntry? { try await base.load(key) }
+  func save(_ entries: [String: StorageEntry]) async throws { try await base.save(entries) }
+  func remove(_ keys: [String]) async throws { try await base.remove(keys) }
+  func keys(withPrefix prefix: String) async throws -> [String] {
+    await beforeListing(prefix)
+    return try await base.keys(withPrefix: prefix)
   }
 }
 
@@ -151,6 +166,59 @@ struct OutboxRaceTests {
     try await client.flush()
     #expect(client.outbox.calls.isEmpty)
     #expect(storage.entries.isEmpty)
+  }
+
+  @Test("A flush and a shutdown wait for a call that is made but not listed yet", arguments: [false, true])
+  func flushWhileEntering(isShutdown: Bool) async throws {
+    let (listings, listing, gate) = (EventLog<String>(), AsyncGate(), AsyncGate())
+    let client = savingClient(
+      ListingStorage(base: storage) {
+        listings.append($0)
+        await listing.wait()
+      })
+    let store = client.store(for: Change(calls: EventLog(), gate: gate).persisted())
+    let call = Task { try await store.mutate(with: "a") }
+    await listings.wait(for: 1)
+    let end = Task {
+      if isShutdown {
+        #expect(await client.shutdown(within: .zero).saveFailure == nil)
+      } else {
+        try await client.flush()
+      }
+      return storage.entries.count
+    }
+    while isShutdown, !client.hub.shutdown.isCutOff { await Task.yield() }
+    // If the flush did not wait, it would end.
+    for _ in 0..<1000 { await Task.yield() }
+    listing.open()
+    #expect(try await end.value == 1)
+    gate.open()
+    _ = await call.result
+  }
+
+  @Test("A flush does not wait for a call that cannot be saved, and a cancelled one not for any")
+  func flushOfUnsavedCall() async throws {
+    let coding = StorageCoding<String> { _ in throw Refused() } decode: { _ in throw Refused() }
+    let (calls, gate, listing) = (EventLog<String>(), AsyncGate(), AsyncGate())
+    let client = savingClient(ListingStorage(base: storage) { _ in await listing.wait() })
+    let change = Change(calls: calls, gate: gate)
+    let unsaved = client.store(for: change.persisted(coding: coding))
+    let reports = try await issues {
+      let call = Task { try await unsaved.mutate(with: "a") }
+      await calls.wait(for: 1)
+      try await client.flush()
+      gate.open()
+      _ = try await call.value
+    }.issues
+    #expect(reports.map(\.kind) == [.unsavedValue])
+    let other = Mutation(path: ["other"]) { (_: String, _) async throws -> Int in 1 }.persisted()
+    let task = client.store(for: other).mutateTask(with: "b")
+    let call = Task.immediate { try await task.runIfNeeded() }
+    let flush = Task { try await client.flush() }
+    flush.cancel()
+    await #expect(throws: CancellationError.self) { try await flush.value }
+    listing.open()
+    _ = try await call.value
   }
 
   @Test("Calls that end while the outbox is read are not listed again")

@@ -15,6 +15,8 @@ public final class OperationOutbox: Sendable {
   private let writer: StorageWriter
   private let clock: any OperationClock
   private let closing: Broadcast<Never>
+  /// The ticket that has ended last, which waiting tasks observe.
+  private let endedTicket = ObservedValue(0)
 
   /// - Parameter closing: Ends when the client is shut down.
   init(_ storage: any OperationStorage, clock: any OperationClock, closing: Broadcast<Never>) {
@@ -89,15 +91,32 @@ public final class OperationOutbox: Sendable {
     remove(call.entry)?()
   }
 
-  /// Waits until the storage has what is listed here.
-  nonisolated(nonsending) func flush() async throws { try await writer.flush() }
+  /// Waits until the storage has what is listed here, and the calls that were made before but are not listed
+  /// yet.
+  nonisolated(nonsending) func flush() async throws {
+    let last = shell.withLock { $0.lastTicket }
+    let areListed = { @Sendable [shell] in !shell.withLock { $0.hasOpenTicket(upTo: last) } }
+    _ = await wait(until: areListed) { [endedTicket] notify in
+      endedTicket.subscribe { _ in notify() }
+    }
+    if !areListed() { throw CancellationError() }
+    try await writer.flush()
+  }
 }
 
 // MARK: - Calls of this program
 
 extension OperationOutbox {
   /// Returns the number of a call that is made now, by which calls are sorted.
+  ///
+  /// A flush waits for the call until ``enter(_:ticket:_:cancel:)`` or ``end(ticket:)`` is called.
   func nextTicket() -> Int { shell.withLock { $0.nextTicket() } }
+
+  /// A call is listed, or is not saved.
+  func end(ticket: Int) {
+    shell.withLock { $0.end(ticket: ticket) }
+    endedTicket.set(ticket)
+  }
 
   /// Saves a call, and returns when it is in the storage, or when that has failed.
   func enter(
@@ -105,6 +124,7 @@ extension OperationOutbox {
   ) async -> OutboxEntry {
     let entry = OutboxEntry(call.id, number: await base() + ticket)
     change(entry) { $0.add(entry, call, run: run, cancel: cancel) }
+    end(ticket: ticket)
     // The writer reports a failure and tries again. The program continues.
     try? await writer.flush()
     return entry

@@ -22,7 +22,11 @@ extension OperationStore {
       if !outbox.begin(resumed, run.core.id, cancel: cancel) { cancel() }
       return resumed.entry
     }
-    guard let ticket, let call = newCall(in: run.context) else { return nil }
+    guard let ticket else { return nil }
+    guard let call = newCall(in: run.context) else {
+      outbox.end(ticket: ticket)
+      return nil
+    }
     return await outbox.enter(call, ticket: ticket, run.core.id, cancel: cancel)
   }
 

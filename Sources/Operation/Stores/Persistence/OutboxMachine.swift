@@ -22,7 +22,9 @@ struct OutboxMachine: DeliveryMachine {
   var deliveries = DeliveryQueue<[OutboxCall]>()
   /// Sorted by their keys.
   private var listed: [Listed] = []
-  private var lastTicket = 0
+  private(set) var lastTicket = 0
+  /// The tickets of calls that are not listed yet.
+  private var openTickets: Set<Int> = []
   /// What makes the calls of the registered mutations again, by their names.
   var registered: [String: OperationOutbox.Resumption] = [:]
   /// The number of the last call in the storage when it was read.
@@ -49,8 +51,14 @@ struct OutboxMachine: DeliveryMachine {
 
   mutating func nextTicket() -> Int {
     lastTicket += 1
+    openTickets.insert(lastTicket)
     return lastTicket
   }
+
+  mutating func end(ticket: Int) { openTickets.remove(ticket) }
+
+  /// Whether a call with a ticket up to the given one is not listed yet.
+  func hasOpenTicket(upTo last: Int) -> Bool { openTickets.contains { $0 <= last } }
 
   func contains(_ key: String) -> Bool { listing(of: key) != nil }
 
