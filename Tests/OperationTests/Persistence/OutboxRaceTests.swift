@@ -196,6 +196,25 @@ struct OutboxRaceTests {
     _ = await call.result
   }
 
+  @Test("Calls that are made at the same time list the storage once")
+  func oneListing() async throws {
+    let (listings, gate) = (EventLog<String>(), AsyncGate())
+    let client = savingClient(
+      ListingStorage(base: storage) {
+        listings.append($0)
+        await gate.wait()
+      })
+    let store = client.store(for: Change(calls: EventLog()).persisted())
+    let calls = (0..<5).map { _ in
+      let task = store.mutateTask(with: "a")
+      return Task.immediate { try await task.runIfNeeded() }
+    }
+    await listings.wait(for: 1)
+    gate.open()
+    for call in calls { _ = try await call.value }
+    #expect(listings.count == 1)
+  }
+
   @Test("A flush does not wait for a call that cannot be saved, and a cancelled one not for any")
   func flushOfUnsavedCall() async throws {
     let coding = StorageCoding<String> { _ in throw Refused() } decode: { _ in throw Refused() }

@@ -47,12 +47,23 @@ public final class OperationOutbox: Sendable {
   ///
   /// - Throws: What the storage throws.
   nonisolated(nonsending) public func load() async throws {
+    let failure = await afterLastReading { [self] () -> (any Error)? in
+      do { try await read() } catch { return error }
+      return nil
+    }
+    if let failure { throw failure }
+  }
+
+  /// Reads the storage when the last reading has ended.
+  private func afterLastReading<Output: Sendable>(
+    _ read: @escaping @Sendable () async -> Output
+  ) async -> Output {
     let end = OneShot<Bool>()
     let last = shell.withLock { exchange(&$0.endOfReading, with: end) }
-    try await Task(executorPreference: clock.executor) { [self] in
+    return await Task(executorPreference: clock.executor) {
       _ = await last?.wait()
       defer { end.finish(true) }
-      try await read()
+      return await read()
     }.value
   }
 
@@ -188,13 +199,17 @@ extension OperationOutbox {
   /// The number after which the calls of this program are sorted.
   private func base() async -> Int {
     if let last = shell.withLock({ $0.lastSaved }) { return last }
-    var last = 0
-    do { last = try await keys().compactMap(OutboxEntry.number).max() ?? 0 } catch {
-      // More than any count, so that the calls that are there come first.
-      last = Int(max(0, min(9e15, clock.now().timeIntervalSinceReferenceDate * 1_000_000)))
-      OperationIssue.report(.storageFailure, "The waiting calls were not listed: \(error)")
+    return await afterLastReading { [self] in
+      if let last = shell.withLock({ $0.lastSaved }) { return last }
+      var last = 0
+      do { last = try await keys().compactMap(OutboxEntry.number).max() ?? 0 } catch {
+        // More than any count, so that the calls that are there come first.
+        last = Int(max(0, min(9e15, clock.now().timeIntervalSinceReferenceDate * 1_000_000)))
+        OperationIssue.report(.storageFailure, "The waiting calls were not listed: \(error)")
+      }
+      shell.withLock { [last] in $0.lastSaved = last }
+      return last
     }
-    return shell.withLock { $0.setLastSaved(last) }
   }
 
   /// The keys of the calls in the storage.

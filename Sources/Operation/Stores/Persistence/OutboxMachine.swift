@@ -28,8 +28,8 @@ struct OutboxMachine: DeliveryMachine {
   /// What makes the calls of the registered mutations again, by their names.
   var registered: [String: OperationOutbox.Resumption] = [:]
   /// The number of the last call in the storage when it was read.
-  private(set) var lastSaved: Int?
-  /// The end of the last reading of the storage. Two at once could both list a call.
+  var lastSaved: Int?
+  /// The end of the last reading of the storage. Two at once could both list a call, or look for the last one.
   var endOfReading: OneShot<Bool>?
 
   var calls: [OutboxCall] { listed.filter { !$0.hasEnded }.map(\.call) }
@@ -40,13 +40,6 @@ struct OutboxMachine: DeliveryMachine {
 
   private func pending(_ listed: Listed) -> PendingCall {
     (listed.entry, listed.call, registered[listed.call.mutation])
-  }
-
-  /// Sets the number of the last saved call, if it is not known. Returns the known one.
-  mutating func setLastSaved(_ number: Int) -> Int {
-    let last = lastSaved ?? number
-    lastSaved = last
-    return last
   }
 
   mutating func nextTicket() -> Int {
