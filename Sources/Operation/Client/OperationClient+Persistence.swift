@@ -45,7 +45,7 @@ extension OperationClient {
     register(&registry)
     guard let outbox = hub.outbox else { return [] }
     try await outbox.load()
-    outbox.resume(maxAges: registry.maxAges)
+    outbox.resume()
     return outbox.calls
   }
 
@@ -72,7 +72,6 @@ extension OperationClient {
 /// ``OperationClient/resumeMutations(_:)``.
 public struct MutationRegistry {
   fileprivate let client: OperationClient
-  fileprivate var maxAges: [String: Duration] = [:]
 
   /// Registers a mutation.
   ///
@@ -116,7 +115,7 @@ public struct MutationRegistry {
     }
   }
 
-  private mutating func add<Request: MutationRequest>(
+  private func add<Request: MutationRequest>(
     _ request: Request, _ settings: PersistenceSettings,
     _ show:
       @escaping @Sendable (
@@ -132,8 +131,7 @@ public struct MutationRegistry {
         "\(Request.self) cannot be registered: its path has no stable form, and it has no name.")
       return
     }
-    maxAges[name] = settings.maxAge
-    client.hub.outbox?.register(name) { [weak client] resumed in
+    client.hub.outbox?.register(name, maxAge: settings.maxAge) { [weak client] resumed in
       guard let client, let call = client.outbox.call(of: resumed.entry) else { return }
       let arguments: Request.Arguments
       do {

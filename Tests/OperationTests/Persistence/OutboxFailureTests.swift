@@ -106,6 +106,25 @@ struct OutboxFailureTests {
     #expect(storage.entries.isEmpty)
   }
 
+  @Test("A later resumption drops a call by the age that was registered before")
+  func expiredLater() async throws {
+    try await interruptCalls(["a"], in: storage)
+    let (server, clock, shows) = (OutboxServer(), ManualClock(now: outboxStart), EventLog<Int>())
+    let next = outboxProgram(storage, clock: clock)
+    try await next.resumeMutations { outbox in
+      outbox.register(CreatePost(server: server).persisted(maxAge: .seconds(60))) { _, _, _ in
+        shows.append(0)
+        throw Refused()
+      }
+    }
+    for await calls in next.outbox.values where calls.map(\.status) == [.waiting] { break }
+    await clock.advance(by: .seconds(60))
+    let reports = try await issues { try await next.resumeMutations { _ in } }.issues
+    #expect(reports.map(\.kind) == [.unresumedCall])
+    #expect(next.outbox.calls.isEmpty)
+    #expect(shows.count == 1)
+  }
+
   @Test("A storage that fails is reported, and the call is made")
   func failingStorage() async throws {
     storage.failure = Refused()

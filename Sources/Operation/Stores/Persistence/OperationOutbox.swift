@@ -90,9 +90,9 @@ public final class OperationOutbox: Sendable {
   /// - Returns: Whether the call is being made.
   @discardableResult
   public func retry(_ id: OutboxCall.ID) -> Bool {
-    guard let call = shell.withLock({ $0.listed(id) }), let resumption = call.resumption
+    guard let call = shell.withLock({ $0.listed(id) }), let registration = call.registration
     else { return false }
-    return resume(call.entry, by: resumption)
+    return resume(call.entry, by: registration.resume)
   }
 
   /// Removes a call, which is not made again. One that runs is cancelled.
@@ -223,22 +223,23 @@ extension OperationOutbox {
 
 extension OperationOutbox {
   /// Registers a mutation whose calls can be made again.
-  func register(_ name: String, _ resumption: @escaping Resumption) {
-    let old = shell.withLock { $0.registered.updateValue(resumption, forKey: name) }
+  ///
+  /// - Parameter maxAge: The age from which a call is dropped.
+  func register(_ name: String, maxAge: Duration?, _ resumption: @escaping Resumption) {
+    let new = OutboxMachine.Registration(maxAge: maxAge, resume: resumption)
+    let old = shell.withLock { $0.registered.updateValue(new, forKey: name) }
     withExtendedLifetime(old) {}
   }
 
   /// Makes the calls that wait again whose mutations are registered, in their order.
-  ///
-  /// - Parameter maxAges: The age from which a call of a mutation is dropped.
-  func resume(maxAges: [String: Duration]) {
-    for (entry, call, resumption) in shell.withLock({ $0.waiting }) {
-      if let maxAge = maxAges[call.mutation], clock.now().duration(since: call.date) >= maxAge {
+  func resume() {
+    for (entry, call, registration) in shell.withLock({ $0.waiting }) {
+      if let maxAge = registration?.maxAge, clock.now().duration(since: call.date) >= maxAge {
         OperationIssue.report(
           .unresumedCall, "A call of \(call.mutation) is older than \(maxAge), and is dropped.")
         remove(entry)
-      } else if let resumption {
-        resume(entry, by: resumption)
+      } else if let registration {
+        resume(entry, by: registration.resume)
       } else {
         OperationIssue.report(
           .unresumedCall,

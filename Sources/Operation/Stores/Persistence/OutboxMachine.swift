@@ -2,10 +2,14 @@ import ReactiveStreams
 
 /// The machine of an outbox: the calls that have not ended, and its subscribers.
 struct OutboxMachine: DeliveryMachine {
-  /// A call that has not ended, and what makes it again, if its mutation is registered.
-  typealias PendingCall = (
-    entry: OutboxEntry, call: OutboxCall, resumption: OperationOutbox.Resumption?
-  )
+  /// A registered mutation: what makes its calls again, and the age from which they are dropped.
+  struct Registration: Sendable {
+    let maxAge: Duration?
+    let resume: OperationOutbox.Resumption
+  }
+
+  /// A call that has not ended, and its mutation, if that is registered.
+  typealias PendingCall = (entry: OutboxEntry, call: OutboxCall, registration: Registration?)
 
   private struct Listed: Sendable {
     let entry: OutboxEntry
@@ -25,8 +29,8 @@ struct OutboxMachine: DeliveryMachine {
   private(set) var lastTicket = 0
   /// The tickets of calls that are not listed yet.
   private var openTickets: Set<Int> = []
-  /// What makes the calls of the registered mutations again, by their names.
-  var registered: [String: OperationOutbox.Resumption] = [:]
+  /// The registered mutations by their names.
+  var registered: [String: Registration] = [:]
   /// The number of the last call in the storage when it was read.
   var lastSaved: Int?
   /// The end of the last reading of the storage. Two at once could both list a call, or look for the last one.
