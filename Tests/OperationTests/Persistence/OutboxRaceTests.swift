@@ -78,6 +78,43 @@ struct OutboxRaceTests {
     #expect(client.outbox.calls.isEmpty)
   }
 
+  /// A mutation whose failure cannot be a cancellation.
+  private struct TypedChange: MutationRequest {
+    let calls: EventLog<String>
+    var gate: AsyncGate?
+
+    var path: OperationPath { ["change"] }
+
+    func mutate(
+      with text: String, in context: OperationContext,
+      with continuation: OperationContinuation<Int, Refused>
+    ) async throws(Refused) -> Int {
+      let count = calls.append(text)
+      await gate?.wait()
+      return count
+    }
+  }
+
+  @Test(
+    "A resumed call with a typed failure that was discarded, or has ended, is not made",
+    arguments: [false, true])
+  func typedAfterItsEnd(isDiscarded: Bool) async throws {
+    let client = savingClient(interrupted())
+    let (calls, gate, ends) = (EventLog<String>(), AsyncGate(), EventLog<Bool>())
+    try await client.resumeMutations { outbox in
+      outbox.register(TypedChange(calls: calls)) { _, _, outcome in
+        await gate.wait()
+        if !isDiscarded { _ = try await outcome() }
+        await #expect(throws: CancellationError.self) { try await outcome() }
+        ends.append(true)
+      }
+    }
+    if isDiscarded { client.outbox.discard("ID") }
+    gate.open()
+    await ends.wait(for: 1)
+    #expect(calls.values == (isDiscarded ? [] : ["a"]))
+  }
+
   @Test("A resumed call whose handler throws waits again, and can be retried")
   func handlerThrows() async throws {
     let client = savingClient(interrupted())

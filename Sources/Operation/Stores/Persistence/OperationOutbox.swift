@@ -141,6 +141,9 @@ extension OperationOutbox {
     return entry
   }
 
+  /// Whether a resumed call has not ended, and was not resumed once more.
+  func isCurrent(_ call: ResumedCall) -> Bool { shell.withLock { $0.isCurrent(call) } }
+
   /// The run of a resumed call begins.
   func begin(
     _ call: ResumedCall, _ run: OperationTaskID, cancel: @escaping @Sendable () -> Void

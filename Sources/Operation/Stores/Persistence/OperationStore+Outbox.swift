@@ -18,7 +18,7 @@ extension OperationStore {
     if launch > 0 { return outbox.entry(of: run.core.id) }
     let cancel = { @Sendable [weak self] () -> Void in self?.cancel(run.core.id) }
     if let resumed = run.context.input?.savedCall as? ResumedCall {
-      // It was discarded, or resumed once more, since it was resumed.
+      // It was discarded, or resumed once more, since the run was started.
       if !outbox.begin(resumed, run.core.id, cancel: cancel) { cancel() }
       return resumed.entry
     }
@@ -92,10 +92,12 @@ extension OperationStore {
     }
   }
 
-  /// Makes a saved call again.
+  /// Makes a saved call again, unless it was discarded, has ended, or was resumed once more.
   nonisolated(nonsending) func resume<Arguments, Value, Failure>(
     _ call: ResumedCall, with arguments: Arguments
-  ) async throws(Failure) -> Value where State == MutationState<Arguments, Value, Failure> {
-    try await run(.empty, input: RunArguments(arguments, savedCall: call))
+  ) async throws -> Value where State == MutationState<Arguments, Value, Failure> {
+    // Before there is a run: one whose failure cannot be a cancellation would call its request.
+    guard hub.outbox?.isCurrent(call) == true else { throw CancellationError() }
+    return try await run(.empty, input: RunArguments(arguments, savedCall: call))
   }
 }

@@ -89,6 +89,13 @@ struct OutboxMachine: DeliveryMachine {
     listing(of: entry).flatMap { listed[$0].hasEnded ? nil : $0 }
   }
 
+  /// The position of a call that has not ended and was not resumed once more.
+  private func index(of call: ResumedCall) -> Int? {
+    index(of: call.entry).flatMap { listed[$0].resumptions == call.resumption ? $0 : nil }
+  }
+
+  func isCurrent(_ call: ResumedCall) -> Bool { index(of: call) != nil }
+
   private func listing(of entry: OutboxEntry) -> Int? {
     listing(of: entry.key).flatMap { listed[$0].entry === entry ? $0 : nil }
   }
@@ -127,8 +134,7 @@ struct OutboxMachine: DeliveryMachine {
   mutating func begin(
     _ call: ResumedCall, _ run: OperationTaskID, cancel: @escaping @Sendable () -> Void
   ) -> Bool {
-    guard let index = index(of: call.entry), listed[index].resumptions == call.resumption
-    else { return false }
+    guard let index = index(of: call) else { return false }
     listed[index].run = run
     listed[index].cancel = cancel
     return update(call.entry) {
@@ -162,8 +168,8 @@ struct OutboxMachine: DeliveryMachine {
 
   /// A resumed call whose run was never begun waits again, unless it was resumed once more.
   mutating func suspendIfIdle(_ call: ResumedCall) {
-    guard let index = index(of: call.entry), listed[index].cancel == nil,
-      listed[index].resumptions == call.resumption, listed[index].call.status == .running
+    guard let index = index(of: call), listed[index].cancel == nil,
+      listed[index].call.status == .running
     else { return }
     update(call.entry) { $0.status = .waiting }
   }
