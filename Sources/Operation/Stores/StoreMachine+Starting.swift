@@ -45,7 +45,10 @@ extension StoreMachine {
       return .refused
     }
     let takesAny = new.seenResults != nil && new.lease == .awaiter
-    let rule = takesAny ? .equivalentContexts : context.settings.values.deduplication
+    // Each saved call has to leave the outbox by a run of its own.
+    let isSaved = new.context.input?.savedCall != nil
+    let rule: Deduplication =
+      isSaved ? .never : takesAny ? .equivalentContexts : context.settings.values.deduplication
     var context = new.context
     // A run from before the last invalidation is not joined. A caller that takes any run waits for a
     // newer one by itself.

@@ -37,11 +37,13 @@ private struct ListingStorage: OperationStorage {
 }
 
 /// Returns a storage with one call that an earlier program did not finish.
-private func interrupted(number: String = "0000000000000001", attempts: Int = 1) -> MemoryStorage {
+private func interrupted(
+  number: String = "0000000000000001", id: String = "ID", attempts: Int = 1
+) -> MemoryStorage {
   let arguments = Data(#""a""#.utf8).base64EncodedString()
   let call =
-    #"{"id":"ID","mutation":"change","arguments":"\#(arguments)","attempts":\#(attempts)}"#
-  return MemoryStorage(["calls/\(number)-ID": savedEntry(call)])
+    #"{"id":"\#(id)","mutation":"change","arguments":"\#(arguments)","attempts":\#(attempts)}"#
+  return MemoryStorage(["calls/\(number)-\(id)": savedEntry(call)])
 }
 
 @Suite("Saved calls during other events")
@@ -76,6 +78,21 @@ struct OutboxRaceTests {
     #expect(ends.values == [true])
     #expect(calls.values.isEmpty)
     #expect(client.outbox.calls.isEmpty)
+  }
+
+  @Test("Equal saved calls of a deduplicated mutation are all made, and leave the outbox")
+  func equalCalls() async throws {
+    let storage = interrupted()
+    storage.entries.merge(interrupted(number: "0000000000000002", id: "ID2").entries) { $1 }
+    let client = savingClient(storage)
+    let (calls, gate) = (EventLog<String>(), AsyncGate())
+    try await client.resumeMutations {
+      $0.register(Change(calls: calls, gate: gate).deduplicated())
+    }
+    await calls.wait(for: 2)
+    gate.open()
+    for await present in client.outbox.values where present.isEmpty { break }
+    #expect(Set(calls.values) == ["ID", "ID2"])
   }
 
   /// A mutation whose failure cannot be a cancellation.
