@@ -106,6 +106,37 @@ struct OutboxFailureTests {
     #expect(storage.entries.isEmpty)
   }
 
+  /// Arguments that call a closure when they are released.
+  private struct Attachment: Codable, Sendable {
+    @TaskLocal static var onRelease: @Sendable () -> Void = {}
+
+    let sentinel = Sentinel(0, onRelease)
+
+    init(from decoder: any Decoder) throws {}
+    func encode(to encoder: any Encoder) throws {}
+  }
+
+  @Test("The arguments of a failed call are released without the lock of the outbox")
+  func releasedArguments() async throws {
+    let arguments = Data("{}".utf8).base64EncodedString()
+    let call = #"{"id":"ID","mutation":"attach","arguments":"\#(arguments)","attempts":1}"#
+    let client = outboxProgram(MemoryStorage(["calls/0000000000000001-ID": savedEntry(call)]))
+    let outbox = client.outbox
+    let releases = EventLog<Int>()
+    let attach = Mutation(path: ["attach"]) { (_: Attachment, _) async throws -> Int in
+      throw Refused()
+    }
+    try await Attachment.$onRelease.withValue({ releases.append(outbox.calls.count) }) {
+      try await client.resumeMutations { $0.register(attach) }
+      for await calls in outbox.values where calls.first?.status != .running { break }
+      client.clearStores()
+      #expect(outbox.retry("ID"))
+      for await calls in outbox.values where calls.first?.status != .running { break }
+    }
+    await releases.wait(for: 1)
+    outbox.discard("ID")
+  }
+
   @Test("A later resumption drops a call by the age that was registered before")
   func expiredLater() async throws {
     try await interruptCalls(["a"], in: storage)

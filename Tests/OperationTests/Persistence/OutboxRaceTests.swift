@@ -6,6 +6,7 @@ import Testing
 /// A mutation that logs the identifiers of its calls.
 private struct Change: MutationRequest {
   let calls: EventLog<String>
+  var attempts: EventLog<Int>?
   var gate: AsyncGate?
   var failure: (any Error)?
 
@@ -16,6 +17,7 @@ private struct Change: MutationRequest {
     with continuation: OperationContinuation<Int, any Error>
   ) async throws -> Int {
     let count = calls.append(context.operationCallID ?? "")
+    attempts?.append(context.operationCallAttempt)
     if let gate { await gate.wait() }
     if let failure { throw failure }
     return count
@@ -206,17 +208,19 @@ struct OutboxRaceTests {
   @Test("A call whose request is restarted has one identifier, and is removed from the outbox")
   func restarted() async throws {
     let client = savingClient(storage)
-    let (calls, gate) = (EventLog<String>(), AsyncGate())
-    let change = Change(calls: calls, gate: gate).deduplicated(by: { _, _ in true }).persisted()
+    let (calls, attempts, gate) = (EventLog<String>(), EventLog<Int>(), AsyncGate())
+    let change = Change(calls: calls, attempts: attempts, gate: gate)
+      .deduplicated(by: { _, _ in true }).persisted()
     let store = client.store(for: change)
     let first = Task { try await store.mutate(with: "a") }
     await calls.wait(for: 1)
     let second = Task { _ = try await store.fetch(restarting: true) }
-    await calls.wait(for: 2)
+    await attempts.wait(for: 2)
     gate.open()
     _ = await first.result
     _ = await second.result
     #expect(Set(calls.values).count == 1)
+    #expect(attempts.values == [0, 1])
     try await client.flush()
     #expect(client.outbox.calls.isEmpty)
     #expect(storage.entries.isEmpty)

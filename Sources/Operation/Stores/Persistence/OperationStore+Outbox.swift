@@ -14,12 +14,18 @@ extension OperationStore {
   /// Returns the call of a run in the outbox, when it is in the storage; `nil` if it is not saved.
   func call(of run: AdmittedRun, _ launch: Int, _ ticket: Int?) async -> OutboxEntry? {
     guard let outbox = hub.outbox, State.kind == .mutation else { return nil }
-    // A run that is launched again makes the same call.
-    if launch > 0 { return outbox.entry(of: run.core.id) }
-    let cancel = { @Sendable [weak self] () -> Void in self?.cancel(run.core.id) }
+    let id = run.core.id
+    // A run that is launched again makes the same call once more.
+    if launch > 0 {
+      let entry = outbox.entry(of: id)
+      if let entry { outbox.noteAttempt(of: entry) }
+      return entry
+    }
+    // Without the run: the outbox releases this under its lock.
+    let cancel = { @Sendable [weak self] () -> Void in self?.cancel(id) }
     if let resumed = run.context.input?.savedCall as? ResumedCall {
       // It was discarded, or resumed once more, since the run was started.
-      if !outbox.begin(resumed, run.core.id, cancel: cancel) { cancel() }
+      if !outbox.begin(resumed, id, cancel: cancel) { cancel() }
       return resumed.entry
     }
     guard let ticket else { return nil }
@@ -27,7 +33,7 @@ extension OperationStore {
       outbox.end(ticket: ticket)
       return nil
     }
-    return await outbox.enter(call, ticket: ticket, run.core.id, cancel: cancel)
+    return await outbox.enter(call, ticket: ticket, id, cancel: cancel)
   }
 
   private func newCall(in context: OperationContext) -> OutboxCall? {
