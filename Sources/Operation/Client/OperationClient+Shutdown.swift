@@ -56,10 +56,11 @@ extension OperationClient {
       own.flatMap { run.route(to: $0) } == nil
     }
     await Self.wait(for: runs, atMost: duration, on: clock)
-    let cut = stores.flatMap { store in store.store.startedRuns.map { (store, $0) } }
     // Before runs are cancelled, which undoes what they have yielded. A failure is that of the flush below.
     try? await hub.valueWriter?.flush()
     hub.shutdown.cutOff()
+    let cut = stores.flatMap { store in store.store.startedRuns.map { (store, $0) } }
+    for (_, run) in cut { run.cutOff() }
     for store in stores { store.cancel() }
     var saveFailure: (any Error)?
     do { try await flush() } catch { saveFailure = error }

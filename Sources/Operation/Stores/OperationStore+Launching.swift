@@ -45,35 +45,45 @@ extension OperationStore {
           let hooks = hooks(of: run, launch, nil, isObserved: began != nil)
           _ = await execute(run, launch, hooks, began: began)
         } else {
-          await executeInTurn(run, launch, ticket, after: dependencies, began: began)
+          await executeAsCall(run, launch, ticket, after: dependencies, began: began)
         }
       }, launch: launch)
   }
 
   /// Executes a run after the runs that it depends on and those before it in its scope, and keeps the call
-  /// in the outbox meanwhile.
+  /// in the outbox meanwhile, also while it waits.
   // What most runs do not need is not inlined, here and below: its variables would be in the frames of
   // all, which then need another allocation, and the benchmark fetch is over its limit.
   @inline(never)
-  private func executeInTurn(
+  private func executeAsCall(
     _ run: AdmittedRun, _ launch: Int, _ ticket: Int?, after dependencies: [TaskDependency],
     began: Date?
   ) async {
-    let scope = settings.values.serialScope
     let call = hub.outbox == nil ? nil : await call(of: run, launch, ticket)
+    if let call {
+      await keeping(call, of: run) {
+        await executeInTurn(run, launch, call, after: dependencies, began: began)
+      }
+    } else {
+      _ = await executeInTurn(run, launch, nil, after: dependencies, began: began)
+    }
+  }
+
+  /// Executes a run after others. Returns whether the run is over.
+  private func executeInTurn(
+    _ run: AdmittedRun, _ launch: Int, _ call: OutboxEntry?, after dependencies: [TaskDependency],
+    began: Date?
+  ) async -> Bool {
+    let scope = settings.values.serialScope
     if !dependencies.isEmpty { await TaskNode.wait(for: dependencies) }
     let hooks = hooks(of: run, launch, call, isObserved: began != nil)
     if let scope {
       if !dependencies.isEmpty { hub.queues.append(run.core.node, to: scope) }
       await waitForTurn(of: run, in: scope, hooks)
     }
-    let isOver =
-      if let call {
-        await keeping(call, of: run) { await execute(run, launch, hooks, began: began) }
-      } else {
-        await execute(run, launch, hooks, began: began)
-      }
+    let isOver = await execute(run, launch, hooks, began: began)
     if let scope, isOver { hub.queues.remove(run.core.id, from: scope) }
+    return isOver
   }
 
   /// Puts a run into the queue of its scope, unless it waits for others first: one of them may need its

@@ -64,24 +64,22 @@ extension OperationStore {
   /// cuts off stays.
   ///
   /// - Parameter execute: Returns whether the run is over.
-  func keeping(
-    _ call: OutboxEntry, of run: AdmittedRun, _ execute: () async -> Bool
-  ) async -> Bool {
-    guard let outbox = hub.outbox else { return await execute() }
+  func keeping(_ call: OutboxEntry, of run: AdmittedRun, _ execute: () async -> Bool) async {
+    let outbox = hub.outbox
     let isResumed = run.context.input?.savedCall != nil
     let isOver = await withTaskCancellationHandler {
       await execute()
     } onCancel: {
       // A request may return long after its run was cancelled. A launch that is replaced is not.
       // A resumed call that a shutdown cancels at once stays, too: no caller awaits it.
-      if run.core.progress.isCancelled, !hub.shutdown.isCutOff, !(isResumed && hub.isClosed) {
-        outbox.remove(call, by: run.core.id)
+      let mustStay = run.core.node.isCutOff || (isResumed && hub.isClosed)
+      if run.core.progress.isCancelled, !mustStay {
+        outbox?.remove(call, by: run.core.id)
       }
     }
     if isOver, run.core.progress.isCancelled {
-      outbox.suspend(call, as: .waiting, by: run.core.id)
+      outbox?.suspend(call, as: .waiting, by: run.core.id)
     }
-    return isOver
   }
 
   /// What the request of a run knows of its call. When it ends, the call leaves the outbox, but for a resumed
