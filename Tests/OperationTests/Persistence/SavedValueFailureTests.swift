@@ -110,11 +110,12 @@ struct SavedValueFailureTests {
     let storage = FullStorage()
     storage.memory.entries["values/posts"] = savedEntry("no post")
     let client = OperationClient(defaults: .testing, clock: ManualClock(), storage: storage)
-    let store = client.store(for: savedPosts(fetches).manual().persisted())
-    let reports = try await issues {
+    let (reports, store) = try await issues {
+      let store = client.store(for: savedPosts(fetches).manual().persisted())
       for await state in store.states where !state.isRestoring { break }
       try await client.flush()
-    }.issues
+      return store
+    }
     #expect(reports.map(\.kind) == [.unreadableEntry])
     #expect(storage.memory.entries["values/posts"]?.text == "no post")
     try await store.fetch()
