@@ -61,7 +61,7 @@ extension OperationStore {
   ) async {
     let call = hub.outbox == nil ? nil : await call(of: run, launch, ticket)
     if let call {
-      await keeping(call, of: run) {
+      await keeping(call, of: run, ticket) {
         await executeInTurn(run, launch, call, after: dependencies, began: began)
       }
     } else {

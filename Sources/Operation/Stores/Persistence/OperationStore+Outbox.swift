@@ -11,7 +11,7 @@ extension OperationStore {
     return outbox.nextTicket()
   }
 
-  /// Returns the call of a run in the outbox, when it is in the storage; `nil` if it is not saved.
+  /// Returns the call of a run in the outbox; `nil` if it is not saved.
   func call(of run: AdmittedRun, _ launch: Int, _ ticket: Int?) async -> OutboxEntry? {
     guard let outbox = hub.outbox, State.kind == .mutation else { return nil }
     let id = run.core.id
@@ -60,15 +60,19 @@ extension OperationStore {
       .unsavedValue, "A call of \(path) is not saved, and is lost if the program ends: \(reason).")
   }
 
-  /// Executes a run, and removes its call from the outbox when the run is cancelled. One that a shutdown
-  /// cuts off stays.
+  /// Saves a new call, executes its run, and removes the call from the outbox when the run is cancelled. One
+  /// that a shutdown cuts off stays.
   ///
   /// - Parameter execute: Returns whether the run is over.
-  func keeping(_ call: OutboxEntry, of run: AdmittedRun, _ execute: () async -> Bool) async {
+  func keeping(
+    _ call: OutboxEntry, of run: AdmittedRun, _ ticket: Int?, _ execute: () async -> Bool
+  ) async {
     let outbox = hub.outbox
     let isResumed = run.context.input?.savedCall != nil
     let isOver = await withTaskCancellationHandler {
-      await execute()
+      // Here, where a call that was cancelled before is removed: a flush that waits must not save it.
+      if let ticket { await outbox?.save(ticket: ticket) }
+      return await execute()
     } onCancel: {
       // A request may return long after its run was cancelled. A launch that is replaced is not.
       // A resumed call that a shutdown cancels at once stays, too: no caller awaits it.
