@@ -59,7 +59,10 @@ extension OperationClient {
     // Before runs are cancelled, which undoes what they have yielded. A failure is that of the flush below.
     try? await hub.valueWriter?.flush()
     hub.shutdown.cutOff()
-    let cut = stores.flatMap { store in store.store.startedRuns.map { (store, $0) } }
+    // Callers of a run that is about to start get the same as those of a new one.
+    let cut = stores.flatMap { store in
+      store.store.startedRuns.filter(\.progress.hasStarted).map { (store, $0) }
+    }
     for (_, run) in cut { run.cutOff() }
     for store in stores { store.cancel() }
     var saveFailure: (any Error)?

@@ -9,12 +9,15 @@ extension OperationStore {
   func launch(_ run: AdmittedRun) {
     if hub.isClosed { cancel(run.core.id) }
     let scope = settings.values.serialScope
+    // Before the start: a shutdown waits for the calls of the runs that have started.
+    let ticket = ticket(of: run)
     guard run.core.node.start() else {
       // It was cancelled since, and must not keep its place in the queue.
+      if let ticket { hub.outbox?.end(ticket: ticket) }
       if run.isQueued, let scope { hub.queues.remove(run.core.id, from: scope) }
       return
     }
-    begin(run, launch: 0)
+    begin(run, launch: 0, ticket)
   }
 
   /// Has the request of a run called again, if it is being called, for all that await the run.
@@ -29,7 +32,7 @@ extension OperationStore {
     begin(AdmittedRun(core: core, box: box, mustLaunch: true), launch: launch)
   }
 
-  private func begin(_ run: AdmittedRun, launch: Int) {
+  private func begin(_ run: AdmittedRun, launch: Int, _ ticket: Int? = nil) {
     let scope = settings.values.serialScope
     let began = hub.events.isObserved ? run.context.now() : nil
     if launch == 0 { send(.runStarted(run.context.eventRun), in: run.context) }
@@ -38,7 +41,6 @@ extension OperationStore {
     if let scope, launch == 0 { queue(run, in: scope, mustWait: !dependencies.isEmpty) }
     let name = run.box.configuration.name ?? types.taskName(in: run.context)
     let priority = run.box.configuration.priority
-    let ticket = ticket(of: run, launch)
     run.core.node.attach(
       Task.make(name: name, on: run.context.executor, priority: priority) { [self] in
         if scope == nil, hub.outbox == nil, dependencies.isEmpty {

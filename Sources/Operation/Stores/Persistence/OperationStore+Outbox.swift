@@ -3,9 +3,9 @@ import FoundationEssentials
 /// How the calls of a persisted mutation are kept in the outbox of the client while they run.
 extension OperationStore {
   /// The place of a new call among those of the outbox; `nil` if the call is not saved.
-  func ticket(of run: AdmittedRun, _ launch: Int) -> Int? {
+  func ticket(of run: AdmittedRun) -> Int? {
     let context = run.context
-    guard let outbox = hub.outbox, State.kind == .mutation, launch == 0,
+    guard let outbox = hub.outbox, State.kind == .mutation,
       context.settings.values.persistence != nil, context.input?.savedCall == nil
     else { return nil }
     return outbox.nextTicket()
