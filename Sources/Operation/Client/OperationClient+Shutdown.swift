@@ -60,11 +60,13 @@ extension OperationClient {
     try? await hub.valueWriter?.flush()
     hub.shutdown.cutOff()
     // Callers of a run that is about to start get the same as those of a new one.
-    let cut = stores.flatMap { store in
+    let left = stores.flatMap { store in
       store.store.startedRuns.filter(\.progress.hasStarted).map { (store, $0) }
     }
-    for (_, run) in cut { run.cutOff() }
+    for (_, run) in left { run.cutOff() }
     for store in stores { store.cancel() }
+    // One may have ended meanwhile.
+    let cut = left.filter { _, run in run.progress.isCancelled }
     var saveFailure: (any Error)?
     do { try await flush() } catch { saveFailure = error }
     inspection.withLock { $0.take() }?.end.cancel()
