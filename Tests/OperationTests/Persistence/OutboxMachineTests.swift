@@ -19,7 +19,9 @@ private final class Driver {
         attempts: 1, status: status))
   }
 
-  func resume(_ entry: OutboxEntry) -> Int? { machine.resume(entry)?.resumption }
+  func resume(_ entry: OutboxEntry, isRetry: Bool = true) -> Int? {
+    machine.resume(entry, isRetry: isRetry)?.resumption
+  }
   func begin(
     _ entry: OutboxEntry, _ run: OperationTaskID = .next(), resumption: Int = 1
   ) -> Bool {
@@ -67,6 +69,7 @@ struct OutboxMachineTests {
     machine.suspend(entry, as: .failed("x"), by: run)
     #expect(machine.statuses == [.failed("x")])
     #expect(machine.waiting.isEmpty)
+    #expect(machine.resume(entry, isRetry: false) == nil)
     #expect(machine.resume(entry) == 2)
   }
 

@@ -246,7 +246,8 @@ extension OperationOutbox {
           .unresumedCall, "A call of \(call.mutation) is older than \(maxAge), and is dropped.")
         remove(entry)
       } else if let registration {
-        resume(entry, by: registration.resume)
+        // Another resumption may have made it since.
+        resume(entry, by: registration.resume, isRetry: false)
       } else {
         OperationIssue.report(
           .unresumedCall,
@@ -260,8 +261,10 @@ extension OperationOutbox {
 
   /// Makes a call again, unless it is being made. Returns whether it does.
   @discardableResult
-  private func resume(_ entry: OutboxEntry, by resumption: @escaping Resumption) -> Bool {
-    guard let call = shell.commit({ $0.resume(entry) }) else { return false }
+  private func resume(
+    _ entry: OutboxEntry, by resumption: @escaping Resumption, isRetry: Bool = true
+  ) -> Bool {
+    guard let call = shell.commit({ $0.resume(entry, isRetry: isRetry) }) else { return false }
     // At once up to its first suspension, so that calls keep their order.
     TaskNode.withoutCurrent {
       _ = Task.immediate { [shell] in

@@ -121,8 +121,12 @@ struct OutboxMachine: DeliveryMachine {
   }
 
   /// A call is taken up again. Returns `nil` if it runs or has ended.
-  mutating func resume(_ entry: OutboxEntry) -> ResumedCall? {
-    guard let index = index(of: entry), listed[index].call.status != .running else { return nil }
+  ///
+  /// - Parameter isRetry: Whether it is also taken up after a failure.
+  mutating func resume(_ entry: OutboxEntry, isRetry: Bool = true) -> ResumedCall? {
+    guard let index = index(of: entry), listed[index].call.status != .running,
+      isRetry || listed[index].call.status == .waiting
+    else { return nil }
     // A run that has failed is not the one of the call any more.
     (listed[index].run, listed[index].cancel) = (nil, nil)
     listed[index].resumptions += 1
