@@ -11,8 +11,8 @@ public enum StaleValuePolicy: Sendable, Hashable {
 extension OperationStore {
   /// Returns the current value if it is usable, and otherwise that of a run.
   ///
-  /// The run may be one in flight, whatever the request's deduplication. If that one was started before
-  /// an invalidation, one more is awaited.
+  /// The run may be one in flight, whatever the request's deduplication, but none that was started before
+  /// an invalidation.
   ///
   /// - Parameters:
   ///   - input: The arguments of a mutation.
@@ -26,11 +26,16 @@ extension OperationStore {
     present: (State.StateValue) -> Output?, fetched: (State.OperationValue) -> Output
   ) async throws(State.Failure) -> Output {
     await persistence?.waitUntilLoaded()
-    var hasWaited = false
+    let rule = setting(by: rules) { $0.staleness }
     while true {
-      let (results, requested) = read { ($0.visibleResultCount, $0.freshness.invalidationCount) }
-      if let value = present(isForRun ? confirmedValue : currentValue) {
-        let isUsable = isUsable(by: rules)
+      // At one time: what is found out later may be about another value.
+      let (current, results, version, known) = read {
+        let current = isForRun ? $0.confirmedValue : $0.visibleValue(to: .current)
+        return (current, $0.visibleResultCount, $0.confirmedVersion, $0.isUsable(by: rule))
+      }
+      if let value = present(current) {
+        let isUsable = known ?? !isOutOfDate(by: rules)
+        if known == nil, read({ $0.confirmedVersion }) != version { continue }
         if isUsable || policy == .revalidates {
           // Detached: a request that calls this does not await the run.
           if !isUsable {
@@ -42,14 +47,9 @@ extension OperationStore {
           return value
         }
       }
-      guard
-        let (value, invalidationCount) =
-          try await run(by: rules, input: input, unlessNewerThan: results)
-      else { continue }
-      // A run that others had started before.
-      if invalidationCount < requested { continue }
-      if hasWaited || !isInvalidated { return fetched(value) }
-      hasWaited = true
+      if let value = try await run(by: rules, input: input, unlessNewerThan: results) {
+        return fetched(value)
+      }
     }
   }
 
@@ -62,7 +62,7 @@ extension OperationStore {
     while true {
       let results = read { $0.visibleResultCount }
       if let value = present(currentValue) { return value }
-      if let (value, _) = try await run(by: rules, unlessNewerThan: results) {
+      if let value = try await run(by: rules, unlessNewerThan: results, joiningOutdated: true) {
         return fetched(value)
       }
     }
@@ -85,10 +85,7 @@ extension OperationStore {
   /// The value that the runs of other requests read, and its version, which any other result, and any edit that
   /// becomes part of it, replaces.
   var versionForRun: (value: State.StateValue, version: Int) {
-    read {
-      let count = $0.visibleResultCount &+ $0.committed.yieldCount &+ $0.edits.settlementCount
-      return ($0.confirmedValue, count)
-    }
+    read { ($0.confirmedValue, $0.confirmedVersion) }
   }
 
   private static func isEmptyList(_ value: State.StateValue) -> Bool {

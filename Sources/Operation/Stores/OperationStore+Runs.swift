@@ -122,17 +122,18 @@ extension OperationStore {
   }
 
   /// Runs the request, or joins any run that is the same, unless there is a newer result than the given
-  /// number of them. Also returns the number of invalidations before the run was started.
+  /// number of them.
   nonisolated(nonsending) func run(
     by rules: RequestRules<State>? = nil, input: (any RunInput)? = nil,
-    unlessNewerThan results: Int
-  ) async throws(State.Failure) -> (State.OperationValue, invalidationCount: Int)? {
-    let new = newRun(
+    unlessNewerThan results: Int, joiningOutdated: Bool = false
+  ) async throws(State.Failure) -> State.OperationValue? {
+    var new = newRun(
       .empty, by: rules, cause: .fetch, lease: .awaiter, input: input, seenResults: results)
+    new.joinsOutdated = joiningOutdated
     guard let run = admit(new) else { return nil }
     let wait = try begin(run)
     defer { wait?.end() }
-    return (try value(of: await run.core.result(), by: rules), run.invalidationCount)
+    return try value(of: await run.core.result(), by: rules)
   }
 
   /// Forgets the handler of a caller that does not wait for the end of its run.

@@ -68,7 +68,7 @@ extension OperationStore {
   }
 
   /// Whether the value is out of date by rules that read the clock or call the user's predicate.
-  private func isOutOfDate(by rules: RequestRules<State>?) -> Bool {
+  func isOutOfDate(by rules: RequestRules<State>?) -> Bool {
     let (date, own) = read { ($0.visibleDate, $0.context) }
     let context = rules?.context ?? own
     switch setting(by: rules, { $0.staleness }) {

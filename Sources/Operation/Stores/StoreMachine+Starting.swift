@@ -11,6 +11,8 @@ extension StoreMachine {
     /// The number of results at the time of the request, if no run is needed once another has come. For
     /// an awaiter, any run in an equivalent context will do then, whatever the request's deduplication.
     var seenResults: Int?
+    /// Whether a run from before the last invalidation will do.
+    var joinsOutdated = false
 
     var context: OperationContext { box.configuration.context }
   }
@@ -29,8 +31,6 @@ extension StoreMachine {
     let box: Box
     /// Whether the caller launches the run, because it has started it.
     let mustLaunch: Bool
-    /// The number of invalidations before the run was started.
-    var invalidationCount = 0
     /// Whether the run has its place in the queue of its scope.
     var isQueued = false
 
@@ -50,9 +50,7 @@ extension StoreMachine {
     let rule: Deduplication =
       isSaved ? .never : takesAny ? .equivalentContexts : context.settings.values.deduplication
     var context = new.context
-    // A run from before the last invalidation is not joined. A caller that takes any run waits for a
-    // newer one by itself.
-    let epoch = takesAny ? 0 : freshness.invalidationCount
+    let epoch = new.joinsOutdated ? 0 : freshness.invalidationCount
     if let id = state.taskToJoin(in: &context), let record = runs[id],
       !record.isOutdated(since: epoch)
     {
@@ -110,9 +108,7 @@ extension StoreMachine {
     if isStarted { start(&record) }
     runs.insert(consume record)
     notifyChange(also: handlers)
-    return AdmittedRun(
-      core: new.core, box: box, mustLaunch: isStarted,
-      invalidationCount: freshness.invalidationCount)
+    return AdmittedRun(core: new.core, box: box, mustLaunch: isStarted)
   }
 
   /// Takes a lease on a run of the table.
@@ -122,10 +118,8 @@ extension StoreMachine {
       if record.isStarted { deliveries.notify(handler, of: .runStarted(record.run)) }
     }
     let isStarted = hold(core, new.lease)
-    let run = runs.update(core.id) { ($0.task.box, $0.payload.invalidationCount) }
     return AdmittedRun(
-      core: core, box: run?.0 ?? new.box, mustLaunch: isStarted,
-      invalidationCount: run?.1 ?? freshness.invalidationCount)
+      core: core, box: runs.update(core.id) { $0.task.box } ?? new.box, mustLaunch: isStarted)
   }
 
   /// Takes a lease on a run of the table. Returns whether that started the run.

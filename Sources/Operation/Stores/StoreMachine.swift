@@ -164,6 +164,11 @@ extension StoreMachine {
   /// The state as of the last notification.
   var notifiedState: State { isPlain ? state : access?.snapshot?.displayed ?? displayed }
 
+  /// The value of the state that a thread may read.
+  func visibleValue(to thread: ThreadID) -> State.StateValue {
+    isPlain ? state.currentValue : visibleState(to: thread).currentValue
+  }
+
   /// What is displayed now, for other threads to read.
   var snapshot: StateSnapshot<State> {
     StateSnapshot(
@@ -212,6 +217,12 @@ extension StoreMachine {
   }
 
   var isVisiblyInvalidated: Bool { snapshotForCaller?.isInvalidated ?? freshness.isInvalidated }
+
+  /// The version of the value without pending edits, which any other result, and any edit that becomes part of
+  /// it, replaces.
+  var confirmedVersion: Int {
+    visibleResultCount &+ committed.yieldCount &+ edits.settlementCount
+  }
 
   var visibleResultCount: Int { snapshotForCaller?.resultCount ?? committed.resultCount }
 

@@ -85,7 +85,7 @@ import Testing
     subscription.cancel()
   }
 
-  @Test("A call after an invalidation returns a value that is set when the older run ends")
+  @Test("A call after an invalidation awaits a run of its own, whatever the older run ends with")
   func valueSetBehindOldRun() async throws {
     let remote = Remote<Int>()
     let (source, reader) = try await stores(of: remote, in: client)
@@ -100,10 +100,12 @@ import Testing
     let run = Task { try await reader.run() }
     await source.settles { $0.leaseCount == 2 }
     remote.answer(2)
-    #expect(try await run.value == 3)
-    #expect(source.currentValue == 3 && !source.isStale)
-    #expect(reader.currentValue == 3 && !reader.isStale)
     _ = try await old.value
+    #expect(source.currentValue == 3 && !source.isStale)
+    await remote.wait(forCalls: 2)
+    remote.answer(4, to: 1)
+    #expect(try await run.value == 4)
+    #expect(reader.currentValue == 4 && !reader.isStale)
   }
 
   @Test("A call after an invalidation returns no older value, even if several older runs end")
@@ -129,6 +131,21 @@ import Testing
     remote.answer(12, to: 2)
     #expect(try await run.value == 12)
     #expect(reader.currentValue == 12 && !reader.isStale && !source.isStale)
+  }
+
+  @Test("A value that is replaced while it is checked is not returned", arguments: [false, true])
+  func replacedWhileChecked(isForRun: Bool) async throws {
+    let store = client.store(for: source)
+    store.currentValue = 1
+    store.invalidate()
+    // Another thread could write at any time.
+    let value = try await store.ensure(isForRun: isForRun) { value in
+      if value == 1 { store.currentValue = 2 }
+      return value
+    } fetched: {
+      $0
+    }
+    #expect(value == 2)
   }
 
   @Test(

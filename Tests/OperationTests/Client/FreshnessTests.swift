@@ -191,6 +191,20 @@ import Testing
     }
   }
 
+  @Test("A fetch of the stale stores after an invalidation joins no older run")
+  func fetchStaleBesideOldRun() async throws {
+    let client = client()
+    let gates = server.close(1)
+    let old = Task { try await client.fetch(request) }
+    await server.calls.wait(for: 1)
+    server.set(1)
+    client.invalidate(request)
+    try await client.fetch(matching: [], where: .stale)
+    #expect(client.store(for: request).currentValue == 1)
+    gates[0].open()
+    #expect(try await old.value == 0)
+  }
+
   // MARK: Initial values
 
   @Test("An initial value is as fresh as a value that is set when the store is created")

@@ -60,6 +60,39 @@ import Testing
     await #expect(throws: Refused.self) { try await client.fetch(request) }
   }
 
+  @Test("ensure fetches once after an invalidation, also if it returns the cached value then")
+  func staleIfErrorOnce() async throws {
+    let script = Script { attempt, _, _ in
+      attempt == 1 ? .success(7) : .failure(Refused(attempt: attempt))
+    }
+    let client = client()
+    let request = OpenQuery(script: script).staleIfError(for: .seconds(60))
+    try await client.fetch(request)
+    client.invalidate(request)
+    #expect(try await client.ensure(request) == 7)
+    #expect(script.attempts == 2)
+  }
+
+  @Test("A reader of a cached value in place of a failure runs again when there is a new value")
+  func staleIfErrorReader() async throws {
+    let script = Script { attempt, _, _ in
+      attempt == 2 ? .failure(Refused(attempt: attempt)) : .success(attempt)
+    }
+    let client = client()
+    let request = OpenQuery(script: script).neverStale().staleIfError(for: .seconds(60))
+    let mapped = request.map { $0 + 10 }
+    let reader = Query(path: ["reader"]) { try await $0.ensure(request) }.neverStale()
+    let stores = (client.store(for: reader), client.store(for: mapped))
+    #expect(try await client.fetch(reader) == 1)
+    client.invalidate(request)
+    #expect(try await client.ensure(reader) == 1)
+    #expect(!stores.0.isStale)
+    #expect(try await client.fetch(request) == 3)
+    #expect(stores.0.isStale)
+    #expect(try await client.ensure(reader) == 3)
+    #expect(try await client.ensure(mapped) == 13)
+  }
+
   @Test("Without a cached value, the failure is thrown") func noValue() async {
     let request = OpenQuery(script: Script(failures: 9)).staleIfError(for: .seconds(60))
     let client = client()
