@@ -51,6 +51,8 @@ public struct MutationState<Arguments: Sendable, Value: Sendable, Failure: Error
   public var initialValue: Value? { facts.initial ?? nil }
   /// A Boolean value that indicates whether the state began with a value.
   public var hasInitialValue: Bool { facts.initial != nil }
+  /// A Boolean value that indicates whether ``currentValue`` is not `nil`.
+  public var hasValue: Bool { facts.value != nil }
   /// The number of values that were returned or set since the creation or the last reset.
   public var valueUpdateCount: Int { facts.valueCount }
   /// The date of the current value; `nil` if nothing was returned or set, or `nil` was set.

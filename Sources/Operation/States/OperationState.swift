@@ -50,6 +50,9 @@ public protocol OperationState<StateValue, OperationValue, Failure>: Sendable {
   var errorLastUpdatedAt: Date? { get }
   /// The kind of request that the state belongs to. The default is a query.
   static var kind: OperationKind { get }
+  /// A Boolean value that indicates whether there is a value, which may be an empty one. The default is
+  /// `false` if ``currentValue`` is `nil`, and otherwise `true`.
+  var hasValue: Bool { get }
   /// A Boolean value that indicates whether the state was created with a value, which is as fresh as one
   /// that was fetched then. The default is `false`.
   var hasInitialValue: Bool { get }
@@ -130,6 +133,10 @@ public protocol OperationState<StateValue, OperationValue, Failure>: Sendable {
 extension OperationState {
   /// A query.
   public static var kind: OperationKind { .query }
+  /// `false` if the current value is `nil`, and otherwise `true`.
+  public var hasValue: Bool {
+    (currentValue as? any OptionalValue).map { $0.content != nil } ?? true
+  }
   /// `false`.
   public var hasInitialValue: Bool { false }
 
@@ -165,7 +172,9 @@ extension OperationState {
   public var status: OperationStatus<StatusValue, Failure> {
     if isLoading { return isPaused ? .paused : .loading }
     if let error { return .result(.failure(error)) }
-    guard valueLastUpdatedAt != nil, let value = currentValue as? StatusValue else { return .idle }
+    guard valueLastUpdatedAt != nil, hasValue, let value = currentValue as? StatusValue else {
+      return .idle
+    }
     return .result(.success(value))
   }
 }

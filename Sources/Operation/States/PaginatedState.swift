@@ -39,6 +39,8 @@ public struct PaginatedState<PageID: Hashable & Sendable, PageValue: Sendable, F
   public var currentValue: StateValue { facts.value }
   /// The pages that the state began with.
   public var initialValue: StateValue { facts.initial ?? [] }
+  /// `true`: an empty list is a value.
+  public var hasValue: Bool { true }
   /// A Boolean value that indicates whether the state began with a value.
   public var hasInitialValue: Bool { facts.initial != nil }
   /// The number of results without a failure since the creation or the last reset.

@@ -19,6 +19,8 @@ extension ProjectedState {
   public var currentValue: StateValue { project(base.currentValue) }
   /// The displayed form of the value that the state began with.
   public var initialValue: StateValue { project(base.initialValue) }
+  /// A Boolean value that indicates whether the projected state has a value.
+  public var hasValue: Bool { base.hasValue }
   /// The number of values since the creation or the last reset.
   public var valueUpdateCount: Int { base.valueUpdateCount }
   /// The date of the current value.

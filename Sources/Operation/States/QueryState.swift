@@ -27,6 +27,8 @@ public struct QueryState<Value: Sendable, Failure: Error>: ValueInitializedState
   public var currentValue: Value? { facts.value }
   /// The value that the state began with.
   public var initialValue: Value? { facts.initial ?? nil }
+  /// A Boolean value that indicates whether ``currentValue`` is not `nil`.
+  public var hasValue: Bool { facts.value != nil }
   /// A Boolean value that indicates whether the state began with a value.
   public var hasInitialValue: Bool { facts.initial != nil }
   /// The number of values that were fetched or set since the creation or the last reset.

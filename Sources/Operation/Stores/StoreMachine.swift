@@ -184,10 +184,8 @@ extension StoreMachine {
 
   /// The date of the value, or of the initial one; `nil` if there is none. Edits leave it as it is.
   private var valueDate: Date? {
-    if let date = state.valueLastUpdatedAt { return date }
-    // Without a date it is the initial value, perhaps with confirmed edits, or `nil` that was written.
-    let isInitial = state.valueUpdateCount == 0 || state.currentValue as? State.StatusValue != nil
-    return isInitial ? freshness.initialDate : nil
+    // Without a date it is the initial value, perhaps with confirmed edits.
+    state.hasValue ? state.valueLastUpdatedAt ?? freshness.initialDate : nil
   }
 
   /// The date of the value that the calling thread may read.

@@ -99,6 +99,18 @@ import Testing
     await #expect(throws: Refused.self) { try await client.fetch(request) }
   }
 
+  @Test("A value that is an optional can be missing") func optionalValue() async throws {
+    let request = Query<Int?, any Error>(path: ["optional"]) { _ in throw Refused() }
+      .neverStale().staleIfError(for: .seconds(60))
+    let store = client().store(for: request, initialValue: .some(.some(5)))
+    store.currentValue = .none
+    #expect(store.isStale)
+    await #expect(throws: Refused.self) { try await store.fetch() }
+    store.currentValue = .some(.none)
+    #expect(!store.isStale)
+    #expect(try await store.fetch() == nil)
+  }
+
   @Test("A negative age is reported, and zero is used") func badAge() async throws {
     let script = Script { attempt, _, _ in attempt == 1 ? .success(1) : .failure(Refused()) }
     let (issues, request) = await issues {

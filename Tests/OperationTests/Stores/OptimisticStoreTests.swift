@@ -344,6 +344,19 @@ import Testing
     #expect(released.value == 2)
   }
 
+  @Test("A value that an edit has removed is missing, and is fetched") func removedByEdit() async {
+    let client = OperationClient(defaults: .testing)
+    let request = Query(path: ["q"]) { _ in 7 }.neverStale()
+    let store = client.store(for: request, initialValue: 1)
+    await store.optimistically {
+      $0 = nil
+    } while: {
+    }
+    #expect(store.isStale && client.stores(matching: [], where: .stale).count == 1)
+    await client.prefetch(request)
+    #expect(store.currentValue == 7)
+  }
+
   @Test("An edit is released when its work has ended and no older run is in flight")
   func nothingLeft() async throws {
     let remote = Remote<Int>()
