@@ -1,5 +1,6 @@
-import Operation
 import Testing
+
+@testable import Operation
 
 /// A query that returns twice the value of another one.
 private struct Doubled: QueryRequest {
@@ -40,6 +41,21 @@ struct EditedReadingTests {
     }
     #expect(client.store(for: doubled).currentValue == 2)
     #expect(client.store(for: base).currentValue == 1)
+  }
+
+  @Test("An edit whose work ends after a reset makes nothing out of date, also below another edit")
+  func lateEdit() async throws {
+    let client = OperationClient(defaults: .testing)
+    let base = Query<Int, any Error>(path: ["base"]) { _ in 1 }.neverStale()
+    let (store, mapped) = (client.store(for: base), client.store(for: base.map { $0 + 1 }))
+    let late = store.beginEdit { $0 = 5 }
+    store.resetState()
+    try await mapped.run()
+    let next = store.beginEdit { $0 = 6 }
+    store.endEdit(late, isSuccess: true)
+    #expect(!mapped.isStale && store.currentValue == 6 && store.confirmedValue == 1)
+    store.endEdit(next, isSuccess: true)
+    #expect(mapped.isStale && store.confirmedValue == 6)
   }
 
   @Test("A mapped query reads the confirmed value of the other query")

@@ -116,14 +116,16 @@ struct OptimisticLayers<Value: Sendable>: Sendable {
     version += 1
   }
 
-  /// Settles a layer, whose work has succeeded.
-  mutating func settle(_ id: OperationTaskID, as settlement: Int) {
-    guard let index = index(of: id) else { return }
+  /// Settles a layer, whose work has succeeded. Returns `false` if there is no such layer.
+  @discardableResult
+  mutating func settle(_ id: OperationTaskID, as settlement: Int) -> Bool {
+    guard let index = index(of: id) else { return false }
     if layers[index].isPending { pendingCount -= 1 }
     layers[index].phase = .settled(settlement, isInBase: false)
     newlySettled += 1
     noteSettled()
   }
+    return true
 
   /// Removes a layer, whose work has failed. Returns what is released without the lock.
   mutating func remove(_ id: OperationTaskID) -> (any Sendable)? {

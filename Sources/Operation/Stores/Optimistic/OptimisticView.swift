@@ -71,11 +71,11 @@ struct OptimisticView<State: OperationState>: Sendable {
     return body(&edited!.layers)
   }
 
-  /// Settles an edit whose work has succeeded.
+  /// Settles an edit whose work has succeeded, unless a reset has removed it.
   mutating func settle(_ id: OperationTaskID) {
-    settlementCount += 1
-    let settlement = settlementCount
-    edited?.layers.settle(id, as: settlement)
+    let settlement = settlementCount + 1
+    guard edited?.layers.settle(id, as: settlement) == true else { return }
+    settlementCount = settlement
     noteMissingEdits()
   }
 
