@@ -1,4 +1,5 @@
 import FoundationEssentials
+import Synchronization
 
 /// What the states of queries, pages and mutations have in common: the value, the last error, and how
 /// often and when both were set.
@@ -6,6 +7,8 @@ struct StateFacts<Value: Sendable, Failure: Error>: Sendable {
   var value: Value
   var valueDate: Date?
   var valueCount = 0
+  /// See ``ValueStamp``.
+  var stamp = ValueStamp.initial
   @Indirect private var extras: Extras? = nil
 
   /// What most states do not have. It is on the heap, because a state is copied for each notification:
@@ -51,12 +54,14 @@ struct StateFacts<Value: Sendable, Failure: Error>: Sendable {
   mutating func restore(_ value: Value, from date: Date) {
     self.value = value
     valueCount += 1
+    stamp = .next()
     valueDate = date
   }
 
   /// Takes in that `value` has been changed.
   mutating func succeed(at date: Date) {
     valueCount += 1
+    stamp = .next()
     valueDate = date
     if error != nil { change { $0.error = nil } }
   }
@@ -87,5 +92,57 @@ struct StateFacts<Value: Sendable, Failure: Error>: Sendable {
   mutating func show(_ value: Value, updates: Int) {
     self.value = value
     valueCount &+= updates
+  }
+}
+
+/// What tells the values of states apart, also those that cannot be compared: each value that was fetched, set or
+/// edited has a stamp of its own, and the initial one has ``initial``.
+struct ValueStamp: Sendable, Equatable {
+  private static let last = Atomic<UInt64>(0)
+
+  private let rawValue: UInt64
+
+  static let initial = ValueStamp(rawValue: 0)
+
+  /// Returns a stamp that no other value has.
+  static func next() -> ValueStamp {
+    ValueStamp(rawValue: last.wrappingAdd(1, ordering: .relaxed).newValue)
+  }
+}
+
+/// A state of the library, whose values have stamps.
+protocol StampedState {
+  associatedtype FactValue: Sendable
+  associatedtype FactFailure: Error
+  var facts: StateFacts<FactValue, FactFailure> { get set }
+}
+
+extension QueryState: StampedState {}
+extension MutationState: StampedState {}
+extension PaginatedState: StampedState {}
+
+extension StampedState {
+  fileprivate var stamp: ValueStamp {
+    get { facts.stamp }
+    set { facts.stamp = newValue }
+  }
+}
+
+extension OperationState {
+  /// The stamp of the value; `nil` in a state of another type than those of the library.
+  var valueStamp: ValueStamp? { (self as? any StampedState)?.stamp }
+
+  /// Sets the stamp of a value that was replaced by another one.
+  mutating func setValueStamp(_ stamp: ValueStamp) {
+    guard var stamped = self as? any StampedState else { return }
+    stamped.stamp = stamp
+    if let state = stamped as? Self { self = state }
+  }
+
+  /// Whether another state of the same store displays the same value: by stamps, or else by counts and dates.
+  package func hasSameValue(as other: Self) -> Bool {
+    if let stamp = valueStamp { return stamp == other.valueStamp }
+    return valueUpdateCount == other.valueUpdateCount
+      && valueLastUpdatedAt == other.valueLastUpdatedAt
   }
 }

@@ -131,7 +131,7 @@ extension OperationStore {
 
   /// The values that the state displays, without repeats if they are `Equatable`.
   ///
-  /// A value that cannot be compared is delivered each time one was fetched or set.
+  /// A value that cannot be compared is delivered each time one was fetched, set or edited.
   public var values: StateStream<State.StateValue> { values(by: nil) }
 
   package func values(by rules: RequestRules<State>?) -> StateStream<State.StateValue> {
@@ -139,21 +139,19 @@ extension OperationStore {
       updates(by: rules).map { $0.currentValue }, areEqual: Equality<State.StateValue>.comparison)
   }
 
-  /// The states. Where values cannot be compared, only those whose value was fetched or set anew.
+  /// The states. Where values cannot be compared, only those that display another value.
   package func updates(by rules: RequestRules<State>?) -> StreamSource<State> {
     let states = stateSource(by: rules)
     if Equality<State.StateValue>.comparison != nil { return states }
-    return states.removeDuplicates {
-      $0.valueUpdateCount == $1.valueUpdateCount && $0.valueLastUpdatedAt == $1.valueLastUpdatedAt
-    }
+    return states.removeDuplicates { $0.hasSameValue(as: $1) }
   }
 
   /// The changes of the value that the runs of other requests read, since the subscription. A value that
-  /// cannot be compared has changed if there were updates, or another thread has access.
+  /// cannot be compared has changed if it has another stamp, or another thread has access.
   func confirmedChanges(by rules: RequestRules<State>?) -> StreamSource<Void> {
     let areEqual = Equality<State.StateValue>.comparison
     let present = { @Sendable [self] in
-      read { ($0.confirmedValue, $0.isOpen ? $0.state.valueUpdateCount : nil) }
+      read { ($0.confirmedValue, $0.isOpen ? $0.state.valueStamp : nil) }
     }
     return StreamSource { [self] handler in
       // Before the subscription, whose first state may be delivered after a change.

@@ -270,6 +270,37 @@ import Testing
     subscription.cancel()
   }
 
+  @Test("A map follows a reset and a write at one moment, of a value that cannot be compared")
+  func resetAtOneMoment() async {
+    let client = OperationClient(defaults: .testing, clock: ManualClock())
+    let query = Query<Opaque, any Error>(path: ["opaque"]) { _ in Opaque(number: 1) }.neverStale()
+    let (store, mapped) = (client.store(for: query), client.store(for: query.map(\.number)))
+    store.currentValue = Opaque(number: 1)
+    var values = mapped.values.makeAsyncIterator()
+    while let value = await values.next(), value != 1 {}
+    store.withExclusiveAccess {
+      store.resetState()
+      store.currentValue = Opaque(number: 2)
+    }
+    #expect(await values.next() == 2)
+  }
+
+  @Test("A look-up of stale stores neither creates nor uses the store of a map's query")
+  func lookUp() async throws {
+    let clock = ManualClock()
+    let client = OperationClient(
+      defaults: .testing, clock: clock, retention: .unusedFor(.seconds(10)))
+    let mapped = OpenQuery(script: Script()).map { $0 }.retained(.forever)
+    try await client.fetch(mapped)
+    for _ in 0..<3 {
+      #expect(client.stores(matching: [], where: .stale).count <= 1)
+      await clock.advance(by: .seconds(5))
+    }
+    #expect(client.store(with: ["open"]) == nil)
+    #expect(client.snapshot().stores.map(\.isStale) == [true])
+    #expect(client.store(with: ["open"]) == nil)
+  }
+
   @Test("A map may throw, and a failure of the query is its own") func throwing() async throws {
     let client = OperationClient(defaults: .testing)
     let odd = OpenQuery(script: Script(failures: 1)).map { value -> Int in

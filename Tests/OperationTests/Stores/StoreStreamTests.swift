@@ -1,4 +1,4 @@
-import Operation
+@testable import Operation
 import Testing
 
 /// Promise 3, and the streams of a store.
@@ -49,6 +49,49 @@ import Testing
       store.currentValue = Opaque(id: 2)
     }
     #expect(await values.next()??.id == 2)
+  }
+
+  @Test("A value that is not equatable is emitted for a reset and a write at one moment")
+  func resetAtOneMoment() async {
+    var context = OperationContext()
+    context.operationClock = clock
+    let store = OperationStore.detached(
+      query: Query(path: ["opaque"]) { _ in Opaque(id: 0) }, initialContext: context)
+    store.currentValue = Opaque(id: 1)
+    var values = store.values.makeAsyncIterator()
+    #expect(await values.next()??.id == 1)
+    store.withExclusiveAccess {
+      store.resetState()
+      store.currentValue = Opaque(id: 2)
+    }
+    #expect(await values.next()??.id == 2)
+  }
+
+  @Test("Values that are not equatable have stamps, which edits, runs and resets keep apart")
+  func stamps() async {
+    let store = OperationStore.detached(query: Query(path: ["opaque"]) { _ in Opaque(id: 0) })
+    var seen = [store.state]
+    func isNew() -> Bool {
+      defer { seen.append(store.state) }
+      return !seen.contains { $0.hasSameValue(as: store.state) }
+    }
+    store.currentValue = Opaque(id: 1)
+    #expect(isNew())
+    let first = store.beginEdit { $0 = Opaque(id: 2) }
+    #expect(isNew())
+    let task = store.runTask()
+    #expect(!isNew(), "nothing but the loading flag has changed")
+    store.endEdit(first, isSuccess: false)
+    #expect(store.state.hasSameValue(as: seen[1]))
+    let second = store.beginEdit { $0 = Opaque(id: 3) }
+    #expect(isNew())
+    store.endEdit(second, isSuccess: true)
+    #expect(!isNew(), "it was displayed before")
+    task.cancel()
+    store.resetState()
+    #expect(store.state.hasSameValue(as: seen[0]))
+    store.currentValue = Opaque(id: 1)
+    #expect(isNew())
   }
 
   @Test("An equal value of a run makes the value fresh")

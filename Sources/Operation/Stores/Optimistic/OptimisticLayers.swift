@@ -47,6 +47,7 @@ struct OptimisticLayers<Value: Sendable>: Sendable {
   /// What the server returned, with the edits that have become part of it.
   private(set) var base: Value
   private(set) var displayed: Value
+  private(set) var displayedStamp = ValueStamp.next()
   /// Increases with every change after which the values have to be computed.
   private var version = 0
   private var computedVersion = 0
@@ -124,8 +125,8 @@ struct OptimisticLayers<Value: Sendable>: Sendable {
     layers[index].phase = .settled(settlement, isInBase: false)
     newlySettled += 1
     noteSettled()
-  }
     return true
+  }
 
   /// Removes a layer, whose work has failed. Returns what is released without the lock.
   mutating func remove(_ id: OperationTaskID) -> (any Sendable)? {
@@ -235,6 +236,7 @@ extension OptimisticLayers {
   mutating func finish(_ computation: inout Computation) -> Int? {
     guard computation.version == version else { return nil }
     swap(&displayed, &computation.displayed)
+    if case .settled = computation.change {} else { displayedStamp = .next() }
     displayedCount = pendingCount
     computedVersion = version
     change = .nothing

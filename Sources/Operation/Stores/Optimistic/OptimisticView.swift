@@ -34,7 +34,9 @@ struct OptimisticView<State: OperationState>: Sendable {
   func displaying(_ confirmed: State, settled: Int = 0) -> State {
     guard !isPlain, let edited else { return confirmed }
     var displayed = confirmed
-    edited.show(&displayed, edited.layers.displayed, settled + edited.layers.displayedCount)
+    let layers = edited.layers
+    edited.show(&displayed, layers.displayed, settled + layers.displayedCount)
+    if layers.displayedCount > 0 { displayed.setValueStamp(layers.displayedStamp) }
     return displayed
   }
 
@@ -46,9 +48,12 @@ struct OptimisticView<State: OperationState>: Sendable {
     return base
   }
 
-  /// Makes a state display a value, if there are layers.
-  func show(_ value: State.StateValue, updates: Int, in state: inout State) {
+  /// Makes a state display a value, if there are layers. With a stamp, it is another one.
+  func show(
+    _ value: State.StateValue, updates: Int, as stamp: ValueStamp?, in state: inout State
+  ) {
     edited?.show(&state, value, updates)
+    if let stamp { state.setValueStamp(stamp) }
   }
 
   /// Appends an edit to the layers. The values have to be computed.

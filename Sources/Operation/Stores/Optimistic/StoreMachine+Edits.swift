@@ -60,7 +60,10 @@ extension StoreMachine {
   private mutating func confirmDisplayed() {
     let view = edits
     guard let layers = edits.settleAll() else { return }
-    committed.change { view.show(layers.displayed, updates: layers.displayedCount, in: &$0) }
+    committed.change {
+      view.show(
+        layers.displayed, updates: layers.displayedCount, as: layers.displayedStamp, in: &$0)
+    }
     release(layers)
     notifyChange()
   }
@@ -152,12 +155,18 @@ extension StoreMachine {
   @discardableResult
   mutating func finishComputation(_ computation: inout Edits.Layers.Computation) -> Bool {
     guard let settled = edits.change({ $0.finish(&computation) }) ?? nil else { return false }
-    guard let confirmed = computation.confirmed else { return true }
+    guard let confirmed = computation.confirmed, let layers = edits.layers else { return true }
     let view = edits
-    committed.change { view.show(confirmed, updates: settled, in: &$0) }
+    // Without pending edits it is displayed already.
+    let stamp = layers.displayedCount == 0 ? layers.displayedStamp : .next()
+    committed.change {
+      view.show(confirmed, updates: settled, as: settled == 0 ? nil : stamp, in: &$0)
+    }
     // What a cancelled run would restore contains the edits, too, once they are settled.
     if settled != 0 {
-      committed.changeYields { view.show($0.currentValue, updates: settled, in: &$0) }
+      committed.changeYields {
+        view.show($0.currentValue, updates: settled, as: .next(), in: &$0)
+      }
     }
     withheld?.noteComputation(confirmedEdits: settled)
     return true
