@@ -99,6 +99,39 @@ import Testing
   }
 
   @Test(
+    "An invalidation with exclusive access to several stores runs their reader once",
+    arguments: [false, true])
+  func invalidationOfSeveral(isNested: Bool) async {
+    let client = OperationClient(defaults: .testing, clock: ManualClock())
+    let bases = (0..<3).map { id in Query(path: ["base", id]) { _ in 1 }.neverStale() }
+    let runs = Recorder<Int>()
+    let reader = Query(path: ["reader"]) { context in
+      var sum = 0
+      for base in bases { sum += try await context.ensure(base) }
+      runs.append(sum)
+      return sum
+    }.neverStale()
+    let store = client.store(for: reader)
+    let subscription = store.subscribe { _ in }
+    await store.settles { $0.currentValue == 3 && !$0.isLoading }
+    await onThreads(1) { _ in
+      if isNested {
+        client.store(for: bases[0]).withExclusiveAccess {
+          client.store(for: bases[1]).withExclusiveAccess { client.invalidate(matching: ["base"]) }
+          #expect(client.store(for: bases[1]).isStale)
+        }
+      } else {
+        client.withStores(matching: ["base"], of: QueryState<Int, any Error>.self) { _ in
+          client.invalidate(matching: ["base"])
+        }
+      }
+    }
+    await store.settles { !$0.isLoading && !$0.isStale }
+    #expect(runs.count == 2)
+    subscription.cancel()
+  }
+
+  @Test(
     "A reader of a request that is invalidated in exclusive access gets no outdated value of it")
   func invalidationInExclusiveAccess() async throws {
     let client = OperationClient(defaults: .testing, clock: ManualClock())

@@ -222,18 +222,31 @@ extension StoreHub {
   ) {
     // Most stores are neither observed nor read, so they are visited once and not collected.
     var marked: [OpaqueOperationStore] = []
+    var inAccess: [OpaqueOperationStore] = []
     forEachStart { store in
       switch store.store.performInvalidation(.mark) {
       case .done: break
       case .marked, .run: marked.append(store)
-      case .inAccess:
-        let isDeferred = store.store.atEndOfAccess { [self] in
-          propagate(from: [store], because: cause, runsObserved: runsObserved)
-        }
-        if !isDeferred { marked.append(store) }
+      case .inAccess: inAccess.append(store)
       }
     }
     propagate(from: marked, because: cause, removed: removed, runsObserved: runsObserved)
+    if !inAccess.isEmpty {
+      propagateAfterAccess(from: inAccess, because: cause, runsObserved: runsObserved)
+    }
+  }
+
+  /// Propagates an invalidation when the calling thread has exclusive access to none of the marked stores any
+  /// more.
+  private func propagateAfterAccess(
+    from starts: [OpaqueOperationStore], because cause: OperationRun.Cause, runsObserved: Bool
+  ) {
+    let isDeferred = starts.contains { store in
+      store.store.atEndOfAccess { [self] in
+        propagateAfterAccess(from: starts, because: cause, runsObserved: runsObserved)
+      }
+    }
+    if !isDeferred { propagate(from: starts, because: cause, runsObserved: runsObserved) }
   }
 
   /// Marks all stores that depend on marked ones, and runs those that are observed.
