@@ -26,6 +26,8 @@ public struct MutationState<Arguments: Sendable, Value: Sendable, Failure: Error
   private var maxHistory = 0
   /// The scheduled and running tasks, in no order.
   private var activeTasks = IdentifiedArrayOf<OperationTask<Value, Failure>>()
+  /// The number of active tasks that wait for a connection.
+  private var pausedCount = 0
   /// The calls that may overlap, from their start to their end.
   private var overlap = CallOverlap<Value, Failure>()
   /// The latest call that has ended, which may have left ``attempts``.
@@ -49,10 +51,10 @@ public struct MutationState<Arguments: Sendable, Value: Sendable, Failure: Error
   public var currentValue: Value? { facts.value }
   /// The value that the state began with.
   public var initialValue: Value? { facts.initial ?? nil }
-  /// A Boolean value that indicates whether the state began with a value.
-  public var hasInitialValue: Bool { facts.initial != nil }
   /// A Boolean value that indicates whether ``currentValue`` is not `nil`.
   public var hasValue: Bool { facts.value != nil }
+  /// A Boolean value that indicates whether the state began with a value.
+  public var hasInitialValue: Bool { facts.initial != nil }
   /// The number of values that were returned or set since the creation or the last reset.
   public var valueUpdateCount: Int { facts.valueCount }
   /// The date of the current value; `nil` if nothing was returned or set, or `nil` was set.
@@ -75,7 +77,7 @@ public struct MutationState<Arguments: Sendable, Value: Sendable, Failure: Error
   /// A Boolean value that indicates whether a run is scheduled or running.
   public var isLoading: Bool { !activeTasks.isEmpty }
   /// A Boolean value that indicates whether there are active runs and all wait for a connection.
-  public var isPaused: Bool { isLoading && activeTasks.allSatisfy { $0.isPaused } }
+  public var isPaused: Bool { isLoading && pausedCount == activeTasks.count }
 
   /// The retry that a run in flight waits for; that of the newest such run.
   public var retry: OperationRetry<Failure>? { activeTasks.newestRetry() }
@@ -87,6 +89,8 @@ public struct MutationState<Arguments: Sendable, Value: Sendable, Failure: Error
 
   /// Records whether a run waits for a connection.
   public mutating func setPaused(_ isPaused: Bool, _ id: OperationTaskID) {
+    guard let task = activeTasks[id: id], task.isPaused != isPaused else { return }
+    pausedCount += isPaused ? 1 : -1
     activeTasks[id: id]?.isPaused = isPaused
     attempts[id: id]?.isPaused = isPaused
   }
@@ -181,9 +185,16 @@ extension MutationState {
     if let replaced { replacedValues.append(replaced) }
   }
 
+  /// Returns whether the task was active.
+  private mutating func removeActive(_ task: OperationTask<Value, Failure>) -> Bool {
+    guard let removed = activeTasks.remove(id: task.id) else { return false }
+    if removed.isPaused { pausedCount -= 1 }
+    return true
+  }
+
   /// Removes a task that has ended. Its attempt stays in the history.
   public mutating func finishFetchTask(_ task: OperationTask<Value, Failure>) {
-    guard activeTasks.remove(id: task.id) != nil else { return }
+    guard removeActive(task) else { return }
     if let old = overlap.end(task.id) { replacedValues.append(old) }
     var hasAttempt = false
     attempts.update(id: task.id) { attempt in
@@ -204,7 +215,7 @@ extension MutationState {
   /// Removes a task that was cancelled or never started, and its attempt. Displays the result of an
   /// earlier call that has ended meanwhile, if no other one overlaps it.
   public mutating func giveUpFetchTask(_ task: OperationTask<Value, Failure>) {
-    guard activeTasks.remove(id: task.id) != nil else { return }
+    guard removeActive(task) else { return }
     if let old = overlap.giveUp(task.id) { replacedValues.append(old) }
     if let (result, date) = overlap.takeUncovered() {
       facts.take(result.map(Optional.some), at: date)

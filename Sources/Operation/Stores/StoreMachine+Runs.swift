@@ -68,7 +68,6 @@ extension StoreMachine {
       giveUp(record)
     } else {
       confirmYields(output, of: record)
-      releaseRetry(of: record.payload)
       take(output, of: record.task, after: record.payload.settlements, isFinal: true)
       if case .success = output {
         committed.noteResult()
@@ -119,17 +118,12 @@ extension StoreMachine {
     _ retry: OperationRetry<State.Failure>?, _ id: OperationTaskID, launch: Int = 0
   ) {
     guard let payload = runs[id]?.payload, payload.launch == launch,
-      retry != nil || payload.hasRetried
+      retry != nil || payload.retry != nil
     else { return }
-    runs.update(id) { $0.payload.hasRetried = true }
-    releaseRetry(of: payload)
+    if let old = payload.retry { release(old) }
+    runs.update(id) { $0.payload.retry = retry }
     committed.changeAll { $0.setRetry(retry, id) }
     notifyChange(also: payload.handlers)
-  }
-
-  /// Keeps the failure of a retry until the lock is released.
-  private mutating func releaseRetry(of payload: RunPayload) {
-    if payload.hasRetried, let retry = state.retry { release(retry) }
   }
 
   /// A run begins to wait for a connection, or continues.
@@ -223,7 +217,6 @@ extension StoreMachine {
   /// Restores what a run had replaced, and removes its task from the state.
   private mutating func giveUp(_ record: Runs.Record) {
     restoreYields(of: record.id)
-    releaseRetry(of: record.payload)
     committed.changeAll { $0.giveUpFetchTask(record.task) }
     notifyChange(also: record.payload.handlers)
     notifyCancelled(record)

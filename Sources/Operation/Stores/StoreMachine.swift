@@ -20,8 +20,8 @@ struct StoreMachine<State: OperationState>: DeliveryMachine {
     var handlers: Handlers
     /// The number of restarts. What an earlier launch yields and returns is dropped.
     var launch = 0
-    /// Whether the state was notified of a retry.
-    var hasRetried = false
+    /// The retry that the run waits for. The failure is released with it, and not under the lock.
+    @Indirect var retry: OperationRetry<State.Failure>? = nil
     /// The configuration that the task in the state was made with, if the run was started with another
     /// one. It is released with the run, and not under the lock.
     var scheduledBox: Box?
@@ -216,13 +216,13 @@ extension StoreMachine {
 
   var isVisiblyInvalidated: Bool { snapshotForCaller?.isInvalidated ?? freshness.isInvalidated }
 
+  var visibleResultCount: Int { snapshotForCaller?.resultCount ?? committed.resultCount }
+
   /// The version of the value without pending edits, which any other result, and any edit that becomes part of
   /// it, replaces.
   var confirmedVersion: Int {
     visibleResultCount &+ committed.yieldCount &+ edits.settlementCount
   }
-
-  var visibleResultCount: Int { snapshotForCaller?.resultCount ?? committed.resultCount }
 
   /// The value without pending edits.
   var confirmedValue: State.StateValue { snapshotForCaller?.confirmedValue ?? state.currentValue }

@@ -120,6 +120,38 @@ import Testing
     #expect(late < early * 5, "\(early) for the first calls, \(late) for the last ones")
   }
 
+  @Test(
+    "Cancelling a call costs the same beside many that are paused or wait for a retry",
+    arguments: [false, true])
+  func cancelling(isPaused: Bool) async {
+    func cost(_ count: Int) async -> Duration {
+      var defaults = OperationDefaults.testing
+      defaults.networkObserver = ManualNetworkObserver(isPaused ? .disconnected : .connected)
+      let begun = EventLog<Int>()
+      let mutation = Mutation<Int, Int>(path: ["m"]) { number, _ in
+        begun.append(number)
+        throw MutationDesk.Refused(name: "")
+      }.retry(limit: 1).backoff(.constant(.seconds(3_600)))
+      // Not with the manual clock, which searches its sleeps for one that is cancelled.
+      let store = OperationClient(defaults: defaults)
+        .store(for: mutation.networkMode(isPaused ? .online : .always))
+      let tasks = (0..<count).map { store.mutateTask(with: $0) }
+      let calls = tasks.map { task in Task { _ = try? await task.runIfNeeded() } }
+      if isPaused {
+        while !store.isPaused { await Task.yield() }
+      } else {
+        await begun.wait(for: count)
+        while store.retry == nil { await Task.yield() }
+      }
+      let cost = ContinuousClock().measure { for task in tasks.suffix(100) { task.cancel() } }
+      store.cancel()
+      for call in calls { await call.value }
+      return cost
+    }
+    let (few, many) = (await cost(250), await cost(4_000))
+    #expect(many < few * 5, "\(few) beside 250 calls, \(many) beside 4,000")
+  }
+
   @Test("A cancelled call leaves no attempt, even if it has yielded and a later call has begun")
   func cancelled() async throws {
     let desk = desk
