@@ -93,9 +93,11 @@ extension QueryState {
   fileprivate func isOutdated<Base: QueryRequest>(
     at path: OperationPath, by base: Base, in context: OperationContext
   ) -> Bool where Base.State == QueryState<Base.FetchValue, Base.FetchFailure> {
-    guard let client = context.operationClient, let date = valueLastUpdatedAt else { return true }
-    let (store, rules) = client.storeAndRules(for: base)
-    guard store.isUsable(by: rules) else { return true }
+    // A look-up, which is no use of the other store, and creates none.
+    guard let client = context.operationClient, let date = valueLastUpdatedAt,
+      let store = client.store(of: base)?.base as? OperationStore<Base.State>,
+      store.isUsable(by: store.rules(of: base))
+    else { return true }
     // The date says nothing of a value that came while the run was in flight, or at the same time.
     let version = client.hub.version(of: base.path, readBy: path)
     if let version, version != store.versionForRun.version { return true }
