@@ -63,6 +63,7 @@ where Base.State == QueryState<Base.FetchValue, Base.FetchFailure> {
         try await context.requestsFetch
         ? store.run(.empty, by: rules)
         : store.ensure(by: rules, isForRun: true, present: { $0 }, fetched: { $0 })
+      if store.mayReturnOld(by: rules) { _ = context.valueForRun(of: store) }
       let (newest, version) = store.versionForRun
       _ = client.hub.note(node, context.launch, reads: base.path, at: version)
       return newest ?? value

@@ -30,7 +30,9 @@ extension OperationContext {
     guard let (store, rules) = try depend(on: request) else {
       return try await request.run(in: self)
     }
-    return try await store.ensure(by: rules, isForRun: true, present: { $0 }, fetched: { $0 })
+    let value = try await store.ensure(
+      by: rules, isForRun: true, present: { $0 }, fetched: { $0 })
+    return store.mayReturnOld(by: rules) ? valueForRun(of: store) ?? value : value
   }
 
   /// Returns the pages of another request, and makes the calling request depend on it, as
@@ -47,7 +49,10 @@ extension OperationContext {
     }
     return try await store.ensure(
       by: rules, isForRun: true, present: { $0.isEmpty ? nil : $0 },
-      fetched: { _ in store.confirmedValue })
+      fetched: { result in
+        let pages = store.confirmedValue
+        return pages.isEmpty ? result.pages : pages
+      })
   }
 
   /// Returns the confirmed value of another request, without pending optimistic edits and without fetching
@@ -71,8 +76,16 @@ extension OperationContext {
     _ = client.hub.note(runNode, launch, reads: path)
     let store = client.store(for: request)
     store.noteRead()
+    return valueForRun(of: store)
+  }
+
+  /// Returns the value of a request that this run's one depends on. If it was invalidated, this run's request is
+  /// invalidated when a new one is committed.
+  func valueForRun<State>(of store: OperationStore<State>) -> State.StateValue {
     // Before the value is read, so that a value that is committed after that finds the note.
-    if store.isInvalidated { client.hub.note(runNode, launch, readsOutdated: path) }
+    if let runNode, store.isInvalidated {
+      store.hub.note(runNode, launch, readsOutdated: store.path)
+    }
     return store.valueForRun
   }
 

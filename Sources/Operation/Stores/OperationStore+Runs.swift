@@ -180,6 +180,11 @@ extension OperationStore {
     return value
   }
 
+  /// Whether a run by some rules may return the cached value instead of a failure.
+  func mayReturnOld(by rules: RequestRules<State>?) -> Bool {
+    setting(by: rules) { $0.staleIfError } != nil
+  }
+
   /// Schedules a run of a request with rules of its own.
   package func runTask(
     using context: OperationContext?, by rules: RequestRules<State>?, input: (any RunInput)? = nil
