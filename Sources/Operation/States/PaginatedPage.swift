@@ -81,12 +81,10 @@ struct PageEdgeFinder<PageID: Hashable & Sendable, PageValue: Sendable>: Sendabl
   let edges:
     @Sendable (PaginatedPage<PageID, PageValue>, Pages, OperationContext) -> PageEdges<PageID>
 
-  /// Sets the edges of the first and the last page, even if they have some: their values may have
-  /// changed. With a limit, pages in between can become the first or last one, so all are set.
+  /// Sets the edges of all pages, even if they have some: their values may have changed. Pages in between can
+  /// become the first or the last one by the limit of any request.
   func complete(_ pages: inout Pages, in context: OperationContext) {
-    let isLimited = context.settings.values.pages.limit < .max
-    let ends = pages.count < 2 ? Array(pages.indices) : [0, pages.count - 1]
-    for index in isLimited ? Array(pages.indices) : ends {
+    for index in pages.indices {
       pages[index].edges = edges(pages[index], pages, context)
     }
   }

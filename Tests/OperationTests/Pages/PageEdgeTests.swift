@@ -49,6 +49,18 @@ import Testing
     }
   }
 
+  @Test("The limit of another request leaves pages that have their neighbours")
+  func limitOfAnother() async throws {
+    let client = OperationClient(defaults: .quiet())
+    let request = Numbers(server: PageServer(0...9))
+    let store = client.store(for: request)
+    store.currentValue = .written([0, 1, 2, 3, 4])
+    let result = try await store.run(
+      .nextPage, using: nil, by: store.rules(of: request.maxPages(3)))
+    #expect(result.pages.ids == [5] && store.currentValue.ids == [3, 4, 5])
+    #expect(store.previousPageId == 2 && store.nextPageId == 6)
+  }
+
   @Test("A limit below one is reported, and one is used")
   func badLimit() async throws {
     let issues = ReceivedIssues()
