@@ -188,7 +188,9 @@ extension OperationStore: ErasedOperationStore {
   }
 
   private func cast<Expected>(_ given: Any) throws(OperationTypeMismatch) -> Expected {
-    if let value = given as? Expected { return value }
+    // An optional without content could be cast to any other optional.
+    let isNil = (given as? any OptionalValue).map { $0.content == nil } ?? false
+    if !isNil || type(of: given) == Expected.self, let value = given as? Expected { return value }
     throw OperationTypeMismatch(path: path, expected: Expected.self, given: type(of: given))
   }
 

@@ -91,12 +91,13 @@ extension OperationStatistics {
   }
 
   private static func escape(_ text: String) -> String {
-    text.reduce(into: "") { escaped, character in
-      switch character {
+    // Not by characters: a carriage return and a line feed are one.
+    text.unicodeScalars.reduce(into: "") { escaped, scalar in
+      switch scalar {
       case "\\": escaped += "\\\\"
       case "\"": escaped += "\\\""
       case "\n": escaped += "\\n"
-      default: escaped.append(character)
+      default: escaped.unicodeScalars.append(scalar)
       }
     }
   }

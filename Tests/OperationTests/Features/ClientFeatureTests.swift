@@ -252,6 +252,34 @@ import Testing
     let log = EventLog<String>()
     struct Logger: OperationLogger {
       let log: EventLog<String>
+
+  @Test("The text for Prometheus has a line for each sample, whatever is in the path")
+  func lineFeeds() async throws {
+    struct Name: Hashable, Sendable, CustomStringConvertible {
+      var description: String { "a\r\nb" }
+    }
+    let client = OperationClient(defaults: .testing, clock: clock)
+    _ = client.statistics(byPrefixOfLength: 1)
+    try await client.fetch(OpenQuery(script: Script(), path: [Name()]))
+    let text = client.statistics(byPrefixOfLength: 1).prometheusText()
+    for line in text.unicodeScalars.split(separator: "\n") {
+      #expect(["# TYPE operation", "operation_"].contains { String(line).hasPrefix($0) })
+    }
+  }
+
+  @Test("A caller that joins a run by its task is counted") func joiningTask() async throws {
+    let client = OperationClient(defaults: .testing, clock: clock)
+    _ = client.statistics
+    let remote = Remote<Int>()
+    let store = client.store(for: remote.query())
+    let task = store.runTask()
+    let callers = (0..<2).map { _ in Task { try await task.runIfNeeded() } }
+    await store.settles { $0.leaseCount == 2 }
+    await remote.wait(forCalls: 1)
+    remote.answer(1)
+    for caller in callers { #expect(try await caller.value == 1) }
+    #expect(client.statistics.total.joins == 1 && client.statistics.total.runs == 1)
+  }
       func log(_ event: OperationClientEvent) {
         switch event.occurrence {
         case .pageBegan(_, let page): log.append("begin \(page)")

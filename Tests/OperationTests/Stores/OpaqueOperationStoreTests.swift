@@ -42,6 +42,15 @@ import Testing
     #expect(store.currentValue == nil)
   }
 
+  @Test("A missing value of another type is not accepted") func wrongNil() throws {
+    let (store, opaque) = try makeStores()
+    store.currentValue = 3
+    #expect(throws: OperationTypeMismatch.self) {
+      try opaque.setResult(to: .success(String?.none))
+    }
+    #expect(store.currentValue == 3)
+  }
+
   @Test("A value of another type throws an error with the path and both types, and changes nothing")
   func wrongValue() throws {
     let (store, opaque) = try makeStores()
