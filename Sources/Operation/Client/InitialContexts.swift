@@ -28,6 +28,8 @@ struct InitialContexts: Sendable {
   private var prefixes: [OperationPath: Rules] = [:]
   /// The greatest length of a prefix.
   private var length = 0
+  /// The number of times that rules were set.
+  private(set) var version = 0
 
   init(
     _ defaults: OperationDefaults = .standard, over base: OperationContext = OperationContext()
@@ -44,13 +46,20 @@ struct InitialContexts: Sendable {
     return rules[kind]
   }
 
-  func defaults(for path: OperationPath) -> (OperationDefaults, base: OperationContext) {
-    ((prefixes[path] ?? own).defaults, base)
+  func defaults(
+    for path: OperationPath
+  ) -> (OperationDefaults, base: OperationContext, version: Int) {
+    ((prefixes[path] ?? own).defaults, base, version)
   }
 
-  /// Sets the rules for a prefix. Returns the ones before, to be released without the lock.
-  mutating func set(_ rules: Rules, for path: OperationPath) -> Rules? {
+  /// Sets the rules for a prefix, unless others were set since a version. Returns the ones before, to be
+  /// released without the lock.
+  mutating func set(
+    _ rules: Rules, for path: OperationPath, at version: Int
+  ) -> (isSet: Bool, old: Rules?) {
+    if version != self.version { return (false, nil) }
+    self.version += 1
     length = max(length, path.count)
-    return prefixes.updateValue(rules, forKey: path)
+    return (true, prefixes.updateValue(rules, forKey: path))
   }
 }

@@ -26,9 +26,14 @@ extension OperationClient {
   /// Changes the index, notifies its subscribers, and replaces the timer if an earlier one is needed. Of
   /// two timers the one with the greater generation remains.
   func update<Output: Sendable>(
-    at now: Duration, _ transition: (inout StoreIndex) -> Output
+    at now: Duration, _ transition: (inout StoreIndex) -> Output,
+    beforeDelivery: (Output) -> Void = { _ in }
   ) -> Output {
-    let (output, new) = update { (transition(&$0), $0.nextTimer(at: now)) }
+    let (output, new) = update {
+      (transition(&$0), $0.nextTimer(at: now))
+    } beforeDelivery: {
+      beforeDelivery($0.0)
+    }
     guard let new else { return output }
     let subscription = clock.schedule(after: max(new.time - now, .zero)) { [weak self] in
       self?.evict { $0.evictDue(at: $1, generation: new.generation) }

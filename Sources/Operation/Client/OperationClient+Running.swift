@@ -73,7 +73,11 @@ extension OperationClient {
     let (store, rules) = storeAndRules(for: request)
     return try await store.ensure(
       by: rules, whileStale: policy, present: { $0.isEmpty ? nil : $0 },
-      fetched: { _ in store.currentValue })
+      fetched: { result in
+        // A handler of the end of the run may have reset the store.
+        let pages = store.currentValue
+        return pages.isEmpty ? result.pages : pages
+      })
   }
 
   /// Fetches the pages of a request in advance, as `prefetch(_:)` does, and then next pages until there

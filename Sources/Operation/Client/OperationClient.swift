@@ -168,7 +168,8 @@ public final class OperationClient: DeliveryDrainer {
   /// - Parameters:
   ///   - path: The prefix of the paths. An empty one, which matches all stores, is reported.
   ///   - change: Changes the defaults that were set for the same path before, or else those of the
-  ///     client. It is called once, on the calling thread, with no lock held.
+  ///     client. It is called on the calling thread, with no lock held, and again if another call has set
+  ///     defaults meanwhile.
   public func setDefaults(
     matching path: OperationPath, _ change: (inout OperationDefaults) -> Void
   ) {
@@ -176,20 +177,32 @@ public final class OperationClient: DeliveryDrainer {
       OperationIssue.report(
         .emptyPath, "Defaults for the empty path replace those of the client for all stores.")
     }
-    var (defaults, base) = contexts.withLock { $0.defaults(for: path) }
-    change(&defaults)
-    let new = InitialContexts.Rules(defaults.checked, over: base)
-    let old = contexts.withLock { $0.set(new, for: path) }
-    withExtendedLifetime(old) {}
+    // A change that itself sets defaults is repeated, but not forever.
+    for round in 1...8 {
+      var (defaults, base, version) = contexts.withLock { $0.defaults(for: path) }
+      change(&defaults)
+      let new = InitialContexts.Rules(defaults.checked, over: base)
+      let (isSet, old) = contexts.withLock {
+        $0.set(new, for: path, at: round == 8 ? $0.version : version)
+      }
+      withExtendedLifetime(old) {}
+      if isSet { return }
+    }
   }
 
   /// Inserts a new store. Returns the store of another thread that has inserted one before.
   private func insert(
     _ store: OpaqueOperationStore, for lookup: borrowing StoreIndex.Lookup, at now: Duration
   ) -> OpaqueOperationStore? {
-    switch update(at: now, { $0.insert(store, for: lookup, at: now) }) {
-    case .inserted(let evicted):
+    let insertion = update(at: now) {
+      $0.insert(store, for: lookup, at: now)
+    } beforeDelivery: { insertion in
+      if case .present = insertion { return }
+      // Before a handler runs the new store.
       send(.storeAdded, of: store)
+    }
+    switch insertion {
+    case .inserted(let evicted):
       didEvict(evicted)
       guard lookup.path.isEmpty else { break }
       OperationIssue.report(
@@ -198,10 +211,10 @@ public final class OperationClient: DeliveryDrainer {
         The path of \(lookup.type.request) is empty, so every request without a path shares its \
         store; give it a path of its own.
         """)
-    case .clashed(let first):
+    case .clashed(let first, let evicted):
       // What is saved for the path is that of the first one.
       store.store.endSaving()
-      send(.storeAdded, of: store)
+      didEvict(evicted)
       OperationIssue.report(
         .pathClash,
         """
@@ -247,10 +260,15 @@ public final class OperationClient: DeliveryDrainer {
 
   /// Changes the index and notifies its subscribers. The removed paths are released without the lock,
   /// because their elements are user code.
-  func update<Output: Sendable>(_ transition: (inout StoreIndex) -> Output) -> Output {
+  ///
+  /// - Parameter beforeDelivery: Called with the output, without the lock, before the subscribers are notified.
+  func update<Output: Sendable>(
+    _ transition: (inout StoreIndex) -> Output, beforeDelivery: (Output) -> Void = { _ in }
+  ) -> Output {
     let ((output, dropped), delivery) = index.perform {
       (transition(&$0), $0.entries.takeDropped())
     }
+    beforeDelivery(output)
     if delivery.hasEvent { deliver(delivery) }
     withExtendedLifetime(dropped) {}
     return output

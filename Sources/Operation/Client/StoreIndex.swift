@@ -59,8 +59,8 @@ struct StoreIndex: DeliveryMachine {
   enum Insertion: Sendable {
     /// The store was inserted, and others were evicted for it.
     case inserted(evicted: [OpaqueOperationStore])
-    /// The store was inserted beside the first one, which is for a request of another type.
-    case clashed(with: any Any.Type)
+    /// The same, beside the first one, which is for a request of another type.
+    case clashed(with: any Any.Type, evicted: [OpaqueOperationStore])
     /// Another thread has inserted a store for the same request.
     case present(Use)
   }
@@ -136,8 +136,7 @@ struct StoreIndex: DeliveryMachine {
     let retention = store.withUse { $0.retention }
     let longest = lookup.retention.isLonger(than: retention) ? lookup.retention : retention
     readmit(store, for: longest, at: time)
-    let evicted = addUnused(store, limit: limit.map { max($0, 1) })
-    return Use(store: store, isReadmitted: true, evicted: evicted)
+    return Use(store: store, isReadmitted: true, evicted: addInserted(store))
   }
 
   /// Retains an evicted store again.
@@ -174,11 +173,16 @@ struct StoreIndex: DeliveryMachine {
     if var entry = clashing?.filter({ $0.type != lookup.type }) {
       entry.others.append(reference)
       entries[lookup.path] = entry
-      return .clashed(with: entry.first.type.request)
+      return .clashed(with: entry.first.type.request, evicted: addInserted(store))
     }
     if clashing != nil { entries[lookup.path] = Entry(first: reference) }
-    // The limit is at least one, or the store would be evicted before the caller can use it.
-    return .inserted(evicted: addUnused(store, limit: limit.map { max($0, 1) }))
+    return .inserted(evicted: addInserted(store))
+  }
+
+  /// Adds a store to the unused ones whose caller is about to use it.
+  private mutating func addInserted(_ store: OpaqueOperationStore) -> [OpaqueOperationStore] {
+    // The limit is at least one, or the store would be evicted before that.
+    addUnused(store, limit: limit.map { max($0, 1) })
   }
 
   /// Removes stores, also evicted ones. Returns those that were retained.

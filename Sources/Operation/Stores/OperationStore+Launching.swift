@@ -287,7 +287,9 @@ extension OperationStore: TaskDriver {
     _ = configuration.context.valuesHash
     switch commit({ $0.start(core, configuration, joins: joins) }) {
     case .launch(let box): launch(AdmittedRun(core: core, box: box, mustLaunch: true))
-    case .joined: task.escalate()
+    case .joined:
+      task.escalate()
+      send(.joined(configuration.context.eventRun), in: configuration.context)
     case .running: return false
     case .removed:
       // A cancelled run whose failure cannot be a cancellation has to run to have a result at all. For

@@ -80,6 +80,18 @@ import Testing
     withExtendedLifetime(logging) {}
   }
 
+  @Test("The event of a new store comes before those of the run that a handler starts in it")
+  func addition() {
+    let logging = client.log(to: Logger(events: events))
+    let observers = Recorder<OperationSubscription>()
+    let subscription = client.subscribe { change in
+      for store in change.storesAdded { observers.append(store.subscribe { _ in }) }
+    }
+    _ = client.store(for: Query(path: ["q"]) { _ in 1 })
+    #expect(events.all.first?.occurrence.description == "store added")
+    withExtendedLifetime((logging, subscription)) {}
+  }
+
   @Test("The outcomes of a cancelled run and of a failed run are cancelled and failure")
   func outcomes() async throws {
     let logging = client.log(to: Logger(events: events))

@@ -73,6 +73,17 @@ import Testing
     }
   }
 
+  @Test("A store that clashes counts as unused") func limited() {
+    let client = OperationClient(
+      defaults: .testing, retention: .unusedFor(.seconds(300)).limited(to: 1))
+    _ = issues {
+      _ = client.store(for: First())
+      _ = client.store(for: Second())
+    }
+    #expect(client.stores(matching: []).count == 1)
+    #expect(client.store(with: ["shared", 1])?.base is OperationStore<Second.State>)
+  }
+
   @Test("Closures with different types of values clash, and those with one type are one query")
   func closures() {
     let client = OperationClient()
@@ -110,7 +121,7 @@ import Testing
     let first = insert(First(), QueryState())
     guard case .inserted = first.1,
       case .present(let present) = insert(First(), QueryState()).1,
-      case .clashed(with: let type) = insert(Second(), QueryState()).1,
+      case .clashed(with: let type, evicted: _) = insert(Second(), QueryState()).1,
       type == First.self,
       case .present = insert(Second(), QueryState()).1
     else {

@@ -1,5 +1,6 @@
-import Operation
 import Testing
+
+@testable import Operation
 
 @Suite struct PrefixDefaultsTests {
   private let clock = ManualClock()
@@ -43,6 +44,21 @@ import Testing
     client.setDefaults(matching: ["a"]) { $0.retryLimit = 0 }
     try await client.fetch(query(["a"]))
     #expect(!client.store(for: query(["a"])).isStale)
+  }
+
+  @Test("Defaults that are set while others are set for the same path apply, too")
+  func meanwhile() async throws {
+    let client = OperationClient(defaults: .testing, clock: clock)
+    let isSet = Monitor(false)
+    client.setDefaults(matching: ["a"]) { defaults in
+      defaults.retryLimit = 7
+      if isSet.value { return }
+      isSet.update { $0 = true }
+      client.setDefaults(matching: ["a"]) { $0.staleTime = .seconds(60) }
+    }
+    let store = client.store(for: query(["a"]))
+    store.currentValue = 1
+    #expect(!store.isStale && store.context.settings.values.retry.limit == 7)
   }
 
   @Test("Existing stores keep their rules") func existing() async throws {
@@ -236,22 +252,6 @@ import Testing
       lines.contains { $0.hasPrefix("operation_path_runs_total{path=\"") && $0.hasSuffix("} 1") })
     #expect(!text.contains("a\"b"))
   }
-}
-
-@Suite struct PageEventTests {
-  @Test("A run of several pages sends an event for the start and the end of each") func pages()
-    async throws
-  {
-    let client = OperationClient(defaults: .testing, clock: ManualClock())
-    let pages = Paginated(
-      path: ["pages"], initialPageId: 0, nextPageId: { page, _ in page.id < 1 ? page.id + 1 : nil }
-    ) { paging, _ in paging.pageId }
-    let store = client.store(for: pages)
-    try await store.fetch()
-    try await store.fetchNextPage()
-    let log = EventLog<String>()
-    struct Logger: OperationLogger {
-      let log: EventLog<String>
 
   @Test("The text for Prometheus has a line for each sample, whatever is in the path")
   func lineFeeds() async throws {
@@ -280,6 +280,22 @@ import Testing
     for caller in callers { #expect(try await caller.value == 1) }
     #expect(client.statistics.total.joins == 1 && client.statistics.total.runs == 1)
   }
+}
+
+@Suite struct PageEventTests {
+  @Test("A run of several pages sends an event for the start and the end of each") func pages()
+    async throws
+  {
+    let client = OperationClient(defaults: .testing, clock: ManualClock())
+    let pages = Paginated(
+      path: ["pages"], initialPageId: 0, nextPageId: { page, _ in page.id < 1 ? page.id + 1 : nil }
+    ) { paging, _ in paging.pageId }
+    let store = client.store(for: pages)
+    try await store.fetch()
+    try await store.fetchNextPage()
+    let log = EventLog<String>()
+    struct Logger: OperationLogger {
+      let log: EventLog<String>
       func log(_ event: OperationClientEvent) {
         switch event.occurrence {
         case .pageBegan(_, let page): log.append("begin \(page)")

@@ -79,6 +79,18 @@ import Testing
     reader.setAction(nil)
   }
 
+  @Test("ensure returns the pages that it has fetched, if a handler resets the store then")
+  func ensureAfterReset() async throws {
+    let client = OperationClient(defaults: .quiet())
+    let request = Paginated<Int, Int>(
+      path: ["pages"], initialPageId: 0, nextPageId: { _, _ in nil }
+    ) { _, _ in 1 }
+    let store = client.store(for: request)
+    let subscription = store.subscribe { if case .runEnded = $0 { store.resetState() } }
+    #expect(try await client.ensure(request).map(\.value) == [1])
+    subscription.cancel()
+  }
+
   @Test("A query's value that a yield replaces may use its store in its deinitialiser")
   func queryValues() async throws {
     let reader = Reader()
