@@ -199,7 +199,7 @@ extension OperationClient {
   /// date.
   ///
   /// Those of them that are observed run again, each once, and each after the requests that it
-  /// depends on.
+  /// depends on. In exclusive access to one of the stores, they run at its end.
   ///
   /// It costs the stores that it finds, as ``stores(matching:where:)`` does, and those that depend on
   /// them.

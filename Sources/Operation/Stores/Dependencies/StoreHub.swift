@@ -208,7 +208,8 @@ enum InvalidationOutcome: Sendable {
 
 extension StoreHub {
   /// Invalidates stores and all that depend on them, and then runs those that are observed: each once,
-  /// and each after those that it depends on.
+  /// and each after those that it depends on. While the calling thread has exclusive access to one of the
+  /// stores, runs would read its value before that, so they begin at the end.
   ///
   /// - Parameters:
   ///   - removed: Selects the paths without a store that the invalidation begins with, too, if they are
@@ -230,23 +231,23 @@ extension StoreHub {
       case .inAccess: inAccess.append(store)
       }
     }
-    propagate(from: marked, because: cause, removed: removed, runsObserved: runsObserved)
-    if !inAccess.isEmpty {
-      propagateAfterAccess(from: inAccess, because: cause, runsObserved: runsObserved)
+    let runsNow = runsObserved && inAccess.isEmpty
+    propagate(from: marked, because: cause, removed: removed, runsObserved: runsNow)
+    if inAccess.isEmpty { return }
+    let starts = marked + inAccess
+    afterAccess(to: inAccess) { [self] in
+      propagate(from: starts, because: cause, removed: removed, runsObserved: runsObserved)
     }
   }
 
-  /// Propagates an invalidation when the calling thread has exclusive access to none of the marked stores any
-  /// more.
-  private func propagateAfterAccess(
-    from starts: [OpaqueOperationStore], because cause: OperationRun.Cause, runsObserved: Bool
+  /// Performs an action when the calling thread has exclusive access to none of the stores any more.
+  private func afterAccess(
+    to stores: [OpaqueOperationStore], _ action: @escaping @Sendable () -> Void
   ) {
-    let isDeferred = starts.contains { store in
-      store.store.atEndOfAccess { [self] in
-        propagateAfterAccess(from: starts, because: cause, runsObserved: runsObserved)
-      }
+    let isDeferred = stores.contains { store in
+      store.store.atEndOfAccess { [self] in afterAccess(to: stores, action) }
     }
-    if !isDeferred { propagate(from: starts, because: cause, runsObserved: runsObserved) }
+    if !isDeferred { action() }
   }
 
   /// Marks all stores that depend on marked ones, and runs those that are observed.
