@@ -144,12 +144,9 @@ import Testing
     await server.calls.wait(for: 1)
     server.set(1)
     client.invalidate(request)
-    let ensured = Task { try await client.ensure(request) }
-    let store = client.store(for: request)
-    while store.leaseCount < 2 { await Task.yield() }
+    #expect(try await client.ensure(request) == 1)
     gates[0].open()
     #expect(try await old.value == 0)
-    #expect(try await ensured.value == 1)
   }
 
   @Test("Pages: a fetch after an invalidation does not join an older one")
