@@ -33,7 +33,7 @@ import Synchronization
     }
   }
 
-  private var isDraining = false
+  package private(set) var isDraining = false
   @usableFromInline var entries = FIFO<Entry>()
   @usableFromInline var subscribers = SlotList<UInt64, Subscriber<Event>>()
   /// Whether the list of subscribers is the one that the last delivery has taken.

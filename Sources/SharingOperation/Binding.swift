@@ -30,7 +30,7 @@ enum Binding<State: OperationState>: Sendable {
   /// The state to display while another binding has no value; `nil` if this one has none, either.
   var kept: BoxedState<State>? {
     let state = state
-    return state.hasValue ? .state(state) : previous
+    return state.hasValue ? BoxedState(state) : previous
   }
 
   /// Whether the displayed value is that of an earlier binding.
@@ -50,14 +50,14 @@ enum Binding<State: OperationState>: Sendable {
   var versionedValue: (value: State.StateValue, version: Int?) {
     switch self {
     case .store(let store, _, let previous):
-      let (state, version) = store.versionedState
+      let (state, version, _) = store.versionedState
       return (state.value(or: previous), previous == nil ? version : nil)
     case .unbacked(let state): return (state.currentValue, nil)
     }
   }
 
   /// The state, and what is displayed while it has no value.
-  var boxed: BoxedState<State> { .state(state, previous: previous) }
+  var boxed: BoxedState<State> { BoxedState(state, previous: previous) }
 
   var states: StateStream<State> {
     switch self {
@@ -72,11 +72,22 @@ enum Binding<State: OperationState>: Sendable {
     case .store(let store, let rules, let previous?):
       // Once the store had a value, the earlier one does not come back.
       StateStream(store.updates(by: rules)).scan(
-        BoxedState.state(previous.state, previous: previous)
+        BoxedState(previous.state, previous: previous)
       ) {
-        .state($1, previous: $1.hasValue ? nil : $0.previous)
+        BoxedState($1, previous: $1.hasLastingValue ? nil : $0.previous)
       }.map(\.value)
     case .unbacked(let state): .just(state.currentValue)
+    }
+  }
+
+  /// Sends an element at once, and when the store has changed. Unlike ``states``, it does not end with the
+  /// client.
+  var changes: StreamSource<Void> {
+    guard case .store(let store, let rules, _) = self else { return .just(()) }
+    return StreamSource { handler in
+      store.subscribe(by: rules, wantsNewest: true) { event in
+        if case .stateChanged = event { handler(.element(())) }
+      }
     }
   }
 }
@@ -96,20 +107,14 @@ extension Binding {
 
 /// A state on the heap. What contains several states is copied quickly: without this the benchmark
 /// write, per @SharedQuery is over its limit.
-indirect enum BoxedState<State: OperationState>: Sendable {
-  /// - Parameter previous: What is displayed while the state has no value.
-  case state(State, previous: BoxedState? = nil)
+final class BoxedState<State: OperationState>: Sendable {
+  let state: State
+  /// What is displayed while the state has no value.
+  let previous: BoxedState?
 
-  var state: State {
-    switch self {
-    case .state(let state, _): state
-    }
-  }
-
-  var previous: BoxedState? {
-    switch self {
-    case .state(_, let previous): previous
-    }
+  init(_ state: State, previous: BoxedState? = nil) {
+    self.state = state
+    self.previous = previous
   }
 
   /// The displayed value.
@@ -122,6 +127,9 @@ indirect enum BoxedState<State: OperationState>: Sendable {
 extension OperationState {
   /// Whether there is a value that came from a run, a write, or the creation of the state.
   var hasValue: Bool { valueUpdateCount > 0 || hasInitialValue }
+
+  /// The same, without the value of an optimistic edit: it has no date, and its work may fail.
+  var hasLastingValue: Bool { valueLastUpdatedAt != nil || hasInitialValue }
 
   /// The value, or that of an earlier state if this one has none.
   func value(or previous: BoxedState<Self>?) -> StateValue {

@@ -5,13 +5,17 @@ import Operation
 struct BindingSource: Sendable {
   /// The store of the other wrapper; `nil` for the empty value of one without a store.
   let store: (any AnyObject & Sendable)?
-  /// The version of the store; `nil` if not every thread reads the same value. Of a stream, the number
+  /// The version of the store; `nil` if not every thread reads the same state. Of a stream, the number
   /// of its element.
   let version: Int?
   /// The value; `nil` for a stream without an element.
   let value: (any Sendable)?
   let updateCount: Int
   let date: Date?
+  /// The state of an earlier binding whose value is displayed.
+  var previous: (any AnyObject & Sendable)?
+  /// The newest optimistic edit. The edits before and after it have the same counts and dates.
+  var edit: OperationTaskID?
 
   /// Returns the value as its type.
   func value<Value>(as type: Value.Type) -> Value? { value.flatMap { $0 as? Value } }
@@ -33,14 +37,14 @@ typealias BindingTimer = LastElement<OperationSubscription>
 /// Every binding begins an epoch. A state or a subscription of an earlier epoch is ignored.
 ///
 /// A wrapper that follows another one is bound when the change of that one is delivered. Until then
-/// its readers use the binding in `made`.
+/// its readers and new streams use the binding in `made`.
 struct BindingMachine<State: OperationState>: DeliveryMachine {
   enum Phase: Sendable {
     /// The readers were notified up to this state.
     case following(BoxedState<State>)
     /// The binding has changed, and no state was received since. Readers may have read any of these
-    /// states.
-    case changing([BoxedState<State>])
+    /// states, and others if they have read since.
+    case changing([BoxedState<State>], isRead: Bool = false)
     /// The last copy of the wrapper was released.
     case ended
   }
@@ -65,8 +69,11 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
   private(set) var epoch = 0
   /// The newest binding for a value of the wrapper that this one follows.
   private(set) var made: MadeBinding<State>?
-  /// Whether readers may have taken one to which the wrapper was not bound yet.
-  private var isReadAhead = false
+  /// Whether it is another one than that of which `deliveries` was notified last.
+  private var isMadeAhead = false
+  /// Whether readers may have taken one to which the wrapper was not bound yet, or a state that the store
+  /// may never deliver.
+  var isReadAhead = false
   /// The threads that are inside the closure that makes a binding.
   var makers: Set<ThreadID> = []
   private var phase: Phase
@@ -112,14 +119,30 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
   /// lock, or `new` if another one was made since: the value for which it was made may be an older one.
   mutating func make(_ new: MadeBinding<State>) -> MadeBinding<State>? {
     guard new.number == (made?.number ?? 0) + 1 else { return new }
+    var new = new
+    new.binding = continuing(new.binding)
     defer { made = new }
+    if !new.binding.isSame(as: binding) { isMadeAhead = true }
     return made
+  }
+
+  /// Returns a binding with the previous value that the wrapper displays already, if the store and the rules
+  /// stay.
+  private func continuing(_ new: Binding<State>) -> Binding<State> {
+    if new.isSame(as: binding) { return new.displaying(binding.previous) }
+    guard let made, new.isSame(as: made.binding) else { return new }
+    return new.displaying(made.binding.previous)
   }
 
   private var isBoundToMade: Bool { made?.binding.isSame(as: binding) != false }
 
-  /// Notes that a reader takes the newest binding that was made.
-  mutating func noteRead() { if !isBoundToMade { isReadAhead = true } }
+  /// Notes that a reader takes the newest binding.
+  mutating func noteRead() {
+    if !isBoundToMade { isReadAhead = true }
+    if case .changing(let states, isRead: false) = phase {
+      phase = .changing(states, isRead: true)
+    }
+  }
 
   /// Returns whether readers have to be notified because they were ahead: the wrapper is bound to the
   /// newest binding now.
@@ -145,8 +168,8 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
   ) -> (replacement: Replacement?, made: MadeBinding<State>?, timer: BindingTimer?) {
     if due != nil, due !== timer { return (nil, nil, nil) }
     let old = made
-    // A binding with the same store and rules stays, with the previous value that it displays.
-    made?.binding = new.isSame(as: binding) ? binding : new
+    let new = continuing(new)
+    made?.binding = new
     if !isMaking { made?.number += 1 }
     return (bind(to: new), old, timer.take())
   }
@@ -159,17 +182,23 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
     return made.source
   }
 
-  /// Replaces the binding. Returns `nil` if the store is the same, if another binding was made since, or
-  /// if the wrapper has ended.
+  /// Replaces the binding. Returns `nil` if another binding was made since, if the wrapper has ended, or if
+  /// the store is the same: then only the rules are replaced, which the caller releases without the lock.
   mutating func bind(to new: Binding<State>) -> Replacement? {
-    guard !new.isSame(as: binding), made?.binding.isSame(as: new) != false, isCurrent(epoch)
-    else { return nil }
+    guard made?.binding.isSame(as: new) != false, isCurrent(epoch) else { return nil }
+    let new = made?.binding ?? continuing(new)
+    if new.isSame(as: binding) {
+      // Followers may have read the binding that was made in between.
+      if isMadeAhead { deliveries.append(.element(new)) }
+      (binding, isMadeAhead) = (new, false)
+      return nil
+    }
     var lastNotified: BoxedState<State>?
     if case .following(let state) = phase {
       lastNotified = state
       phase = .changing([state])
     }
-    defer { binding = new }
+    defer { (binding, isMadeAhead) = (new, false) }
     epoch += 1
     deliveries.append(.element(new))
     return Replacement(
@@ -180,7 +209,19 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
   /// Adds states that readers may have read before they were notified of them: a store can be read
   /// before it delivers.
   mutating func addReadStates(_ states: [BoxedState<State>]) {
-    if case .changing(let earlier) = phase { phase = .changing(earlier + states) }
+    if case .changing(let earlier, let isRead) = phase {
+      phase = .changing(earlier + states, isRead: isRead)
+    }
+  }
+
+  /// Whether no state was received in the epoch.
+  func isChanging(_ epoch: Int) -> Bool {
+    if case .changing = phase { epoch == self.epoch } else { false }
+  }
+
+  /// Whether readers have read since the binding has changed.
+  var isReadWhileChanging: Bool {
+    if case .changing(_, let isRead) = phase { isRead } else { false }
   }
 
   /// Stores the subscription of an epoch. Returns it if the epoch is over.
@@ -195,19 +236,21 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
   /// Takes a state that was delivered. Returns the change from each state that readers may have read.
   mutating func receive(_ new: State, epoch: Int) -> [StateChange<State>] {
     guard isCurrent(epoch) else { return [] }
-    let boxed = BoxedState.state(new, previous: new.hasValue ? nil : binding.previous)
+    let boxed = BoxedState(new, previous: new.hasLastingValue ? nil : binding.previous)
     defer {
       phase = .following(boxed)
       // The changes retain it, to be released without the lock.
-      if binding.previous != nil, new.hasValue {
-        binding = binding.displaying(nil)
+      if binding.previous != nil, new.hasLastingValue {
         // The newest one may be for a later value of the other wrapper.
-        if made?.binding.isSame(as: binding) == true { made?.binding = binding }
+        if let made, made.binding.isSame(as: binding) {
+          self.made?.binding = made.binding.displaying(nil)
+        }
+        binding = binding.displaying(nil)
       }
     }
     return switch phase {
     case .following(let old): [StateChange(from: old, to: boxed, isSameStore: true)]
-    case .changing(let states):
+    case .changing(let states, _):
       states.map { StateChange(from: $0, to: boxed, isSameStore: false) }
     case .ended: []
     }

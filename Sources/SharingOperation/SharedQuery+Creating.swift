@@ -182,9 +182,10 @@ extension SharedQuery {
     }
     let core = SharedQueryCore<State>(
       .empty, client: client, projection: .identity, upstream: upstream)
-    // The stream delivers the present value late if a delivery of its store is in progress.
+    // The source sends its first element late if a delivery of its store is in progress.
     core.followUpstream()
-    let subscription = other.states.source.subscribe { _ in core.followUpstream() }
+    let changes = other.core.bindings.flatMapLatest(\.changes)
+    let subscription = changes.subscribe { _ in core.followUpstream() }
     // A projected value keeps the other wrapper, and what that one follows, in use.
     let otherLifetime = OperationSubscription { [other = other.projectedValue] in
       withExtendedLifetime(other) { subscription.cancel() }

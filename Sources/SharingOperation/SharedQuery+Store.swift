@@ -13,7 +13,8 @@ extension SharedQuery {
   /// Binds the wrapper to the store for another request, in the client of the wrapper.
   ///
   /// Observers of members that differ are notified on this thread, with no lock held. The
-  /// subscription to the earlier store ends, and the wrapper releases it.
+  /// subscription to the earlier store ends, and the wrapper releases it. For a request with the same store
+  /// and equal modifiers the subscription stays, and the closures of that request are used from then on.
   ///
   /// - Parameters:
   ///   - request: The request; with `nil` the wrapper is unbacked.

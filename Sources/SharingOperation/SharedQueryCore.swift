@@ -33,22 +33,36 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
     follow(binding, epoch: 0)
   }
 
-  /// The binding; that for the present value of the wrapper that this one follows, if it follows one.
+  /// The binding for a reader.
   var binding: Binding<StoredState> {
-    guard let upstream else { return shell.withLock { $0.binding } }
-    return made(by: upstream, isRead: true)
+    let binding = binding(isRead: true)
+    noteAccess(to: binding)
+    return binding
+  }
+
+  /// Returns the binding; that for the present value of the wrapper that this one follows, if it follows one.
+  func binding(isRead: Bool) -> Binding<StoredState> {
+    if let upstream { return made(by: upstream, isRead: isRead) }
+    return shell.withLock { machine in
+      if isRead { machine.noteRead() }
+      return machine.binding
+    }
+  }
+
+  /// Notes that a reader has exclusive access to a store, and reads what may never be delivered.
+  private func noteAccess(to binding: Binding<StoredState>) {
+    if binding.store?.isOwnedByCaller == true { shell.withLock { $0.isReadAhead = true } }
   }
 
   /// Returns the binding for the present value of another wrapper, and makes it if it is needed.
   ///
   /// - Parameter isRead: Whether it is for a reader, who may be ahead of the wrapper.
   private func made(by upstream: Upstream<StoredState>, isRead: Bool) -> Binding<StoredState> {
-    let (present, bound) = shell.withLock { machine in
+    let (present, current) = shell.withLock { machine in
       if isRead { machine.noteRead() }
-      return (machine.made, machine.binding)
+      return (machine.made, machine.made?.binding ?? machine.binding)
     }
-    if let present, upstream.isCurrent(present.source) { return present.binding }
-    let source = upstream.read()
+    guard let source = upstream.read(present?.source) else { return current }
     if let present, upstream.areEqual(present.source, source) {
       let old = shell.withLock { $0.update(present, source) }
       withExtendedLifetime(old) {}
@@ -56,37 +70,44 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
     }
     // The user's closure may read the wrapper that it makes the request for.
     guard shell.withLock({ $0.makers.insert(.current).inserted }) else {
-      return present?.binding ?? bound
+      return current
     }
     var binding = upstream.bind(source)
-    if upstream.keepsPrevious { binding = binding.displaying((present?.binding ?? bound).kept) }
+    if upstream.keepsPrevious { binding = binding.displaying(current.kept) }
     let number = (present?.number ?? 0) + 1
     let new = MadeBinding(source: source, binding: binding, number: number)
-    let old = shell.withLock { machine in
+    let (old, stored) = shell.withLock { machine in
       machine.makers.remove(.current)
       let old = machine.make(new)
       if isRead { machine.noteRead() }
-      return old
+      return (old, machine.made?.binding ?? binding)
     }
     if old?.number == number { return made(by: upstream, isRead: isRead) }
-    return binding
+    return stored
   }
 
   /// Binds the wrapper for the present value of the wrapper that it follows.
   func followUpstream() {
     guard let upstream else { return }
     let binding = made(by: upstream, isRead: false)
-    let first = binding.boxed
-    let (replacement, wasReadAhead) = shell.commit { ($0.bind(to: binding), $0.takeReadAhead()) }
+    let first = FirstState(binding)
+    let (old, replacement, wasReadAhead) = shell.commit {
+      ($0.binding, $0.bind(to: binding), $0.takeReadAhead())
+    }
     complete(replacement, from: first, wasReadAhead: wasReadAhead)
+    withExtendedLifetime(old) {}
   }
 
   /// The displayed value.
   var value: State.StateValue {
     guard upstream == nil else { return projection.value(binding.currentValue) }
     if let value = shell.withLock({ $0.unchangedValue }) { return projection.value(value) }
-    let (binding, epoch) = shell.withLock { ($0.binding, $0.epoch) }
+    let (binding, epoch) = shell.withLock { machine in
+      machine.noteRead()
+      return (machine.binding, machine.epoch)
+    }
     let (value, version) = binding.versionedValue
+    if version == nil { noteAccess(to: binding) }
     let old = shell.withLock { $0.noteRead(value, version, epoch: epoch) }
     withExtendedLifetime(old) {}
     return projection.value(value)
@@ -108,14 +129,15 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
   func bind(to binding: Binding<StoredState>, after timer: BindingTimer? = nil) {
     // A change of the other wrapper may not have been delivered yet, and came before.
     if let upstream { _ = made(by: upstream, isRead: false) }
-    let first = binding.boxed
-    let (old, wasReadAhead) = shell.commit { machine in
+    let first = FirstState(binding)
+    let (old, overridden, wasReadAhead) = shell.commit { machine in
       let isMaking = machine.makers.contains(.current)
-      let old = machine.override(with: binding, after: timer, isMaking: isMaking)
-      return (old, machine.takeReadAhead())
+      let old = machine.binding
+      let overridden = machine.override(with: binding, after: timer, isMaking: isMaking)
+      return (old, overridden, machine.takeReadAhead())
     }
-    complete(old.replacement, from: first, wasReadAhead: wasReadAhead)
-    withExtendedLifetime(old) {}
+    complete(overridden.replacement, from: first, wasReadAhead: wasReadAhead)
+    withExtendedLifetime((old, overridden)) {}
   }
 
   /// Follows a new binding, if there is one, and notifies the readers: those of members that differ, or all
@@ -123,7 +145,7 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
   ///
   /// - Parameter first: The state of the new binding before readers could take it.
   private func complete(
-    _ replacement: BindingMachine<StoredState>.Replacement?, from first: BoxedState<StoredState>,
+    _ replacement: BindingMachine<StoredState>.Replacement?, from first: FirstState<StoredState>,
     wasReadAhead: Bool
   ) {
     let isSkipping = replacement.map { follow($0, from: first) } ?? false
@@ -132,16 +154,26 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
 
   /// Returns whether readers may have read states that were never delivered.
   private func follow(
-    _ replacement: BindingMachine<StoredState>.Replacement, from first: BoxedState<StoredState>
+    _ replacement: BindingMachine<StoredState>.Replacement, from first: FirstState<StoredState>
   ) -> Bool {
     // Read before the subscription ends, because its end can cancel a run.
     let last = replacement.replaced.boxed
-    shell.withLock { $0.addReadStates([last, first]) }
+    // A delivery in progress may be of states that were undone since.
+    var isSkipping = replacement.replaced.store?.isDelivering ?? false
+    shell.withLock { $0.addReadStates([last, first.state]) }
     readers.withLock { $0[.binding] }.map(notify)
+    if first.version != replacement.binding.store?.lastVersion {
+      isSkipping = isSkipping || shell.withLock { $0.isReadWhileChanging }
+    }
     follow(replacement.binding, epoch: replacement.epoch)
+    let present = replacement.binding.boxed
+    // The new store delivers its state late if a delivery is in progress.
+    if shell.withLock({ $0.isChanging(replacement.epoch) }) {
+      receive(present.state, epoch: replacement.epoch)
+    }
     // After the new subscription: where both are of one store, its observers keep their run.
     defer { replacement.subscription?.cancel() }
-    return StateChange(from: first, to: replacement.binding.boxed).hasNewResult
+    return isSkipping || StateChange(from: first.state, to: present).hasNewResult
       || replacement.lastNotified.map { StateChange(from: $0, to: last).hasNewResult } ?? false
   }
 
@@ -158,8 +190,11 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
   }
 
   private func receive(_ state: StoredState, epoch: Int) {
-    let (changes, read) = shell.withLock { ($0.receive(state, epoch: epoch), $0.takeLastRead()) }
+    let (changes, read, wasReadAhead) = shell.withLock {
+      ($0.receive(state, epoch: epoch), $0.takeLastRead(), $0.takeReadAhead())
+    }
     withExtendedLifetime(read) {}
+    if wasReadAhead { return notifyAllReaders() }
     if changes.isEmpty { return }
     for member in readers.withLock({ $0 }).values where changes.contains(where: member.hasChanged) {
       notify(member)
@@ -177,8 +212,12 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
 
   /// The present binding, and every later one.
   var bindings: StreamSource<Binding<StoredState>> {
-    StreamSource { [shell] handler in
-      shell.subscribe(handler) { $0.deliveries.subscribe($1, initially: .element($0.binding)) }
+    StreamSource { [self] handler in
+      // A stream that begins after the end stays with the last store.
+      if shell.withLock({ $0.isCurrent($0.epoch) }) { _ = binding(isRead: false) }
+      return shell.subscribe(handler) {
+        $0.deliveries.subscribe($1, initially: .element($0.made?.binding ?? $0.binding))
+      }
     }
   }
 }
@@ -244,7 +283,18 @@ extension SharedQueryCore {
   ) -> Binding<StoredState> where Request.State == StoredState, StoredState: ValueInitializedState {
     if request != nil { client.reportIfMissing() }
     let new = Binding(request, in: client)
-    return keepingPrevious && request != nil ? new.displaying(binding.kept) : new
+    return keepingPrevious && request != nil ? new.displaying(binding(isRead: false).kept) : new
+  }
+}
+
+/// The state of a new binding before readers could take it.
+struct FirstState<State: OperationState>: Sendable {
+  let version: Int?
+  let state: BoxedState<State>
+
+  init(_ binding: Binding<State>) {
+    version = binding.store?.lastVersion
+    state = binding.boxed
   }
 }
 

@@ -2,10 +2,8 @@ import Operation
 
 /// The wrapper that another one follows, and how bindings are made from its value.
 struct Upstream<State: OperationState>: Sendable {
-  /// Returns whether the value is certainly that of a source. This is quick.
-  let isCurrent: @Sendable (BindingSource) -> Bool
-  /// Reads the value.
-  let read: @Sendable () -> BindingSource
+  /// Reads the value. Returns `nil` if it is certainly that of an earlier source, which is quick.
+  let read: @Sendable (BindingSource?) -> BindingSource?
   /// Returns whether two sources have the same value.
   let areEqual: @Sendable (BindingSource, BindingSource) -> Bool
   /// Whether the value before is displayed while a new store has none.
@@ -15,20 +13,20 @@ struct Upstream<State: OperationState>: Sendable {
 
   /// - Parameter bind: Makes the binding for a value; `nil` while there is none.
   private init<Value: Sendable>(
-    keepsPrevious: Bool, isCurrent: @escaping @Sendable (BindingSource) -> Bool,
-    read: @escaping @Sendable () -> BindingSource,
+    keepsPrevious: Bool, read: @escaping @Sendable (BindingSource?) -> BindingSource?,
     bind: @escaping @Sendable (Value?) -> Binding<State>
   ) {
     self.keepsPrevious = keepsPrevious
-    self.isCurrent = isCurrent
     self.read = read
     let comparison = Equality<Value>.comparison
     areEqual = { old, new in
       if let comparison, let old = old.value(as: Value.self), let new = new.value(as: Value.self) {
         return comparison(old, new)
       }
-      return old.store === new.store && old.version != nil && new.version != nil
+      // When its work has succeeded, an edit becomes part of the value with the same count.
+      return old.store === new.store && old.previous === new.previous
         && old.updateCount == new.updateCount && old.date == new.date
+        && (old.edit == new.edit || old.edit == nil || new.edit == nil)
     }
     self.bind = { bind($0.value(as: Value.self)) }
   }
@@ -40,19 +38,21 @@ struct Upstream<State: OperationState>: Sendable {
   ) {
     self.init(
       keepsPrevious: keepsPrevious,
-      isCurrent: { source in
-        guard let store = core.binding.store else { return source.store == nil }
-        return store === source.store && source.version.map(store.isAt) == true
-      },
-      read: {
-        let binding = core.binding
-        let (present, version) = binding.store?.versionedState ?? (binding.state, 0)
+      read: { earlier in
+        let binding = core.binding(isRead: false)
+        if let earlier, earlier.store === binding.store, earlier.previous === binding.previous,
+          binding.store.map({ earlier.version.map($0.isAt) == true }) ?? true
+        {
+          return nil
+        }
+        let (present, version, edit) = binding.store?.versionedState ?? (binding.state, nil, nil)
         // The displayed value, which is an earlier one while there is none.
-        let state = present.hasValue ? present : binding.previous?.state ?? present
+        let previous = present.hasValue ? nil : binding.previous
+        let state = previous?.state ?? present
         return BindingSource(
-          store: binding.store, version: binding.previous == nil ? version : nil,
-          value: core.projection.value(state.currentValue), updateCount: state.valueUpdateCount,
-          date: state.valueLastUpdatedAt)
+          store: binding.store, version: version, value: core.projection.value(state.currentValue),
+          updateCount: state.valueUpdateCount, date: state.valueLastUpdatedAt, previous: previous,
+          edit: edit)
       },
       // The value is always of that type.
       bind: { bind($0 ?? core.value) })
@@ -65,9 +65,9 @@ struct Upstream<State: OperationState>: Sendable {
   ) {
     self.init(
       keepsPrevious: keepsPrevious,
-      isCurrent: { $0.version == newest.value?.number },
-      read: {
+      read: { earlier in
         let last = newest.value
+        if let earlier, earlier.version == last?.number { return nil }
         return BindingSource(
           store: newest, version: last?.number, value: last?.element,
           updateCount: last?.number ?? 0, date: nil)

@@ -53,7 +53,7 @@ import Testing
         guard epoch > 0 else { return false }
         try receive(in: epoch - 1)
       case .addReadState:
-        machine.addReadStates([.state(State(initialValue: next))])
+        machine.addReadStates([.init(State(initialValue: next))])
         if isChanging { readValues.append(next) }
       case .subscribed, .subscribedLate:
         return try subscribed(in: step == .subscribed ? epoch : epoch - 1)

@@ -314,6 +314,23 @@ struct NameQuery: QueryRequest, Hashable {
     own.removeAll()
   }
 
+  @Test(
+    "A dependent wrapper follows after a shutdown, also in a client of its own",
+    arguments: [true, false])
+  func shutdown(hasOwnClient: Bool) async {
+    let own = hasOwnClient ? OperationClient.quiet() : client
+    let name = SharedQuery(NameQuery(), client: client)
+    name.store?.currentValue = "ann"
+    let team = SharedQuery(dependingOn: name, client: own) { TeamQuery(name: $0) }
+    own.store(for: TeamQuery(name: "bob")).currentValue = 3
+    await client.shutdown(within: .zero)
+    let value = track { #expect(team.wrappedValue == nil) }
+    name.store?.currentValue = "bob"
+    #expect(team.wrappedValue == 3)
+    #expect(value.count == 1)
+    #expect(own.store(for: TeamQuery(name: "bob")).subscriberCount == 1)
+  }
+
   @Test("A reader beside a busy writer never reads the dependent value of an older value")
   func busyWriter() async {
     for _ in 0..<20 {

@@ -198,6 +198,51 @@ private final class Gate: Sendable {
     #expect(changes.count == 0)
   }
 
+  @Test("After a reset, a dependent wrapper that was bound to its store again displays no value")
+  func resetOfKept() async {
+    let client = OperationClient.quiet()
+    let id = SharedQuery(WrittenNumber(path: ["id"]), client: client)
+    id.withLock { $0 = 10 }
+    let number = SharedQuery(dependingOn: id, keepingPrevious: true) { (id: Int) in
+      WrittenNumber(path: ["written", id / 10])
+    }
+    number.withLock { $0 = 5 }
+    id.withLock { $0 = 11 }
+    id.store?.withExclusiveAccess {
+      // Other values come and go before they are delivered.
+      for value in [20, 10] {
+        id.store?.currentValue = value
+        #expect(number.wrappedValue == 5)
+      }
+    }
+    let changes = track { #expect(number.wrappedValue == 5) }
+    number.resetState()
+    #expect(number.wrappedValue == nil && !number.isPrevious)
+    #expect(changes.count == 1)
+    var values = number.values.makeAsyncIterator()
+    #expect(await values.next() == .some(nil))
+  }
+
+  @Test("After an edit whose work has failed, the old value is displayed again")
+  func failedEdit() async {
+    let wrapper = SharedQuery(WrittenNumber(path: ["written", "a"]), client: .quiet())
+    wrapper.withLock { $0 = 5 }
+    wrapper.bind(to: WrittenNumber(path: ["written", "b"]), keepingPrevious: true)
+    let received = Log<Int?>()
+    let subscription = wrapper.values.source.subscribe { signal in
+      if case .element(let value, _) = signal { received.append(value) }
+    }
+    await #expect(throws: Refusal.self) {
+      try await wrapper.optimistically({ $0 = 9 }) { () async throws(Refusal) in
+        #expect(wrapper.wrappedValue == 9 && !wrapper.isPrevious)
+        throw Refusal(reason: "no")
+      }
+    }
+    #expect(wrapper.wrappedValue == 5 && wrapper.isPrevious)
+    #expect(received.elements == [5, 9, 5])
+    subscription.cancel()
+  }
+
   @Test("A dependent wrapper displays the last value, and its stream never has a missing one")
   func dependent() async throws {
     let id = SharedQuery(Query(path: ["id"]) { _ in 1 }.manual(), client: client)

@@ -145,4 +145,34 @@ import Testing
     wrapper.bind(to: request)
     #expect(wrapper.isStale)
   }
+
+  @Test("Binding to a request that counts as the same applies its closures")
+  func closures() async throws {
+    let client = OperationClient.quiet(clock: clock)
+    let wrapper = SharedQuery(request, client: client)
+    try await wrapper.fetch()
+    for isStale in [true, false, true] {
+      let state = track { _ = wrapper.state }
+      wrapper.bind(to: request.staleWhen { _, _ in isStale })
+      #expect(wrapper.isStale == isStale)
+      #expect(wrapper.store?.subscriberCount == 1)
+      wrapper.store?.setResult(to: .failure(Refusal(reason: "no")))
+      #expect(state.count == 1)
+      try await wrapper.fetch()
+    }
+  }
+
+  @Test("A dependent wrapper uses the closures of the newest request for a store")
+  func dependentClosures() async throws {
+    let client = OperationClient.quiet(clock: clock)
+    let isStale = SharedQuery(WrittenNumber(path: ["isStale"]), client: client)
+    let wrapper = SharedQuery(dependingOn: isStale) { [request] (isStale: Int) in
+      request.staleWhen { _, _ in isStale == 1 }
+    }
+    for value in [1, 0, 1] {
+      isStale.withLock { $0 = value }
+      if value == 1 { try await wrapper.fetch() }
+      #expect(wrapper.isStale == (value == 1))
+    }
+  }
 }

@@ -5,6 +5,8 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct ReadTracking {
   let client = OperationClient.quiet()
 
+  private let notified = Log<[Counter]>()
+
   @Test("A reader of the value is notified of a new value, once")
   func value() {
     let wrapper = SharedQuery(NumberQuery(number: 1), client: client)
@@ -120,6 +122,36 @@ import Testing
     let second = track { #expect(!wrapper.projectedValue.isStale) }
     wrapper.projectedValue.bind(to: NumberQuery(number: 2))
     #expect(second.count == 1)
+  }
+
+  @Test("A reader inside exclusive access is notified of what is undone there")
+  func undoneInside() {
+    let wrapper = SharedQuery(NumberQuery(number: 1), client: client)
+    wrapper.store?.withExclusiveAccess { store in
+      let task = store.runTask()
+      store.currentValue = [1]
+      let reads = [track { #expect(wrapper.wrappedValue == [1]) }, track { _ = wrapper.isLoading }]
+      store.cancel()
+      store.resetState()
+      notified.append(reads)
+      withExtendedLifetime(task) {}
+    }
+    #expect(wrapper.wrappedValue == nil && !wrapper.isLoading)
+    #expect(notified.elements.first?.map(\.count) == [1, 1])
+  }
+
+  @Test("A reader of a store that is bound inside exclusive access is notified at its end")
+  func boundInside() {
+    let wrapper = SharedQuery(NumberQuery(number: 1), client: client)
+    let second = client.store(for: NumberQuery(number: 2))
+    second.withExclusiveAccess {
+      second.currentValue = [2]
+      wrapper.bind(to: NumberQuery(number: 2))
+      notified.append([track { #expect(wrapper.wrappedValue == [2]) }])
+      second.currentValue = nil
+    }
+    #expect(wrapper.wrappedValue == nil)
+    #expect(notified.elements.first?.map(\.count) == [1])
   }
 
   @Test("An observer reads the new value inside onChange")

@@ -53,7 +53,7 @@ import Testing
   @Test("The value of an earlier request is not kept, also if the store has no value again")
   func droppedPrevious() {
     let empty = OperationStore.detached(query: Query(path: ["c"]) { _ in 3 })
-    var machine = Machine(.store(empty, previous: .state(State(initialValue: 1))))
+    var machine = Machine(.store(empty, previous: .init(State(initialValue: 1))))
     let binding = machine.binding
     empty.currentValue = 3
     _ = machine.receive(empty.state, epoch: 0)

@@ -66,6 +66,29 @@ import Testing
     #expect(await states.next()?.valueUpdateCount == 2)
   }
 
+  @Test("Values of a dependent wrapper start with the value that it displays")
+  func startAhead() async {
+    let id = SharedQuery(WrittenNumber(path: ["id"]), client: client)
+    id.withLock { $0 = 1 }
+    for number in 1...2 { store(number).currentValue = [number] }
+    let numbers = SharedQuery(dependingOn: id) { NumberQuery(number: $0) }
+    let received = Log<[Int]?>()
+    let subscriptions = Log<OperationSubscription>()
+    id.store?.withExclusiveAccess {
+      id.store?.currentValue = 2
+      #expect(numbers.wrappedValue == [2])
+      subscriptions.append(
+        numbers.values.source.subscribe { signal in
+          if case .element(let value, _) = signal { received.append(value) }
+        })
+      #expect(received.elements == [[2]])
+      id.store?.currentValue = 1
+    }
+    #expect(numbers.wrappedValue == [1])
+    #expect(received.elements == [[2], [1]])
+    subscriptions.removeAll()
+  }
+
   @Test("Statuses and changes of a member follow a binding")
   func statusesAndChanges() async {
     let wrapper = SharedQuery(Query.refused("a"), client: client)

@@ -243,4 +243,92 @@ import Testing
     #expect(store(["last", "6"]).subscriberCount == 1)
     #expect(store(["last", "5"]).subscriberCount == 0)
   }
+
+  @Test("A binding notifies readers at once, also while a slow handler of the new store is called")
+  func slowHandler() {
+    let (started, continues, ended) = (DispatchGate(), DispatchGate(), DispatchGate())
+    let second = store(["other"])
+    let slow = second.subscribe { event in
+      guard event.state?.currentValue == 5 else { return }
+      started.open()
+      continues.wait()
+    }
+    let wrapper = SharedQuery(WrittenNumber(path: ["of", 1]), client: client)
+    Thread.detachNewThread {
+      second.currentValue = 5
+      ended.open()
+    }
+    started.wait()
+    let value = track { #expect(wrapper.wrappedValue == nil) }
+    let isLoading = track { _ = wrapper.isLoading }
+    wrapper.bind(to: other)
+    #expect(wrapper.wrappedValue == 5)
+    #expect(value.count == 1)
+    continues.open()
+    ended.wait()
+    #expect(isLoading.count == 0)
+    slow.cancel()
+  }
+
+  @Test("A reader of a loading flag that was never delivered is notified")
+  func undoneFlag() {
+    let wrapper = SharedQuery(WrittenNumber(path: ["of", 1]), client: client)
+    let (notifications, second) = (Log<Counter>(), store(["other"]))
+    withObservationTracking {
+      _ = wrapper.store
+    } onChange: { [wrapper] in
+      let task = second.runTask()
+      notifications.append(track { #expect(wrapper.isLoading) })
+      second.cancel()
+      withExtendedLifetime(task) {}
+    }
+    wrapper.bind(to: other)
+    #expect(!wrapper.isLoading)
+    #expect(notifications.elements.map(\.count) == [1])
+  }
+
+  @Test("A reader of a yielded value that was undone before it was delivered is notified")
+  func undoneYield() async {
+    let (notifications, wrappers) = (Log<Counter>(), Log<SharedQuery<QueryState<Int, any Error>>>())
+    let query = Query<Int, any Error>(path: ["yielding"]) { _, continuation in
+      continuation.yield(7)
+      throw CancellationError()
+    }
+    let store = client.store(for: query)
+    for store in [store, self.store(["other"])] { store.currentValue = 5 }
+    // It is notified before the wrapper.
+    let subscription = store.subscribe { [other] event in
+      guard event.state?.currentValue == 7, let wrapper = wrappers.elements.first else { return }
+      notifications.append(track { #expect(wrapper.wrappedValue == 7) })
+      wrapper.cancel()
+      wrapper.bind(to: other)
+    }
+    let wrapper = SharedQuery(query, client: client)
+    wrappers.append(wrapper)
+    _ = try? await store.run()
+    #expect(wrapper.wrappedValue == 5)
+    #expect(notifications.elements.map(\.count) == [1])
+    subscription.cancel()
+    wrappers.removeAll()
+  }
+
+  @Test("The deinitialiser of an earlier value that is not displayed any more may read the wrapper")
+  func endOfPrevious() {
+    let id = SharedQuery(WrittenNumber(path: ["id"]), client: client)
+    id.withLock { $0 = 10 }
+    let dependent = SharedQuery(dependingOn: id, keepingPrevious: true) { (id: Int) in
+      Query<Token, any Error>(path: ["token", id / 10]) { _ in throw CancellationError() }
+    }
+    dependent.withLock { $0 = Token(1) { _ in } }
+    id.withLock { $0 = 20 }
+    let (store, reads) = (dependent.store, Counter())
+    store?.withExclusiveAccess { store in
+      store.currentValue = Token(2) { [unowned store] _ in
+        if dependent.store === store { reads.increment() }
+      }
+      id.withLock { $0 = 21 }
+      store.currentValue = Token(3) { _ in }
+    }
+    #expect(reads.count == 1)
+  }
 }

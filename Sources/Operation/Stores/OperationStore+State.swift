@@ -36,10 +36,21 @@ extension OperationStore {
     self.version.load(ordering: .acquiring) == version
   }
 
-  /// The state and its version.
-  package var versionedState: (state: State, version: Int?) {
-    read { ($0.visibleState(to: .current), $0.version) }
+  /// The version; -1 while not every thread reads the same state.
+  package var lastVersion: Int { version.load(ordering: .acquiring) }
+
+  /// The state, its version, and its newest optimistic edit.
+  package var versionedState: (state: State, version: Int?, edit: OperationTaskID?) {
+    read { ($0.visibleState(to: .current), $0.version, $0.edits.layers?.layers.last?.id) }
   }
+
+  /// Whether the calling thread has exclusive access.
+  package var isOwnedByCaller: Bool {
+    isAt(version: -1) && read { $0.access?.owner == .current }
+  }
+
+  /// Whether a thread calls subscribers.
+  package var isDelivering: Bool { read { $0.deliveries.isDraining } }
 
   /// The context that runs begin with. A context that is passed to a run overrides it.
   public var context: OperationContext {
