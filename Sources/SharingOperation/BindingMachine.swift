@@ -274,11 +274,8 @@ struct StateChange<State: OperationState>: Sendable {
   var old: State { from.state }
   var new: State { to.state }
 
-  /// A Boolean value that indicates whether there is a new value, by counts and dates.
-  var hasNewValue: Bool {
-    !isSameStore || old.valueUpdateCount != new.valueUpdateCount
-      || old.valueLastUpdatedAt != new.valueLastUpdatedAt
-  }
+  /// A Boolean value that indicates whether the displayed value was replaced by another one.
+  var hasNewValue: Bool { !isSameStore || !old.hasSameValue(as: new) }
 
   /// A Boolean value that indicates whether there were results in between.
   var hasNewResult: Bool { hasNewValue || hasNewError }

@@ -75,7 +75,7 @@ extension SharedQuery {
   where State.StoredState == PaginatedState<PageID, PageValue, Failure> {
     let (store, rules) = try backedRules()
     return try await store.firstValue(
-      by: rules, present: { $0.isEmpty ? nil : $0 }, fetched: { _ in store.currentValue })
+      by: rules, present: \.nonEmpty, fetched: { store.currentValue.nonEmpty ?? $0.pages })
   }
 
   /// A Boolean value that indicates whether the value is missing, invalidated, or out of date by the

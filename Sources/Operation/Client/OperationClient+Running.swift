@@ -72,12 +72,9 @@ extension OperationClient {
   ) async throws -> PaginatedPages<Request.PageID, Request.PageValue> {
     let (store, rules) = storeAndRules(for: request)
     return try await store.ensure(
-      by: rules, whileStale: policy, present: { $0.isEmpty ? nil : $0 },
-      fetched: { result in
-        // A handler of the end of the run may have reset the store.
-        let pages = store.currentValue
-        return pages.isEmpty ? result.pages : pages
-      })
+      by: rules, whileStale: policy, present: \.nonEmpty,
+      // A handler of the end of the run may have reset the store.
+      fetched: { store.currentValue.nonEmpty ?? $0.pages })
   }
 
   /// Fetches the pages of a request in advance, as `prefetch(_:)` does, and then next pages until there

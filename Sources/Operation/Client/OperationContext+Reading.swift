@@ -48,11 +48,8 @@ extension OperationContext {
       return try await request.run(in: self).pages
     }
     return try await store.ensure(
-      by: rules, isForRun: true, present: { $0.isEmpty ? nil : $0 },
-      fetched: { result in
-        let pages = store.confirmedValue
-        return pages.isEmpty ? result.pages : pages
-      })
+      by: rules, isForRun: true, present: \.nonEmpty,
+      fetched: { store.confirmedValue.nonEmpty ?? $0.pages })
   }
 
   /// Returns the confirmed value of another request, without pending optimistic edits and without fetching

@@ -216,3 +216,8 @@ extension IdentifiedArray: Decodable where Element: Decodable {
   /// - Throws: The error of an element or of the decoder.
   public init(from decoder: any Decoder) throws { self.init(try [Element](from: decoder)) }
 }
+
+extension Collection {
+  /// The collection; `nil` if it is empty.
+  package var nonEmpty: Self? { isEmpty ? nil : self }
+}

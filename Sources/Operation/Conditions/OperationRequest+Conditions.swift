@@ -56,7 +56,7 @@ extension StatefulOperationRequest {
     by controller: some OperationController<State>
   ) -> ModifiedOperation<Self, SettingsModifier<Self>> {
     settings {
-      $0.controllers.append { store in
+      $0.automatic.controllers.append { store in
         guard let store = store as? OperationStore<State> else {
           store.reportStateMismatch(of: "A controller", so: "it does not get the store")
           return nil

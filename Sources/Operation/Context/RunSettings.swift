@@ -10,8 +10,6 @@ struct RunSettings: Sendable {
     var deduplication = Deduplication.never
     var staleness = Staleness.always
     var automatic = AutomaticRunning()
-    /// The controllers of the store, in the order of the modifiers.
-    var controllers: [ControllerAttachment] = []
     var pages = PageSettings()
     /// The number of attempts in the history of a mutation.
     var maxHistory = 100
@@ -67,6 +65,8 @@ struct AutomaticRunning: Sendable {
   var condition: (@Sendable (OperationContext) -> Bool)?
   /// What runs the request when the condition becomes satisfied.
   var conditionTrigger: RerunTrigger?
+  /// The controllers of the store, in the order of the modifiers.
+  var controllers: [ControllerAttachment] = []
   /// What else runs the request while it is observed, such as polling.
   var triggers: [RerunTrigger] = []
   /// The name and the priority of these runs.

@@ -128,15 +128,17 @@ public struct OperationControls<State: OperationState>: Sendable {
 extension OperationStore {
   /// Attaches the controllers. Called once, when the client has added the store.
   func attachControllers() {
-    if settings.values.controllers.isEmpty { return }
-    let new = TaskNode.withoutCurrent { settings.values.controllers.compactMap { $0(self) } }
+    if settings.values.automatic.controllers.isEmpty { return }
+    let new = TaskNode.withoutCurrent {
+      settings.values.automatic.controllers.compactMap { $0(self) }
+    }
     commit { $0.observation.didNotify(new, isObserved: false) }
     notifyControllers()
   }
 
   /// Notifies the controllers whether the store is observed, until they have the current answer.
   func notifyControllers() {
-    if settings.values.controllers.isEmpty { return }
+    if settings.values.automatic.controllers.isEmpty { return }
     while let (controllers, isObserved) = commit({ $0.controllersToNotify() }) {
       // A task that a controller starts does not work for the run whose request subscribes.
       TaskNode.withoutCurrent { for controller in controllers { controller.notify(isObserved) } }

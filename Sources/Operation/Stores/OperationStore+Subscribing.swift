@@ -58,7 +58,7 @@ extension OperationStore {
     guard automatic.isEnabled == true else { return }
     // The handler may have invalidated or reset the store in its first call. Neither needs a run here: an
     // invalidation starts its own, and a reset starts none. Triggers and controllers may have changed anything.
-    let isUntouched = triggers.isEmpty && settings.values.controllers.isEmpty
+    let isUntouched = triggers.isEmpty && settings.values.automatic.controllers.isEmpty
     let canBeStale = !first.hasValidValue || setting(by: rules) { $0.staleness.canBecomeStale }
     if canBeStale || !isUntouched {
       runIfStale(by: rules, cause: .subscriber, for: first.id.group)
