@@ -30,11 +30,11 @@ enum Binding<State: OperationState>: Sendable {
   /// The state to display while another binding has no value; `nil` if this one has none, either.
   var kept: BoxedState<State>? {
     let state = state
-    return state.hasValue ? BoxedState(state) : previous
+    return state.hasOwnValue ? BoxedState(state) : previous
   }
 
   /// Whether the displayed value is that of an earlier binding.
-  var isPrevious: Bool { previous != nil && !state.hasValue }
+  var isPrevious: Bool { previous != nil && !state.hasOwnValue }
 
   var state: State {
     switch self {
@@ -121,19 +121,19 @@ final class BoxedState<State: OperationState>: Sendable {
   var value: State.StateValue { state.value(or: previous) }
 
   /// Whether the displayed value is that of an earlier binding.
-  var isPrevious: Bool { previous != nil && !state.hasValue }
+  var isPrevious: Bool { previous != nil && !state.hasOwnValue }
 }
 
 extension OperationState {
   /// Whether there is a value that came from a run, a write, or the creation of the state.
-  var hasValue: Bool { valueUpdateCount > 0 || hasInitialValue }
+  var hasOwnValue: Bool { valueUpdateCount > 0 || hasInitialValue }
 
   /// The same, without the value of an optimistic edit: it has no date, and its work may fail.
   var hasLastingValue: Bool { valueLastUpdatedAt != nil || hasInitialValue }
 
   /// The value, or that of an earlier state if this one has none.
   func value(or previous: BoxedState<Self>?) -> StateValue {
-    guard let previous, !hasValue else { return currentValue }
+    guard let previous, !hasOwnValue else { return currentValue }
     return previous.state.currentValue
   }
 }
