@@ -65,7 +65,7 @@ final class InspectingPeer: Sendable {
 
   init(at path: String, reads: Bool = true) throws {
     // A test that receives nothing fails, and does not wait forever.
-    var silence = timeval(tv_sec: 30 * patience, tv_usec: 0)
+    var silence = timeval(tv_sec: 120 * patience, tv_usec: 0)
     setsockopt(
       socket.number, SOL_SOCKET, SO_RCVTIMEO, &silence, socklen_t(MemoryLayout<timeval>.size))
     var address = sockaddr_un()
