@@ -9,15 +9,12 @@ extension OperationStore {
   func launch(_ run: AdmittedRun) {
     if hub.isClosed { cancel(run.core.id) }
     let scope = settings.values.serialScope
-    // Before the start: a shutdown waits for the calls of the runs that have started.
-    let ticket = ticket(of: run)
     guard run.core.node.start() else {
       // It was cancelled since, and must not keep its place in the queue.
-      if let ticket { hub.outbox?.end(ticket: ticket) }
       if run.isQueued, let scope { hub.queues.remove(run.core.id, from: scope) }
       return
     }
-    begin(run, launch: 0, ticket)
+    begin(run, launch: 0)
   }
 
   /// Has the request of a run called again, if it is being called, for all that await the run.
@@ -32,7 +29,7 @@ extension OperationStore {
     begin(AdmittedRun(core: core, box: box, mustLaunch: true), launch: launch)
   }
 
-  private func begin(_ run: AdmittedRun, launch: Int, _ ticket: Int? = nil) {
+  private func begin(_ run: AdmittedRun, launch: Int) {
     let scope = settings.values.serialScope
     let began = hub.events.isObserved ? run.context.now() : nil
     if launch == 0 { send(.runStarted(run.context.eventRun), in: run.context) }
@@ -41,51 +38,42 @@ extension OperationStore {
     if let scope, launch == 0 { queue(run, in: scope, mustWait: !dependencies.isEmpty) }
     let name = run.box.configuration.name ?? types.taskName(in: run.context)
     let priority = run.box.configuration.priority
+    let ticket = ticket(of: run, launch)
     run.core.node.attach(
       Task.make(name: name, on: run.context.executor, priority: priority) { [self] in
         if scope == nil, hub.outbox == nil, dependencies.isEmpty {
           let hooks = hooks(of: run, launch, nil, isObserved: began != nil)
           _ = await execute(run, launch, hooks, began: began)
         } else {
-          await executeAsCall(run, launch, ticket, after: dependencies, began: began)
+          await executeInTurn(run, launch, ticket, after: dependencies, began: began)
         }
       }, launch: launch)
   }
 
   /// Executes a run after the runs that it depends on and those before it in its scope, and keeps the call
-  /// in the outbox meanwhile, also while it waits.
+  /// in the outbox meanwhile.
   // What most runs do not need is not inlined, here and below: its variables would be in the frames of
   // all, which then need another allocation, and the benchmark fetch is over its limit.
   @inline(never)
-  private func executeAsCall(
+  private func executeInTurn(
     _ run: AdmittedRun, _ launch: Int, _ ticket: Int?, after dependencies: [TaskDependency],
     began: Date?
   ) async {
-    let call = hub.outbox == nil ? nil : await call(of: run, launch, ticket)
-    if let call {
-      await keeping(call, of: run, ticket) {
-        await executeInTurn(run, launch, call, after: dependencies, began: began)
-      }
-    } else {
-      _ = await executeInTurn(run, launch, nil, after: dependencies, began: began)
-    }
-  }
-
-  /// Executes a run after others. Returns whether the run is over.
-  private func executeInTurn(
-    _ run: AdmittedRun, _ launch: Int, _ call: OutboxEntry?, after dependencies: [TaskDependency],
-    began: Date?
-  ) async -> Bool {
     let scope = settings.values.serialScope
+    let call = hub.outbox == nil ? nil : await call(of: run, launch, ticket)
     if !dependencies.isEmpty { await TaskNode.wait(for: dependencies) }
     let hooks = hooks(of: run, launch, call, isObserved: began != nil)
     if let scope {
       if !dependencies.isEmpty { hub.queues.append(run.core.node, to: scope) }
       await waitForTurn(of: run, in: scope, hooks)
     }
-    let isOver = await execute(run, launch, hooks, began: began)
+    let isOver =
+      if let call {
+        await keeping(call, of: run) { await execute(run, launch, hooks, began: began) }
+      } else {
+        await execute(run, launch, hooks, began: began)
+      }
     if let scope, isOver { hub.queues.remove(run.core.id, from: scope) }
-    return isOver
   }
 
   /// Puts a run into the queue of its scope, unless it waits for others first: one of them may need its

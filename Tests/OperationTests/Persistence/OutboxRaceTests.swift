@@ -134,49 +134,6 @@ struct OutboxRaceTests {
     #expect(calls.values == (isDiscarded ? [] : ["a"]))
   }
 
-  @Test("A call with a typed failure that is cancelled before its turn leaves the outbox")
-  func typedCancelledInScope() async throws {
-    let client = savingClient(storage)
-    let (calls, gate) = (EventLog<String>(), AsyncGate())
-    let change = TypedChange(calls: calls, gate: gate).serialized(in: "scope").persisted()
-    let store = client.store(for: change)
-    let first = Task { try await store.mutate(with: "a") }
-    await calls.wait(for: 1)
-    let second = Task { try await store.mutate(with: "b") }
-    for await present in client.outbox.values where present.count == 2 { break }
-    try await client.flush()
-    second.cancel()
-    for await present in client.outbox.values where present.count == 1 { break }
-    await client.shutdown(within: .zero)
-    #expect(storage.entries.count == 1)
-    gate.open()
-    _ = await first.result
-    _ = await second.result
-  }
-
-  @Test("A call that a shutdown cuts off stays, and one that was cancelled before does not")
-  func cancelledBeforeShutdown() async throws {
-    let (listings, listing) = (EventLog<String>(), AsyncGate())
-    let client = savingClient(
-      ListingStorage(base: storage) {
-        listings.append($0)
-        await listing.wait()
-      })
-    let store = client.store(for: Change(calls: EventLog(), gate: AsyncGate()).persisted())
-    let cancelled = Task.immediate { try await store.mutate(with: "a") }
-    let cut = Task.immediate { try await store.mutate(with: "b") }
-    await listings.wait(for: 1)
-    cancelled.cancel()
-    await #expect(throws: CancellationError.self) { try await cancelled.value }
-    let shutdown = Task { await client.shutdown(within: .zero) }
-    while !client.hub.shutdown.isCutOff { await Task.yield() }
-    listing.open()
-    #expect(await shutdown.value.cancelledRuns.count == 1)
-    await #expect(throws: CancellationError.self) { try await cut.value }
-    #expect(storage.entries.count == 1)
-    #expect(client.outbox.calls.map { String(decoding: $0.arguments, as: UTF8.self) } == [#""b""#])
-  }
-
   @Test("A resumed call whose handler throws waits again, and can be retried")
   func handlerThrows() async throws {
     let client = savingClient(interrupted())
@@ -269,9 +226,7 @@ struct OutboxRaceTests {
     #expect(storage.entries.isEmpty)
   }
 
-  @Test(
-    "A flush and a shutdown wait for a call that is made but not listed yet",
-    arguments: [false, true])
+  @Test("A flush and a shutdown wait for a call that is made but not listed yet", arguments: [false, true])
   func flushWhileEntering(isShutdown: Bool) async throws {
     let (listings, listing, gate) = (EventLog<String>(), AsyncGate(), AsyncGate())
     let client = savingClient(
@@ -320,8 +275,7 @@ struct OutboxRaceTests {
 
   @Test("A flush does not wait for a call that cannot be saved, and a cancelled one not for any")
   func flushOfUnsavedCall() async throws {
-    let coding = StorageCoding<String>(
-      encode: { _ in throw Refused() }, decode: { _ in throw Refused() })
+    let coding = StorageCoding<String> { _ in throw Refused() } decode: { _ in throw Refused() }
     let (calls, gate, listing) = (EventLog<String>(), AsyncGate(), AsyncGate())
     let client = savingClient(ListingStorage(base: storage) { _ in await listing.wait() })
     let change = Change(calls: calls, gate: gate)

@@ -120,29 +120,25 @@ public final class OperationOutbox: Sendable {
 extension OperationOutbox {
   /// Returns the number of a call that is made now, by which calls are sorted.
   ///
-  /// A flush waits for the call until ``end(ticket:)`` is called.
+  /// A flush waits for the call until ``enter(_:ticket:_:cancel:)`` or ``end(ticket:)`` is called.
   func nextTicket() -> Int { shell.withLock { $0.nextTicket() } }
 
-  /// A call is listed, or was cancelled, or is not saved.
+  /// A call is listed, or is not saved.
   func end(ticket: Int) {
     shell.withLock { $0.end(ticket: ticket) }
     endedTicket.set(ticket)
   }
 
-  /// Lists a call, and has it saved.
+  /// Saves a call, and returns when it is in the storage, or when that has failed.
   func enter(
     _ call: OutboxCall, ticket: Int, _ run: OperationTaskID, cancel: @escaping @Sendable () -> Void
   ) async -> OutboxEntry {
     let entry = OutboxEntry(call.id, number: await base() + ticket)
     change(entry) { $0.add(entry, call, run: run, cancel: cancel) }
-    return entry
-  }
-
-  /// Returns when a new call is in the storage, or when that has failed.
-  func save(ticket: Int) async {
     end(ticket: ticket)
     // The writer reports a failure and tries again. The program continues.
     try? await writer.flush()
+    return entry
   }
 
   /// Whether a resumed call has not ended, and was not resumed once more.

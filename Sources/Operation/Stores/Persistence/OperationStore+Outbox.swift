@@ -3,15 +3,15 @@ import FoundationEssentials
 /// How the calls of a persisted mutation are kept in the outbox of the client while they run.
 extension OperationStore {
   /// The place of a new call among those of the outbox; `nil` if the call is not saved.
-  func ticket(of run: AdmittedRun) -> Int? {
+  func ticket(of run: AdmittedRun, _ launch: Int) -> Int? {
     let context = run.context
-    guard let outbox = hub.outbox, State.kind == .mutation,
+    guard let outbox = hub.outbox, State.kind == .mutation, launch == 0,
       context.settings.values.persistence != nil, context.input?.savedCall == nil
     else { return nil }
     return outbox.nextTicket()
   }
 
-  /// Returns the call of a run in the outbox; `nil` if it is not saved.
+  /// Returns the call of a run in the outbox, when it is in the storage; `nil` if it is not saved.
   func call(of run: AdmittedRun, _ launch: Int, _ ticket: Int?) async -> OutboxEntry? {
     guard let outbox = hub.outbox, State.kind == .mutation else { return nil }
     let id = run.core.id
@@ -60,30 +60,28 @@ extension OperationStore {
       .unsavedValue, "A call of \(path) is not saved, and is lost if the program ends: \(reason).")
   }
 
-  /// Saves a new call, executes its run, and removes the call from the outbox when the run is cancelled. One
-  /// that a shutdown cuts off stays.
+  /// Executes a run, and removes its call from the outbox when the run is cancelled. One that a shutdown
+  /// cuts off stays.
   ///
   /// - Parameter execute: Returns whether the run is over.
   func keeping(
-    _ call: OutboxEntry, of run: AdmittedRun, _ ticket: Int?, _ execute: () async -> Bool
-  ) async {
-    let outbox = hub.outbox
+    _ call: OutboxEntry, of run: AdmittedRun, _ execute: () async -> Bool
+  ) async -> Bool {
+    guard let outbox = hub.outbox else { return await execute() }
     let isResumed = run.context.input?.savedCall != nil
     let isOver = await withTaskCancellationHandler {
-      // Here, where a call that was cancelled before is removed: a flush that waits must not save it.
-      if let ticket { await outbox?.save(ticket: ticket) }
-      return await execute()
+      await execute()
     } onCancel: {
       // A request may return long after its run was cancelled. A launch that is replaced is not.
       // A resumed call that a shutdown cancels at once stays, too: no caller awaits it.
-      let mustStay = run.core.node.isCutOff || (isResumed && hub.isClosed)
-      if run.core.progress.isCancelled, !mustStay {
-        outbox?.remove(call, by: run.core.id)
+      if run.core.progress.isCancelled, !hub.shutdown.isCutOff, !(isResumed && hub.isClosed) {
+        outbox.remove(call, by: run.core.id)
       }
     }
     if isOver, run.core.progress.isCancelled {
-      outbox?.suspend(call, as: .waiting, by: run.core.id)
+      outbox.suspend(call, as: .waiting, by: run.core.id)
     }
+    return isOver
   }
 
   /// What the request of a run knows of its call. When it ends, the call leaves the outbox, but for a resumed
