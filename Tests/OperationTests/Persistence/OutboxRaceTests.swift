@@ -226,7 +226,9 @@ struct OutboxRaceTests {
     #expect(storage.entries.isEmpty)
   }
 
-  @Test("A flush and a shutdown wait for a call that is made but not listed yet", arguments: [false, true])
+  @Test(
+    "A flush and a shutdown wait for a call that is made but not listed yet",
+    arguments: [false, true])
   func flushWhileEntering(isShutdown: Bool) async throws {
     let (listings, listing, gate) = (EventLog<String>(), AsyncGate(), AsyncGate())
     let client = savingClient(
@@ -275,7 +277,11 @@ struct OutboxRaceTests {
 
   @Test("A flush does not wait for a call that cannot be saved, and a cancelled one not for any")
   func flushOfUnsavedCall() async throws {
-    let coding = StorageCoding<String> { _ in throw Refused() } decode: { _ in throw Refused() }
+    let coding = StorageCoding<String> { _ in
+      throw Refused()
+    } decode: { _ in
+      throw Refused()
+    }
     let (calls, gate, listing) = (EventLog<String>(), AsyncGate(), AsyncGate())
     let client = savingClient(ListingStorage(base: storage) { _ in await listing.wait() })
     let change = Change(calls: calls, gate: gate)
