@@ -33,12 +33,3 @@ extension OperationIssue.Kind {
   /// A saved call has no registered mutation, or is too old.
   public static let unresumedCall = Self(rawValue: "unresumed call")
 }
-
-extension OperationIssue {
-  static func reportLateYield(of value: any Any.Type, at path: OperationPath?) {
-    report(
-      .lateYield,
-      "A run of \(path ?? []), which gives \(value), yielded after it had ended; the value is dropped."
-    )
-  }
-}

@@ -20,3 +20,12 @@ public struct OperationContinuation<Value: Sendable, Failure: Error>: Sendable {
   /// Yields a value or a failure.
   public func yield(with result: Result<Value, Failure>) { onYield(result) }
 }
+
+extension OperationIssue {
+  static func reportLateYield(of value: any Any.Type, at path: OperationPath?) {
+    report(
+      .lateYield,
+      "A run of \(path ?? []), which gives \(value), yielded after it had ended; the value is dropped."
+    )
+  }
+}
