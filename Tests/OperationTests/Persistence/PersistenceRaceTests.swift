@@ -1,6 +1,7 @@
 import FoundationEssentials
-import Operation
 import Testing
+
+@testable import Operation
 
 @Suite("Saved values during other events")
 struct PersistenceRaceTests {
