@@ -4,10 +4,11 @@ extension StatefulOperationRequest {
   /// Runs the request at an interval while its store has subscribers.
   ///
   /// The first run starts one interval after the first subscription, and each later run one interval
-  /// after the end of the run before it. A poll joins a run of the observers in flight, and one of a caller as the deduplication of the request says. A run that becomes due while
-  /// the condition is not satisfied, or while the program is in the background, starts as soon as both
-  /// permit it. A program is in the background while it is suspended, see ``TerminalActivityObserver``. Several polls
-  /// of one request are independent.
+  /// after the end of the run before it. A poll joins a run of the observers that is in flight; it joins one
+  /// of a caller if the request is deduplicated. A run that becomes due while the condition is not satisfied,
+  /// or while the program is in the background, starts as soon as both permit it. A program is in the
+  /// background while it is suspended, see ``TerminalActivityObserver``. Several polls of one request are
+  /// independent.
   ///
   /// - Parameters:
   ///   - interval: The wait before each run, by the context's clock. An interval that is not above zero

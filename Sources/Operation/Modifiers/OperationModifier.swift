@@ -27,7 +27,7 @@ public protocol OperationModifier<Base>: Sendable {
 
   /// Writes into the context of the request's runs.
   ///
-  /// It is called once for a store, and once for a run without a store, with no lock held, after
+  /// It is called as ``OperationRequest/setup(context:)`` of the modified request, with no lock held, after
   /// the setup of the request and of the modifiers that were applied before this one. The default
   /// does nothing.
   func setup(context: inout OperationContext, using base: Base)

@@ -68,9 +68,12 @@ extension OperationRequest {
     node.beginRequest(calledBy: context.runNode ?? TaskNode.current)
     defer { node.endRequest() }
     let ownContinuation = OperationContinuation<Value, Failure> { result in
-      if node.isInRequest { return continuation?.yield(with: result) ?? () }
-      OperationIssue.reportLateYield(
-        of: Value.self, at: (self as? any StatefulOperationRequest)?.path)
+      if node.isInRequest {
+        continuation?.yield(with: result)
+      } else {
+        OperationIssue.reportLateYield(
+          of: Value.self, at: (self as? any StatefulOperationRequest)?.path)
+      }
     }
     return try await run(
       isolation: #isolation, in: context.beginning(node, input: input, over: context),

@@ -95,8 +95,8 @@ struct StateFacts<Value: Sendable, Failure: Error>: Sendable {
   }
 }
 
-/// What tells the values of states apart, also those that cannot be compared: each value that was fetched, set or
-/// edited has a stamp of its own, and the initial one has ``initial``.
+/// Identifies a value of a state, also one that cannot be compared: each value that was fetched, set or edited
+/// has a stamp of its own, and the initial one has ``initial``.
 struct ValueStamp: Sendable, Equatable {
   private static let last = Atomic<UInt64>(0)
 

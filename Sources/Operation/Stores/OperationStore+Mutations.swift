@@ -27,7 +27,7 @@ extension OperationStore {
 
   /// Calls the mutation again with the arguments of the latest call that was not cancelled.
   ///
-  /// - Throws: The failure of the mutation, or ``MutationError/noArguments`` if it was never called.
+  /// - Throws: The failure of the mutation, or ``MutationError/noArguments`` if there is no such call.
   @discardableResult
   nonisolated(nonsending) public func retryLatest<Arguments, MutateValue, MutateFailure>(
     using context: OperationContext? = nil, handler: EventHandler? = nil

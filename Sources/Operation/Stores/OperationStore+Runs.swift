@@ -229,6 +229,7 @@ extension OperationStore {
     return run.task
   }
 
+  /// Whether the store may run after an invalidation, by the rules that it was created with.
   var allowsRun: Bool { allowsRun(by: nil, cause: .invalidation) }
 
   /// Returns whether observers with some rules want a run that no caller requested.
