@@ -53,7 +53,7 @@ extension DeliveryDrainer {
   /// Performs deliveries, and hands over what is left after a bounded number.
   package func deliver(_ first: Delivery<Event>) {
     var delivery = first
-    drain(&delivery)
+    CurrentWork.without { drain(&delivery) }
     if delivery.hasEvent { handOver(delivery) }
   }
 

@@ -142,9 +142,7 @@ public final class OperationClient: DeliveryDrainer {
     onChange: @escaping @Sendable (OperationStoreChange) -> Void
   ) -> OperationSubscription {
     let subscriber = Subscriber<OperationStoreChange> { change in
-      guard let change = change.restricted(to: path, where: filter) else { return }
-      // A task that a handler starts does not work for the run whose request changes the client.
-      TaskNode.withoutCurrent { onChange(change) }
+      if let change = change.restricted(to: path, where: filter) { onChange(change) }
     }
     let id = update { $0.deliveries.subscribe(subscriber) }
     return OperationSubscription { [weak self] in

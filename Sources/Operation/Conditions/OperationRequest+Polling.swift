@@ -75,7 +75,7 @@ extension StatefulOperationRequest {
         interval: interval, stateInterval: stateInterval, condition: ready,
         isUnfinished: isUnfinished, context: context, request: request)
       // It does not work for the run whose request subscribes.
-      let task = TaskNode.withoutCurrent {
+      let task = CurrentWork.without {
         Task(executorPreference: context.executor) { await poll.run() }
       }
       return OperationSubscription {

@@ -1,3 +1,4 @@
+import ReactiveStreams
 import Synchronization
 
 /// A modifier that calls a handler with the events of a request's runs.
@@ -27,7 +28,7 @@ where State.OperationValue == Base.Value, State.Failure == Base.Failure {
   }
 
   /// Calls the handler. A task that it starts does not work for the run.
-  private func notify(_ event: OperationEvent<State>) { TaskNode.withoutCurrent { handler(event) } }
+  private func notify(_ event: OperationEvent<State>) { CurrentWork.without { handler(event) } }
 }
 
 extension StatefulOperationRequest {

@@ -130,7 +130,7 @@ public final class BatchLoader<Key: Hashable & Sendable, Value: Sendable>: Senda
   private func begin(
     on clock: any OperationClock, _ work: @escaping @Sendable () async -> Void
   ) -> Task<Void, Never> {
-    TaskNode.withoutCurrent { Task(executorPreference: clock.executor) { await work() } }
+    CurrentWork.without { Task(executorPreference: clock.executor) { await work() } }
   }
 
   private func loadBatch(_ keys: [Key], clock: any OperationClock) async {

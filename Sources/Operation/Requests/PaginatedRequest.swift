@@ -1,3 +1,5 @@
+import ReactiveStreams
+
 /// A request that fetches a list page by page.
 ///
 /// ```swift
@@ -147,7 +149,7 @@ extension PaginatedRequest {
     return { event in
       let event = event(run)
       // A task that a handler starts does not work for the run.
-      TaskNode.withoutCurrent { for handler in handlers { handler.handle(event) } }
+      CurrentWork.without { for handler in handlers { handler.handle(event) } }
     }
   }
 

@@ -1,3 +1,4 @@
+import ReactiveStreams
 import Synchronization
 
 /// The runs that copies of one request share when they run without a store.
@@ -69,7 +70,7 @@ final class SharedRuns<Value: Sendable, Failure: Error>: TaskDriver {
     core.node.attach(
       Task.make(on: context.executor) { [self] in
         core.node.beginRequest()
-        let output = await TaskNode.$current.withValue(core.node) { await body(all) }
+        let output = await CurrentWork.$value.withValue(core.node) { await body(all) }
         core.node.endRequest()
         let record = table.withLock { $0.remove(core.id) }
         core.end(with: output)

@@ -56,7 +56,7 @@ final class TaskNode: ContextRun {
 
   /// The run whose request the current task works for. Child tasks inherit it. It is set between
   /// ``beginRequest(calledBy:)`` and ``endRequest(launch:)``.
-  @TaskLocal static var current: TaskNode?
+  static var current: TaskNode? { CurrentWork.value as? TaskNode }
 
   let id = OperationTaskID.next()
   /// The cause of the run.
@@ -213,11 +213,6 @@ extension TaskNode {
       return (guarded.caller.take(), guarded.path.take())
     }
     withExtendedLifetime(released) {}
-  }
-
-  /// Calls a closure whose tasks do not work for the current run.
-  static func withoutCurrent<Output>(_ body: () -> Output) -> Output {
-    current == nil ? body() : $current.withValue(nil) { body() }
   }
 
   /// Returns the cycle that this run closes when it reads a path without a store.

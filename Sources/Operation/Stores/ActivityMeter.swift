@@ -23,8 +23,8 @@ final class ActivityMeter: Sendable, Observable {
 
   var source: StreamSource<OperationActivity> {
     StreamSource { [shell] handler in
-      shell.subscribe { activity in
-        TaskNode.withoutCurrent { handler(.element(activity)) }
+      shell.subscribe {
+        handler(.element($0))
       } by: {
         $0.deliveries.subscribe($1, initially: $0.shown)
       }
@@ -34,7 +34,7 @@ final class ActivityMeter: Sendable, Observable {
   func move(_ kind: OperationKind, from old: ActivityPhase, to new: ActivityPhase) {
     shell.commit { $0.move(kind, from: old, to: new) }
     guard isRead.load(ordering: .sequentiallyConsistent) else { return }
-    TaskNode.withoutCurrent { registrar.withMutation(of: self, keyPath: \.activity) {} }
+    CurrentWork.without { registrar.withMutation(of: self, keyPath: \.activity) {} }
   }
 }
 

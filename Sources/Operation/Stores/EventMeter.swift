@@ -29,8 +29,7 @@ final class EventMeter: Sendable {
   func send(_ event: OperationClientEvent) {
     let observers = observers.load(ordering: .relaxed)
     if observers >= Self.reader { changes.append(event) }
-    // A task that a handler starts does not work for the run that sends the event.
-    if observers % Self.reader > 0 { TaskNode.withoutCurrent { broadcast.send(event) } }
+    if observers % Self.reader > 0 { broadcast.send(event) }
   }
 
   func subscribe(

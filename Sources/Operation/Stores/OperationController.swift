@@ -129,7 +129,7 @@ extension OperationStore {
   /// Attaches the controllers. Called once, when the client has added the store.
   func attachControllers() {
     if settings.values.automatic.controllers.isEmpty { return }
-    let new = TaskNode.withoutCurrent {
+    let new = CurrentWork.without {
       settings.values.automatic.controllers.compactMap { $0(self) }
     }
     commit { $0.observation.didNotify(new, isObserved: false) }
@@ -141,7 +141,7 @@ extension OperationStore {
     if settings.values.automatic.controllers.isEmpty { return }
     while let (controllers, isObserved) = commit({ $0.controllersToNotify() }) {
       // A task that a controller starts does not work for the run whose request subscribes.
-      TaskNode.withoutCurrent { for controller in controllers { controller.notify(isObserved) } }
+      CurrentWork.without { for controller in controllers { controller.notify(isObserved) } }
       commit { $0.observation.didNotify(controllers, isObserved: isObserved) }
     }
   }

@@ -158,7 +158,7 @@ extension OperationStore {
     // Not with `??`, to which closures are passed in another form.
     let call = if let rules { rules.call } else { request }
     let continuation = Continuation { Self.yield($0, from: core, launch) }
-    return await TaskNode.$current.withValue(core.node) { await call(context, continuation) }
+    return await CurrentWork.$value.withValue(core.node) { await call(context, continuation) }
   }
 
   /// Waits until a run may call its request. Returns the failure of a run that was cancelled before; one

@@ -224,7 +224,7 @@ extension OperationStore {
       // A run that was scheduled already is started instead of the new one.
       if run.core != new.core { run.core.node.wait(for: others) }
       // A run in whose request this one starts does not await it.
-      TaskNode.withoutCurrent { launch(run) }
+      CurrentWork.without { launch(run) }
     }
     return run.task
   }

@@ -197,7 +197,7 @@ extension OperationStore {
     if let persistence, effects.mayHaveChanged { persistence.noteChange(of: self) }
     if effects.delivery.hasEvent {
       // A task that a handler starts does not work for the run whose request has called it.
-      TaskNode.withoutCurrent { machine.drain(&effects.delivery) }
+      CurrentWork.without { machine.drain(&effects.delivery) }
       if effects.delivery.hasEvent { handOver(effects.delivery) }
     }
     for action in actions { action() }

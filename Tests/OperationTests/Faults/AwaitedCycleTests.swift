@@ -182,7 +182,7 @@ import Testing
 
   /// Handlers that a request's own task calls.
   enum HandlerPlace: CaseIterable {
-    case clientChange, clientEvent, requestEvent, controller, observation
+    case clientChange, clientEvent, requestEvent, controller, observation, broadcast, network
   }
 
   private struct CallingController: OperationController {
@@ -216,8 +216,11 @@ import Testing
       .controlled(
         by: CallingController(
           began: { call(in: .controller) }, observed: { call(in: .observation) }))
+    let (broadcast, network) = (Broadcast<Int>(), ManualNetworkObserver())
     let store = client.store(
       for: Query<Int, any Error>(path: ["outer"]) { [client] _ in
+        broadcast.send(1)
+        network.set(.disconnected)
         let subscription = client.store(for: inner).subscribe { _ in }
         subscription.cancel()
         return 2
@@ -225,6 +228,8 @@ import Testing
     let subscriptions = [
       client.subscribe { _ in call(in: .clientChange) },
       client.log(to: CallingLogger { call(in: .clientEvent) }),
+      broadcast.subscribe { _ in call(in: .broadcast) },
+      network.subscribe { _ in call(in: .network) },
     ]
     outer.update { $0 = store }
     #expect(try await store.run() == 2)

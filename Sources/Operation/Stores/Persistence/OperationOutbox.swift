@@ -262,7 +262,7 @@ extension OperationOutbox {
   ) -> Bool {
     guard let call = shell.commit({ $0.resume(entry, isRetry: isRetry) }) else { return false }
     // At once up to its first suspension, so that calls keep their order.
-    TaskNode.withoutCurrent {
+    CurrentWork.without {
       _ = Task.immediate { [shell] in
         try? await resumption(call)
         // Its run was not begun.
