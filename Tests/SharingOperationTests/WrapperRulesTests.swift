@@ -146,5 +146,6 @@ import Testing
       unbound.bind(to: query.manual())
     }
     #expect(issues.elements == [.missingClient])
+    OperationClient.shared.clearStore(with: query.path)
   }
 }
