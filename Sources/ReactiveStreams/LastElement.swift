@@ -2,9 +2,9 @@ import Synchronization
 
 /// Stores one element. The lock guards it, and an element that is replaced is released without the lock.
 package final class LastElement<Element: Sendable>: Sendable {
-  private let element = Mutex<Element?>(nil)
+  private let element: Mutex<Element?>
 
-  package init() {}
+  package init(_ element: Element? = nil) { self.element = Mutex(element) }
 
   package var value: Element? { element.withLock { $0 } }
 

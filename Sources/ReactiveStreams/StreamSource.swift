@@ -69,8 +69,7 @@ extension StreamSource {
     after first: Element? = nil, by areEqual: @escaping @Sendable (Element, Element) -> Bool
   ) -> StreamSource {
     StreamSource { handler in
-      let last = LastElement<(element: Element, epoch: StreamEpoch?)>()
-      last.set(first.map { ($0, nil) })
+      let last = LastElement<(element: Element, epoch: StreamEpoch?)>(first.map { ($0, nil) })
       return subscribe { signal in
         guard case .element(let element, let epoch) = signal else { return handler(signal) }
         // No lock is held: a source delivers one element at a time. An equal element is no duplicate if

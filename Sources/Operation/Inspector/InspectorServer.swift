@@ -37,10 +37,8 @@ final class InspectorServer: Sendable {
   private static let count = Atomic(0)
 
   /// The name of the program, for the path and the peers.
-  static let program: String = {
-    let name = CommandLine.arguments.first?.split(separator: "/").last.map(String.init)
-    return name ?? "program"
-  }()
+  static let program =
+    CommandLine.arguments.first?.split(separator: "/").last.map(String.init) ?? "program"
 
   private static func newPath() throws(OperationInspectorError) -> String {
     let number = count.wrappingAdd(1, ordering: .relaxed).newValue
@@ -50,16 +48,17 @@ final class InspectorServer: Sendable {
   }
 
   func start(for client: OperationClient) throws(OperationInspectorError) {
-    let thread = PosixThread { [weak client] in
-      // Without a reference that keeps the client alive.
-      var loop = client.map { InspectorLoop(self, $0) }
-      loop?.run()
-    }
-    guard let thread else {
+    do throws(SystemError) {
+      let thread = try PosixThread { [weak client] in
+        // Without a reference that keeps the client alive.
+        var loop = client.map { InspectorLoop(self, $0) }
+        loop?.run()
+      }
+      thread.detach()
+    } catch {
       cancel(because: "")
-      throw .system(path: socket.path, code: EAGAIN)
+      throw .system(path: socket.path, code: error.code)
     }
-    thread.detach()
   }
 
   /// Why the inspector has ended; `nil` before.

@@ -21,7 +21,7 @@ struct DescriptorPoll: Sendable {
   ) throws(SystemError) {
     let (readEnd, writeEnd) = try FileDescriptor.pair()
     self.writeEnd = writeEnd
-    let thread = PosixThread {
+    thread = try PosixThread {
       var polled = descriptors.map { pollfd(fd: $0.number, events: Int16(events), revents: 0) }
       polled.append(pollfd(fd: readEnd.number, events: Int16(POLLIN), revents: 0))
       while polled.last?.revents == 0 {
@@ -35,8 +35,6 @@ struct DescriptorPoll: Sendable {
         }
       }
     }
-    guard let thread else { throw SystemError(code: EAGAIN) }
-    self.thread = thread
   }
 
   /// Ends the thread, and waits until it has released the descriptors. Called once.

@@ -15,8 +15,8 @@ struct PosixThread: Sendable {
 
   private let thread: pthread_t
 
-  /// Starts a thread; `nil` if the system has no more threads.
-  init?(_ run: @escaping @Sendable () -> Void) {
+  /// Starts a thread. Throws an error if the system has no more threads.
+  init(_ run: @escaping @Sendable () -> Void) throws(SystemError) {
     var (all, mask, thread) = (sigset_t(), sigset_t(), pthread_t())
     // `pthread_create` passes a pointer to the thread, so the reference travels as one.
     let body = Unmanaged.passRetained(Body(run))
@@ -36,7 +36,7 @@ struct PosixThread: Sendable {
     pthread_sigmask(SIG_SETMASK, &mask, nil)
     guard result == 0 else {
       body.release()
-      return nil
+      throw SystemError(code: result)
     }
     self.thread = thread
   }

@@ -43,16 +43,14 @@ final class PressureFeed: Sendable {
 
   /// Returns a descriptor for each trigger, which becomes urgent when the pressure occurs.
   static func openTriggers(in file: String) throws(SystemError) -> [FileDescriptor] {
-    var descriptors: [FileDescriptor] = []
-    for trigger in triggers {
+    try triggers.map { trigger throws(SystemError) in
       let descriptor = FileDescriptor(open(file, O_RDWR | O_NONBLOCK | O_CLOEXEC))
       guard descriptor.number >= 0 else { throw SystemError() }
       // The kernel expects the zero at the end of the text.
       let text = Array(trigger.text.utf8CString)
       guard write(descriptor.number, text, text.count) > 0 else { throw SystemError() }
-      descriptors.append(descriptor)
+      return descriptor
     }
-    return descriptors
   }
 
   /// Calls `body` with the pressure of each descriptor that becomes urgent, on the thread that polls.

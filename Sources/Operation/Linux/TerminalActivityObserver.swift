@@ -1,3 +1,5 @@
+import Dispatch
+import Glibc
 public import ReactiveStreams
 
 /// An observer of whether the program is suspended, by the signals `SIGTSTP` and `SIGCONT`.
@@ -21,12 +23,16 @@ public import ReactiveStreams
 ///   [signal(7)](https://man7.org/linux/man-pages/man7/signal.7.html).
 ///
 /// A `SIGCONT` for a program that was not stopped cannot be distinguished from the end of a stop.
+///
+/// One thread waits for the signals while there are subscribers.
 public final class TerminalActivityObserver: ApplicationActivityObserver {
   /// The observer of this process.
   public static let shared = TerminalActivityObserver()
 
+  private static let queue = DispatchQueue(label: "swift-operation.terminal")
+
   private let activity = ObservedValue(
-    measure: { TerminalSignals.record.activity }, feed: TerminalFeed.begin)
+    measure: { TerminalSignals.record.activity }, feed: TerminalActivityObserver.begin)
 
   private init() {}
 
@@ -43,4 +49,46 @@ public final class TerminalActivityObserver: ApplicationActivityObserver {
   public func subscribe(
     _ handler: @escaping @Sendable (ApplicationActivity) -> Void
   ) -> OperationSubscription { activity.subscribe(handler) }
+}
+
+extension TerminalActivityObserver {
+  /// Calls `notify` with the present activity, and on a queue with each later one, until the
+  /// subscription is cancelled. One feed is in progress at a time.
+  @Sendable
+  private static func begin(
+    _ notify: @escaping @Sendable (ApplicationActivity) -> Void
+  ) -> OperationSubscription {
+    let first = TerminalSignals.record
+    // The record that was read last; used on the queue only.
+    let last = LastElement(first)
+    notify(first.activity)
+    do throws(SystemError) {
+      let receiver = try TerminalSignals.receiver()
+      let poll = try DescriptorPoll([receiver], for: POLLIN) { _, _ in
+        var bytes = [UInt8](repeating: 0, count: 64)
+        // Before the record is read.
+        _ = recv(receiver.number, &bytes, bytes.count, 0)
+        // On a queue: a thread that cancels waits for this one, and may be what a handler waits for.
+        queue.async {
+          let record = TerminalSignals.record
+          let earlier = last.value ?? first
+          last.set(record)
+          for activity in record.activities(since: earlier) { notify(activity) }
+          TerminalSignals.acknowledge(record)
+        }
+        return true
+      }
+      TerminalSignals.install()
+      return OperationSubscription {
+        TerminalSignals.restore()
+        poll.end()
+      }
+    } catch {
+      OperationIssue.report(
+        .unavailableSource,
+        "There are no descriptors left, or no threads, to wait for the signals of the terminal; no "
+          + "change of activity is reported.")
+      return .empty
+    }
+  }
 }

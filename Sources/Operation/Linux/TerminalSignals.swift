@@ -1,7 +1,8 @@
 import Glibc
+import ReactiveStreams
 import Synchronization
 
-/// The handlers of the terminal's signals, and the record that a ``TerminalFeed`` reads.
+/// The handlers of the terminal's signals, and the record that a ``TerminalActivityObserver`` reads.
 ///
 /// A handler interrupts any thread at any place. So it takes no lock and allocates nothing, not even
 /// a witness table that is made at its first use: it changes a number and sends a byte. The sockets are
@@ -25,9 +26,8 @@ enum TerminalSignals {
     let record = Atomic(StopRecord().rawValue)
     let acknowledgedStops = Atomic(UInt64(0))
     let areInstalled = Atomic(false)
-    /// A connected pair: the handlers send, the feed receives. Negative where there is none.
+    /// The descriptor to which the handlers send; negative where there is none.
     let sender = Atomic<Int32>(-1)
-    let receiver = Atomic<Int32>(-1)
     let stop = UnsafeMutablePointer<Signal>.allocate(capacity: 1)
     let resume = UnsafeMutablePointer<Signal>.allocate(capacity: 1)
 
@@ -60,27 +60,24 @@ enum TerminalSignals {
     restore(shared.resume)
   }
 
-  /// Makes the sockets, before the handlers are installed. Returns the descriptor that can be read when a
-  /// handler has changed the record; `nil` if the process has none left. Called until it returns one.
-  static func makeDescriptor() -> Int32? {
-    var ends: [Int32] = [-1, -1]
-    let kind = SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue
-    guard socketpair(AF_UNIX, Int32(kind), 0, &ends) == 0 else { return nil }
-    shared.sender.store(ends[0], ordering: .relaxed)
-    shared.receiver.store(ends[1], ordering: .relaxed)
-    return ends[1]
-  }
+  /// They are never closed.
+  private static let sockets = LastElement<(receiver: FileDescriptor, sender: FileDescriptor)>()
 
-  /// Receives what the handlers have sent. Called before the record is read.
-  static func clearDescriptor() {
-    var bytes = [UInt8](repeating: 0, count: 64)
-    while recv(shared.receiver.load(ordering: .relaxed), &bytes, bytes.count, 0) > 0 {}
+  /// Returns the descriptor that can be read when a handler has changed the record. Called by one thread at
+  /// a time, before it installs the handlers.
+  static func receiver() throws(SystemError) -> FileDescriptor {
+    if let (receiver, _) = sockets.value { return receiver }
+    let (receiver, sender) = try FileDescriptor.pair()
+    sockets.set((receiver, sender))
+    shared.sender.store(sender.number, ordering: .relaxed)
+    return receiver
   }
 
   /// Makes the descriptor readable. If the buffer is full, it is readable already.
   private static func wake() {
     var byte: UInt8 = 0
-    _ = send(shared.sender.load(ordering: .relaxed), &byte, 1, Int32(MSG_NOSIGNAL))
+    let flags = Int32(MSG_NOSIGNAL | MSG_DONTWAIT)
+    _ = send(shared.sender.load(ordering: .relaxed), &byte, 1, flags)
   }
 
   /// Lets the program stop: all subscribers were notified of the stops in the record.
