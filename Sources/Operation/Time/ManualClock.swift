@@ -61,9 +61,7 @@ public final class ManualClock: OperationClock {
   ///
   /// - Parameter count: The least number. The call returns at once if it is zero or negative.
   nonisolated(nonsending) public func sleepers(atLeast count: Int) async {
-    let observer = OneShot<Bool>()
-    let id = machine.withLock { $0.observe(atLeast: count, waiter: observer) }
-    if let id { await wait(for: observer, id) }
+    await wait { $0.observe(atLeast: count, waiter: $1) }
   }
 
   /// Advances the clock, and wakes what is due then.
@@ -79,22 +77,17 @@ public final class ManualClock: OperationClock {
   ///   the clock back, and wakes nothing.
   nonisolated(nonsending) public func advance(by duration: Duration) async {
     machine.withLock { $0.advance(by: duration) }
-    var mustSettle = false
     while true {
       let waiter = OneShot<Bool>()
-      let step = machine.withLock { [mustSettle] in
-        $0.takeDue(mustSettle: mustSettle, advance: waiter)
-      }
-      guard let step else { return }
+      guard let event = machine.withLock({ $0.takeDue(advance: waiter) }) else { return }
       // If the task of this call is cancelled, the next sleep is woken without waiting.
-      switch step {
-      case .settle(let id): await wait(for: waiter, id)
-      case .wake(.timer(let action)): action()
-      case .wake(.sleep(let wakeUp)):
+      switch event {
+      case .timer(let action): action()
+      case .sleep(let wakeUp):
         wakeUp.finish(true)
         _ = await waiter.wait()
       }
-      if case .wake = step { mustSettle = true } else { mustSettle = false }
+      await wait { $0.settleBeforeDue(waiter: $1) }
     }
   }
 
@@ -113,13 +106,14 @@ public final class ManualClock: OperationClock {
   /// context. Tasks that the test or a request makes with `Task` do not count, and neither does work
   /// while it is on the main actor or on another executor of its own. A request that never waits, such
   /// as a loop of `Task.yield()`, keeps the clock from settling.
-  nonisolated(nonsending) public func settle() async {
-    let observer = OneShot<Bool>()
-    let id = machine.withLock { $0.settle(waiter: observer) }
-    if let id { await wait(for: observer, id) }
-  }
+  nonisolated(nonsending) public func settle() async { await wait { $0.settle(waiter: $1) } }
 
-  nonisolated(nonsending) private func wait(for observer: OneShot<Bool>, _ id: UInt64) async {
+  /// Waits for the observer that a transition has added, if it returns one.
+  nonisolated(nonsending) private func wait(
+    _ observe: (inout ManualClockMachine<OneShot<Bool>>, OneShot<Bool>) -> UInt64?
+  ) async {
+    let observer = OneShot<Bool>()
+    guard let id = machine.withLock({ observe(&$0, observer) }) else { return }
     _ = await observer.wait()
     machine.withLock { $0.removeObserver(id) }
   }

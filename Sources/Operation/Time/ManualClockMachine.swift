@@ -17,20 +17,11 @@ struct ManualClockMachine<Waiter: Sendable>: Sendable {
     case timer(Action)
   }
 
-  /// What an advance does next.
-  enum Step: Sendable {
-    case wake(Event)
-    /// Wait until the clock is settled.
-    case settle(UInt64)
-  }
-
   private struct Deadline: Comparable, Sendable {
     let time: Duration
     let id: UInt64
 
-    static func < (lhs: Deadline, rhs: Deadline) -> Bool {
-      (lhs.time, lhs.id) < (rhs.time, rhs.id)
-    }
+    static func < (lhs: Deadline, rhs: Deadline) -> Bool { (lhs.time, lhs.id) < (rhs.time, rhs.id) }
   }
 
   private let start: Date
@@ -68,9 +59,7 @@ struct ManualClockMachine<Waiter: Sendable>: Sendable {
 
   var now: Date { start.advanced(by: elapsed) }
 
-  var isEmpty: Bool {
-    pending.isEmpty && observers.isEmpty && isSettled
-  }
+  var isEmpty: Bool { pending.isEmpty && observers.isEmpty && isSettled }
 
   private var isSettled: Bool { jobCount == 0 && returning.isEmpty }
 
@@ -115,21 +104,27 @@ struct ManualClockMachine<Waiter: Sendable>: Sendable {
     advanced += max(duration, .zero)
   }
 
-  /// Removes and returns the first sleep or timer that is due, unless the advance has to wait before.
-  ///
-  /// - Parameters:
-  ///   - mustSettle: Whether the advance has woken something, and has not waited since.
-  ///   - advance: Waits until the sleep has returned, or until the clock is settled.
-  mutating func takeDue(mustSettle: Bool, advance: Waiter) -> Step? {
-    // A timer that was set after the clock was advanced, and is due at once, waits for the next advance.
+  /// The first sleep or timer that is due. A timer that was set after the clock was advanced, and is due at
+  /// once, waits for the next advance.
+  private var firstDue: UInt64? {
     guard let first = deadlines.first, first.time <= elapsed, first.id <= lastIDBeforeAdvance
     else { return nil }
-    if mustSettle, let id = settle(waiter: advance, patience: Self.patienceOfAdvance) {
-      return .settle(id)
-    }
-    guard let event = remove(first.id) else { return nil }
-    if case .sleep = event { returning[first.id] = advance }
-    return .wake(event)
+    return first.id
+  }
+
+  /// Removes and returns the first sleep or timer that is due.
+  ///
+  /// - Parameter advance: Waits until the sleep has returned.
+  mutating func takeDue(advance: Waiter) -> Event? {
+    guard let id = firstDue, let event = remove(id) else { return nil }
+    if case .sleep = event { returning[id] = advance }
+    return event
+  }
+
+  /// Adds a waiter for a settled clock, for an advance that has woken something; returns `nil` if it need not
+  /// wait, because nothing more is due, or the clock is settled.
+  mutating func settleBeforeDue(waiter: Waiter) -> UInt64? {
+    firstDue == nil ? nil : settle(waiter: waiter, patience: Self.patienceOfAdvance)
   }
 
   /// Notes that a sleep has returned in its task, and returns the advance that waits for it, and what

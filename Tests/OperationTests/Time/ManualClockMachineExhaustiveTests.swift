@@ -132,12 +132,12 @@ import Testing
     private mutating func takeDue() throws -> Bool {
       let due = pending.filter(isDue)
       let first = due.min { $0.entry.deadline < $1.entry.deadline }
-      let step = machine.takeDue(mustSettle: false, advance: next)
+      let event = machine.takeDue(advance: next)
       guard let first else {
-        try mustHold(step == nil, "no entry is due")
+        try mustHold(event == nil, "no entry is due")
         return true
       }
-      guard case .wake(let event) = step else {
+      guard let event else {
         try mustHold(false, "\(first) is due")
         return true
       }
@@ -198,7 +198,7 @@ import Testing
     /// An advance waits before the next due event; otherwise this is `takeDue`.
     private mutating func takeDueSettled() throws -> Bool {
       guard !isSettled, pending.contains(where: isDue) else { return false }
-      guard case .settle(let id) = machine.takeDue(mustSettle: true, advance: next) else {
+      guard let id = machine.settleBeforeDue(waiter: next) else {
         try mustHold(false, "the advance waits")
         return true
       }

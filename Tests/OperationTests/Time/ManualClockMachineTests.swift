@@ -108,19 +108,18 @@ import Testing
     let id = machine.sleep(for: .seconds(1), waiter: 1).id
     #expect(machine.sleepReturned(id) == [])
     machine.advance(by: .seconds(1))
-    #expect(machine.wakeDue(advance: 5) != nil)
+    #expect(machine.takeDue(advance: 5) != nil)
     #expect(machine.remove(id) == nil && !machine.isEmpty)
     #expect(machine.sleepReturned(id) == [5])
     #expect(machine.sleepReturned(id) == [] && machine.isEmpty)
   }
 
   @Test("An advance waits for a number of jobs at most, and settle for all of them")
-  mutating func patience() throws {
+  mutating func patience() {
     _ = machine.sleep(for: .seconds(1), waiter: 1)
     machine.advance(by: .seconds(1))
     machine.beginJob()
-    let step = machine.takeDue(mustSettle: true, advance: 2)
-    guard case .settle = step else { throw Unexpected() }
+    #expect(machine.settleBeforeDue(waiter: 2) != nil)
     _ = machine.settle(waiter: 3)
     for _ in 1..<ManualClockMachine<Int>.patienceOfAdvance {
       machine.beginJob()
@@ -134,8 +133,6 @@ import Testing
     #expect(last == [3])
   }
 
-  private struct Unexpected: Error {}
-
   @Test("The clock is settled when no job remains, and every woken sleep has returned")
   mutating func settled() throws {
     #expect(machine.settle(waiter: 1) == nil)
@@ -147,7 +144,7 @@ import Testing
     #expect(machine.endJob() == [] && !machine.isEmpty)
     let sleep = machine.sleep(for: .seconds(1), waiter: 4).id
     machine.advance(by: .seconds(1))
-    #expect(machine.wakeDue(advance: 5) != nil)
+    #expect(machine.takeDue(advance: 5) != nil)
     #expect(machine.endJob() == [], "the sleep has not returned")
     #expect(machine.sleepReturned(sleep) == [5, 2])
     #expect(machine.settle(waiter: 6) == nil && machine.isEmpty)
@@ -158,16 +155,13 @@ import Testing
     _ = machine.sleep(for: .seconds(1), waiter: 1)
     machine.beginJob()
     machine.advance(by: .seconds(1))
-    guard case .settle = machine.takeDue(mustSettle: true, advance: 2) else {
-      return #expect(Bool(false))
-    }
+    #expect(machine.settleBeforeDue(waiter: 2) != nil)
     #expect(machine.sleeperCount == 1)
     #expect(machine.endJob() == [2])
-    guard case .wake = machine.takeDue(mustSettle: true, advance: 3) else {
-      return #expect(Bool(false))
-    }
+    #expect(machine.settleBeforeDue(waiter: 3) == nil)
+    #expect(machine.takeDue(advance: 3) != nil)
     machine.beginJob()
-    #expect(machine.takeDue(mustSettle: true, advance: 4) == nil, "no other entry is due")
+    #expect(machine.settleBeforeDue(waiter: 4) == nil, "no other entry is due")
   }
 
   @Test("A clock that is set back wakes no sleep, and its sleeps wait for their time")
@@ -195,14 +189,6 @@ import Testing
   }
 }
 
-extension ManualClockMachine {
-  /// Removes and returns what is due, for an advance that need not wait before.
-  fileprivate mutating func wakeDue(advance: Waiter) -> Event? {
-    guard case .wake(let event) = takeDue(mustSettle: false, advance: advance) else { return nil }
-    return event
-  }
-}
-
 extension ManualClockMachine<Int> {
-  fileprivate mutating func wakeDue() -> Event? { wakeDue(advance: 0) }
+  fileprivate mutating func wakeDue() -> Event? { takeDue(advance: 0) }
 }
