@@ -38,38 +38,41 @@ extension StreamSource {
 /// when all sources have ended, or one has ended without an element. Signals of a source that has ended
 /// are dropped.
 struct CombineLatestMachine<Element: Sendable>: DeliveryMachine {
+  /// What is known of one source.
+  private struct Side: Sendable {
+    var newest: (element: Element, epoch: StreamEpoch?)?
+    /// Whether the source has not ended; `false` for all after the end was delivered.
+    var isOpen = true
+  }
+
   var deliveries = DeliveryQueue<StreamSignal<[Element]>>()
-  private var newest: [Element?]
-  private var epochs: [StreamEpoch?]
+  private var sides: [Side]
   /// The number of sources without an element.
   private var missingCount: Int
-  /// Whether each source has not ended; all are `false` after the end was delivered.
-  private var isOpen: [Bool]
 
   init(count: Int) {
-    newest = Array(repeating: nil, count: count)
-    epochs = Array(repeating: nil, count: count)
+    sides = Array(repeating: Side(), count: count)
     missingCount = count
-    isOpen = Array(repeating: true, count: count)
   }
 
   /// Returns the element that was replaced, to be released without the lock.
   mutating func receive(_ signal: StreamSignal<Element>, from index: Int) -> Element? {
-    guard isOpen[index] else { return nil }
+    guard sides[index].isOpen else { return nil }
     switch signal {
     case .element(let element, let epoch):
-      let replaced = newest[index].take()
-      (newest[index], epochs[index]) = (element, epoch)
+      let replaced = exchange(&sides[index].newest, with: (element, epoch))
       if replaced == nil { missingCount -= 1 }
       if missingCount == 0 {
-        deliveries.append(.element(newest.compactMap { $0 }, in: .common(epochs)))
+        let newest = sides.compactMap(\.newest)
+        deliveries.append(.element(newest.map(\.element), in: .common(newest.map(\.epoch))))
       }
-      return replaced
+      return replaced?.element
     case .finished:
+      sides[index].isOpen = false
       // Without an element of this source there will be no array.
-      if newest[index] == nil { isOpen = isOpen.map { _ in false } }
-      isOpen[index] = false
-      if !isOpen.contains(true) { deliveries.append(.finished) }
+      guard sides[index].newest == nil || !sides.contains(where: \.isOpen) else { return nil }
+      for index in sides.indices { sides[index].isOpen = false }
+      deliveries.append(.finished)
       return nil
     }
   }

@@ -54,9 +54,7 @@ import Synchronization
   package mutating func subscribe(
     _ subscriber: Subscriber<Event>, initially event: consuming Event? = nil
   ) -> UInt64 {
-    if let event = consume event {
-      entries.append(Entry(event, for: [], nextID..<nextID + 1))
-    }
+    if let event = consume event { entries.append(Entry(event, for: [], nextID..<nextID + 1)) }
     defer { nextID += 1 }
     if subscriber.wantsNewest { newestCount += 1 }
     listWillChange()
@@ -103,10 +101,7 @@ import Synchronization
   }
 
   /// Removes what has not been delivered, and returns it to be released without the lock.
-  package mutating func dropPending() -> DroppedEvents<Event> {
-    defer { entries.removeAll() }
-    return DroppedEvents(entries: entries)
-  }
+  mutating func dropPending() -> FIFO<Entry> { entries.takeAll() }
 
   /// Starts to drain, if there is something to deliver and no other thread is draining.
   package mutating func beginDraining() -> Delivery<Event> {
@@ -144,13 +139,6 @@ import Synchronization
     isListTaken = false
     returnedSlots = []
   }
-}
-
-/// Events that were dropped before they were delivered, with their recipients.
-package struct DroppedEvents<Event: Sendable>: Sendable {
-  fileprivate let entries: FIFO<DeliveryQueue<Event>.Entry>
-
-  package var count: Int { entries.count }
 }
 
 /// The events that a thread delivers, one after the other, and the subscribers at the time when the

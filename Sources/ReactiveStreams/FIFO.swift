@@ -50,5 +50,6 @@
     return element
   }
 
-  package mutating func removeAll() { self = FIFO() }
+  /// Removes all elements, and returns them, to be released without a lock.
+  mutating func takeAll() -> FIFO { exchange(&self, with: FIFO()) }
 }

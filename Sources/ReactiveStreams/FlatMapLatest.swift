@@ -52,7 +52,7 @@ struct FlatMapLatestMachine<Output: Sendable>: DeliveryMachine {
     /// The epoch that ends now.
     let earlier: StreamEpoch?
     let inner: OperationSubscription?
-    let dropped: DroppedEvents<StreamSignal<Output>>
+    let dropped: FIFO<DeliveryQueue<StreamSignal<Output>>.Entry>
   }
 
   /// Stores the subscription to an inner source. Returns it if its epoch is over.

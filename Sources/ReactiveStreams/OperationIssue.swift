@@ -65,9 +65,7 @@ extension OperationIssue {
   /// Sends every report of the process, outside of `withHandler(_:operation:)`, to `handler`.
   ///
   /// - Parameter handler: The new handler; `nil` restores standard error.
-  public static func setHandler(_ handler: Handler?) {
-    processHandler.set(handler)
-  }
+  public static func setHandler(_ handler: Handler?) { processHandler.set(handler) }
 
   /// Sends the issue to the current handler.
   public func report() {

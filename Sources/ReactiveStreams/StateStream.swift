@@ -119,9 +119,7 @@ extension StateStream {
   /// a new stream of `flatMapLatest` that has sent nothing yet, there is no pair to read.
   public func combineLatest<Other: Sendable>(
     _ other: StateStream<Other>
-  ) -> StateStream<(Element, Other)> {
-    StateStream<(Element, Other)>(source.combineLatest(other.source))
-  }
+  ) -> StateStream<(Element, Other)> { .init(source.combineLatest(other.source)) }
 
   /// Sends the elements of this stream and of another one, in the order in which they arrive.
   ///

@@ -16,9 +16,7 @@ package final class StreamEpoch: Sendable {
 
   private let state: Mutex<State>
 
-  init(within outer: [StreamEpoch?] = []) {
-    state = Mutex(State(outer: outer.compactMap(\.self)))
-  }
+  init(within outer: [StreamEpoch?] = []) { state = Mutex(State(outer: outer.compactMap(\.self))) }
 
   var isOver: Bool {
     while true {

@@ -81,7 +81,6 @@ struct StreamMachine<Element: Sendable, Waiter: Sendable>: Sendable {
 
   /// Cancels the reader. Returns the waiter, whose read ends, and the elements that were kept.
   mutating func cancel() -> (waiter: Waiter?, dropped: FIFO<Element>) {
-    defer { buffer.removeAll() }
-    return (finish(), buffer)
+    (finish(), buffer.takeAll())
   }
 }

@@ -20,7 +20,5 @@ public import Synchronization
   }
 
   /// Ends the calls: a call that has not begun when this returns never begins.
-  package func deactivate() {
-    isActive.store(false, ordering: .releasing)
-  }
+  package func deactivate() { isActive.store(false, ordering: .releasing) }
 }

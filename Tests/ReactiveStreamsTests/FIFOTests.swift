@@ -65,7 +65,7 @@ struct FIFOTests {
       _ = queue.popFirst()
       #expect(live.now == 100 - popped)
     }
-    queue.removeAll()
+    _ = queue.takeAll()
     #expect(live.now == 0)
     #expect(queue.isEmpty)
   }

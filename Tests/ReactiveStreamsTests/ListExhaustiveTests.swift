@@ -32,7 +32,7 @@ struct ListExhaustiveTests {
         let expected = model.isEmpty ? nil : model.removeFirst()
         try mustHold(queue.popFirst() == expected, "the first element is \(expected ?? -1)")
       case .removeAll:
-        queue.removeAll()
+        _ = queue.takeAll()
         model = []
       }
       try mustHold(queue.count == model.count, "it has \(model.count) elements")
