@@ -96,13 +96,9 @@ extension Binding {
   /// Binds a request to its store.
   init<Request: StatefulOperationRequest>(
     _ request: Request, in store: OperationStore<State>
-  ) where Request.State == State {
-    self = .store(store, rules: store.rules(of: request))
-  }
+  ) where Request.State == State { self = .store(store, rules: store.rules(of: request)) }
 
-  func isSame(as other: Binding) -> Bool {
-    store === other.store && rules?.key == other.rules?.key
-  }
+  func isSame(as other: Binding) -> Bool { store === other.store && rules?.key == other.rules?.key }
 }
 
 /// A state on the heap. What contains several states is copied quickly: without this the benchmark

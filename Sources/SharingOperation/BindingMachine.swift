@@ -62,6 +62,8 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
     let lastRead: VersionedValue?
   }
 
+  /// What a transition has replaced, all of it to be released without the lock.
+  typealias Rebinding = (replacement: Replacement?, made: MadeBinding<State>?, timer: BindingTimer?)
   typealias VersionedValue = (value: State.StateValue, version: Int)
 
   var deliveries = DeliveryQueue<StreamSignal<Binding<State>>>()
@@ -139,9 +141,7 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
   /// Notes that a reader takes the newest binding.
   mutating func noteRead() {
     if !isBoundToMade { isReadAhead = true }
-    if case .changing(let states, isRead: false) = phase {
-      phase = .changing(states, isRead: true)
-    }
+    if case .changing(let states, isRead: false) = phase { phase = .changing(states, isRead: true) }
   }
 
   /// Returns whether readers have to be notified because they were ahead: the wrapper is bound to the
@@ -165,7 +165,7 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
   /// - Parameter isMaking: Whether this is done by a closure that makes a binding, which comes later.
   mutating func override(
     with new: Binding<State>, after due: BindingTimer?, isMaking: Bool
-  ) -> (replacement: Replacement?, made: MadeBinding<State>?, timer: BindingTimer?) {
+  ) -> Rebinding {
     if due != nil, due !== timer { return (nil, nil, nil) }
     let old = made
     let new = continuing(new)

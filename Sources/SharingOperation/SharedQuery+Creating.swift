@@ -83,8 +83,7 @@ extension SharedQuery {
     select: @escaping @Sendable (Value) -> Selected
   )
   where
-    Request.State == QueryState<Value, Failure>,
-    State == SelectedState<QueryState<Value, Failure>, Selected?>
+    Request.State == QueryState<Value, Failure>, State == SelectedState<Request.State, Selected?>
   {
     let projection = Projection<State>.selecting { $0.map(select) }
     self.init(request, in: client, projection: projection) { $0.store(for: request) }

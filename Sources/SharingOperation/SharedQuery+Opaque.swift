@@ -6,7 +6,7 @@ extension SharedQuery {
   /// Creates a wrapper of the store for a query, whose type may be opaque, also with modifiers.
   public init<Request: StatefulOperationRequest, Value, Failure>(
     _ request: Request, client: OperationClient? = nil
-  ) where Request.State == QueryState<Value, Failure>, State == QueryState<Value, Failure> {
+  ) where Request.State == State, State == QueryState<Value, Failure> {
     self.init(request, in: client, projection: .identity) { $0.store(for: request) }
   }
 
@@ -14,7 +14,7 @@ extension SharedQuery {
   /// has `wrappedValue` as its initial value; an existing store keeps its value.
   public init<Request: StatefulOperationRequest, Value, Failure>(
     wrappedValue: Value?, _ request: Request, client: OperationClient? = nil
-  ) where Request.State == QueryState<Value, Failure>, State == QueryState<Value, Failure> {
+  ) where Request.State == State, State == QueryState<Value, Failure> {
     self.init(request, in: client, projection: .identity) {
       $0.store(for: request, initialValue: wrappedValue)
     }
@@ -24,32 +24,21 @@ extension SharedQuery {
   /// displays a default for a missing value.
   public init<Request: StatefulOperationRequest, Value, Failure>(
     _ request: Request, default value: Value, client: OperationClient? = nil
-  )
-  where
-    Request.State == QueryState<Value, Failure>, State == DefaultState<QueryState<Value, Failure>>
-  {
+  ) where Request.State == QueryState<Value, Failure>, State == DefaultState<Request.State> {
     self.init(request, in: client, projection: .defaulting(to: value)) { $0.store(for: request) }
   }
 
   /// Creates a wrapper of the store for a paginated request, whose type may be opaque, also with modifiers.
   public init<Request: StatefulOperationRequest, PageID, PageValue, Failure>(
     _ request: Request, client: OperationClient? = nil
-  )
-  where
-    Request.State == PaginatedState<PageID, PageValue, Failure>,
-    State == PaginatedState<PageID, PageValue, Failure>
-  {
+  ) where Request.State == State, State == PaginatedState<PageID, PageValue, Failure> {
     self.init(request, in: client, projection: .identity) { $0.store(for: request) }
   }
 
   /// Creates a wrapper of the store for a mutation, whose type may be opaque, also with modifiers.
   public init<Request: StatefulOperationRequest, Arguments, Value, Failure>(
     _ request: Request, client: OperationClient? = nil
-  )
-  where
-    Request.State == MutationState<Arguments, Value, Failure>,
-    State == MutationState<Arguments, Value, Failure>
-  {
+  ) where Request.State == State, State == MutationState<Arguments, Value, Failure> {
     self.init(request, in: client, projection: .identity) { $0.store(for: request) }
   }
 }

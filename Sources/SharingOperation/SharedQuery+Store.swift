@@ -44,9 +44,7 @@ extension SharedQuery {
     to request: Request?, debouncedBy delay: Duration, keepingPrevious: Bool = false
   ) where Request.State == State.StoredState, Request.State: ValueInitializedState {
     if delay <= .zero { return bind(to: request, keepingPrevious: keepingPrevious) }
-    core.bind(after: delay) { [weak core] in
-      core?.binding(to: request, keepingPrevious: keepingPrevious) ?? .empty
-    }
+    core.bind(after: delay) { $0.binding(to: request, keepingPrevious: keepingPrevious) }
   }
 
   /// A Boolean value that indicates whether the value is that of the request before, which is displayed

@@ -69,9 +69,7 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
       return present.binding
     }
     // The user's closure may read the wrapper that it makes the request for.
-    guard shell.withLock({ $0.makers.insert(.current).inserted }) else {
-      return current
-    }
+    guard shell.withLock({ $0.makers.insert(.current).inserted }) else { return current }
     var binding = upstream.bind(source)
     if upstream.keepsPrevious { binding = binding.displaying(current.kept) }
     let number = (present?.number ?? 0) + 1
@@ -90,12 +88,7 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
   func followUpstream() {
     guard let upstream else { return }
     let binding = made(by: upstream, isRead: false)
-    let first = FirstState(binding)
-    let (old, replacement, wasReadAhead) = shell.commit {
-      ($0.binding, $0.bind(to: binding), $0.takeReadAhead())
-    }
-    complete(replacement, from: first, wasReadAhead: wasReadAhead)
-    withExtendedLifetime(old) {}
+    rebind(to: binding) { ($0.bind(to: binding), nil, nil) }
   }
 
   /// The displayed value.
@@ -114,13 +107,17 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
   }
 
   /// Replaces the binding after a delay, by the clock of the client, unless it is replaced before.
-  func bind(after delay: Duration, to binding: @escaping @Sendable () -> Binding<StoredState>) {
+  ///
+  /// - Parameter binding: Returns the new binding after the delay.
+  func bind(
+    after delay: Duration, to binding: @escaping @Sendable (SharedQueryCore) -> Binding<StoredState>
+  ) {
     let timer = BindingTimer()
     let replaced = shell.withLock { $0.setTimer(timer) }
     withExtendedLifetime(replaced) {}
     timer.set(
       client.clock.schedule(after: delay) { [weak self, weak timer] in
-        if let self, let timer { bind(to: binding(), after: timer) }
+        if let self, let timer { bind(to: binding(self), after: timer) }
       })
   }
 
@@ -129,32 +126,33 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
   func bind(to binding: Binding<StoredState>, after timer: BindingTimer? = nil) {
     // A change of the other wrapper may not have been delivered yet, and came before.
     if let upstream { _ = made(by: upstream, isRead: false) }
-    let first = FirstState(binding)
-    let (old, overridden, wasReadAhead) = shell.commit { machine in
-      let isMaking = machine.makers.contains(.current)
-      let old = machine.binding
-      let overridden = machine.override(with: binding, after: timer, isMaking: isMaking)
-      return (old, overridden, machine.takeReadAhead())
+    rebind(to: binding) {
+      $0.override(with: binding, after: timer, isMaking: $0.makers.contains(.current))
     }
-    complete(overridden.replacement, from: first, wasReadAhead: wasReadAhead)
-    withExtendedLifetime((old, overridden)) {}
   }
 
-  /// Follows a new binding, if there is one, and notifies the readers: those of members that differ, or all
-  /// if they may have read states that were never delivered.
-  ///
-  /// - Parameter first: The state of the new binding before readers could take it.
-  private func complete(
-    _ replacement: BindingMachine<StoredState>.Replacement?, from first: FirstState<StoredState>,
-    wasReadAhead: Bool
+  /// Binds the wrapper in a transition, follows the new binding if there is one, and notifies the readers:
+  /// those of members that differ, or all if they may have read states that were never delivered.
+  private func rebind(
+    to binding: Binding<StoredState>,
+    by transition: (inout BindingMachine<StoredState>) -> BindingMachine<StoredState>.Rebinding
   ) {
-    let isSkipping = replacement.map { follow($0, from: first) } ?? false
+    // Before readers can take the new binding.
+    let first = (version: binding.store?.lastVersion, state: binding.boxed)
+    let (old, rebinding, wasReadAhead) = shell.commit {
+      ($0.binding, transition(&$0), $0.takeReadAhead())
+    }
+    let isSkipping = rebinding.replacement.map { follow($0, from: first) } ?? false
     if isSkipping || wasReadAhead { notifyAllReaders() }
+    withExtendedLifetime((old, rebinding)) {}
   }
 
   /// Returns whether readers may have read states that were never delivered.
+  ///
+  /// - Parameter first: The state of the new binding before readers could take it.
   private func follow(
-    _ replacement: BindingMachine<StoredState>.Replacement, from first: FirstState<StoredState>
+    _ replacement: BindingMachine<StoredState>.Replacement,
+    from first: (version: Int?, state: BoxedState<StoredState>)
   ) -> Bool {
     // Read before the subscription ends, because its end can cancel a run.
     let last = replacement.replaced.boxed
@@ -284,17 +282,6 @@ extension SharedQueryCore {
     if request != nil { client.reportIfMissing() }
     let new = Binding(request, in: client)
     return keepingPrevious && request != nil ? new.displaying(binding(isRead: false).kept) : new
-  }
-}
-
-/// The state of a new binding before readers could take it.
-struct FirstState<State: OperationState>: Sendable {
-  let version: Int?
-  let state: BoxedState<State>
-
-  init(_ binding: Binding<State>) {
-    version = binding.store?.lastVersion
-    state = binding.boxed
   }
 }
 
