@@ -2,36 +2,17 @@ import FoundationEssentials
 
 /// What an inspector reads of a store whose state type it does not know.
 protocol InspectableStore: ErasedOperationStore {
-  /// Whether a fresh value becomes stale without a change of the store.
-  var becomesStale: Bool { get }
+  /// Whether a fresh value can become stale without a change of the store.
+  var canBecomeStale: Bool { get }
   /// Describes the store for a list, without its dependencies. No lock is held while the value is
   /// described.
   func inspect(_ id: Int, by describer: InspectorDescriber) -> InspectedStore
-  /// Returns the waits of the runs, to compare with later ones.
-  var waits: InspectedWaits { get }
   /// Adds the description of the value in full length, and what else only a peer gets that watches.
-  func inspectDetail(
-    of store: InspectedStore, by describer: InspectorDescriber
-  ) -> InspectedDetail
-}
-
-/// What the runs of a store wait for. No event notes it.
-struct InspectedWaits: Equatable, Sendable {
-  var isPaused = false
-  /// The number of failed attempts of the run that waits for a retry.
-  var failedAttempts: Int?
-  var nextAttempt: Double?
+  func addDetail(to store: inout InspectedStore, by describer: InspectorDescriber)
 }
 
 /// The state of a mutation.
-private protocol CallHistory {
-  var calls: [(arguments: Any, status: String)] { get }
-}
-
-/// The state of a paginated request.
-private protocol PageList {
-  var pageCount: Int { get }
-}
+private protocol CallHistory { var calls: [(arguments: Any, status: String)] { get } }
 
 extension MutationState: CallHistory {
   fileprivate var calls: [(arguments: Any, status: String)] {
@@ -39,24 +20,8 @@ extension MutationState: CallHistory {
   }
 }
 
-extension PaginatedState: PageList {
-  fileprivate var pageCount: Int { currentValue.count }
-}
-
 extension OperationStore: InspectableStore {
-  var becomesStale: Bool {
-    switch settings.values.staleness {
-    case .after, .when: true
-    case .always, .never: false
-    }
-  }
-
-  var waits: InspectedWaits {
-    let retry = state.retry
-    return InspectedWaits(
-      isPaused: status.isPaused, failedAttempts: retry?.failedAttempts,
-      nextAttempt: retry?.nextAttemptAt.timeIntervalSince1970)
-  }
+  var canBecomeStale: Bool { settings.values.staleness.canBecomeStale }
 
   func inspect(_ id: Int, by describer: InspectorDescriber) -> InspectedStore {
     let (state, runs, edits) = read { machine in
@@ -80,26 +45,27 @@ extension OperationStore: InspectableStore {
     let use = InspectedStore.Use(
       subscribers: subscriberCount, leases: leaseCount, runs: runs.count, edits: edits,
       queued: scope.map { hub.queues.waitingCount(of: runs, in: $0) } ?? 0)
-    return InspectedStore(identity: identity, facts: facts, use: use)
+    let retry = state.retry
+    let waits = InspectedStore.Waits(
+      isPaused: state.status.isPaused, failedAttempts: retry?.failedAttempts,
+      nextAttempt: retry?.nextAttemptAt.timeIntervalSince1970)
+    return InspectedStore(identity: identity, facts: facts, use: use, waits: waits)
   }
 
-  func inspectDetail(
-    of store: InspectedStore, by describer: InspectorDescriber
-  ) -> InspectedDetail {
+  func addDetail(to store: inout InspectedStore, by describer: InspectorDescriber) {
     let state = state
     let calls = (state as? any CallHistory)?.calls.map {
-      InspectedDetail.Call(arguments: describer.short($0.arguments, at: path), status: $0.status)
+      InspectedStore.Detail.Call(
+        arguments: describer.short($0.arguments, at: path), status: $0.status)
     }
-    let extra = InspectedDetail.Extra(
-      rules: rules, calls: calls ?? [], pages: (state as? any PageList)?.pageCount)
+    let pages = State.kind == .pages ? state.currentValue as? any Collection : nil
+    store.detail = InspectedStore.Detail(rules: rules, calls: calls ?? [], pages: pages?.count)
     let value = describer.full(state.currentValue, at: path)
-    var store = store
     store.facts.value = value.text
     store.facts.isTruncated = value.isTruncated ? true : nil
-    return InspectedDetail(store: store, extra: extra)
   }
 
-  private var rules: [InspectedDetail.Rule] {
+  private var rules: [InspectedStore.Detail.Rule] {
     let values = settings.values
     let stale =
       switch values.staleness {
@@ -126,7 +92,7 @@ extension OperationStore: InspectableStore {
       ("limit of calls", State.kind == .mutation ? "\(values.maxHistory)" : nil),
     ]
     return rules.compactMap { name, value in
-      value.map { InspectedDetail.Rule(name: name, value: $0) }
+      value.map { InspectedStore.Detail.Rule(name: name, value: $0) }
     }
   }
 }

@@ -41,13 +41,10 @@ struct InspectorBacklog: Sendable {
 
   /// Returns what comes next, with at most some stores, and removes it.
   mutating func take(storeLimit: Int) -> InspectorUpdate {
-    var stores: [Int] = []
-    var taken = 0
-    while stores.count < storeLimit, taken < changed.count {
-      if isChanged.remove(changed[taken]) != nil { stores.append(changed[taken]) }
-      taken += 1
-    }
-    changed.removeFirst(taken)
+    changed.removeAll { !isChanged.contains($0) }
+    let stores = Array(changed.prefix(storeLimit))
+    changed.removeFirst(stores.count)
+    isChanged.subtract(stores)
     defer { (removed, events, missed) = ([], [], 0) }
     return InspectorUpdate(changed: stores, removed: removed, events: events, missed: missed)
   }

@@ -9,7 +9,7 @@ struct InspectorCatalog {
     let path: OperationPath
     /// What the store has read when it was described last.
     var reads: [Int] = []
-    var waits = InspectedWaits()
+    var waits = InspectedStore.Waits()
   }
 
   let describer: InspectorDescriber
@@ -105,23 +105,24 @@ struct InspectorCatalog {
     let (reads, readers) = client.hub.dependencies(of: store.path, limit: 200)
     inspected.use.reads = reads.compactMap { idsByPath[$0] }
     inspected.use.readBy = readers.compactMap { idsByPath[$0] }
-    note(inspected, waits: store.waits, at: client.clock.now())
-    if !inspected.facts.isStale && store.becomesStale { fresh.insert(id) } else { fresh.remove(id) }
+    note(inspected, at: client.clock.now())
+    if !inspected.facts.isStale, store.canBecomeStale { fresh.insert(id) } else { fresh.remove(id) }
     described[id] = inspected
     return inspected
   }
 
   /// Describes a store for a peer that watches it.
-  mutating func describeDetail(_ id: Int, in client: OperationClient) -> InspectedDetail? {
-    guard let inspected = describe(id, in: client), let store = store(id, in: client) else {
+  mutating func describeDetail(_ id: Int, in client: OperationClient) -> InspectedStore? {
+    guard var inspected = describe(id, in: client), let store = store(id, in: client) else {
       return nil
     }
-    return store.inspectDetail(of: inspected, by: describer)
+    store.addDetail(to: &inspected, by: describer)
+    return inspected
   }
 
   /// Notes whose readers have changed, and the waits that began.
-  private mutating func note(_ store: InspectedStore, waits new: InspectedWaits, at date: Date) {
-    let id = store.identity.id
+  private mutating func note(_ store: InspectedStore, at date: Date) {
+    let (id, new) = (store.identity.id, store.waits)
     guard let old = entries[id] else { return }
     read.formUnion(Set(old.reads).symmetricDifference(store.use.reads))
     entries[id]?.reads = store.use.reads

@@ -1,13 +1,11 @@
 /// Describes values as text for the peers. It calls code of the user, and so is used with no lock held.
 struct InspectorDescriber: Sendable {
-  typealias Redaction = @Sendable (_ path: OperationPath, _ description: String) -> String?
-
   /// The length of a text in a list, in bytes of UTF-8.
   static let shortLimit = 120
 
   /// The length of the longest text, in bytes of UTF-8.
   let limit: Int
-  let redacting: Redaction?
+  let redacting: (@Sendable (_ path: OperationPath, _ description: String) -> String?)?
 
   /// Returns the description of a value for a list.
   func short(_ value: Any, at path: OperationPath) -> String {

@@ -119,7 +119,7 @@ extension InspectorLoop {
       _ = peer.backlog.noteSent(store.identity.id, resultCount: store.resultCount)
     }
     peer.send(
-      InspectorSnapshot(time: now, counts: .init(OperationStatistics.Counts()), stores: stores))
+      InspectorSnapshot(time: now, counts: OperationStatistics.Counts().byName, stores: stores))
   }
 
   /// Performs one command, so that each peer is served in each turn.
@@ -168,7 +168,7 @@ extension InspectorLoop {
     peer.send(
       InspectorChanges(
         time: client.clock.now().timeIntervalSince1970,
-        counts: .init(counts - peer.baseCounts), stores: stores, removed: batch.removed,
+        counts: (counts - peer.baseCounts).byName, stores: stores, removed: batch.removed,
         events: batch.events, missed: missed, isOffline: isOffline))
     if let watched = peer.watched, batch.changed.contains(watched) {
       sendDetail(of: watched, to: peer, of: client)
@@ -177,8 +177,7 @@ extension InspectorLoop {
 
   private mutating func sendDetail(of id: Int, to peer: InspectorPeer, of client: OperationClient) {
     guard let detail = catalog.describeDetail(id, in: client) else { return }
-    peer.send(
-      InspectorDetail(time: client.clock.now().timeIntervalSince1970, store: detail))
+    peer.send(InspectorDetail(time: client.clock.now().timeIntervalSince1970, store: detail))
   }
 }
 
@@ -190,12 +189,12 @@ extension InspectorLoop {
     let decoder = JSONDecoder()
     guard let command = try? decoder.decode(InspectorCommand.self, from: Data(line)) else {
       let id = (try? decoder.decode(Numbered.self, from: Data(line)))?.id ?? 0
-      peer.send(InspectorReply(to: id, error: "The line is no command."))
+      peer.send(InspectorReply(id: id, ok: false, error: "The line is no command."))
       return
     }
     guard let client else { return }
     let error = perform(command, of: peer, in: client)
-    peer.send(InspectorReply(to: command.id ?? 0, error: error))
+    peer.send(InspectorReply(id: command.id ?? 0, ok: error == nil, error: error))
     if error == nil, command.command == "watch", let id = command.store {
       sendDetail(of: id, to: peer, of: client)
     }
@@ -236,11 +235,8 @@ extension InspectorLoop {
   }
 }
 
-extension [String: Int] {
-  fileprivate init(_ counts: OperationStatistics.Counts) {
-    self.init(
-      uniqueKeysWithValues: OperationStatistics.Counts.counters.map {
-        ($0.name, counts[keyPath: $0.keyPath])
-      })
+extension OperationStatistics.Counts {
+  fileprivate var byName: [String: Int] {
+    Dictionary(uniqueKeysWithValues: Self.counters.map { ($0.name, self[keyPath: $0.keyPath]) })
   }
 }

@@ -42,7 +42,7 @@ struct InspectorChanges: Encodable {
 struct InspectorDetail: Encodable {
   let type = "detail"
   let time: Double
-  let store: InspectedDetail
+  let store: InspectedStore
 }
 
 /// The answer to a command.
@@ -51,12 +51,6 @@ struct InspectorReply: Encodable {
   let id: Int
   let ok: Bool
   let error: String?
-
-  init(to id: Int, error: String? = nil) {
-    self.id = id
-    ok = error == nil
-    self.error = error
-  }
 }
 
 /// The last message.
@@ -73,7 +67,7 @@ struct InspectorCommand: Decodable {
   let value: Bool?
 }
 
-/// A store as one object of three parts.
+/// A store as one object of several parts.
 struct InspectedStore: Encodable {
   struct Identity: Encodable {
     let id: Int
@@ -104,9 +98,37 @@ struct InspectedStore: Encodable {
     var readBy: [Int] = []
   }
 
+  /// What only a peer gets that watches the store.
+  struct Detail: Encodable {
+    struct Rule: Encodable {
+      let name: String
+      let value: String
+    }
+
+    struct Call: Encodable {
+      let arguments: String
+      let status: String
+    }
+
+    let rules: [Rule]
+    let calls: [Call]
+    let pages: Int?
+  }
+
+  /// What the runs of the store wait for. No event notes it, so it is compared with later waits.
+  struct Waits: Equatable {
+    var isPaused = false
+    /// The number of failed attempts of the run that waits for a retry.
+    var failedAttempts: Int?
+    var nextAttempt: Double?
+  }
+
   let identity: Identity
   var facts: Facts
   var use: Use
+  var detail: Detail?
+  /// It is not encoded.
+  let waits: Waits
 
   /// The number of results that the store has had.
   var resultCount: Int { facts.valueUpdates + facts.errorUpdates }
@@ -115,33 +137,7 @@ struct InspectedStore: Encodable {
     try identity.encode(to: encoder)
     try facts.encode(to: encoder)
     try use.encode(to: encoder)
-  }
-}
-
-/// A store with what only a peer that watches it gets.
-struct InspectedDetail: Encodable {
-  struct Rule: Encodable {
-    let name: String
-    let value: String
-  }
-
-  struct Call: Encodable {
-    let arguments: String
-    let status: String
-  }
-
-  struct Extra: Encodable {
-    var rules: [Rule] = []
-    var calls: [Call] = []
-    var pages: Int?
-  }
-
-  let store: InspectedStore
-  let extra: Extra
-
-  func encode(to encoder: any Encoder) throws {
-    try store.encode(to: encoder)
-    try extra.encode(to: encoder)
+    try detail?.encode(to: encoder)
   }
 }
 
