@@ -90,8 +90,7 @@ enum Inspect {
   static func wait(for target: Target, after path: String?) -> Link {
     while true {
       if let link = target.connect(after: path) { return link }
-      var poll = Poll()
-      poll.wait(0.25)
+      usleep(250_000)
     }
   }
 

@@ -14,27 +14,16 @@ struct InspectorEvent: Equatable, Sendable {
 }
 
 extension InspectorEvent: Decodable {
-  private enum Key: String, CodingKey {
-    case store, time, kind, run, cause, attempt, outcome, message
-  }
-
   init(from decoder: any Decoder) throws {
-    let fields = try decoder.container(keyedBy: Key.self)
-    store = try fields.decode(Int.self, forKey: .store)
-    time = try fields.decodeTime(forKey: .time) ?? 0
-    kind = try fields.decode(String.self, forKey: .kind)
-    run = try fields.decodeIfPresent(Int.self, forKey: .run)
-    cause = try fields.decodeIfPresent(String.self, forKey: .cause)
-    attempt = try fields.decodeIfPresent(Int.self, forKey: .attempt)
-    outcome = try fields.decodeIfPresent(String.self, forKey: .outcome)
-    message = try fields.decodeIfPresent(String.self, forKey: .message)
-  }
-}
-
-extension KeyedDecodingContainer {
-  /// Decodes seconds since 1970, within some ten thousand years, so that all arithmetic is exact.
-  func decodeTime(forKey key: Key) throws -> Double? {
-    try decodeIfPresent(Double.self, forKey: key).map { min(max($0, -1e12), 1e12) }
+    let fields = try MessageFields(decoder)
+    store = try fields.required("store")
+    time = try fields.time("time") ?? 0
+    kind = try fields.required("kind")
+    run = try fields("run")
+    cause = try fields("cause")
+    attempt = try fields("attempt")
+    outcome = try fields("outcome")
+    message = try fields("message")
   }
 }
 
@@ -47,7 +36,6 @@ extension InspectorEvent {
     let run = run.map { "run \($0)" } ?? "run"
     let note = message.map { ": \($0)" } ?? ""
     return switch kind {
-    case "added": "added"
     case "removed": "removed"
     case "runStarted": "\(run) started" + (cause.map { " (\($0))" } ?? "")
     case "attempt": "\(run) attempt \(attemptNumber)\(note)"
@@ -58,7 +46,6 @@ extension InspectorEvent {
     case "pageEnded": "\(run) ended a page\(note)"
     case "runEnded": "\(run) ended: \(outcome ?? "unknown outcome")\(note)"
     case "joined": "\(run) joined"
-    case "hit": "hit"
     default: "\(kind)\(note)"
     }
   }

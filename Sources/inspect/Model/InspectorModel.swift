@@ -29,9 +29,7 @@ struct InspectorModel: Equatable, Sendable {
   }
 
   /// Begins a new connection, to the same program or its next start.
-  mutating func reconnect() {
-    self = InspectorModel()
-  }
+  mutating func reconnect() { self = InspectorModel() }
 
   mutating func end(reason: String) {
     // A program that says goodbye closes the connection right after it.
@@ -81,7 +79,5 @@ struct InspectorModel: Equatable, Sendable {
   mutating func closeDetail() { detail = nil }
 
   /// Returns how many stores have a status.
-  func count(of status: StoreRecord.Status) -> Int {
-    stores.values.count { $0.status == status }
-  }
+  func count(of status: StoreRecord.Status) -> Int { stores.values.count { $0.status == status } }
 }

@@ -69,9 +69,9 @@ struct RunRecord: Equatable, Sendable {
     var notes: [String] = []
     if let cause { notes.append(cause) }
     if attempts > 1 { notes.append("\(attempts) attempts") }
-    if joins > 0 { notes.append(joins == 1 ? "1 join" : "\(joins) joins") }
-    if yields > 0 { notes.append(yields == 1 ? "1 yield" : "\(yields) yields") }
-    if pages > 0 { notes.append(pages == 1 ? "1 page" : "\(pages) pages") }
+    if joins > 0 { notes.append(counted(joins, "join")) }
+    if yields > 0 { notes.append(counted(yields, "yield")) }
+    if pages > 0 { notes.append(counted(pages, "page")) }
     if let message { notes.append(message) }
     return notes.joined(separator: separator)
   }

@@ -67,92 +67,66 @@ struct Changes: Equatable, Sendable {
   var isOffline = false
 }
 
-extension ServerMessage {
+extension ServerMessage: Decodable {
   /// Decodes one line; throws an error if it is no message.
   init(line: some Sequence<UInt8>) throws {
-    let data = Data(line)
-    let decoder = JSONDecoder()
-    let type = try decoder.decode(TypeField.self, from: data).type
-    switch type {
-    case "hello": self = .hello(try decoder.decode(Hello.self, from: data))
-    case "snapshot": self = .snapshot(try decoder.decode(Snapshot.self, from: data))
-    case "changes": self = .changes(try decoder.decode(Changes.self, from: data))
-    case "detail":
-      let fields = try decoder.decode(DetailFields.self, from: data)
-      self = .detail(fields.store, time: fields.time)
-    case "reply":
-      let fields = try decoder.decode(ReplyFields.self, from: data)
-      self = .reply(id: fields.id, error: fields.ok ? nil : fields.error ?? "The command failed.")
-    case "bye": self = .bye(reason: try decoder.decode(ByeFields.self, from: data).reason ?? "")
-    default: self = .unknown(type: type)
-    }
-  }
-
-  private struct TypeField: Decodable { let type: String }
-
-  private struct DetailFields: Decodable {
-    let time: Double
-    let store: StoreDetail
-  }
-
-  private struct ReplyFields: Decodable {
-    let id: Int
-    let ok: Bool
-    let error: String?
-  }
-
-  private struct ByeFields: Decodable { let reason: String? }
-}
-
-extension Hello: Decodable {
-  private enum Key: String, CodingKey {
-    case program, pid, name, started, now, readOnly, canGoOffline, isOffline
+    self = try JSONDecoder().decode(Self.self, from: Data(line))
   }
 
   init(from decoder: any Decoder) throws {
-    let fields = try decoder.container(keyedBy: Key.self)
-    program = try fields.decode(String.self, forKey: .program)
-    pid = try fields.decodeIfPresent(Int.self, forKey: .pid) ?? 0
-    name = try fields.decodeIfPresent(String.self, forKey: .name)
-    now = try fields.decodeTime(forKey: .now) ?? 0
-    started = try fields.decodeTime(forKey: .started) ?? now
-    isReadOnly = try fields.decodeIfPresent(Bool.self, forKey: .readOnly) ?? false
-    canGoOffline = try fields.decodeIfPresent(Bool.self, forKey: .canGoOffline) ?? false
-    isOffline = try fields.decodeIfPresent(Bool.self, forKey: .isOffline) ?? false
+    let fields = try MessageFields(decoder)
+    let type: String = try fields.required("type")
+    switch type {
+    case "hello": self = .hello(try Hello(from: decoder))
+    case "snapshot": self = .snapshot(try Snapshot(from: decoder))
+    case "changes": self = .changes(try Changes(from: decoder))
+    case "detail": self = .detail(try fields.required("store"), time: try fields.required("time"))
+    case "reply":
+      let isDone: Bool = try fields.required("ok")
+      let error: String = try fields("error") ?? "The command failed."
+      self = .reply(id: try fields.required("id"), error: isDone ? nil : error)
+    case "bye": self = .bye(reason: try fields("reason") ?? "")
+    default: self = .unknown(type: type)
+    }
+  }
+}
+
+extension Hello: Decodable {
+  init(from decoder: any Decoder) throws {
+    let fields = try MessageFields(decoder)
+    program = try fields.required("program")
+    pid = try fields("pid") ?? 0
+    name = try fields("name")
+    now = try fields.time("now") ?? 0
+    started = try fields.time("started") ?? now
+    isReadOnly = try fields("readOnly") ?? false
+    canGoOffline = try fields("canGoOffline") ?? false
+    isOffline = try fields("isOffline") ?? false
   }
 }
 
 extension Counts: Decodable {
-  private enum Key: String, CodingKey {
-    case hits, joins, runs, failures, cancellations, retries, evictions
-  }
-
   init(from decoder: any Decoder) throws {
-    let fields = try decoder.container(keyedBy: Key.self)
-    func number(_ key: Key) throws -> Int { try fields.decodeIfPresent(Int.self, forKey: key) ?? 0 }
-    hits = try number(.hits)
-    joins = try number(.joins)
-    runs = try number(.runs)
-    failures = try number(.failures)
-    cancellations = try number(.cancellations)
-    retries = try number(.retries)
-    evictions = try number(.evictions)
+    let fields = try MessageFields(decoder)
+    hits = try fields("hits") ?? 0
+    joins = try fields("joins") ?? 0
+    runs = try fields("runs") ?? 0
+    failures = try fields("failures") ?? 0
+    cancellations = try fields("cancellations") ?? 0
+    retries = try fields("retries") ?? 0
+    evictions = try fields("evictions") ?? 0
   }
 }
 
 extension Changes: Decodable {
-  private enum Key: String, CodingKey {
-    case time, counts, stores, removed, events, missed, isOffline
-  }
-
   init(from decoder: any Decoder) throws {
-    let fields = try decoder.container(keyedBy: Key.self)
-    time = try fields.decodeTime(forKey: .time) ?? 0
-    counts = try fields.decodeIfPresent(Counts.self, forKey: .counts)
-    stores = try fields.decodeIfPresent([StoreRecord].self, forKey: .stores) ?? []
-    removed = try fields.decodeIfPresent([Int].self, forKey: .removed) ?? []
-    events = try fields.decodeIfPresent([InspectorEvent].self, forKey: .events) ?? []
-    missed = try fields.decodeIfPresent(Int.self, forKey: .missed) ?? 0
-    isOffline = try fields.decodeIfPresent(Bool.self, forKey: .isOffline) ?? false
+    let fields = try MessageFields(decoder)
+    time = try fields.time("time") ?? 0
+    counts = try fields("counts")
+    stores = try fields("stores") ?? []
+    removed = try fields("removed") ?? []
+    events = try fields("events") ?? []
+    missed = try fields("missed") ?? 0
+    isOffline = try fields("isOffline") ?? false
   }
 }

@@ -22,16 +22,12 @@ struct StoreDetail: Equatable, Sendable {
 }
 
 extension StoreDetail: Decodable {
-  private enum Key: String, CodingKey {
-    case isTruncated, rules, calls, pages
-  }
-
   init(from decoder: any Decoder) throws {
-    let fields = try decoder.container(keyedBy: Key.self)
+    let fields = try MessageFields(decoder)
     store = try StoreRecord(from: decoder)
-    isTruncated = try fields.decodeIfPresent(Bool.self, forKey: .isTruncated) ?? false
-    rules = try fields.decodeIfPresent([Rule].self, forKey: .rules) ?? []
-    calls = try fields.decodeIfPresent([Call].self, forKey: .calls) ?? []
-    pages = try fields.decodeIfPresent(Int.self, forKey: .pages)
+    isTruncated = try fields("isTruncated") ?? false
+    rules = try fields("rules") ?? []
+    calls = try fields("calls") ?? []
+    pages = try fields("pages")
   }
 }

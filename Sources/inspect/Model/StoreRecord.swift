@@ -67,74 +67,30 @@ extension StoreRecord {
 }
 
 extension StoreRecord: Decodable {
-  private enum Key: String, CodingKey {
-    case id, path, request, kind, status, isStale, value, error
-  }
-
   init(from decoder: any Decoder) throws {
-    let fields = try decoder.container(keyedBy: Key.self)
-    id = try fields.decode(Int.self, forKey: .id)
-    path = Self.limited(try fields.decode([String].self, forKey: .path))
-    request = try fields.decodeIfPresent(String.self, forKey: .request) ?? ""
-    kind = try fields.decodeIfPresent(String.self, forKey: .kind) ?? "other"
-    let status = try fields.decodeIfPresent(String.self, forKey: .status)
+    let fields = try MessageFields(decoder)
+    id = try fields.required("id")
+    path = Self.limited(try fields.required("path"))
+    request = try fields("request") ?? ""
+    kind = try fields("kind") ?? "other"
+    let status: String? = try fields("status")
     self.status = status.flatMap(Status.init) ?? .idle
-    isStale = try fields.decodeIfPresent(Bool.self, forKey: .isStale) ?? false
-    value = try fields.decodeIfPresent(String.self, forKey: .value) ?? ""
-    error = try fields.decodeIfPresent(String.self, forKey: .error)
-    times = try Times(from: decoder)
-    numbers = try Numbers(from: decoder)
-    links = try Links(from: decoder)
+    isStale = try fields("isStale") ?? false
+    value = try fields("value") ?? ""
+    error = try fields("error")
+    times = try Times(updated: fields.time("updated"), failed: fields.time("failed"))
+    func number(_ name: String) throws -> Int { try fields(name) ?? 0 }
+    numbers = try Numbers(
+      subscribers: number("subscribers"), leases: number("leases"), runs: number("runs"),
+      valueUpdates: number("valueUpdates"), errorUpdates: number("errorUpdates"),
+      edits: number("edits"), queued: number("queued"))
+    links = try Links(reads: fields("reads") ?? [], readBy: fields("readBy") ?? [])
   }
-}
 
-extension StoreRecord {
   /// Returns a path that is no deeper than a tree can be drawn: the last element has the rest.
   private static func limited(_ path: [String]) -> [String] {
     let depth = 64
     guard path.count > depth else { return path }
     return path[..<(depth - 1)] + [path[(depth - 1)...].joined(separator: "/")]
-  }
-}
-
-extension StoreRecord.Times: Decodable {
-  private enum Key: String, CodingKey {
-    case updated, failed
-  }
-
-  init(from decoder: any Decoder) throws {
-    let fields = try decoder.container(keyedBy: Key.self)
-    updated = try fields.decodeTime(forKey: .updated)
-    failed = try fields.decodeTime(forKey: .failed)
-  }
-}
-
-extension StoreRecord.Numbers: Decodable {
-  private enum Key: String, CodingKey {
-    case subscribers, leases, runs, valueUpdates, errorUpdates, edits, queued
-  }
-
-  init(from decoder: any Decoder) throws {
-    let fields = try decoder.container(keyedBy: Key.self)
-    func number(_ key: Key) throws -> Int { try fields.decodeIfPresent(Int.self, forKey: key) ?? 0 }
-    subscribers = try number(.subscribers)
-    leases = try number(.leases)
-    runs = try number(.runs)
-    valueUpdates = try number(.valueUpdates)
-    errorUpdates = try number(.errorUpdates)
-    edits = try number(.edits)
-    queued = try number(.queued)
-  }
-}
-
-extension StoreRecord.Links: Decodable {
-  private enum Key: String, CodingKey {
-    case reads, readBy
-  }
-
-  init(from decoder: any Decoder) throws {
-    let fields = try decoder.container(keyedBy: Key.self)
-    reads = try fields.decodeIfPresent([Int].self, forKey: .reads) ?? []
-    readBy = try fields.decodeIfPresent([Int].self, forKey: .readBy) ?? []
   }
 }

@@ -52,24 +52,21 @@ final class PlainSession {
 
   /// Writes the events until the program ends, and with `--wait` those of its next start.
   func follow(_ link: Link) {
-    var link: Link? = link
-    while let current = link {
-      while let line = current.connection.nextLine(before: nil) {
+    var link = link
+    while true {
+      while let line = link.connection.nextLine(before: nil) {
         if arguments.isJSON {
           StandardStreams.output(String(decoding: line, as: UTF8.self) + "\n")
           if model.hello != nil { continue }
         }
         receive(line)
       }
-      let title = model.hello.map { "\($0.title.printable) (pid \($0.pid))" } ?? current.path
+      let title = model.hello.map { "\($0.title.printable) (pid \($0.pid))" } ?? link.path
       StandardStreams.error("inspect: \(title) has ended\n")
-      link = arguments.waits ? next(after: current.path) : nil
+      guard arguments.waits else { return }
+      model.reconnect()
+      link = Inspect.wait(for: target, after: link.path)
     }
-  }
-
-  private func next(after path: String) -> Link {
-    model.reconnect()
-    return Inspect.wait(for: target, after: path)
   }
 
   private func receive(_ line: [UInt8]) {
@@ -101,7 +98,5 @@ final class PlainSession {
 
 extension InspectorModel {
   /// The reason of the end, once the program has ended.
-  var endReason: String? {
-    if case .ended(let reason) = connection { reason } else { nil }
-  }
+  var endReason: String? { if case .ended(let reason) = connection { reason } else { nil } }
 }

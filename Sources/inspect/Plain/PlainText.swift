@@ -26,12 +26,11 @@ struct PlainText: Sendable {
 
   private func line(_ store: StoreRecord, width: Int, now: Double) -> StyledLine {
     let dash = style.glyphs.dash
-    let hasResult = store.lastResult != nil
     let sign = style.glyphs.sign(of: store.status)
     var line = StyledLine("\(sign) \(store.status.rawValue.fit(7))", store.status.style)
     line.append((store.lastResult.map { shortDuration(now - $0) } ?? dash).fit(5, isRight: true))
-    let freshness = !hasResult ? dash : store.isStale ? "stale" : "fresh"
-    line.append("  \(freshness.fit(5))", hasResult && store.isStale ? .stale : .plain)
+    let (freshness, freshnessStyle) = style.glyphs.freshness(of: store)
+    line.append("  \(freshness.fit(5))", freshnessStyle)
     let numbers = store.numbers
     for number in [numbers.subscribers, numbers.leases, numbers.runs] {
       line.append(" " + "\(number)".fit(5, isRight: true))

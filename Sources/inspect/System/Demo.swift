@@ -60,8 +60,7 @@ struct Demo {
       guard waitpid(pid, nil, WNOHANG) == 0 else {
         throw InspectError("the demo has ended: see `swift run posts --busy`")
       }
-      var poll = Poll()
-      poll.wait(0.05)
+      usleep(50_000)
     }
   }
 
@@ -70,8 +69,7 @@ struct Demo {
     shutdown(input.number, Int32(SHUT_RDWR))
     for _ in 0..<40 {
       if waitpid(pid, nil, WNOHANG) != 0 { return }
-      var poll = Poll()
-      poll.wait(0.05)
+      usleep(50_000)
     }
     kill(pid, SIGKILL)
     waitpid(pid, nil, 0)

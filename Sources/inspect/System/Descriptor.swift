@@ -5,9 +5,7 @@ import Glibc
 final class Descriptor {
   let number: Int32
 
-  init(owning number: Int32) {
-    self.number = number
-  }
+  init(owning number: Int32) { self.number = number }
 
   deinit { close(number) }
 
@@ -19,9 +17,7 @@ final class Descriptor {
     return (Descriptor(owning: ends[0]), Descriptor(owning: ends[1]))
   }
 
-  func setNonBlocking() {
-    _ = fcntl(number, F_SETFL, fcntl(number, F_GETFL) | O_NONBLOCK)
-  }
+  func setNonBlocking() { _ = fcntl(number, F_SETFL, fcntl(number, F_GETFL) | O_NONBLOCK) }
 
   enum Input: Equatable {
     case bytes([UInt8])
@@ -55,9 +51,7 @@ final class Descriptor {
 struct InspectError: Error, Equatable, CustomStringConvertible {
   let description: String
 
-  init(_ description: String) {
-    self.description = description
-  }
+  init(_ description: String) { self.description = description }
 
   /// Creates the error of a system call that has just failed.
   static func system(_ action: String) -> Self {

@@ -7,9 +7,7 @@ struct LineBuffer: Sendable {
   private var begin = 0
   private var searched = 0
 
-  init(limit: Int = 256 << 20) {
-    self.limit = limit
-  }
+  init(limit: Int = 256 << 20) { self.limit = limit }
 
   /// Whether a line is longer than the limit.
   var isOverLimit: Bool { bytes.count - begin > limit }

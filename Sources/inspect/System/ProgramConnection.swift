@@ -44,7 +44,9 @@ final class ProgramConnection {
   private func fill() {
     // A limit, so that a program that sends without a pause does not keep the keys waiting.
     for _ in 0..<64 {
-      guard case .bytes(let bytes) = read() else { return }
+      let read = descriptor.read()
+      if read == .end { isEnded = true }
+      guard case .bytes(let bytes) = read else { return }
       input.append(bytes)
       while let line = input.next() { lines.append(Array(line)) }
       if input.isOverLimit {
@@ -52,12 +54,6 @@ final class ProgramConnection {
         return
       }
     }
-  }
-
-  private func read() -> Descriptor.Input {
-    let input = descriptor.read()
-    if input == .end { isEnded = true }
-    return input
   }
 
   /// Sends a command, and returns its number, which the reply repeats.

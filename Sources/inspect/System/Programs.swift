@@ -50,9 +50,7 @@ struct Programs: Equatable, Sendable {
   /// The folder of the sockets.
   let folder: String
 
-  init(folder: String) {
-    self.folder = folder
-  }
+  init(folder: String) { self.folder = folder }
 
   /// The folder of this user, in the same place as a program puts its socket.
   static var ofUser: Programs {

@@ -18,9 +18,7 @@ enum StandardStreams {
   }
 
   /// Writes to standard error.
-  static func error(_ text: String) {
-    write(text, to: STDERR_FILENO)
-  }
+  static func error(_ text: String) { write(text, to: STDERR_FILENO) }
 
   /// Writes all of a text, and returns whether it could.
   @discardableResult

@@ -72,7 +72,5 @@ final class TerminalDevice {
     return TerminalSize(columns: Int(size.ws_col), rows: Int(size.ws_row))
   }
 
-  func write(_ text: String) {
-    StandardStreams.write(text, to: output)
-  }
+  func write(_ text: String) { StandardStreams.write(text, to: output) }
 }

@@ -61,7 +61,8 @@ struct DetailText {
     let status = "\(glyphs.sign(of: record.status)) \(record.status.rawValue)"
     var line = StyledLine("   \(status)", record.status.style)
     if let last = record.lastResult {
-      line.append("  \(record.isStale ? "stale" : "fresh")", record.isStale ? .stale : .plain)
+      let (freshness, style) = glyphs.freshness(of: record)
+      line.append("  \(freshness)", style)
       let age = shortDuration(now - last)
       line.append("  last result \(age == "now" ? "now" : "\(age) ago")")
     }

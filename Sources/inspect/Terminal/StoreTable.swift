@@ -40,9 +40,9 @@ struct StoreTable {
       guard order == options.order, options.order != .path || options.isReversed else {
         return text
       }
-      return text + (options.isReversed ? (glyphs.isUnicode ? "↑" : "^") : descending)
+      return text + (options.isReversed ? glyphs.ascending : glyphs.descending)
     }
-    var line = StyledLine(" ", isReversed: false)
+    var line = StyledLine(" ")
     line.append(title("PATH", .path).fit(columns.path), .heading)
     let cells = [
       (title("STATUS", .status), columns.status, false), (title("AGE", .age), columns.age, true),
@@ -55,8 +55,6 @@ struct StoreTable {
     if columns.error > 0 { line.append("  LAST ERROR", .heading) }
     return line
   }
-
-  private var descending: String { glyphs.isUnicode ? "↓" : "v" }
 
   /// Returns the rows that are visible.
   func rows(_ view: TerminalView, height: Int) -> [StyledLine] {
@@ -99,10 +97,8 @@ struct StoreTable {
     let numbers = store.numbers
     cell(store.lastResult.map { shortDuration(now - $0) } ?? glyphs.dash, columns.age)
     if columns.freshness > 0 {
-      let hasResult = store.lastResult != nil
-      let text = !hasResult ? glyphs.dash : store.isStale ? "stale" : "fresh"
-      line.append(
-        " " + text.fit(columns.freshness), hasResult && store.isStale ? .stale : .plain)
+      let (freshness, style) = glyphs.freshness(of: store)
+      line.append(" " + freshness.fit(columns.freshness), style)
     }
     func style(_ number: Int) -> StyledLine.Style { number == 0 ? .secondary : .plain }
     cell("\(numbers.subscribers)", columns.subscribers, style(numbers.subscribers))

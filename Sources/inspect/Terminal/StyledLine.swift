@@ -79,7 +79,8 @@ extension StyledLine {
     var live: String { isUnicode ? "●" : "*" }
     var dash: String { isUnicode ? "–" : "-" }
     var bullet: String { isUnicode ? " · " : " - " }
-    var arrow: String { isUnicode ? "↑" : "^" }
+    var ascending: String { isUnicode ? "↑" : "^" }
+    var descending: String { isUnicode ? "↓" : "v" }
 
     func bar(of phase: RunRecord.Phase.Kind) -> String {
       switch phase {
@@ -97,6 +98,12 @@ extension StyledLine {
       case .paused: isUnicode ? "‖" : "|"
       case .idle: isUnicode ? "·" : "."
       }
+    }
+
+    /// Whether the result of a store is stale, in a word with its style; a dash without a result.
+    func freshness(of store: StoreRecord) -> (text: String, style: Style) {
+      if store.lastResult == nil { return (dash, .plain) }
+      return store.isStale ? ("stale", .stale) : ("fresh", .plain)
     }
   }
 }

@@ -67,13 +67,8 @@ struct TerminalScreen: Sendable {
     var line = StyledLine(" ")
     for (label, count) in model.counts.labelled {
       let name = label == "cancellations" ? "cancelled" : label
-      let style: StyledLine.Style =
-        switch label {
-        case "failures" where count > 0: .failure
-        default: .plain
-        }
       line.append("\(name) ", .secondary)
-      line.append("\(count)  ", style)
+      line.append("\(count)  ", label == "failures" && count > 0 ? .failure : .plain)
     }
     return line
   }

@@ -15,9 +15,7 @@ final class WebConnection {
   /// Whether the connection ends when the output is written.
   private var isEnding = false
 
-  init(_ descriptor: Descriptor) {
-    self.descriptor = descriptor
-  }
+  init(_ descriptor: Descriptor) { self.descriptor = descriptor }
 
   var isStream: Bool { stream != nil }
   var hasLostProgram: Bool { isStream && program == nil && !isClosed }
