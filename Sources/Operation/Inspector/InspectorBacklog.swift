@@ -33,18 +33,20 @@ struct InspectorBacklog: Sendable {
     if changed.count > 2 * isChanged.count + 64 { changed.removeAll { !isChanged.contains($0) } }
     events += new.events
     missed += new.missed
-    let excess = events.count - eventLimit
-    guard excess > 0 else { return }
+    let excess = max(events.count - eventLimit, 0)
     events.removeFirst(excess)
     missed += excess
   }
 
   /// Returns what comes next, with at most some stores, and removes it.
   mutating func take(storeLimit: Int) -> InspectorUpdate {
-    changed.removeAll { !isChanged.contains($0) }
-    let stores = Array(changed.prefix(storeLimit))
-    changed.removeFirst(stores.count)
-    isChanged.subtract(stores)
+    var stores: [Int] = []
+    var taken = 0
+    while stores.count < storeLimit, taken < changed.count {
+      if isChanged.remove(changed[taken]) != nil { stores.append(changed[taken]) }
+      taken += 1
+    }
+    changed.removeFirst(taken)
     defer { (removed, events, missed) = ([], [], 0) }
     return InspectorUpdate(changed: stores, removed: removed, events: events, missed: missed)
   }

@@ -43,7 +43,10 @@ struct InspectorLoop {
       if poll(&polled, nfds_t(polled.count), timeout) < 0, errno != EINTR {
         server.cancel(because: "The inspector cannot wait: \(SystemError().text).")
       }
-      if let reason = server.endReason { return end(reason) }
+      if let reason = server.endReason {
+        for peer in peers { peer.end(reason) }
+        return
+      }
       for (peer, polled) in zip(peers, polled.dropFirst(2)) { serve(peer, Int32(polled.revents)) }
       removeGonePeers()
       if polled[1].revents != 0 { acceptPeer() }
@@ -57,12 +60,6 @@ struct InspectorLoop {
     if peers.contains(where: \.hasCommand) { return 0 }
     let rest = max(nextTick - .now, .zero)
     return Int32((rest.inSeconds * 1_000).rounded(.up))
-  }
-
-  private mutating func end(_ reason: String) {
-    for peer in peers { peer.end(reason) }
-    peers = []
-    collecting = nil
   }
 
   private mutating func removeGonePeers() {
