@@ -37,14 +37,23 @@ package enum StreamTimingRule: Sendable {
 
 /// The machine of `debounce` and `throttle`: the timer, and the element that waits for it.
 ///
-/// While a timer runs, an element is pending with `debounce`, and may be pending with `throttle`. A timer
-/// has an identifier, so that one which fires late has no effect.
+/// - *idle*: no timer runs, and no element is pending.
+/// - *waiting*: a timer runs. With `debounce` an element is pending, with `throttle` one may be.
+/// - *finished*: the source has ended, or the subscription was cancelled.
+///
+/// A timer has an identifier, so that one which fires late has no effect.
 struct StreamTimingMachine<Element: Sendable>: DeliveryMachine {
   private struct Wait: Sendable {
     let id: UInt64
     /// `nil` until its shell has started it.
     var timer: OperationSubscription?
     var pending: StreamSignal<Element>?
+  }
+
+  private enum State: Sendable {
+    case idle
+    case waiting(Wait)
+    case finished
   }
 
   /// What is left to do without the lock.
@@ -59,62 +68,69 @@ struct StreamTimingMachine<Element: Sendable>: DeliveryMachine {
 
   var deliveries = DeliveryQueue<StreamSignal<Element>>()
   private let rule: StreamTimingRule
-  /// `nil` while no timer runs.
-  private var wait: Wait?
-  /// Whether the source has ended, or the subscription was cancelled. Then no timer runs.
-  private var isFinished = false
+  private var state = State.idle
   private var nextID: UInt64 = 0
 
   init(rule: StreamTimingRule) { self.rule = rule }
 
   mutating func receive(_ signal: StreamSignal<Element>) -> Effects {
-    if isFinished { return Effects() }
     if case .finished = signal { return finish() }
-    switch (rule, wait) {
-    case (.throttle, nil):
+    switch (state, rule) {
+    case (.finished, _): return Effects()
+    case (.idle, .throttle):
       deliveries.append(signal)
       return Effects(start: beginWait())
-    case (.throttle, let present?):
-      wait?.pending = signal
-      return Effects(dropped: present.pending)
-    case (.debounce, let earlier):
-      return Effects(start: beginWait(signal), timer: earlier?.timer, dropped: earlier?.pending)
+    case (.idle, .debounce): return Effects(start: beginWait(signal))
+    case (.waiting(var wait), .throttle):
+      let dropped = wait.pending
+      wait.pending = signal
+      state = .waiting(wait)
+      return Effects(dropped: dropped)
+    case (.waiting(let wait), .debounce):
+      return Effects(start: beginWait(signal), timer: wait.timer, dropped: wait.pending)
     }
   }
 
   /// Stores a timer that was started. Returns it if it is not needed any more.
   mutating func setTimer(_ timer: OperationSubscription, id: UInt64) -> OperationSubscription? {
-    guard wait?.id == id else { return timer }
-    wait?.timer = timer
+    guard case .waiting(var wait) = state, wait.id == id else { return timer }
+    wait.timer = timer
+    state = .waiting(wait)
     return nil
   }
 
   /// A timer has fired.
   mutating func fire(_ id: UInt64) -> Effects {
-    guard let fired = wait, fired.id == id else { return Effects() }
-    wait = nil
-    guard let pending = fired.pending else { return Effects(timer: fired.timer) }
+    guard case .waiting(let wait) = state, wait.id == id else { return Effects() }
+    state = .idle
+    guard let pending = wait.pending else { return Effects(timer: wait.timer) }
     deliveries.append(pending)
-    return Effects(start: rule == .throttle ? beginWait() : nil, timer: fired.timer)
+    return Effects(start: rule == .throttle ? beginWait() : nil, timer: wait.timer)
   }
 
   /// The source has ended: delivers the pending element, and the end.
   private mutating func finish() -> Effects {
-    let ended = cancel()
-    if let pending = ended.dropped { deliveries.append(pending) }
+    if case .finished = state { return Effects() }
+    let wait = endWait()
+    if let pending = wait?.pending { deliveries.append(pending) }
     deliveries.append(.finished)
-    return Effects(timer: ended.timer)
+    return Effects(timer: wait?.timer)
   }
 
   mutating func cancel() -> Effects {
-    isFinished = true
-    let ended = wait.take()
-    return Effects(timer: ended?.timer, dropped: ended?.pending)
+    let wait = endWait()
+    return Effects(timer: wait?.timer, dropped: wait?.pending)
   }
 
   private mutating func beginWait(_ pending: StreamSignal<Element>? = nil) -> UInt64 {
     defer { nextID += 1 }
-    wait = Wait(id: nextID, pending: pending)
+    state = .waiting(Wait(id: nextID, pending: pending))
     return nextID
+  }
+
+  private mutating func endWait() -> Wait? {
+    defer { state = .finished }
+    if case .waiting(let wait) = state { return wait }
+    return nil
   }
 }
