@@ -84,8 +84,12 @@ struct Checksum: CustomStringConvertible {
   }
 
   /// Sixteen hexadecimal digits.
-  var description: String {
-    let digits = String(value, radix: 16)
-    return String(repeating: "0", count: 16 - digits.utf8.count) + digits
+  var description: String { String(value, radix: 16).padded(toLength: 16) }
+}
+
+extension String {
+  /// Returns the digits of a number, with zeros before them up to a length.
+  func padded(toLength length: Int) -> String {
+    String(repeating: "0", count: max(0, length - utf8.count)) + self
   }
 }

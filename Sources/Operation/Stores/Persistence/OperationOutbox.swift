@@ -68,13 +68,15 @@ public final class OperationOutbox: Sendable {
   }
 
   private func read() async throws {
-    for key in try await keys().sorted() where !shell.withLock({ $0.contains(key) }) {
+    for key in try await keys().sorted() {
+      let entry = OutboxEntry(key)
+      if shell.withLock({ $0.contains(entry) }) { continue }
       // A call that is not listed has ended, and is still to be removed.
       if writer.isPending(key) { continue }
       do {
         guard let saved = try await writer.storage.load(key) else { continue }
         let call = try OutboxCall(decoding: saved)
-        shell.commit { $0.add(OutboxEntry(key), call) }
+        shell.commit { $0.add(entry, call) }
       } catch let error as DecodingError {
         try? await writer.storage.setAside(key)
         OperationIssue.report(.unreadableEntry, "The call \(key) was set aside: \(error)")
@@ -90,14 +92,14 @@ public final class OperationOutbox: Sendable {
   /// - Returns: Whether the call is being made.
   @discardableResult
   public func retry(_ id: OutboxCall.ID) -> Bool {
-    guard let call = shell.withLock({ $0.listed(id) }), let registration = call.registration
+    guard let call = shell.withLock({ $0.pendingCall(id) }), let registration = call.registration
     else { return false }
     return resume(call.entry, by: registration.resume)
   }
 
   /// Removes a call, which is not made again. One that runs is cancelled.
   public func discard(_ id: OutboxCall.ID) {
-    guard let call = shell.withLock({ $0.listed(id) }) else { return }
+    guard let call = shell.withLock({ $0.pendingCall(id) }) else { return }
     // No run of the call begins after that.
     remove(call.entry)?()
   }
@@ -120,7 +122,7 @@ public final class OperationOutbox: Sendable {
 extension OperationOutbox {
   /// Returns the number of a call that is made now, by which calls are sorted.
   ///
-  /// A flush waits for the call until ``enter(_:ticket:_:cancel:)`` or ``end(ticket:)`` is called.
+  /// A flush waits for the call until ``enter(_:ticket:_:)`` or ``end(ticket:)`` is called.
   func nextTicket() -> Int { shell.withLock { $0.nextTicket() } }
 
   /// A call is listed, or is not saved.
@@ -130,11 +132,9 @@ extension OperationOutbox {
   }
 
   /// Saves a call, and returns when it is in the storage, or when that has failed.
-  func enter(
-    _ call: OutboxCall, ticket: Int, _ run: OperationTaskID, cancel: @escaping @Sendable () -> Void
-  ) async -> OutboxEntry {
+  func enter(_ call: OutboxCall, ticket: Int, _ run: OutboxMachine.Run) async -> OutboxEntry {
     let entry = OutboxEntry(call.id, number: await base() + ticket)
-    change(entry) { $0.add(entry, call, run: run, cancel: cancel) }
+    change(entry) { $0.add(entry, call, run: run) }
     end(ticket: ticket)
     // The writer reports a failure and tries again. The program continues.
     try? await writer.flush()
@@ -145,19 +145,15 @@ extension OperationOutbox {
   func isCurrent(_ call: ResumedCall) -> Bool { shell.withLock { $0.isCurrent(call) } }
 
   /// The run of a resumed call begins.
-  func begin(
-    _ call: ResumedCall, _ run: OperationTaskID, cancel: @escaping @Sendable () -> Void
-  ) -> Bool {
-    change(call.entry) { $0.begin(call, run, cancel: cancel) }
+  func begin(_ call: ResumedCall, _ run: OutboxMachine.Run) -> Bool {
+    change(call.entry) { $0.begin(call, run) }
   }
 
   /// The call that a run makes.
   func entry(of run: OperationTaskID) -> OutboxEntry? { shell.withLock { $0.entry(of: run) } }
 
   /// Notes that a further attempt begins.
-  func noteAttempt(of entry: OutboxEntry) {
-    change(entry) { $0.update(entry) { $0.attempts += 1 } }
-  }
+  func noteAttempt(of entry: OutboxEntry) { change(entry) { $0.noteAttempt(of: entry) } }
 
   /// Removes a call that has ended.
   ///
@@ -191,7 +187,7 @@ extension OperationOutbox {
       // Read when it is written: of two threads the later one may note its change first. A call that
       // has ended is removed.
       writer.note(
-        SavedItem(key: entry.key, owner: ObjectIdentifier(entry)) { [shell] in
+        SavedItem(key: entry.key, owner: ObjectIdentifier(shell)) { [shell] in
           SavedChange(mark: [], entry: shell.withLock { $0.call(of: entry) }?.encoded)
         })
     }

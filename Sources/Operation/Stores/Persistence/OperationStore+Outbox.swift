@@ -22,10 +22,10 @@ extension OperationStore {
       return entry
     }
     // Without the run: the outbox releases this under its lock.
-    let cancel = { @Sendable [weak self] () -> Void in self?.cancel(id) }
+    let own = OutboxMachine.Run(id: id) { [weak self] in self?.cancel(id) }
     if let resumed = run.context.input?.savedCall as? ResumedCall {
       // It was discarded, or resumed once more, since the run was started.
-      if !outbox.begin(resumed, id, cancel: cancel) { cancel() }
+      if !outbox.begin(resumed, own) { cancel(id) }
       return resumed.entry
     }
     guard let ticket else { return nil }
@@ -33,7 +33,7 @@ extension OperationStore {
       outbox.end(ticket: ticket)
       return nil
     }
-    return await outbox.enter(call, ticket: ticket, id, cancel: cancel)
+    return await outbox.enter(call, ticket: ticket, own)
   }
 
   private func newCall(in context: OperationContext) -> OutboxCall? {

@@ -30,13 +30,11 @@ public struct OutboxCall: Sendable, Hashable, Identifiable {
 }
 
 /// Identifies a call in the storage. Calls are sorted by their keys in the order in which they were made.
-final class OutboxEntry: Sendable {
+struct OutboxEntry: Sendable, Hashable {
   let key: String
 
   init(_ id: OutboxCall.ID, number: Int) {
-    let digits = String(number)
-    let zeros = String(repeating: "0", count: max(0, 16 - digits.utf8.count))
-    key = "\(StorageKey.calls)\(zeros)\(digits)-\(id)"
+    key = "\(StorageKey.calls)\(String(number).padded(toLength: 16))-\(id)"
   }
 
   init(_ key: String) { self.key = key }

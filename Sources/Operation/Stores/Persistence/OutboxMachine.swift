@@ -11,12 +11,16 @@ struct OutboxMachine: DeliveryMachine {
   /// A call that has not ended, and its mutation, if that is registered.
   typealias PendingCall = (entry: OutboxEntry, call: OutboxCall, registration: Registration?)
 
+  /// The run that makes a call, and what cancels it.
+  struct Run: Sendable {
+    let id: OperationTaskID
+    let cancel: @Sendable () -> Void
+  }
+
   private struct Listed: Sendable {
-    let entry: OutboxEntry
     var call: OutboxCall
-    /// The run of the call, and what cancels it; `nil` if there is none.
-    var run: OperationTaskID?
-    var cancel: (@Sendable () -> Void)?
+    /// `nil` while no run makes the call.
+    var run: Run?
     /// How often it was resumed. A resumption may end when the next one has begun.
     var resumptions = 0
     /// Whether its removal is still to be noted.
@@ -24,8 +28,7 @@ struct OutboxMachine: DeliveryMachine {
   }
 
   var deliveries = DeliveryQueue<[OutboxCall]>()
-  /// Sorted by their keys.
-  private var listed: [Listed] = []
+  private var listed: [OutboxEntry: Listed] = [:]
   private(set) var lastTicket = 0
   /// The tickets of calls that are not listed yet.
   private var openTickets: Set<Int> = []
@@ -36,15 +39,18 @@ struct OutboxMachine: DeliveryMachine {
   /// The end of the last reading of the storage. Two at once could both list a call, or look for the last one.
   var endOfReading: OneShot<Bool>?
 
-  var calls: [OutboxCall] { listed.filter { !$0.hasEnded }.map(\.call) }
-
-  var waiting: [PendingCall] {
-    listed.filter { $0.call.status == .waiting && !$0.hasEnded }.map(pending)
+  /// The calls that have not ended, in the order in which they were made.
+  private var pending: [PendingCall] {
+    listed.filter { !$0.value.hasEnded }.sorted { $0.key.key < $1.key.key }.map { entry, listed in
+      (entry, listed.call, registered[listed.call.mutation])
+    }
   }
 
-  private func pending(_ listed: Listed) -> PendingCall {
-    (listed.entry, listed.call, registered[listed.call.mutation])
-  }
+  var calls: [OutboxCall] { pending.map(\.call) }
+
+  var waiting: [PendingCall] { pending.filter { $0.call.status == .waiting } }
+
+  func pendingCall(_ id: OutboxCall.ID) -> PendingCall? { pending.first { $0.call.id == id } }
 
   mutating func nextTicket() -> Int {
     lastTicket += 1
@@ -57,94 +63,73 @@ struct OutboxMachine: DeliveryMachine {
   /// Whether a call with a ticket up to the given one is not listed yet.
   func hasOpenTicket(upTo last: Int) -> Bool { openTickets.contains { $0 <= last } }
 
-  func contains(_ key: String) -> Bool { listing(of: key) != nil }
-
-  /// The position of the call with a key, whether it has ended or not.
-  private func listing(of key: String) -> Int? {
-    let position = position(of: key)
-    return position < listed.count && listed[position].entry.key == key ? position : nil
-  }
-
-  /// The position of the first call whose key is not less than another one.
-  private func position(of key: String) -> Int {
-    var (low, high) = (0, listed.count)
-    while low < high {
-      let middle = (low + high) / 2
-      if listed[middle].entry.key < key { low = middle + 1 } else { high = middle }
-    }
-    return low
-  }
+  /// Whether a call is listed, also if it has ended.
+  func contains(_ entry: OutboxEntry) -> Bool { listed[entry] != nil }
 
   func entry(of run: OperationTaskID) -> OutboxEntry? {
-    listed.first { $0.run == run && !$0.hasEnded }?.entry
+    listed.first { $0.value.run?.id == run && !$0.value.hasEnded }?.key
   }
 
-  func listed(_ id: OutboxCall.ID) -> PendingCall? {
-    listed.first { $0.call.id == id && !$0.hasEnded }.map(pending)
+  func call(of entry: OutboxEntry) -> OutboxCall? {
+    listed[entry].flatMap { $0.hasEnded ? nil : $0.call }
   }
 
-  func call(of entry: OutboxEntry) -> OutboxCall? { index(of: entry).map { listed[$0].call } }
-
-  private func index(of entry: OutboxEntry) -> Int? {
-    listing(of: entry).flatMap { listed[$0].hasEnded ? nil : $0 }
-  }
-
-  /// The position of a call that has not ended and was not resumed once more.
-  private func index(of call: ResumedCall) -> Int? {
-    index(of: call.entry).flatMap { listed[$0].resumptions == call.resumption ? $0 : nil }
-  }
-
-  func isCurrent(_ call: ResumedCall) -> Bool { index(of: call) != nil }
-
-  private func listing(of entry: OutboxEntry) -> Int? {
-    listing(of: entry.key).flatMap { listed[$0].entry === entry ? $0 : nil }
+  /// Whether a resumed call has not ended, and was not resumed once more.
+  func isCurrent(_ call: ResumedCall) -> Bool {
+    listed[call.entry].map { !$0.hasEnded && $0.resumptions == call.resumption } ?? false
   }
 
   @discardableResult
-  mutating func add(
-    _ entry: OutboxEntry, _ call: OutboxCall, run: OperationTaskID? = nil,
-    cancel: (@Sendable () -> Void)? = nil
+  mutating func add(_ entry: OutboxEntry, _ call: OutboxCall, run: Run? = nil) -> Bool {
+    listed[entry] = Listed(call: call, run: run)
+    notify()
+    return true
+  }
+
+  /// Changes a call that has not ended and that satisfies a condition. Returns whether there is
+  /// one.
+  @discardableResult
+  private mutating func change(
+    _ entry: OutboxEntry, where condition: (Listed) -> Bool = { _ in true },
+    _ change: (inout Listed) -> Void
   ) -> Bool {
-    let listing = Listed(entry: entry, call: call, run: run, cancel: cancel)
-    listed.insert(listing, at: position(of: entry.key))
+    guard var listing = listed[entry], !listing.hasEnded, condition(listing) else { return false }
+    change(&listing)
+    listed[entry] = listing
     notify()
     return true
   }
 
-  /// Changes a call. Returns `false` if it has ended.
-  @discardableResult
-  mutating func update(_ entry: OutboxEntry, _ change: (inout OutboxCall) -> Void) -> Bool {
-    guard let index = index(of: entry) else { return false }
-    change(&listed[index].call)
-    notify()
-    return true
+  /// A further attempt begins.
+  mutating func noteAttempt(of entry: OutboxEntry) -> Bool {
+    change(entry) { $0.call.attempts += 1 }
   }
 
   /// A call is taken up again. Returns `nil` if it runs or has ended.
   ///
   /// - Parameter isRetry: Whether it is also taken up after a failure.
   mutating func resume(_ entry: OutboxEntry, isRetry: Bool = true) -> ResumedCall? {
-    guard let index = index(of: entry), listed[index].call.status != .running,
-      isRetry || listed[index].call.status == .waiting
-    else { return nil }
-    // A run that has failed is not the one of the call any more.
-    (listed[index].run, listed[index].cancel) = (nil, nil)
-    listed[index].resumptions += 1
-    update(entry) { $0.status = .running }
-    return ResumedCall(entry, listed[index].resumptions)
+    var resumption = 0
+    let isResumable = { (listing: Listed) in
+      listing.call.status == .waiting || isRetry && listing.call.status != .running
+    }
+    let isResumed = change(entry, where: isResumable) {
+      // A run that has failed is not the one of the call any more.
+      $0.run = nil
+      $0.call.status = .running
+      $0.resumptions += 1
+      resumption = $0.resumptions
+    }
+    return isResumed ? ResumedCall(entry, resumption) : nil
   }
 
   /// The run of a resumed call begins. Returns `false` if the call has ended, or was resumed once more.
-  mutating func begin(
-    _ call: ResumedCall, _ run: OperationTaskID, cancel: @escaping @Sendable () -> Void
-  ) -> Bool {
-    guard let index = index(of: call) else { return false }
-    listed[index].run = run
-    listed[index].cancel = cancel
-    return update(call.entry) {
-      $0.attempts += 1
+  mutating func begin(_ call: ResumedCall, _ run: Run) -> Bool {
+    change(call.entry, where: { $0.resumptions == call.resumption }) {
+      $0.run = run
+      $0.call.attempts += 1
       // What shows the call may have returned before.
-      $0.status = .running
+      $0.call.status = .running
     }
   }
 
@@ -152,30 +137,27 @@ struct OutboxMachine: DeliveryMachine {
   mutating func suspend(
     _ entry: OutboxEntry, as status: OutboxCall.Status, by run: OperationTaskID
   ) {
-    guard let index = index(of: entry), listed[index].run == run else { return }
-    update(entry) { $0.status = status }
+    change(entry, where: { $0.run?.id == run }) { $0.call.status = status }
   }
 
   /// A call ends. Returns `false` if it has ended before, or if another run than the one that ends it makes
   /// it by now.
   mutating func end(_ entry: OutboxEntry, by run: OperationTaskID? = nil) -> Bool {
-    guard let index = index(of: entry), run == nil || run == listed[index].run else { return false }
-    listed[index].hasEnded = true
-    notify()
-    return true
+    change(entry, where: { run == nil || run == $0.run?.id }) { $0.hasEnded = true }
   }
 
   /// Removes a call that has ended. Returns what cancels its run.
   mutating func drop(_ entry: OutboxEntry) -> (@Sendable () -> Void)? {
-    listing(of: entry).flatMap { listed.remove(at: $0).cancel }
+    listed.removeValue(forKey: entry)?.run?.cancel
   }
 
   /// A resumed call whose run was never begun waits again, unless it was resumed once more.
   mutating func suspendIfIdle(_ call: ResumedCall) {
-    guard let index = index(of: call), listed[index].cancel == nil,
-      listed[index].call.status == .running
-    else { return }
-    update(call.entry) { $0.status = .waiting }
+    let isIdle = { (listing: Listed) in
+      listing.resumptions == call.resumption && listing.run == nil
+        && listing.call.status == .running
+    }
+    change(call.entry, where: isIdle) { $0.call.status = .waiting }
   }
 
   private mutating func notify() {
