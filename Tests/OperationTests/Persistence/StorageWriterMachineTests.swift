@@ -32,7 +32,7 @@ private final class Driver {
   var phase: StorageWriterMachine.Phase { machine.phase }
   var writtenCount: Int { machine.writtenCount }
 
-  func note(_ item: Note) -> Timer? { machine.note(item.item) }
+  func note(_ item: Note) -> Timer? { machine.note(item.item).timer }
   func remove(_ removal: StorageWriterMachine.Removal) { _ = machine.remove(removal) }
   func isRemoved(_ key: String) -> Bool { machine.isRemoved(key) }
   func isPending(_ key: String, besides owner: ObjectIdentifier?) -> Bool {

@@ -40,20 +40,11 @@ final class StorageWriter: Sendable {
   }
 
   /// Notes that an item has changed.
-  func note(_ item: SavedItem) { change { $0.note(item) } }
+  func note(_ item: SavedItem) { start(machine.withLock { $0.note(item) }.timer) }
 
   /// Removes entries.
   func remove(_ removal: StorageWriterMachine.Removal) {
-    change { $0.remove(removal) }
-  }
-
-  /// Performs a transition, releases what it drops, and starts its timer.
-  private func change(
-    _ transition: (inout StorageWriterMachine) -> StorageWriterMachine.Timer?
-  ) {
-    let (timer, dropped) = machine.withLock { (transition(&$0), $0.takeDropped()) }
-    withExtendedLifetime(dropped) {}
-    start(timer)
+    start(machine.withLock { $0.remove(removal) }.timer)
   }
 
   /// Returns the entry under a key, when pending changes of other owners of that key are written.
@@ -74,15 +65,13 @@ final class StorageWriter: Sendable {
   nonisolated(nonsending) func flush() async throws {
     let (count, failures) = machine.withLock { ($0.changeCount, $0.failureCount) }
     while true {
-      let (isDone, hasFailed, batch, round) = machine.withLock { machine in
-        let isDone = machine.writtenCount >= count
+      let (isDone, hasFailed, round) = machine.withLock { machine in
         let hasFailed = machine.failureCount > failures && machine.failedCount >= count
-        let batch = isDone || hasFailed ? nil : machine.flush()
-        return (isDone, hasFailed, batch, machine.roundCount)
+        return (machine.writtenCount >= count, hasFailed, machine.roundCount)
       }
       if isDone { return }
       if hasFailed, let failure = lastFailure.value { throw failure }
-      if let batch { write(batch) }
+      writeNow()
       let hasEnded = await wait { [self] in
         machine.withLock { $0.roundCount } > round
       } changes: { [rounds] notify in

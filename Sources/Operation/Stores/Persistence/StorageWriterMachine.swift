@@ -3,7 +3,7 @@ import ReactiveStreams
 /// Something that is saved under one key: the value of a store, or a call of a mutation.
 struct SavedItem: Sendable {
   let key: String
-  /// Identifies the store or the call that the item is of. The closures retain it.
+  /// Identifies the store or the outbox that the item is of. The closures retain it.
   let owner: ObjectIdentifier
   /// Returns what has changed since it was saved, `nil` if nothing has. Called with no lock held.
   let takeChange: @Sendable () -> SavedChange?
@@ -81,21 +81,23 @@ struct StorageWriterMachine: Sendable {
     }
 
     /// Adds an item. Returns the one that it replaces.
-    mutating func add(_ item: SavedItem) -> SavedItem? {
-      items[item.key, default: [:]].updateValue(item, forKey: item.owner)
+    mutating func add(_ item: SavedItem) -> [SavedItem] {
+      let replaced = items[item.key, default: [:]].updateValue(item, forKey: item.owner)
+      return replaced.map { [$0] } ?? []
     }
 
     /// Adds a removal. Returns the items that are not to be saved any more.
     mutating func add(_ removal: Removal) -> [SavedItem] {
+      let keys: [String]
       switch removal {
       case .key(let key):
         removedKeys.insert(key)
-        return items.removeValue(forKey: key).map { Array($0.values) } ?? []
+        keys = [key]
       case .below(let prefix):
         removedPrefixes.insert(prefix)
-        let keys = items.keys.filter(removal.contains)
-        return keys.flatMap { items.removeValue(forKey: $0).map { Array($0.values) } ?? [] }
+        keys = items.keys.filter(removal.contains)
       }
+      return keys.flatMap { items.removeValue(forKey: $0)?.values.map(\.self) ?? [] }
     }
   }
 
@@ -125,27 +127,19 @@ struct StorageWriterMachine: Sendable {
 
   init(delay: Duration) { self.delay = delay }
 
-  /// Items that are not to be saved any more, until they are released without the lock: they retain
-  /// stores, and so values of the user.
-  private var dropped: [SavedItem] = []
+  /// The timer to start after a change, and the items that are not to be saved any more. Those are
+  /// released without the lock: they retain stores, and so values of the user.
+  typealias Noted = (timer: Timer?, dropped: [SavedItem])
 
-  mutating func takeDropped() -> [SavedItem] {
-    defer { dropped = [] }
-    return dropped
-  }
-
-  /// An item has changed. Returns the timer to start.
-  mutating func note(_ item: SavedItem) -> Timer? {
-    if let replaced = pending.add(item) { dropped.append(replaced) }
-    changeCount += 1
-    return schedule(after: delay)
-  }
+  /// An item has changed.
+  mutating func note(_ item: SavedItem) -> Noted { noteChange(dropping: pending.add(item)) }
 
   /// Entries are to be removed. What was to be saved there is not.
-  mutating func remove(_ removal: Removal) -> Timer? {
-    dropped += pending.add(removal)
+  mutating func remove(_ removal: Removal) -> Noted { noteChange(dropping: pending.add(removal)) }
+
+  private mutating func noteChange(dropping dropped: [SavedItem]) -> Noted {
     changeCount += 1
-    return schedule(after: delay)
+    return (schedule(after: delay), dropped)
   }
 
   /// Whether the entry under a key is to be removed, so that it is not loaded any more.
