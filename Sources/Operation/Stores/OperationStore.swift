@@ -1,3 +1,4 @@
+import Dispatch
 import ReactiveStreams
 public import Synchronization
 
@@ -274,7 +275,7 @@ extension OperationStore {
     guard var computation = commit(as: .access, { $0.beginComputation() }) else { return }
     computation.perform()
     commit(as: .access) { machine in
-      machine.endComputation()
+      machine.access?.isComputing = false
       machine.finishComputation(&computation)
     }
   }
@@ -290,7 +291,7 @@ extension OperationStore {
       return nil
     case .nested: return EndedAccess(store: self, effects: effects, access: nil, replaced: replaced)
     case .ended(let access):
-      for gate in access.gates { gate.open() }
+      for gate in access.gates { gate.signal() }
       return EndedAccess(store: self, effects: effects, access: access, replaced: replaced)
     }
   }

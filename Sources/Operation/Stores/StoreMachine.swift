@@ -1,3 +1,4 @@
+import Dispatch
 import FoundationEssentials
 import ReactiveStreams
 
@@ -124,7 +125,8 @@ extension StoreMachine {
     if kind == .mark { return output }
     if kind == .change || kind == .edit {
       let lacksEdits = edits.takeMissingEdits()
-      effects.mustComputeInside = lacksEdits && access?.phase == .changing && edits.needsComputation
+      effects.mustComputeInside =
+        lacksEdits && access?.isComputing == false && edits.needsComputation
       if kind == .edit || !_withheld.isNil { effects.mustCompute = beginComputing(on: thread) }
     }
     if isUsed != wasUsed { effects.use = use.change(isUsed: !wasUsed) }
@@ -238,7 +240,7 @@ extension StoreMachine {
     if !_withheld.isNil {
       guard isObserved else { return }
       let state = state
-      withheld?.append(.state(state, also: handlers))
+      withheld?.notifications.append((.stateChanged(state), handlers))
     } else if !_access.isNil {
       access?.noteChange(for: handlers)
     } else if isObserved {
@@ -251,23 +253,23 @@ extension StoreMachine {
   /// Notifies an event that is no change of the state. In exclusive access it follows the change.
   mutating func notify(_ event: @autoclosure () -> Event, also handlers: Handlers) {
     if !_withheld.isNil {
-      withheld?.append(.event(event(), also: handlers))
+      withheld?.notifications.append((event(), handlers))
     } else if !_access.isNil {
-      access?.withhold(event(), also: handlers)
+      access?.events.append((event(), handlers))
     } else {
       deliveries.append(event(), also: handlers)
     }
   }
 
   /// Notifies what was withheld. Its states lack some settled edits.
-  mutating func notify(_ notifications: [WithheldNotification<State>], settled: Int = 0) {
-    for notification in notifications {
-      switch notification {
-      case .state(let state, let handlers):
+  mutating func notify(_ notifications: [ExclusiveAccess<State>.Notification], settled: Int = 0) {
+    for (event, handlers) in notifications {
+      if case .stateChanged(let state) = event {
         let replaced = deliveries.append(
           state: .stateChanged(edits.displaying(state, settled: settled)), also: handlers)
         if let replaced { release(replaced) }
-      case .event(let event, let handlers): deliveries.append(event, also: handlers)
+      } else {
+        deliveries.append(event, also: handlers)
       }
     }
   }
@@ -279,7 +281,9 @@ extension StoreMachine {
   /// Returns a gate to wait at, if another thread has exclusive access.
   mutating func gate(for thread: ThreadID) -> Gate? {
     guard !_access.isNil, let access, access.owner != thread else { return nil }
-    return self.access?.makeGate()
+    let gate = Gate(value: 0)
+    self.access?.gates.append(gate)
+    return gate
   }
 
   mutating func beginExclusiveAccess(_ thread: ThreadID) {
@@ -296,7 +300,7 @@ extension StoreMachine {
     of thread: ThreadID, _ actions: [@Sendable () -> Void]
   ) -> Bool {
     guard access?.owner == thread else { return false }
-    access?.atEnd(actions)
+    access?.actions += actions
     return true
   }
 

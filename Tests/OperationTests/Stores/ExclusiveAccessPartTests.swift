@@ -3,8 +3,8 @@ import Testing
 
 @testable import Operation
 
-/// Exclusive access without a store, and the notifications that are withheld.
-@Suite("ExclusiveAccess and withheld notifications") struct ExclusiveAccessPartTests {
+/// Exclusive access without a store.
+@Suite("ExclusiveAccess") struct ExclusiveAccessPartTests {
   private typealias State = QueryState<Int, any Error>
   private typealias Access = ExclusiveAccess<State>
 
@@ -17,11 +17,14 @@ import Testing
     access = Access(owner: ThreadID(rawValue: 1), snapshot: snapshot)
   }
 
-  private func names(_ notifications: [WithheldNotification<State>]) -> [String] {
-    notifications.map { notification in
-      switch notification {
-      case .state(let state, let handlers): "state \(state.currentValue ?? -1) \(handlers.count)"
-      case .event(_, let handlers): "event \(handlers.count)"
+  private let run = OperationRun(id: .next(), cause: .fetch, context: OperationContext())
+
+  private func names(_ notifications: [Access.Notification]) -> [String] {
+    notifications.map { event, handlers in
+      if case .stateChanged(let state) = event {
+        "state \(state.currentValue ?? -1) \(handlers.count)"
+      } else {
+        "event \(handlers.count)"
       }
     }
   }
@@ -37,38 +40,14 @@ import Testing
   mutating func changes() {
     let handlers = (0..<2).map { _ in Subscriber<OperationEvent<State>> { _ in } }
     access.noteChange(for: [handlers[0]])
-    access.withhold(.stateChanged(State()), also: [])
+    access.events.append((.runStarted(run), []))
     access.noteChange(for: handlers)
     #expect(names(access.notifications(with: State(initialValue: 7))) == ["state 7 2", "event 0"])
   }
 
   @Test("An event without a change is notified alone")
   mutating func eventAlone() {
-    access.withhold(.stateChanged(State()), also: [Subscriber { _ in }])
+    access.events.append((.runStarted(run), [Subscriber { _ in }]))
     #expect(names(access.notifications(with: State())) == ["event 1"])
-  }
-
-  @Test("Each waiting writer has a gate of its own, and actions keep their order")
-  mutating func gatesAndActions() {
-    let first = access.makeGate()
-    let second = access.makeGate()
-    #expect(first !== second && access.gates.count == 2)
-    let performed = Recorder<Int>()
-    access.atEnd([{ performed.append(1) }])
-    access.atEnd([{ performed.append(2) }, { performed.append(3) }])
-    for action in access.actions { action() }
-    #expect(performed.all == [1, 2, 3])
-  }
-
-  @Test("Withheld notifications keep their order, and count the edits that their states lack")
-  func withheld() {
-    var withheld = WithheldNotifications<State>(snapshot: snapshot)
-    withheld.append(.state(State(initialValue: 1), also: []))
-    withheld.append(.event(.stateChanged(State()), also: []))
-    #expect(names(withheld.notifications) == ["state 1 0", "event 0"])
-    #expect(withheld.confirmedEdits == 0)
-    withheld.noteComputation(confirmedEdits: 2)
-    #expect(withheld.confirmedEdits == 2)
-    #expect(withheld.snapshot === snapshot)
   }
 }

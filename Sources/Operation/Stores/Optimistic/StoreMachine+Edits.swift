@@ -146,7 +146,7 @@ extension StoreMachine {
   /// Returns the computation for the owner of the store; `nil` if there are no layers any more.
   mutating func beginComputation() -> Edits.Layers.Computation? {
     guard let layers = edits.layers else { return nil }
-    access?.phase = .computing
+    access?.isComputing = true
     return layers.computation(oldest: oldestSettlement, part: partSettlement)
   }
 
@@ -168,15 +168,12 @@ extension StoreMachine {
         view.show($0.currentValue, updates: settled, as: .next(), in: &$0)
       }
     }
-    withheld?.noteComputation(confirmedEdits: settled)
+    withheld?.confirmedEdits = settled
     return true
   }
 
   /// Ends exclusive access for the last time that a computation is tried.
   mutating func giveUpComputation() { _ = edits.change { $0.giveUpComputation() } }
-
-  /// Ends a computation inside of exclusive access.
-  mutating func endComputation() { access?.phase = .changing }
 
   /// Notifies what was withheld, with the values that have been computed since.
   mutating func notifyWithheld() {
