@@ -44,7 +44,7 @@ import Testing
 
   @Test("The first edit may begin with its displayed value, and then needs no computation")
   mutating func begin() {
-    view.begin(ids[0], increment, over: 1, displaying: 11, show: show)
+    view.append(ids[0], increment, over: 1, displaying: 11, show: show)
     #expect(view.isOptimistic && !view.needsComputation)
     #expect(view.displaying(confirmed).currentValue == 11)
   }
@@ -66,7 +66,7 @@ import Testing
 
   @Test("The last edit settles with all layers, and its value is returned")
   mutating func settleAll() {
-    view.begin(ids[0], increment, over: 1, displaying: 11, show: show)
+    view.append(ids[0], increment, over: 1, displaying: 11, show: show)
     let layers = view.settleAll()
     #expect(layers?.displayed == 11)
     #expect(view.isPlain && view.settlementCount == 1)

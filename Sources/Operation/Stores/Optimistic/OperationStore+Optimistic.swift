@@ -47,14 +47,12 @@ extension OperationStore where State: EditableState {
     }
     let show: Machine.Edits.Show = { state, value, updates in state.show(value, updates: updates) }
     // The first edit changes a copy without keeping other writers waiting.
-    if case (var value, let transitions)? = read({ $0.valueWithoutEdits }) {
-      prepared(&value)
-      let isAdded = commit(as: .edit) { machine in
-        machine.beginEdit(id, prepared, show: show, displaying: value, after: transitions)
-      }
-      if isAdded { return id }
+    let first = read { $0.valueWithoutEdits }.map { first in
+      var first = first
+      prepared(&first.value)
+      return first
     }
-    commit(as: .edit) { $0.beginEdit(id, prepared, show: show) }
+    commit(as: .edit) { $0.beginEdit(id, prepared, show: show, displaying: first) }
     return id
   }
 

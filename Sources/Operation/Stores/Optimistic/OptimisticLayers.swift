@@ -17,8 +17,6 @@ struct OptimisticLayers<Value: Sendable>: Sendable {
     case pending
     /// Its work has succeeded; the number counts the settled edits of the store.
     case settled(Int, isInBase: Bool)
-    /// The same, and the next computation makes it part of the base value.
-    case entering(Int)
   }
 
   struct Layer: Sendable {
@@ -64,15 +62,6 @@ struct OptimisticLayers<Value: Sendable>: Sendable {
     displayed = base
   }
 
-  /// Creates layers of one pending edit, with what it makes of the base value.
-  init(base: Value, displayed: Value, _ id: OperationTaskID, _ edit: @escaping Edit) {
-    self.base = base
-    self.displayed = displayed
-    layers = [Layer(id: id, edit: edit)]
-    pendingCount = 1
-    displayedCount = 1
-  }
-
   var needsComputation: Bool { version != computedVersion }
   var isEmpty: Bool { layers.isEmpty }
   private(set) var pendingCount = 0
@@ -94,9 +83,15 @@ struct OptimisticLayers<Value: Sendable>: Sendable {
     !layers.contains { $0.isSettled(after: settlements) }
   }
 
-  mutating func append(_ id: OperationTaskID, _ edit: @escaping Edit) {
+  /// Appends a pending edit.
+  ///
+  /// - Parameter value: The value to display, if it is the first edit and its value was computed.
+  mutating func append(
+    _ id: OperationTaskID, _ edit: @escaping Edit, displaying value: Value? = nil
+  ) {
     layers.append(Layer(id: id, edit: edit))
     pendingCount += 1
+    if let value { return (displayed, displayedCount) = (value, 1) }
     if case .nothing = change { change = .appended(edit) } else { change = .anything }
     version += 1
   }
@@ -141,20 +136,23 @@ struct OptimisticLayers<Value: Sendable>: Sendable {
   mutating func land(_ value: Value, after settlements: Int, isWhole: Bool) {
     base = value
     noteChange()
-    guard isWhole else { return }
-    for index in layers.indices {
-      guard case .settled(let settlement, _) = layers[index].phase else { continue }
-      layers[index].phase = .settled(settlement, isInBase: settlement <= settlements)
-    }
+    if isWhole { noteBase { _, settlement in settlement <= settlements } }
   }
 
   /// Restores a base value, which contains the given edits.
   mutating func restore(_ value: Value, idsInBase: Set<OperationTaskID>) {
     base = value
     noteChange()
+    noteBase { id, _ in idsInBase.contains(id) }
+  }
+
+  /// Notes which settled edits the base value contains.
+  private mutating func noteBase(
+    contains isInBase: (_ id: OperationTaskID, _ settlement: Int) -> Bool
+  ) {
     for index in layers.indices {
       guard case .settled(let settlement, _) = layers[index].phase else { continue }
-      layers[index].phase = .settled(settlement, isInBase: idsInBase.contains(layers[index].id))
+      layers[index].phase = .settled(settlement, isInBase: isInBase(layers[index].id, settlement))
     }
   }
 
@@ -170,6 +168,9 @@ extension OptimisticLayers {
     let layers: [Layer]
     /// The number of edits that were settled when the oldest run in flight began; -1 keeps all layers.
     let oldest: Int
+    /// The number of settled edits that enter the base value, because a part that contains them
+    /// will be added to it; -1 for none.
+    let placed: Int
     let change: Change
     var base: Value
     /// `nil` if only the displayed value changes.
@@ -189,13 +190,6 @@ extension OptimisticLayers {
     case inBase
     case confirmed
     case pending
-
-    var isKept: Bool {
-      switch self {
-      case .folded, .forgotten: false
-      case .placed, .inBase, .confirmed, .pending: true
-      }
-    }
   }
 
   /// Returns a computation to perform.
@@ -208,27 +202,13 @@ extension OptimisticLayers {
   func computation(oldest: Int, part: Int = .max) -> Computation {
     if case .appended = change {
       return Computation(
-        version: version, layers: [], oldest: oldest, change: change, base: base,
+        version: version, layers: [], oldest: oldest, placed: -1, change: change, base: base,
         displayed: displayed)
     }
     // What enters the base value changes the order of the edits.
     return Computation(
-      version: version, layers: part < .max ? Self.entering(layers, beside: part) : layers,
-      oldest: oldest, change: part < .max ? .anything : change, base: base,
-      displayed: displayed)
-  }
-
-  /// Returns the layers; those that a part contains enter the base value, if the part lacks others.
-  static func entering(_ layers: [Layer], beside part: Int) -> [Layer] {
-    guard layers.contains(where: { $0.isSettled(after: part) }) else { return layers }
-    return layers.map { layer in
-      guard case .settled(let settlement, isInBase: false) = layer.phase, settlement <= part else {
-        return layer
-      }
-      var layer = layer
-      layer.phase = .entering(settlement)
-      return layer
-    }
+      version: version, layers: layers, oldest: oldest, placed: areSettled(since: part) ? -1 : part,
+      change: part < .max ? .anything : change, base: base, displayed: displayed)
   }
 
   /// Takes the results of a computation, unless there was a change since. Returns the number of settled
@@ -242,20 +222,15 @@ extension OptimisticLayers {
     change = .nothing
     if computation.confirmed == nil { return 0 }
     swap(&base, &computation.base)
-    var unchanged = 0
-    computation.forEachLayer { if $1.isKept, $1 != .placed { unchanged += 1 } }
-    if unchanged < layers.count {
-      layers = []
-      computation.forEachLayer { layer, role in
-        guard role.isKept else { return }
-        layers.append(layer)
-        if case .entering(let settlement) = layer.phase {
-          layers[layers.count - 1].phase = .settled(settlement, isInBase: true)
-        }
+    layers.removeAll(keepingCapacity: true)
+    computation.forEachLayer { layer, role in
+      if role == .folded || role == .forgotten { return }
+      layers.append(layer)
+      if role == .placed, case .settled(let settlement, _) = layer.phase {
+        layers[layers.count - 1].phase = .settled(settlement, isInBase: true)
       }
     }
-    defer { newlySettled = 0 }
-    return newlySettled
+    return exchange(&newlySettled, with: 0)
   }
 
   /// Leaves the values as they are, because the edits themselves change the store again and again.
@@ -278,10 +253,7 @@ extension OptimisticLayers.Computation {
         body(layer, oldest < settlement ? .inBase : .forgotten)
       case .settled(let settlement, isInBase: false):
         isLowest = isLowest && oldest >= settlement
-        body(layer, isLowest ? .folded : .confirmed)
-      case .entering(let settlement):
-        isLowest = isLowest && oldest >= settlement
-        body(layer, isLowest ? .folded : .placed)
+        body(layer, isLowest ? .folded : settlement <= placed ? .placed : .confirmed)
       }
     }
   }

@@ -24,10 +24,7 @@ struct OptimisticView<State: OperationState>: Sendable {
   var isPlain: Bool { _edited.isNil }
   var layers: Layers? { edited?.layers }
   /// Whether an edit is displayed whose work is in flight.
-  var isOptimistic: Bool {
-    if isPlain { return false }
-    return edited.map { $0.layers.pendingCount > 0 } ?? false
-  }
+  var isOptimistic: Bool { isPlain ? false : edited.map { $0.layers.pendingCount > 0 } ?? false }
   var needsComputation: Bool { isPlain ? false : edited?.layers.needsComputation ?? false }
 
   /// Returns a confirmed state, which lacks some settled edits, with the displayed value.
@@ -56,20 +53,15 @@ struct OptimisticView<State: OperationState>: Sendable {
     if let stamp { state.setValueStamp(stamp) }
   }
 
-  /// Appends an edit to the layers. The values have to be computed.
+  /// Appends an edit to the layers. The values have to be computed, unless it is the first one and
+  /// its value was.
   mutating func append(
     _ id: OperationTaskID, _ edit: @escaping Layers.Edit, over value: State.StateValue,
-    show: @escaping Show
+    displaying displayed: State.StateValue? = nil, show: @escaping Show
   ) {
     if isPlain { edited = Edited(layers: Layers(base: value), show: show) }
-    edited?.layers.append(id, edit)
+    edited?.layers.append(id, edit, displaying: displayed)
   }
-
-  /// Begins with one edit whose value was computed.
-  mutating func begin(
-    _ id: OperationTaskID, _ edit: @escaping Layers.Edit, over value: State.StateValue,
-    displaying displayed: State.StateValue, show: @escaping Show
-  ) { edited = Edited(layers: Layers(base: value, displayed: displayed, id, edit), show: show) }
 
   mutating func change<Output>(_ body: (inout Layers) -> Output) -> Output? {
     if isPlain { return nil }
@@ -88,10 +80,7 @@ struct OptimisticView<State: OperationState>: Sendable {
 
   mutating func noteTransition() { transitionCount &+= 1 }
 
-  mutating func takeMissingEdits() -> Bool {
-    defer { lacksEdits = false }
-    return lacksEdits
-  }
+  mutating func takeMissingEdits() -> Bool { exchange(&lacksEdits, with: false) }
 
   /// Removes the layers. Returns what is released without the lock.
   mutating func removeAll() -> (any Sendable)? { edited.take().map { $0 } }

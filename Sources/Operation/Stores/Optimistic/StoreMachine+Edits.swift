@@ -13,28 +13,26 @@ extension StoreMachine {
   var isOptimistic: Bool { edits.isOptimistic }
 
   /// The value and the number of transitions, if there are no edits and no exclusive access.
-  var valueWithoutEdits: (State.StateValue, transitions: Int)? {
+  var valueWithoutEdits: (value: State.StateValue, transitions: Int)? {
     isPlain ? (state.currentValue, edits.transitionCount) : nil
   }
 
   /// Adds an edit. The state remains as it is until the values have been computed.
-  mutating func beginEdit(
-    _ id: OperationTaskID, _ edit: @escaping Edits.Layers.Edit, show: @escaping Edits.Show
-  ) {
-    edits.append(id, edit, over: state.currentValue, show: show)
-    access?.noteChange()
-  }
-
-  /// Adds the first edit, with the value that it makes of one that was read after a number of
-  /// transitions. Returns `false`, and does nothing, if there was another transition since.
+  ///
+  /// - Parameter first: What the edit, as the first one, makes of a value that was read after a
+  ///   number of transitions. If there was no other transition since, this is displayed without a
+  ///   computation.
   mutating func beginEdit(
     _ id: OperationTaskID, _ edit: @escaping Edits.Layers.Edit, show: @escaping Edits.Show,
-    displaying value: State.StateValue, after transitions: Int
-  ) -> Bool {
-    guard transitions == edits.transitionCount else { return false }
-    edits.begin(id, edit, over: state.currentValue, displaying: value, show: show)
-    notifyChange()
-    return true
+    displaying first: (value: State.StateValue, transitions: Int)? = nil
+  ) {
+    if let first, first.transitions == edits.transitionCount {
+      edits.append(id, edit, over: state.currentValue, displaying: first.value, show: show)
+      notifyChange()
+    } else {
+      edits.append(id, edit, over: state.currentValue, show: show)
+      access?.noteChange()
+    }
   }
 
   /// Ends an edit whose work has ended. After a reset it changes nothing.
