@@ -213,7 +213,7 @@ extension OperationClient {
     // The filter is called for all stores before one of them is marked.
     let stores = isEach ? [] : found(matching: path, where: filter)
     hub.invalidate(
-      removed: filter.isEmpty ? .below(path) : .none, runsObserved: running != .nothing
+      removed: filter.isEmpty ? .below(path) : nil, runsObserved: running != .nothing
     ) { mark in if isEach { forEachStore(matching: path, mark) } else { stores.forEach(mark) } }
     guard running == .all else { return }
     for store in stores

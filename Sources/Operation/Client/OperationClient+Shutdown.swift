@@ -49,7 +49,7 @@ extension OperationClient {
   nonisolated(nonsending) public func shutdown(within duration: Duration) async -> OperationShutdown
   {
     let duration = duration.checked(for: "The time of a shutdown")
-    hub.shutdown.begin()
+    hub.close()
     let stores = stores(matching: [])
     let own = TaskNode.current
     let runs = stores.flatMap { $0.store.startedRuns }.filter { run in
@@ -59,7 +59,7 @@ extension OperationClient {
     let cut = stores.flatMap { store in store.store.startedRuns.map { (store, $0) } }
     // Before runs are cancelled, which undoes what they have yielded. A failure is that of the flush below.
     try? await hub.valueWriter?.flush()
-    hub.shutdown.cutOff()
+    hub.cutOff()
     for store in stores { store.cancel() }
     var saveFailure: (any Error)?
     do { try await flush() } catch { saveFailure = error }

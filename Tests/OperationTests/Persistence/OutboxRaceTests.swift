@@ -247,7 +247,7 @@ struct OutboxRaceTests {
       }
       return storage.entries.count
     }
-    while isShutdown, !client.hub.shutdown.isCutOff { await Task.yield() }
+    while isShutdown, !client.hub.isCutOff { await Task.yield() }
     // If the flush did not wait, it would end.
     for _ in 0..<1000 { await Task.yield() }
     listing.open()

@@ -32,9 +32,6 @@ struct DependencyGraph: Sendable {
   private var removed = PathIndex<OperationPath>()
   /// The cycle that each run in flight would have closed first.
   private var cycles: [LaunchID: OperationDependencyError] = [:]
-  /// Paths that are not in the graph any more. Their elements have deinitialisers of the user, so they
-  /// are released without the lock that guards the graph.
-  private var dropped: [OperationPath] = []
 
   var isEmpty: Bool {
     numbers.isEmpty && order.isEmpty && cyclic.isEmpty && cycles.isEmpty && removed.count == 0
@@ -42,16 +39,13 @@ struct DependencyGraph: Sendable {
 
   /// Some of the paths whose stores were removed from the client.
   enum RemovedPaths: Sendable {
-    case none
     case at([OperationPath])
     case below(OperationPath)
   }
 
-  var removedPaths: Set<OperationPath> { Set(paths(.below([]))) }
-
-  func paths(_ selection: RemovedPaths) -> [OperationPath] {
+  func paths(_ selection: RemovedPaths?) -> [OperationPath] {
     switch selection {
-    case .none: []
+    case nil: []
     case .at(let paths): paths.filter(removed.contains)
     case .below(let prefix): removed.tree(matching: prefix).values
     }
@@ -74,11 +68,9 @@ struct DependencyGraph: Sendable {
     return (paths(reads), paths(node.readers))
   }
 
-  /// Returns the paths that have been removed from the graph since the last call.
-  mutating func takeDropped() -> some Sendable {
-    defer { if !dropped.isEmpty { dropped = [] } }
-    return (dropped, removed.takeDropped())
-  }
+  /// Returns the paths that have been removed from the graph since the last call. Their elements
+  /// have deinitialisers of the user, so they are released without the lock that guards the graph.
+  mutating func takeDropped() -> some Sendable { removed.takeDropped() }
 
   /// Adds an edge from the path of a run to a path that it reads. If that would close a cycle, adds
   /// none and returns the cycle.
@@ -275,7 +267,7 @@ extension DependencyGraph {
     cyclic.remove(number)
     nodes[number] = Node(path: [])
     freeNumbers.append(number)
-    dropped.append(path)
+    removed.drop(path)
     if numbers.isEmpty { (nodes, freeNumbers) = ([], []) }
   }
 

@@ -44,10 +44,7 @@ struct Freshness: Sendable {
 
   mutating func reset() { isInvalidated = false }
 
-  mutating func takeFollowUp() -> [TaskDependency] {
-    defer { followUpDependencies = [] }
-    return followUpDependencies
-  }
+  mutating func takeFollowUp() -> [TaskDependency] { exchange(&followUpDependencies, with: []) }
 
   /// Adds what the next run waits for. Returns the waits for the same runs that these replace.
   mutating func addFollowUp(after others: [TaskDependency]) -> [TaskDependency] {

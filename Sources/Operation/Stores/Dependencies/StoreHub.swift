@@ -31,7 +31,9 @@ final class StoreHub: Sendable {
   private let graph = Mutex(DependencyGraph())
   private let isRead = Atomic(false)
   private let host = Mutex(WeakHost())
-  let shutdown = ShutdownPhase()
+  /// How far the shutdown of the client is: 0 before it, 1 since it has begun, 2 since it cancels
+  /// runs.
+  private let shutdown = Atomic(0)
   /// Ends when the client is shut down. It sends nothing.
   let closing = Broadcast<Never>()
 
@@ -51,8 +53,16 @@ final class StoreHub: Sendable {
     hasSystemClock ? SystemClock.coarseElapsed : clock.elapsed().limited
   }
 
-  /// Whether the client was shut down, so that no run is started any more.
-  var isClosed: Bool { shutdown.isClosed }
+  /// Whether the client was shut down, so that no run is started any more. Those in flight
+  /// continue.
+  var isClosed: Bool { shutdown.load(ordering: .acquiring) >= 1 }
+
+  /// Whether a shutdown cancels the runs that have not ended in time, or has.
+  var isCutOff: Bool { shutdown.load(ordering: .acquiring) == 2 }
+
+  func close() { shutdown.max(1, ordering: .releasing) }
+
+  func cutOff() { shutdown.max(2, ordering: .releasing) }
 
   /// Returns a source that also ends when the client is shut down.
   ///
@@ -135,16 +145,15 @@ extension StoreHub {
   func invalidateOutdatedReaders(of path: OperationPath, isWritten: Bool) {
     let readers = graph.withLock { $0.takeOutdatedReaders(of: path) }
     if readers.isEmpty { return }
-    if isWritten {
-      Task.detached(executorPreference: clock.executor) { self.invalidateReaders(readers) }
-    } else {
-      invalidateReaders(readers)
+    let invalidateReaders = { @Sendable [self] in
+      let stores = readers.flatMap { client?.stores(at: $0) ?? [] }
+      invalidate(because: .dependency, removed: .at(readers)) { stores.forEach($0) }
     }
-  }
-
-  private func invalidateReaders(_ readers: [OperationPath]) {
-    let stores = readers.flatMap { client?.stores(at: $0) ?? [] }
-    invalidate(because: .dependency, removed: .at(readers)) { stores.forEach($0) }
+    if isWritten {
+      Task.detached(executorPreference: clock.executor, operation: invalidateReaders)
+    } else {
+      invalidateReaders()
+    }
   }
 
   /// Ends a launch of a run in the graph. Returns the cycle that it has closed.
@@ -218,7 +227,7 @@ extension StoreHub {
   ///   - forEachStart: Calls a function with each of the stores.
   func invalidate(
     because cause: OperationRun.Cause = .invalidation,
-    removed: DependencyGraph.RemovedPaths = .none, runsObserved: Bool = true,
+    removed: DependencyGraph.RemovedPaths? = nil, runsObserved: Bool = true,
     _ forEachStart: ((OpaqueOperationStore) -> Void) -> Void
   ) {
     // Most stores are neither observed nor read, so they are visited once and not collected.
@@ -253,7 +262,7 @@ extension StoreHub {
   /// Marks all stores that depend on marked ones, and runs those that are observed.
   private func propagate(
     from starts: [OpaqueOperationStore], because cause: OperationRun.Cause,
-    removed: DependencyGraph.RemovedPaths = .none, runsObserved: Bool
+    removed: DependencyGraph.RemovedPaths? = nil, runsObserved: Bool
   ) {
     guard hasReaders else {
       for store in starts where runsObserved {
@@ -317,21 +326,4 @@ extension StoreHub {
       for (step, visited) in zip(steps, visited) { known[step.path] = visited }
     }
   }
-}
-
-/// How far the shutdown of a client is.
-final class ShutdownPhase: Sendable {
-  private let hasBegun = Atomic(false)
-  private let hasCutOff = Atomic(false)
-
-  /// Whether no run is started any more. Those in flight continue.
-  var isClosed: Bool { hasBegun.load(ordering: .acquiring) }
-
-  /// Whether a shutdown cancels the runs that have not ended in time, or has.
-  var isCutOff: Bool { hasCutOff.load(ordering: .acquiring) }
-
-  func begin() { hasBegun.store(true, ordering: .releasing) }
-
-  /// Called after the shutdown has begun.
-  func cutOff() { hasCutOff.store(true, ordering: .releasing) }
 }

@@ -74,7 +74,7 @@ extension OperationStore {
     } onCancel: {
       // A request may return long after its run was cancelled. A launch that is replaced is not.
       // A resumed call that a shutdown cancels at once stays, too: no caller awaits it.
-      if run.core.progress.isCancelled, !hub.shutdown.isCutOff, !(isResumed && hub.isClosed) {
+      if run.core.progress.isCancelled, !hub.isCutOff, !(isResumed && hub.isClosed) {
         outbox.remove(call, by: run.core.id)
       }
     }

@@ -182,7 +182,7 @@ extension StorePersistence {
     let isUnchanged = mark.prefix(isLoaded ? 3 : 2).allSatisfy { $0 == 0 }
     if isEnded || mark == saved || (saved == nil && isUnchanged) { return nil }
     // What a run had yielded before a shutdown cut it off is the newest value that there was.
-    if store.hub.shutdown.isCutOff, let saved, saved.prefix(2) == mark.prefix(2) { return nil }
+    if store.hub.isCutOff, let saved, saved.prefix(2) == mark.prefix(2) { return nil }
     do {
       let data = try form.encode(state)
       // A save that fails may have written.
