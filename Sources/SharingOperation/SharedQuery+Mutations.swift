@@ -12,7 +12,7 @@ extension SharedQuery {
   where State.StoredState == MutationState<Arguments, MutateValue, MutateFailure> {
     let (store, rules) = try backedRules()
     let input = RunArguments(arguments)
-    return try await store.run(using: context, by: rules, input: input, handler: handler)
+    return try await store.run(store.box(context), by: rules, input: input, handler: handler)
   }
 
   /// Returns a scheduled call of the mutation that has not started.
@@ -23,7 +23,7 @@ extension SharedQuery {
   ) throws -> OperationTask<MutateValue, MutateFailure>
   where State.StoredState == MutationState<Arguments, MutateValue, MutateFailure> {
     let (store, rules) = try backedRules()
-    return store.runTask(using: context, by: rules, input: RunArguments(arguments))
+    return store.runTask(store.box(context), by: rules, input: RunArguments(arguments))
   }
 
   /// Calls the mutation again with the arguments of the latest call.

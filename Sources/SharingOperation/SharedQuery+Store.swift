@@ -115,7 +115,7 @@ extension SharedQuery {
     handler: OperationStore<State.StoredState>.EventHandler? = nil
   ) async throws -> State.StoredState.OperationValue {
     let ((store, rules), input) = try runnable()
-    return try await store.run(using: context, by: rules, input: input, handler: handler)
+    return try await store.run(store.box(context), by: rules, input: input, handler: handler)
   }
 
   /// Runs the request, as `OperationStore.fetch` does.
@@ -140,7 +140,7 @@ extension SharedQuery {
     handler: OperationStore<State.StoredState>.EventHandler? = nil
   ) async throws -> State.StoredState.OperationValue {
     let ((store, rules), input) = try runnable()
-    return try await store.fetch(using: configuration, by: rules, input: input, handler: handler)
+    return try await store.run(.init(configuration), by: rules, input: input, handler: handler)
   }
 
   /// Joins a run that is the same, and has its request cancelled and called again for all its callers, as
@@ -158,7 +158,7 @@ extension SharedQuery {
   ) async throws -> State.StoredState.OperationValue {
     let ((store, rules), input) = try runnable()
     return try await store.run(
-      using: context, by: rules, input: input, isRestarting: isRestarting)
+      store.box(context), by: rules, input: input, isRestarting: isRestarting)
   }
 
   /// Returns a scheduled run that has not started.
@@ -169,7 +169,7 @@ extension SharedQuery {
     using context: OperationContext? = nil
   ) throws -> OperationTask<State.StoredState.OperationValue, State.StoredState.Failure> {
     let ((store, rules), input) = try runnable()
-    return store.runTask(using: context, by: rules, input: input)
+    return store.runTask(store.box(context), by: rules, input: input)
   }
 
   /// Changes the value with exclusive access to the store, as `OperationStore.withExclusiveAccess`

@@ -36,10 +36,10 @@ public struct OperationTaskConfiguration: Sendable {
   }
 
   /// A configuration that many copies of a task share.
-  final class Box: Sendable {
+  package final class Box: Sendable {
     let configuration: OperationTaskConfiguration
 
-    init(_ configuration: OperationTaskConfiguration) { self.configuration = configuration }
+    package init(_ configuration: OperationTaskConfiguration) { self.configuration = configuration }
 
     convenience init(_ context: OperationContext) {
       self.init(OperationTaskConfiguration(context: context))

@@ -169,7 +169,7 @@ extension OperationStore: ErasedOperationStore {
   nonisolated(nonsending) func erasedRun(
     using context: OperationContext?
   ) async throws -> any Sendable {
-    try await run(using: context, by: nil, input: latestInput())
+    try await run(box(context), input: latestInput())
   }
 
   var resultCount: Int { read { $0.visibleResultCount } }

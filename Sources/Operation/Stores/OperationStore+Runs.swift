@@ -52,25 +52,6 @@ extension OperationStore {
     try await run(box(context), isRestarting: isRestarting)
   }
 
-  /// Runs a request with rules of its own, as `run(using:handler:)` does.
-  @discardableResult
-  nonisolated(nonsending) package func run(
-    using context: OperationContext?, by rules: RequestRules<State>?,
-    input: (any RunInput)? = nil, isRestarting: Bool = false, handler: EventHandler? = nil
-  ) async throws(State.Failure) -> State.OperationValue {
-    try await run(
-      box(context), by: rules, input: input, isRestarting: isRestarting, handler: handler)
-  }
-
-  /// Runs a request with rules of its own, as `fetch(using:handler:)` does.
-  @discardableResult
-  nonisolated(nonsending) package func fetch(
-    using configuration: OperationTaskConfiguration, by rules: RequestRules<State>?,
-    input: (any RunInput)?, handler: EventHandler?
-  ) async throws(State.Failure) -> State.OperationValue {
-    try await run(Machine.Box(configuration), by: rules, input: input, handler: handler)
-  }
-
   /// Runs the request with a name, a priority and a context, as `run(using:handler:)` does.
   @_disfavoredOverload
   @discardableResult
@@ -105,13 +86,14 @@ extension OperationStore {
 // MARK: - Starting and joining
 
 extension OperationStore {
-  func box(_ context: OperationContext?) -> Machine.Box {
+  package func box(_ context: OperationContext?) -> OperationTaskConfiguration.Box {
     if let context { Machine.Box(context) } else { .empty }
   }
 
-  nonisolated(nonsending) func run(
-    _ box: Machine.Box, by rules: RequestRules<State>? = nil, input: (any RunInput)? = nil,
-    isRestarting: Bool = false, handler: EventHandler? = nil
+  /// Runs the request, as `run(using:handler:)` does, by the rules of a request that was passed.
+  nonisolated(nonsending) package func run(
+    _ box: OperationTaskConfiguration.Box, by rules: RequestRules<State>? = nil,
+    input: (any RunInput)? = nil, isRestarting: Bool = false, handler: EventHandler? = nil
   ) async throws(State.Failure) -> State.OperationValue {
     let new = newRun(box, by: rules, cause: .fetch, lease: .awaiter, input: input, handler: handler)
     let run = mustAdmit(new)
@@ -185,15 +167,10 @@ extension OperationStore {
     setting(by: rules) { $0.staleIfError } != nil
   }
 
-  /// Schedules a run of a request with rules of its own.
+  /// Schedules a run, as `runTask(using:)` does, by the rules of a request that was passed.
   package func runTask(
-    using context: OperationContext?, by rules: RequestRules<State>?, input: (any RunInput)? = nil
-  ) -> OperationTask<State.OperationValue, State.Failure> {
-    runTask(box(context), by: rules, input: input)
-  }
-
-  func runTask(
-    _ box: Machine.Box, by rules: RequestRules<State>? = nil, input: (any RunInput)? = nil
+    _ box: OperationTaskConfiguration.Box, by rules: RequestRules<State>? = nil,
+    input: (any RunInput)? = nil
   ) -> OperationTask<State.OperationValue, State.Failure> {
     let run = mustAdmit(newRun(box, by: rules, cause: .fetch, lease: .handle, input: input))
     let id = run.core.id
