@@ -111,7 +111,7 @@ public final class OperationClient: DeliveryDrainer {
       request, state: initialState(), context: context(for: Request.State.kind, at: lookup.path),
       hub: hub)
     if let unequalPosition {
-      store.endSaving()
+      store.endSaving(forgetting: false)
       reportUnequalElement(at: unequalPosition, in: lookup)
     } else if let present = insert(OpaqueOperationStore(store), for: lookup, at: now) {
       return present.base as? OperationStore<Request.State> ?? store
@@ -211,7 +211,7 @@ public final class OperationClient: DeliveryDrainer {
         """)
     case .clashed(let first, let evicted):
       // What is saved for the path is that of the first one.
-      store.store.endSaving()
+      store.store.endSaving(forgetting: false)
       didEvict(evicted)
       OperationIssue.report(
         .pathClash,
@@ -276,7 +276,7 @@ public final class OperationClient: DeliveryDrainer {
   func remove(_ stores: [OpaqueOperationStore]) {
     if stores.isEmpty { return }
     // Before another store can be on one of the paths.
-    for store in stores { store.store.forgetSaved() }
+    for store in stores { store.store.endSaving(forgetting: true) }
     let removed = update { $0.remove(stores) }
     for store in stores { _ = store.store.performInvalidation(.count) }
     for store in removed { send(.storeRemoved, of: store) }

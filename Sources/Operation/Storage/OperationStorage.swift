@@ -56,9 +56,7 @@ extension OperationStorage {
   nonisolated(nonsending) public func setAside(_ key: String) async throws {
     try await remove([key])
   }
-}
 
-extension OperationStorage {
   /// Returns the keys of the entries that can be read. An entry that cannot be read is moved aside by the
   /// storage, reported, and then the others are listed.
   ///
@@ -100,6 +98,14 @@ public enum StorageError: Error, Sendable, Hashable, CustomStringConvertible {
   /// A ``MemoryStorage`` lost its power while it saved.
   case powerLost
 
+  /// Whether one entry cannot be read, and others can.
+  var isAboutEntry: Bool {
+    switch self {
+    case .damaged, .tooNew, .foreign: true
+    case .unusable, .inUse, .readOnly, .system, .powerLost: false
+    }
+  }
+
   /// A sentence that names the file or the directory.
   public var description: String {
     switch self {
@@ -117,16 +123,6 @@ public enum StorageError: Error, Sendable, Hashable, CustomStringConvertible {
     case .system(let call, let file, let code):
       "\(call) failed for \(file): \(SystemError(code: code).text)."
     case .powerLost: "The storage lost its power while it saved."
-    }
-  }
-}
-
-extension StorageError {
-  /// Whether one entry cannot be read, and others can.
-  var isAboutEntry: Bool {
-    switch self {
-    case .damaged, .tooNew, .foreign: true
-    case .unusable, .inUse, .readOnly, .system, .powerLost: false
     }
   }
 }

@@ -44,26 +44,24 @@ public struct StorageCoding<Value: Sendable>: Sendable {
   }
 
   /// Returns the encoding as JSON for a value whose type is `Codable`, which only its store knows.
-  static func ifCodable() -> StorageCoding? {
-    guard Value.self is any Codable.Type else { return nil }
-    return StorageCoding { value in
+  static func ifCodable() -> StorageCoding? { Value.self is any Codable.Type ? dynamicJSON : nil }
+
+  /// JSON, with sorted keys, for a value whose type is `Codable`, which the compiler need not know.
+  private static var dynamicJSON: StorageCoding {
+    StorageCoding { value in
       guard let value = value as? any Encodable else {
         throw PersistenceError.otherType(Value.self)
       }
-      return try jsonEncoder.encode(value)
+      let encoder = JSONEncoder()
+      // So that equal values have equal files, which a person can compare.
+      encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+      return try encoder.encode(value)
     } decode: { data in
       guard let type = Value.self as? any Decodable.Type,
         let value = try JSONDecoder().decode(type, from: data) as? Value
       else { throw PersistenceError.otherType(Value.self) }
       return value
     }
-  }
-
-  private static var jsonEncoder: JSONEncoder {
-    let encoder = JSONEncoder()
-    // So that equal values have equal files, which a person can compare.
-    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-    return encoder
   }
 }
 
@@ -81,13 +79,7 @@ extension StorageCoding: ErasedStorageCoding {
 
 extension StorageCoding where Value: Codable {
   /// JSON, with sorted keys.
-  public static var json: StorageCoding {
-    StorageCoding { value in
-      try jsonEncoder.encode(value)
-    } decode: { data in
-      try JSONDecoder().decode(Value.self, from: data)
-    }
-  }
+  public static var json: StorageCoding { dynamicJSON }
 }
 
 /// A reason why something cannot be saved or restored.

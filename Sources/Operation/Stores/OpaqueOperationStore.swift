@@ -133,10 +133,10 @@ protocol ErasedOperationStore: AnyObject, Sendable {
     _ handler: @escaping @Sendable (any OperationState) -> Void
   ) -> OperationSubscription
 
-  /// Saves nothing from now on. Called before the store is used.
-  func endSaving()
-  /// Removes what was saved, and saves nothing from now on.
-  func forgetSaved()
+  /// Saves nothing from now on.
+  ///
+  /// - Parameter isForgotten: Whether what was saved is removed.
+  func endSaving(forgetting isForgotten: Bool)
   /// The run of another request is about to read the value.
   func noteRead()
   func snapshot(at date: Date) -> OperationClientSnapshot.Store
@@ -204,9 +204,7 @@ extension OperationStore: ErasedOperationStore {
     invalidationStep(self, step)
   }
 
-  func endSaving() { persistence?.end() }
-
-  func forgetSaved() { persistence?.end(forgetting: true) }
+  func endSaving(forgetting isForgotten: Bool) { persistence?.end(forgetting: isForgotten) }
 
   var startedRuns: [TaskNode] {
     read { machine in machine.runs.records.filter { $0.isStarted }.map { $0.core.node } }

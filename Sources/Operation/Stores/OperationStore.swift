@@ -60,8 +60,7 @@ public final class OperationStore<State: OperationState>: Sendable {
     path = request.path
     settings = context.settings
     self.hub = hub
-    persistence =
-      hub.valueWriter.flatMap { Self.persistence(at: request.path, context.settings, $0) }
+    persistence = StorePersistence(at: path, settings, hub.valueWriter)
     persistence?.begin(&state)
     self.request = request.storeCall
     invalidationStep = { $0.perform($1) }
@@ -73,13 +72,6 @@ public final class OperationStore<State: OperationState>: Sendable {
       Machine(
         state: state, context: context, baseContext: baseContext, wasReadStale: wasRead,
         initialDate: initialDate))
-  }
-
-  private static func persistence(
-    at path: OperationPath, _ settings: RunSettings, _ writer: StorageWriter
-  ) -> StorePersistence<State>? {
-    guard State.kind != .mutation, let rules = settings.values.persistence else { return nil }
-    return StorePersistence(at: path, rules, writer)
   }
 
   deinit {

@@ -25,8 +25,11 @@ final class StorePersistence<State: OperationState>: Sendable {
   private let writer: StorageWriter
   private let facts = Mutex(Facts())
 
-  /// Fails, after a report, if the value on the path cannot be saved.
-  init?(at path: OperationPath, _ settings: PersistenceSettings, _ writer: StorageWriter) {
+  /// Fails if the value on the path is not to be saved, and, after a report, if it cannot be.
+  init?(at path: OperationPath, _ settings: RunSettings, _ writer: StorageWriter?) {
+    guard let writer, State.kind != .mutation, let settings = settings.values.persistence else {
+      return nil
+    }
     guard let form = SavedForm<State>(coding: settings.coding) else {
       Self.reportUnsaved(path, "its state, \(State.self), has no value that can be encoded")
       return nil
@@ -79,18 +82,16 @@ final class StorePersistence<State: OperationState>: Sendable {
       SavedItem(key: key, owner: ObjectIdentifier(self)) { [self] in
         takeChange(of: store)
       } didSave: { [self] change in
-        didSave(change)
+        // Unless the entry was set aside meanwhile.
+        facts.withLock { if $0.saved == Self.beingSaved { $0.saved = change.mark } }
       })
   }
 
   /// Saves nothing from now on. Another path can have the name of the value then.
   ///
   /// - Parameter isForgotten: Whether what was saved is removed.
-  func end(forgetting isForgotten: Bool = false) {
-    let (hasEnded, name) = facts.withLock { facts in
-      defer { facts.isEnded = true }
-      return (facts.isEnded, facts.name)
-    }
+  func end(forgetting isForgotten: Bool) {
+    let (hasEnded, name) = facts.withLock { (exchange(&$0.isEnded, with: true), $0.name) }
     if isForgotten, !hasEnded { writer.remove(.key(key)) }
     name.cancel()
   }
@@ -107,7 +108,7 @@ extension StorePersistence {
       var restored: SavedForm<State>.Restoration?
       do {
         if let entry = try await writer.load(key, for: ObjectIdentifier(self)) {
-          restored = try await decode(entry, in: store.context)
+          restored = await decode(entry, in: store.context)
         }
       } catch {
         report(.storageFailure, "was not loaded", because: error)
@@ -129,14 +130,14 @@ extension StorePersistence {
   /// Decodes an entry, or drops it. One that cannot be decoded is set aside, and reported.
   private func decode(
     _ entry: StorageEntry, in context: OperationContext
-  ) async throws -> SavedForm<State>.Restoration? {
-    if let maxAge = settings.maxAge, context.now().duration(since: entry.date) >= maxAge {
-      noteUnusable()
-      return nil
-    }
+  ) async -> SavedForm<State>.Restoration? {
+    let age = context.now().duration(since: entry.date)
     do {
-      let restored = try form.decode(entry, settings.version, context)
-      if restored == nil { noteUnusable() }
+      let isTooOld = settings.maxAge.map { age >= $0 } ?? false
+      let restored = isTooOld ? nil : try form.decode(entry, settings.version, context)
+      // The next batch replaces the entry by the store's value, or removes it if there is none. A
+      // removal here could remove what was saved since the entry was loaded.
+      if restored == nil { facts.withLock { $0.saved = $0.saved ?? Self.unusable } }
       return restored
     } catch {
       let isSetAside = await setAside()
@@ -158,10 +159,6 @@ extension StorePersistence {
     return isSetAside
   }
 
-  /// The entry is unusable. The next batch replaces it by the store's value, or removes it if there is none.
-  /// A removal here could remove what was saved since the entry was loaded.
-  private func noteUnusable() { facts.withLock { $0.saved = $0.saved ?? Self.unusable } }
-
   private func report(_ kind: OperationIssue.Kind, _ event: String, because error: any Error) {
     OperationIssue.report(kind, "What is saved as \(key) \(event): \(error)")
   }
@@ -177,7 +174,10 @@ extension StorePersistence {
 
   private func takeChange(of store: OperationStore<State>) -> SavedChange? {
     let (saved, isEnded, isLoaded) = facts.withLock { ($0.saved, $0.isEnded, $0.actions == nil) }
-    let (state, mark) = store.stateToSave
+    // The confirmed state, after the exclusive access of a thread.
+    let (state, mark) =
+      store.read { $0.isOpen ? ($0.state, $0.savedMark) : nil }
+      ?? store.commit { ($0.state, $0.savedMark) }
     // What was yielded and undone is no change. Until the saved value was loaded, only what is final is one.
     let isUnchanged = mark.prefix(isLoaded ? 3 : 2).allSatisfy { $0 == 0 }
     if isEnded || mark == saved || (saved == nil && isUnchanged) { return nil }
@@ -202,18 +202,6 @@ extension StorePersistence {
         "The value of \(store.path) is not saved, because it cannot be encoded: \(error)")
       return nil
     }
-  }
-
-  private func didSave(_ change: SavedChange) {
-    // Unless the entry was set aside meanwhile.
-    facts.withLock { if $0.saved == Self.beingSaved { $0.saved = change.mark } }
-  }
-}
-
-extension OperationStore {
-  /// The confirmed state and its mark, after the exclusive access of a thread.
-  fileprivate var stateToSave: (State, [Int]) {
-    read { $0.isOpen ? ($0.state, $0.savedMark) : nil } ?? commit { ($0.state, $0.savedMark) }
   }
 }
 
