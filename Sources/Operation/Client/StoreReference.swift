@@ -33,7 +33,7 @@ enum StoreReference: Sendable {
   var store: OpaqueOperationStore? {
     switch self {
     case .retained(let store): store
-    case .evicted(let store): store.store.map(OpaqueOperationStore.init(erased:))
+    case .evicted(let store): store.store.map(OpaqueOperationStore.init)
     }
   }
 }

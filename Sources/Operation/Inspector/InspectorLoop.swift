@@ -226,7 +226,7 @@ extension InspectorLoop {
     case "invalidate": store.invalidate()
     case "reset": store.resetState(using: nil)
     case "cancel": store.cancel()
-    default: client.remove([OpaqueOperationStore(erased: store)])
+    default: client.remove([OpaqueOperationStore(store)])
     }
     return nil
   }

@@ -47,7 +47,7 @@ struct ActivityMachine: DeliveryMachine {
   private var sums = OperationActivity()
 
   var shown: OperationActivity {
-    OperationKind.all.reduce(into: sums) { shown, kind in
+    [OperationKind.query, .pages, .mutation].reduce(into: sums) { shown, kind in
       let counts = shown[kind]
       shown[kind] = OperationActivity.Counts(
         running: max(counts.running, 0), paused: max(counts.paused, 0),

@@ -35,18 +35,18 @@ final class ChangeFeed: Sendable {
   /// Returns the number of a new reader. An earlier one takes nothing any more.
   func begin() -> Int {
     let reader = lastReader.wrappingAdd(1, ordering: .relaxed).newValue
-    let old = changes.withLock { changes in
-      defer { changes = Changes(reader: reader) }
-      return changes
-    }
+    _ = remove { exchange(&$0, with: Changes(reader: reader)) }
     hasAllEvents.store(false, ordering: .relaxed)
-    for store in old?.stores ?? [] { store.use.noteUnlisted() }
     return reader
   }
 
-  func end(_ reader: Int) {
-    let rest = changes.withLock { $0?.reader == reader ? $0.take() : nil }
-    for store in rest?.stores ?? [] { store.use.noteUnlisted() }
+  func end(_ reader: Int) { _ = remove { $0?.reader == reader ? $0.take() : nil } }
+
+  /// Removes changes. Stores that change from now on are listed again.
+  private func remove(_ body: (inout Changes?) -> Changes?) -> Changes? {
+    let removed = changes.withLock { body(&$0) }
+    for store in removed?.stores ?? [] { store.use.noteUnlisted() }
+    return removed
   }
 
   /// Lists a store that has changed. Called without its lock.
@@ -62,7 +62,7 @@ final class ChangeFeed: Sendable {
 
   func append(_ event: OperationClientEvent) {
     changes.withLock { changes in
-      changes?.counts.add(event)
+      changes?.counts.add(event.occurrence, isEviction: event.isEviction)
       if changes?.events.count ?? 0 < Self.eventLimit {
         changes?.events.append(event)
       } else {
@@ -82,15 +82,12 @@ final class ChangeFeed: Sendable {
 
   /// Returns what has happened since the last call. A store that changes from now on is listed again.
   func take(_ reader: Int) -> Changes {
-    let taken = changes.withLock { changes in
-      guard let taken = changes, taken.reader == reader else { return Changes() }
-      changes?.stores = []
-      changes?.events = []
-      changes?.droppedEventCount = 0
+    let taken = remove { changes in
+      guard let taken = changes, taken.reader == reader else { return nil }
+      changes = Changes(counts: taken.counts, reader: reader)
       hasAllEvents.store(false, ordering: .relaxed)
       return taken
     }
-    for store in taken.stores { store.use.noteUnlisted() }
-    return taken
+    return taken ?? Changes()
   }
 }

@@ -8,8 +8,12 @@ public struct OpaqueOperationStore: Sendable {
   /// What the client uses, beyond the public members below.
   let store: any ErasedOperationStore
 
-  init<State>(_ store: OperationStore<State>) { self.store = store }
-  init(erased store: any ErasedOperationStore) { self.store = store }
+  init(_ store: any ErasedOperationStore) { self.store = store }
+
+  var id: ObjectIdentifier { ObjectIdentifier(store) }
+
+  /// Calls a function with the use of the store.
+  func withUse<Output>(_ body: (borrowing StoreUse) -> Output) -> Output { body(store.use) }
 
   /// The path of the store in its client.
   public var path: OperationPath { store.path }
@@ -77,13 +81,6 @@ public struct OpaqueOperationStore: Sendable {
   public func subscribe(
     _ handler: @escaping @Sendable (any OperationState) -> Void
   ) -> OperationSubscription { store.subscribeErased(handler) }
-}
-
-extension OpaqueOperationStore {
-  var id: ObjectIdentifier { ObjectIdentifier(base) }
-
-  /// Calls a function with the use of the store.
-  func withUse<Output>(_ body: (borrowing StoreUse) -> Output) -> Output { body(store.use) }
 }
 
 /// An error that a value or a failure is of another type than that of the store.
@@ -216,24 +213,18 @@ extension OperationStore: ErasedOperationStore {
   }
 
   func snapshot(at date: Date) -> OperationClientSnapshot.Store {
-    let (state, runs) = read { ($0.visibleState(to: .current), $0.snapshotRuns) }
+    let (state, runs) = read { machine in
+      let runs = machine.runs.records.map {
+        OperationClientSnapshot.Run(
+          id: $0.id.rawValue, cause: $0.core.node.cause, isStarted: $0.isStarted)
+      }
+      return (machine.visibleState(to: .current), runs)
+    }
     return OperationClientSnapshot.Store(
       path: path.map { String(describing: $0.value) }, kind: State.kind,
-      status: state.status.snapshot,
+      status: OperationClientSnapshot.Status(rawValue: state.status.name) ?? .idle,
       age: state.valueLastUpdatedAt.map { date.duration(since: $0).inSeconds }, isStale: isStale,
       subscribers: subscriberCount, leases: leaseCount,
       lastError: state.error.map { String(describing: $0) }, runs: runs)
-  }
-}
-
-extension OperationStatus {
-  fileprivate var snapshot: OperationClientSnapshot.Status {
-    switch self {
-    case .idle: .idle
-    case .loading: .loading
-    case .paused: .paused
-    case .result(.success): .success
-    case .result(.failure): .failure
-    }
   }
 }

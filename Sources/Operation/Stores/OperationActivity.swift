@@ -45,7 +45,3 @@ public struct OperationActivity: Sendable, Hashable, Codable {
     }
   }
 }
-
-extension OperationKind {
-  static var all: [OperationKind] { [.query, .pages, .mutation] }
-}

@@ -17,10 +17,6 @@ public struct OperationStatistics: Sendable, Hashable {
     /// The number of stores that were removed because they were not used, or to free memory.
     public internal(set) var evictions = 0
 
-    mutating func add(_ event: OperationClientEvent) {
-      add(event.occurrence, isEviction: event.isEviction)
-    }
-
     mutating func add(_ occurrence: OperationClientEvent.Occurrence, isEviction: Bool = false) {
       switch occurrence {
       case .answeredFromCache: hits += 1
@@ -60,10 +56,11 @@ public struct OperationStatistics: Sendable, Hashable {
   public var total: Counts { byKind.values.reduce(Counts(), +) }
 
   mutating func add(_ event: OperationClientEvent, prefixLength: Int) {
-    byKind[event.kind, default: Counts()].add(event)
-    if prefixLength > 0 {
-      byPrefix[event.path.prefix(ofLength: prefixLength), default: Counts()].add(event)
-    }
+    let (occurrence, isEviction) = (event.occurrence, event.isEviction)
+    byKind[event.kind, default: Counts()].add(occurrence, isEviction: isEviction)
+    if prefixLength == 0 { return }
+    let prefix = event.path.prefix(ofLength: prefixLength)
+    byPrefix[prefix, default: Counts()].add(occurrence, isEviction: isEviction)
   }
 }
 

@@ -67,12 +67,7 @@ extension OperationStore {
       if !dependencies.isEmpty { hub.queues.append(run.core.node, to: scope) }
       await waitForTurn(of: run, in: scope, hooks)
     }
-    let isOver =
-      if let call {
-        await keeping(call, of: run) { await execute(run, launch, hooks, began: began) }
-      } else {
-        await execute(run, launch, hooks, began: began)
-      }
+    let isOver = await keeping(call, of: run) { await execute(run, launch, hooks, began: began) }
     if let scope, isOver { hub.queues.remove(run.core.id, from: scope) }
   }
 
@@ -88,9 +83,7 @@ extension OperationStore {
     of run: AdmittedRun, in scope: SerialScope, _ hooks: RunHooks?
   ) async {
     // Runs behind a paused one wait for the connection as much as that one.
-    var context = run.context
-    context.hooks = hooks
-    _ = await context.mayAttempt(isRetry: false)
+    _ = await mayAttempt(run, hooks)
     await hub.queues.wait(for: run.core.id, in: scope) { run.core.progress.isEnded }
   }
 
@@ -146,8 +139,9 @@ extension OperationStore {
   ) async -> Machine.Output? {
     let core = run.core
     defer { core.node.endRequest(launch: launch) }
-    if !run.context.mayAttemptOffline(isRetry: false),
-      let failure = await cancellationWhilePaused(of: run, hooks)
+    // A run whose failure cannot be a cancellation has to get one from the request.
+    if !run.context.mayAttemptOffline(isRetry: false), await !mayAttempt(run, hooks),
+      let failure = cancellationFailure(as: Failure.self)
     {
       return .failure(failure)
     }
@@ -161,13 +155,12 @@ extension OperationStore {
     return await CurrentWork.$value.withValue(core.node) { await call(context, continuation) }
   }
 
-  /// Waits until a run may call its request. Returns the failure of a run that was cancelled before; one
-  /// whose failure cannot be a cancellation has to get it from the request.
+  /// Waits until a run may call its request. Returns `false` if it was cancelled before.
   @inline(never)
-  private func cancellationWhilePaused(of run: AdmittedRun, _ hooks: RunHooks?) async -> Failure? {
+  private func mayAttempt(_ run: AdmittedRun, _ hooks: RunHooks?) async -> Bool {
     var context = run.context
     context.hooks = hooks
-    return await context.mayAttempt(isRetry: false) ? nil : cancellationFailure(as: Failure.self)
+    return await context.mayAttempt(isRetry: false)
   }
 
   /// Returns the context that the request is called with, and the rules that it had, or the failure of a
@@ -247,16 +240,11 @@ extension OperationStore {
     if let store, let box = store.commit({ $0.yield(core.id, launch: launch, result) }) {
       let context = box.configuration.context
       store.send(.yielded(context.eventRun), in: context)
-    } else {
-      reportLateYield(of: core, launch)
-    }
-  }
-
-  private static func reportLateYield(of core: Machine.Core, _ launch: Int) {
-    guard core.progress.isEnded, !core.progress.isCancelled,
+    } else if core.progress.isEnded, !core.progress.isCancelled,
       !core.node.isReplaced(launch: launch)
-    else { return }
-    OperationIssue.reportLateYield(of: State.OperationValue.self, at: core.node.origin?.path)
+    {
+      OperationIssue.reportLateYield(of: State.OperationValue.self, at: core.node.origin?.path)
+    }
   }
 }
 

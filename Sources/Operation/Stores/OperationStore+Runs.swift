@@ -191,9 +191,7 @@ extension OperationStore {
   ) -> OperationTask<State.OperationValue, State.Failure>? {
     guard allowsRun(by: rules, cause: cause) else { return nil }
     let task = setting(by: rules) { $0.automatic.task }
-    let box =
-      task.name == nil && task.priority == nil
-      ? .empty : Machine.Box(OperationTaskConfiguration(name: task.name, priority: task.priority))
+    let box = Machine.Box(OperationTaskConfiguration(name: task.name, priority: task.priority))
     let new = newRun(box, by: rules, cause: cause, lease: .observers, seenResults: results)
     new.core.node.wait(for: others)
     guard let run = admit(new) else { return nil }
@@ -227,8 +225,7 @@ extension OperationStore {
     cause: OperationRun.Cause, after others: [TaskDependency] = []
   ) -> OperationTask<State.OperationValue, State.Failure>? {
     for rules in read({ $0.observation.rules }) {
-      let task = runForObservers(by: rules, cause: cause, after: others)
-      if let task { return task }
+      if let task = runForObservers(by: rules, cause: cause, after: others) { return task }
     }
     return nil
   }

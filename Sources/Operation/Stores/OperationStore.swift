@@ -15,10 +15,9 @@ public import Synchronization
 @dynamicMemberLookup
 public final class OperationStore<State: OperationState>: Sendable {
   typealias Machine = StoreMachine<State>
-  typealias Value = State.OperationValue
   typealias Failure = State.Failure
   fileprivate typealias Effects = StoreEffects<OperationEvent<State>>
-  typealias Continuation = OperationContinuation<Value, Failure>
+  typealias Continuation = OperationContinuation<State.OperationValue, Failure>
 
   // The order is that of an invalidation, which touches few cache lines of each store.
   /// Performs a step of an invalidation. A closure, because callers do not know the type of the state:
@@ -313,8 +312,7 @@ struct DeferredActions: ~Copyable, Sendable {
     if isEmpty.load(ordering: .relaxed) { return [] }
     return actions.withLock { actions in
       isEmpty.store(true, ordering: .relaxed)
-      defer { actions = [] }
-      return actions
+      return exchange(&actions, with: [])
     }
   }
 }

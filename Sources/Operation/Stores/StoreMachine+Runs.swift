@@ -34,8 +34,7 @@ extension StoreMachine {
 
   /// A run yielded. Returns the configuration of the run, if the run is still in the store.
   mutating func yield(_ id: OperationTaskID, launch: Int = 0, _ output: Output) -> Box? {
-    guard let record = runs[id] else { return nil }
-    guard record.payload.launch == launch else { return nil }
+    guard let record = runs[id], record.payload.launch == launch else { return nil }
     let handlers = record.payload.handlers
     guard !output.isCancellation else {
       notify(.yielded(output, record.run), also: handlers)
@@ -247,13 +246,5 @@ extension StoreMachine {
     guard let record = cancelledRuns.removeValue(forKey: id) else { return }
     release(record)
     notify(.runEnded(output, record.run), also: record.payload.handlers)
-  }
-
-  /// The runs of this store, for a snapshot of the client.
-  var snapshotRuns: [OperationClientSnapshot.Run] {
-    runs.records.map {
-      OperationClientSnapshot.Run(
-        id: $0.id.rawValue, cause: $0.core.node.cause, isStarted: $0.isStarted)
-    }
   }
 }

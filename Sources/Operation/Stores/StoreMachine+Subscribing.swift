@@ -91,14 +91,9 @@ extension StoreMachine {
   /// The place of a subscriber in the queue and in its group.
   typealias ObserverID = (subscription: UInt64, group: Int)
 
-  /// A subscription, and the store at its time.
-  struct Observation: Sendable {
-    let id: ObserverID
-    /// Whether it is the first one of its group.
-    let isFirst: Bool
-    /// Whether there was a value that was not invalidated. `false` if it is not the first one.
-    let hasValidValue: Bool
-  }
+  /// A subscription, whether it is the first one of its group, and whether there was a value then
+  /// that was not invalidated; `false` if it is not the first one.
+  typealias Observation = (id: ObserverID, isFirst: Bool, hasValidValue: Bool)
 
   /// Adds a subscriber, and notifies it of the current state.
   ///
@@ -108,28 +103,23 @@ extension StoreMachine {
   ) -> Observation {
     let id = deliveries.subscribe(subscriber, initially: .stateChanged(notifiedState))
     let (group, isFirst) = observation.begin(rules)
-    return Observation(
-      id: (id, group), isFirst: isFirst, hasValidValue: isFirst && hasValidValue)
+    return ((id, group), isFirst, isFirst && hasValidValue)
   }
 
-  /// What remains to be cancelled and released without the lock after an unsubscription.
-  struct Unsubscription: Sendable {
-    let subscriber: Subscriber<Event>?
-    /// The triggers of the subscriber's group, if it was the last one there.
-    var triggers: OperationSubscription?
-    var cores: [Core] = []
-  }
+  /// What remains to be cancelled and released without the lock after an unsubscription: the
+  /// subscriber, the triggers of its group, if it was the last one there, and runs that nobody
+  /// holds any more.
+  typealias Unsubscription = (
+    subscriber: Subscriber<Event>?, triggers: OperationSubscription?, cores: [Core]
+  )
 
   /// Removes a subscriber. With the last one, the leases of the observers are released.
   mutating func unsubscribe(_ id: ObserverID) -> Unsubscription {
-    var removal = Unsubscription(subscriber: deliveries.unsubscribe(id.subscription))
-    guard removal.subscriber != nil else { return removal }
-    if let group = observation.end(id.group) {
-      removal.triggers = group.triggers
-      if let rules = group.rules { release(rules) }
-    }
-    if deliveries.subscriberCount == 0 { removal.cores = releaseObserverLeases() }
-    return removal
+    guard let subscriber = deliveries.unsubscribe(id.subscription) else { return (nil, nil, []) }
+    let group = observation.end(id.group)
+    if let rules = group?.rules { release(rules) }
+    let isLast = deliveries.subscriberCount == 0
+    return (subscriber, group?.triggers, isLast ? releaseObserverLeases() : [])
   }
 
   /// Returns the controllers to notify, and of what.
@@ -158,7 +148,6 @@ struct CountedActivity: Sendable {
         state.error == nil ? .idle : .failed
       }
     guard new != phase else { return nil }
-    defer { phase = new }
-    return (phase, new)
+    return (exchange(&phase, with: new), new)
   }
 }

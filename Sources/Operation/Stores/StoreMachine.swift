@@ -72,13 +72,11 @@ struct StoreMachine<State: OperationState>: DeliveryMachine {
   var isUsed: Bool { deliveries.subscriberCount > 0 || !runs.isEmpty || isOptimistic }
 
   mutating func replaceContext(with new: OperationContext) {
-    let settings = context.settings
-    release([context, baseContext])
-    context = new
-    context.settings = settings
-    let baseSettings = baseContext.settings
-    baseContext = new
-    baseContext.settings = baseSettings
+    let (old, oldBase) = (context, baseContext)
+    (context, baseContext) = (new, new)
+    context.settings = old.settings
+    baseContext.settings = oldBase.settings
+    release([old, oldBase])
   }
 
   /// Whether no thread has exclusive access.

@@ -15,14 +15,6 @@ struct StoreUse: ~Copyable, Sendable {
     let version: Int
   }
 
-  /// The use of a store at one instant.
-  struct Snapshot: Sendable {
-    let version: Int
-    /// Whether the store is in use, or its last use has ended and the time is not recorded yet.
-    let isInUse: Bool
-    let lastUse: Duration
-  }
-
   /// The number of uses that began or ended.
   private let version = Atomic(0)
   /// The version of the last end whose time is recorded.
@@ -88,10 +80,12 @@ struct StoreUse: ~Copyable, Sendable {
 
   func noteUnlisted() { wasListed.store(false, ordering: .relaxed) }
 
-  var latest: Snapshot {
+  /// The version, whether the store is in use, or its last use has ended and the time is not
+  /// recorded yet, and the time of the last use.
+  var latest: (version: Int, isInUse: Bool, lastUse: Duration) {
     let version = version.load(ordering: .sequentiallyConsistent)
     let isInUse = recordedVersion.load(ordering: .sequentiallyConsistent) < version
-    return Snapshot(version: version, isInUse: isInUse, lastUse: lastUse)
+    return (version, isInUse, lastUse)
   }
 
   /// Begins or ends a use.

@@ -179,7 +179,7 @@ import Testing
       var reading = Reading(client)
       #expect(reading.catalog.add(storesOf: client) == [1, 2])
       let store = try #require(reading.catalog.store(removed, in: client))
-      client.remove([OpaqueOperationStore(erased: store)])
+      client.remove([OpaqueOperationStore(store)])
       #expect(reading.update().removed == [removed])
       #expect(reading.update().events.isEmpty)
       _ = try await reading.catalog.store(left, in: client)?.erasedRun(using: nil)

@@ -65,9 +65,9 @@ extension OperationStore {
   ///
   /// - Parameter execute: Returns whether the run is over.
   func keeping(
-    _ call: OutboxEntry, of run: AdmittedRun, _ execute: () async -> Bool
+    _ call: OutboxEntry?, of run: AdmittedRun, _ execute: () async -> Bool
   ) async -> Bool {
-    guard let outbox = hub.outbox else { return await execute() }
+    guard let call, let outbox = hub.outbox else { return await execute() }
     let isResumed = run.context.input?.savedCall != nil
     let isOver = await withTaskCancellationHandler {
       await execute()
