@@ -41,16 +41,20 @@ struct OutboxMachine: DeliveryMachine {
 
   /// The calls that have not ended, in the order in which they were made.
   private var pending: [PendingCall] {
-    listed.filter { !$0.value.hasEnded }.sorted { $0.key.key < $1.key.key }.map { entry, listed in
-      (entry, listed.call, registered[listed.call.mutation])
-    }
+    listed.sorted { $0.key.key < $1.key.key }.compactMap(pendingCall)
+  }
+
+  private func pendingCall(_ entry: OutboxEntry, _ listed: Listed) -> PendingCall? {
+    listed.hasEnded ? nil : (entry, listed.call, registered[listed.call.mutation])
   }
 
   var calls: [OutboxCall] { pending.map(\.call) }
 
   var waiting: [PendingCall] { pending.filter { $0.call.status == .waiting } }
 
-  func pendingCall(_ id: OutboxCall.ID) -> PendingCall? { pending.first { $0.call.id == id } }
+  func pendingCall(_ id: OutboxCall.ID) -> PendingCall? {
+    listed.lazy.compactMap(pendingCall).first { $0.call.id == id }
+  }
 
   mutating func nextTicket() -> Int {
     lastTicket += 1
