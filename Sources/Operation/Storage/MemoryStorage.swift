@@ -91,7 +91,9 @@ public final class MemoryStorage: OperationStorage {
   ///
   /// - Throws: The failure that was set, ``StorageError/powerLost``, or `CancellationError` during the delay.
   nonisolated(nonsending) public func setAside(_ key: String) async throws {
-    try await perform { $0.setAside[key] = $0.entries.removeValue(forKey: key) }
+    try await perform { contents in
+      if let entry = contents.entries.removeValue(forKey: key) { contents.setAside[key] = entry }
+    }
   }
 
   /// Waits as long as a call takes, and performs it, unless the power was lost meanwhile.

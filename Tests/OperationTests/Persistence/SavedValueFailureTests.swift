@@ -79,6 +79,14 @@ struct SavedValueFailureTests {
     #expect(down.storage.entriesSetAside.count == 1)
   }
 
+  @Test("A storage in memory keeps what was set aside when the key is set aside once more")
+  func setAsideTwice() async throws {
+    let entry = StorageEntry(version: 0, date: savedStart, data: Data("no post".utf8))
+    let storage = MemoryStorage(["values/posts": entry])
+    for _ in 0..<2 { try await storage.setAside("values/posts") }
+    #expect(storage.entries.isEmpty && storage.entriesSetAside == ["values/posts": entry])
+  }
+
   @Test("An undecodable value is set aside, and causes one report and one fetch")
   func undecodable() async throws {
     let program = SavedProgram()
