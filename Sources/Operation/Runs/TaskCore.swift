@@ -69,38 +69,23 @@ extension TaskNode {
   }
 }
 
-/// The output of a task whose types are not known.
+/// The result of a task whose types are not known.
 protocol TaskOutput: AnyObject, Sendable {}
 
-/// The value of a task as an object. A cast to its class is cheap; one to `Result` is not.
-private final class TaskValue<Value: Sendable>: TaskOutput {
-  let value: Value
+/// The result of a task as an object. A cast to its class is cheap; one to `Result` is not.
+private final class TaskResult<Value: Sendable, Failure: Error>: TaskOutput {
+  let result: Result<Value, Failure>
 
-  init(_ value: Value) { self.value = value }
-}
-
-/// The failure of a task as an object.
-private final class TaskFailure<Failure: Error>: TaskOutput {
-  let failure: Failure
-
-  init(_ failure: Failure) { self.failure = failure }
+  init(_ result: Result<Value, Failure>) { self.result = result }
 }
 
 extension Result where Success: Sendable {
   init?(_ output: any TaskOutput) {
-    switch output {
-    case let output as TaskValue<Success>: self = .success(output.value)
-    case let output as TaskFailure<Failure>: self = .failure(output.failure)
-    default: return nil
-    }
+    guard let output = output as? TaskResult<Success, Failure> else { return nil }
+    self = output.result
   }
 
-  var asOutput: any TaskOutput {
-    switch self {
-    case .success(let value): TaskValue(value)
-    case .failure(let failure): TaskFailure(failure)
-    }
-  }
+  var asOutput: any TaskOutput { TaskResult(self) }
 }
 
 private let cancellationError: any Error = CancellationError()
