@@ -147,7 +147,7 @@ extension OperationTask {
     after task: OperationTask<OtherValue, OtherFailure>
   ) {
     guard !hasStarted, !isFinished else { return }
-    node.wait(for: [task.dependency])
+    node.wait(for: task.dependency)
   }
 
   /// Makes the run wait until several other tasks have ended, with whatever results.

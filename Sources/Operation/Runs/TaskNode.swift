@@ -317,25 +317,18 @@ extension TaskNode {
     }
   }
 
-  /// Adds dependencies, except those that would close a cycle, which are reported.
-  func wait(for dependencies: [TaskDependency]) {
-    if dependencies.isEmpty { return }
-    for other in dependencies {
-      other.node.isAwaited.store(true, ordering: .sequentiallyConsistent)
+  /// Makes the task wait for another one, unless that would close a cycle, which is reported.
+  func wait(for other: TaskDependency) {
+    other.node.isAwaited.store(true, ordering: .sequentiallyConsistent)
+    let closesCycle =
+      isAwaited.load(ordering: .sequentiallyConsistent) && other.node.route(to: self) != nil
+    if !closesCycle, Self.schedule.withLock({ $0.add(other, to: id) }) {
+      // After the dependency: a removal in between leaves the flag for the deinitialiser.
+      isScheduled.store(true, ordering: .releasing)
+      return
     }
-    var (others, refused) = (dependencies, [TaskDependency]())
-    if isAwaited.load(ordering: .sequentiallyConsistent) {
-      let boundary = others.partition { $0.node.route(to: self) != nil }
-      refused = Array(others[boundary...])
-      others.removeSubrange(boundary...)
-    }
-    refused += Self.schedule.withLock { [others] in $0.add(others, to: id) }
-    // After the dependencies: a removal in between leaves the flag for the deinitialiser.
-    isScheduled.store(true, ordering: .releasing)
-    for other in refused {
-      let issue = TaskSchedule.cycleIssue(id, of: origin?.path, after: other.node.id)
-      if let driver { driver.report(issue) } else { issue.report() }
-    }
+    let issue = TaskSchedule.cycleIssue(id, of: origin?.path, after: other.node.id)
+    if let driver { driver.report(issue) } else { issue.report() }
   }
 
   private func removeDependencies() {

@@ -20,21 +20,17 @@ struct TaskSchedule: Sendable {
 
   func dependencies(of id: OperationTaskID) -> [TaskDependency] { nodes[id]?.dependencies ?? [] }
 
-  /// Adds dependencies. Returns those that would close a cycle, which are not added.
-  mutating func add(_ dependencies: [TaskDependency], to id: OperationTaskID) -> [TaskDependency] {
-    var added: [TaskDependency] = []
-    var refused: [TaskDependency] = []
-    for other in dependencies {
-      if other.node.id == id || closesCycle(id, after: other.node.id) {
-        refused.append(other)
-      } else {
-        added.append(other)
-      }
+  /// Adds a dependency, unless it would close a cycle. Returns whether it was added.
+  mutating func add(_ other: TaskDependency, to id: OperationTaskID) -> Bool {
+    let otherID = other.node.id
+    if otherID == id { return false }
+    let cycle = order.place(id, after: otherID) { [nodes] in
+      nodes[$0]?.dependencies.map(\.node.id) ?? []
     }
-    if added.isEmpty { return refused }
-    nodes[id, default: Node()].dependencies += added
-    for other in added { nodes[other.node.id, default: Node()].dependentCount += 1 }
-    return refused
+    if cycle != nil { return false }
+    nodes[id, default: Node()].dependencies.append(other)
+    nodes[otherID, default: Node()].dependentCount += 1
+    return true
   }
 
   /// Removes the dependencies of a task.
@@ -73,13 +69,6 @@ struct TaskSchedule: Sendable {
     guard nodes[id]?.isEmpty == true else { return }
     nodes[id] = nil
     order.remove(id)
-  }
-
-  private mutating func closesCycle(_ id: OperationTaskID, after other: OperationTaskID) -> Bool {
-    let cycle = order.place(id, after: other) { [nodes] in
-      nodes[$0]?.dependencies.map(\.node.id) ?? []
-    }
-    return cycle != nil
   }
 
   static func cycleIssue(

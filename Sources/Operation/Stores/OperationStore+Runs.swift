@@ -193,11 +193,11 @@ extension OperationStore {
     let task = setting(by: rules) { $0.automatic.task }
     let box = Machine.Box(OperationTaskConfiguration(name: task.name, priority: task.priority))
     let new = newRun(box, by: rules, cause: cause, lease: .observers, seenResults: results)
-    new.core.node.wait(for: others)
+    for other in others { new.core.node.wait(for: other) }
     guard let run = admit(new) else { return nil }
     if run.mustLaunch {
       // A run that was scheduled already is started instead of the new one.
-      if run.core != new.core { run.core.node.wait(for: others) }
+      for other in others where run.core != new.core { run.core.node.wait(for: other) }
       // A run in whose request this one starts does not await it.
       CurrentWork.without { launch(run) }
     }
