@@ -7,13 +7,13 @@
 /// other one in logarithmic time, amortised.
 struct TopologicalOrder<Node: Hashable & Sendable>: Sendable {
   private struct Link: Sendable {
-    var label: Int
+    var label: Int128
     var previous: Node?
     var next: Node?
   }
 
-  /// The distance of labels at both ends of the list.
-  private static var stride: Int { 1 << 32 }
+  /// The distance of labels at both ends of the list, which no process uses up.
+  private static var stride: Int128 { 1 << 64 }
 
   private var links: [Node: Link] = [:]
   private var first: Node?
@@ -63,7 +63,7 @@ struct TopologicalOrder<Node: Hashable & Sendable>: Sendable {
 }
 
 extension TopologicalOrder {
-  private func label(_ node: Node) -> Int { links[node]?.label ?? .min }
+  private func label(_ node: Node) -> Int128 { links[node]?.label ?? .min }
 
   private mutating func connect(_ earlier: Node?, to later: Node?) {
     if let earlier { links[earlier]?.next = later } else { first = later }
@@ -74,7 +74,7 @@ extension TopologicalOrder {
   private mutating func insert(_ node: Node, before later: Node?) {
     let earlier = later.map { links[$0]?.previous } ?? last
     if let earlier, let later, label(later) - label(earlier) < 2 { makeRoom(after: earlier) }
-    let label =
+    let label: Int128 =
       switch (earlier, later) {
       case (let earlier?, let later?): label(earlier) + (label(later) - label(earlier)) / 2
       case (let earlier?, nil): label(earlier) + Self.stride
@@ -84,33 +84,24 @@ extension TopologicalOrder {
     links[node] = Link(label: label, previous: nil, next: nil)
     connect(earlier, to: node)
     connect(node, to: later)
-    // Far from both ends of the integers.
-    if abs(label) > Int.max / 4 {
-      relabel(nodes(after: nil) { _, _ in true }, from: 0, Self.stride)
-    }
   }
 
   /// Spreads the labels behind a node over as many nodes as have enough room together.
   private mutating func makeRoom(after node: Node) {
     let start = label(node)
-    let crowded = nodes(after: node) { count, next in label(next) - start <= count * count }
-    let end = links[crowded.last ?? node]?.next.map(label)
-    let step = end.map { ($0 - start) / (crowded.count + 1) } ?? Self.stride
-    relabel(crowded, from: start, step)
-  }
-
-  /// Returns the nodes after one, or all, as long as a condition holds for their number and the next.
-  private func nodes(after node: Node?, while holds: (Int, Node) -> Bool) -> [Node] {
-    var found: [Node] = []
-    var next = node.map { links[$0]?.next } ?? first
-    while let node = next, holds(found.count + 1, node) {
-      found.append(node)
+    var crowded: [Node] = []
+    var next = links[node]?.next
+    var count: Int128 = 1
+    while let node = next, label(node) - start <= count * count {
+      crowded.append(node)
       next = links[node]?.next
+      count += 1
     }
-    return found
-  }
-
-  private mutating func relabel(_ nodes: [Node], from start: Int, _ step: Int) {
-    for (index, node) in nodes.enumerated() { links[node]?.label = start + (index + 1) * step }
+    let step = next.map { (label($0) - start) / count } ?? Self.stride
+    var end = start
+    for node in crowded {
+      end += step
+      links[node]?.label = end
+    }
   }
 }
