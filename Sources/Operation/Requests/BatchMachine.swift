@@ -20,10 +20,9 @@ struct BatchMachine<Key: Hashable & Sendable, Waiter: Sendable>: Sendable {
   }
 
   private var pending = IdentifiedArrayOf<Entry>()
-  /// The entries of the batch in flight; empty while there is none.
+  /// The entries of the batch in flight that have waiters.
   private var batch = IdentifiedArrayOf<Entry>()
-  /// The number of waiters of the batch in flight.
-  private var batchWaiterCount = 0
+  private var isLoading = false
   /// The task that loads the batch in flight; `nil` until the loader has stored it.
   private var task: Task<Void, Never>?
   /// The number of the delay, and whether it is over for the pending keys.
@@ -40,7 +39,7 @@ struct BatchMachine<Key: Hashable & Sendable, Waiter: Sendable>: Sendable {
     let isFirst = pending.isEmpty
     if pending.index(id: key) == nil { pending.append(Entry(id: key)) }
     pending.update(id: key) { $0.waiters.insert(waiter, for: id) }
-    if batch.isEmpty, pending.count >= maxSize { return load() }
+    if !isLoading, pending.count >= maxSize { return load() }
     guard isFirst else { return .none }
     delay += 1
     return .startDelay(delay)
@@ -59,13 +58,14 @@ struct BatchMachine<Key: Hashable & Sendable, Waiter: Sendable>: Sendable {
   mutating func delayIsOver(_ delay: Int) -> Action {
     guard delay == self.delay, !pending.isEmpty else { return .none }
     isDue = true
-    return batch.isEmpty ? load() : .none
+    return isLoading ? .none : load()
   }
 
-  /// The batch has ended. Returns its keys with their waiters, and what follows.
+  /// The batch has ended. Returns the keys that have waiters, and what follows.
   mutating func end() -> (entries: [Entry], next: Action) {
     let entries = Array(batch)
     batch = []
+    isLoading = false
     task = nil
     return (entries, isDue || pending.count >= maxSize ? load() : .none)
   }
@@ -74,45 +74,41 @@ struct BatchMachine<Key: Hashable & Sendable, Waiter: Sendable>: Sendable {
   mutating func cancel(
     _ id: OperationTaskID, of key: Key
   ) -> (waiter: Waiter?, abandoned: Task<Void, Never>?) {
-    if let waiter = Self.remove(id, of: key, from: &pending, isKept: false) {
+    if let waiter = Self.remove(id, of: key, from: &pending) {
       if pending.isEmpty { isDue = false }
       return (waiter, nil)
     }
-    guard let waiter = Self.remove(id, of: key, from: &batch, isKept: true) else {
-      return (nil, nil)
-    }
-    batchWaiterCount -= 1
-    return (waiter, batchWaiterCount == 0 ? task : nil)
+    guard let waiter = Self.remove(id, of: key, from: &batch) else { return (nil, nil) }
+    return (waiter, batch.isEmpty ? task : nil)
   }
 
   /// Stores the task that loads a batch. Returns whether to cancel it: no waiter of the batch is left.
   mutating func setTask(_ task: Task<Void, Never>, of number: Int) -> Bool {
     // The batch may have ended meanwhile, and a later one may have begun.
-    guard number == batchNumber, !batch.isEmpty else { return false }
+    guard number == batchNumber, isLoading else { return false }
     self.task = task
-    return batchWaiterCount == 0
+    return batch.isEmpty
   }
 
+  /// Removes a waiter, and its entry if that has no other one.
   private static func remove(
-    _ id: OperationTaskID, of key: Key, from entries: inout IdentifiedArrayOf<Entry>, isKept: Bool
+    _ id: OperationTaskID, of key: Key, from entries: inout IdentifiedArrayOf<Entry>
   ) -> Waiter? {
     var (waiter, isEmpty): (Waiter?, Bool) = (nil, false)
     entries.update(id: key) { entry in
       waiter = entry.waiters.remove(id)
       isEmpty = entry.waiters.count == 0
     }
-    if isEmpty, !isKept { _ = entries.remove(id: key) }
+    if isEmpty { entries.remove(id: key) }
     return waiter
   }
 
   private mutating func load() -> Action {
-    let entries = IdentifiedArrayOf<Entry>(pending.prefix(maxSize))
-    for entry in entries { _ = pending.remove(id: entry.id) }
+    batch = IdentifiedArrayOf(pending.prefix(maxSize))
+    pending.removeFirst(maxSize)
     if pending.isEmpty { isDue = false }
-    if entries.isEmpty { return .none }
-    batch = entries
-    batchWaiterCount = entries.reduce(0) { $0 + $1.waiters.count }
+    isLoading = true
     batchNumber += 1
-    return .load(entries.map(\.id), batchNumber)
+    return .load(batch.ids, batchNumber)
   }
 }
