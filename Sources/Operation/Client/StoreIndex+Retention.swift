@@ -55,17 +55,12 @@ extension StoreIndex {
   mutating func evictDue(at now: Duration, generation: Int) -> [OpaqueOperationStore] {
     guard timer?.generation == generation else { return [] }
     timer = nil
-    var due: [OpaqueOperationStore] = []
+    var evicted: [OpaqueOperationStore] = []
     while let first = deadlines.first, first.time <= now {
       _ = deadlines.popFirst()
       entries.drop(first.path)
       guard let store = store(of: first) else { continue }
       store.withUse { $0.deadline = nil }
-      due.append(store)
-    }
-    var evicted: [OpaqueOperationStore] = []
-    // After the loop, in which a new deadline that is not later would be found again.
-    for store in due {
       guard let end = retentionEnd(of: store) else { continue }
       if end <= now { evicted.append(store) } else { setDeadline(end, of: store) }
     }
@@ -80,7 +75,7 @@ extension StoreIndex {
       guard store.withUse({ $0.isRetained && !$0.latest.isInUse }) else { return false }
       store.withUse { ($0.isRetained, $0.isEvicted) = (false, true) }
       entries[store.path]?.replace(store.id, by: .evicted(EvictedStore(store)))
-      unused.remove(store)
+      unused.remove(id: store.id)
       return true
     }
     if !evicted.isEmpty { deliveries.append(OperationStoreChange(storesRemoved: evicted)) }
@@ -158,7 +153,7 @@ extension StoreIndex {
       result.isReadmitted = true
     }
     if change.isUsed {
-      unused.remove(store)
+      unused.remove(id: store.id)
       return result
     }
     let (deadline, lastUse) = store.withUse { ($0.deadline, $0.lastUse) }
@@ -171,11 +166,13 @@ extension StoreIndex {
   /// Adds a store to the unused ones, and evicts the least recently used ones above the limit.
   mutating func addUnused(_ store: OpaqueOperationStore, limit: Int?) -> [OpaqueOperationStore] {
     guard let limit, !store.withUse({ $0.retention.isForever }) else { return [] }
-    unused.append(store, version: store.withUse { $0.latest.version })
+    unused.remove(id: store.id)
+    unused.append(UnusedStore(store: store, version: store.withUse { $0.latest.version }))
     var evicted: [OpaqueOperationStore] = []
-    while unused.count > limit, let (store, version) = unused.popFirst() {
+    while unused.count > limit {
+      let first = unused.remove(at: 0)
       // Otherwise a new use of the store is about to be reported.
-      if store.withUse({ $0.latest.version }) == version { evicted.append(store) }
+      if first.store.withUse({ $0.latest.version }) == first.version { evicted.append(first.store) }
     }
     return evict(evicted)
   }

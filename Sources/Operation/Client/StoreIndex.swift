@@ -56,6 +56,14 @@ struct StoreIndex: DeliveryMachine {
     }
   }
 
+  /// A store that is not in use, and the version of its use then.
+  struct UnusedStore: Sendable, Identifiable {
+    let store: OpaqueOperationStore
+    let version: Int
+
+    var id: ObjectIdentifier { store.id }
+  }
+
   enum Insertion: Sendable {
     /// The store was inserted, and others were evicted for it.
     case inserted(evicted: [OpaqueOperationStore])
@@ -82,8 +90,8 @@ struct StoreIndex: DeliveryMachine {
   var lastGeneration = 0
   /// The latest time at which the timer was considered.
   var lastSeen = Duration.zero - .longest
-  /// The stores that are not in use, if their number is limited.
-  var unused = UnusedStores()
+  /// The stores that are not in use, the least recently used one first, if their number is limited.
+  var unused = IdentifiedArrayOf<UnusedStore>()
   /// The greatest number of unused stores.
   let limit: Int?
 
@@ -123,9 +131,7 @@ struct StoreIndex: DeliveryMachine {
       if lookup.retention.isLonger(than: use.retention) { use.retention = lookup.retention }
       return use.retention.isForever
     }
-    if limit != nil {
-      if isForever { unused.remove(found) } else { unused.touch(found) }
-    }
+    if let listed = unused.remove(id: found.id), !isForever { unused.append(listed) }
     return (found, false)
   }
 
@@ -190,7 +196,7 @@ struct StoreIndex: DeliveryMachine {
     let removed = stores.filter { store in
       guard let reference = remove(store.id, at: store.path) else { return false }
       store.withUse { ($0.isRetained, $0.isEvicted, $0.isWatched) = (false, false, false) }
-      unused.remove(store)
+      unused.remove(id: store.id)
       return reference.isRetained
     }
     if !removed.isEmpty { deliveries.append(OperationStoreChange(storesRemoved: removed)) }

@@ -307,49 +307,4 @@ import Testing
   @Test("Of too many unused stores the least recently used one is evicted") func limit() {
     everySequence("limit", .limit, of: [2, 3], length: 5)
   }
-
-  private enum UnusedStep { case append(Int), touch(Int), remove(Int), popFirst }
-
-  private struct Unused {
-    let stores = (0..<3).map { item in
-      OpaqueOperationStore(OperationStore.detached(query: Query(path: [item]) { _ in item }))
-    }
-    private var unused = UnusedStores()
-    private var list: [(item: Int, version: Int)] = []
-    private var version = 0
-
-    mutating func take(_ step: UnusedStep) throws -> Bool {
-      switch step {
-      case .append(let item):
-        version += 1
-        unused.append(stores[item], version: version)
-        list.removeAll { $0.item == item }
-        list.append((item, version))
-      case .touch(let item):
-        unused.touch(stores[item])
-        guard let index = list.firstIndex(where: { $0.item == item }) else { break }
-        list.append(list.remove(at: index))
-      case .remove(let item):
-        unused.remove(stores[item])
-        list.removeAll { $0.item == item }
-      case .popFirst:
-        let expected = list.isEmpty ? nil : list.removeFirst()
-        let first = unused.popFirst()
-        try mustHold(
-          first?.store.id == expected.map { stores[$0.item].id }
-            && first?.version == expected?.version,
-          "the least recently used one is \(expected.map { "\($0.item)" } ?? "none")")
-      }
-      try mustHold(unused.count == list.count, "the count is right")
-      return true
-    }
-  }
-
-  @Test("The least recently used store is first, whatever was touched or removed")
-  func unusedStores() {
-    let events = (0..<3).flatMap { [UnusedStep.append($0), .touch($0), .remove($0)] }
-    exhaust("UnusedStores", events: events + [.popFirst], length: 5, from: Unused()) {
-      walk, step in try walk.take(step)
-    }
-  }
 }
