@@ -19,9 +19,7 @@ extension OperationClient {
     matching path: OperationPath, where filter: OperationStoreFilter
   ) -> [OpaqueOperationStore] {
     var found: [OpaqueOperationStore] = []
-    let entries = read { $0.entries.tree(matching: path) }
-    found.reserveCapacity(entries.childCount)
-    entries.forEach { $0.forEachStore { if filter.accepts($0) { found.append($0) } } }
+    forEachStore(matching: path) { if filter.accepts($0) { found.append($0) } }
     return found
   }
 
@@ -41,9 +39,9 @@ extension OperationClient {
   public func stores<State>(
     matching path: OperationPath, of state: State.Type, where filter: OperationStoreFilter = []
   ) -> OperationStoreCollection<OperationStore<State>> {
-    let stores = stores(matching: path, where: filter)
+    let found = found(matching: path, where: filter)
     return OperationStoreCollection(
-      stores.compactMap { $0.base as? OperationStore<State> }, path: \.path)
+      found.compactMap { $0.base as? OperationStore<State> }, path: \.path)
   }
 
   /// Calls `body` with exclusive access to the stores whose paths begin with `path`.

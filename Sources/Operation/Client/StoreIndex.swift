@@ -106,9 +106,7 @@ struct StoreIndex: DeliveryMachine {
   func hasStore(at path: OperationPath) -> Bool { entries.contains(path) }
 
   func stores(at path: OperationPath) -> [OpaqueOperationStore] {
-    var stores: [OpaqueOperationStore] = []
-    entries[path]?.forEachStore { stores.append($0) }
-    return stores
+    entries[path]?.references.compactMap(\.store) ?? []
   }
 
   func store(at path: OperationPath, for type: RequestType) -> OpaqueOperationStore? {
@@ -206,7 +204,8 @@ struct StoreIndex: DeliveryMachine {
   /// Removes a store, or what is left of an evicted one that was released. Returns what was removed.
   @discardableResult
   mutating func remove(_ id: ObjectIdentifier, at path: OperationPath) -> StoreReference? {
-    let entry = entries.remove(path) { $0.filter { $0.id != id } }
+    let entry = entries[path]
+    entries[path] = entry?.filter { $0.id != id }
     if entries.count == 0 { pruneDeadlines() }
     return entry?.reference { $0.id == id }
   }

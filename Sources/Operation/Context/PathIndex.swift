@@ -16,19 +16,38 @@ struct PathIndex<Value: Sendable>: Sendable {
     fileprivate var isEmpty: Bool { value == nil && children.isEmpty }
 
     /// The values, in no particular order.
-    var values: [Value] {
-      var values: [Value] = []
-      forEach { values.append($0) }
-      return values
-    }
-
-    /// The number of branches, each of which has a value at least.
-    var childCount: Int { children.count }
+    var values: [Value] { [value].compactMap(\.self) + children.values.flatMap(\.values) }
 
     /// Calls a function with the values, in no particular order.
     func forEach(_ body: (Value) -> Void) {
       if let value { body(value) }
       for child in children.values { child.forEach(body) }
+    }
+
+    fileprivate var descendantCount: Int {
+      children.values.reduce(0) { $0 + 1 + $1.descendantCount }
+    }
+
+    /// The element of a path in the nodes at a depth; `nil` if the path ends there.
+    private static func element(of path: OperationPath, at depth: Int) -> OperationPath.Element? {
+      if depth >= path.count || depth > PathIndex.maxDepth { return nil }
+      return depth < PathIndex.maxDepth ? path[depth] : .init(path.rest(behind: depth))
+    }
+
+    fileprivate mutating func set(_ value: Value, at path: OperationPath, depth: Int = 0) {
+      guard let element = Self.element(of: path, at: depth) else { return self.value = value }
+      children[element, default: Self()].set(value, at: path, depth: depth + 1)
+    }
+
+    /// Removes the value at a path, and the branches that are empty without it. The elements that the tree
+    /// kept for those are added to `dropped`.
+    fileprivate mutating func remove(
+      _ path: OperationPath, depth: Int = 0, dropped: inout [OperationPath.Element]
+    ) {
+      guard let element = Self.element(of: path, at: depth) else { return value = nil }
+      guard let index = children.index(forKey: element) else { return }
+      children.values[index].remove(path, depth: depth + 1, dropped: &dropped)
+      if children.values[index].isEmpty { dropped.append(children.remove(at: index).key) }
     }
   }
 
@@ -79,20 +98,13 @@ struct PathIndex<Value: Sendable>: Sendable {
     values.index(forKey: path).map { body(&values.values[$0]) }
   }
 
-  /// Removes the value at a path, or replaces it by what a function returns for it. Returns the value.
+  /// Removes the value at a path, and returns it.
   @discardableResult
-  mutating func remove(
-    _ path: OperationPath, keeping rest: (Value) -> Value? = { _ in nil }
-  ) -> Value? {
+  mutating func remove(_ path: OperationPath) -> Value? {
     guard let index = values.index(forKey: path) else { return nil }
-    let value = values.values[index]
-    if let rest = rest(value) {
-      values.values[index] = rest
-      root.set(rest, at: path)
-    } else {
-      drop(values.remove(at: index).key)
-      root.remove(path, dropped: &dropped.elements)
-    }
+    let (key, value) = values.remove(at: index)
+    drop(key)
+    root.remove(path, dropped: &dropped.elements)
     return value
   }
 
@@ -120,31 +132,5 @@ struct PathIndex<Value: Sendable>: Sendable {
       }
     }
     return tree
-  }
-}
-
-extension PathIndex.Tree {
-  var descendantCount: Int { children.values.reduce(0) { $0 + 1 + $1.descendantCount } }
-
-  /// The element of a path in the nodes at a depth; `nil` if the path ends there.
-  private static func element(of path: OperationPath, at depth: Int) -> OperationPath.Element? {
-    if depth >= path.count || depth > PathIndex.maxDepth { return nil }
-    return depth < PathIndex.maxDepth ? path[depth] : .init(path.rest(behind: depth))
-  }
-
-  mutating func set(_ value: Value, at path: OperationPath, depth: Int = 0) {
-    guard let element = Self.element(of: path, at: depth) else { return self.value = value }
-    children[element, default: Self()].set(value, at: path, depth: depth + 1)
-  }
-
-  /// Removes the value at a path, and the branches that are empty without it. The elements that the tree
-  /// kept for those are added to `dropped`.
-  mutating func remove(
-    _ path: OperationPath, depth: Int = 0, dropped: inout [OperationPath.Element]
-  ) {
-    guard let element = Self.element(of: path, at: depth) else { return value = nil }
-    guard let index = children.index(forKey: element) else { return }
-    children.values[index].remove(path, depth: depth + 1, dropped: &dropped)
-    if children.values[index].isEmpty { dropped.append(children.remove(at: index).key) }
   }
 }
