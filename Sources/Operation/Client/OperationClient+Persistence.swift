@@ -106,23 +106,8 @@ public struct MutationRegistry {
         @escaping @Sendable () async throws -> Request.MutateValue
       ) async throws -> Void
   ) where Request.Arguments: Codable {
-    if let given = request.settingUp(OperationContext()).settings.values.persistence {
-      add(request, given, show)
-    } else {
-      add(
-        request.persisted(), PersistenceSettings(coding: StorageCoding<Request.Arguments>.json),
-        show)
-    }
-  }
-
-  private func add<Request: MutationRequest>(
-    _ request: Request, _ settings: PersistenceSettings,
-    _ show:
-      @escaping @Sendable (
-        Request.Arguments, OperationClient,
-        @escaping @Sendable () async throws -> Request.MutateValue
-      ) async throws -> Void
-  ) {
+    let given = request.settingUp(OperationContext()).settings.values.persistence
+    let settings = given ?? PersistenceSettings(coding: StorageCoding<Request.Arguments>.json)
     guard let name = settings.name ?? StorageKey.description(of: request.path),
       let coding = settings.coding as? StorageCoding<Request.Arguments>
     else {
@@ -135,25 +120,20 @@ public struct MutationRegistry {
       guard let client, let call = client.outbox.call(of: resumed.entry) else { return }
       let arguments: Request.Arguments
       do {
-        arguments = try coding.arguments(of: call, expected: settings.version)
+        let saved = try coding.value(
+          of: call.arguments, version: call.version, expected: settings.version)
+        guard let saved else {
+          throw PersistenceError.otherVersion(saved: call.version, expected: settings.version)
+        }
+        arguments = saved
       } catch {
         OperationIssue.report(
           .unreadableEntry, "A call of \(name) stays, and is not made again: \(error)")
         return
       }
-      let store = client.store(for: request)
+      let store =
+        given == nil ? client.store(for: request.persisted()) : client.store(for: request)
       try await show(arguments, client) { try await store.resume(resumed, with: arguments) }
     }
-  }
-}
-
-extension StorageCoding {
-  /// The arguments of a call that an earlier program has made.
-  fileprivate func arguments(of call: OutboxCall, expected: Int) throws -> Value {
-    let saved = try value(of: call.arguments, version: call.version, expected: expected)
-    guard let saved else {
-      throw PersistenceError.otherVersion(saved: call.version, expected: expected)
-    }
-    return saved
   }
 }
