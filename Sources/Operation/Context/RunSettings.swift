@@ -69,28 +69,8 @@ struct AutomaticRunning: Sendable {
   var controllers: [ControllerAttachment] = []
   /// What else runs the request while it is observed, such as polling.
   var triggers: [RerunTrigger] = []
-  /// The name and the priority of these runs.
-  var task = AutomaticTask()
-}
-
-/// The name and the priority of the Swift tasks of runs that no caller requested.
-struct AutomaticTask: Sendable {
-  var name: String?
-  @StoredPriority var priority: TaskPriority?
-}
-
-/// A priority as a number, because the size of `TaskPriority` is not known at compile time, and so would
-/// not be that of everything that contains one.
-@propertyWrapper
-struct StoredPriority: Sendable {
-  private var rawValue: UInt8?
-
-  init(wrappedValue: TaskPriority?) { rawValue = wrappedValue?.rawValue }
-
-  var wrappedValue: TaskPriority? {
-    get { rawValue.map(TaskPriority.init) }
-    set { rawValue = newValue?.rawValue }
-  }
+  /// The name and the priority of these runs; `nil` for neither.
+  var task: OperationTaskConfiguration.Box?
 }
 
 /// How the values of a query, or the calls of a mutation, are saved.

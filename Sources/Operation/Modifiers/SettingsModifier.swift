@@ -91,7 +91,8 @@ extension OperationRequest {
   public func automaticRuns(
     named name: String? = nil, priority: TaskPriority? = nil
   ) -> ModifiedOperation<Self, SettingsModifier<Self>> {
-    settings(name, priority) { $0.automatic.task = AutomaticTask(name: name, priority: priority) }
+    let task = OperationTaskConfiguration(name: name, priority: priority)
+    return settings(name, priority) { $0.automatic.task = .init(task) }
   }
 
   /// Lets `fetch` and `ensure` return the value of the store when a run fails, if the value is younger

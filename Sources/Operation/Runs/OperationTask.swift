@@ -31,11 +31,7 @@ public struct OperationTask<Value: Sendable, Failure: Error>: Sendable, Identifi
   /// there.
   public var configuration: OperationTaskConfiguration {
     get { box.configuration }
-    set {
-      var new = newValue
-      new.context = new.context.over(configuration.context)
-      box = .init(new)
-    }
+    set { box = .init(newValue.with(newValue.context.over(configuration.context))) }
   }
 
   init(_ core: TaskCore<Value, Failure>, box: OperationTaskConfiguration.Box) {

@@ -190,8 +190,7 @@ extension OperationStore {
     after others: [TaskDependency] = [], unlessNewerThan results: Int? = nil
   ) -> OperationTask<State.OperationValue, State.Failure>? {
     guard allowsRun(by: rules, cause: cause) else { return nil }
-    let task = setting(by: rules) { $0.automatic.task }
-    let box = Machine.Box(OperationTaskConfiguration(name: task.name, priority: task.priority))
+    let box = setting(by: rules) { $0.automatic.task } ?? .empty
     let new = newRun(box, by: rules, cause: cause, lease: .observers, seenResults: results)
     for other in others { new.core.node.wait(for: other) }
     guard let run = admit(new) else { return nil }

@@ -4,35 +4,14 @@ import FoundationEssentials
 public struct OperationTaskConfiguration: Sendable {
   /// The name of the run's Swift task, which debuggers show.
   public var name: String?
-  /// The priority of the run's Swift task; `nil` is the priority of the task that starts the run.
-  public var priority: TaskPriority? {
-    get { storedPriority.wrappedValue }
-    set { storedPriority.wrappedValue = newValue }
-  }
-  // Without the attribute `@StoredPriority`, which would initialise it to `nil` first, at the cost of calls
-  // of the runtime: the benchmark fetch would be further over its limit.
-  private var storedPriority: StoredPriority
+  /// The priority as a number, because the size of `TaskPriority` is not known at compile time, and so would
+  /// not be that of everything that contains one.
+  private var rawPriority: UInt8?
   /// The context of the run.
   public var context: OperationContext
 
-  /// Creates a configuration.
-  public init(
-    name: String? = nil, priority: TaskPriority? = nil,
-    context: OperationContext = OperationContext()
-  ) {
-    self.name = name
-    storedPriority = StoredPriority(wrappedValue: priority)
-    self.context = context
-  }
-
-  private init(_ name: String?, _ priority: StoredPriority, _ context: OperationContext) {
-    self.name = name
-    storedPriority = priority
-    self.context = context
-  }
-
   func with(_ context: OperationContext) -> OperationTaskConfiguration {
-    OperationTaskConfiguration(name, storedPriority, context)
+    OperationTaskConfiguration(name: name, rawPriority: rawPriority, context: context)
   }
 
   /// A configuration that many copies of a task share.
@@ -42,7 +21,7 @@ public struct OperationTaskConfiguration: Sendable {
     package init(_ configuration: OperationTaskConfiguration) { self.configuration = configuration }
 
     convenience init(_ context: OperationContext) {
-      self.init(OperationTaskConfiguration(context: context))
+      self.init(OperationTaskConfiguration(priority: nil, context: context))
     }
 
     /// The configuration without name, priority and context.
@@ -50,6 +29,20 @@ public struct OperationTaskConfiguration: Sendable {
 
     /// The time of the context's clock.
     func now() -> Date { configuration.context.now() }
+  }
+}
+
+extension OperationTaskConfiguration {
+  /// Creates a configuration.
+  public init(
+    name: String? = nil, priority: TaskPriority? = nil,
+    context: OperationContext = OperationContext()
+  ) { self.init(name: name, rawPriority: priority?.rawValue, context: context) }
+
+  /// The priority of the run's Swift task; `nil` is the priority of the task that starts the run.
+  public var priority: TaskPriority? {
+    get { rawPriority.map(TaskPriority.init) }
+    set { rawPriority = newValue?.rawValue }
   }
 }
 
