@@ -1,3 +1,5 @@
+import ReactiveStreams
+
 /// A run that a store has scheduled, to be started, awaited, cancelled, or scheduled after others.
 ///
 /// Copies are the same task. The task is in the store's state from the moment it is made. If the last
@@ -15,12 +17,13 @@ public struct OperationTask<Value: Sendable, Failure: Error>: Sendable, Identifi
   private final class Extras: Sendable {
     /// Returns the result of a task that transforms the output of its node.
     let transform: (@Sendable (any TaskOutput) -> Result<Value, Failure>?)?
-    let lifetime: TaskLifetime?
+    /// Drops the scheduled run with its last copy, when nothing is left that could start it.
+    let lifetime: OperationSubscription?
     let retry: OperationRetry<Failure>?
 
     init(
-      transform: (@Sendable (any TaskOutput) -> Result<Value, Failure>?)?, lifetime: TaskLifetime?,
-      retry: OperationRetry<Failure>? = nil
+      transform: (@Sendable (any TaskOutput) -> Result<Value, Failure>?)?,
+      lifetime: OperationSubscription?, retry: OperationRetry<Failure>? = nil
     ) { (self.transform, self.lifetime, self.retry) = (transform, lifetime, retry) }
   }
 
@@ -69,7 +72,7 @@ public struct OperationTask<Value: Sendable, Failure: Error>: Sendable, Identifi
   }
 
   /// Returns the same task, whose scheduled run is dropped with the last copy of the returned value.
-  func keeping(_ lifetime: TaskLifetime) -> OperationTask {
+  func keeping(_ lifetime: OperationSubscription) -> OperationTask {
     OperationTask(node, box, Extras(transform: extras?.transform, lifetime: lifetime))
   }
 }
@@ -180,13 +183,4 @@ extension TaskProgress {
     if isEnded { return "finished" }
     return hasStarted ? "running" : "scheduled"
   }
-}
-
-/// Drops a scheduled run when no copy is left that could start it.
-final class TaskLifetime: Sendable {
-  private let onEnd: @Sendable () -> Void
-
-  init(onEnd: @escaping @Sendable () -> Void) { self.onEnd = onEnd }
-
-  deinit { onEnd() }
 }

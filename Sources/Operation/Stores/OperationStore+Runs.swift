@@ -174,7 +174,8 @@ extension OperationStore {
   ) -> OperationTask<State.OperationValue, State.Failure> {
     let run = mustAdmit(newRun(box, by: rules, cause: .fetch, lease: .handle, input: input))
     let id = run.core.id
-    return run.task.keeping(TaskLifetime { [self] in commit { $0.dropHandle(id) }?.cancelRun() })
+    return run.task.keeping(
+      OperationSubscription { [self] in commit { $0.dropHandle(id) }?.cancelRun() })
   }
 
   /// Starts a run that the subscribers hold together.
