@@ -176,13 +176,11 @@ extension MutationState {
     if let old = overlap.cover(isDisplayed ? nil : (result, date), of: task.id) {
       replacedValues.append(old)
     }
-    var replaced: Result<Value, Failure>?
+    if let replaced = attempts[id: task.id]?.currentResult { replacedValues.append(replaced) }
     attempts.update(id: task.id) { attempt in
-      replaced = attempt.currentResult
       attempt.currentResult = result
       attempt.lastUpdatedAt = date
     }
-    if let replaced { replacedValues.append(replaced) }
   }
 
   /// Returns whether the task was active.
@@ -196,13 +194,11 @@ extension MutationState {
   public mutating func finishFetchTask(_ task: OperationTask<Value, Failure>) {
     guard removeActive(task) else { return }
     if let old = overlap.end(task.id) { replacedValues.append(old) }
-    var hasAttempt = false
+    if attempts.index(id: task.id) != nil { activeAttemptCount -= 1 }
     attempts.update(id: task.id) { attempt in
       attempt.isActive = false
       attempt.isPaused = false
-      hasAttempt = true
     }
-    if hasAttempt { activeAttemptCount -= 1 }
     removeOldAttempts()
     guard let arguments = Self.arguments(of: task) else { return }
     if let latestEnded {
@@ -228,10 +224,10 @@ extension MutationState {
   /// The arguments of the latest call, whether it is scheduled, active, or has ended. A call that
   /// was given up does not count.
   var latestArguments: Arguments? {
-    let calls = activeTasks.filter { Self.arguments(of: $0) != nil }
-    guard let latest = calls.max(by: { $0.id < $1.id }) else { return latestEnded?.arguments }
-    if let latestEnded, latestEnded.id > latest.id { return latestEnded.arguments }
-    return Self.arguments(of: latest)
+    let active = activeTasks.compactMap { task in
+      Self.arguments(of: task).map { (id: task.id, arguments: $0) }
+    }
+    return (active + [latestEnded].compactMap(\.self)).max { $0.id < $1.id }?.arguments
   }
 
   private static func arguments(of task: OperationTask<Value, Failure>) -> Arguments? {
