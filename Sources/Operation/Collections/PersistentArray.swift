@@ -58,10 +58,8 @@ struct PersistentArray<Element> {
       origin -= Self.childSize
     }
     root.update(at: slot - origin, Self.height) { $0 = element }
-    let isFirst = count == 1
-    slots =
-      isFirst
-      ? slot..<slot + 1 : min(slots.lowerBound, slot)..<max(slots.upperBound, slot + 1)
+    let others = count == 1 ? slot..<slot + 1 : slots
+    slots = min(others.lowerBound, slot)..<max(others.upperBound, slot + 1)
   }
 
   /// Removes the element in a slot, which must have one.
@@ -104,16 +102,12 @@ private struct SlotNode<Element> {
   mutating func update<Output>(
     at slot: Int, _ height: Int, _ change: (inout Element?) -> Output
   ) -> Output {
-    if height > 0 { return updateChild(at: slot, height, change) }
-    if slots.isEmpty { slots = Array(repeating: nil, count: Self.slotCount(0)) }
-    if slots[slot] != nil { count -= 1 }
-    defer { if slots[slot] != nil { count += 1 } }
-    return change(&slots[slot])
-  }
-
-  private mutating func updateChild<Output>(
-    at slot: Int, _ height: Int, _ change: (inout Element?) -> Output
-  ) -> Output {
+    if height == 0 {
+      if slots.isEmpty { slots = Array(repeating: nil, count: Self.slotCount(0)) }
+      if slots[slot] != nil { count -= 1 }
+      defer { if slots[slot] != nil { count += 1 } }
+      return change(&slots[slot])
+    }
     let size = Self.slotCount(height - 1)
     let child = slot / size
     while children.count <= child { children.append(SlotNode()) }

@@ -42,13 +42,10 @@ struct ConditionEdgeMachine: Sendable {
 
   /// The condition was evaluated.
   mutating func end(_ isSatisfied: Bool) -> (isEdge: Bool, mustRepeat: Bool) {
-    defer { last = isSatisfied }
     let isEdge = isSatisfied && last == false
-    guard case .evaluating(mustRepeat: true) = phase else {
-      phase = .idle
-      return (isEdge, false)
-    }
-    phase = .evaluating(mustRepeat: false)
-    return (isEdge, true)
+    last = isSatisfied
+    let mustRepeat = if case .evaluating(mustRepeat: true) = phase { true } else { false }
+    phase = mustRepeat ? .evaluating(mustRepeat: false) : .idle
+    return (isEdge, mustRepeat)
   }
 }

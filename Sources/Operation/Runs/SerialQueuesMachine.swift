@@ -28,6 +28,11 @@ struct SerialQueuesMachine<Waiter: Sendable>: Sendable {
   private struct Queue: Sendable {
     var turns = IdentifiedArrayOf<Turn>()
     var limit: Int
+
+    mutating func append(_ run: TaskNode, limit: Int) {
+      self.limit = min(self.limit, limit)
+      turns.append(Turn(run: run))
+    }
   }
 
   private var scopes: [SerialScope: Queue] = [:]
@@ -47,15 +52,8 @@ struct SerialQueuesMachine<Waiter: Sendable>: Sendable {
   }
 
   mutating func append(_ run: TaskNode, to scope: SerialScope) {
-    change(scope) { queue in
-      queue.limit = min(queue.limit, scope.limit)
-      queue.turns.append(Turn(run: run))
-    }
+    scopes[scope, default: Queue(limit: scope.limit)].append(run, limit: scope.limit)
   }
-
-  private mutating func change<Output>(
-    _ scope: SerialScope, _ body: (inout Queue) -> Output
-  ) -> Output { body(&scopes[scope, default: Queue(limit: scope.limit)]) }
 
   /// Lets a queued run wait. Returns the waiter to continue: this one, if the run is a current one already
   /// or has left the queue, or that of an earlier launch of the run.
@@ -69,17 +67,16 @@ struct SerialQueuesMachine<Waiter: Sendable>: Sendable {
 
   /// Removes a run from its queue, wherever it is.
   mutating func remove(_ id: OperationTaskID, from scope: SerialScope) -> Departure {
-    let index = scopes[scope]?.turns.index(id: id)
-    guard let index, let turn = scopes[scope]?.turns.remove(id: id) else { return Departure() }
+    guard let index = scopes.index(forKey: scope),
+      let place = scopes.values[index].turns.index(id: id)
+    else { return Departure() }
+    let turn = scopes.values[index].turns.remove(at: place)
     var departure = Departure(run: turn.run, own: turn.waiter)
-    if scopes[scope]?.turns.isEmpty == true {
-      departure.emptied = scopes.index(forKey: scope).map { scopes.remove(at: $0).key }
-      return departure
-    }
-    change(scope) { queue in
-      guard index < queue.limit, queue.turns.count >= queue.limit else { return }
-      let next = queue.turns[queue.limit - 1].id
-      queue.turns.update(id: next) { departure.next = $0.waiter.take() }
+    let (limit, count) = (scopes.values[index].limit, scopes.values[index].turns.count)
+    if count == 0 {
+      departure.emptied = scopes.remove(at: index).key
+    } else if place < limit, limit <= count {
+      scopes.values[index].turns.update(at: limit - 1) { departure.next = $0.waiter.take() }
     }
     return departure
   }
