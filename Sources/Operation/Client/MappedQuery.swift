@@ -53,14 +53,24 @@ where Base.State == QueryState<Base.FetchValue, Base.FetchFailure> {
         return try await base.run(
           in: context,
           with: OperationContinuation { result in
-            continuation.yield(with: result.mapError(failure).flatMap(transformed))
+            continuation.yield(
+              with: result.mapError(failure).flatMap { value in
+                Result { () throws(Failure) in try transform(value) }
+              })
           })
       }
       _ = client.hub.note(node, context.launch, reads: base.path)
       let (store, rules) = client.storeAndRules(for: base)
       store.noteRead()
+      // Otherwise it need not be fetched: the observers of this query observe the other one, too.
+      let mustFetch =
+        switch context.operationRun?.cause {
+        case .fetch: !context.acceptsCached
+        case .poll: true
+        default: false
+        }
       let value =
-        try await context.requestsFetch
+        try await mustFetch
         ? store.run(.empty, by: rules)
         : store.ensure(by: rules, isForRun: true, present: { $0 }, fetched: { $0 })
       if store.mayReturnOld(by: rules) { _ = context.valueForRun(of: store) }
@@ -69,22 +79,6 @@ where Base.State == QueryState<Base.FetchValue, Base.FetchFailure> {
       return newest ?? value
     } catch {
       throw failure(error)
-    }
-  }
-
-  private func transformed(_ value: Base.Value) -> Result<Value, Failure> {
-    Result { () throws(Failure) -> Value in try transform(value) }
-  }
-}
-
-extension OperationContext {
-  /// Whether the run of a mapped query has the other one fetched, whether its value is usable or not.
-  /// Otherwise that is not needed: the observers of the mapped query observe the other one, too.
-  fileprivate var requestsFetch: Bool {
-    switch operationRun?.cause {
-    case .fetch: !acceptsCached
-    case .poll: true
-    default: false
     }
   }
 }

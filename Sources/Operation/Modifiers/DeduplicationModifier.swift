@@ -32,7 +32,7 @@ public struct DeduplicationModifier<Base: OperationRequest>: OperationModifier {
     }
     let caller = OperationTaskID.next()
     let task = runs.join(context, rule: rule, caller: caller, continuation: ownContinuation) {
-      (base as? any StatefulOperationRequest)?.path
+      base.statefulPath
     } body: { continuation in
       await base.result(isolation: isolation, in: context, with: continuation)
     }

@@ -64,21 +64,23 @@ extension OperationRequest {
     ownContext.hooks = nil
     let mayRun = await ownContext.mayAttempt(isRetry: false)
     if !mayRun { try throwCancellation(as: Failure.self) }
-    let node = TaskNode { (self as? any StatefulOperationRequest)?.path }
+    let node = TaskNode { statefulPath }
     node.beginRequest(calledBy: context.runNode ?? TaskNode.current)
     defer { node.endRequest() }
     let ownContinuation = OperationContinuation<Value, Failure> { result in
       if node.isInRequest {
         continuation?.yield(with: result)
       } else {
-        OperationIssue.reportLateYield(
-          of: Value.self, at: (self as? any StatefulOperationRequest)?.path)
+        OperationIssue.reportLateYield(of: Value.self, at: statefulPath)
       }
     }
     return try await run(
       isolation: #isolation, in: context.beginning(node, input: input, over: context),
       with: ownContinuation)
   }
+
+  /// The path of a request that has a state; `nil` for any other one.
+  var statefulPath: OperationPath? { (self as? any StatefulOperationRequest)?.path }
 
   /// Runs the request, and returns its result.
   func result(

@@ -70,11 +70,8 @@ extension OperationContext {
 extension OperationRunSpecification {
   /// Waits until the condition is satisfied; returns `false` if the task is cancelled first.
   nonisolated(nonsending) func waitUntilSatisfied(in context: OperationContext) async -> Bool {
-    await wait {
-      isSatisfied(in: context)
-    } changes: {
-      subscribe(in: context, onChange: $0)
-    }
+    await wait(
+      until: { isSatisfied(in: context) }, changes: { subscribe(in: context, onChange: $0) })
   }
 }
 
