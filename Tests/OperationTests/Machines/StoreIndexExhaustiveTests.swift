@@ -161,13 +161,11 @@ import Testing
         readmitted(item)
         noteUse(of: item)
         try noteEviction(of: use.evicted, isTimeOver: false)
-      case .clashed:
-        try mustHold(isPathTaken && present == nil, "a store of another type is present")
+      case .inserted(let first, let stores):
+        try mustHold(
+          isPathTaken == (first != nil) && present == nil, "another type has a store")
         add(item, new)
-      case .inserted(let stores):
-        try mustHold(!isPathTaken && present == nil, "no store is present")
-        add(item, new)
-        try noteEviction(of: stores, isTimeOver: false)
+        if first == nil { try noteEviction(of: stores, isTimeOver: false) }
       }
     }
 
