@@ -42,7 +42,7 @@ final class TaskNode: ContextRun {
 
   typealias PathReader = @Sendable () -> OperationPath?
 
-  private struct Guarded: Sendable {
+  fileprivate struct Guarded: Sendable {
     var machine = TaskMachine<any TaskOutput, Continuation>()
     var driver: (any TaskDriver)?
     /// The run whose request has called this one, while the request of this one is called.
@@ -63,7 +63,7 @@ final class TaskNode: ContextRun {
   let cause: OperationRun.Cause
   /// The store of the run; `nil` without a store.
   let origin: OperationRun.Origin?
-  private let guarded: Mutex<Guarded>
+  fileprivate let guarded: Mutex<Guarded>
   private let flags = Atomic<UInt8>(0)
   private let isRunning = Atomic(false)
   /// Whether another run may wait for this one.
@@ -222,17 +222,6 @@ extension TaskNode {
     return readers.firstIndex { $0.path == path }.map { .cycle(through: readers[...$0].reversed()) }
   }
 
-  /// Notes that the request of this run awaits another run.
-  func note(_ wait: OperationTaskID, for other: TaskNode) {
-    other.isAwaited.store(true, ordering: .sequentiallyConsistent)
-    guarded.withLock { $0.awaited.insert(other, for: wait) }
-  }
-
-  func endWait(_ wait: OperationTaskID) {
-    let awaited = guarded.withLock { $0.awaited.remove(wait) }
-    withExtendedLifetime(awaited) {}
-  }
-
   /// The runs that this one waits for: those that its request awaits, or, before its request is called, the
   /// tasks that come first.
   ///
@@ -244,18 +233,6 @@ extension TaskNode {
     let earlier = dependencies.flatMap { [$0.node, $0.successor?()].compactMap(\.self) }
       .filter { !$0.progress.isEnded && !$0.progress.isNeverStarted }
     return driver?.serialRun.map { earlier + [$0] } ?? earlier
-  }
-
-  /// The run whose request the current task works for, while it is being called.
-  static var currentInRequest: TaskNode? { current.flatMap { $0.isInRequest ? $0 : nil } }
-
-  /// Returns the cycle that a run would close if it waited for this one. Costs little if no other run waits
-  /// for it.
-  func cycle(closedBy awaiter: TaskNode) -> OperationDependencyError? {
-    let isAwaited =
-      awaiter.isAwaited.load(ordering: .sequentiallyConsistent)
-      || awaiter.driver?.isAwaited ?? false
-    return isAwaited ? route(to: awaiter).map { .cycle(through: $0) } : nil
   }
 
   /// Returns the runs from this one to another, of which each waits for the next; `nil` if this one does not
@@ -273,6 +250,45 @@ extension TaskNode {
       }
     }
     return nil
+  }
+}
+
+/// A wait of the current run for another one. It is noted first, and then the other run must not wait for
+/// the current one: of the waits that form a cycle, the last one that is noted finds all others.
+struct RunWait: Sendable {
+  private let id: OperationTaskID
+  private let awaiter: TaskNode
+  /// The cycle that the wait closes, so that it must not begin.
+  let cycle: OperationDependencyError?
+
+  /// Notes that the run whose request the current task works for, if there is one, awaits another run.
+  init?(for run: TaskNode) {
+    guard let awaiter = TaskNode.current, awaiter.isInRequest, !run.progress.isEnded else {
+      return nil
+    }
+    (self.awaiter, id) = (awaiter, .next())
+    run.isAwaited.store(true, ordering: .sequentiallyConsistent)
+    awaiter.guarded.withLock { [id] in $0.awaited.insert(run, for: id) }
+    // Most runs are not awaited, and then there is no cycle to search.
+    let isAwaited =
+      awaiter.isAwaited.load(ordering: .sequentiallyConsistent)
+      || awaiter.driver?.isAwaited ?? false
+    cycle = isAwaited ? run.route(to: awaiter).map { .cycle(through: $0) } : nil
+  }
+
+  func end() {
+    let awaited = awaiter.guarded.withLock { $0.awaited.remove(id) }
+    withExtendedLifetime(awaited) {}
+  }
+}
+
+extension OperationDependencyError {
+  /// Runs of one store, of which one waits for the other, are one reader.
+  fileprivate static func cycle(through runs: [TaskNode]) -> OperationDependencyError {
+    .cycle(
+      runs.compactMap(\.path).reduce(into: []) { paths, path in
+        if path != paths.last { paths.append(path) }
+      })
   }
 }
 
