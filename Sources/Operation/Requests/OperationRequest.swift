@@ -61,7 +61,7 @@ extension OperationRequest {
     setup(context: &context)
     // If the context is that of another run, that run is not paused while this one waits.
     var ownContext = context
-    ownContext.hooks = nil
+    ownContext.changeFacts { $0.hooks = nil }
     let mayRun = await ownContext.mayAttempt(isRetry: false)
     if !mayRun { try throwCancellation(as: Failure.self) }
     let node = TaskNode { statefulPath }

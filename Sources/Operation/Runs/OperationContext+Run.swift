@@ -26,7 +26,8 @@ final class RunFacts: ContextRun {
 extension OperationContext {
   private var facts: RunFacts? { run as? RunFacts }
 
-  private mutating func changeFacts(_ change: (inout RunFacts.Values) -> Void) {
+  /// Changes the facts of this context only: copies keep theirs.
+  mutating func changeFacts(_ change: (inout RunFacts.Values) -> Void) {
     var values = facts?.values ?? RunFacts.Values(node: run as? TaskNode)
     change(&values)
     run = RunFacts(values)
@@ -37,34 +38,17 @@ extension OperationContext {
 
   /// The rules that the run has been started with; `nil` if they are those of its store, and in the
   /// context of the request, because they retain the request, which may store its context.
-  var rules: (any RunRules)? {
-    get { facts?.values.rules }
-    set { changeFacts { $0.rules = newValue } }
-  }
+  var rules: (any RunRules)? { facts?.values.rules }
 
   /// The launch of the run that the request works for.
-  var launch: Int {
-    get { facts?.values.launch ?? 0 }
-    set { changeFacts { $0.launch = newValue } }
-  }
+  var launch: Int { facts?.values.launch ?? 0 }
 
   /// Whether the caller of the run takes a cached value where there is one.
   var acceptsCached: Bool { facts?.values.acceptsCached ?? false }
 
-  var input: (any RunInput)? {
-    get { facts?.values.input }
-    set { changeFacts { $0.input = newValue } }
-  }
-
-  var hooks: RunHooks? {
-    get { facts?.values.hooks }
-    set { changeFacts { $0.hooks = newValue } }
-  }
-
-  var work: (any AnyObject & Sendable)? {
-    get { facts?.values.work }
-    set { changeFacts { $0.work = newValue } }
-  }
+  var input: (any RunInput)? { facts?.values.input }
+  var hooks: RunHooks? { facts?.values.hooks }
+  var work: (any AnyObject & Sendable)? { facts?.values.work }
 
   /// Returns the context of a run that begins now, over `base`. Nothing of another run is left in it.
   func beginning(
@@ -92,9 +76,7 @@ extension OperationContext {
     guard let input, let otherInput = other.input else { return input == nil && other.input == nil }
     return input === otherInput || areEqual(input.value, otherInput.value)
   }
-}
 
-extension OperationContext {
   /// One attempt of a retried run.
   struct Attempt: Sendable {
     var index = 0
@@ -121,6 +103,12 @@ extension OperationContext {
 
   /// A Boolean value that indicates whether a failure of this attempt is final.
   public var isLastRetryAttempt: Bool { attempt.index >= attempt.retryLimit }
+
+  /// The kind of page run; a plain run fetches again what the request's rule names.
+  var pageRunKind: PaginatedRunKind {
+    get { (input as? PageRunInput)?.kind ?? .refetch }
+    set { changeFacts { $0.input = PageRunInput(newValue) } }
+  }
 }
 
 /// What a run is for, of a type that only its kind of request knows.
@@ -153,12 +141,4 @@ final class PageRunInput: RunInput {
 
   var value: any Sendable { kind }
   var savedCall: (any AnyObject & Sendable)? { nil }
-}
-
-extension OperationContext {
-  /// The kind of page run; a plain run fetches again what the request's rule names.
-  var pageRunKind: PaginatedRunKind {
-    get { (input as? PageRunInput)?.kind ?? .refetch }
-    set { input = PageRunInput(newValue) }
-  }
 }

@@ -124,7 +124,9 @@ extension MutationState {
 
   /// Writes the arguments of the latest call into the context of a run without arguments.
   public func taskToJoin(in context: inout OperationContext) -> OperationTaskID? {
-    if context.input == nil { context.input = latestArguments.map { RunArguments($0) } }
+    if context.input == nil, let arguments = latestArguments {
+      context.changeFacts { $0.input = RunArguments(arguments) }
+    }
     return nil
   }
 

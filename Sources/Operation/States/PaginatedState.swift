@@ -125,8 +125,9 @@ extension PaginatedState {
   /// Writes the current pages into the context of the run.
   public func willRun(in context: inout OperationContext) {
     let refetch = context.settings.values.pages.refetch as? PaginatedRefetch<PageID, PageValue>
-    context.work = PageStart(
+    let start = PageStart(
       kind: context.pageRunKind, pages: currentValue, refetch: refetch ?? .allPages)
+    context.changeFacts { $0.work = start }
   }
 
   /// Finds the pages before and after those that are set.

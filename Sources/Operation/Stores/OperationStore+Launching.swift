@@ -159,7 +159,7 @@ extension OperationStore {
   @inline(never)
   private func mayAttempt(_ run: AdmittedRun, _ hooks: RunHooks?) async -> Bool {
     var context = run.context
-    context.hooks = hooks
+    context.changeFacts { $0.hooks = hooks }
     return await context.mayAttempt(isRetry: false)
   }
 
@@ -169,15 +169,15 @@ extension OperationStore {
     of run: AdmittedRun, _ launch: Int, _ hooks: RunHooks?
   ) -> (context: OperationContext, rules: RequestRules<State>?, failure: Failure?) {
     var context = run.context
-    if let hooks { context.hooks = hooks }
-    if launch > 0 { context.launch = launch }
+    if let hooks { context.changeFacts { $0.hooks = hooks } }
+    if launch > 0 { context.changeFacts { $0.launch = launch } }
     // A run does not begin with what exclusive access has made of the state: it waits for the end.
     let snapshot = read { $0.isOpen ? $0.willRun(run.core.id, in: &context) : nil }
     let (isPresent, hasEdits) = snapshot ?? commit { $0.willRun(run.core.id, in: &context) }
     // A run that has waited finds the edits that were settled meanwhile.
     if hasEdits { commit { $0.begin(run.core.id, launch: launch) } }
     let rules = context.rules as? RequestRules<State>
-    if rules != nil { context.rules = nil }
+    if rules != nil { context.changeFacts { $0.rules = nil } }
     // A run that a reset has ended may continue before it is cancelled itself.
     let failure = isPresent ? nil : cancellationFailure(as: Failure.self)
     if failure == nil {

@@ -114,7 +114,7 @@ import Testing
 
     @discardableResult private mutating func call(_ arguments: Int?) throws -> Task {
       var context = context
-      context.input = arguments.map { RunArguments($0) }
+      context.changeFacts { $0.input = arguments.map { RunArguments($0) } }
       try mustHold(state.taskToJoin(in: &context) == nil, "no call joins another one")
       let expected = arguments ?? calls.last { $0.arguments != nil }?.arguments
       let meant = context.input?.value as? Int
