@@ -109,7 +109,7 @@ extension SharedQuery: CustomStringConvertible, CustomDebugStringConvertible {
     let binding = core.binding
     let state = core.projection.state(binding.state)
     return describe(
-      as: "SharedQuery", [binding.store?.path.description ?? "unbacked", describe(state)])
+      as: "SharedQuery", binding.store?.path.description ?? "unbacked", describe(state))
   }
   /// The same as ``description``.
   public var debugDescription: String { description }

@@ -12,7 +12,7 @@ extension String {
 }
 
 /// Returns a name, and in parentheses the parts that are not `nil`.
-package func describe(as name: String, _ parts: [String?]) -> String {
+package func describe(as name: String, _ parts: String?...) -> String {
   "\(name)(\(parts.compactMap { $0 }.joined(separator: ", ")))"
 }
 

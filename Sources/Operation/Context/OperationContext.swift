@@ -95,7 +95,7 @@ public struct OperationContext: Sendable {
 
 extension OperationContext: CustomStringConvertible, CustomDebugStringConvertible {
   /// The number of keys that were written.
-  public var description: String { describe(as: "OperationContext", ["keys: \(writtenKeyCount)"]) }
+  public var description: String { describe(as: "OperationContext", "keys: \(writtenKeyCount)") }
   /// The same as ``description``.
   public var debugDescription: String { description }
 }

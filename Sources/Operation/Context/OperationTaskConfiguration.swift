@@ -50,11 +50,8 @@ extension OperationTaskConfiguration: CustomStringConvertible, CustomDebugString
   /// The name and the priority, if they are set, and the context.
   public var description: String {
     describe(
-      as: "OperationTaskConfiguration",
-      [
-        name.map { "name: \(describe($0))" }, priority.map { "priority: \($0.rawValue)" },
-        "context: \(context)",
-      ])
+      as: "OperationTaskConfiguration", name.map { "name: \(describe($0))" },
+      priority.map { "priority: \($0.rawValue)" }, "context: \(context)")
   }
   /// The same as ``description``.
   public var debugDescription: String { description }

@@ -19,9 +19,9 @@ extension PaginatedPageEvent: CustomStringConvertible, CustomDebugStringConverti
   /// The event with its page, result and run.
   public var description: String {
     switch self {
-    case .began(let id, let run): describe(as: "began", [describe(id), run.description])
+    case .began(let id, let run): describe(as: "began", describe(id), run.description)
     case .ended(let id, let result, let run):
-      describe(as: "ended", [describe(id), describe(result), run.description])
+      describe(as: "ended", describe(id), describe(result), run.description)
     }
   }
   /// The same as ``description``.

@@ -63,11 +63,8 @@ extension OperationRun: CustomStringConvertible, CustomDebugStringConvertible {
   public var description: String {
     let retry = context.operationRetryIndex
     return describe(
-      as: "OperationRun",
-      [
-        cause.rawValue, context.runNode?.origin?.path.description,
-        retry > 0 ? "retry: \(retry)" : nil,
-      ])
+      as: "OperationRun", cause.rawValue, context.runNode?.origin?.path.description,
+      retry > 0 ? "retry: \(retry)" : nil)
   }
   /// The same as ``description``.
   public var debugDescription: String { description }

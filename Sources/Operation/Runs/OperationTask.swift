@@ -166,11 +166,8 @@ extension OperationTask: CustomStringConvertible, CustomDebugStringConvertible {
   /// It contains neither the result nor the identifier, which depends on what ran before.
   public var description: String {
     describe(
-      as: "OperationTask",
-      [
-        node.progress.name, node.cause.rawValue, node.origin?.path.description,
-        configuration.name.map { "name: \(describe($0))" },
-      ])
+      as: "OperationTask", node.progress.name, node.cause.rawValue,
+      node.origin?.path.description, configuration.name.map { "name: \(describe($0))" })
   }
   /// The same as ``description``.
   public var debugDescription: String { description }

@@ -34,12 +34,10 @@ extension OperationEvent: CustomStringConvertible, CustomDebugStringConvertible 
   /// The event with its state, result and run.
   public var description: String {
     switch self {
-    case .stateChanged(let state): describe(as: "stateChanged", [describe(state)])
-    case .runStarted(let run): describe(as: "runStarted", [run.description])
-    case .yielded(let result, let run):
-      describe(as: "yielded", [describe(result), run.description])
-    case .runEnded(let result, let run):
-      describe(as: "runEnded", [describe(result), run.description])
+    case .stateChanged(let state): describe(as: "stateChanged", describe(state))
+    case .runStarted(let run): describe(as: "runStarted", run.description)
+    case .yielded(let result, let run): describe(as: "yielded", describe(result), run.description)
+    case .runEnded(let result, let run): describe(as: "runEnded", describe(result), run.description)
     }
   }
   /// The same as ``description``.

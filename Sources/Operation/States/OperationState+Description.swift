@@ -1,15 +1,13 @@
 extension OperationState {
-  /// Returns the name of a state, its status, parts of it, and its error.
-  fileprivate func summary(_ name: String, _ parts: String?...) -> String {
-    let error = error.map { "error: \(describe($0))" }
-    return describe(as: name, [status.name] + parts + [error])
-  }
+  /// The error, as a part of a description.
+  fileprivate var errorPart: String? { error.map { "error: \(describe($0))" } }
 }
 
 extension QueryState: CustomStringConvertible, CustomDebugStringConvertible {
   /// The status, the value and the error, such as `QueryState(loading, value: 1)`.
   public var description: String {
-    summary("QueryState", currentValue.map { "value: \(describe($0))" })
+    let value = currentValue.map { "value: \(describe($0))" }
+    return describe(as: "QueryState", status.name, value, errorPart)
   }
   /// The same as ``description``.
   public var debugDescription: String { description }
@@ -18,10 +16,10 @@ extension QueryState: CustomStringConvertible, CustomDebugStringConvertible {
 extension PaginatedState: CustomStringConvertible, CustomDebugStringConvertible {
   /// The status, the identifiers of the pages and of those around them, and the error.
   public var description: String {
-    summary(
-      "PaginatedState", "pages: \(describe(currentValue.ids))",
+    describe(
+      as: "PaginatedState", status.name, "pages: \(describe(currentValue.ids))",
       previousPageId.map { "previous: \(describe($0))" },
-      nextPageId.map { "next: \(describe($0))" })
+      nextPageId.map { "next: \(describe($0))" }, errorPart)
   }
   /// The same as ``description``.
   public var debugDescription: String { description }
@@ -31,7 +29,8 @@ extension MutationState: CustomStringConvertible, CustomDebugStringConvertible {
   /// The status, the value, the number of attempts in the history, and the error.
   public var description: String {
     let value = currentValue.map { "value: \(describe($0))" }
-    return summary("MutationState", value, "history: \(history.count)")
+    return describe(
+      as: "MutationState", status.name, value, "history: \(history.count)", errorPart)
   }
   /// The same as ``description``.
   public var debugDescription: String { description }
@@ -40,7 +39,7 @@ extension MutationState: CustomStringConvertible, CustomDebugStringConvertible {
 extension MutationState.Attempt: CustomStringConvertible, CustomDebugStringConvertible {
   /// The status and the arguments, such as `Attempt(success(1), arguments: 2)`.
   public var description: String {
-    describe(as: "Attempt", [status.description, "arguments: \(describe(arguments))"])
+    describe(as: "Attempt", status.description, "arguments: \(describe(arguments))")
   }
   /// The same as ``description``.
   public var debugDescription: String { description }
@@ -49,7 +48,7 @@ extension MutationState.Attempt: CustomStringConvertible, CustomDebugStringConve
 extension DefaultState: CustomStringConvertible, CustomDebugStringConvertible {
   /// The projected state, and the default.
   public var description: String {
-    describe(as: "DefaultState", [describe(base), "default: \(describe(defaultValue))"])
+    describe(as: "DefaultState", describe(base), "default: \(describe(defaultValue))")
   }
   /// The same as ``description``.
   public var debugDescription: String { description }
@@ -58,7 +57,7 @@ extension DefaultState: CustomStringConvertible, CustomDebugStringConvertible {
 extension SelectedState: CustomStringConvertible, CustomDebugStringConvertible {
   /// The projected state, and the selected part.
   public var description: String {
-    describe(as: "SelectedState", [describe(base), "selected: \(describe(currentValue))"])
+    describe(as: "SelectedState", describe(base), "selected: \(describe(currentValue))")
   }
   /// The same as ``description``.
   public var debugDescription: String { description }
@@ -68,8 +67,8 @@ extension OperationRetry: CustomStringConvertible, CustomDebugStringConvertible 
   /// The number of failed attempts, and the last failure.
   public var description: String {
     describe(
-      as: "OperationRetry",
-      ["failed attempts: \(failedAttempts)", "last failure: \(describe(lastFailure))"])
+      as: "OperationRetry", "failed attempts: \(failedAttempts)",
+      "last failure: \(describe(lastFailure))")
   }
   /// The same as ``description``.
   public var debugDescription: String { description }

@@ -37,7 +37,7 @@ extension PaginatedPage: Hashable where Value: Hashable {
 extension PaginatedPage: CustomStringConvertible, CustomDebugStringConvertible {
   /// The identifier and the value, such as `PaginatedPage(id: 0, value: ["a"])`.
   public var description: String {
-    describe(as: "PaginatedPage", ["id: \(describe(id))", "value: \(describe(value))"])
+    describe(as: "PaginatedPage", "id: \(describe(id))", "value: \(describe(value))")
   }
   /// The same as ``description``.
   public var debugDescription: String { description }
@@ -61,8 +61,8 @@ extension PaginatedPaging: CustomStringConvertible, CustomDebugStringConvertible
   /// The identifier of the page, the kind of the run, and the identifiers of the pages.
   public var description: String {
     describe(
-      as: "PaginatedPaging",
-      ["pageId: \(describe(pageId))", kind.rawValue, "pages: \(describe(pages.ids))"])
+      as: "PaginatedPaging", "pageId: \(describe(pageId))", kind.rawValue,
+      "pages: \(describe(pages.ids))")
   }
   /// The same as ``description``.
   public var debugDescription: String { description }

@@ -23,7 +23,7 @@ public struct PaginatedResult<PageID: Hashable & Sendable, PageValue: Sendable>:
 extension PaginatedResult: CustomStringConvertible, CustomDebugStringConvertible {
   /// The kind of the run, and the fetched pages.
   public var description: String {
-    describe(as: "PaginatedResult", [kind.rawValue, "pages: \(pages)"])
+    describe(as: "PaginatedResult", kind.rawValue, "pages: \(pages)")
   }
   /// The same as ``description``.
   public var debugDescription: String { description }
