@@ -40,8 +40,7 @@ extension OperationClient {
     }
     let replaced = timer.withLock { current in
       guard new.generation > current.generation else { return subscription }
-      defer { current = (new.generation, subscription) }
-      return current.subscription
+      return exchange(&current, with: (new.generation, subscription)).subscription
     }
     replaced.cancel()
     return output

@@ -112,10 +112,7 @@ struct PathIndex<Value: Sendable>: Sendable {
   mutating func drop(_ path: OperationPath) { dropped.paths.append(path) }
 
   /// Returns what has been dropped since the last call.
-  mutating func takeDropped() -> some Sendable {
-    defer { dropped = ([], []) }
-    return dropped
-  }
+  mutating func takeDropped() -> some Sendable { exchange(&dropped, with: ([], [])) }
 
   /// Returns the values at paths that begin with a prefix.
   func tree(matching prefix: OperationPath) -> Tree {

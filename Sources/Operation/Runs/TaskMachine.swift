@@ -83,8 +83,7 @@ struct TaskMachine<Output: Sendable, Waiter: Sendable>: Sendable {
     phase = .ended(output)
     progress.insert(.ended)
     tombstones = []
-    defer { waiters = Waiters() }
-    return waiters
+    return exchange(&waiters, with: Waiters())
   }
 
   /// Begins a wait for the end.

@@ -196,10 +196,7 @@ extension TaskNode {
   /// The request of the task is called by a task that works for another run.
   func beginRequest(calledBy caller: TaskNode? = TaskNode.current) {
     if let caller {
-      let replaced = guarded.withLock { guarded in
-        defer { guarded.caller = caller }
-        return guarded.caller
-      }
+      let replaced = guarded.withLock { exchange(&$0.caller, with: caller) }
       withExtendedLifetime(replaced) {}
     }
     isRunning.store(true, ordering: .releasing)

@@ -48,8 +48,7 @@ struct CallOverlap<Value: Sendable, Failure: Error>: Sendable {
     guard let call = calls.remove(id: id) else { return nil }
     if call.rank < endedRank { return call.covered }
     endedRank = call.rank
-    defer { covered = call.covered }
-    return covered
+    return exchange(&covered, with: call.covered)
   }
 
   /// Removes a call as if it had not been made. Returns a result that will not be displayed any more.

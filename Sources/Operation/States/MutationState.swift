@@ -244,10 +244,7 @@ extension MutationState {
   }
 
   /// Returns the attempts, results and arguments that were replaced or removed.
-  public mutating func takeReleased() -> [any Sendable] {
-    defer { replacedValues = [] }
-    return replacedValues
-  }
+  public mutating func takeReleased() -> [any Sendable] { exchange(&replacedValues, with: []) }
 }
 
 /// A state whose runs need arguments, so that none can start automatically before the first call.

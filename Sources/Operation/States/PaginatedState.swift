@@ -262,10 +262,7 @@ extension PaginatedState {
   }
 
   /// Returns the pages that were replaced or removed.
-  public mutating func takeReleased() -> [any Sendable] {
-    defer { replacedValues = [] }
-    return replacedValues
-  }
+  public mutating func takeReleased() -> [any Sendable] { exchange(&replacedValues, with: []) }
 }
 
 extension PaginatedState: EditableState {
