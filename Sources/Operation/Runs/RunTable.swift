@@ -54,18 +54,7 @@ struct RunTable<Value: Sendable, Failure: Error, Payload: Sendable>: Sendable {
     case join(TaskCore<Value, Failure>)
     /// The user's predicate has to compare the contexts without the lock. Its verdict is passed to
     /// the next call.
-    case compare([Candidate])
-  }
-
-  struct Candidate: Sendable {
-    let id: OperationTaskID
-    let context: OperationContext
-  }
-
-  /// The result of the user's predicate for some candidates.
-  struct Verdict: Sendable {
-    let compared: Set<OperationTaskID>
-    let match: OperationTaskID?
+    case compare([RunCandidate])
   }
 
   private var table = SlotList<OperationTaskID, Record>()
@@ -108,7 +97,7 @@ struct RunTable<Value: Sendable, Failure: Error, Payload: Sendable>: Sendable {
   ///
   /// - Parameter epoch: A run that was started in an earlier one is too old to be joined.
   func admit(
-    _ context: OperationContext, rule: Deduplication, verdict: Verdict?, since epoch: Int = 0
+    _ context: OperationContext, rule: Deduplication, verdict: RunVerdict?, since epoch: Int = 0
   ) -> Admission {
     if isEmpty { return .new }
     switch rule {
@@ -142,10 +131,10 @@ struct RunTable<Value: Sendable, Failure: Error, Payload: Sendable>: Sendable {
   }
 
   /// The runs for the same pages: a user's predicate cannot see in a context which pages a run is for.
-  private func candidates(for context: OperationContext, since epoch: Int) -> [Candidate] {
+  private func candidates(for context: OperationContext, since epoch: Int) -> [RunCandidate] {
     records.filter {
       $0.context.pageRunKind == context.pageRunKind && !$0.isOutdated(since: epoch)
-    }.map { Candidate(id: $0.id, context: $0.context) }
+    }.map { RunCandidate(id: $0.id, context: $0.context) }
   }
 
   /// Inserts a run that is not in the table.
@@ -211,17 +200,25 @@ enum RunLease: Sendable {
   case handle
 }
 
+/// A run that the user's predicate compares with a new one.
+struct RunCandidate: Sendable {
+  let id: OperationTaskID
+  let context: OperationContext
+}
+
+/// The result of the user's predicate for some candidates.
+struct RunVerdict: Sendable {
+  let compared: Set<OperationTaskID>
+  let match: OperationTaskID?
+}
+
 extension Deduplication {
   /// Returns the result of the user's predicate for the candidates.
-  func verdict<Value, Failure, Payload>(
-    on context: OperationContext,
-    among candidates: [RunTable<Value, Failure, Payload>.Candidate]
-  ) -> RunTable<Value, Failure, Payload>.Verdict {
-    guard case .by(let areSame) = self else {
-      return RunTable.Verdict(compared: Set(candidates.map { $0.id }), match: nil)
+  func verdict(on context: OperationContext, among candidates: [RunCandidate]) -> RunVerdict {
+    let match = candidates.first { candidate in
+      if case .by(let areSame) = self { areSame(candidate.context, context) } else { false }
     }
-    let match = candidates.first { areSame($0.context, context) }
-    return RunTable.Verdict(compared: Set(candidates.map { $0.id }), match: match?.id)
+    return RunVerdict(compared: Set(candidates.map { $0.id }), match: match?.id)
   }
 }
 

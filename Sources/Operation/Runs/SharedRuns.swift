@@ -22,7 +22,7 @@ final class SharedRuns<Value: Sendable, Failure: Error>: TaskDriver {
     let task = OperationTask(core, box: .init(context))
     // It calls the user's code, which must not run under the lock.
     _ = context.valuesHash
-    var verdict: Table.Verdict?
+    var verdict: RunVerdict?
     while true {
       let admission = table.withLock { [verdict] table in
         let admission = table.admit(context, rule: rule, verdict: verdict)

@@ -249,7 +249,7 @@ extension OperationStore {
 
   /// Joins a run in flight, or makes the new one a run of the store; `nil` if it is refused.
   private func admit(_ new: Machine.NewRun) -> AdmittedRun? {
-    var verdict: Machine.Runs.Verdict?
+    var verdict: RunVerdict?
     let scope = new.lease == .handle ? nil : settings.values.serialScope
     // Before the run is in the state: a caller that sees it there is queued after it.
     if let scope { hub.queues.append(new.core.node, to: scope) }

@@ -19,7 +19,7 @@ extension StoreMachine {
 
   enum Admission: Sendable {
     /// The user's predicate has to compare contexts first.
-    case compare([Runs.Candidate])
+    case compare([RunCandidate])
     /// There are no observers any more, or there is nothing to run with.
     case refused
     case admitted(AdmittedRun)
@@ -39,7 +39,7 @@ extension StoreMachine {
   }
 
   /// Joins a run in flight that is the same, or makes the new one a run of the store.
-  mutating func admit(_ new: NewRun, verdict: Runs.Verdict?) -> Admission {
+  mutating func admit(_ new: NewRun, verdict: RunVerdict?) -> Admission {
     if isLate(new) { return .refused }
     if new.lease == .observers, deliveries.subscriberCount == 0 || taskOfObservers != nil {
       return .refused

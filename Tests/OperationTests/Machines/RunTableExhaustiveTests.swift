@@ -117,11 +117,11 @@ import Testing
       else { return try mustHold(runs.isEmpty, "the predicate is called if there is a run") }
       try mustHold(
         candidates.map(\.id) == runs.map(\.core.id), "the predicate is called with every run")
-      let verdict: Table.Verdict = rule.verdict(on: .number(number), among: candidates)
+      let verdict = rule.verdict(on: .number(number), among: candidates)
       let admission = table.admit(.number(number), rule: rule, verdict: verdict)
       let expected = runs.first { $0.number == number }?.core.id
       try mustHold(joined(admission) == expected, "the predicate decides which run is joined")
-      let partial = Table.Verdict(compared: Set(verdict.compared.dropFirst()), match: verdict.match)
+      let partial = RunVerdict(compared: Set(verdict.compared.dropFirst()), match: verdict.match)
       guard case .compare = table.admit(.number(number), rule: rule, verdict: partial) else {
         return try mustHold(false, "the predicate is called again for a new run")
       }

@@ -56,7 +56,7 @@ import Testing
     let admission = table.admit(.number(2), rule: rule, verdict: nil)
     #expect(compared(admission) == [first])
     guard case .compare(let candidates) = admission else { return }
-    let verdict = rule.verdict(on: .number(2), among: candidates) as Table.Verdict
+    let verdict = rule.verdict(on: .number(2), among: candidates)
     #expect(verdict.match == nil)
     #expect(isNew(table.admit(.number(2), rule: rule, verdict: verdict)))
     let second = insert(2, into: &table)
@@ -68,7 +68,7 @@ import Testing
     var table = Table()
     let first = insert(1, into: &table)
     let second = insert(2, into: &table)
-    let verdict = Table.Verdict(compared: [first, second], match: first)
+    let verdict = RunVerdict(compared: [first, second], match: first)
     let rule = Deduplication.by { _, _ in true }
     #expect(joined(table.admit(.number(1), rule: rule, verdict: verdict)) == first)
     _ = table.remove(first)

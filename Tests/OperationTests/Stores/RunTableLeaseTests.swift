@@ -70,7 +70,7 @@ import Testing
       return
     }
     #expect(candidates.map(\.id) == ids)
-    let verdict: Table.Verdict = rule.verdict(on: context(2), among: candidates)
+    let verdict = rule.verdict(on: context(2), among: candidates)
     #expect(verdict.match == ids[1])
     guard case .join(let core) = table.admit(context(2), rule: rule, verdict: verdict) else {
       Issue.record("no run was joined")
@@ -83,7 +83,7 @@ import Testing
       return
     }
     table.insert(record(3))
-    let none = Table.Verdict(compared: [ids[0]], match: nil)
+    let none = RunVerdict(compared: [ids[0]], match: nil)
     guard case .compare = table.admit(context(2), rule: rule, verdict: none) else {
       Issue.record("a run was added, and the predicate was not called for it")
       return

@@ -32,7 +32,7 @@ final class MachineDriver {
 
   func admit(
     _ lease: Machine.Lease, cause: OperationRun.Cause = .fetch,
-    handler: Subscriber<Machine.Event>? = nil, verdict: Machine.Runs.Verdict? = nil,
+    handler: Subscriber<Machine.Event>? = nil, verdict: RunVerdict? = nil,
     seenResults: Int? = nil
   ) -> Machine.Admission {
     let core = Machine.Core(TaskNode(cause: cause, driver: driver))
