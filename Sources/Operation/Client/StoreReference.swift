@@ -25,9 +25,7 @@ enum StoreReference: Sendable {
   var isRetained: Bool { retained != nil }
 
   /// The store, if the client retains it.
-  var retained: OpaqueOperationStore? {
-    if case .retained(let store) = self { store } else { nil }
-  }
+  var retained: OpaqueOperationStore? { if case .retained(let store) = self { store } else { nil } }
 
   /// The store; `nil` if it was evicted, and was released since then.
   var store: OpaqueOperationStore? {

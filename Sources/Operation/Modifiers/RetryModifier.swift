@@ -105,7 +105,5 @@ extension OperationContext {
 
 extension Error {
   /// A Boolean value that indicates whether another attempt can end differently.
-  var canBeRetried: Bool {
-    !(self is CancellationError) && !(self is OperationDependencyError)
-  }
+  var canBeRetried: Bool { !(self is CancellationError) && !(self is OperationDependencyError) }
 }

@@ -41,9 +41,7 @@ extension OperationContext {
   /// The number of attempts that were begun for this call before this one, by this program and, for a
   /// mutation with `persisted()`, by earlier ones. A program that ended while the call waited counts as
   /// one.
-  public var operationCallAttempt: Int {
-    (hooks?.call?.earlierAttempts ?? 0) + operationRetryIndex
-  }
+  public var operationCallAttempt: Int { (hooks?.call?.earlierAttempts ?? 0) + operationRetryIndex }
 
   /// Whether an attempt needs no connection.
   func mayAttemptOffline(isRetry: Bool) -> Bool {

@@ -39,9 +39,7 @@ extension QueryState: PersistableState {
   /// Records whether a saved value is being loaded.
   public mutating func setRestoring(_ isRestoring: Bool) { facts.isRestoring = isRestoring }
   /// Displays a saved value with its date.
-  public mutating func restore(_ value: Value, from date: Date) {
-    facts.restore(value, from: date)
-  }
+  public mutating func restore(_ value: Value, from date: Date) { facts.restore(value, from: date) }
 }
 
 extension PaginatedState: PersistableState {
