@@ -4,6 +4,11 @@ import Testing
 
 /// Runs that wait for each other although each was begun by another caller.
 @Suite(.timeLimit(.minutes(1))) struct JoinedCycleTests {
+  private typealias Store = OperationStore<QueryState<Int, any Error>>
+  private typealias Shared = ModifiedOperation<
+    Query<Int, any Error>, DeduplicationModifier<Query<Int, any Error>>
+  >
+
   private let client = OperationClient(defaults: .testing, clock: ManualClock())
 
   /// Requests of a circle, of which each awaits the next one when all are being called.
@@ -73,9 +78,6 @@ import Testing
   @Test("Shared runs without a client that join each other end with the cycle", arguments: 2...4)
   func withoutClient(length: Int) async {
     let circle = Circle(length: length)
-    typealias Shared = ModifiedOperation<
-      Query<Int, any Error>, DeduplicationModifier<Query<Int, any Error>>
-    >
     let requests = Monitor<[Shared]>([])
     requests.update {
       $0 = (0..<length).map { id in
@@ -146,8 +148,12 @@ import Testing
     for call in calls { #expect(try await call.value == 2) }
   }
 
-  @Test("A run that no longer awaits another one may be awaited by it")
-  func endedWait() async throws {
+  enum Wait: CaseIterable {
+    case run, task, ensure
+  }
+
+  @Test("A run that no longer awaits another one may be awaited by it", arguments: Wait.allCases)
+  func endedWait(kind: Wait) async throws {
     let (gate, begun) = (AsyncGate(), EventLog<Int>())
     let stores = Monitor<[OperationStore<QueryState<Int, any Error>>]>([])
     let second = client.store(
@@ -159,7 +165,13 @@ import Testing
     let last = AsyncGate()
     let first = client.store(
       for: Query<Int, any Error>(path: ["first"]) { _ in
-        let wait = Task { try await second.run() }
+        let wait = Task {
+          switch kind {
+          case .run: _ = try await second.run()
+          case .task: _ = try await second.runTask().runIfNeeded()
+          case .ensure: try await second.ensure()
+          }
+        }
         await begun.wait(for: 1)
         while second.leaseCount < 2 { await Task.yield() }
         wait.cancel()
@@ -179,8 +191,6 @@ import Testing
     #expect(try await other == 1)
     stores.update { $0 = [] }
   }
-
-  private typealias Store = OperationStore<QueryState<Int, any Error>>
 
   @Test(
     "A run that waits behind one whose request has not returned is part of the cycle",
@@ -312,9 +322,6 @@ import Testing
 
   @Test("The cycle of a shared run names its path, also when its first caller has left")
   func pathOfSharedRun() async throws {
-    typealias Shared = ModifiedOperation<
-      Query<Int, any Error>, DeduplicationModifier<Query<Int, any Error>>
-    >
     let request = Monitor<Shared?>(nil)
     let (begun, gate, yielded) = (EventLog<Int>(), AsyncGate(), EventLog<Int>())
     request.update {
