@@ -88,6 +88,10 @@ import Testing
     let store = client.store(for: request)
     let subscription = store.subscribe { if case .runEnded = $0 { store.resetState() } }
     #expect(try await client.ensure(request).map(\.value) == [1])
+    let reader = Query<[Int], any Error>(path: ["reader"]) {
+      try await $0.ensure(request).map(\.value)
+    }
+    #expect(try await client.fetch(reader) == [1])
     subscription.cancel()
   }
 
