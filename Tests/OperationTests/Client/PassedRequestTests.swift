@@ -63,10 +63,32 @@ import Testing
     #expect(calls.value == 4)
   }
 
+  @Test("A call that restarts a mutation has the one in flight made again, for both callers")
+  func restartedMutation() async throws {
+    let (begun, gate) = (EventLog<Int>(), AsyncGate())
+    let request = Mutation<Int, Int>(path: ["restarted"]) { number, _ in
+      let count = begun.append(number)
+      await gate.wait()
+      return count
+    }.deduplicated()
+    let store = client.store(for: request)
+    let first = Task { try await store.mutate(with: 1) }
+    await begun.wait(for: 1)
+    let second = Task { try await client.fetch(request, restarting: true) }
+    await begun.wait(for: 2)
+    gate.open()
+    #expect(try await first.value == 2)
+    #expect(try await second.value == 2)
+  }
+
   @Test("A prefetch calls no mutation") func prefetchedMutation() async throws {
     try await client.store(for: mutation).mutate(with: 1)
     await client.prefetch(mutation)
     #expect(calls.value == 1)
+    fails.update { $0 = true }
+    _ = try? await client.store(for: mutation).mutate(with: 1)
+    await client.prefetch(mutation)
+    #expect(calls.value == 2)
   }
 
   @Test("A call that finds no further page leaves the date and the staleness")
@@ -97,6 +119,14 @@ import Testing
     store.context[TagsKey.self] = ["store"]
     #expect(try await store.fetch() == ["store"])
     #expect(try await client.fetch(Tagged().neverStale()) == ["store", "request"])
+  }
+
+  @Test("A context that is set on a store brings none of its settings to other requests")
+  func settingsOfContext() {
+    let store = client.store(for: query.neverStale(), initialValue: 7)
+    store.context[TagsKey.self] = ["store"]
+    #expect(!store.isStale)
+    #expect(store.isStale(by: store.rules(of: query.networkMode(.always))))
   }
 
   @Test("A request keeps the defaults of its store, whatever its modifiers are") func defaults()
@@ -148,6 +178,19 @@ import Testing
     #expect(found.map(\.kind) == [.ruleConflict])
     #expect(found.first?.message.contains("persistence") == true)
     withExtendedLifetime(store) {}
+  }
+
+  @Test("Nothing is reported of calls that are saved, and where there is no storage")
+  func savedElsewhere() async throws {
+    let stored = OperationClient(defaults: .testing, clock: clock, storage: MemoryStorage())
+    let (call, value) = (stored.store(for: mutation), client.store(for: query))
+    try await call.mutate(with: 1)
+    let (found, _) = try await issues {
+      try await stored.fetch(mutation.persisted())
+      try await client.fetch(query.persisted())
+    }
+    #expect(found.isEmpty)
+    withExtendedLifetime(value) {}
   }
 
   @Test("The age of a value is that by the clock of the request that is passed") func ownClock()
