@@ -83,6 +83,19 @@ import Testing
     withExtendedLifetime((first, second)) {}
   }
 
+  @Test("A wrapper that follows a manual one starts no run of its store") func followedManually()
+    async
+  {
+    let store = client.store(for: query)
+    let first = wrapper(query.manual())
+    let second = SharedQuery(dependingOn: first) { (number: Int) in
+      Query<Int, any Error>(path: ["second", number]) { _ in number }
+    }
+    await clock.settle()
+    #expect(calls.count == 0 && !store.isLoading)
+    withExtendedLifetime((first, second)) {}
+  }
+
   @Test("A condition that was replaced starts no runs") func replacedCondition() async {
     let broadcast = Broadcast<Bool>()
     let wrapper = wrapper(
@@ -108,7 +121,7 @@ import Testing
   }
 
   @Test("Readers of isStale are notified of a failure") func stalenessOfFailure() {
-    let wrapper = wrapper(query.stale(after: .seconds(60)))
+    let wrapper = wrapper(query.stale(after: .seconds(60)).manual())
     wrapper.store?.currentValue = 1
     let changes = track { #expect(!wrapper.isStale) }
     wrapper.store?.setResult(to: .failure(Refusal(reason: "no")))
