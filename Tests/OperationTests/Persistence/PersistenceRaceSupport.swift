@@ -8,6 +8,7 @@ struct HeldStorage: OperationStorage {
   let loads = EventLog<String>()
   var beforeSave: @Sendable () async -> Void = {}
   var beforeSettingAside: @Sendable () async -> Void = {}
+  var afterSave: @Sendable () async -> Void = {}
 
   func load(_ key: String) async throws -> StorageEntry? {
     let entry = try await base.load(key)
@@ -19,6 +20,7 @@ struct HeldStorage: OperationStorage {
   func save(_ entries: [String: StorageEntry]) async throws {
     await beforeSave()
     try await base.save(entries)
+    await afterSave()
   }
   func remove(_ keys: [String]) async throws { try await base.remove(keys) }
   func keys(withPrefix prefix: String) async throws -> [String] {

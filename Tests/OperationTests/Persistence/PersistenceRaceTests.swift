@@ -84,6 +84,7 @@ struct PersistenceRaceTests {
     #expect(saved == "5")
     held.gate.open()
     _ = await issues { for await state in store.states where !state.isRestoring { break } }
+    #expect(storage.entriesSetAside.isEmpty)
     try await client.flush()
     #expect(saved == "5")
   }
@@ -113,6 +114,34 @@ struct PersistenceRaceTests {
       held.gate.open()
       for await state in store.states where !state.isRestoring { break }
     }
+    try await flush.value
+    try await client.flush()
+    #expect(saved == "5")
+  }
+
+  @Test("A newer value that is set aside before its save has returned is saved again")
+  func settingAsideBeforeSaveReturns() async throws {
+    storage.entries = ["values/q": savedEntry("garbage")]
+    let (saves, saveGate) = (EventLog<Int>(), AsyncGate())
+    let held = HeldStorage(
+      base: storage,
+      afterSave: {
+        saves.append(0)
+        await saveGate.wait()
+      })
+    let client = savingClient(held)
+    let store = client.store(
+      for: Query<Int, any Error>(path: ["q"]) { _ in 5 }.manual().persisted())
+    await held.loads.wait(for: 1)
+    try await store.fetch()
+    let flush = Task { try await client.flush() }
+    await saves.wait(for: 1)
+    _ = await issues {
+      held.gate.open()
+      for await state in store.states where !state.isRestoring { break }
+    }
+    #expect(saved == nil)
+    saveGate.open()
     try await flush.value
     try await client.flush()
     #expect(saved == "5")
@@ -308,5 +337,33 @@ struct PersistenceRaceTests {
     store.setResult(to: .success(5))
     try await client.flush()
     #expect(storage.entries.values.map(\.text) == ["5"])
+  }
+
+  @Test("The name of a removed store can be used for another path, also while it is referenced")
+  func nameOfRemovedStore() async throws {
+    let client = savingClient(storage)
+    let store = client.store(for: user(1))
+    client.clearStores(matching: ["user"])
+    let reports = try await issues {
+      try await client.fetch(user(2))
+      try await client.flush()
+    }.issues
+    #expect(reports.isEmpty)
+    #expect(storage.entries.values.map(\.text) == ["2"])
+    withExtendedLifetime(store) {}
+  }
+
+  @Test("A name stays taken when a second store on its path saves nothing")
+  func nameOfAClash() async throws {
+    let client = savingClient(storage)
+    let store = client.store(for: user(1))
+    let reports = try await issues {
+      _ = client.store(
+        for: Query<String, any Error>(path: ["user", 1]) { _ in "x" }
+          .persisted(as: "current user"))
+      try await client.fetch(user(2))
+    }.issues
+    #expect(reports.map(\.kind) == [.pathClash, .unsavedValue])
+    withExtendedLifetime(store) {}
   }
 }

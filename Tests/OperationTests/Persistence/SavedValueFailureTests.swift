@@ -125,6 +125,7 @@ struct SavedValueFailureTests {
       return store
     }
     #expect(reports.map(\.kind) == [.unreadableEntry])
+    #expect(reports.first?.message.contains("cannot be decoded") == true)
     #expect(storage.memory.entries["values/posts"]?.text == "no post")
     try await store.fetch()
     try await client.flush()

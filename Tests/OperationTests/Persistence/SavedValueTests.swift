@@ -246,6 +246,25 @@ struct SavedValueTests {
     program.client.reset(Mutation(path: ["posts"]) { (_: Int, _) async throws -> Int in 1 })
     try await program.client.flush()
     #expect(program.storage.entries.count == 1)
+    let restarted = program.restarted()
+    restarted.client.reset(Mutation(path: ["posts"]) { (_: Int, _) async throws -> Int in 1 })
+    try await restarted.client.flush()
+    #expect(restarted.storage.entries.count == 1)
+  }
+
+  /// A post that cannot be compared.
+  private struct OpaquePost: Codable, Sendable {
+    var title: String
+  }
+
+  @Test("A saved value that cannot be compared is told apart from the missing one")
+  func restoredOpaque() async throws {
+    let program = try await SavedProgram.saving(savedPosts(fetches)).restarted()
+    let query = Query<OpaquePost, any Error>(path: ["posts"]) { _ in OpaquePost(title: "new") }
+    let store = program.client.store(for: query.manual().persisted())
+    for await state in store.states where !state.isRestoring { break }
+    #expect(store.currentValue?.title == "post 1")
+    #expect(!store.state.hasSameValue(as: QueryState(initialValue: nil)))
   }
 
   @Test("A subscriber of a value that flushes waits until the value is in the storage")

@@ -57,6 +57,7 @@ struct StorageKeyTests {
       key(StableQuery()), key(StableQuery(user: 8)), key(StableQuery(name: nil)),
       key([1]), key(Set([1])), key(ContiguousArray([1])), key([Int]()), key([String]()),
       key(Int?.none), key(Int??.some(nil)), key([1: 2]), key(Optional([1])),
+      key(Optional(Set([1]))), key(Optional(ContiguousArray([1]))),
       key(Data(base64Encoded: "abc/defg")), key("abc", Data(base64Encoded: "defg")),
     ]
     #expect(keys.allSatisfy { $0 != nil })
