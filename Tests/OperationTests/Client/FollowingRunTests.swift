@@ -148,6 +148,21 @@ import Testing
     #expect(value == 2)
   }
 
+  @Test("A value that its staleness rule replaces is not returned")
+  func replacedByRule() async throws {
+    let stores = Monitor<Store?>(nil)
+    let query = Number(path: ["checked"]) { _ in 9 }.staleWhen { state, _ in
+      // Another thread could write at any time.
+      if state.currentValue == 1 { stores.value?.currentValue = 2 }
+      return false
+    }
+    let store = client.store(for: query)
+    store.currentValue = 1
+    stores.update { $0 = store }
+    #expect(try await client.ensure(query) == 2)
+    stores.update { $0 = nil }
+  }
+
   @Test(
     "The run that follows a reader in flight waits for a source that only the last run has read")
   func partlyReadSources() async throws {
