@@ -94,6 +94,40 @@ import Testing
     #expect(isNew())
   }
 
+  @Test("Stamps tell pending edits apart, and do not change when one is confirmed")
+  func stampsOfEdits() async {
+    let remote = Remote<Opaque>()
+    let store = OperationStore.detached(query: remote.query())
+    var seen: [QueryState<Opaque, any Error>] = [store.state]
+    func isNew() -> Bool {
+      defer { seen.append(store.state) }
+      return !seen.contains { $0.hasSameValue(as: store.state) }
+    }
+    store.currentValue = Opaque(id: 1)
+    #expect(isNew())
+    let run = Task { try await store.run() }
+    await remote.wait(forCalls: 1)
+    let confirmed = store.beginEdit { $0 = Opaque(id: 2) }
+    #expect(isNew())
+    store.endEdit(confirmed, isSuccess: true)
+    #expect(store.state.hasSameValue(as: seen[2]), "it was displayed before")
+    let failing = (3...4).map { id in
+      let edit = store.beginEdit { $0 = Opaque(id: id) }
+      #expect(isNew())
+      return edit
+    }
+    for edit in failing.reversed() { store.endEdit(edit, isSuccess: false) }
+    remote.yield(Opaque(id: 5))
+    #expect(isNew())
+    let last = store.beginEdit { $0 = Opaque(id: 6) }
+    store.endEdit(last, isSuccess: true)
+    seen.append(store.state)
+    store.cancel()
+    #expect(store.currentValue?.id == 6)
+    #expect(isNew())
+    _ = await run.result
+  }
+
   @Test("An equal value of a run makes the value fresh")
   func equalValueIsFresh() async throws {
     let store = OperationClient(defaults: .testing, clock: clock)
