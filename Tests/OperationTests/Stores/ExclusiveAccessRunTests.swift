@@ -119,6 +119,7 @@ import Testing
         client.store(for: bases[0]).withExclusiveAccess {
           client.store(for: bases[1]).withExclusiveAccess { client.invalidate(matching: ["base"]) }
           #expect(client.store(for: bases[1]).isStale)
+          #expect(store.isStale && !store.isLoading)
         }
       } else {
         client.withStores(matching: ["base"], of: QueryState<Int, any Error>.self) { _ in
@@ -129,6 +130,29 @@ import Testing
     await store.settles { !$0.isLoading && !$0.isStale }
     #expect(runs.count == 2)
     subscription.cancel()
+  }
+
+  @Test("An invalidation in exclusive access to a store runs the others and the readers at its end")
+  func invalidationBesideOthers() async {
+    let client = OperationClient(defaults: .testing, clock: ManualClock())
+    let bases = (0..<3).map { id in Query(path: ["base", id]) { _ in 1 }.neverStale() }
+    let reader = Query<Int, any Error>(path: ["reader"]) { try await $0.ensure(bases[2]) }
+      .neverStale()
+    let (store, other) = (client.store(for: reader), client.store(for: bases[1]))
+    let subscriptions = [store.subscribe { _ in }, other.subscribe { _ in }]
+    await store.settles { $0.valueUpdateCount == 1 && !$0.isLoading }
+    await other.settles { $0.valueUpdateCount == 1 && !$0.isLoading }
+    // What the reader has read is removed, and is invalidated by its path.
+    client.clearStore(with: ["base", 2])
+    await onThreads(1) { _ in
+      client.store(for: bases[0]).withExclusiveAccess {
+        client.invalidate(matching: ["base"])
+        #expect(!store.isLoading && !other.isLoading)
+      }
+    }
+    await store.settles { $0.valueUpdateCount == 2 && !$0.isLoading }
+    await other.settles { $0.valueUpdateCount == 2 && !$0.isLoading }
+    for subscription in subscriptions { subscription.cancel() }
   }
 
   @Test(
