@@ -93,6 +93,25 @@ import Testing
     #expect(try await client.ensure(mapped) == 13)
   }
 
+  @Test("A reader of a map of such a value runs again, too") func staleIfErrorMapReader()
+    async throws
+  {
+    let script = Script { attempt, _, _ in
+      attempt == 2 ? .failure(Refused(attempt: attempt)) : .success(attempt)
+    }
+    let client = client()
+    let request = OpenQuery(script: script).neverStale().staleIfError(for: .seconds(60))
+    let mapped = request.map { $0 + 10 }
+    let reader = Query(path: ["reader"]) { try await $0.ensure(mapped) }.neverStale()
+    let store = client.store(for: reader)
+    #expect(try await client.fetch(reader) == 11)
+    client.invalidate(request)
+    #expect(try await client.ensure(reader) == 11)
+    #expect(!store.isStale)
+    #expect(try await client.fetch(request) == 3)
+    #expect(store.isStale)
+  }
+
   @Test("Without a cached value, the failure is thrown") func noValue() async {
     let request = OpenQuery(script: Script(failures: 9)).staleIfError(for: .seconds(60))
     let client = client()

@@ -301,6 +301,20 @@ import Testing
     #expect(client.store(with: ["open"]) == nil)
   }
 
+  @Test("A map goes by the rules of its own query, also where that has a store with others")
+  func ownRules() async throws {
+    let clock = ManualClock()
+    let client = OperationClient(defaults: .testing, clock: clock)
+    let query = OpenQuery(script: Script())
+    let store = client.store(for: query)
+    let mapped = client.store(for: query.stale(after: .seconds(10)).map { $0 + 1 })
+    try await mapped.fetch()
+    #expect(!mapped.isStale)
+    await clock.advance(by: .seconds(10))
+    #expect(mapped.isStale)
+    withExtendedLifetime(store) {}
+  }
+
   @Test("A map may throw, and a failure of the query is its own") func throwing() async throws {
     let client = OperationClient(defaults: .testing)
     let odd = OpenQuery(script: Script(failures: 1)).map { value -> Int in
