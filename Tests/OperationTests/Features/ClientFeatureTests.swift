@@ -46,6 +46,17 @@ import Testing
     #expect(!client.store(for: query(["a"])).isStale)
   }
 
+  @Test("Defaults that are set by a change that always sets others apply, too") func nested() {
+    let client = OperationClient(defaults: .testing, clock: clock)
+    client.setDefaults(matching: ["a"]) { defaults in
+      defaults.staleTime = .seconds(60)
+      client.setDefaults(matching: ["b"]) { $0.retryLimit = 7 }
+    }
+    let store = client.store(for: query(["a"]))
+    store.currentValue = 1
+    #expect(!store.isStale)
+  }
+
   @Test("Defaults that are set while others are set for the same path apply, too")
   func meanwhile() async throws {
     let client = OperationClient(defaults: .testing, clock: clock)
