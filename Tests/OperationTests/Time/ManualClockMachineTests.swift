@@ -84,6 +84,17 @@ import Testing
     #expect(machine.wakeDue() == nil)
   }
 
+  @Test("When many sleeps were removed, the other ones end in their order")
+  mutating func collectedDeadlines() {
+    let ids = (0..<500).map { machine.sleep(for: .seconds(500 - $0), waiter: $0).id }
+    for (waiter, id) in ids.enumerated() where !waiter.isMultiple(of: 100) {
+      _ = machine.remove(id)
+    }
+    #expect(machine.sleeperCount == 5)
+    machine.advance(by: .seconds(500))
+    #expect(wakeAll() == [400, 300, 200, 100, 0])
+  }
+
   /// The best time of removing one of many timers.
   private func removalTime(count: Int) -> Duration {
     (0..<5).map { _ in
