@@ -223,6 +223,27 @@ private final class Gate: Sendable {
     #expect(await values.next() == .some(nil))
   }
 
+  @Test("A dependent wrapper keeps the value that it displayed last, delivered or not")
+  func keptAhead() {
+    let client = OperationClient.quiet()
+    for number in 1...2 {
+      client.store(for: WrittenNumber(path: ["written", number])).currentValue = 10 * number
+    }
+    let id = SharedQuery(WrittenNumber(path: ["id"]), client: client)
+    id.withLock { $0 = 1 }
+    let number = SharedQuery(dependingOn: id, keepingPrevious: true) { (id: Int) in
+      WrittenNumber(path: ["written", id])
+    }
+    #expect(number.wrappedValue == 10)
+    id.store?.withExclusiveAccess { store in
+      store.currentValue = 2
+      #expect(number.wrappedValue == 20)
+      store.currentValue = 3
+      #expect(number.wrappedValue == 20 && number.isPrevious)
+    }
+    #expect(number.wrappedValue == 20 && number.isPrevious)
+  }
+
   @Test("After an edit whose work has failed, the old value is displayed again")
   func failedEdit() async {
     let wrapper = SharedQuery(WrittenNumber(path: ["written", "a"]), client: .quiet())
@@ -358,6 +379,29 @@ private final class Gate: Sendable {
     #expect(try await value.value == "detail 2")
   }
 
+  @Test("value() waits for the run in flight, also after an invalidation") func outdated()
+    async throws
+  {
+    let (calls, gate, ended) = (Counter(), Gate(), Counter())
+    let query = Query<Int, any Error>(path: ["outdated"]) { _ in
+      let call = calls.increment()
+      if call == 1 { await gate.wait() }
+      return call
+    }.manual()
+    let (store, wrapper) = (client.store(for: query), SharedQuery(query, client: client))
+    let run = Task { try await store.run() }
+    while calls.count == 0 { await Task.yield() }
+    client.invalidate(matching: ["outdated"], running: .nothing)
+    let value = Task {
+      defer { ended.increment() }
+      return try await wrapper.value()
+    }
+    while store.leaseCount < 2, ended.count == 0 { await Task.yield() }
+    gate.open()
+    #expect(try await value.value == 1)
+    _ = try await run.value
+  }
+
   @Test("value() throws the error of the run") func error() async throws {
     let wrapper = SharedQuery(Detail(id: 3, failure: Failed()), client: client)
     await #expect(throws: Failed.self) { try await wrapper.value() }
@@ -370,5 +414,16 @@ private final class Gate: Sendable {
       Paginated(path: ["pages"], initialPageId: 0, nextPageId: { _, _ in nil }) { _, _ in 5 },
       client: client)
     #expect(try await wrapper.value().map(\.value) == [5])
+  }
+
+  @Test("value() returns the pages that it has fetched, if a handler resets the store then")
+  func pagesAfterReset() async throws {
+    let request = Paginated<Int, Int>(
+      path: ["pages"], initialPageId: 0, nextPageId: { _, _ in nil }
+    ) { _, _ in 5 }.manual()
+    let store = client.store(for: request)
+    let subscription = store.subscribe { if case .runEnded = $0 { store.resetState() } }
+    #expect(try await SharedQuery(store).value().map(\.value) == [5])
+    subscription.cancel()
   }
 }

@@ -140,6 +140,30 @@ import Testing
     #expect(notified.elements.first?.map(\.count) == [1, 1])
   }
 
+  @Test("A reader of a member inside exclusive access is notified of what is undone there")
+  func undoneMember() {
+    let wrapper = SharedQuery(NumberQuery(number: 1), client: client)
+    wrapper.store?.withExclusiveAccess { store in
+      store.currentValue = [1]
+      notified.append([track { #expect(wrapper.valueUpdateCount == 1) }])
+      store.resetState()
+    }
+    #expect(wrapper.valueUpdateCount == 0)
+    #expect(notified.elements.first?.map(\.count) == [1])
+  }
+
+  @Test("A reader of a value that is not equatable is notified of a reset and a write at once")
+  func resetAtOneMoment() {
+    let wrapper = SharedQuery(Query.opaque(1), client: client)
+    wrapper.store?.currentValue = Opaque(number: 1)
+    let changes = track { #expect(wrapper.wrappedValue?.number == 1) }
+    wrapper.store?.withExclusiveAccess { store in
+      store.resetState()
+      store.currentValue = Opaque(number: 2)
+    }
+    #expect(changes.count == 1)
+  }
+
   @Test("A reader of a store that is bound inside exclusive access is notified at its end")
   func boundInside() {
     let wrapper = SharedQuery(NumberQuery(number: 1), client: client)

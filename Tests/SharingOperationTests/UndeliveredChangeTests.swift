@@ -312,6 +312,38 @@ import Testing
     wrappers.removeAll()
   }
 
+  @Test("A reader of a yielded value that was undone while the wrapper was being bound is notified")
+  func undoneWhileBinding() async {
+    let (continuations, notifications) = (
+      Log<OperationContinuation<Int, any Error>>(), Log<Counter>()
+    )
+    let (begun, door) = (Door(), Door())
+    let query = Query<Int, any Error>(path: ["yielding"]) { _, continuation in
+      continuations.append(continuation)
+      begun.open()
+      await door.passed()
+      return 9
+    }
+    let second = client.store(for: query)
+    for store in [second, self.store(["of", 1])] { store.currentValue = 5 }
+    let wrapper = SharedQuery(WrittenNumber(path: ["of", 1]), client: client)
+    let run = Task { try await second.run() }
+    await begun.passed()
+    withObservationTracking {
+      _ = wrapper.store
+    } onChange: { [wrapper] in
+      continuations.elements[0].yield(7)
+      notifications.append(track { #expect(wrapper.wrappedValue == 7) })
+      second.cancel()
+    }
+    wrapper.bind(to: query)
+    #expect(wrapper.wrappedValue == 5)
+    #expect(notifications.elements.map(\.count) == [1])
+    door.open()
+    _ = await run.result
+    continuations.removeAll()
+  }
+
   @Test("The deinitialiser of an earlier value that is not displayed any more may read the wrapper")
   func endOfPrevious() {
     let id = SharedQuery(WrittenNumber(path: ["id"]), client: client)
