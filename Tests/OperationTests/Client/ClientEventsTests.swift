@@ -80,6 +80,19 @@ import Testing
     withExtendedLifetime(logging) {}
   }
 
+  @Test("A store that is evicted for one that clashes has an event, too") func clash() async {
+    let client = OperationClient(
+      defaults: .testing, retention: .unusedFor(.seconds(300)).limited(to: 1))
+    let logging = client.log(to: Logger(events: events))
+    _ = await issues {
+      _ = client.store(for: Query<Int, any Error>(path: ["clash"]) { _ in 1 })
+      _ = client.store(for: Query<String, any Error>(path: ["clash"]) { _ in "" })
+    }
+    await events.wait(forCount: 3)
+    #expect(lines.map { $0.contains("added") } == [true, true, false])
+    withExtendedLifetime(logging) {}
+  }
+
   @Test("The event of a new store comes before those of the run that a handler starts in it")
   func addition() {
     let logging = client.log(to: Logger(events: events))
