@@ -116,9 +116,9 @@ import Testing
     await store.settles { $0.currentValue == 3 && !$0.isLoading }
     await onThreads(1) { _ in
       if isNested {
-        client.store(for: bases[0]).withExclusiveAccess {
-          client.store(for: bases[1]).withExclusiveAccess { client.invalidate(matching: ["base"]) }
-          #expect(client.store(for: bases[1]).isStale)
+        client.store(for: bases[1]).withExclusiveAccess {
+          client.store(for: bases[0]).withExclusiveAccess { client.invalidate(matching: ["base"]) }
+          #expect(client.store(for: bases[0]).isStale)
           #expect(store.isStale && !store.isLoading)
         }
       } else {
