@@ -262,7 +262,7 @@ extension OperationClient {
     of request: Request
   ) -> OpaqueOperationStore? {
     let path = request.path
-    let type = RequestType(request: request.requestType, state: Request.State.self)
+    let type = RequestType(of: request)
     return read { $0.store(at: path, for: type) }
   }
 }

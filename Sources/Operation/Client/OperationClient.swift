@@ -103,11 +103,8 @@ public final class OperationClient: DeliveryDrainer {
   ) -> OperationStore<Request.State> {
     let lookup = StoreIndex.Lookup(of: request, default: retention)
     let now = hub.elapsed()
-    var (existing, isEvicted) = index.withLock { $0.use(lookup, at: now) }
-    if isEvicted, let use = update(at: now, { $0.readmit(lookup, at: now) }) {
-      didUse(use)
-      existing = use.store
-    }
+    let (retained, isEvicted) = index.withLock { $0.use(lookup, at: now) }
+    let existing = isEvicted ? readmit(lookup, at: now) : retained
     if let store = existing?.base as? OperationStore<Request.State> { return store }
     let unequalPosition = lookup.path.unequalPosition
     let store = OperationStore(
@@ -115,12 +112,7 @@ public final class OperationClient: DeliveryDrainer {
       hub: hub)
     if let unequalPosition {
       store.endSaving(forgetting: false)
-      OperationIssue.report(
-        .unequalIdentity,
-        """
-        Element \(unequalPosition) of \(lookup.path), the path of \(lookup.type.request), is not equal \
-        to itself, so the store could not be found again; the client does not retain it.
-        """)
+      reportUnequalElement(at: unequalPosition, in: lookup)
     } else if let present = insert(OpaqueOperationStore(store), for: lookup, at: now) {
       return present.base as? OperationStore<Request.State> ?? store
     }
@@ -208,35 +200,44 @@ public final class OperationClient: DeliveryDrainer {
       send(.storeAdded, of: store)
     }
     switch insertion {
-    case .inserted(let first, let evicted):
-      // What is saved for the path is that of the first one.
-      if first != nil { store.store.endSaving(forgetting: false) }
+    case .inserted(let evicted):
       didEvict(evicted)
-      if let first {
-        OperationIssue.report(
-          .pathClash,
-          """
-          \(lookup.path) is the path of \(first) and of \(lookup.type.request); each has a store of \
-          its own there, and a look-up by path finds that of \(first). Give one of them another path.
-          """)
-      } else if lookup.path.isEmpty {
-        OperationIssue.report(
-          .emptyPath,
-          """
-          The path of \(lookup.type.request) is empty, so every request without a path shares its \
-          store; give it a path of its own.
-          """)
-      }
-      return nil
+      guard lookup.path.isEmpty else { break }
+      OperationIssue.report(
+        .emptyPath,
+        """
+        The path of \(lookup.type.request) is empty, so every request without a path shares its \
+        store; give it a path of its own.
+        """)
+    case .clashed(let first, let evicted):
+      // What is saved for the path is that of the first one.
+      store.store.endSaving(forgetting: false)
+      didEvict(evicted)
+      OperationIssue.report(
+        .pathClash,
+        """
+        \(lookup.path) is the path of \(first) and of \(lookup.type.request); each has a store of \
+        its own there, and a look-up by path finds that of \(first). Give one of them another path.
+        """)
     case .present(let use):
       didUse(use)
       return use.store
     }
+    return nil
   }
 
   package var drainExecutor: (any TaskExecutor)? { clock.executor }
 
   package func drain(_ delivery: inout Delivery<OperationStoreChange>) { index.drain(&delivery) }
+
+  /// Returns the store of a request if it was evicted and is still referenced.
+  private func readmit(
+    _ lookup: borrowing StoreIndex.Lookup, at now: Duration
+  ) -> OpaqueOperationStore? {
+    let use = update(at: now) { $0.readmit(lookup, at: now) }
+    if let use { didUse(use) }
+    return use?.store
+  }
 
   func didUse(_ use: StoreIndex.Use) {
     if use.isReadmitted {
@@ -292,5 +293,14 @@ public final class OperationClient: DeliveryDrainer {
       OperationClientEvent(
         date: clock.now(), path: store.path, kind: store.store.kind, occurrence: occurrence,
         isEviction: isEviction))
+  }
+
+  private func reportUnequalElement(at position: Int, in lookup: borrowing StoreIndex.Lookup) {
+    OperationIssue.report(
+      .unequalIdentity,
+      """
+      Element \(position) of \(lookup.path), the path of \(lookup.type.request), is not equal to \
+      itself, so the store could not be found again; the client does not retain it.
+      """)
   }
 }

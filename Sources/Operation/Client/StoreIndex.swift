@@ -20,7 +20,7 @@ struct StoreIndex: DeliveryMachine {
       of request: Request, default retention: OperationRetention
     ) {
       path = request.path
-      type = RequestType(request: request.requestType, state: Request.State.self)
+      type = RequestType(of: request)
       self.retention = request.retention ?? retention
     }
   }
@@ -65,9 +65,10 @@ struct StoreIndex: DeliveryMachine {
   }
 
   enum Insertion: Sendable {
-    /// The store was inserted, and others were evicted for it. If requests clash on its path, the type of the
-    /// first one is returned.
-    case inserted(beside: (any Any.Type)?, evicted: [OpaqueOperationStore])
+    /// The store was inserted, and others were evicted for it.
+    case inserted(evicted: [OpaqueOperationStore])
+    /// The same, beside the first one, which is for a request of another type.
+    case clashed(with: any Any.Type, evicted: [OpaqueOperationStore])
     /// Another thread has inserted a store for the same request.
     case present(Use)
   }
@@ -169,15 +170,17 @@ struct StoreIndex: DeliveryMachine {
     _ store: OpaqueOperationStore, for lookup: borrowing Lookup, at time: Duration
   ) -> Insertion {
     let reference = StoreReference.retained(store)
-    let present = entries.insert(Entry(first: reference), at: lookup.path)
-    if present != nil, let use = readmit(lookup, at: time) { return .present(use) }
+    let clashing = entries.insert(Entry(first: reference), at: lookup.path)
+    if clashing != nil, let present = readmit(lookup, at: time) { return .present(present) }
     retain(store, for: lookup.retention, at: time)
     // Another one of the same type is released, and about to be removed.
-    var entry = present?.filter { $0.type != lookup.type }
-    let first = entry?.first.type.request
-    entry?.others.append(reference)
-    if present != nil { entries[lookup.path] = entry ?? Entry(first: reference) }
-    return .inserted(beside: first, evicted: addInserted(store))
+    if var entry = clashing?.filter({ $0.type != lookup.type }) {
+      entry.others.append(reference)
+      entries[lookup.path] = entry
+      return .clashed(with: entry.first.type.request, evicted: addInserted(store))
+    }
+    if clashing != nil { entries[lookup.path] = Entry(first: reference) }
+    return .inserted(evicted: addInserted(store))
   }
 
   /// Adds a store to the unused ones whose caller is about to use it.

@@ -119,9 +119,9 @@ import Testing
       return (opaque, index.insert(opaque, for: lookup, at: .zero))
     }
     let first = insert(First(), QueryState())
-    guard case .inserted(beside: nil, evicted: _) = first.1,
+    guard case .inserted = first.1,
       case .present(let present) = insert(First(), QueryState()).1,
-      case .inserted(beside: let type?, evicted: _) = insert(Second(), QueryState()).1,
+      case .clashed(with: let type, evicted: _) = insert(Second(), QueryState()).1,
       type == First.self,
       case .present = insert(Second(), QueryState()).1
     else {

@@ -133,7 +133,7 @@ import Testing
     let insertion = indexed.index.insert(
       OpaqueOperationStore(other),
       for: StoreIndex.Lookup(of: query, default: .unusedFor(.seconds(10))), at: clock.elapsed())
-    guard case .inserted(_, let evicted) = insertion else { preconditionFailure() }
+    guard case .inserted(let evicted) = insertion else { preconditionFailure() }
     #expect(evicted.isEmpty)
     withExtendedLifetime(subscription) {}
   }

@@ -161,11 +161,13 @@ import Testing
         readmitted(item)
         noteUse(of: item)
         try noteEviction(of: use.evicted, isTimeOver: false)
-      case .inserted(let first, let stores):
-        try mustHold(
-          isPathTaken == (first != nil) && present == nil, "another type has a store")
+      case .clashed:
+        try mustHold(isPathTaken && present == nil, "a store of another type is present")
         add(item, new)
-        if first == nil { try noteEviction(of: stores, isTimeOver: false) }
+      case .inserted(let stores):
+        try mustHold(!isPathTaken && present == nil, "no store is present")
+        add(item, new)
+        try noteEviction(of: stores, isTimeOver: false)
       }
     }
 
