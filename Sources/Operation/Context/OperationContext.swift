@@ -41,22 +41,18 @@ public struct OperationContext: Sendable {
   /// The value under a key.
   public subscript<K: Key>(key: K.Type) -> K.Value {
     get { value(of: key) ?? K.defaultValue }
-    set {
-      var written = values?.written ?? [:]
-      written[ObjectIdentifier(key)] = Written(newValue)
-      values = ContextValues(written)
-    }
+    set { values = ContextValues.setting(ObjectIdentifier(key), to: Written(newValue), in: values) }
   }
 
   /// Returns the value under a key, if it was written.
   func value<K: Key>(of key: K.Type) -> K.Value? {
     // In two steps: a cast of `nil` to an optional value would make it a written one.
-    guard let written = values?.written[ObjectIdentifier(key)] else { return nil }
-    return written.value as? K.Value
+    guard let found = values?.find(ObjectIdentifier(key)) else { return nil }
+    return found.written.value as? K.Value
   }
 
   /// The number of keys that were written.
-  var writtenKeyCount: Int { values?.written.count ?? 0 }
+  var writtenKeyCount: Int { sequence(first: values) { $0?.next }.prefix { $0 != nil }.count }
 
   /// Returns `base` with the values of this context in it.
   ///
@@ -65,7 +61,7 @@ public struct OperationContext: Sendable {
   func over(_ base: OperationContext) -> OperationContext {
     guard let values, values !== base.values else { return base }
     var merged = base
-    merged.values = values.over(base.values)
+    merged.values = ContextValues.merging(values, over: base.values)
     return merged
   }
 
@@ -89,7 +85,7 @@ public struct OperationContext: Sendable {
   func hasEquivalentValues(to other: OperationContext) -> Bool {
     if values === other.values { return true }
     guard let values, let others = other.values else { return false }
-    return values.isEquivalent(to: others)
+    return values.isCovered(by: others) && others.isCovered(by: values)
   }
 }
 
@@ -119,7 +115,7 @@ extension OperationContext {
     return clock.clock.now()
   }
 
-  fileprivate enum ClockKey: Key {
+  private enum ClockKey: Key {
     static var defaultValue: ContextClock { ContextClock(SystemClock()) }
   }
 }
@@ -144,55 +140,81 @@ private final class ContextClock: Sendable, Equatable {
 /// A value that belongs to the store: one in a context that is passed to a run does not override it.
 protocol StoreBound {}
 
-/// A value that was written at one time; its identity remains when contexts are merged.
+/// A value that was written at one time; its identity remains when lists are merged.
 private final class Written: Sendable {
   let value: any Sendable
 
   init(_ value: any Sendable) { self.value = value }
 }
 
-/// Written values by the identities of their keys, which copies of a context share.
+/// A list of written values, the newest first, each key once. Contexts share its tail.
 private final class ContextValues: Sendable {
-  let written: [ObjectIdentifier: Written]
-  /// The clock among them, which every change of a state reads.
+  let key: ObjectIdentifier
+  let written: Written
+  let next: ContextValues?
+  /// The clock in this list, which every change of a state reads.
   let clock: ContextClock?
   /// The hash, once it was computed; zero before.
   private let computedHash = Atomic(0)
 
-  init(_ written: [ObjectIdentifier: Written]) {
+  init(key: ObjectIdentifier, written: Written, next: ContextValues?) {
+    self.key = key
     self.written = written
-    let key = ObjectIdentifier(OperationContext.ClockKey.self)
-    clock = written[key]?.value as? ContextClock
+    self.next = next
+    clock = written.value as? ContextClock ?? next?.clock
   }
 
-  /// Returns these values, and those of `base` under other keys.
-  func over(_ base: ContextValues?) -> ContextValues {
-    guard let base else { return self }
-    return ContextValues(
-      base.written.merging(written) { base, own in own.value is any StoreBound ? base : own })
+  func find(_ key: ObjectIdentifier) -> ContextValues? {
+    var node = Optional(self)
+    while let current = node {
+      if current.key == key { return current }
+      node = current.next
+    }
+    return nil
+  }
+
+  static func setting(
+    _ key: ObjectIdentifier, to written: Written, in list: ContextValues?
+  ) -> ContextValues { ContextValues(key: key, written: written, next: removing(key, from: list)) }
+
+  private static func removing(
+    _ key: ObjectIdentifier, from list: ContextValues?
+  ) -> ContextValues? {
+    guard let list, let old = list.find(key) else { return list }
+    if list === old { return list.next }
+    return ContextValues(key: list.key, written: list.written, next: removing(key, from: list.next))
+  }
+
+  static func merging(_ top: ContextValues?, over base: ContextValues?) -> ContextValues? {
+    guard let top else { return base }
+    if top === base { return base }
+    let merged = merging(top.next, over: base)
+    if let present = merged?.find(top.key),
+      present.written === top.written || top.written.value is any StoreBound
+    {
+      return merged
+    }
+    return setting(top.key, to: top.written, in: merged)
   }
 
   /// A hash that does not depend on the order. Values that are not `Hashable` have no part in it.
   var hash: Int {
     let present = computedHash.load(ordering: .relaxed)
     if present != 0 { return present }
-    let hash = written.reduce(1) { hash, entry in
-      var hasher = Hasher()
-      hasher.combine(entry.key)
-      // An object without a hash may be equal to others, and so has no part in it.
-      if let value = entry.value.value as? any Hashable { hasher.combine(AnyHashable(value)) }
-      return hash ^ hasher.finalize()
-    }
+    var hasher = Hasher()
+    hasher.combine(key)
+    // An object without a hash may be equal to others, and so has no part in it.
+    if let value = written.value as? any Hashable { hasher.combine(AnyHashable(value)) }
+    let hash = (next?.hash ?? 1) ^ hasher.finalize()
     computedHash.store(hash, ordering: .relaxed)
     return hash
   }
 
-  /// Returns whether `other` has the same keys with equal values.
-  func isEquivalent(to other: ContextValues) -> Bool {
-    written.count == other.written.count
-      && written.allSatisfy { key, own in
-        guard let match = other.written[key] else { return false }
-        return match === own || areSame(match.value, own.value)
-      }
+  /// Returns whether `other` has an equal value for every key of this list.
+  func isCovered(by other: ContextValues) -> Bool {
+    sequence(first: self, next: \.next).allSatisfy { node in
+      guard let match = other.find(node.key)?.written else { return false }
+      return match === node.written || areSame(match.value, node.written.value)
+    }
   }
 }
