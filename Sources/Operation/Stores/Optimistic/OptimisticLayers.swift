@@ -190,6 +190,9 @@ extension OptimisticLayers {
     case inBase
     case confirmed
     case pending
+
+    /// Whether the layer stays as it is.
+    var isUnchanged: Bool { self == .inBase || self == .confirmed || self == .pending }
   }
 
   /// Returns a computation to perform.
@@ -222,12 +225,16 @@ extension OptimisticLayers {
     change = .nothing
     if computation.confirmed == nil { return 0 }
     swap(&base, &computation.base)
-    layers.removeAll(keepingCapacity: true)
-    computation.forEachLayer { layer, role in
-      if role == .folded || role == .forgotten { return }
-      layers.append(layer)
-      if role == .placed, case .settled(let settlement, _) = layer.phase {
-        layers[layers.count - 1].phase = .settled(settlement, isInBase: true)
+    var unchangedCount = 0
+    computation.forEachLayer { if $1.isUnchanged { unchangedCount += 1 } }
+    if unchangedCount < layers.count {
+      layers = []
+      computation.forEachLayer { layer, role in
+        if role == .folded || role == .forgotten { return }
+        layers.append(layer)
+        if role == .placed, case .settled(let settlement, _) = layer.phase {
+          layers[layers.count - 1].phase = .settled(settlement, isInBase: true)
+        }
       }
     }
     return exchange(&newlySettled, with: 0)
