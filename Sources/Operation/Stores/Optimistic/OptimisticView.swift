@@ -59,8 +59,9 @@ struct OptimisticView<State: OperationState>: Sendable {
     _ id: OperationTaskID, _ edit: @escaping Layers.Edit, over value: State.StateValue,
     displaying displayed: State.StateValue? = nil, show: @escaping Show
   ) {
-    if isPlain { edited = Edited(layers: Layers(base: value), show: show) }
-    edited?.layers.append(id, edit, displaying: displayed)
+    var new = edited.take() ?? Edited(layers: Layers(base: value), show: show)
+    new.layers.append(id, edit, displaying: displayed)
+    edited = new
   }
 
   mutating func change<Output>(_ body: (inout Layers) -> Output) -> Output? {
