@@ -199,7 +199,8 @@ import Testing
       try child.wait(for: "The program has ended.")
       let program = try FakeProgram(runtime, pid: 2)
       let peer = try program.serveBlog(pid: 2)
-      try child.wait(for: "pid 2")
+      // With its stores, which come after its name: without one there is nothing to watch.
+      try child.wait { $0.text.contains("pid 2") && $0.text.contains("authors/7") }
       try child.type("\r")
       let watch = try peer.command()
       #expect(watch.id == 1)

@@ -144,7 +144,10 @@ extension PaginatedRequest {
     }
     if handlers.isEmpty { return { _ in } }
     var context = context
+    let attempt = context.attempt
     context.settings = RunSettings()
+    // The settings have the number of retries.
+    context.attempt = attempt
     let run = context.operationRun ?? OperationRun(id: .next(), cause: .fetch, context: context)
     return { event in
       let event = event(run)

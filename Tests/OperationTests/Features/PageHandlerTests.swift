@@ -55,6 +55,16 @@ import Testing
       words == ["begins 0", "fails 0: \(Refused(attempt: 1))", "begins 0", "ends 0: page 0"])
   }
 
+  @Test("The run in the event of a page knows the retries that the defaults of the client allow")
+  func defaultRetries() async throws {
+    let client = OperationClient(
+      defaults: OperationDefaults(retryLimit: 1), clock: ManualClock())
+    let request = pages(failingAt: 0).handlePages { [log] in log.append($0) }.backoff(.noBackoff)
+    try await client.fetch(request)
+    #expect(log.values.map(\.run.context.operationMaxRetries) == [1, 1, 1, 1])
+    #expect(log.values.map(\.run.context.isLastRetryAttempt) == [false, false, true, true])
+  }
+
   @Test("Handlers below and above other modifiers are called in the order of the modifiers")
   func severalHandlers() async throws {
     let order = EventLog<String>()

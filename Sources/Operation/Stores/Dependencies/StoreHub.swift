@@ -20,6 +20,11 @@ protocol StoreHost: AnyObject, Sendable {
 /// inspector has read the change. One lock guards the graph, and one the reference to the client. No
 /// store is called under either.
 final class StoreHub: Sendable {
+  /// How far the shutdown of the client is.
+  private enum Shutdown: UInt8, AtomicRepresentable {
+    case none, hasBegun, hasCutOff
+  }
+
   let queues = SerialQueues()
   let activity = ActivityMeter()
   let events = EventMeter()
@@ -31,9 +36,7 @@ final class StoreHub: Sendable {
   private let graph = Mutex(DependencyGraph())
   private let isRead = Atomic(false)
   private let host = Mutex(WeakHost())
-  /// How far the shutdown of the client is: 0 before it, 1 since it has begun, 2 since it cancels
-  /// runs.
-  private let shutdown = Atomic(0)
+  private let shutdown = Atomic(Shutdown.none)
   /// Ends when the client is shut down. It sends nothing.
   let closing = Broadcast<Never>()
 
@@ -55,14 +58,16 @@ final class StoreHub: Sendable {
 
   /// Whether the client was shut down, so that no run is started any more. Those in flight
   /// continue.
-  var isClosed: Bool { shutdown.load(ordering: .acquiring) >= 1 }
+  var isClosed: Bool { shutdown.load(ordering: .acquiring) != .none }
 
   /// Whether a shutdown cancels the runs that have not ended in time, or has.
-  var isCutOff: Bool { shutdown.load(ordering: .acquiring) == 2 }
+  var isCutOff: Bool { shutdown.load(ordering: .acquiring) == .hasCutOff }
 
-  func close() { shutdown.max(1, ordering: .releasing) }
+  func close() {
+    _ = shutdown.compareExchange(expected: .none, desired: .hasBegun, ordering: .releasing)
+  }
 
-  func cutOff() { shutdown.max(2, ordering: .releasing) }
+  func cutOff() { shutdown.store(.hasCutOff, ordering: .releasing) }
 
   /// Returns a source that also ends when the client is shut down.
   ///
