@@ -56,11 +56,17 @@ extension OperationClient {
       own.flatMap { run.route(to: $0) } == nil
     }
     await Self.wait(for: runs, atMost: duration, on: clock)
-    let cut = stores.flatMap { store in store.store.startedRuns.map { (store, $0) } }
     // Before runs are cancelled, which undoes what they have yielded. A failure is that of the flush below.
     try? await hub.valueWriter?.flush()
     hub.cutOff()
+    // Callers of a run that is about to start get the same as those of a new one.
+    let left = stores.flatMap { store in
+      store.store.startedRuns.filter(\.progress.hasStarted).map { (store, $0) }
+    }
+    for (_, run) in left { run.cutOff() }
     for store in stores { store.cancel() }
+    // One may have ended meanwhile.
+    let cut = left.filter { _, run in run.progress.isCancelled }
     var saveFailure: (any Error)?
     do { try await flush() } catch { saveFailure = error }
     inspection.withLock { $0.take() }?.end.cancel()

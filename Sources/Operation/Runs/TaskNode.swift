@@ -66,6 +66,7 @@ final class TaskNode: ContextRun {
   fileprivate let guarded: Mutex<Guarded>
   private let flags = Atomic<UInt8>(0)
   private let isRunning = Atomic(false)
+  private let hasBeenCutOff = Atomic(false)
   /// Whether another run may wait for this one.
   fileprivate let isAwaited = Atomic(false)
   /// Whether the task may have dependencies. What needs them reads this first.
@@ -129,6 +130,12 @@ final class TaskNode: ContextRun {
     withExtendedLifetime(driver) {}
     waiters.forEach { $0.resume(returning: output) }
   }
+
+  /// Whether a shutdown cancels the run, and not a caller.
+  var isCutOff: Bool { hasBeenCutOff.load(ordering: .acquiring) }
+
+  /// Called before the shutdown cancels the run.
+  func cutOff() { hasBeenCutOff.store(true, ordering: .releasing) }
 
   /// Cancels the task after its driver has removed it.
   ///

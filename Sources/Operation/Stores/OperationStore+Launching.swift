@@ -38,7 +38,7 @@ extension OperationStore {
     if let scope, launch == 0 { queue(run, in: scope, mustWait: !dependencies.isEmpty) }
     let name = run.box.configuration.name ?? types.taskName(in: run.context)
     let priority = run.box.configuration.priority
-    let ticket = ticket(of: run, launch)
+    let ticket = launch == 0 ? ticket(of: run) : nil
     run.core.node.attach(
       Task.make(name: name, on: run.context.executor, priority: priority) { [self] in
         if scope == nil, hub.outbox == nil, dependencies.isEmpty {
@@ -51,7 +51,7 @@ extension OperationStore {
   }
 
   /// Executes a run after the runs that it depends on and those before it in its scope, and keeps the call
-  /// in the outbox meanwhile.
+  /// in the outbox meanwhile, also while it waits.
   // What most runs do not need is not inlined, here and below: its variables would be in the frames of
   // all, which then need another allocation, and the benchmark fetch is over its limit.
   @inline(never)
@@ -61,13 +61,14 @@ extension OperationStore {
   ) async {
     let scope = settings.values.serialScope
     let call = hub.outbox == nil ? nil : await call(of: run, launch, ticket)
-    if !dependencies.isEmpty { await TaskNode.wait(for: dependencies) }
     let hooks = hooks(of: run, launch, call, isObserved: began != nil)
-    if let scope {
-      if !dependencies.isEmpty { hub.queues.append(run.core.node, to: scope) }
-      await waitForTurn(of: run, in: scope, hooks)
+    await keeping(call, of: run) {
+      await waitForTurn(of: run, in: scope, after: dependencies, hooks)
     }
     let isOver = await keeping(call, of: run) { await execute(run, launch, hooks, began: began) }
+    if isOver, let call, run.core.progress.isCancelled {
+      hub.outbox?.suspend(call, as: .waiting, by: run.core.id)
+    }
     if let scope, isOver { hub.queues.remove(run.core.id, from: scope) }
   }
 
@@ -78,10 +79,14 @@ extension OperationStore {
     if !run.isQueued, !mustWait { hub.queues.append(run.core.node, to: scope) }
   }
 
-  /// Waits until a run is the first of its queue.
+  /// Waits for the runs that a run depends on, and then until it is the first of its queue.
   private func waitForTurn(
-    of run: AdmittedRun, in scope: SerialScope, _ hooks: RunHooks?
+    of run: AdmittedRun, in scope: SerialScope?, after dependencies: [TaskDependency],
+    _ hooks: RunHooks?
   ) async {
+    if !dependencies.isEmpty { await TaskNode.wait(for: dependencies) }
+    guard let scope else { return }
+    if !dependencies.isEmpty { hub.queues.append(run.core.node, to: scope) }
     // Runs behind a paused one wait for the connection as much as that one.
     _ = await mayAttempt(run, hooks)
     await hub.queues.wait(for: run.core.id, in: scope) { run.core.progress.isEnded }

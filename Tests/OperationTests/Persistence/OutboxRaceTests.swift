@@ -134,6 +134,52 @@ struct OutboxRaceTests {
     #expect(calls.values == (isDiscarded ? [] : ["a"]))
   }
 
+  @Test("A call with a typed failure that is cancelled before its turn leaves the outbox")
+  func typedCancelledInScope() async throws {
+    let clock = ManualClock()
+    let client = OperationClient(defaults: .testing, clock: clock, storage: storage)
+    let (calls, gate) = (EventLog<String>(), AsyncGate())
+    let change = TypedChange(calls: calls, gate: gate).serialized(in: "scope").persisted()
+    let store = client.store(for: change)
+    let first = Task { try await store.mutate(with: "a") }
+    await calls.wait(for: 1)
+    let second = Task { try await store.mutate(with: "b") }
+    for await present in client.outbox.values where present.count == 2 { break }
+    // Until the second run, whose call is saved, waits for the first one.
+    await clock.settle()
+    second.cancel()
+    await clock.settle()
+    #expect(client.outbox.calls.count == 1)
+    await client.shutdown(within: .zero)
+    #expect(storage.entries.count == 1)
+    gate.open()
+    _ = await first.result
+    _ = await second.result
+  }
+
+  @Test("A call that a shutdown cuts off stays, and one that was cancelled before does not")
+  func cancelledBeforeShutdown() async throws {
+    let (listings, listing) = (EventLog<String>(), AsyncGate())
+    let client = savingClient(
+      ListingStorage(base: storage) {
+        listings.append($0)
+        await listing.wait()
+      })
+    let store = client.store(for: Change(calls: EventLog(), gate: AsyncGate()).persisted())
+    let cancelled = Task.immediate { try await store.mutate(with: "a") }
+    let cut = Task.immediate { try await store.mutate(with: "b") }
+    await listings.wait(for: 1)
+    cancelled.cancel()
+    await #expect(throws: CancellationError.self) { try await cancelled.value }
+    let shutdown = Task { await client.shutdown(within: .zero) }
+    while !client.hub.isCutOff { await Task.yield() }
+    listing.open()
+    #expect(await shutdown.value.cancelledRuns.count == 1)
+    await #expect(throws: CancellationError.self) { try await cut.value }
+    #expect(storage.entries.count == 1)
+    #expect(client.outbox.calls.map { String(decoding: $0.arguments, as: UTF8.self) } == [#""b""#])
+  }
+
   @Test("A resumed call whose handler throws waits again, and can be retried")
   func handlerThrows() async throws {
     let client = savingClient(interrupted())

@@ -286,6 +286,29 @@ struct PersistenceRaceTests {
     _ = await run.result
   }
 
+  @Test("A run that ends with a value while a shutdown saves is not reported as cancelled")
+  func endDuringShutdown() async throws {
+    let (saves, saveGate) = (EventLog<Int>(), AsyncGate())
+    let held = HeldStorage(
+      base: storage,
+      beforeSave: {
+        saves.append(0)
+        await saveGate.wait()
+      })
+    let client = savingClient(held)
+    let gate = AsyncGate()
+    client.store(for: user(1)).setResult(to: .success(1))
+    let store = client.store(for: Query(path: ["slow"]) { _ in await gate.wait() }.manual())
+    let run = Task.immediate { try await store.fetch() }
+    let shutdown = Task { await client.shutdown(within: .zero) }
+    await saves.wait(for: 1)
+    gate.open()
+    try await run.value
+    saveGate.open()
+    #expect(await shutdown.value.cancelledRuns.isEmpty)
+    held.gate.open()
+  }
+
   @Test("A removal of the second store on a path does not remove the saved value of the first one")
   func removalOfAClash() async throws {
     let client = savingClient(storage)

@@ -122,7 +122,7 @@ public final class OperationOutbox: Sendable {
 extension OperationOutbox {
   /// Returns the number of a call that is made now, by which calls are sorted.
   ///
-  /// A flush waits for the call until ``enter(_:ticket:_:)`` or ``end(ticket:)`` is called.
+  /// A flush waits for the call until ``end(ticket:)`` or ``save(ticket:)`` is called.
   func nextTicket() -> Int { shell.withLock { $0.nextTicket() } }
 
   /// A call is listed, or is not saved.
@@ -131,14 +131,18 @@ extension OperationOutbox {
     endedTicket.set(ticket)
   }
 
-  /// Saves a call, and returns when it is in the storage, or when that has failed.
+  /// Lists a call.
   func enter(_ call: OutboxCall, ticket: Int, _ run: OutboxMachine.Run) async -> OutboxEntry {
     let entry = OutboxEntry(call.id, number: await base() + ticket)
     change(entry) { $0.add(entry, call, run: run) }
+    return entry
+  }
+
+  /// Saves a call that was listed, and returns when it is in the storage, or when that has failed.
+  func save(ticket: Int) async {
     end(ticket: ticket)
     // The writer reports a failure and tries again. The program continues.
     try? await writer.flush()
-    return entry
   }
 
   /// Whether a resumed call has not ended, and was not resumed once more.

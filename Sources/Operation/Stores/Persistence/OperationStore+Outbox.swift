@@ -3,9 +3,9 @@ import FoundationEssentials
 /// How the calls of a persisted mutation are kept in the outbox of the client while they run.
 extension OperationStore {
   /// The place of a new call among those of the outbox; `nil` if the call is not saved.
-  func ticket(of run: AdmittedRun, _ launch: Int) -> Int? {
+  func ticket(of run: AdmittedRun) -> Int? {
     let context = run.context
-    guard let outbox = hub.outbox, State.kind == .mutation, launch == 0,
+    guard let outbox = hub.outbox, State.kind == .mutation,
       context.settings.values.persistence != nil, context.input?.savedCall == nil
     else { return nil }
     return outbox.nextTicket()
@@ -33,7 +33,10 @@ extension OperationStore {
       outbox.end(ticket: ticket)
       return nil
     }
-    return await outbox.enter(call, ticket: ticket, own)
+    let entry = await outbox.enter(call, ticket: ticket, own)
+    // One that was cancelled meanwhile is removed before a flush that waits for it saves it.
+    await keeping(entry, of: run) { await outbox.save(ticket: ticket) }
+    return entry
   }
 
   private func newCall(in context: OperationContext) -> OutboxCall? {
@@ -60,28 +63,21 @@ extension OperationStore {
       .unsavedValue, "A call of \(path) is not saved, and is lost if the program ends: \(reason).")
   }
 
-  /// Executes a run, and removes its call from the outbox when the run is cancelled. One that a shutdown
-  /// cuts off stays.
-  ///
-  /// - Parameter execute: Returns whether the run is over.
-  func keeping(
-    _ call: OutboxEntry?, of run: AdmittedRun, _ execute: () async -> Bool
-  ) async -> Bool {
-    guard let call, let outbox = hub.outbox else { return await execute() }
+  /// Performs a part of a run. When the run is cancelled, or was before, its call is removed from the outbox,
+  /// unless a shutdown cuts the run off.
+  func keeping<Output>(
+    _ call: OutboxEntry?, of run: AdmittedRun, _ body: () async -> Output
+  ) async -> Output {
+    guard let call, let outbox = hub.outbox else { return await body() }
     let isResumed = run.context.input?.savedCall != nil
-    let isOver = await withTaskCancellationHandler {
-      await execute()
+    return await withTaskCancellationHandler {
+      await body()
     } onCancel: {
       // A request may return long after its run was cancelled. A launch that is replaced is not.
       // A resumed call that a shutdown cancels at once stays, too: no caller awaits it.
-      if run.core.progress.isCancelled, !hub.isCutOff, !(isResumed && hub.isClosed) {
-        outbox.remove(call, by: run.core.id)
-      }
+      let mustStay = run.core.node.isCutOff || (isResumed && hub.isClosed)
+      if run.core.progress.isCancelled, !mustStay { outbox.remove(call, by: run.core.id) }
     }
-    if isOver, run.core.progress.isCancelled {
-      outbox.suspend(call, as: .waiting, by: run.core.id)
-    }
-    return isOver
   }
 
   /// What the request of a run knows of its call. When it ends, the call leaves the outbox, but for a resumed
