@@ -186,7 +186,7 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
   /// the store is the same: then only the rules are replaced, which the caller releases without the lock.
   mutating func bind(to new: Binding<State>) -> Replacement? {
     guard made?.binding.isSame(as: new) != false, isCurrent(epoch) else { return nil }
-    let new = made?.binding ?? continuing(new)
+    let new = made?.binding ?? new
     if new.isSame(as: binding) {
       // Followers may have read the binding that was made in between.
       if isMadeAhead { deliveries.append(.element(new)) }

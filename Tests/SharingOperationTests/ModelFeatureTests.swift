@@ -3,62 +3,28 @@ import SharingOperation
 import Synchronization
 import Testing
 
-/// A query of a number, which waits for its gate, if it has one.
-private struct Detail: SimpleQueryRequest {
-  let id: Int
-  var gate: Gate?
-  var failure: Failed?
-
-  var path: OperationPath { ["detail", id] }
-
-  func fetch(in context: OperationContext) async throws -> String {
-    await gate?.wait()
-    if let failure { throw failure }
-    return "detail \(id)"
-  }
-}
-
-private struct Failed: Error, Equatable {}
-
-/// A gate that suspends tasks until it is opened.
-private final class Gate: Sendable {
-  private let broadcast = Broadcast<Void>()
-  private let isOpen = Mutex(false)
-
-  func wait() async {
-    var iterator = broadcast.values.makeAsyncIterator()
-    if isOpen.withLock({ $0 }) { return }
-    _ = await iterator.next()
-  }
-
-  func open() {
-    isOpen.withLock { $0 = true }
-    broadcast.finish()
-  }
-}
-
 @Suite struct SelectionTests {
   private let client = OperationClient(defaults: .testing, clock: ManualClock())
 
   @Test("A wrapper that is bound to nothing is unbacked") func nothing() async throws {
-    let wrapper = SharedQuery(Detail(id: 1), client: client)
+    let wrapper = SharedQuery(DetailQuery(id: 1), client: client)
     #expect(try await wrapper.fetch() == "detail 1")
     wrapper.bind(to: nil)
     #expect(!wrapper.isBacked)
     #expect(wrapper.wrappedValue == nil)
     await #expect(throws: SharedQueryError.unbacked) { try await wrapper.fetch() }
-    let none: Detail? = nil
-    wrapper.bind(to: Detail(id: 2))
+    let none: DetailQuery? = nil
+    wrapper.bind(to: DetailQuery(id: 2))
     wrapper.bind(to: none)
     #expect(!wrapper.isBacked)
-    wrapper.bind(to: Detail(id: 1))
+    wrapper.bind(to: DetailQuery(id: 1))
     #expect(wrapper.wrappedValue == "detail 1")
   }
 
   @Test("A dependent wrapper without a request is unbacked") func dependentNothing() async throws {
     // An automatic run could end before the first expectation.
     let id = SharedQuery(Query(path: ["id"]) { _ in 1 }.manual(), client: client)
-    let detail = SharedQuery(dependingOn: id) { id in id > 0 ? Detail(id: id) : nil }
+    let detail = SharedQuery(dependingOn: id) { id in id > 0 ? DetailQuery(id: id) : nil }
     #expect(!detail.isBacked)
     id.withLock { $0 = 3 }
     #expect(detail.isBacked)
@@ -72,7 +38,7 @@ private final class Gate: Sendable {
     let selection = client.store(
       for: Query(path: ["selection"]) { _ in 0 }.manual(), initialValue: nil)
     let detail = SharedQuery(dependingOn: selection.values, client: client) { id in
-      id.map { Detail(id: $0) }
+      id.map { DetailQuery(id: $0) }
     }
     #expect(!detail.isBacked)
     selection.currentValue = 4
@@ -86,7 +52,7 @@ private final class Gate: Sendable {
     let selection = client.store(
       for: Query(path: ["selection"]) { _ in 0 }.manual(), initialValue: 0)
     let elements = selection.values.filter { $0 != 0 }
-    let detail = SharedQuery(dependingOn: elements, client: client) { Detail(id: $0 ?? 7) }
+    let detail = SharedQuery(dependingOn: elements, client: client) { DetailQuery(id: $0 ?? 7) }
     #expect(!detail.isBacked)
     selection.currentValue = nil
     #expect(detail.store?.path == ["detail", 7])
@@ -97,8 +63,8 @@ private final class Gate: Sendable {
   private let client = OperationClient(defaults: .testing, clock: ManualClock())
 
   @Test("The old value is displayed until the new one arrives") func bind() async throws {
-    let gate = Gate()
-    let wrapper = SharedQuery(Detail(id: 1), client: client)
+    let gate = CancellableGate()
+    let wrapper = SharedQuery(DetailQuery(id: 1), client: client)
     try await wrapper.fetch()
     #expect(!wrapper.isPrevious)
     let changes = Mutex(0)
@@ -113,7 +79,7 @@ private final class Gate: Sendable {
     } onChange: {
       origins.withLock { $0 += 1 }
     }
-    wrapper.bind(to: Detail(id: 2, gate: gate), keepingPrevious: true)
+    wrapper.bind(to: DetailQuery(id: 2, gate: gate), keepingPrevious: true)
     #expect(wrapper.wrappedValue == "detail 1")
     #expect(wrapper.isPrevious)
     #expect(wrapper.store?.currentValue == nil)
@@ -127,24 +93,26 @@ private final class Gate: Sendable {
   }
 
   @Test("An error of the new store is displayed beside the old value") func error() async throws {
-    let wrapper = SharedQuery(Detail(id: 1), client: client)
+    let wrapper = SharedQuery(DetailQuery(id: 1), client: client)
     try await wrapper.fetch()
-    wrapper.bind(to: Detail(id: 2, failure: Failed()), keepingPrevious: true)
-    await #expect(throws: Failed.self) { try await wrapper.fetch() }
+    wrapper.bind(to: DetailQuery(id: 2, failure: Refusal(reason: "no")), keepingPrevious: true)
+    await #expect(throws: Refusal.self) { try await wrapper.fetch() }
     #expect(wrapper.wrappedValue == "detail 1")
     #expect(wrapper.isPrevious)
-    #expect(wrapper.error is Failed)
+    #expect(wrapper.error is Refusal)
   }
 
   @Test("After several bindings without a value, the last value is displayed")
   func chain() async throws {
-    let wrapper = SharedQuery(Detail(id: 1), client: client)
+    let wrapper = SharedQuery(DetailQuery(id: 1), client: client)
     try await wrapper.fetch()
-    for id in 2...4 { wrapper.bind(to: Detail(id: id, gate: Gate()), keepingPrevious: true) }
+    for id in 2...4 {
+      wrapper.bind(to: DetailQuery(id: id, gate: CancellableGate()), keepingPrevious: true)
+    }
     #expect(wrapper.wrappedValue == "detail 1")
-    wrapper.bind(to: Detail(id: 5, gate: Gate()))
+    wrapper.bind(to: DetailQuery(id: 5, gate: CancellableGate()))
     #expect(wrapper.wrappedValue == nil)
-    wrapper.bind(to: Detail(id: 6, gate: Gate()), keepingPrevious: true)
+    wrapper.bind(to: DetailQuery(id: 6, gate: CancellableGate()), keepingPrevious: true)
     #expect(wrapper.wrappedValue == nil)
     #expect(!wrapper.isPrevious)
   }
@@ -268,9 +236,9 @@ private final class Gate: Sendable {
   func dependent() async throws {
     let id = SharedQuery(Query(path: ["id"]) { _ in 1 }.manual(), client: client)
     id.withLock { $0 = 1 }
-    let gate = Gate()
+    let gate = CancellableGate()
     let detail = SharedQuery(dependingOn: id, keepingPrevious: true) { id in
-      Detail(id: id, gate: id == 1 ? nil : gate)
+      DetailQuery(id: id, gate: id == 1 ? nil : gate)
     }
     try await detail.fetch()
     var values = detail.values.makeAsyncIterator()
@@ -356,74 +324,5 @@ private final class Gate: Sendable {
     store.currentValue = Post(title: "a", likes: 2)
     store.currentValue = Post(title: "b", likes: 2)
     #expect(await titles.next() == "b")
-  }
-}
-
-@Suite struct FirstValueTests {
-  private let client = OperationClient(defaults: .testing, clock: ManualClock())
-
-  @Test("value() returns the cached value, also a stale one") func cached() async throws {
-    // An automatic run could end after the write.
-    let wrapper = SharedQuery(Detail(id: 1).manual(), client: client)
-    wrapper.withLock { $0 = "written" }
-    wrapper.invalidate()
-    #expect(try await wrapper.value() == "written")
-  }
-
-  @Test("value() waits for the first value of the run in flight") func waits() async throws {
-    let gate = Gate()
-    let wrapper = SharedQuery(Detail(id: 2, gate: gate), client: client)
-    let value = Task { try await wrapper.value() }
-    while wrapper.store?.leaseCount != 2 { await Task.yield() }
-    gate.open()
-    #expect(try await value.value == "detail 2")
-  }
-
-  @Test("value() waits for the run in flight, also after an invalidation") func outdated()
-    async throws
-  {
-    let (calls, gate, ended) = (Counter(), Gate(), Counter())
-    let query = Query<Int, any Error>(path: ["outdated"]) { _ in
-      let call = calls.increment()
-      if call == 1 { await gate.wait() }
-      return call
-    }.manual()
-    let (store, wrapper) = (client.store(for: query), SharedQuery(query, client: client))
-    let run = Task { try await store.run() }
-    while calls.count == 0 { await Task.yield() }
-    client.invalidate(matching: ["outdated"], running: .nothing)
-    let value = Task {
-      defer { ended.increment() }
-      return try await wrapper.value()
-    }
-    while store.leaseCount < 2, ended.count == 0 { await Task.yield() }
-    gate.open()
-    #expect(try await value.value == 1)
-    _ = try await run.value
-  }
-
-  @Test("value() throws the error of the run") func error() async throws {
-    let wrapper = SharedQuery(Detail(id: 3, failure: Failed()), client: client)
-    await #expect(throws: Failed.self) { try await wrapper.value() }
-    let unbacked = SharedQuery<QueryState<Int, any Error>>()
-    await #expect(throws: SharedQueryError.unbacked) { try await unbacked.value() }
-  }
-
-  @Test("value() returns the first pages") func pages() async throws {
-    let wrapper = SharedQuery(
-      Paginated(path: ["pages"], initialPageId: 0, nextPageId: { _, _ in nil }) { _, _ in 5 },
-      client: client)
-    #expect(try await wrapper.value().map(\.value) == [5])
-  }
-
-  @Test("value() returns the pages that it has fetched, if a handler resets the store then")
-  func pagesAfterReset() async throws {
-    let request = Paginated<Int, Int>(
-      path: ["pages"], initialPageId: 0, nextPageId: { _, _ in nil }
-    ) { _, _ in 5 }.manual()
-    let store = client.store(for: request)
-    let subscription = store.subscribe { if case .runEnded = $0 { store.resetState() } }
-    #expect(try await SharedQuery(store).value().map(\.value) == [5])
-    subscription.cancel()
   }
 }

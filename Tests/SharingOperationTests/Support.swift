@@ -128,3 +128,35 @@ final class DispatchGate: Sendable {
   func wait() { semaphore.wait() }
   func open() { semaphore.signal() }
 }
+
+/// A query of a number, which waits for its gate, if it has one.
+struct DetailQuery: SimpleQueryRequest {
+  let id: Int
+  var gate: CancellableGate?
+  var failure: Refusal?
+
+  var path: OperationPath { ["detail", id] }
+
+  func fetch(in context: OperationContext) async throws -> String {
+    await gate?.wait()
+    if let failure { throw failure }
+    return "detail \(id)"
+  }
+}
+
+/// A gate that suspends tasks until it is opened. A task that is cancelled does not wait.
+final class CancellableGate: Sendable {
+  private let broadcast = Broadcast<Void>()
+  private let isOpen = Mutex(false)
+
+  func wait() async {
+    var iterator = broadcast.values.makeAsyncIterator()
+    if isOpen.withLock({ $0 }) { return }
+    _ = await iterator.next()
+  }
+
+  func open() {
+    isOpen.withLock { $0 = true }
+    broadcast.finish()
+  }
+}

@@ -62,7 +62,7 @@ where Base.State == QueryState<Base.FetchValue, Base.FetchFailure> {
       _ = client.hub.note(node, context.launch, reads: base.path)
       let (store, rules) = client.storeAndRules(for: base)
       store.noteRead()
-      // Otherwise it need not be fetched: the observers of this query observe the other one, too.
+      // Runs of other causes need not fetch it: the observers of this query observe the other one, too.
       let mustFetch =
         switch context.operationRun?.cause {
         case .fetch: !context.acceptsCached

@@ -16,7 +16,11 @@ struct PathIndex<Value: Sendable>: Sendable {
     fileprivate var isEmpty: Bool { value == nil && children.isEmpty }
 
     /// The values, in no particular order.
-    var values: [Value] { [value].compactMap(\.self) + children.values.flatMap(\.values) }
+    var values: [Value] {
+      var values: [Value] = []
+      forEach { values.append($0) }
+      return values
+    }
 
     /// Calls a function with the values, in no particular order.
     func forEach(_ body: (Value) -> Void) {

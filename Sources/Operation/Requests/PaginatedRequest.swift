@@ -144,9 +144,9 @@ extension PaginatedRequest {
     }
     if handlers.isEmpty { return { _ in } }
     var context = context
+    // Read before the settings are removed, which have the number of retries.
     let attempt = context.attempt
     context.settings = RunSettings()
-    // The settings have the number of retries.
     context.attempt = attempt
     let run = context.operationRun ?? OperationRun(id: .next(), cause: .fetch, context: context)
     return { event in

@@ -148,9 +148,7 @@ extension PaginatedState {
   /// Adds a scheduled task, and makes it wait for the active tasks that cannot run beside it.
   public mutating func scheduleFetchTask(_ task: inout OperationTask<OperationValue, Failure>) {
     let kind = task.context.pageRunKind
-    // These two run side by side.
-    let sides: Set<PaginatedRunKind> = [.nextPage, .previousPage]
-    for other in activeTasks where Set([kind, other.context.pageRunKind]) != sides {
+    for other in activeTasks where !kind.runsBeside(other.context.pageRunKind) {
       task.schedule(after: other)
     }
     activeTasks.append(task)
@@ -280,4 +278,14 @@ extension PaginatedState: DefaultableState {
 
   /// Returns the pages themselves.
   public static func stateValue(_ value: StateValue) -> StateValue { value }
+}
+
+extension PaginatedRunKind {
+  /// Returns a Boolean value that indicates whether two runs of these kinds can run side by side.
+  fileprivate func runsBeside(_ other: PaginatedRunKind) -> Bool {
+    switch (self, other) {
+    case (.nextPage, .previousPage), (.previousPage, .nextPage): true
+    default: false
+    }
+  }
 }

@@ -197,7 +197,7 @@ extension OperationStore {
     guard let run = admit(new) else { return nil }
     if run.mustLaunch {
       // A run that was scheduled already is started instead of the new one.
-      for other in others where run.core != new.core { run.core.node.wait(for: other) }
+      if run.core != new.core { for other in others { run.core.node.wait(for: other) } }
       // A run in whose request this one starts does not await it.
       CurrentWork.without { launch(run) }
     }

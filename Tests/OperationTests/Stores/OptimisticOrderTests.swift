@@ -3,7 +3,7 @@ import Foundation
 @testable import Operation
 import Testing
 
-/// Other writers, late subscribers and pages beside pending edits of a value.
+/// Other writers, late subscribers, readers and pages beside edits of a value.
 @Suite(.timeLimit(.minutes(1))) struct OptimisticOrderTests {
   private let client = OperationClient(defaults: .testing, clock: ManualClock())
 
@@ -144,5 +144,40 @@ import Testing
       _ = try? await all
       #expect(store.currentValue.map(\.value) == [10, 1])
     }
+  }
+
+  @Test("A value that an edit has removed is missing, and is fetched") func removedByEdit() async {
+    let client = OperationClient(defaults: .testing)
+    let request = Query(path: ["q"]) { _ in 7 }.neverStale()
+    let store = client.store(for: request, initialValue: 1)
+    await store.optimistically {
+      $0 = nil
+    } while: {
+    }
+    #expect(store.isStale && client.stores(matching: [], where: .stale).count == 1)
+    await client.prefetch(request)
+    #expect(store.currentValue == 7)
+  }
+
+  @Test("A value of a mutation that was removed is missing") func removedResult() {
+    let client = OperationClient(defaults: .testing)
+    let store = client.store(
+      for: Mutation<Int, Int>(path: ["mutation"]) { number, _ in number }.neverStale(),
+      initialValue: 1)
+    #expect(!store.isStale)
+    store.currentValue = nil
+    #expect(store.isStale)
+  }
+
+  @Test("ensure returns the displayed value, with a pending edit") func ensuredEdit() async throws {
+    let client = OperationClient(defaults: .testing)
+    let request = Query<Int, any Error>(path: ["edited"]) { _ in 7 }.neverStale()
+    let store = client.store(for: request, initialValue: 1)
+    let ensured = try await store.optimistically {
+      $0 = 2
+    } while: {
+      try await client.ensure(request)
+    }
+    #expect(ensured == 2)
   }
 }

@@ -344,41 +344,6 @@ import Testing
     #expect(released.value == 2)
   }
 
-  @Test("A value that an edit has removed is missing, and is fetched") func removedByEdit() async {
-    let client = OperationClient(defaults: .testing)
-    let request = Query(path: ["q"]) { _ in 7 }.neverStale()
-    let store = client.store(for: request, initialValue: 1)
-    await store.optimistically {
-      $0 = nil
-    } while: {
-    }
-    #expect(store.isStale && client.stores(matching: [], where: .stale).count == 1)
-    await client.prefetch(request)
-    #expect(store.currentValue == 7)
-  }
-
-  @Test("A value of a mutation that was removed is missing") func removedResult() {
-    let client = OperationClient(defaults: .testing)
-    let store = client.store(
-      for: Mutation<Int, Int>(path: ["mutation"]) { number, _ in number }.neverStale(),
-      initialValue: 1)
-    #expect(!store.isStale)
-    store.currentValue = nil
-    #expect(store.isStale)
-  }
-
-  @Test("ensure returns the displayed value, with a pending edit") func ensuredEdit() async throws {
-    let client = OperationClient(defaults: .testing)
-    let request = Query<Int, any Error>(path: ["edited"]) { _ in 7 }.neverStale()
-    let store = client.store(for: request, initialValue: 1)
-    let ensured = try await store.optimistically {
-      $0 = 2
-    } while: {
-      try await client.ensure(request)
-    }
-    #expect(ensured == 2)
-  }
-
   @Test("An edit is released when its work has ended and no older run is in flight")
   func nothingLeft() async throws {
     let remote = Remote<Int>()

@@ -267,6 +267,7 @@ extension DependencyGraph {
     cyclic.remove(number)
     nodes[number] = Node(path: [])
     freeNumbers.append(number)
+    // Kept there until it is released without the lock.
     removed.drop(path)
     if numbers.isEmpty { (nodes, freeNumbers) = ([], []) }
   }
