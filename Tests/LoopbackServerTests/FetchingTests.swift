@@ -16,7 +16,7 @@ import Testing
     }
   }
 
-  @Test("A transfer is not cancelled with its caller", .timeLimit(.minutes(1)))
+  @Test("A transfer is not cancelled with its caller", .timeLimit(.minutes(5)))
   func cancelledCallers() async throws {
     try await withServer { server async throws in
       let request = URLRequest(url: server.baseURL.appending(path: "posts/1"))

@@ -5,7 +5,7 @@ import Testing
 
 @testable import posts
 
-@Suite(.timeLimit(.minutes(1))) struct QueriesTests {
+@Suite(.timeLimit(.minutes(5))) struct QueriesTests {
   @Test("Every query reads its route")
   func routes() async throws {
     let blog = try Blog()

@@ -7,7 +7,7 @@ import Testing
 @testable import posts
 
 /// Faults of servers. Each one ends in a state that describes it, and changes no other state.
-@Suite("Faults: servers", .timeLimit(.minutes(1))) struct ServerFaultTests {
+@Suite("Faults: servers", .timeLimit(.minutes(5))) struct ServerFaultTests {
   struct Score: Codable, Sendable, Equatable {
     var name: String
     var points: Int

@@ -5,7 +5,7 @@ import Testing
 @testable import projects
 
 @MainActor
-@Suite(.timeLimit(.minutes(1))) struct ModelTests {
+@Suite(.timeLimit(.minutes(5))) struct ModelTests {
   private static let begun = ["nobody | - | -", "Ada | - | -"]
   private static let ofAda = "Ada | Bridge, Harbour | order steel, paint the crane"
 

@@ -5,7 +5,7 @@ import Testing
 @testable import projects
 
 @MainActor
-@Suite(.timeLimit(.minutes(1))) struct StoryTests {
+@Suite(.timeLimit(.minutes(5))) struct StoryTests {
   @Test(
     "The story prints the same lines, however long the responses take",
     arguments: ["/session", "/users/:id/projects", "/open-tasks", "/users/:id/session", "/none"])
@@ -57,7 +57,7 @@ import Testing
 }
 
 @MainActor
-@Suite(.timeLimit(.minutes(1))) struct OtherWaysTests {
+@Suite(.timeLimit(.minutes(5))) struct OtherWaysTests {
   @Test("A chain sends the values of the last link of the model", arguments: [false, true])
   func chain(fromStore: Bool) async throws {
     try await Session.run { session async throws in

@@ -4,7 +4,7 @@ import Testing
 @testable import ReactiveStreams
 
 /// A source that another thread may end while an element is delivered, as the shutdown of a client does.
-@Suite("An end beside an element", .timeLimit(.minutes(1))) struct EndBesideElementTests {
+@Suite("An end beside an element", .timeLimit(.minutes(5))) struct EndBesideElementTests {
   /// Sends signals to its one subscriber, also after an end.
   private final class Loose: Sendable {
     private let handler = Mutex<StreamSource<Int>.Handler?>(nil)

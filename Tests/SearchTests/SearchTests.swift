@@ -46,7 +46,7 @@ private final class PseudoTerminal: Sendable {
   func close() { _ = Glibc.close(terminal) }
 }
 
-@Suite(.serialized, .timeLimit(.minutes(2))) struct SearchTests {
+@Suite(.serialized, .timeLimit(.minutes(5))) struct SearchTests {
   private let clock = ManualClock()
 
   @Test("Places are displayed when the typing has paused, and until the next ones arrive")

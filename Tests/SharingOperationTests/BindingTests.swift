@@ -3,7 +3,7 @@ import SharingOperation
 import Synchronization
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct DelayedConstruction {
+@Suite(.timeLimit(.minutes(5))) struct DelayedConstruction {
   let client = OperationClient.quiet()
 
   @MainActor
@@ -64,7 +64,7 @@ import Testing
   }
 }
 
-@Suite(.timeLimit(.minutes(1))) struct BindingToRequests {
+@Suite(.timeLimit(.minutes(5))) struct BindingToRequests {
   let client = OperationClient.quiet()
 
   func store(_ number: Int) -> OperationStore<NumberQuery.State> {

@@ -21,7 +21,7 @@ struct NameQuery: QueryRequest, Hashable {
   }
 }
 
-@Suite(.timeLimit(.minutes(1))) struct Depending {
+@Suite(.timeLimit(.minutes(5))) struct Depending {
   let client = OperationClient.quiet()
 
   func store(_ name: String) -> OperationStore<TeamQuery.State> {

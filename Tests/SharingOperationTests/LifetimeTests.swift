@@ -4,7 +4,7 @@ import Testing
 
 @testable import SharingOperation
 
-@Suite(.timeLimit(.minutes(1))) struct Lifetime {
+@Suite(.timeLimit(.minutes(5))) struct Lifetime {
   let client = OperationClient.quiet()
 
   struct Holder: Sendable {
@@ -145,7 +145,7 @@ import Testing
   }
 }
 
-@Suite(.timeLimit(.minutes(1))) struct AutomaticRuns {
+@Suite(.timeLimit(.minutes(5))) struct AutomaticRuns {
   @Test("A wrapper of a stale store starts a run, and holds a lease on it")
   func runs() async {
     let started = Door()

@@ -3,7 +3,7 @@ import SharingOperation
 import Testing
 
 /// Wrappers of requests that share a store, and each bring their own rules.
-@Suite("Rules of wrappers that share a store", .timeLimit(.minutes(1))) struct OwnRulesTests {
+@Suite("Rules of wrappers that share a store", .timeLimit(.minutes(5))) struct OwnRulesTests {
   private let clock = ManualClock(now: Date(timeIntervalSince1970: 1_700_000_000))
   private let calls = Counter()
 

@@ -2,7 +2,7 @@ import Observation
 import SharingOperation
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct ReadTracking {
+@Suite(.timeLimit(.minutes(5))) struct ReadTracking {
   let client = OperationClient.quiet()
 
   private let notified = Log<[Counter]>()

@@ -1,7 +1,7 @@
 import SharingOperation
 import Testing
 
-@Suite("Restarting through a wrapper", .timeLimit(.minutes(1))) struct RestartingTests {
+@Suite("Restarting through a wrapper", .timeLimit(.minutes(5))) struct RestartingTests {
   private let client = OperationClient.quiet()
 
   @Test("A restart calls the request again, and all callers return the new value")

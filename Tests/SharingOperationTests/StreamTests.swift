@@ -2,7 +2,7 @@ import SharingOperation
 import Synchronization
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct WrapperStreams {
+@Suite(.timeLimit(.minutes(5))) struct WrapperStreams {
   let client = OperationClient.quiet()
 
   func store(_ number: Int) -> OperationStore<NumberQuery.State> {

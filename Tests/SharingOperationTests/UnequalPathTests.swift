@@ -2,7 +2,7 @@ import SharingOperation
 import Testing
 
 /// Wrappers of requests whose path is not equal to itself: each has its own store.
-@Suite("Bad input: paths of wrappers", .timeLimit(.minutes(1))) struct UnequalPathTests {
+@Suite("Bad input: paths of wrappers", .timeLimit(.minutes(5))) struct UnequalPathTests {
   private func query(_ number: Int) -> Query<Int, any Error> {
     Query(path: ["number", Double.nan]) { _ in number }
   }

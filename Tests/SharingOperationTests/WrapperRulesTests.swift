@@ -2,7 +2,7 @@ import SharingOperation
 import Testing
 
 /// Wrappers of one store whose requests have different modifiers.
-@Suite(.timeLimit(.minutes(1))) struct WrapperRules {
+@Suite(.timeLimit(.minutes(5))) struct WrapperRules {
   private let clock = ManualClock()
   private let client: OperationClient
   private let calls = Counter()

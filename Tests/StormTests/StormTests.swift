@@ -2,7 +2,7 @@ import Testing
 
 @testable import storm
 
-@Suite(.timeLimit(.minutes(3))) struct StormTests {
+@Suite(.timeLimit(.minutes(5))) struct StormTests {
   @Test(
     "Subscribers receive the same states in random operations, and stores are released",
     arguments: 1...4)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import watch
 
-@Suite(.serialized, .timeLimit(.minutes(2))) struct WatchTests {
+@Suite(.serialized, .timeLimit(.minutes(5))) struct WatchTests {
   @Test("The story displays every change of the file, and ends its watch twice")
   func story() async throws {
     try await withFile { file, client in

@@ -2,7 +2,7 @@ import Operation
 import Testing
 
 /// Identifiers and scopes that are not equal to themselves.
-@Suite("Bad input: identifiers", .timeLimit(.minutes(1))) struct BadIdentityTests {
+@Suite("Bad input: identifiers", .timeLimit(.minutes(5))) struct BadIdentityTests {
   private struct Item: Identifiable, Sendable, Equatable {
     let id: Double
     var value = 0

@@ -3,7 +3,7 @@ import Operation
 import Testing
 
 /// The result of every public entry with a name for invalid names.
-@Suite("Bad input: names", .timeLimit(.minutes(1))) struct BadNameTests {
+@Suite("Bad input: names", .timeLimit(.minutes(5))) struct BadNameTests {
   private static let names: [(String, String)] = [
     ("an empty name", ""), ("a zero", "a\0b"), ("two lines", "a\nb"),
     ("100,000 characters", String(repeating: "a", count: 100_000)),

@@ -2,7 +2,7 @@ import Operation
 import Testing
 
 /// The result of every public entry with a number for invalid numbers.
-@Suite("Bad input: numbers", .timeLimit(.minutes(1))) struct BadNumberTests {
+@Suite("Bad input: numbers", .timeLimit(.minutes(5))) struct BadNumberTests {
   private typealias Pages = PaginatedState<Int, Int, any Error>
 
   /// The rows of an entry: a negative number, the least, zero, and the greatest.

@@ -2,7 +2,7 @@ import Operation
 import Testing
 
 /// The result of every public entry with a path for unusual paths.
-@Suite("Bad input: paths", .timeLimit(.minutes(1))) struct BadPathTests {
+@Suite("Bad input: paths", .timeLimit(.minutes(5))) struct BadPathTests {
   /// An unusual path, in two copies that share no storage.
   private struct Path: Sendable {
     let name: String

@@ -3,7 +3,7 @@ import Testing
 
 /// Positions outside of a collection. As with an array, the documentation requires a valid
 /// position, and the program ends otherwise.
-@Suite("Bad input: positions", .timeLimit(.minutes(2))) struct BadPositionTests {
+@Suite("Bad input: positions", .timeLimit(.minutes(5))) struct BadPositionTests {
   enum Entry: String, CaseIterable, Codable, Sendable {
     case element = "IdentifiedArray.subscript(position:)"
     case replacedElement = "IdentifiedArray.subscript(position:), set"

@@ -2,7 +2,7 @@
 import Testing
 
 /// The stores that count in the activity of a client.
-@Suite(.timeLimit(.minutes(1))) struct ActivitySumTests {
+@Suite(.timeLimit(.minutes(5))) struct ActivitySumTests {
   private let client = OperationClient(defaults: .testing, clock: ManualClock())
 
   @Test("A store without a client is not counted, also with the context of one")

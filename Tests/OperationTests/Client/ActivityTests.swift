@@ -2,7 +2,7 @@ import Observation
 import Operation
 import Testing
 
-@Suite("The activity of a client", .timeLimit(.minutes(1))) struct ActivityTests {
+@Suite("The activity of a client", .timeLimit(.minutes(5))) struct ActivityTests {
   private typealias Counts = OperationActivity.Counts
 
   private let network = ManualNetworkObserver(.disconnected)

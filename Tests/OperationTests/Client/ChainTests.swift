@@ -3,7 +3,7 @@ import Testing
 
 @testable import Operation
 
-@Suite(.timeLimit(.minutes(1))) struct ChainTests {
+@Suite(.timeLimit(.minutes(5))) struct ChainTests {
   private let client = OperationClient(defaults: .testing)
 
   private func user(_ id: Int) -> Query<Int, any Error> {

@@ -2,7 +2,7 @@ import Foundation
 @testable import Operation
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct ClientEventsTests {
+@Suite(.timeLimit(.minutes(5))) struct ClientEventsTests {
   private let clock = ManualClock()
   private let client: OperationClient
   private let events = Recorder<OperationClientEvent>()

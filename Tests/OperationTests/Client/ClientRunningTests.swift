@@ -2,7 +2,7 @@ import Operation
 import Synchronization
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct ClientRunningTests {
+@Suite(.timeLimit(.minutes(5))) struct ClientRunningTests {
   private let clock = ManualClock()
   private let client: OperationClient
   private let calls = Counter()

@@ -3,7 +3,7 @@ import Testing
 @testable import Operation
 
 /// A value depends on the requests that were read for it.
-@Suite("The dependencies of a value", .timeLimit(.minutes(1))) struct DependencyKeepingTests {
+@Suite("The dependencies of a value", .timeLimit(.minutes(5))) struct DependencyKeepingTests {
   private let client = OperationClient(defaults: .testing, clock: ManualClock())
   private let region = Query<Int, any Error>(path: ["region"]) { _ in 1 }
 

@@ -2,7 +2,7 @@
 import Testing
 
 /// Dependencies of runs that have ended, and of stores that are removed.
-@Suite(.timeLimit(.minutes(1))) struct DependencyLifetimeTests {
+@Suite(.timeLimit(.minutes(5))) struct DependencyLifetimeTests {
   private let clock = ManualClock()
   private let client: OperationClient
 

@@ -34,7 +34,7 @@ private final class World: Sendable, Hashable {
   func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 }
 
-@Suite(.timeLimit(.minutes(1))) struct DependencyTests {
+@Suite(.timeLimit(.minutes(5))) struct DependencyTests {
   private let client = OperationClient(defaults: .testing, clock: ManualClock())
   private let world = World()
 

@@ -3,7 +3,7 @@ import Testing
 @testable import Operation
 
 /// A path without a clash has the same store while that is referenced.
-@Suite("Evicted stores", .timeLimit(.minutes(1))) struct EvictedStoreTests {
+@Suite("Evicted stores", .timeLimit(.minutes(5))) struct EvictedStoreTests {
   private let clock = ManualClock()
 
   private func client(

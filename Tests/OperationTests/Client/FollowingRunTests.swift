@@ -3,7 +3,7 @@ import Testing
 @testable import Operation
 
 /// Runs that follow an invalidation, and the callers that wait for them.
-@Suite("Runs that follow others", .timeLimit(.minutes(1))) struct FollowingRunTests {
+@Suite("Runs that follow others", .timeLimit(.minutes(5))) struct FollowingRunTests {
   private typealias Number = Query<Int, any Error>
   private typealias Store = OperationStore<QueryState<Int, any Error>>
 

@@ -4,7 +4,7 @@ import Synchronization
 import Testing
 
 /// When a value counts as fresh, and which run serves a caller.
-@Suite("Freshness", .timeLimit(.minutes(1))) struct FreshnessTests {
+@Suite("Freshness", .timeLimit(.minutes(5))) struct FreshnessTests {
   private struct Failed: Error {}
 
   /// A server with a mutable value. Each request can wait at its own gate.

@@ -3,7 +3,7 @@ import Testing
 @testable import Operation
 
 /// Runs that read an out-of-date value by `value(of:)`.
-@Suite("Reads of a value that is out of date", .timeLimit(.minutes(1))) struct OutdatedReadTests {
+@Suite("Reads of a value that is out of date", .timeLimit(.minutes(5))) struct OutdatedReadTests {
   private typealias Number = Query<Int, any Error>
   private typealias Store = OperationStore<QueryState<Int, any Error>>
 
@@ -256,7 +256,7 @@ import Testing
     let store = client.store(for: reader)
     #expect(try await store.run() == 1)
     let (isHeld, mayEnd) = (ThreadLatch(), ThreadLatch())
-    await withWatchdog(seconds: 30, { "A write waits for exclusive access to a reader." }) {
+    await withWatchdog({ "A write waits for exclusive access to a reader." }) {
       await onThreads(2) { thread in
         if thread == 0 {
           store.withExclusiveAccess {

@@ -4,7 +4,7 @@ import Synchronization
 import Testing
 
 /// Requests that share a store, each with its own rules.
-@Suite("Rules of requests that share a store", .timeLimit(.minutes(1))) struct OwnRulesTests {
+@Suite("Rules of requests that share a store", .timeLimit(.minutes(5))) struct OwnRulesTests {
   private struct Failed: Error {}
 
   private struct NumberQuery: QueryRequest, Hashable {
@@ -189,7 +189,7 @@ import Testing
 }
 
 /// The deinitialisers of requests are user code.
-@Suite("Rules that are released", .timeLimit(.minutes(1))) struct ReleasedRulesTests {
+@Suite("Rules that are released", .timeLimit(.minutes(5))) struct ReleasedRulesTests {
   @Test("A request whose rules a subscriber uses is released without the store's lock")
   func release() {
     let client = OperationClient(defaults: .quiet())

@@ -4,7 +4,7 @@ import Testing
 @testable import Operation
 
 /// Requests that are passed to a client, with modifiers of their own.
-@Suite(.timeLimit(.minutes(1))) struct PassedRequestTests {
+@Suite(.timeLimit(.minutes(5))) struct PassedRequestTests {
   private let clock = ManualClock()
   private let client: OperationClient
   private let calls = Counter()

@@ -4,7 +4,7 @@ import Testing
 
 /// Path elements have types of the user, and their deinitialisers are user code. A client releases
 /// elements without its lock, so that a deinitialiser may use the client.
-@Suite("The release of a path", .timeLimit(.minutes(1))) struct PathReleaseTests {
+@Suite("The release of a path", .timeLimit(.minutes(5))) struct PathReleaseTests {
   private let clock = ManualClock()
   private let client: OperationClient
   /// The number of stores at each release of an element.

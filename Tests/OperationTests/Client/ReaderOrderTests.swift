@@ -3,7 +3,7 @@ import Testing
 @testable import Operation
 
 /// A reader that does not await its sources depends on the order alone: it must run after them.
-@Suite("The order of readers", .timeLimit(.minutes(1))) struct ReaderOrderTests {
+@Suite("The order of readers", .timeLimit(.minutes(5))) struct ReaderOrderTests {
   private typealias Number = Query<Int, any Error>
   private typealias Store = OperationStore<QueryState<Int, any Error>>
 

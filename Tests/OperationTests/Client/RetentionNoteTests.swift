@@ -32,7 +32,7 @@ private final class SlowClock: OperationClock {
   }
 }
 
-@Suite("The end of a use", .timeLimit(.minutes(1))) struct RetentionNoteTests {
+@Suite("The end of a use", .timeLimit(.minutes(5))) struct RetentionNoteTests {
   @Test("A store whose use has just ended is not evicted before the end is recorded")
   func notNotedYet() async {
     let clock = SlowClock()

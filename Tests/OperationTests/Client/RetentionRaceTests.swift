@@ -3,7 +3,7 @@ import FoundationEssentials
 import Testing
 
 /// Uses of a store that begin and end while the client checks whether it evicts the store.
-@Suite(.timeLimit(.minutes(1))) struct RetentionRaceTests {
+@Suite(.timeLimit(.minutes(5))) struct RetentionRaceTests {
   private let clock = ManualClock()
 
   private struct Indexed {

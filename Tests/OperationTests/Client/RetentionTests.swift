@@ -2,7 +2,7 @@ import Testing
 
 @testable import Operation
 
-@Suite(.timeLimit(.minutes(1))) struct RetentionTests {
+@Suite(.timeLimit(.minutes(5))) struct RetentionTests {
   private let clock = ManualClock()
 
   private func client(_ retention: OperationRetention = .unusedFor(.seconds(300)))

@@ -1,7 +1,7 @@
 import Operation
 import Testing
 
-@Suite("enableAutomaticRunning(onlyWhen:)", .timeLimit(.minutes(1)))
+@Suite("enableAutomaticRunning(onlyWhen:)", .timeLimit(.minutes(5)))
 struct AutomaticRunningTests {
   private let network = ManualNetworkObserver(.disconnected)
   private let clock = ManualClock()

@@ -38,7 +38,7 @@ final class Knob: OperationController {
   }
 }
 
-@Suite(.timeLimit(.minutes(2))) struct ControllerTests {
+@Suite(.timeLimit(.minutes(5))) struct ControllerTests {
   private let log = Recorder<String>()
   private let clock = ManualClock()
 
@@ -219,7 +219,7 @@ final class Knob: OperationController {
   }
 }
 
-@Suite(.timeLimit(.minutes(2))) struct ControllerLifetimeTests {
+@Suite(.timeLimit(.minutes(5))) struct ControllerLifetimeTests {
   private let log = Recorder<String>()
 
   @Test("The controller and the store are released, although the controller retains its controls")

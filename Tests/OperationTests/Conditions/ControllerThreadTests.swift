@@ -24,7 +24,7 @@ private final class Rendezvous: Sendable {
   }
 }
 
-@Suite(.timeLimit(.minutes(2))) struct ControllerThreadTests {
+@Suite(.timeLimit(.minutes(5))) struct ControllerThreadTests {
   private let log = Recorder<String>()
 
   private func query() -> Query<Int, any Error> { Query(path: ["number"]) { _ in 1 } }

@@ -1,7 +1,7 @@
 import Operation
 import Testing
 
-@Suite("networkMode", .timeLimit(.minutes(1))) struct NetworkModeTests {
+@Suite("networkMode", .timeLimit(.minutes(5))) struct NetworkModeTests {
   private let network = ManualNetworkObserver(.disconnected)
   private let clock = ManualClock()
   private let client: OperationClient

@@ -2,7 +2,7 @@ import Testing
 
 @testable import Operation
 
-@Suite("Polling", .timeLimit(.minutes(1))) struct PollingTests {
+@Suite("Polling", .timeLimit(.minutes(5))) struct PollingTests {
   private let clock = ManualClock()
   private let activity = ManualApplicationActivityObserver()
   private let client: OperationClient

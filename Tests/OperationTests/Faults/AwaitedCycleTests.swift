@@ -2,7 +2,7 @@ import Operation
 import Testing
 
 /// Runs that wait for themselves, directly or through others.
-@Suite(.timeLimit(.minutes(1))) struct AwaitedCycleTests {
+@Suite(.timeLimit(.minutes(5))) struct AwaitedCycleTests {
   private let client = OperationClient(defaults: .testing, clock: ManualClock())
 
   /// A query that ensures the next query of a circle, and counts its calls.

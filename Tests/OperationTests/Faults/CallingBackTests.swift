@@ -3,7 +3,7 @@ import Testing
 @testable import Operation
 
 /// Requests that call the stores of their client from within their run.
-@Suite("Faults: requests that call back", .timeLimit(.minutes(1))) struct CallingBackTests {
+@Suite("Faults: requests that call back", .timeLimit(.minutes(5))) struct CallingBackTests {
   private let place = Neighbourhood()
 
   /// A store whose request calls `body` with the store itself in its first run.

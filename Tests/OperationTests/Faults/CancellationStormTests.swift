@@ -2,7 +2,7 @@ import Operation
 import Testing
 
 /// Ten thousand runs that are cancelled at random moments.
-@Suite("Faults: cancellations", .timeLimit(.minutes(3))) struct CancellationStormTests {
+@Suite("Faults: cancellations", .timeLimit(.minutes(5))) struct CancellationStormTests {
   private typealias Store = OperationStore<QueryState<Int, any Error>>
 
   /// The results of the callers.

@@ -56,7 +56,7 @@ private struct SteadyClock: OperationClock {
 private let year = 365.0 * 86_400
 
 /// With a clock that is set back, nothing hangs, traps or runs forever.
-@Suite("Faults: clocks", .timeLimit(.minutes(1))) struct ClockFaultTests {
+@Suite("Faults: clocks", .timeLimit(.minutes(5))) struct ClockFaultTests {
   private let clock = JumpingClock()
   private let script = Script()
 

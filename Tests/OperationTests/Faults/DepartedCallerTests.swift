@@ -5,7 +5,7 @@ import Testing
 @testable import Operation
 
 /// What is left of callers that do not wait for the end of their run.
-@Suite(.timeLimit(.minutes(1))) struct DepartedCallerTests {
+@Suite(.timeLimit(.minutes(5))) struct DepartedCallerTests {
   private let client = OperationClient(defaults: .testing, clock: ManualClock())
   private let begun = EventLog<Int>()
   private let gate = AsyncGate()

@@ -3,7 +3,7 @@ import Testing
 @testable import Operation
 
 /// Waits of runs for other runs that end early, or never begin.
-@Suite(.timeLimit(.minutes(1))) struct EndedWaitTests {
+@Suite(.timeLimit(.minutes(5))) struct EndedWaitTests {
   private typealias Store = OperationStore<QueryState<Int, any Error>>
   private typealias Shared = ModifiedOperation<
     Query<Int, any Error>, DeduplicationModifier<Query<Int, any Error>>

@@ -3,7 +3,7 @@ import Testing
 @testable import Operation
 
 /// Runs that wait for each other although each was begun by another caller.
-@Suite(.timeLimit(.minutes(1))) struct JoinedCycleTests {
+@Suite(.timeLimit(.minutes(5))) struct JoinedCycleTests {
   private typealias Store = OperationStore<QueryState<Int, any Error>>
   private typealias Shared = ModifiedOperation<
     Query<Int, any Error>, DeduplicationModifier<Query<Int, any Error>>

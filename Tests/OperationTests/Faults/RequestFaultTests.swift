@@ -3,7 +3,7 @@ import Operation
 import Testing
 
 /// Requests with faults. Each ends in a state that reports the fault, and affects nothing else.
-@Suite("Faults: requests", .timeLimit(.minutes(1))) struct RequestFaultTests {
+@Suite("Faults: requests", .timeLimit(.minutes(5))) struct RequestFaultTests {
   private let place = Neighbourhood()
 
   @Test("The late answer of a request that ignores cancellation is dropped, and the value stays")

@@ -34,7 +34,7 @@ extension String {
   fileprivate subscript(position: Int) -> String { String(dropFirst(position).prefix(1)) }
 }
 
-@Suite("Calls and detached stores", .timeLimit(.minutes(1))) struct CallTests {
+@Suite("Calls and detached stores", .timeLimit(.minutes(5))) struct CallTests {
   private let client = OperationClient(
     defaults: OperationDefaults(retryLimit: 0, runsAutomatically: false), clock: ManualClock())
 

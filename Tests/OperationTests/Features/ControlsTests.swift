@@ -25,7 +25,7 @@ private final class Scores: OperationController {
   }
 }
 
-@Suite("Controls", .timeLimit(.minutes(1))) struct ControlsTests {
+@Suite("Controls", .timeLimit(.minutes(5))) struct ControlsTests {
   private let client = OperationClient(
     defaults: OperationDefaults(retryLimit: 0, runsAutomatically: false), clock: ManualClock())
   private let scores = Scores()

@@ -28,7 +28,7 @@ private struct Doubling: MutationRequest {
   ) async throws(Refused) -> Int { arguments * 2 }
 }
 
-@Suite("Descriptions", .timeLimit(.minutes(1))) struct DescriptionTests {
+@Suite("Descriptions", .timeLimit(.minutes(5))) struct DescriptionTests {
   private let client = OperationClient(
     defaults: OperationDefaults(retryLimit: 0, runsAutomatically: false), clock: ManualClock())
 

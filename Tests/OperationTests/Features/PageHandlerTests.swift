@@ -1,7 +1,7 @@
 import Operation
 import Testing
 
-@Suite("handlePages", .timeLimit(.minutes(1))) struct PageHandlerTests {
+@Suite("handlePages", .timeLimit(.minutes(5))) struct PageHandlerTests {
   private typealias Event = PaginatedPageEvent<Int, String>
 
   private let client = OperationClient(defaults: .testing, clock: ManualClock())

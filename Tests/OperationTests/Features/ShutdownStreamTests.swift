@@ -1,7 +1,7 @@
 import Operation
 import Testing
 
-@Suite("Streams that end while an element is sent", .timeLimit(.minutes(1)))
+@Suite("Streams that end while an element is sent", .timeLimit(.minutes(5)))
 struct ShutdownStreamTests {
   private static let last = 30
 

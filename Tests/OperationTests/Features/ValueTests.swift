@@ -47,7 +47,7 @@ private struct Wrapped: Error, Hashable { var attempt: Int? }
   }
 }
 
-@Suite("Maps of results", .timeLimit(.minutes(1))) struct ResultMapTests {
+@Suite("Maps of results", .timeLimit(.minutes(5))) struct ResultMapTests {
   @Test("A status maps the value of a success only, and throws what the closure throws")
   func status() throws {
     typealias Status = OperationStatus<Int, Refused>
@@ -117,7 +117,7 @@ extension OperationTask {
   }
 }
 
-@Suite("Normal memory pressure", .timeLimit(.minutes(1))) struct NormalPressureTests {
+@Suite("Normal memory pressure", .timeLimit(.minutes(5))) struct NormalPressureTests {
   @Test("Normal pressure is the lowest, and the raw values of the others are unchanged")
   func levels() {
     let levels: [MemoryPressure] = [.normal, .warning, .critical]

@@ -4,7 +4,7 @@ import Testing
 @testable import Operation
 
 /// Peers that are slow, many, or send invalid lines.
-@Suite("The inspector under load", .timeLimit(.minutes(1))) struct InspectorLoadTests {
+@Suite("The inspector under load", .timeLimit(.minutes(5))) struct InspectorLoadTests {
   private let directory = SocketDirectory()
   private let client = OperationClient()
   private let inspector: OperationInspector

@@ -5,7 +5,7 @@ import Testing
 @testable import Operation
 
 /// The file of the socket, its permissions, and its end.
-@Suite("The socket of an inspector", .timeLimit(.minutes(1))) struct InspectorSocketTests {
+@Suite("The socket of an inspector", .timeLimit(.minutes(5))) struct InspectorSocketTests {
   private let directory = SocketDirectory()
   private let client = OperationClient()
 

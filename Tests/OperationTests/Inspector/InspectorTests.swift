@@ -4,7 +4,7 @@ import Testing
 @testable import Operation
 
 /// The lines that a peer of an inspector receives.
-@Suite("The inspector", .timeLimit(.minutes(1))) struct InspectorTests {
+@Suite("The inspector", .timeLimit(.minutes(5))) struct InspectorTests {
   private let directory = SocketDirectory()
   private let clock = ManualClock()
   private let network = ManualNetworkObserver()

@@ -4,7 +4,7 @@ import Operation
 import Testing
 
 /// Tests with a real process, which is stopped and continued.
-@Suite("TerminalActivityObserver", .timeLimit(.minutes(3)))
+@Suite("TerminalActivityObserver", .timeLimit(.minutes(5)))
 struct TerminalActivityTests {
   @Test("The observer notifies before every stop and after it, and then restores the signals")
   func stopped() async throws {

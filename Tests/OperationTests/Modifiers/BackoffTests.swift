@@ -1,7 +1,7 @@
 import Operation
 import Testing
 
-@Suite("backoff", .timeLimit(.minutes(1))) struct BackoffTests {
+@Suite("backoff", .timeLimit(.minutes(5))) struct BackoffTests {
   private let clock = ManualClock()
 
   /// Advances through these waits, and checks that no attempt comes before its time.

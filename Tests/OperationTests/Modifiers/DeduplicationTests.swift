@@ -1,7 +1,7 @@
 import Operation
 import Testing
 
-@Suite("deduplicated", .timeLimit(.minutes(1))) struct DeduplicationTests {
+@Suite("deduplicated", .timeLimit(.minutes(5))) struct DeduplicationTests {
   /// A key whose values log that they are compared, which happens for a second caller.
   private struct Compared: Equatable, Sendable {
     let log: EventLog<Void>

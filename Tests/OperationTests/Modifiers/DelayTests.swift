@@ -1,7 +1,7 @@
 import Operation
 import Testing
 
-@Suite("delay", .timeLimit(.minutes(1))) struct DelayTests {
+@Suite("delay", .timeLimit(.minutes(5))) struct DelayTests {
   private let clock = ManualClock()
   private var context: OperationContext { .timed(by: clock) }
 

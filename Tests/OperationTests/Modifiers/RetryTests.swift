@@ -1,7 +1,7 @@
 import Operation
 import Testing
 
-@Suite("retry", .timeLimit(.minutes(1))) struct RetryTests {
+@Suite("retry", .timeLimit(.minutes(5))) struct RetryTests {
   private let clock = ManualClock()
 
   private func attempts(_ script: Script) -> [[Int]] {

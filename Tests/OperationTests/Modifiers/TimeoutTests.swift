@@ -1,7 +1,7 @@
 import Operation
 import Testing
 
-@Suite("timeout", .timeLimit(.minutes(1))) struct TimeoutTests {
+@Suite("timeout", .timeLimit(.minutes(5))) struct TimeoutTests {
   private let clock = ManualClock()
   private var context: OperationContext { .timed(by: clock) }
 

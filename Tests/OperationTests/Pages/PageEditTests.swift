@@ -2,7 +2,7 @@ import Testing
 
 @testable import Operation
 
-@Suite("Pages and optimistic edits", .timeLimit(.minutes(1))) struct PageEditTests {
+@Suite("Pages and optimistic edits", .timeLimit(.minutes(5))) struct PageEditTests {
   @Test("A next page is not lost when its neighbour is from an edit, and not from the server")
   func pageBehindSettledEdit() async throws {
     let server = PageServer()

@@ -4,7 +4,7 @@ import Synchronization
 import Testing
 
 /// The deliveries of one thread for others, and the queue of a subscriber to the newest state.
-@Suite("Bounded delivery", .timeLimit(.minutes(1))) struct BoundedDeliveryTests {
+@Suite("Bounded delivery", .timeLimit(.minutes(5))) struct BoundedDeliveryTests {
   private typealias Store = OperationStore<QueryState<Int, any Error>>
 
   private let store = Store.detached(query: Query<Int, any Error>(path: ["number"]) { _ in 0 })

@@ -4,7 +4,7 @@ import Synchronization
 import Testing
 
 /// Runs that wait for others when all of them are cancelled together.
-@Suite(.timeLimit(.minutes(1))) struct CancelledWaitingTests {
+@Suite(.timeLimit(.minutes(5))) struct CancelledWaitingTests {
   @Test("A waiter for the end of a run that is notified but not launched yet takes no lease on it")
   func waitingForWhatIsAboutToBegin() async throws {
     let remote = Remote<Int>()

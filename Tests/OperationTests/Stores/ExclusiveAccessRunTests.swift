@@ -4,7 +4,7 @@ import Testing
 
 @testable import Operation
 
-@Suite("Exclusive access beside runs", .timeLimit(.minutes(1))) struct ExclusiveAccessRunTests {
+@Suite("Exclusive access beside runs", .timeLimit(.minutes(5))) struct ExclusiveAccessRunTests {
   @Test("A page run does not begin with an intermediate value of exclusive access")
   func pageRunInExclusiveAccess() async throws {
     let server = PageServer()

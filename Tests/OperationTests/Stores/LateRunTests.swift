@@ -2,7 +2,7 @@ import Testing
 
 @testable import Operation
 
-@Suite("Runs that end after others", .timeLimit(.minutes(1))) struct LateRunTests {
+@Suite("Runs that end after others", .timeLimit(.minutes(5))) struct LateRunTests {
   @Test("An older run that ends after the answer to an invalidation is followed by another run")
   func lateOlderRun() async throws {
     let remote = Remote<Int>()

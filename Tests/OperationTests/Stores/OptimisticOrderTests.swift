@@ -4,7 +4,7 @@ import Foundation
 import Testing
 
 /// Other writers, late subscribers, readers and pages beside edits of a value.
-@Suite(.timeLimit(.minutes(1))) struct OptimisticOrderTests {
+@Suite(.timeLimit(.minutes(5))) struct OptimisticOrderTests {
   private let client = OperationClient(defaults: .testing, clock: ManualClock())
 
   @Test("A subscriber inside exclusive access is notified of the value that other threads read")

@@ -3,7 +3,7 @@ import Foundation
 import Synchronization
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct OptimisticStoreTests {
+@Suite(.timeLimit(.minutes(5))) struct OptimisticStoreTests {
   private let client = OperationClient(defaults: .testing, clock: ManualClock())
 
   private func store(_ id: Int = 0) -> OperationStore<QueryState<Int, any Error>> {

@@ -1,7 +1,7 @@
 import Operation
 import Testing
 
-@Suite(.timeLimit(.minutes(2))) struct OptimisticTests {
+@Suite(.timeLimit(.minutes(5))) struct OptimisticTests {
   /// Steps, and the displayed value after each of them.
   struct Race: Sendable, CustomTestStringConvertible {
     let name: String

@@ -249,12 +249,17 @@ extension Recorder {
 let patience = ProcessInfo.processInfo.environment["OPERATION_TEST_PATIENCE"].flatMap(Int.init) ?? 1
 
 /// Yields to other tasks until a condition holds that has no notification. Returns `false` if it
-/// does not hold after a minute.
+/// does not hold after a minute and a thousand yields.
+///
+/// While thousands of tests run at once, the others take a minute until a yield returns. The tasks that
+/// the condition waits for advance as often as this one, so the yields count, and not only the time.
 func eventually(_ isDone: () -> Bool) async -> Bool {
   let end = ContinuousClock.now + .seconds(60 * patience)
+  var yieldCount = 0
   while !isDone() {
-    if ContinuousClock.now > end { return false }
+    if yieldCount > 1_000, ContinuousClock.now > end { return false }
     await Task.yield()
+    yieldCount += 1
   }
   return true
 }
@@ -273,7 +278,7 @@ func onThreads(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) async {
 
 /// Ends the process with a line that describes the situation, if the body does not end in time.
 func withWatchdog(
-  seconds: Int = 180, _ situation: @escaping @Sendable () -> String,
+  seconds: Int = 600, _ situation: @escaping @Sendable () -> String,
   _ body: () async throws -> Void
 ) async rethrows {
   let timer = DispatchSource.makeTimerSource()

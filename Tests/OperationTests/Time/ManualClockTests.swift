@@ -4,7 +4,7 @@ import Testing
 
 @testable import Operation
 
-@Suite("ManualClock", .timeLimit(.minutes(1))) struct ManualClockTests {
+@Suite("ManualClock", .timeLimit(.minutes(5))) struct ManualClockTests {
   @Test("The elapsed time is the sum of the advances, also when the clock is set back")
   func elapsed() async {
     let clock = ManualClock(now: Date(timeIntervalSinceReferenceDate: .nan))

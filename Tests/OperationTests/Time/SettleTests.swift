@@ -1,7 +1,7 @@
 import Operation
 import Testing
 
-@Suite("ManualClock, settling", .timeLimit(.minutes(1))) struct SettleTests {
+@Suite("ManualClock, settling", .timeLimit(.minutes(5))) struct SettleTests {
   private let clock = ManualClock()
   private let client: OperationClient
 

@@ -3,7 +3,7 @@ import Synchronization
 import Testing
 
 /// `debounce` and `throttle` with a clock; ReactiveStreamsTests has the rest of their behaviour.
-@Suite("debounce and throttle of streams", .timeLimit(.minutes(1)))
+@Suite("debounce and throttle of streams", .timeLimit(.minutes(5)))
 struct StreamTimeTests {
   private let clock = ManualClock()
   private let broadcast = Broadcast<Int>()

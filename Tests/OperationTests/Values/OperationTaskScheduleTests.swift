@@ -1,7 +1,7 @@
 import Operation
 import Testing
 
-@Suite("OperationTask.schedule(after:)", .timeLimit(.minutes(1))) struct OperationTaskScheduleTests
+@Suite("OperationTask.schedule(after:)", .timeLimit(.minutes(5))) struct OperationTaskScheduleTests
 {
   private typealias Store = OperationStore<QueryState<Int, any Error>>
 

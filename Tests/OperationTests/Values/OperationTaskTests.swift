@@ -1,7 +1,7 @@
 import Operation
 import Testing
 
-@Suite("OperationTask", .timeLimit(.minutes(1))) struct OperationTaskTests {
+@Suite("OperationTask", .timeLimit(.minutes(5))) struct OperationTaskTests {
   private func store(
     _ script: Script = Script()
   ) -> OperationStore<QueryState<Int, any Error>> {

@@ -1,10 +1,10 @@
 import Dispatch
 import Foundation
 
-/// The number of seconds after which a wait counts as a deadlock: a minute, more under a sanitizer.
+/// The number of seconds after which a wait counts as a deadlock: five minutes, more under a sanitizer.
 private let deadlock: TimeInterval = {
   let patience = ProcessInfo.processInfo.environment["OPERATION_TEST_PATIENCE"]
-  return 60 * (patience.flatMap(TimeInterval.init) ?? 1)
+  return 300 * (patience.flatMap(TimeInterval.init) ?? 1)
 }()
 
 /// A gate that blocks threads until another thread opens it. It stays open.
@@ -17,7 +17,7 @@ final class Gate: Sendable {
     semaphore.signal()
   }
 
-  /// Waits until the gate is open. Returns false after a minute, which counts as a deadlock.
+  /// Waits until the gate is open. Returns false after five minutes, which counts as a deadlock.
   @discardableResult
   func wait() -> Bool {
     guard semaphore.wait(timeout: .now() + deadlock) == .success else { return false }
