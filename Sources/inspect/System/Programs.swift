@@ -62,7 +62,7 @@ struct Programs: Equatable, Sendable {
     }
     let temporary = directory("TMPDIR") ?? "/tmp"
     let slash = temporary.hasSuffix("/") ? "" : "/"
-    return Programs(folder: "\(temporary)\(slash)swift-operation-\(getuid())")
+    return Programs(folder: "\(temporary)\(slash)swift-operation-\(geteuid())")
   }
 
   /// Returns the paths of the sockets whose program has a name or a process identifier.
@@ -78,7 +78,7 @@ struct Programs: Equatable, Sendable {
   /// Whether the folder belongs to this user. Another user could put sockets of their own in it.
   private var isPrivate: Bool {
     var status = stat()
-    return stat(folder, &status) == 0 && status.st_uid == getuid()
+    return stat(folder, &status) == 0 && status.st_uid == geteuid()
   }
 
   /// Returns the programs that answer: those with a name or a process identifier, and otherwise those
