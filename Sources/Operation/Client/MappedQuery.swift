@@ -52,7 +52,7 @@ where Base.State == QueryState<Base.FetchValue, Base.FetchFailure> {
       guard let client = context.operationClient, let node = context.runNode else {
         return try await base.run(
           in: context,
-          with: OperationContinuation { result in
+          with: OperationContinuation { [transform, failure] result in
             continuation.yield(
               with: result.mapError(failure).flatMap { value in
                 Result { () throws(Failure) in try transform(value) }

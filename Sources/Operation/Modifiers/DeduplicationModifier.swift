@@ -31,9 +31,9 @@ public struct DeduplicationModifier<Base: OperationRequest>: OperationModifier {
       if !hasReturned.load(ordering: .acquiring) { continuation.yield(with: result) }
     }
     let caller = OperationTaskID.next()
-    let task = runs.join(context, rule: rule, caller: caller, continuation: ownContinuation) {
-      base.statefulPath
-    } body: { continuation in
+    let task = runs.join(
+      context, rule: rule, caller: caller, continuation: ownContinuation, path: base.statefulPath
+    ) { continuation in
       await base.result(isolation: isolation, in: context, with: continuation)
     }
     defer { runs.leave(task.id, caller) }

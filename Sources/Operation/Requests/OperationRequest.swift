@@ -64,14 +64,14 @@ extension OperationRequest {
     ownContext.changeFacts { $0.hooks = nil }
     let mayRun = await ownContext.mayAttempt(isRetry: false)
     if !mayRun { try throwCancellation(as: Failure.self) }
-    let node = TaskNode { statefulPath }
+    let node = TaskNode(path: statefulPath)
     node.beginRequest(calledBy: context.runNode ?? TaskNode.current)
     defer { node.endRequest() }
     let ownContinuation = OperationContinuation<Value, Failure> { result in
       if node.isInRequest {
         continuation?.yield(with: result)
       } else {
-        OperationIssue.reportLateYield(of: Value.self, at: statefulPath)
+        OperationIssue.reportLateYield(of: Value.self, at: node.path)
       }
     }
     return try await run(

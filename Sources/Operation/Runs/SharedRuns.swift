@@ -16,7 +16,7 @@ final class SharedRuns<Value: Sendable, Failure: Error>: TaskDriver {
   /// - Parameter caller: Identifies the continuation, see ``leave(_:_:)``.
   func join(
     _ context: OperationContext, rule: Deduplication, caller: OperationTaskID,
-    continuation: Continuation, path: @escaping TaskNode.PathReader, body: @escaping Body
+    continuation: Continuation, path: OperationPath?, body: @escaping Body
   ) -> TaskCore<Value, Failure> {
     let core = TaskCore<Value, Failure>(TaskNode(driver: self, path: path))
     let task = OperationTask(core, box: .init(context))

@@ -40,8 +40,6 @@ final class TaskNode: ContextRun {
   // Checked continuations would put the benchmark awaiters of a shared run further over its limit.
   typealias Continuation = UnsafeContinuation<(any TaskOutput)?, Never>
 
-  typealias PathReader = @Sendable () -> OperationPath?
-
   fileprivate struct Guarded: Sendable {
     var machine = TaskMachine<any TaskOutput, Continuation>()
     var driver: (any TaskDriver)?
@@ -49,9 +47,6 @@ final class TaskNode: ContextRun {
     var caller: TaskNode?
     /// What the request of this run awaits.
     var awaited = WaitList<TaskNode>()
-    /// Returns the path of a run without a store, until its request has returned: it retains the request,
-    /// which may store its context.
-    var path: PathReader?
   }
 
   /// The run whose request the current task works for. Child tasks inherit it. It is set between
@@ -63,6 +58,9 @@ final class TaskNode: ContextRun {
   let cause: OperationRun.Cause
   /// The store of the run; `nil` without a store.
   let origin: OperationRun.Origin?
+  /// The path of a run without a store. The request itself is not retained: it may retain what its runs
+  /// have, such as a continuation.
+  private let ownPath: OperationPath?
   fileprivate let guarded: Mutex<Guarded>
   private let flags = Atomic<UInt8>(0)
   private let isRunning = Atomic(false)
@@ -74,17 +72,18 @@ final class TaskNode: ContextRun {
 
   init(
     cause: OperationRun.Cause = .fetch, origin: OperationRun.Origin? = nil,
-    driver: (any TaskDriver)? = nil, path: PathReader? = nil
+    driver: (any TaskDriver)? = nil, path: OperationPath? = nil
   ) {
     self.cause = cause
     self.origin = origin
-    guarded = Mutex(Guarded(driver: driver, path: path))
+    ownPath = path
+    guarded = Mutex(Guarded(driver: driver))
   }
 
   deinit { removeDependencies() }
 
   var progress: TaskProgress { TaskProgress(rawValue: flags.load(ordering: .acquiring)) }
-  var path: OperationPath? { origin?.path ?? guarded.withLock { $0.path }?() }
+  var path: OperationPath? { origin?.path ?? ownPath }
   var driver: (any TaskDriver)? { guarded.withLock { $0.driver } }
   var output: (any TaskOutput)? { progress.isEnded ? guarded.withLock { $0.machine.output } : nil }
 
@@ -211,12 +210,12 @@ extension TaskNode {
 
   /// - Parameter launch: The launch whose request has ended; a later one may be in its request.
   func endRequest(launch: Int = 0) {
-    let released = guarded.withLock { guarded -> (TaskNode?, PathReader?)? in
+    let caller = guarded.withLock { guarded -> TaskNode? in
       guard guarded.machine.launch == launch else { return nil }
       isRunning.store(false, ordering: .sequentiallyConsistent)
-      return (guarded.caller.take(), guarded.path.take())
+      return guarded.caller.take()
     }
-    withExtendedLifetime(released) {}
+    withExtendedLifetime(caller) {}
   }
 
   /// Returns the cycle that this run closes when it reads a path without a store.

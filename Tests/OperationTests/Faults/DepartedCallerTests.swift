@@ -85,6 +85,39 @@ import Testing
     #expect(found.map(\.kind) == [.lateYield] && found.first?.message.contains("late") == true)
   }
 
+  @Test(
+    "A request that keeps its continuations is released after its runs",
+    arguments: [
+      "plain", "deduplicated", "retry", "timeout", "delay", "events", "map", "throwing map",
+      "store", "store of a map",
+    ])
+  func keptContinuations(kind: String) async throws {
+    func run() async throws {
+      let kept = Monitor<[OperationContinuation<Int, any Error>]>([])
+      let sentinel = Sentinel { [released] in released.append(1) }
+      let query = Query<Int, any Error>(path: ["kept"]) { _, continuation in
+        kept.update { $0.append(continuation) }
+        continuation.yield(1)
+        return sentinel.number
+      }
+      switch kind {
+      case "plain": try await query.run()
+      case "deduplicated": try await query.deduplicated().run()
+      case "retry": try await query.retry(limit: 2).run()
+      case "timeout": try await query.timeout(after: .seconds(1)).run()
+      case "delay": try await query.delay(for: .zero).run()
+      case "events": try await query.handleEvents { _ in }.run()
+      case "map": try await query.map { $0 + 1 }.run()
+      case "throwing map":
+        try await query.map { try Result<Int, any Error>.success($0).get() }.run()
+      case "store": try await OperationClient(defaults: .testing).fetch(query)
+      default: try await OperationClient(defaults: .testing).fetch(query.map { $0 + 1 })
+      }
+    }
+    try await run()
+    #expect(await eventually { released.count == 1 })
+  }
+
   /// A value whose hash calls the test.
   private struct Hashed: Hashable, Sendable {
     let onHash: @Sendable () -> Void
