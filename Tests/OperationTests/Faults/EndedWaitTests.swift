@@ -53,7 +53,7 @@ import Testing
   @Test("A run that was refused a wait may be awaited again by the other one")
   func refusedWait() async throws {
     let (stores, last) = (Monitor<[Store]>([]), AsyncGate())
-    let (refused, ended) = (EventLog<Int>(), EventLog<Int>())
+    let (refused, left, ended) = (EventLog<Int>(), EventLog<Int>(), EventLog<Int>())
     stores.update {
       $0 = [
         client.store(
@@ -70,6 +70,7 @@ import Testing
             await refused.wait(for: 1)
             wait.cancel()
             _ = await wait.result
+            left.append(1)
             defer { ended.append(1) }
             return try await stores.value[0].run() + 1
           }),
@@ -77,7 +78,8 @@ import Testing
     }
     let (first, second) = (stores.value[0], stores.value[1])
     let calls = [first, second].map { store in Task { try await store.run() } }
-    await refused.wait(for: 1)
+    // Before that, the first wait may still have its lease.
+    await left.wait(for: 1)
     while first.leaseCount < 2 || !second.isLoading, ended.count == 0 { await Task.yield() }
     last.open()
     #expect(try await (calls[0].value, calls[1].value) == (1, 2))
