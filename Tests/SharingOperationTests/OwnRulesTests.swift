@@ -28,6 +28,7 @@ import Testing
     wrappers.remove(at: 1 - position)
     while clock.sleeperCount > 0 { await Task.yield() }
     await clock.advance(by: .seconds(10))
+    await clock.settle()
     #expect(calls.count == 3)
     #expect(wrappers[0].store?.subscriberCount == 1)
   }

@@ -49,8 +49,10 @@ import Testing
     await clock.settle()
     let before = calls.count
     await clock.advance(by: .seconds(4))
+    await clock.settle()
     #expect(calls.count == before + 1)
     await clock.advance(by: .seconds(6))
+    await clock.settle()
     // After 8 and after 10 seconds.
     #expect(calls.count == before + 3)
     withExtendedLifetime((first, second, third)) {}
@@ -64,6 +66,7 @@ import Testing
     await clock.settle()
     let before = calls.count
     await clock.advance(by: .seconds(10))
+    await clock.settle()
     #expect(calls.count == before + 1)
     withExtendedLifetime(wrappers) {}
   }

@@ -291,6 +291,7 @@ import Testing
     await #expect(throws: Failed.self) { try await store.fetch() }
     #expect(store.currentValue == 1 && store.isStale)
     await clock.advance(by: .seconds(50))
+    await clock.settle()
     #expect(calls.value == 2, "no run starts by itself")
     #expect(try await client.ensure(request) == 2)
     #expect(!store.isStale)

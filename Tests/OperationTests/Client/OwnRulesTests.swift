@@ -150,6 +150,7 @@ import Testing
     #expect(log.calls.count == 3)
     #expect(store.subscriberCount == 0)
     await clock.advance(by: .seconds(10))
+    await clock.settle()
     #expect(log.calls.count == 3, "the poll ends with the observer")
   }
 

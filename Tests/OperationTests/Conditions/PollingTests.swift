@@ -43,6 +43,7 @@ import Testing
     subscriptions[1].cancel()
     await store.settles { _ in clock.sleeperCount == 0 }
     await clock.advance(by: .seconds(100))
+    await clock.settle()
     #expect(script.attempts == 3)
     #expect(causes.all == Array(repeating: .poll, count: 6))
   }
@@ -332,6 +333,7 @@ import Testing
     let subscription = store.subscribe { _ in }
     await clock.sleepers(atLeast: 1)
     await clock.advance(by: .seconds(0.5))
+    await clock.settle()
     #expect(script.attempts == 0)
     await clock.advance(by: .seconds(0.5))
     await script.contexts.wait(for: 1)
