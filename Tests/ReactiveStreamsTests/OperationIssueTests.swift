@@ -11,9 +11,15 @@ struct OperationIssueTests {
   /// Calls `body` with a handler of the whole process, and restores the default handler.
   private func withProcessHandler(_ body: (Recorder<OperationIssue>) async -> Void) async {
     let process = Recorder<OperationIssue>()
-    OperationIssue.setHandler { process.record($0) }
+    setHandler { process.record($0) }
     await body(process)
     OperationIssue.setHandler(nil)
+  }
+
+  /// Sets the handler of the process for the report of these tests: other tests, which run meanwhile,
+  /// report, too.
+  private func setHandler(_ handler: @escaping @Sendable (OperationIssue) -> Void) {
+    OperationIssue.setHandler { [issue] reported in if reported == issue { handler(reported) } }
   }
 
   @Test("Its description is one line with the kind and the message")
@@ -94,10 +100,10 @@ struct OperationIssueTests {
   func reentrant() async {
     await withProcessHandler { process in
       let first = Recorder<OperationIssue>()
-      let done = onThread { [issue] in
-        OperationIssue.setHandler { issue in
+      let done = onThread {
+        setHandler { issue in
           first.record(issue)
-          OperationIssue.setHandler { process.record($0) }
+          setHandler { process.record($0) }
           issue.report()
         }
         issue.report()
@@ -111,12 +117,12 @@ struct OperationIssueTests {
   @Test("A replaced handler is released with no lock held")
   func releasedWithoutLock() async {
     await withProcessHandler { process in
-      let done = onThread { [issue] in
+      let done = onThread {
         do {
           let captured = DeinitAction { issue.report() }
-          OperationIssue.setHandler { _ in _ = captured }
+          setHandler { _ in _ = captured }
         }
-        OperationIssue.setHandler { process.record($0) }
+        setHandler { process.record($0) }
       }
       #expect(done.wait())
       #expect(process.elements == [issue])
