@@ -149,19 +149,22 @@ import Testing
     }
   }
 
+  // In a process of its own: the rule is one of the process.
   @Test("A model with a client of its own does not use the shared one")
-  func requiredClient() {
-    OperationClient.requiresCurrent = true
-    defer { OperationClient.requiresCurrent = false }
-    let issues = Log<OperationIssue.Kind>()
-    OperationIssue.withHandler({ issues.append($0.kind) }) {
-      let model = Model(client, query)
-      _ = SharedQuery(OperationStore.detached(query: query))
-      #expect(model.number == nil && issues.elements.isEmpty)
-      let unbound = SharedQuery<QueryState<Int, any Error>>()
-      unbound.bind(to: query.manual())
+  func requiredClient() async {
+    await #expect(processExitsWith: .success) {
+      OperationClient.requiresCurrent = true
+      let client = OperationClient(defaults: .testing, clock: ManualClock())
+      let query = Query<Int, any Error>(path: ["query"]) { _ in 1 }
+      let issues = Log<OperationIssue.Kind>()
+      OperationIssue.withHandler({ issues.append($0.kind) }) {
+        let model = Model(client, query)
+        _ = SharedQuery(OperationStore.detached(query: query))
+        #expect(model.number == nil && issues.elements.isEmpty)
+        let unbound = SharedQuery<QueryState<Int, any Error>>()
+        unbound.bind(to: query.manual())
+      }
+      #expect(issues.elements == [.missingClient])
     }
-    #expect(issues.elements == [.missingClient])
-    OperationClient.shared.clearStore(with: query.path)
   }
 }

@@ -322,17 +322,19 @@ import Testing
   }
 }
 
-@Suite(.serialized) struct RequiredClientTests {
+// In a process of its own: the rule is one of the process.
+@Suite struct RequiredClientTests {
   @Test("A read of the shared client is reported if a current one is required")
   func missing() async {
-    OperationClient.requiresCurrent = true
-    defer { OperationClient.requiresCurrent = false }
-    let own = OperationClient(defaults: .testing)
-    let (none, _) = await issues {
-      OperationClient.withCurrent(own) { #expect(OperationClient.shared === own) }
+    await #expect(processExitsWith: .success) {
+      OperationClient.requiresCurrent = true
+      let own = OperationClient(defaults: .testing)
+      let (none, _) = await issues {
+        OperationClient.withCurrent(own) { #expect(OperationClient.shared === own) }
+      }
+      #expect(none.isEmpty)
+      let (issues, _) = await issues { _ = OperationClient.shared }
+      #expect(issues.map(\.kind) == [.missingClient])
     }
-    #expect(none.isEmpty)
-    let (issues, _) = await issues { _ = OperationClient.shared }
-    #expect(issues.map(\.kind) == [.missingClient])
   }
 }
