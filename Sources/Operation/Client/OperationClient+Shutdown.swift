@@ -59,7 +59,7 @@ extension OperationClient {
     // Before runs are cancelled, which undoes what they have yielded. A failure is that of the flush below.
     try? await hub.valueWriter?.flush()
     hub.cutOff()
-    // Callers of a run that is about to start get the same as those of a new one.
+    // A run that is about to start is no part of it: its callers get the same as those of a new run.
     let left = stores.flatMap { store in
       store.store.startedRuns.filter(\.progress.hasStarted).map { (store, $0) }
     }

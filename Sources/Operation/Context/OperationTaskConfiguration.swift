@@ -21,7 +21,7 @@ public struct OperationTaskConfiguration: Sendable {
     package init(_ configuration: OperationTaskConfiguration) { self.configuration = configuration }
 
     convenience init(_ context: OperationContext) {
-      // With `priority`, which only the public initialiser has.
+      // `priority` selects the public initialiser, as the memberwise one has `rawPriority`.
       self.init(OperationTaskConfiguration(priority: nil, context: context))
     }
 

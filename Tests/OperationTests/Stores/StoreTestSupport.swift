@@ -251,8 +251,8 @@ let patience = ProcessInfo.processInfo.environment["OPERATION_TEST_PATIENCE"].fl
 /// Yields to other tasks until a condition holds that has no notification. Returns `false` if it
 /// does not hold after a minute and a thousand yields.
 ///
-/// While thousands of tests run at once, the others take a minute until a yield returns. The tasks that
-/// the condition waits for advance as often as this one, so the yields count, and not only the time.
+/// While thousands of tests run at once, one yield can take more than a minute. The tasks that change the
+/// condition take as long for each of their steps. So the time alone does not show that they are stuck.
 func eventually(_ isDone: () -> Bool) async -> Bool {
   let end = ContinuousClock.now + .seconds(60 * patience)
   var yieldCount = 0
@@ -278,12 +278,12 @@ func onThreads(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) async {
 
 /// Ends the process with a line that describes the situation, if the body does not end in time.
 func withWatchdog(
-  seconds: Int = 600, _ situation: @escaping @Sendable () -> String,
-  _ body: () async throws -> Void
+  _ situation: @escaping @Sendable () -> String, _ body: () async throws -> Void
 ) async rethrows {
   let timer = DispatchSource.makeTimerSource()
-  timer.schedule(deadline: .now() + .seconds(seconds * patience))
-  timer.setEventHandler { fatalError("stuck for \(seconds * patience) s: \(situation())") }
+  let seconds = 600 * patience
+  timer.schedule(deadline: .now() + .seconds(seconds))
+  timer.setEventHandler { fatalError("stuck for \(seconds) s: \(situation())") }
   timer.activate()
   defer { timer.cancel() }
   try await body()
