@@ -290,8 +290,10 @@ import Testing
   @Test("A reader of a yielded value that was undone before it was delivered is notified")
   func undoneYield() async {
     let (notifications, wrappers) = (Log<Counter>(), Log<SharedQuery<QueryState<Int, any Error>>>())
+    let delivered = Door()
     let query = Query<Int, any Error>(path: ["yielding"]) { _, continuation in
       continuation.yield(7)
+      delivered.open()
       throw CancellationError()
     }
     let store = client.store(for: query)
@@ -306,6 +308,8 @@ import Testing
     let wrapper = SharedQuery(query, client: client)
     wrappers.append(wrapper)
     _ = try? await store.run()
+    // The caller of the cancelled run continues while the value is still delivered.
+    await delivered.passed()
     #expect(wrapper.wrappedValue == 5)
     #expect(notifications.elements.map(\.count) == [1])
     subscription.cancel()
