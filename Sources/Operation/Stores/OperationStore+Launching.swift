@@ -41,7 +41,8 @@ extension OperationStore {
     let ticket = launch == 0 ? ticket(of: run) : nil
     run.core.node.attach(
       Task.make(name: name, on: run.context.executor, priority: priority) { [self] in
-        if scope == nil, hub.outbox == nil, dependencies.isEmpty {
+        if scope == nil, hub.outbox == nil {
+          if !dependencies.isEmpty { await TaskNode.wait(for: dependencies) }
           let hooks = hooks(of: run, launch, nil, isObserved: began != nil)
           _ = await execute(run, launch, hooks, began: began)
         } else {
@@ -62,12 +63,9 @@ extension OperationStore {
     let scope = settings.values.serialScope
     let call = hub.outbox == nil ? nil : await call(of: run, launch, ticket)
     let hooks = hooks(of: run, launch, call, isObserved: began != nil)
-    await keeping(call, of: run) {
+    let isOver = await keeping(call, of: run) {
       await waitForTurn(of: run, in: scope, after: dependencies, hooks)
-    }
-    let isOver = await keeping(call, of: run) { await execute(run, launch, hooks, began: began) }
-    if isOver, let call, run.core.progress.isCancelled {
-      hub.outbox?.suspend(call, as: .waiting, by: run.core.id)
+      return await execute(run, launch, hooks, began: began)
     }
     if let scope, isOver { hub.queues.remove(run.core.id, from: scope) }
   }

@@ -35,7 +35,10 @@ extension OperationStore {
     }
     let entry = await outbox.enter(call, ticket: ticket, own)
     // One that was cancelled meanwhile is removed before a flush that waits for it saves it.
-    await keeping(entry, of: run) { await outbox.save(ticket: ticket) }
+    _ = await keeping(entry, of: run) {
+      await outbox.save(ticket: ticket)
+      return false
+    }
     return entry
   }
 
@@ -65,12 +68,12 @@ extension OperationStore {
 
   /// Performs a part of a run. When the run is cancelled, or was before, its call is removed from the outbox,
   /// unless a shutdown cuts the run off.
-  func keeping<Output>(
-    _ call: OutboxEntry?, of run: AdmittedRun, _ body: () async -> Output
-  ) async -> Output {
+  func keeping(
+    _ call: OutboxEntry?, of run: AdmittedRun, _ body: () async -> Bool
+  ) async -> Bool {
     guard let call, let outbox = hub.outbox else { return await body() }
     let isResumed = run.context.input?.savedCall != nil
-    return await withTaskCancellationHandler {
+    let isOver = await withTaskCancellationHandler {
       await body()
     } onCancel: {
       // A request may return long after its run was cancelled. A launch that is replaced is not.
@@ -78,6 +81,10 @@ extension OperationStore {
       let mustStay = run.core.node.isCutOff || (isResumed && hub.isClosed)
       if run.core.progress.isCancelled, !mustStay { outbox.remove(call, by: run.core.id) }
     }
+    if isOver, run.core.progress.isCancelled {
+      outbox.suspend(call, as: .waiting, by: run.core.id)
+    }
+    return isOver
   }
 
   /// What the request of a run knows of its call. When it ends, the call leaves the outbox, but for a resumed
