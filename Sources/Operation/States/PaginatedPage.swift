@@ -85,7 +85,8 @@ struct PageEdgeFinder<PageID: Hashable & Sendable, PageValue: Sendable>: Sendabl
   /// become the first or the last one by the limit of any request.
   func complete(_ pages: inout Pages, in context: OperationContext) {
     for index in pages.indices {
-      pages[index].edges = edges(pages[index], pages, context)
+      let found = edges(pages[index], pages, context)
+      pages.update(at: index) { $0.edges = found }
     }
   }
 }

@@ -56,6 +56,14 @@ extension Catalogue {
       return Pair(subject: mutate(after: size, call), floor: Fixtures.fetch())
     },
     Benchmark(
+      name: "mutate, serialized", floor: "the fetch case", sizes: [10, 1_000], unit: "calls",
+      growth: .flat
+    ) { size in
+      let call = Mutation<Int, Int>(path: ["mutation"]) { arguments, _ in arguments }
+      return Pair(
+        subject: mutate(after: size, call.serialized(in: "scope")), floor: Fixtures.fetch())
+    },
+    Benchmark(
       name: "mutate, long history", floor: "the fetch case", sizes: [10, 1_000, 10_000],
       unit: "calls", limit: 2.5, growth: .flat
     ) { size in
