@@ -200,7 +200,7 @@ extension OperationStore {
       hub.client?.useChanged(of: OpaqueOperationStore(self), change)
     }
     if let (old, new) = effects.activity { hub.activity.move(State.kind, from: old, to: new) }
-    for action in deferredActions.take() { action() }
+    deferredActions.perform()
   }
 
   package func drain(_ delivery: inout Delivery<Event>) { machine.drain(&delivery) }
@@ -308,12 +308,14 @@ struct DeferredActions: ~Copyable, Sendable {
     return true
   }
 
-  func take() -> [@Sendable () -> Void] {
-    if isEmpty.load(ordering: .relaxed) { return [] }
-    return actions.withLock { actions in
+  /// Performs the actions, without the lock of the store.
+  func perform() {
+    if isEmpty.load(ordering: .relaxed) { return }
+    let deferred = actions.withLock { actions in
       isEmpty.store(true, ordering: .relaxed)
       return exchange(&actions, with: [])
     }
+    for action in deferred { action() }
   }
 }
 
