@@ -43,8 +43,8 @@ public final class MemoryStorage: OperationStorage {
   /// The error that every call throws; `nil`, the default, lets them succeed.
   public var failure: (any Error)? {
     get { contents.withLock { $0.failure } }
-    // What it replaces is released without the lock.
-    set { _ = contents.withLock { exchange(&$0.failure, with: newValue) } }
+    // What it replaces is released without the lock. Optimised code releases a discarded value before.
+    set { withExtendedLifetime(contents.withLock { exchange(&$0.failure, with: newValue) }) {} }
   }
 
   /// The time that every call takes, by the clock of the storage; zero by default.
