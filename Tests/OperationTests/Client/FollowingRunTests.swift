@@ -66,11 +66,12 @@ import Testing
     let ensured = Task(executorPreference: executor) { [client] in try await client.ensure(query) }
     while source.leaseCount < 2 { executor.run() }
     remote.answer(1, to: 0)
+    // If the older run ended last, its value would be the present one, and be replaced by another run.
+    _ = try await old.value
     // The answer to the invalidation.
     await remote.wait(forCalls: 2)
     remote.answer(2, to: 1)
     await source.settles { $0.currentValue == 2 && !$0.isLoading && !$0.isStale }
-    _ = try await old.value
     let isDone = Monitor(false)
     let end = Task {
       let value = try await ensured.value
