@@ -8,9 +8,10 @@ package enum Equality<Value: Sendable> {
 }
 
 /// Returns a Boolean value that indicates whether both have the same type and are equal. Values that
-/// are not `Equatable` never are, nor are those whose conformance is isolated to an actor, elsewhere.
-// A cast of the generic type in place of the values takes less time: the compiler performs it, but also
-// elsewhere.
+/// are not `Equatable` never are. Those whose conformance is isolated to an actor are equal on that actor
+/// only.
+// The values are cast, and not their generic type: optimised code performs a cast of a known type in advance,
+// and then calls the `==` of an isolated conformance on any thread. The package `Tests/Consumer` checks that.
 func areEqual(_ lhs: any Sendable, _ rhs: any Sendable) -> Bool {
   func compare<Concrete: Equatable>(_ lhs: Concrete) -> Bool {
     guard let rhs = rhs as? Concrete else { return false }

@@ -43,7 +43,7 @@ public final class MemoryStorage: OperationStorage {
   /// The error that every call throws; `nil`, the default, lets them succeed.
   public var failure: (any Error)? {
     get { contents.withLock { $0.failure } }
-    // What it replaces is released without the lock. Optimised code releases a discarded value before.
+    // What it replaces is released after the lock. Optimised code would release a discarded value under it.
     set { withExtendedLifetime(contents.withLock { exchange(&$0.failure, with: newValue) }) {} }
   }
 

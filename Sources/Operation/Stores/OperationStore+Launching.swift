@@ -54,7 +54,8 @@ extension OperationStore {
   /// Executes a run after the runs that it depends on and those before it in its scope, and keeps the call
   /// in the outbox meanwhile, also while it waits.
   // What most runs do not need is not inlined, here and below: its variables would be in the frames of
-  // all, which then need another allocation, and the benchmark fetch is over its limit.
+  // all, which then need another allocation, and the benchmark fetch is over its limit. This function has to
+  // stay short: with one more call the compiler does not specialise it, and runs in it cost four times as much.
   @inline(never)
   private func executeInTurn(
     _ run: AdmittedRun, _ launch: Int, _ ticket: Int?, after dependencies: [TaskDependency],

@@ -41,9 +41,8 @@ extension Catalogue {
           return cost
         })
     },
-    // The request finds the neighbours of each written page.
     Benchmark(
-      name: "write of pages", floor: "", sizes: [100, 1_000, 10_000], unit: "pages", growth: .linear
+      name: "write of pages", floor: "", sizes: [100, 1_000, 10_000], unit: "pages", growth: .flat
     ) { size in
       let store = OperationStore.detached(
         operation: Paginated<Int, Int>(

@@ -67,7 +67,10 @@ extension OperationStore {
   }
 
   /// Performs a part of a run. When the run is cancelled, or was before, its call is removed from the outbox,
-  /// unless a shutdown cuts the run off.
+  /// unless a shutdown cuts the run off: then the call waits there, once the run is over.
+  ///
+  /// - Parameter body: Returns whether the run is over after this part.
+  /// - Returns: The same.
   func keeping(
     _ call: OutboxEntry?, of run: AdmittedRun, _ body: () async -> Bool
   ) async -> Bool {

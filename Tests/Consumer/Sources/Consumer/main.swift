@@ -36,6 +36,16 @@ final class Model {
   @SharedQuery(Greeting(name: "reader").modifier(Announced()), default: "…") var greeting
 }
 
+/// Values that can be compared on the main actor only.
+struct Isolated: @MainActor Equatable, Sendable {
+  let number: Int
+
+  @MainActor static func == (lhs: Isolated, rhs: Isolated) -> Bool {
+    check(Thread.isMainThread, "an isolated comparison is called on its actor only")
+    return lhs.number == rhs.number
+  }
+}
+
 func check(_ condition: Bool, _ claim: String) {
   guard !condition else { return }
   print("consumer: not true: \(claim)")
@@ -55,6 +65,19 @@ func useOperation(_ client: OperationClient) async throws {
   }
 }
 
+/// Makes a stream of values on the main actor, and writes the values on another thread.
+func useIsolatedValues(_ client: OperationClient) async {
+  let store = client.store(for: Query(path: ["isolated"]) { _ in Isolated(number: 1) })
+  let values = await MainActor.run { store.values }
+  await Task.detached {
+    store.currentValue = Isolated(number: 1)
+    var iterator = values.makeAsyncIterator()
+    check(await iterator.next()??.number == 1, "a stream begins with the present value")
+    store.currentValue = Isolated(number: 1)
+    check(await iterator.next()??.number == 1, "values that cannot be compared are delivered")
+  }.value
+}
+
 func useReactiveStreams() async {
   let broadcast = Broadcast<Int>()
   var numbers = broadcast.values.map { $0 * 2 }.makeAsyncIterator()
@@ -72,6 +95,7 @@ func useSharingOperation(_ client: OperationClient) async throws {
 
 let client = OperationClient(defaults: .testing, clock: ManualClock())
 try await useOperation(client)
+await useIsolatedValues(client)
 await useReactiveStreams()
 try await useSharingOperation(client)
 print("consumer: every product is usable")
