@@ -22,6 +22,9 @@ struct PageWalk<Request: PaginatedRequest>: Sendable {
   /// The pages that the request sees: those at the start, of which a run of several pages replaces
   /// the ones that it has fetched.
   private var visible: Pages
+  /// The page that the limit makes the first or the last one, with its neighbours, if a write has left it
+  /// without.
+  private var newEnd: Page?
 
   init(_ start: PageStart<Request.PageID, Request.PageValue>) {
     self.start = start
@@ -33,6 +36,14 @@ struct PageWalk<Request: PaginatedRequest>: Sendable {
       plan = .picked(Pages(pick(known).compactMap { known[id: $0] }).ids[...])
     default: break
     }
+  }
+
+  /// Finds the neighbours of the page that one more page makes the first or the last one, if they are not known.
+  mutating func findNewEnd(of request: Request, in context: OperationContext) {
+    let excess = known.count + 1 - context.settings.values.pages.limit
+    guard case .onePage = plan, 0 < excess, excess < known.count else { return }
+    let page = known[kind == .nextPage ? excess : known.count - 1 - excess]
+    if page.edges == nil { newEnd = self.page(page.id, page.value, of: request, in: context) }
   }
 
   /// What the run is for: the initial page, as long as there is no page.
@@ -95,7 +106,8 @@ struct PageWalk<Request: PaginatedRequest>: Sendable {
     var pages = fetched
     if let partial { pages.append(partial) }
     let place = partial != nil && place == .whole ? .present : place
-    return PaginatedResult(kind: kind, pages: pages, place: place)
+    return PaginatedResult(
+      kind: kind, pages: pages, place: place, newEnd: newEnd.map { ($0, start.stamp) })
   }
 
   private var place: PagePlace<ID> {

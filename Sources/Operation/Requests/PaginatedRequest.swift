@@ -93,6 +93,7 @@ extension PaginatedRequest {
     let (attempt, pages) =
       start.progress?.begin(context.operationRetryIndex, isGivenUp: Task.isCancelled) ?? (0, [])
     var walk = PageWalk<Self>(start)
+    walk.findNewEnd(of: self, in: context)
     for page in pages { walk.take(page) }
     while let id = walk.nextID(of: self, in: context) {
       if Task.isCancelled, !walk.fetched.isEmpty { try throwCancellation(as: Failure.self) }

@@ -5,6 +5,7 @@ final class PageStart<PageID: Hashable & Sendable, PageValue: Sendable>: Sendabl
   let kind: PaginatedRunKind
   /// The pages that the state has when the run begins.
   let pages: PaginatedPages<PageID, PageValue>
+  let stamp: ValueStamp
   let refetch: PaginatedRefetch<PageID, PageValue>
   /// The pages that the attempts of the run have fetched; `nil` for a run of one page, of which a
   /// retry has nothing to reuse.
@@ -12,10 +13,11 @@ final class PageStart<PageID: Hashable & Sendable, PageValue: Sendable>: Sendabl
 
   init(
     kind: PaginatedRunKind = .initialPage, pages: PaginatedPages<PageID, PageValue> = [],
-    refetch: PaginatedRefetch<PageID, PageValue> = .allPages
+    stamp: ValueStamp = .initial, refetch: PaginatedRefetch<PageID, PageValue> = .allPages
   ) {
     self.kind = kind
     self.pages = pages
+    self.stamp = stamp
     self.refetch = refetch
     let fetchesSeveral = !pages.isEmpty && (kind == .allPages || kind == .refetch)
     progress = fetchesSeveral ? PageProgress() : nil

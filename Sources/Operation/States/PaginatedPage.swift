@@ -6,9 +6,9 @@ public struct PaginatedPage<ID: Hashable & Sendable, Value: Sendable>: Identifia
   /// page is fetched before or after its page.
   public let id: ID
   /// The content of the page.
-  public var value: Value
+  public var value: Value { didSet { edges = nil } }
   /// The identifiers of the pages before and after this one; `nil` until the request has found
-  /// them.
+  /// them for the present value.
   var edges: PageEdges<ID>?
 
   /// Creates a page.
@@ -81,10 +81,11 @@ struct PageEdgeFinder<PageID: Hashable & Sendable, PageValue: Sendable>: Sendabl
   let edges:
     @Sendable (PaginatedPage<PageID, PageValue>, Pages, OperationContext) -> PageEdges<PageID>
 
-  /// Sets the edges of all pages, even if they have some: their values may have changed. Pages in between can
-  /// become the first or the last one by the limit of any request.
+  /// Sets the edges of the first and the last page, even if they have some, and with a limit those of all. A
+  /// run with a limit of its own finds those that it needs: see `PageWalk.newEnd`.
   func complete(_ pages: inout Pages, in context: OperationContext) {
-    for index in pages.indices {
+    let isLimited = context.settings.values.pages.limit < .max
+    for index in stride(from: 0, to: pages.count, by: isLimited ? 1 : max(1, pages.count - 1)) {
       let found = edges(pages[index], pages, context)
       pages.update(at: index) { $0.edges = found }
     }

@@ -18,6 +18,9 @@ public struct PaginatedResult<PageID: Hashable & Sendable, PageValue: Sendable>:
   public let pages: PaginatedPages<PageID, PageValue>
   /// The place of the pages in the state.
   let place: PagePlace<PageID>
+  /// The page that the limit of the run makes the first or the last one, with its neighbours, if a write has
+  /// left it without; and the stamp of the value that it is from.
+  var newEnd: (page: PaginatedPage<PageID, PageValue>, stamp: ValueStamp)?
 }
 
 extension PaginatedResult: CustomStringConvertible, CustomDebugStringConvertible {

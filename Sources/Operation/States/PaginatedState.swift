@@ -126,7 +126,8 @@ extension PaginatedState {
   public func willRun(in context: inout OperationContext) {
     let refetch = context.settings.values.pages.refetch as? PaginatedRefetch<PageID, PageValue>
     let start = PageStart(
-      kind: context.pageRunKind, pages: currentValue, refetch: refetch ?? .allPages)
+      kind: context.pageRunKind, pages: currentValue, stamp: facts.stamp,
+      refetch: refetch ?? .allPages)
     context.changeFacts { $0.work = start }
   }
 
@@ -200,16 +201,31 @@ extension PaginatedState {
       if result.pages.isEmpty, facts.value.last?.id == neighbour {
         setEnds(before: ends.before, after: neighbour)
       }
-      for page in result.pages { put(page, beside: neighbour, offset: 1) }
-      while facts.value.count > limit { replacedValues.append(facts.value.remove(at: 0)) }
+      add(result, beside: neighbour, offset: 1, limit: limit)
     case .before(let neighbour):
       if result.pages.isEmpty, facts.value.first?.id == neighbour {
         setEnds(before: neighbour, after: ends.after)
       }
-      for page in result.pages { put(page, beside: neighbour, offset: 0) }
-      while facts.value.count > limit {
-        replacedValues.append(facts.value.remove(at: facts.value.count - 1))
-      }
+      add(result, beside: neighbour, offset: 0, limit: limit)
+    }
+  }
+
+  /// Adds fetched pages, and removes pages beyond the limit at the other end. It removes fewer if a write since
+  /// the beginning of the run has left the page that would be the first or the last one without its neighbours.
+  private mutating func add(
+    _ result: OperationValue, beside neighbour: PageID, offset: Int, limit: Int
+  ) {
+    for page in result.pages { put(page, beside: neighbour, offset: offset) }
+    let isAtFront = offset == 1
+    var excess = max(0, facts.value.count - limit)
+    if excess > 0, let (page, stamp) = result.newEnd, stamp == facts.stamp {
+      facts.value.update(id: page.id) { $0.edges = page.edges }
+    }
+    while excess > 0,
+      facts.value[isAtFront ? excess : facts.value.count - 1 - excess].edges == nil
+    { excess -= 1 }
+    for _ in 0..<excess {
+      replacedValues.append(facts.value.remove(at: isAtFront ? 0 : facts.value.count - 1))
     }
   }
 

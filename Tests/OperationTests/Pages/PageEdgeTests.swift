@@ -59,6 +59,30 @@ import Testing
       .nextPage, using: nil, by: store.rules(of: request.maxPages(3)))
     #expect(result.pages.ids == [5] && store.currentValue.ids == [3, 4, 5])
     #expect(store.previousPageId == 2 && store.nextPageId == 6)
+    store.currentValue = .written([1, 2, 3, 4, 5])
+    _ = try await store.run(.previousPage, using: nil, by: store.rules(of: request.maxPages(3)))
+    #expect(store.currentValue.ids == [0, 1, 2])
+    #expect(store.previousPageId == nil && store.nextPageId == 3)
+  }
+
+  @Test("A limit leaves pages that are written meanwhile, until their neighbours are known")
+  func writeDuringALimitedRun() async throws {
+    let client = OperationClient(defaults: .quiet())
+    let server = PageServer(0...9)
+    let request = Numbers(server: server)
+    let store = client.store(for: request)
+    store.currentValue = .written([1, 2, 3, 4])
+    server.close()
+    let next = Task {
+      try await store.run(.nextPage, using: nil, by: store.rules(of: request.maxPages(3))).pages
+    }
+    await server.pending(1)
+    store.currentValue = .written([1, 2, 3, 4])
+    server.open()
+    #expect(try await next.value.ids == [5])
+    #expect(store.currentValue.ids == [1, 2, 3, 4, 5] && store.previousPageId == 0)
+    _ = try await store.run(.nextPage, using: nil, by: store.rules(of: request.maxPages(3)))
+    #expect(store.currentValue.ids == [4, 5, 6] && store.previousPageId == 3)
   }
 
   @Test("A limit below one is reported, and one is used")
@@ -112,21 +136,21 @@ import Testing
 
   @Test("With a limit, the identifiers beside every written page are computed again")
   func changedInside() async throws {
-    let store = OperationClient(defaults: .quiet()).store(
-      for: Paginated<Int, Int?>(
-        path: ["cursors"], initialPageId: 0, nextPageId: { page, _ in page.value },
-        previousPageId: { page, _ in page.id - 1 }
-      ) { paging, _ in paging.pageId + 1 }.maxPages(3))
-    for _ in 0..<3 { try await store.fetchNextPage() }
-    store.currentValue = store.currentValue.map { page in
-      var page = page
-      if page.id == 1 { page.value = nil }
-      return page
+    let request = Paginated<Int, Int?>(
+      path: ["cursors"], initialPageId: 0, nextPageId: { page, _ in page.value },
+      previousPageId: { page, _ in page.id - 1 }
+    ) { paging, _ in paging.pageId + 1 }
+    // The limit of the store's request, and that of another one.
+    for maker in [request.maxPages(3), request.maxPages(.max)] {
+      let store = OperationClient(defaults: .quiet()).store(for: maker)
+      for _ in 0..<3 { try await store.fetchNextPage() }
+      store.currentValue[id: 1]?.value = nil
+      #expect(store.nextPageId == 3)
+      _ = try await store.run(
+        .previousPage, using: nil, by: store.rules(of: request.maxPages(3)))
+      #expect(store.currentValue.ids == [-1, 0, 1])
+      #expect(!store.hasNextPage)
     }
-    #expect(store.nextPageId == 3)
-    try await store.fetchPreviousPage()
-    #expect(store.currentValue.ids == [-1, 0, 1])
-    #expect(!store.hasNextPage)
   }
 
   @Test("Pages with a typed failure are still pages with a timeout, whose failure is any error")
