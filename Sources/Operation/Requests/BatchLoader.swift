@@ -26,6 +26,9 @@ public final class BatchLoader<Key: Hashable & Sendable, Value: Sendable>: Senda
   private let machine: Mutex<Machine>
   private let delay: Duration
   private let load: @Sendable ([Key]) async throws -> [Key: Result<Value, any Error>]
+  /// What all callers wait for, and what the tasks of batches work for: a batch that awaits one of its callers,
+  /// or that of a later batch, is found as a cycle.
+  private let batches = TaskNode(path: ["batch of \(Key.self)"])
 
   /// Creates a loader whose function returns a value or a failure for each key.
   ///
@@ -72,7 +75,8 @@ public final class BatchLoader<Key: Hashable & Sendable, Value: Sendable>: Senda
   ///   - context: The context of the run. Its clock measures the delay.
   /// - Throws: The failure of the key or of its batch, or `CancellationError` as soon as the calling task is
   ///   cancelled. ``BatchLoaderError`` if the function returned nothing for the key, or if the key is not
-  ///   equal to itself, which is also reported.
+  ///   equal to itself, which is also reported. ``OperationDependencyError`` if the batch in flight awaits this
+  ///   call.
   nonisolated(nonsending) public func load(
     _ key: Key, in context: OperationContext = OperationContext()
   ) async throws -> Value {
@@ -83,6 +87,9 @@ public final class BatchLoader<Key: Hashable & Sendable, Value: Sendable>: Senda
         "The key \(key) of a batch is not equal to itself, so that no value can be found for it.")
       throw BatchLoaderError(key: "\(key)")
     }
+    let wait = RunWait(for: batches)
+    defer { wait?.end() }
+    if let cycle = wait?.cycle { throw cycle }
     let id = OperationTaskID.next()
     let clock = context.operationClock
     return try await withTaskCancellationHandler {
@@ -136,12 +143,14 @@ public final class BatchLoader<Key: Hashable & Sendable, Value: Sendable>: Senda
   private func loadBatch(_ keys: [Key], clock: any OperationClock) async {
     var results: [Key: Result<Value, any Error>] = [:]
     var failure: (any Error)?
+    batches.beginRequest()
     do {
-      results = try await load(keys)
+      results = try await CurrentWork.$value.withValue(batches) { try await load(keys) }
       reportSurplus(in: results, for: keys)
     } catch {
       failure = error
     }
+    batches.endRequest()
     let (entries, next) = change { $0.end() }
     perform(next, clock: clock)
     for entry in entries {

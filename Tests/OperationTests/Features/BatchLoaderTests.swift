@@ -188,6 +188,48 @@ import Testing
     await #expect(throws: CancellationError.self) { try await first.value }
   }
 
+  @Test("A batch that awaits a request that waits for it, or for a later one, fails with a cycle")
+  func cycle() async throws {
+    let client = client
+    for awaited in 1...2 {
+      let holder = Mutex<BatchLoader<Int, String>?>(nil)
+      let request = { @Sendable (id: Int) in
+        Query<String, any Error>(path: ["cycle", awaited, id]) { _ in
+          try await holder.withLock(\.self)?.load(id) ?? ""
+        }
+      }
+      let loader = BatchLoader<Int, String>(delay: .zero, maxSize: 1) { keys in
+        guard keys == [1] else { return [2: "two"] }
+        return [1: try await client.fetch(request(awaited))]
+      }
+      holder.withLock { $0 = loader }
+      let error = await #expect(throws: OperationDependencyError.self) {
+        try await client.fetch(request(1))
+      }
+      // Of both waits, the one that comes last closes the cycle.
+      guard case .cycle(let paths) = error else { continue }
+      #expect(Set(paths) == [["cycle", awaited, awaited], ["batch of Int"]])
+      holder.withLock { $0 = nil }
+    }
+  }
+
+  @Test("A batch that awaits a batch of its loader fails, and one of another loader is loaded")
+  func nested() async throws {
+    let (client, other) = (client, loader(delay: .zero))
+    let holder = Mutex<BatchLoader<Int, String>?>(nil)
+    let loader = BatchLoader<Int, String>(delay: .zero, maxSize: 1) { keys in
+      let value = try await client.fetch(self.query(keys[0], other))
+      guard keys == [1] else { return [keys[0]: value] }
+      return [1: try await holder.withLock(\.self)?.load(2) ?? ""]
+    }
+    holder.withLock { $0 = loader }
+    await #expect(throws: OperationDependencyError.cycle([["batch of Int"]])) {
+      try await loader.load(1)
+    }
+    #expect(try await loader.load(2) == "value 2")
+    holder.withLock { $0 = nil }
+  }
+
   @Test("Bad delays and sizes are reported") func badNumbers() async throws {
     let (issues, loader) = await issues {
       BatchLoader<Int, Int>(delay: .seconds(-1), maxSize: 0) { keys in [keys[0]: 1] }
