@@ -27,15 +27,14 @@ where Base.State == QueryState<Base.FetchValue, Base.FetchFailure> {
     context.settings.values.staleness = .when { [base, path] state, context in
       (state as? State).map { $0.isOutdated(at: path, by: base, in: context) }
     }
-    context.settings.values.automatic.triggers.append(
-      RerunTrigger { [base] context, request in
-        guard let client = context.operationClient else { return .empty }
-        let (store, rules) = client.storeAndRules(for: base)
-        return store.confirmedChanges(by: rules).subscribe { signal in
-          // A run in flight may have read the value before this one, so another run has to follow it.
-          if case .element = signal { request.store?.invalidate() }
-        }
-      })
+    context.settings.values.automatic.triggers.append { [base] context, request in
+      guard let client = context.operationClient else { return .empty }
+      let (store, rules) = client.storeAndRules(for: base)
+      return store.confirmedChanges(by: rules).subscribe { signal in
+        // A run in flight may have read the value before this one, so another run has to follow it.
+        if case .element = signal { request.store?.invalidate() }
+      }
+    }
   }
 
   /// Reads the value of the other query, which is fetched if needed, and transforms it.

@@ -77,7 +77,7 @@ extension StatefulOperationRequest {
 extension OperationRunSpecification {
   /// Starts a run whenever the condition becomes satisfied, if the store is stale or `evenIfFresh` is `true`.
   fileprivate func trigger(evenIfFresh: Bool) -> RerunTrigger {
-    RerunTrigger { context, request in
+    { context, request in
       let edge = ConditionEdge()
       let check = { @Sendable in
         edge.check({ isSatisfied(in: context) }) {

@@ -68,7 +68,7 @@ extension StatefulOperationRequest {
   ) -> ModifiedOperation<Self, SettingsModifier<Self>> {
     let interval = interval.checkedInterval(for: "The interval of \(Self.self)")
     let ready: any OperationRunSpecification = inBackground ? condition : condition && .foreground
-    let trigger = RerunTrigger { context, request in
+    let trigger: RerunTrigger = { context, request in
       // Held as long as the poll, for a condition that changes only while it has subscribers.
       let subscription = condition.subscribe(in: context) {}
       let poll = Poll<State>(

@@ -101,11 +101,9 @@ extension OperationBackoffFunction {
   static let standard = exponential(.seconds(1)).capped(at: .seconds(30))
 }
 
-/// What starts runs of a store while it is observed.
-struct RerunTrigger: Sendable {
-  /// Subscribes to what may start runs. It must not retain the store.
-  let subscribe: @Sendable (OperationContext, ObservedRequest) -> OperationSubscription
-}
+/// A function that subscribes to what may start runs of a store while it is observed. It must not retain the
+/// store.
+typealias RerunTrigger = @Sendable (OperationContext, ObservedRequest) -> OperationSubscription
 
 /// The rules of a request, of a type that only the folder `Stores` knows.
 package protocol RunRules: AnyObject, Sendable {}

@@ -52,7 +52,7 @@ extension OperationStore {
     if !triggers.isEmpty {
       let context = rules?.context ?? context
       let request = ObservedRequest(store: self, rules: rules)
-      let subscriptions = triggers.map { $0.subscribe(context, request) }
+      let subscriptions = triggers.map { $0(context, request) }
       commit { $0.observation.setTriggers(.combined(subscriptions), of: first.id.group) }?.cancel()
     }
     guard automatic.isEnabled == true else { return }
