@@ -151,14 +151,9 @@ final class AttachedController: Sendable {
 
 /// A scope in which a number of runs can be in flight. Scopes with different numbers are the same.
 struct SerialScope: Sendable, Hashable {
-  private let element: OperationPath.Element
+  private var element: OperationPath.Element
   /// The number of runs in flight.
   let limit: Int
-
-  init(_ scope: any Hashable & Sendable, limit: Int = 1) {
-    element = OperationPath.Element(scope)
-    self.limit = limit
-  }
 
   static func == (lhs: SerialScope, rhs: SerialScope) -> Bool { lhs.element == rhs.element }
 
@@ -166,16 +161,17 @@ struct SerialScope: Sendable, Hashable {
 
   /// Creates a scope. One that is not equal to itself is reported, and is one scope with all such
   /// values of its type.
-  init(checking scope: some Hashable & Sendable, limit: Int = 1, for purpose: () -> String) {
-    self.init(scope, limit: limit)
-    if element.isEqualToItself { return }
+  init(_ scope: some Hashable & Sendable, limit: Int, of request: any Any.Type) {
+    element = OperationPath.Element(scope)
+    self.limit = limit
+    if element == element { return }
     OperationIssue.report(
       .unequalIdentity,
       """
-      \(purpose()) cannot be \(scope), which is not equal to itself; all such scopes are taken as \
-      one.
+      The scope of \(request) cannot be \(scope), which is not equal to itself; all such scopes are \
+      taken as one.
       """)
-    self.init(ObjectIdentifier(type(of: scope)), limit: limit)
+    element = OperationPath.Element(ObjectIdentifier(type(of: scope)))
   }
 }
 

@@ -78,7 +78,7 @@ extension OperationRequest {
     to limit: Int, in scope: some Hashable & Sendable
   ) -> ModifiedOperation<Self, SettingsModifier<Self>> {
     let limit = limit.checkedLimit(for: "The number of runs of \(Self.self)")
-    let scope = SerialScope(checking: scope, limit: limit) { "The scope of \(Self.self)" }
+    let scope = SerialScope(scope, limit: limit, of: Self.self)
     return settings { $0.serialScope = scope }
   }
 
