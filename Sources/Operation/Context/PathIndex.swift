@@ -11,7 +11,7 @@ struct PathIndex<Value: Sendable>: Sendable {
   struct Tree: Sendable {
     /// The value whose path ends here.
     fileprivate var value: Value?
-    fileprivate var children: [OperationPath.Element: Tree] = [:]
+    fileprivate(set) var children: [OperationPath.Element: Tree] = [:]
 
     fileprivate var isEmpty: Bool { value == nil && children.isEmpty }
 
@@ -29,10 +29,6 @@ struct PathIndex<Value: Sendable>: Sendable {
       // limit.
       if children.isEmpty { return }
       for child in children.values { child.forEach(body) }
-    }
-
-    fileprivate var descendantCount: Int {
-      children.values.reduce(0) { $0 + 1 + $1.descendantCount }
     }
 
     /// The element of a path in the nodes at a depth; `nil` if the path ends there.
@@ -68,8 +64,6 @@ struct PathIndex<Value: Sendable>: Sendable {
 
   /// The number of values.
   var count: Int { values.count }
-  /// The number of nodes below the root of the tree.
-  var nodeCount: Int { root.descendantCount }
 
   func contains(_ path: OperationPath) -> Bool { values.index(forKey: path) != nil }
 
