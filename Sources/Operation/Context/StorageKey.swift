@@ -59,11 +59,10 @@ enum StorageKey {
 
   private static func escaped(_ text: String) -> String {
     text.utf8.reduce(into: "") { escaped, byte in
-      switch byte {
-      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"),
-        UInt8(ascii: "~"), UInt8(ascii: " "), UInt8(ascii: "@"):
-        escaped.unicodeScalars.append(Unicode.Scalar(byte))
+      let scalar = Unicode.Scalar(byte)
+      switch scalar {
+      case "a"..."z", "A"..."Z", "0"..."9", "-", "_", "~", " ", "@":
+        escaped.unicodeScalars.append(scalar)
       default: escaped += "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16)
       }
     }
