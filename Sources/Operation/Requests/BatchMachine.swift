@@ -94,12 +94,9 @@ struct BatchMachine<Key: Hashable & Sendable, Waiter: Sendable>: Sendable {
   private static func remove(
     _ id: OperationTaskID, of key: Key, from entries: inout IdentifiedArrayOf<Entry>
   ) -> Waiter? {
-    var (waiter, isEmpty): (Waiter?, Bool) = (nil, false)
-    entries.update(id: key) { entry in
-      waiter = entry.waiters.remove(id)
-      isEmpty = entry.waiters.count == 0
-    }
-    if isEmpty { entries.remove(id: key) }
+    var waiter: Waiter?
+    entries.update(id: key) { waiter = $0.waiters.remove(id) }
+    if entries[id: key]?.waiters.count == 0 { entries.remove(id: key) }
     return waiter
   }
 
