@@ -192,36 +192,30 @@ public final class OperationClient: DeliveryDrainer {
   private func insert(
     _ store: OpaqueOperationStore, for lookup: borrowing StoreIndex.Lookup, at now: Duration
   ) -> OpaqueOperationStore? {
-    let insertion = update(at: now) {
+    let use = update(at: now) {
       $0.insert(store, for: lookup, at: now)
-    } beforeDelivery: { insertion in
-      if case .present = insertion { return }
+    } beforeDelivery: {
       // Before a handler runs the new store.
-      send(.storeAdded, of: store)
+      if $0.store.id == store.id { send(.storeAdded, of: store) }
     }
-    switch insertion {
-    case .inserted(let evicted):
-      didEvict(evicted)
-      guard lookup.path.isEmpty else { break }
-      OperationIssue.report(
-        .emptyPath,
-        """
-        The path of \(lookup.type.request) is empty, so every request without a path shares its \
-        store; give it a path of its own.
-        """)
-    case .clashed(let first, let evicted):
-      // What is saved for the path is that of the first one.
-      store.store.endSaving(forgetting: false)
-      didEvict(evicted)
+    // What is saved for the path is that of the first one.
+    if use.clashing != nil { store.store.endSaving(forgetting: false) }
+    didUse(use)
+    if use.store.id != store.id { return use.store }
+    if let first = use.clashing {
       OperationIssue.report(
         .pathClash,
         """
         \(lookup.path) is the path of \(first) and of \(lookup.type.request); each has a store of \
         its own there, and a look-up by path finds that of \(first). Give one of them another path.
         """)
-    case .present(let use):
-      didUse(use)
-      return use.store
+    } else if lookup.path.isEmpty {
+      OperationIssue.report(
+        .emptyPath,
+        """
+        The path of \(lookup.type.request) is empty, so every request without a path shares its \
+        store; give it a path of its own.
+        """)
     }
     return nil
   }

@@ -67,20 +67,13 @@ struct StoreIndex: DeliveryMachine {
     var id: ObjectIdentifier { store.id }
   }
 
-  enum Insertion: Sendable {
-    /// The store was inserted, and others were evicted for it.
-    case inserted(evicted: [OpaqueOperationStore])
-    /// The same, beside the first one, which is for a request of another type.
-    case clashed(with: any Any.Type, evicted: [OpaqueOperationStore])
-    /// Another thread has inserted a store for the same request.
-    case present(Use)
-  }
-
   /// What a use of a store, or the end of one, has changed.
   struct Use: Sendable {
     let store: OpaqueOperationStore
     /// Whether the store was evicted, and is retained again.
     var isReadmitted = false
+    /// The type of the request of the first store on the path, if this one was inserted beside it.
+    var clashing: (any Any.Type)?
     /// The stores that were evicted, which can include this one.
     var evicted: [OpaqueOperationStore] = []
   }
@@ -168,22 +161,21 @@ struct StoreIndex: DeliveryMachine {
     deliveries.append(OperationStoreChange(storesAdded: [store]))
   }
 
-  /// Inserts a new store, unless the request has one.
+  /// Inserts a new store, unless another thread has inserted one for the request. Returns the use of the
+  /// store that is in the index.
   mutating func insert(
     _ store: OpaqueOperationStore, for lookup: borrowing Lookup, at time: Duration
-  ) -> Insertion {
+  ) -> Use {
     let reference = StoreReference.retained(store)
     let clashing = entries.insert(Entry(first: reference), at: lookup.path)
-    if clashing != nil, let present = readmit(lookup, at: time) { return .present(present) }
+    if clashing != nil, let present = readmit(lookup, at: time) { return present }
     retain(store, for: lookup.retention, at: time)
     // Another one of the same type is released, and about to be removed.
-    if var entry = clashing?.filter({ $0.type != lookup.type }) {
-      entry.others.append(reference)
-      entries[lookup.path] = entry
-      return .clashed(with: entry.first.type.request, evicted: addInserted(store))
-    }
-    if clashing != nil { entries[lookup.path] = Entry(first: reference) }
-    return .inserted(evicted: addInserted(store))
+    var entry = clashing?.filter { $0.type != lookup.type }
+    entry?.others.append(reference)
+    if clashing != nil { entries[lookup.path] = entry ?? Entry(first: reference) }
+    let first = entry?.first.type.request
+    return Use(store: store, clashing: first, evicted: addInserted(store))
   }
 
   /// Adds a store to the unused ones whose caller is about to use it.

@@ -112,23 +112,18 @@ import Testing
     var index = StoreIndex()
     func insert<Request: StatefulOperationRequest>(
       _ request: Request, _ state: Request.State
-    ) -> (store: OpaqueOperationStore, StoreIndex.Insertion) {
+    ) -> (store: OpaqueOperationStore, use: StoreIndex.Use) {
       let store = OperationStore.detached(operation: request, initialState: state)
       let opaque = OpaqueOperationStore(store)
       let lookup = StoreIndex.Lookup(of: request, default: .forever)
       return (opaque, index.insert(opaque, for: lookup, at: .zero))
     }
     let first = insert(First(), QueryState())
-    guard case .inserted = first.1,
-      case .present(let present) = insert(First(), QueryState()).1,
-      case .clashed(with: let type, evicted: _) = insert(Second(), QueryState()).1,
-      type == First.self,
-      case .present = insert(Second(), QueryState()).1
-    else {
-      Issue.record("an insertion has another result")
-      return
-    }
-    #expect(ObjectIdentifier(present.store.base) == ObjectIdentifier(first.store.base))
+    #expect(first.use.store.id == first.store.id && first.use.clashing == nil)
+    #expect(insert(First(), QueryState()).use.store.id == first.store.id)
+    let second = insert(Second(), QueryState())
+    #expect(second.use.store.id == second.store.id && second.use.clashing == First.self)
+    #expect(insert(Second(), QueryState()).use.store.id == second.store.id)
     #expect(index.entries.tree(matching: []).values.flatMap(\.references).count == 2)
     let removed = index.remove(index.stores(at: ["shared", 1]))
     #expect(removed.count == 2)

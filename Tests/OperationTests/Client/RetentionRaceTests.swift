@@ -130,11 +130,10 @@ import Testing
     let subscription = indexed.store.subscribe { _ in }
     let query = Query<Int, any Error>(path: ["other"]) { _ in 1 }
     let other = OperationStore.detached(query: query)
-    let insertion = indexed.index.insert(
+    let inserted = indexed.index.insert(
       OpaqueOperationStore(other),
       for: StoreIndex.Lookup(of: query, default: .unusedFor(.seconds(10))), at: clock.elapsed())
-    guard case .inserted(let evicted) = insertion else { preconditionFailure() }
-    #expect(evicted.isEmpty)
+    #expect(inserted.store.isOpaque(of: other) && inserted.evicted.isEmpty)
     withExtendedLifetime(subscription) {}
   }
 
@@ -143,10 +142,9 @@ import Testing
     var indexed = indexed()
     let other = OperationStore.detached(query: indexed.query)
     let now = clock.elapsed() + .seconds(5)
-    let insertion = indexed.index.insert(
+    let present = indexed.index.insert(
       OpaqueOperationStore(other),
       for: StoreIndex.Lookup(of: indexed.query, default: .forever), at: now)
-    guard case .present(let present) = insertion else { preconditionFailure() }
     #expect(present.store.isOpaque(of: indexed.store))
     #expect(indexed.store.use.retention.isForever)
     #expect(indexed.store.use.lastUse == now)

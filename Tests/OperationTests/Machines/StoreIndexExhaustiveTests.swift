@@ -155,19 +155,19 @@ import Testing
       let present = items[item] ?? evicted[item]
       let others = Array(items.keys) + evicted.keys + released.map(\.item)
       let isPathTaken = others.contains { $0 != item && Self.path($0) == Self.path(item) }
-      switch index.insert(new.store, for: new.lookup(), at: time(now)) {
-      case .present(let use):
+      let use = index.insert(new.store, for: new.lookup(), at: time(now))
+      if use.store.id != new.store.id {
         try mustHold(present?.store.id == use.store.id, "the present store is kept")
         readmitted(item)
         noteUse(of: item)
         try noteEviction(of: use.evicted, isTimeOver: false)
-      case .clashed:
+      } else if use.clashing != nil {
         try mustHold(isPathTaken && present == nil, "a store of another type is present")
         add(item, new)
-      case .inserted(let stores):
+      } else {
         try mustHold(!isPathTaken && present == nil, "no store is present")
         add(item, new)
-        try noteEviction(of: stores, isTimeOver: false)
+        try noteEviction(of: use.evicted, isTimeOver: false)
       }
     }
 
