@@ -4,7 +4,13 @@
 /// under the lock: deinitialisers of values and failures are the user's code.
 struct CommittedState<State: OperationState>: Sendable {
   private(set) var state: State
-  private(set) var yields = YieldedResults<State>()
+  /// The results that runs in flight have yielded since the last final result.
+  ///
+  /// - *empty*: the state is that of the last final result.
+  /// - Otherwise there is one entry for each run that yielded, in the order of their last yields. Each
+  ///   stores the state before it, which a cancellation of the run restores. Two runs of pages are for
+  ///   pages side by side, and neither is undone with the other.
+  private(set) var yields: [YieldedResult<State>] = []
   /// The number of final results, writes and resets.
   private(set) var resultCount = 0
   /// The number of yields, and of times that those of a run were undone.
@@ -23,11 +29,13 @@ struct CommittedState<State: OperationState>: Sendable {
   /// Changes the state, and each state that a cancelled run would restore.
   mutating func changeAll(_ body: (inout State) -> Void) {
     change(body)
-    yields.change(&replaced, body)
+    changeYields(body)
   }
 
   /// Changes each state that a cancelled run would restore.
-  mutating func changeYields(_ body: (inout State) -> Void) { yields.change(&replaced, body) }
+  mutating func changeYields(_ body: (inout State) -> Void) {
+    for index in yields.indices { replaced.change(&yields[index].before, body) }
+  }
 
   /// Notes that a final result came, which no cancelled run undoes.
   mutating func noteResult() { resultCount += 1 }
@@ -42,15 +50,20 @@ struct CommittedState<State: OperationState>: Sendable {
 }
 
 extension CommittedState {
-  /// Stores what a cancellation of a run restores, before the first of its yields.
-  mutating func beginYield(_ entry: YieldedResults<State>.Entry) {
-    yields.begin(entry, &replaced)
+  /// Stores what a cancellation of a run restores, before the first of its yields. A later yield of the run
+  /// replaces the earlier one.
+  mutating func beginYield(_ entry: YieldedResult<State>) {
+    var entry = entry
+    if let old = removeYield(of: entry.id) {
+      (entry.before, entry.idsInBase) = (old.before, old.idsInBase)
+    }
+    yields.append(entry)
     yieldCount += 1
   }
 
   /// Undoes what a run yielded. Returns what the state was restored to, if the state changed.
-  mutating func undoYield(of id: OperationTaskID) -> YieldedResults<State>.Entry? {
-    guard let entry = yields.undo(id, &replaced) else { return nil }
+  mutating func undoYield(of id: OperationTaskID) -> YieldedResult<State>? {
+    guard let entry = removeYield(of: id) else { return nil }
     replaced.append(state)
     state = entry.before
     undoneYieldCount += 1
@@ -58,86 +71,56 @@ extension CommittedState {
     return entry
   }
 
+  /// Removes the entry of a run. The next entry restores from now on what it would have restored.
+  ///
+  /// - Returns: The entry with the state to restore: the one before the run's first yield, with what other
+  ///   runs have yielded since. `nil` if later yields hide what the run has yielded.
+  private mutating func removeYield(of id: OperationTaskID) -> YieldedResult<State>? {
+    guard let index = yields.firstIndex(where: { $0.id == id }) else { return nil }
+    var removed = yields.remove(at: index)
+    // Its closure has what the run yielded.
+    replaced.append(removed)
+    for later in index..<yields.count {
+      replaced.append(yields[later].before)
+      (yields[later].before, yields[later].idsInBase) = (removed.before, removed.idsInBase)
+      if yields[later].hidesEarlier { return nil }
+      replaced.change(&removed.before, yields[later].redo)
+    }
+    return removed
+  }
+
   /// A final value came: what runs have yielded is not undone any more.
-  mutating func confirmYields() { yields.confirmAll(&replaced) }
+  mutating func confirmYields() {
+    if yields.isEmpty { return }
+    replaced.append(yields)
+    yields = []
+  }
 
   /// A run failed, and what it and earlier ones yielded is not undone any more. What others yielded
   /// later can be undone, and then the failure is in the state. The run of a page, also if it has
   /// fetched the page, confirms only what itself has yielded.
   mutating func confirmYields(upTo id: OperationTaskID, _ body: (inout State) -> Void) {
-    yields.confirm(upTo: id, &replaced)
-    yields.change(&replaced, body)
+    if let index = yields.firstIndex(where: { $0.id == id }) {
+      let (own, others) = (yields[index], State.kind == .pages ? yields[..<index] : [])
+      replaced.append(Array(yields[...index]))
+      yields.replaceSubrange(...index, with: others)
+      for other in others.indices { replaced.change(&yields[other].before, own.redo) }
+    }
+    changeYields(body)
   }
 }
 
-/// The results that runs in flight have yielded since the last final result.
-///
-/// - *empty*: the state is that of the last final result.
-/// - Otherwise there is one entry for each run that yielded, in the order of their last yields. Each
-///   stores the state before it, which a cancellation of the run restores. Two runs of pages are for
-///   pages side by side, and neither is undone with the other.
-struct YieldedResults<State: OperationState>: Sendable {
-  struct Entry: Sendable {
-    let id: OperationTaskID
-    /// The state without optimistic edits before the run yielded.
-    var before: State
-    /// The optimistic edits that are part of `before`.
-    var idsInBase: Set<OperationTaskID>
-    /// Whether the last yield of the run hides what earlier entries display.
-    let hidesEarlier: Bool
-    /// Adds the last yield of the run to a state.
-    let redo: @Sendable (inout State) -> Void
-  }
-
-  private(set) var entries: [Entry] = []
-
-  var isEmpty: Bool { entries.isEmpty }
-
-  /// Appends an entry for a run that yields. It replaces one that the run has.
-  mutating func begin(_ entry: Entry, _ replaced: inout ReplacedValues<State>) {
-    var entry = entry
-    if let old = undo(entry.id, &replaced) {
-      (entry.before, entry.idsInBase) = (old.before, old.idsInBase)
-    }
-    entries.append(entry)
-  }
-
-  /// Removes the entry of a run. The next entry restores from now on what it would have restored.
-  ///
-  /// - Returns: The entry with the state to restore: the one before the run's first yield, with what other
-  ///   runs have yielded since. `nil` if later yields hide what the run has yielded.
-  mutating func undo(_ id: OperationTaskID, _ replaced: inout ReplacedValues<State>) -> Entry? {
-    guard let index = entries.firstIndex(where: { $0.id == id }) else { return nil }
-    var removed = entries.remove(at: index)
-    // Its closure has what the run yielded.
-    replaced.append(removed)
-    for later in index..<entries.count {
-      replaced.append(entries[later].before)
-      (entries[later].before, entries[later].idsInBase) = (removed.before, removed.idsInBase)
-      if entries[later].hidesEarlier { return nil }
-      replaced.change(&removed.before, entries[later].redo)
-    }
-    return removed
-  }
-
-  mutating func confirmAll(_ replaced: inout ReplacedValues<State>) {
-    if entries.isEmpty { return }
-    replaced.append(entries)
-    entries = []
-  }
-
-  mutating func confirm(upTo id: OperationTaskID, _ replaced: inout ReplacedValues<State>) {
-    guard let index = entries.firstIndex(where: { $0.id == id }) else { return }
-    let (own, others) = (entries[index], State.kind == .pages ? entries[..<index] : [])
-    replaced.append(Array(entries[...index]))
-    entries.replaceSubrange(...index, with: others)
-    for other in others.indices { replaced.change(&entries[other].before, own.redo) }
-  }
-
-  /// Changes each state that a cancellation would restore.
-  mutating func change(_ replaced: inout ReplacedValues<State>, _ body: (inout State) -> Void) {
-    for index in entries.indices { replaced.change(&entries[index].before, body) }
-  }
+/// What a run in flight has yielded.
+struct YieldedResult<State: OperationState>: Sendable {
+  let id: OperationTaskID
+  /// The state without optimistic edits before the run yielded.
+  var before: State
+  /// The optimistic edits that are part of `before`.
+  var idsInBase: Set<OperationTaskID>
+  /// Whether the last yield of the run hides what earlier entries display.
+  let hidesEarlier: Bool
+  /// Adds the last yield of the run to a state.
+  let redo: @Sendable (inout State) -> Void
 }
 
 /// The values that changes of states have replaced, until they are released without the lock.

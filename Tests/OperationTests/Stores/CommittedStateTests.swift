@@ -30,7 +30,7 @@ import Testing
   mutating func undo() {
     yield(1, of: 0)
     yield(2, of: 0)
-    #expect(committed.yields.entries.count == 1)
+    #expect(committed.yields.count == 1)
     let entry = committed.undoYield(of: ids[0])
     #expect(entry?.before.currentValue == 0)
     #expect(committed.state.currentValue == 0)
@@ -54,7 +54,7 @@ import Testing
     yield(1, of: 0)
     yield(2, of: 1)
     yield(3, of: 0)
-    #expect(committed.yields.entries.map(\.id) == [ids[1], ids[0]])
+    #expect(committed.yields.map(\.id) == [ids[1], ids[0]])
     let entry3 = committed.undoYield(of: ids[0])
     #expect(entry3 != nil)
     #expect(committed.state.currentValue == 2)
@@ -84,7 +84,7 @@ import Testing
     committed.confirmYields(upTo: ids[0]) {
       $0.update(with: .failure(Failed()), using: OperationContext())
     }
-    #expect(committed.yields.entries.map(\.id) == [ids[1]])
+    #expect(committed.yields.map(\.id) == [ids[1]])
     let entry6 = committed.undoYield(of: ids[1])
     #expect(entry6 != nil)
     #expect(committed.state.currentValue == 1)

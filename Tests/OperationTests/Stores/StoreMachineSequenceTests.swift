@@ -189,7 +189,7 @@ import Testing
       let isIdle = !machine.runs.records.contains(where: \.isStarted)
       if isIdle, machine.cancelledRuns.isEmpty {
         try mustHold(
-          machine.committed.yields.entries.isEmpty, "the yields of a run that has ended remain")
+          machine.committed.yields.isEmpty, "the yields of a run that has ended remain")
       }
     }
   }

@@ -34,7 +34,7 @@ import Testing
       _ = driver.machine.releaseLease(on: runs[run].core.id)
       yields.removeAll { $0.0 == run }
       #expect(driver.machine.state.currentValue == yields.last?.1 ?? -1)
-      #expect(driver.machine.committed.yields.entries.count == Set(yields.map(\.0)).count)
+      #expect(driver.machine.committed.yields.count == Set(yields.map(\.0)).count)
     }
     #expect(!driver.machine.state.isLoading)
   }
