@@ -16,9 +16,8 @@ struct StoreObservation<State: OperationState>: Sendable {
     var triggers: OperationSubscription?
   }
 
-  /// The observers with the rules of the store.
-  private var own: Group?
-  private var others: [Group] = []
+  /// The group with the rules of the store, if there is one, comes first.
+  private var groups: [Group] = []
   private var lastID = 0
   private var control = Control.notifying
 
@@ -30,47 +29,33 @@ struct StoreObservation<State: OperationState>: Sendable {
   }
 
   /// The rules of each group.
-  var rules: [Rules?] { (own.map { [$0.rules] } ?? []) + others.map { $0.rules } }
+  var rules: [Rules?] { groups.map { $0.rules } }
 
-  func contains(_ group: Int) -> Bool { own?.id == group || others.contains { $0.id == group } }
+  func contains(_ group: Int) -> Bool { groups.contains { $0.id == group } }
 
   /// Adds an observer. Returns its group, and whether it is the first of it.
   mutating func begin(_ rules: Rules?) -> (group: Int, isFirst: Bool) {
-    if let rules, let index = others.firstIndex(where: { $0.rules?.key == rules.key }) {
-      others[index].count += 1
-      return (others[index].id, false)
-    }
-    if rules == nil, let id = own?.id {
-      own?.count += 1
-      return (id, false)
+    if let index = groups.firstIndex(where: { $0.rules?.key == rules?.key }) {
+      groups[index].count += 1
+      return (groups[index].id, false)
     }
     lastID += 1
-    let group = Group(id: lastID, rules: rules)
-    if rules == nil { own = group } else { others.append(group) }
+    groups.insert(Group(id: lastID, rules: rules), at: rules == nil ? 0 : groups.count)
     return (lastID, true)
   }
 
   /// Removes an observer of a group. Returns the group if it was the last one. Its rules are the user's
   /// request: they are released, and its triggers cancelled, without the lock.
   mutating func end(_ group: Int) -> Group? {
-    if own?.id == group {
-      own?.count -= 1
-      return own?.count == 0 ? own.take() : nil
-    }
-    guard let index = others.firstIndex(where: { $0.id == group }) else { return nil }
-    others[index].count -= 1
-    return others[index].count == 0 ? others.remove(at: index) : nil
+    guard let index = groups.firstIndex(where: { $0.id == group }) else { return nil }
+    groups[index].count -= 1
+    return groups[index].count == 0 ? groups.remove(at: index) : nil
   }
 
   /// Stores the triggers of a group. Returns them if the group has ended.
   mutating func setTriggers(_ new: OperationSubscription, of group: Int) -> OperationSubscription? {
-    if own?.id == group {
-      own?.triggers = new
-    } else if let index = others.firstIndex(where: { $0.id == group }) {
-      others[index].triggers = new
-    } else {
-      return new
-    }
+    guard let index = groups.firstIndex(where: { $0.id == group }) else { return new }
+    groups[index].triggers = new
     return nil
   }
 
