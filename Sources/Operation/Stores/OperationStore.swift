@@ -276,15 +276,12 @@ extension OperationStore {
     var replaced = ReplacedValues<State>()
     var effects = Effects()
     let end = perform(.access, replacing: &replaced, leaving: &effects, transition)
-    switch end {
-    case .mustCompute:
+    guard case .ended(let access) = end else {
       finish(&effects)
       return nil
-    case .nested: return EndedAccess(store: self, effects: effects, access: nil, replaced: replaced)
-    case .ended(let access):
-      for gate in access.gates { gate.signal() }
-      return EndedAccess(store: self, effects: effects, access: access, replaced: replaced)
     }
+    for gate in access?.gates ?? [] { gate.signal() }
+    return EndedAccess(store: self, effects: effects, access: access, replaced: replaced)
   }
 }
 

@@ -305,17 +305,16 @@ extension StoreMachine {
   enum AccessEnd: Sendable {
     /// The displayed value has to be computed first.
     case mustCompute
-    /// The access continues; this was the end of an inner one.
-    case nested
-    /// The access has ended. Its gates are opened, and its actions performed, without the lock.
-    case ended(ExclusiveAccess<State>)
+    /// The access has ended. Its gates are opened, and its actions performed, without the lock. `nil` is
+    /// the end of an inner one, after which the access continues.
+    case ended(ExclusiveAccess<State>?)
   }
 
   mutating func endExclusiveAccess() -> AccessEnd {
     guard let access else { preconditionFailure("exclusive access was ended twice") }
     guard access.depth == 1 else {
       self.access?.depth -= 1
-      return .nested
+      return .ended(nil)
     }
     if edits.needsComputation { return .mustCompute }
     self.access = nil

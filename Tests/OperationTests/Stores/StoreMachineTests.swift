@@ -309,8 +309,7 @@ extension StoreMachine.AccessEnd {
   fileprivate var gateCount: Int? {
     switch self {
     case .mustCompute: nil
-    case .nested: 0
-    case .ended(let access): access.gates.count
+    case .ended(let access): access?.gates.count ?? 0
     }
   }
 }
