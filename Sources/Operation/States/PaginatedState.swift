@@ -297,11 +297,11 @@ extension PaginatedState: DefaultableState {
 }
 
 extension PaginatedRunKind {
+  /// Whether a run of this kind fetches only a further page, and not the whole value.
+  var isForFurtherPage: Bool { self == .nextPage || self == .previousPage }
+
   /// Returns a Boolean value that indicates whether two runs of these kinds can run side by side.
   fileprivate func runsBeside(_ other: PaginatedRunKind) -> Bool {
-    switch (self, other) {
-    case (.nextPage, .previousPage), (.previousPage, .nextPage): true
-    default: false
-    }
+    self != other && isForFurtherPage && other.isForFurtherPage
   }
 }

@@ -105,11 +105,7 @@ extension StoreMachine {
 
   /// Returns whether a run fetches the whole value, and not only a further page.
   static func isAboutWhole(_ record: Runs.Record) -> Bool {
-    guard State.kind == .pages else { return true }
-    switch record.task.context.pageRunKind {
-    case .nextPage, .previousPage: return false
-    case .initialPage, .allPages, .refetch: return true
-    }
+    State.kind != .pages || !record.task.context.pageRunKind.isForFurtherPage
   }
 
   /// A run begins to wait for a retry, or the attempt begins.
