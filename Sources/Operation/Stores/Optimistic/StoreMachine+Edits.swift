@@ -26,13 +26,9 @@ extension StoreMachine {
     _ id: OperationTaskID, _ edit: @escaping Edits.Layers.Edit, show: @escaping Edits.Show,
     displaying first: (value: State.StateValue, transitions: Int)? = nil
   ) {
-    if let first, first.transitions == edits.transitionCount {
-      edits.append(id, edit, over: state.currentValue, displaying: first.value, show: show)
-      notifyChange()
-    } else {
-      edits.append(id, edit, over: state.currentValue, show: show)
-      access?.noteChange()
-    }
+    let computed = first.flatMap { $0.transitions == edits.transitionCount ? $0.value : nil }
+    edits.append(id, edit, over: state.currentValue, displaying: computed, show: show)
+    if computed == nil { access?.noteChange() } else { notifyChange() }
   }
 
   /// Ends an edit whose work has ended. After a reset it changes nothing.
