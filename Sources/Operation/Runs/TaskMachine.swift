@@ -47,8 +47,7 @@ struct TaskMachine<Output: Sendable, Waiter: Sendable>: Sendable {
   /// Attaches the Swift task of a launch. Returns whether it has to be cancelled at once.
   mutating func attach(_ task: Task<Void, Never>, launch: Int = 0) -> Bool {
     if launch < self.launch { return true }
-    guard case .running = phase else { return progress.isCancelled }
-    phase = .running(task)
+    if case .running = phase { phase = .running(task) }
     return progress.isCancelled
   }
 
