@@ -14,7 +14,7 @@ extension OperationStore {
       if run.isQueued, let scope { hub.queues.remove(run.core.id, from: scope) }
       return
     }
-    begin(run, launch: 0)
+    begin(run)
   }
 
   /// Has the request of a run called again, if it is being called, for all that await the run.
@@ -26,10 +26,11 @@ extension OperationStore {
       let replaced = LaunchID(run: core.id, launch: launch - 1)
       _ = hub.end(replaced, of: self, at: path, isCancelled: true)
     }
-    begin(AdmittedRun(core: core, box: box, mustLaunch: true), launch: launch)
+    begin(AdmittedRun(core: core, box: box, mustLaunch: true, launch: launch))
   }
 
-  private func begin(_ run: AdmittedRun, launch: Int) {
+  private func begin(_ run: AdmittedRun) {
+    let launch = run.launch
     let scope = settings.values.serialScope
     let began = hub.events.isObserved ? run.context.now() : nil
     if launch == 0 { send(.runStarted(run.context.eventRun), in: run.context) }
@@ -43,10 +44,10 @@ extension OperationStore {
       Task.make(name: name, on: run.context.executor, priority: priority) { [self] in
         if scope == nil, hub.outbox == nil {
           if !dependencies.isEmpty { await TaskNode.wait(for: dependencies) }
-          let hooks = hooks(of: run, launch, nil, isObserved: began != nil)
-          _ = await execute(run, launch, hooks, began: began)
+          let hooks = hooks(of: run, nil, isObserved: began != nil)
+          _ = await execute(run, hooks, began: began)
         } else {
-          await executeInTurn(run, launch, ticket, after: dependencies, began: began)
+          await executeInTurn(run, ticket, after: dependencies, began: began)
         }
       }, launch: launch)
   }
@@ -58,15 +59,14 @@ extension OperationStore {
   // stay short: with one more call the compiler does not specialise it, and runs in it cost four times as much.
   @inline(never)
   private func executeInTurn(
-    _ run: AdmittedRun, _ launch: Int, _ ticket: Int?, after dependencies: [TaskDependency],
-    began: Date?
+    _ run: AdmittedRun, _ ticket: Int?, after dependencies: [TaskDependency], began: Date?
   ) async {
     let scope = settings.values.serialScope
-    let call = hub.outbox == nil ? nil : await call(of: run, launch, ticket)
-    let hooks = hooks(of: run, launch, call, isObserved: began != nil)
+    let call = hub.outbox == nil ? nil : await call(of: run, ticket)
+    let hooks = hooks(of: run, call, isObserved: began != nil)
     let isOver = await keeping(call, of: run) {
       await waitForTurn(of: run, in: scope, after: dependencies, hooks)
-      return await execute(run, launch, hooks, began: began)
+      return await execute(run, hooks, began: began)
     }
     if let scope, isOver { hub.queues.remove(run.core.id, from: scope) }
   }
@@ -92,23 +92,19 @@ extension OperationStore {
   }
 
   /// Returns what notifies the store of a run, if the run can be paused or is observed.
-  private func hooks(
-    of run: AdmittedRun, _ launch: Int, _ call: OutboxEntry?, isObserved: Bool
-  ) -> RunHooks? {
+  private func hooks(of run: AdmittedRun, _ call: OutboxEntry?, isObserved: Bool) -> RunHooks? {
     let mustBeNoted = isObserved || call != nil
     guard mustBeNoted || run.context.settings.values.networkMode != .always else { return nil }
     return RunHooks(call: runCall(of: call, for: run)) { [weak self] step in
-      self?.note(step, of: run, launch, call)
+      self?.note(step, of: run, call)
     }
   }
 
-  private func note(
-    _ step: RunHooks.Step, of run: AdmittedRun, _ launch: Int, _ call: OutboxEntry?
-  ) {
-    if run.core.node.isReplaced(launch: launch) { return }
+  private func note(_ step: RunHooks.Step, of run: AdmittedRun, _ call: OutboxEntry?) {
+    if run.isReplaced { return }
     let context = run.context
     switch step {
-    case .paused(let isPaused): commit { $0.setPaused(isPaused, run.core.id, launch: launch) }
+    case .paused(let isPaused): commit { $0.setPaused(isPaused, run.core.id, launch: run.launch) }
     case .attemptBegan(let index):
       if let call, index > 0 { hub.outbox?.noteAttempt(of: call) }
       send(.attemptBegan(context.eventRun, index: index), in: context)
@@ -119,29 +115,25 @@ extension OperationStore {
 
   /// Calls the request, and commits its result. Returns whether the run is over: no launch has replaced
   /// this one.
-  private func execute(
-    _ run: AdmittedRun, _ launch: Int, _ hooks: RunHooks?, began: Date?
-  ) async -> Bool {
-    if launch > 0, run.core.node.isReplaced(launch: launch) { return false }
+  private func execute(_ run: AdmittedRun, _ hooks: RunHooks?, began: Date?) async -> Bool {
+    if run.launch > 0, run.isReplaced { return false }
     // A run that was cancelled while it waited must not call its request any more. One that has to,
     // because its failure cannot be a cancellation, is cancelled there.
     let progress = run.core.progress
     if progress.isCancelled { withUnsafeCurrentTask { $0?.cancel() } }
     if progress.isEnded {
       // The launch that this one replaced has not ended the request.
-      run.core.node.endRequest(launch: launch)
+      run.core.node.endRequest(launch: run.launch)
       sendEnd(.cancelled, in: run.context, began: began)
       return true
     }
-    guard let output = await output(of: run, launch, hooks) else { return false }
-    return finish(run, launch, with: output, hooks, began: began)
+    guard let output = await output(of: run, hooks) else { return false }
+    return finish(run, with: output, hooks, began: began)
   }
 
   /// Returns the output of the request; `nil` if the launch was replaced before it was called.
-  private func output(
-    of run: AdmittedRun, _ launch: Int, _ hooks: RunHooks?
-  ) async -> Machine.Output? {
-    let core = run.core
+  private func output(of run: AdmittedRun, _ hooks: RunHooks?) async -> Machine.Output? {
+    let (core, launch) = (run.core, run.launch)
     defer { core.node.endRequest(launch: launch) }
     // A run whose failure cannot be a cancellation has to get one from the request.
     if !run.context.mayAttemptOffline(isRetry: false), await !mayAttempt(run, hooks),
@@ -150,8 +142,8 @@ extension OperationStore {
       return .failure(failure)
     }
     // It may have waited for a connection.
-    if launch > 0, core.node.isReplaced(launch: launch) { return nil }
-    let (context, rules, failure) = beginCall(of: run, launch, hooks)
+    if launch > 0, run.isReplaced { return nil }
+    let (context, rules, failure) = beginCall(of: run, hooks)
     if let failure { return .failure(failure) }
     // Not with `??`, to which closures are passed in another form.
     let call = if let rules { rules.call } else { request }
@@ -170,16 +162,16 @@ extension OperationStore {
   /// Returns the context that the request is called with, and the rules that it had, or the failure of a
   /// run that must not call it any more.
   private func beginCall(
-    of run: AdmittedRun, _ launch: Int, _ hooks: RunHooks?
+    of run: AdmittedRun, _ hooks: RunHooks?
   ) -> (context: OperationContext, rules: RequestRules<State>?, failure: Failure?) {
     var context = run.context
     if let hooks { context.changeFacts { $0.hooks = hooks } }
-    if launch > 0 { context.changeFacts { $0.launch = launch } }
+    if run.launch > 0 { context.changeFacts { $0.launch = run.launch } }
     // A run does not begin with what exclusive access has made of the state: it waits for the end.
     let snapshot = read { $0.isOpen ? $0.willRun(run.core.id, in: &context) : nil }
     let (isPresent, hasEdits) = snapshot ?? commit { $0.willRun(run.core.id, in: &context) }
     // A run that has waited finds the edits that were settled meanwhile.
-    if hasEdits { commit { $0.begin(run.core.id, launch: launch) } }
+    if hasEdits { commit { $0.begin(run.core.id, launch: run.launch) } }
     let rules = context.rules as? RequestRules<State>
     if rules != nil { context.changeFacts { $0.rules = nil } }
     // A run that a reset has ended may continue before it is cancelled itself.
@@ -193,19 +185,19 @@ extension OperationStore {
 
   /// Ends a run. Returns whether it is over: no launch has replaced this one.
   private func finish(
-    _ run: AdmittedRun, _ launch: Int, with output: Machine.Output, _ hooks: RunHooks?, began: Date?
+    _ run: AdmittedRun, with output: Machine.Output, _ hooks: RunHooks?, began: Date?
   ) -> Bool {
     let core = run.core
     var output = output
-    if hub.hasReaders { output = cycle(closedBy: core, launch, output) ?? output }
+    if hub.hasReaders { output = cycle(closedBy: run, output) ?? output }
     let isCancelled = output.isCancellation || core.progress.isCancelled
     // The record is released here, without the lock.
     var record: Machine.Runs.Record?
     let end = commit {
-      $0.isReplaced(core.id, launch: launch) ? nil : $0.end(core.id, output, releasing: &record)
+      $0.isReplaced(core.id, launch: run.launch) ? nil : $0.end(core.id, output, releasing: &record)
     }
     guard let (isCounted, mustFollow, mustNotifyReaders) = end else { return false }
-    guard isCounted || !core.node.isReplaced(launch: launch) else { return false }
+    guard isCounted || !run.isReplaced else { return false }
     // The result was dropped, though the task may not have been cancelled yet.
     if !isCounted { core.cancelRun() }
     sendEnd(isCancelled || !isCounted ? .cancelled : output.outcome, in: run.context, began: began)
@@ -219,9 +211,8 @@ extension OperationStore {
   }
 
   /// Ends the run in the graph of dependencies. Returns a failure if it has closed a cycle there.
-  private func cycle(
-    closedBy core: Machine.Core, _ launch: Int, _ output: Machine.Output
-  ) -> Machine.Output? {
+  private func cycle(closedBy run: AdmittedRun, _ output: Machine.Output) -> Machine.Output? {
+    let (core, launch) = (run.core, run.launch)
     let isOver =
       output.isCancellation || core.progress.isCancelled
       || read { !$0.runs.contains(core.id) || $0.isReplaced(core.id, launch: launch) }
@@ -302,9 +293,6 @@ extension Result {
   }
 
   fileprivate var outcome: OperationClientEvent.Outcome {
-    switch self {
-    case .success: .success
-    case .failure(let error): .failure(error)
-    }
+    failure.map { .failure($0) } ?? .success
   }
 }

@@ -33,7 +33,11 @@ extension StoreMachine {
     let mustLaunch: Bool
     /// Whether the run has its place in the queue of its scope.
     var isQueued = false
+    /// The number of restarts before this launch of the run.
+    var launch = 0
 
+    /// Whether a later launch has replaced this one.
+    var isReplaced: Bool { core.node.isReplaced(launch: launch) }
     var task: Task { Task(core, box: box) }
     var context: OperationContext { box.configuration.context }
   }

@@ -12,11 +12,11 @@ extension OperationStore {
   }
 
   /// Returns the call of a run in the outbox, when it is in the storage; `nil` if it is not saved.
-  func call(of run: AdmittedRun, _ launch: Int, _ ticket: Int?) async -> OutboxEntry? {
+  func call(of run: AdmittedRun, _ ticket: Int?) async -> OutboxEntry? {
     guard let outbox = hub.outbox, State.kind == .mutation else { return nil }
     let id = run.core.id
     // A run that is launched again makes the same call once more.
-    if launch > 0 {
+    if run.launch > 0 {
       let entry = outbox.entry(of: id)
       if let entry { outbox.noteAttempt(of: entry) }
       return entry
