@@ -197,35 +197,31 @@ extension PaginatedState {
       replaceAll(with: result.pages)
     case .initial, .present:
       for page in result.pages { replace(with: page) }
-    case .after(let neighbour):
-      if result.pages.isEmpty, facts.value.last?.id == neighbour {
-        setEnds(before: ends.before, after: neighbour)
-      }
-      add(result, beside: neighbour, offset: 1, limit: limit)
-    case .before(let neighbour):
-      if result.pages.isEmpty, facts.value.first?.id == neighbour {
-        setEnds(before: neighbour, after: ends.after)
-      }
-      add(result, beside: neighbour, offset: 0, limit: limit)
+    case .after(let neighbour): add(result, beside: neighbour, offset: 1, limit: limit)
+    case .before(let neighbour): add(result, beside: neighbour, offset: 0, limit: limit)
     }
   }
 
-  /// Adds fetched pages, and removes pages beyond the limit at the other end. It removes fewer if a write since
-  /// the beginning of the run has left the page that would be the first or the last one without its neighbours.
+  /// Adds fetched pages, or notes that there are none, and removes pages beyond the limit at the other end.
+  /// It removes fewer if a write since the beginning of the run has left the page that would be the first
+  /// or the last one without its neighbours.
   private mutating func add(
     _ result: OperationValue, beside neighbour: PageID, offset: Int, limit: Int
   ) {
+    let isAfter = offset == 1
+    if result.pages.isEmpty, (isAfter ? facts.value.last : facts.value.first)?.id == neighbour {
+      setEnds(before: isAfter ? ends.before : neighbour, after: isAfter ? neighbour : ends.after)
+    }
     for page in result.pages { put(page, beside: neighbour, offset: offset) }
-    let isAtFront = offset == 1
     var excess = max(0, facts.value.count - limit)
     if excess > 0, let (page, stamp) = result.newEnd, stamp == facts.stamp {
       facts.value.update(id: page.id) { $0.edges = page.edges }
     }
     while excess > 0,
-      facts.value[isAtFront ? excess : facts.value.count - 1 - excess].edges == nil
+      facts.value[isAfter ? excess : facts.value.count - 1 - excess].edges == nil
     { excess -= 1 }
     for _ in 0..<excess {
-      replacedValues.append(facts.value.remove(at: isAtFront ? 0 : facts.value.count - 1))
+      replacedValues.append(facts.value.remove(at: isAfter ? 0 : facts.value.count - 1))
     }
   }
 
