@@ -47,13 +47,8 @@ struct CombineLatestMachine<Element: Sendable>: DeliveryMachine {
 
   var deliveries = DeliveryQueue<StreamSignal<[Element]>>()
   private var sides: [Side]
-  /// The number of sources without an element.
-  private var missingCount: Int
 
-  init(count: Int) {
-    sides = Array(repeating: Side(), count: count)
-    missingCount = count
-  }
+  init(count: Int) { sides = Array(repeating: Side(), count: count) }
 
   /// Returns the element that was replaced, to be released without the lock.
   mutating func receive(_ signal: StreamSignal<Element>, from index: Int) -> Element? {
@@ -61,9 +56,8 @@ struct CombineLatestMachine<Element: Sendable>: DeliveryMachine {
     switch signal {
     case .element(let element, let epoch):
       let replaced = exchange(&sides[index].newest, with: (element, epoch))
-      if replaced == nil { missingCount -= 1 }
-      if missingCount == 0 {
-        let newest = sides.compactMap(\.newest)
+      let newest = sides.compactMap(\.newest)
+      if newest.count == sides.count {
         deliveries.append(.element(newest.map(\.element), in: .common(newest.map(\.epoch))))
       }
       return replaced?.element
