@@ -5,8 +5,7 @@
 /// what is left out is counted.
 struct InspectorBacklog: Sendable {
   let eventLimit: Int
-  /// The stores to send, each once, the first change first, and the same as a set. A removed store is
-  /// in the list only.
+  /// The stores to send, each once, the first change first, and the same as a set.
   private var changed: [Int] = []
   private var isChanged: Set<Int> = []
   private var removed: [Int] = []
@@ -30,7 +29,7 @@ struct InspectorBacklog: Sendable {
       if resultCounts.removeValue(forKey: id) != nil { removed.append(id) }
     }
     // A peer that does not read must not collect the numbers of short-lived stores.
-    if changed.count > 2 * isChanged.count + 64 { changed.removeAll { !isChanged.contains($0) } }
+    if changed.count > isChanged.count { changed.removeAll { !isChanged.contains($0) } }
     events += new.events
     missed += new.missed
     let excess = max(events.count - eventLimit, 0)
@@ -40,13 +39,9 @@ struct InspectorBacklog: Sendable {
 
   /// Returns what comes next, with at most some stores, and removes it.
   mutating func take(storeLimit: Int) -> InspectorUpdate {
-    var stores: [Int] = []
-    var taken = 0
-    while stores.count < storeLimit, taken < changed.count {
-      if isChanged.remove(changed[taken]) != nil { stores.append(changed[taken]) }
-      taken += 1
-    }
-    changed.removeFirst(taken)
+    let stores = Array(changed.prefix(storeLimit))
+    changed.removeFirst(stores.count)
+    isChanged.subtract(stores)
     defer { (removed, events, missed) = ([], [], 0) }
     return InspectorUpdate(changed: stores, removed: removed, events: events, missed: missed)
   }
