@@ -16,7 +16,6 @@ struct TopologicalOrder<Node: Hashable & Sendable>: Sendable {
   private static var stride: Int128 { 1 << 64 }
 
   private var links: [Node: Link] = [:]
-  private var first: Node?
   private var last: Node?
 
   var isEmpty: Bool { links.isEmpty }
@@ -66,7 +65,7 @@ extension TopologicalOrder {
   private func label(_ node: Node) -> Int128 { links[node]?.label ?? .min }
 
   private mutating func connect(_ earlier: Node?, to later: Node?) {
-    if let earlier { links[earlier]?.next = later } else { first = later }
+    if let earlier { links[earlier]?.next = later }
     if let later { links[later]?.previous = earlier } else { last = earlier }
   }
 
@@ -74,14 +73,10 @@ extension TopologicalOrder {
   private mutating func insert(_ node: Node, before later: Node?) {
     let earlier = later.map { links[$0]?.previous } ?? last
     if let earlier, let later, label(later) - label(earlier) < 2 { makeRoom(after: earlier) }
-    let label: Int128 =
-      switch (earlier, later) {
-      case (let earlier?, let later?): label(earlier) + (label(later) - label(earlier)) / 2
-      case (let earlier?, nil): label(earlier) + Self.stride
-      case (nil, let later?): label(later) - Self.stride
-      case (nil, nil): 0
-      }
-    links[node] = Link(label: label, previous: nil, next: nil)
+    // Halfway between its neighbours. At an end of the list, the missing one counts as two strides away.
+    let low = earlier.map(label) ?? (later.map(label) ?? 0) - 2 * Self.stride
+    let high = later.map(label) ?? low + 2 * Self.stride
+    links[node] = Link(label: low + (high - low) / 2)
     connect(earlier, to: node)
     connect(node, to: later)
   }
