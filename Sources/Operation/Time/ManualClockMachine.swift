@@ -89,10 +89,7 @@ struct ManualClockMachine<Waiter: Sendable>: Sendable {
 
   /// Adds an observer; returns `nil` if there are enough sleeps already.
   mutating func observe(atLeast count: Int, waiter: Waiter) -> UInt64? {
-    guard sleeperCount < count else { return nil }
-    let id = makeID()
-    observers.append(Observer(id: id, waiter: waiter, sleeperCount: count))
-    return id
+    add(Observer(id: makeID(), waiter: waiter, sleeperCount: count))
   }
 
   mutating func removeObserver(_ id: UInt64) { observers.removeAll { $0.id == id } }
@@ -136,10 +133,7 @@ struct ManualClockMachine<Waiter: Sendable>: Sendable {
 
   /// Adds a waiter for a settled clock; returns `nil` if it is settled already.
   mutating func settle(waiter: Waiter, patience: Int = .max) -> UInt64? {
-    if isSettled { return nil }
-    let id = makeID()
-    observers.append(Observer(id: id, waiter: waiter, patience: patience))
-    return id
+    add(Observer(id: makeID(), waiter: waiter, patience: patience))
   }
 
   /// Notes that a task of the library can continue.
@@ -154,16 +148,23 @@ struct ManualClockMachine<Waiter: Sendable>: Sendable {
     return takeReady()
   }
 
-  /// Removes and returns the observers that do not wait any more: enough sleeps have begun, or the clock is
-  /// settled, or they have waited for enough jobs.
+  /// Adds an observer, and returns its identifier; `nil` if it need not wait.
+  private mutating func add(_ observer: Observer) -> UInt64? {
+    if isReady(observer) { return nil }
+    observers.append(observer)
+    return observer.id
+  }
+
+  /// Whether an observer need not wait: enough sleeps have begun, or the clock is settled, or it has waited
+  /// for enough jobs.
+  private func isReady(_ observer: Observer) -> Bool {
+    observer.sleeperCount.map { $0 <= sleeperCount } ?? (isSettled || observer.patience <= 0)
+  }
+
+  /// Removes and returns the observers that do not wait any more.
   private mutating func takeReady() -> [Waiter] {
-    if observers.isEmpty { return [] }
-    let (count, isSettled) = (sleeperCount, isSettled)
-    func isReady(_ observer: Observer) -> Bool {
-      observer.sleeperCount.map { $0 <= count } ?? (isSettled || observer.patience <= 0)
-    }
-    let ready = observers.filter(isReady)
-    observers.removeAll(where: isReady)
+    let ready = observers.filter { isReady($0) }
+    if !ready.isEmpty { observers = observers.filter { !isReady($0) } }
     return ready.map(\.waiter)
   }
 
