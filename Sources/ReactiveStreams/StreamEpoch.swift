@@ -34,9 +34,8 @@ package final class StreamEpoch: Sendable {
   func renew(within outer: StreamEpoch?) -> Bool {
     let replaced = state.withLock { state -> [StreamEpoch]? in
       if state.isOver { return nil }
-      defer { state.outer = outer.map { [$0] } ?? [] }
       state.renewalCount += 1
-      return state.outer
+      return exchange(&state.outer, with: outer.map { [$0] } ?? [])
     }
     return replaced != nil
   }
