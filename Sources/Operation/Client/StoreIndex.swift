@@ -67,7 +67,7 @@ struct StoreIndex: DeliveryMachine {
     var id: ObjectIdentifier { store.id }
   }
 
-  /// What a use of a store, or the end of one, has changed.
+  /// What the insertion of a store, a use of it, or the end of one has changed.
   struct Use: Sendable {
     let store: OpaqueOperationStore
     /// Whether the store was evicted, and is retained again.

@@ -38,7 +38,8 @@ struct PageWalk<Request: PaginatedRequest>: Sendable {
     }
   }
 
-  /// Finds the neighbours of the page that one more page makes the first or the last one, if they are not known.
+  /// Finds the neighbours of the page that becomes the first or the last one when the run has fetched another
+  /// page, if they are not known.
   mutating func findNewEnd(of request: Request, in context: OperationContext) {
     let excess = known.count + 1 - context.settings.values.pages.limit
     guard case .onePage = plan, 0 < excess, excess < known.count else { return }

@@ -5,6 +5,7 @@ final class PageStart<PageID: Hashable & Sendable, PageValue: Sendable>: Sendabl
   let kind: PaginatedRunKind
   /// The pages that the state has when the run begins.
   let pages: PaginatedPages<PageID, PageValue>
+  /// The stamp of the value with these pages.
   let stamp: ValueStamp
   let refetch: PaginatedRefetch<PageID, PageValue>
   /// The pages that the attempts of the run have fetched; `nil` for a run of one page, of which a
