@@ -189,7 +189,7 @@ extension OperationClient {
   /// depends on. It does nothing to a request without a store that no other request depends on.
   public func invalidate<Request: StatefulOperationRequest>(_ request: Request) {
     let store = store(of: request)
-    hub.invalidate(removed: .at([request.path])) { mark in if let store { mark(store) } }
+    hub.invalidate(read: .at([request.path])) { mark in if let store { mark(store) } }
   }
 
   /// Marks the values below a path, and the values of all requests that depend on them, as out of
@@ -213,7 +213,7 @@ extension OperationClient {
     // The filter is called for all stores before one of them is marked.
     let stores = isEach ? [] : found(matching: path, where: filter)
     hub.invalidate(
-      removed: filter.isEmpty ? .below(path) : nil, runsObserved: running != .nothing
+      read: filter.isEmpty ? .below(path) : nil, runsObserved: running != .nothing
     ) { mark in if isEach { forEachStore(matching: path, mark) } else { stores.forEach(mark) } }
     guard running == .all else { return }
     for store in stores

@@ -210,7 +210,9 @@ import Testing
     await store.settles { $0.currentValue == 1 && !$0.isLoading }
     for round in 2...3 {
       await clock.advance(by: .seconds(600))
-      #expect(client.stores(matching: []).map(\.path) == [["reader"]])
+      // What has run can still be about to release a store.
+      #expect(
+        await eventually { client.stores(matching: []).map(\.path) == [["reader"]] })
       number.update { $0 = round }
       if round == 2 { client.invalidate(source) } else { client.invalidate(matching: ["sources"]) }
       await store.settles { $0.currentValue == round && !$0.isLoading }
@@ -218,5 +220,46 @@ import Testing
     subscription.cancel()
     client.clearStores()
     #expect(client.hub.hasNoDependencies)
+  }
+
+  @Test("An invalidation while a store is removed reaches its readers", arguments: [true, false])
+  func removalUnderWay(byRequest: Bool) async throws {
+    let source = Query<Int, any Error>(path: ["sources", 1]) { _ in 1 }
+    let reader = Query<Int, any Error>(path: ["reader"]) { try await $0.ensure(source) }
+    let store = client.store(for: reader.neverStale())
+    #expect(try await store.run() == 1)
+    #expect(!store.isStale)
+    // It is called while the client removes the store, which no look-up finds any more.
+    let subscription = client.subscribe(matching: ["sources"]) { [client] change in
+      if change.storesRemoved.isEmpty { return }
+      #expect(client.store(with: ["sources", 1]) == nil)
+      if byRequest { client.invalidate(source) } else { client.invalidate(matching: ["sources"]) }
+    }
+    client.clearStores(matching: ["sources"])
+    #expect(store.isStale)
+    subscription.cancel()
+  }
+
+  @Test("An invalidation while an evicted store is released reaches its readers")
+  func releaseUnderWay() async throws {
+    let source = Query<Int, any Error>(path: ["sources", 1]) { _ in 1 }
+    let reader = Query<Int, any Error>(path: ["reader"]) { try await $0.ensure(source) }
+    let store = client.store(for: reader.neverStale())
+    for round in 0..<200 {
+      #expect(try await store.run() == 1)
+      #expect(!store.isStale)
+      let last = Monitor<OpaqueOperationStore?>(client.store(with: ["sources", 1]))
+      await clock.advance(by: .seconds(600))
+      await onThreads(2) { [client] thread in
+        if thread == 0 { return last.update { $0 = nil } }
+        while client.store(with: ["sources", 1]) != nil {}
+        if round % 2 == 0 {
+          client.invalidate(source)
+        } else {
+          client.invalidate(matching: ["sources"])
+        }
+      }
+      #expect(store.isStale)
+    }
   }
 }

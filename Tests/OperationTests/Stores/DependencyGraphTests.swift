@@ -118,8 +118,8 @@ import Testing
     #expect(graph.note(last, of: Self.path(4), reads: Self.path(1)) == nil)
   }
 
-  @Test("Removed paths are found by their path and by a prefix, as long as they are read")
-  func removedPaths() {
+  @Test("Paths are found by themselves and by a prefix as long as they are read, also removed ones")
+  func readPaths() {
     var graph = DependencyGraph()
     Self.run(1, reads: [0, 2], in: &graph)
     for number in [0, 1, 2] { graph.remove(Self.path(number)) }

@@ -18,7 +18,7 @@ struct DependencyGraph: Sendable {
     var reads: [Int] = []
   }
 
-  private var numbers: [OperationPath: Int] = [:]
+  private var numbers = PathIndex<Int>()
   private var nodes: [Node] = []
   /// The positions in `nodes` without a node.
   private var freeNumbers: [Int] = []
@@ -27,32 +27,31 @@ struct DependencyGraph: Sendable {
   private var cyclic: Set<Int> = []
   /// The number of edges that were ever added.
   private(set) var edgeCount = 0
-  /// The paths that are read but whose stores were removed from the client. They keep their settled
-  /// edges until nothing reads them.
-  private var removed = PathIndex<OperationPath>()
   /// The cycle that each run in flight would have closed first.
   private var cycles: [LaunchID: OperationDependencyError] = [:]
 
   var isEmpty: Bool {
-    numbers.isEmpty && order.isEmpty && cyclic.isEmpty && cycles.isEmpty && removed.count == 0
+    numbers.count == 0 && order.isEmpty && cyclic.isEmpty && cycles.isEmpty
   }
 
-  /// Some of the paths whose stores were removed from the client.
-  enum RemovedPaths: Sendable {
+  /// Some of the paths that are read.
+  enum ReadPaths: Sendable {
     case at([OperationPath])
     case below(OperationPath)
   }
 
-  func paths(_ selection: RemovedPaths?) -> [OperationPath] {
-    switch selection {
-    case nil: []
-    case .at(let paths): paths.filter(removed.contains)
-    case .below(let prefix): removed.tree(matching: prefix).values
-    }
+  func paths(_ selection: ReadPaths?) -> [OperationPath] {
+    let found =
+      switch selection {
+      case nil: [Int]()
+      case .at(let paths): paths.compactMap { numbers[$0] }
+      case .below(let prefix): numbers.tree(matching: prefix).values
+      }
+    return found.lazy.map { nodes[$0] }.filter { !$0.readers.isEmpty }.map(\.path)
   }
 
   /// Whether a path reads another one or is read.
-  func contains(_ path: OperationPath) -> Bool { numbers[path] != nil }
+  func contains(_ path: OperationPath) -> Bool { numbers.contains(path) }
 
   /// Returns paths that a path reads, and paths that read it, by current and by settled edges, at most
   /// as many of each as a limit.
@@ -70,7 +69,7 @@ struct DependencyGraph: Sendable {
 
   /// Returns the paths that have been removed from the graph since the last call. Their elements
   /// have deinitialisers of the user, so they are released without the lock that guards the graph.
-  mutating func takeDropped() -> some Sendable { removed.takeDropped() }
+  mutating func takeDropped() -> some Sendable { numbers.takeDropped() }
 
   /// Adds an edge from the path of a run to a path that it reads. If that would close a cycle, adds
   /// none and returns the cycle.
@@ -149,9 +148,9 @@ struct DependencyGraph: Sendable {
   mutating func end(
     _ run: LaunchID, of path: OperationPath, isCancelled: Bool, isPart: Bool = false
   ) -> OperationDependencyError? {
-    // There is a value of the path again.
-    if !isCancelled { removed[path] = nil }
     if let number = numbers[path] {
+      // There is a value of the path again.
+      if !isCancelled { nodes[number].isRemoved = false }
       let ended = nodes[number].end(run, isCancelled: isCancelled, isPart: isPart)
       orderSettledEdges(of: number)
       removeEdges(ended, of: number)
@@ -166,7 +165,7 @@ struct DependencyGraph: Sendable {
     if nodes[number].readers.isEmpty {
       removeEdges(takeSettledEdges(of: number), of: number)
     } else {
-      _ = removed.insert(path, at: path)
+      nodes[number].isRemoved = true
     }
   }
 
@@ -219,6 +218,9 @@ extension DependencyGraph {
     var settled: Set<Int> = []
     /// The versions at the settled edges.
     var versions: [Int: Int] = [:]
+    /// Whether the store on the path was removed from the client. The settled edges are kept until nothing
+    /// reads the path.
+    var isRemoved = false
     /// The nodes with an edge to this one, current or settled.
     var readers: Set<Int> = []
     /// Those of the readers that may have read the present value while it was out of date.
@@ -262,14 +264,13 @@ extension DependencyGraph {
   private mutating func removeIfEmpty(_ number: Int) {
     let path = nodes[number].path
     guard nodes[number].isEmpty, numbers[path] == number else { return }
-    numbers[path] = nil
+    // The index keeps the path until it is released without the lock.
+    numbers.remove(path)
     order.remove(number)
     cyclic.remove(number)
     nodes[number] = Node(path: [])
     freeNumbers.append(number)
-    // Kept there until it is released without the lock.
-    removed.drop(path)
-    if numbers.isEmpty { (nodes, freeNumbers) = ([], []) }
+    if numbers.count == 0 { (nodes, freeNumbers) = ([], []) }
   }
 
   /// Makes the order agree with the settled edges of a node, if they are current.
@@ -281,7 +282,6 @@ extension DependencyGraph {
   }
 
   private mutating func takeSettledEdges(of number: Int) -> Set<Int> {
-    removed[nodes[number].path] = nil
     cyclic.remove(number)
     defer { (nodes[number].settled, nodes[number].versions) = ([], [:]) }
     return nodes[number].settled
@@ -295,7 +295,7 @@ extension DependencyGraph {
       for read in ends where !nodes[reader].hasEdge(to: read) {
         nodes[read].readers.remove(reader)
         nodes[read].outdatedReaders.remove(reader)
-        if nodes[read].readers.isEmpty, removed.contains(nodes[read].path) {
+        if nodes[read].readers.isEmpty, nodes[read].isRemoved {
           open.append((read, takeSettledEdges(of: read)))
         } else {
           removeIfEmpty(read)

@@ -17,8 +17,8 @@ protocol StoreHost: AnyObject, Sendable {
 ///
 /// Stores retain their hub, and the hub retains no store, so that a store can outlive its client. The
 /// exception is a store that has changed while an inspector is connected: the feed retains it until the
-/// inspector has read the change. One lock guards the graph, and one the reference to the client. No
-/// store is called under either.
+/// inspector has read the change. One lock guards the graph, under which the client may look for a store, and
+/// one the reference to the client. No store is called under either.
 final class StoreHub: Sendable {
   /// How far the shutdown of the client is.
   private enum Shutdown: UInt8, AtomicRepresentable {
@@ -86,8 +86,6 @@ final class StoreHub: Sendable {
   /// The client; `nil` after it was deallocated, and for a store without a client.
   var client: (any StoreHost)? { host.withLock { $0.host } }
 
-  private func hasStore(at path: OperationPath) -> Bool { client?.hasStore(at: path) ?? false }
-
   /// Whether a run has ever read another request.
   var hasReaders: Bool { isRead.load(ordering: .sequentiallyConsistent) }
 
@@ -152,7 +150,7 @@ extension StoreHub {
     if readers.isEmpty { return }
     let invalidateReaders = { @Sendable [self] in
       let stores = readers.flatMap { client?.stores(at: $0) ?? [] }
-      invalidate(because: .dependency, removed: .at(readers)) { stores.forEach($0) }
+      invalidate(because: .dependency, read: .at(readers)) { stores.forEach($0) }
     }
     if isWritten {
       Task.detached(executorPreference: clock.executor, operation: invalidateReaders)
@@ -169,25 +167,27 @@ extension StoreHub {
     _ run: LaunchID, of store: AnyObject, at path: OperationPath, isCancelled: Bool,
     isPart: Bool = false
   ) -> OperationDependencyError? {
+    let client = client
     let isRemoved = !(client?.stores(at: path).contains { $0.base === store } ?? false)
-    let (cycle, dropped) = graph.withLock {
-      let cycle = $0.end(run, of: path, isCancelled: isCancelled || isRemoved, isPart: isPart)
-      return (cycle, $0.takeDropped())
+    let (cycle, dropped) = graph.withLock { graph in
+      let cycle = graph.end(run, of: path, isCancelled: isCancelled || isRemoved, isPart: isPart)
+      if client?.hasStore(at: path) != true { graph.remove(path) }
+      return (cycle, graph.takeDropped())
     }
-    withExtendedLifetime(dropped) {}
-    if !hasStore(at: path) { remove([path]) }
+    withExtendedLifetime((client, dropped)) {}
     return cycle
   }
 
   /// Notes that the stores on these paths were removed from the client.
   func remove(_ paths: some Sequence<OperationPath>) {
     guard hasReaders else { return }
-    let removed = paths.filter { !hasStore(at: $0) }
+    let client = client
     let dropped = graph.withLock { graph in
-      for path in removed { graph.remove(path) }
+      // Looked up here, because a run of a new store on the path may end in between.
+      for path in paths where client?.hasStore(at: path) != true { graph.remove(path) }
       return graph.takeDropped()
     }
-    withExtendedLifetime(dropped) {}
+    withExtendedLifetime((client, dropped)) {}
   }
 }
 
@@ -226,13 +226,13 @@ extension StoreHub {
   /// stores, runs would read its value before that, so they begin at the end.
   ///
   /// - Parameters:
-  ///   - removed: Selects the paths without a store that the invalidation begins with, too, if they are
-  ///     still read.
+  ///   - selection: Selects paths that the invalidation begins with, too, if they are read. Their stores may have
+  ///     been released, or be about to be: then no other step finds what reads them.
   ///   - runsObserved: Whether the observed stores run.
   ///   - forEachStart: Calls a function with each of the stores.
   func invalidate(
     because cause: OperationRun.Cause = .invalidation,
-    removed: DependencyGraph.RemovedPaths? = nil, runsObserved: Bool = true,
+    read selection: DependencyGraph.ReadPaths? = nil, runsObserved: Bool = true,
     _ forEachStart: ((OpaqueOperationStore) -> Void) -> Void
   ) {
     // Most stores are neither observed nor read, so they are visited once and not collected.
@@ -245,12 +245,14 @@ extension StoreHub {
       case .inAccess: inAccess.append(store)
       }
     }
+    let read = hasReaders ? graph.withLock { $0.paths(selection) } : []
+    let paths = read.filter { path in !inAccess.contains { $0.path == path } }
     let runsNow = runsObserved && inAccess.isEmpty
-    propagate(from: marked, because: cause, removed: removed, runsObserved: runsNow)
+    propagate(from: marked, and: paths, because: cause, runsObserved: runsNow)
     if inAccess.isEmpty { return }
     let starts = marked + inAccess
     afterAccess(to: inAccess) { [self] in
-      propagate(from: starts, because: cause, removed: removed, runsObserved: runsObserved)
+      propagate(from: starts, and: paths, because: cause, runsObserved: runsObserved)
     }
   }
 
@@ -264,10 +266,10 @@ extension StoreHub {
     if !isDeferred { action() }
   }
 
-  /// Marks all stores that depend on marked ones, and runs those that are observed.
+  /// Marks all stores that depend on marked ones or on some paths, and runs those that are observed.
   private func propagate(
-    from starts: [OpaqueOperationStore], because cause: OperationRun.Cause,
-    removed: DependencyGraph.RemovedPaths? = nil, runsObserved: Bool
+    from starts: [OpaqueOperationStore], and paths: [OperationPath],
+    because cause: OperationRun.Cause, runsObserved: Bool
   ) {
     guard hasReaders else {
       for store in starts where runsObserved {
@@ -277,9 +279,7 @@ extension StoreHub {
     }
     var roots: [OperationPath: Visited] = [:]
     for store in starts { roots[store.path, default: Visited(isRoot: true)].stores.append(store) }
-    for path in graph.withLock({ $0.paths(removed) }) where roots[path] == nil {
-      roots[path] = Visited(isRoot: true)
-    }
+    for path in paths where roots[path] == nil { roots[path] = Visited(isRoot: true) }
     let (steps, visited) = markReaders(of: roots)
     if !runsObserved { return }
     // The runs that later steps wait for: those of a step itself, or, if its stores are not observed,
