@@ -34,8 +34,12 @@ final class ChangeFeed: Sendable {
 
   /// Returns the number of a new reader. An earlier one takes nothing any more.
   func begin() -> Int {
-    let reader = lastReader.wrappingAdd(1, ordering: .relaxed).newValue
-    _ = remove { exchange(&$0, with: Changes(reader: reader)) }
+    var reader = 0
+    // Two readers may begin at the same time: the one with the greater number is the last one.
+    _ = remove { changes in
+      reader = lastReader.wrappingAdd(1, ordering: .relaxed).newValue
+      return exchange(&changes, with: Changes(reader: reader))
+    }
     hasAllEvents.store(false, ordering: .relaxed)
     return reader
   }
@@ -44,20 +48,22 @@ final class ChangeFeed: Sendable {
 
   /// Removes changes. Stores that change from now on are listed again.
   private func remove(_ body: (inout Changes?) -> Changes?) -> Changes? {
-    let removed = changes.withLock { body(&$0) }
-    for store in removed?.stores ?? [] { store.use.noteUnlisted() }
-    return removed
+    changes.withLock { changes in
+      let removed = body(&changes)
+      // Before the next reader begins.
+      for store in removed?.stores ?? [] { store.use.noteUnlisted() }
+      return removed
+    }
   }
 
   /// Lists a store that has changed. Called without its lock.
   func append(_ store: some ErasedOperationStore) {
     guard store.use.noteListed() else { return }
-    let isListed = changes.withLock { changes in
+    changes.withLock { changes in
       changes?.stores.append(store)
-      return changes != nil
+      // The reader has left meanwhile.
+      if changes == nil { store.use.noteUnlisted() }
     }
-    // The reader has left meanwhile.
-    if !isListed { store.use.noteUnlisted() }
   }
 
   func append(_ event: OperationClientEvent) {
