@@ -238,9 +238,11 @@ extension OperationOutbox {
   func resume() {
     for (entry, call, registration) in shell.withLock({ $0.waiting }) {
       if let maxAge = registration?.maxAge, clock.now().duration(since: call.date) >= maxAge {
+        // Another thread may have taken it up since.
+        guard change(entry, { $0.endWaiting(entry) }) else { continue }
+        withExtendedLifetime(shell.withLock { $0.drop(entry) }) {}
         OperationIssue.report(
           .unresumedCall, "A call of \(call.mutation) is older than \(maxAge), and is dropped.")
-        remove(entry)
       } else if let registration {
         // Another resumption may have made it since.
         resume(entry, by: registration.resume, isRetry: false)

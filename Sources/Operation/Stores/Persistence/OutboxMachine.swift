@@ -150,6 +150,11 @@ struct OutboxMachine: DeliveryMachine {
     change(entry, where: { run == nil || run == $0.run?.id }) { $0.hasEnded = true }
   }
 
+  /// A call that waits ends. Returns `false` if it does not wait any more.
+  mutating func endWaiting(_ entry: OutboxEntry) -> Bool {
+    change(entry, where: { $0.call.status == .waiting }) { $0.hasEnded = true }
+  }
+
   /// Removes a call that has ended. Returns what cancels its run.
   mutating func drop(_ entry: OutboxEntry) -> (@Sendable () -> Void)? {
     listed.removeValue(forKey: entry)?.run?.cancel
