@@ -67,4 +67,8 @@ extension OperationClient: StoreHost {
   func stores(at path: OperationPath) -> [OpaqueOperationStore] { read { $0.stores(at: path) } }
 
   func hasStore(at path: OperationPath) -> Bool { read { $0.hasStore(at: path) } }
+
+  func hasStore(_ id: ObjectIdentifier, at path: OperationPath) -> Bool {
+    read { $0.reference(id, at: path) != nil }
+  }
 }

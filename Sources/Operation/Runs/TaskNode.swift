@@ -49,6 +49,10 @@ final class TaskNode: ContextRun {
     var awaited = WaitList<TaskNode>()
   }
 
+  private enum RequestPhase: UInt8, AtomicRepresentable {
+    case notCalled, inProgress, returned
+  }
+
   /// The run whose request the current task works for. Child tasks inherit it. It is set between
   /// ``beginRequest(calledBy:)`` and ``endRequest(launch:)``.
   static var current: TaskNode? { CurrentWork.value as? TaskNode }
@@ -63,7 +67,7 @@ final class TaskNode: ContextRun {
   private let ownPath: OperationPath?
   fileprivate let guarded: Mutex<Guarded>
   private let flags = Atomic<UInt8>(0)
-  private let isRunning = Atomic(false)
+  private let request = Atomic(RequestPhase.notCalled)
   private let hasBeenCutOff = Atomic(false)
   /// Whether another run may wait for this one.
   fileprivate let isAwaited = Atomic(false)
@@ -197,7 +201,10 @@ final class TaskNode: ContextRun {
 
 extension TaskNode {
   /// Whether the request of the task is being called.
-  var isInRequest: Bool { isRunning.load(ordering: .sequentiallyConsistent) }
+  var isInRequest: Bool { request.load(ordering: .sequentiallyConsistent) == .inProgress }
+
+  /// Whether the request of the task was called. It may have returned.
+  var wasCalled: Bool { request.load(ordering: .sequentiallyConsistent) != .notCalled }
 
   /// The request of the task is called by a task that works for another run.
   func beginRequest(calledBy caller: TaskNode? = TaskNode.current) {
@@ -205,14 +212,14 @@ extension TaskNode {
       let replaced = guarded.withLock { exchange(&$0.caller, with: caller) }
       withExtendedLifetime(replaced) {}
     }
-    isRunning.store(true, ordering: .releasing)
+    request.store(.inProgress, ordering: .releasing)
   }
 
   /// - Parameter launch: The launch whose request has ended; a later one may be in its request.
   func endRequest(launch: Int = 0) {
     let caller = guarded.withLock { guarded -> TaskNode? in
       guard guarded.machine.launch == launch else { return nil }
-      isRunning.store(false, ordering: .sequentiallyConsistent)
+      request.store(.returned, ordering: .sequentiallyConsistent)
       return guarded.caller.take()
     }
     withExtendedLifetime(caller) {}

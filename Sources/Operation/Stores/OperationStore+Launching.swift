@@ -17,16 +17,21 @@ extension OperationStore {
     begin(run)
   }
 
-  /// Has the request of a run called again, if it is being called, for all that await the run.
-  func restart(_ core: Machine.Core) {
-    guard core.node.isInRequest, let (box, launch) = commit({ $0.restart(core.id) }) else { return }
+  /// Has the request of a run called again, if it was called, for all that await the run. Returns `false` if
+  /// the run has ended.
+  func restart(_ core: Machine.Core) -> Bool {
+    // Otherwise it is called after this.
+    guard core.node.wasCalled else { return true }
+    guard let (box, launch) = commit({ $0.restart(core.id) }) else { return false }
     // A run that was cancelled since begins no more.
-    guard core.node.restart(launch: launch) else { return }
+    guard core.node.restart(launch: launch) else { return true }
     if hub.hasReaders {
+      var leftovers = hub.beginEnd()
       let replaced = LaunchID(run: core.id, launch: launch - 1)
-      _ = hub.end(replaced, of: self, at: path, isCancelled: true)
+      hub.end(replaced, of: ObjectIdentifier(self), at: path, isCancelled: true, &leftovers)
     }
     begin(AdmittedRun(core: core, box: box, mustLaunch: true, launch: launch))
+    return true
   }
 
   private func begin(_ run: AdmittedRun) {
@@ -189,13 +194,23 @@ extension OperationStore {
   ) -> Bool {
     let core = run.core
     var output = output
-    if hub.hasReaders { output = cycle(closedBy: run, output) ?? output }
-    let isCancelled = output.isCancellation || core.progress.isCancelled
-    // The record is released here, without the lock.
+    // These are released here, without the lock.
     var record: Machine.Runs.Record?
-    let end = commit {
-      $0.isReplaced(core.id, launch: run.launch) ? nil : $0.end(core.id, output, releasing: &record)
+    var leftovers = hub.hasReaders ? hub.beginEnd() : nil
+    // A flush that finds no run any more waits until the call is removed.
+    let ticket = hooks?.call == nil ? nil : hub.outbox?.nextTicket()
+    defer { if let ticket { hub.outbox?.end(ticket: ticket) } }
+    let end = commit { machine in
+      let isReplaced = machine.isReplaced(core.id, launch: run.launch)
+      // With the result: it is known here whether it counts, and another one does not come in between.
+      if leftovers != nil {
+        let isPresent = !isReplaced && machine.runs.contains(core.id)
+        endEdges(of: run, isPresent: isPresent, &output, &leftovers)
+      }
+      return isReplaced ? nil : machine.end(core.id, output, releasing: &record)
     }
+    if let cycle = leftovers?.cycle { _ = Machine.Core.failure(of: cycle, at: path) }
+    let isCancelled = output.isCancellation || core.progress.isCancelled
     guard let (isCounted, mustFollow, mustNotifyReaders) = end else { return false }
     guard isCounted || !run.isReplaced else { return false }
     // The result was dropped, though the task may not have been cancelled yet.
@@ -206,16 +221,16 @@ extension OperationStore {
     if mustFollow { follow() }
     if isCounted, !core.progress.isCancelled { hooks?.call?.didEnd(output.failure) }
     core.end(with: output)
-    withExtendedLifetime(record) {}
+    withExtendedLifetime((record, leftovers)) {}
     return true
   }
 
-  /// Ends the run in the graph of dependencies. Returns a failure if it has closed a cycle there.
-  private func cycle(closedBy run: AdmittedRun, _ output: Machine.Output) -> Machine.Output? {
-    let (core, launch) = (run.core, run.launch)
-    let isOver =
-      output.isCancellation || core.progress.isCancelled
-      || read { !$0.runs.contains(core.id) || $0.isReplaced(core.id, launch: launch) }
+  /// Ends the run in the graph of dependencies. It fails if it has closed a cycle there.
+  private func endEdges(
+    of run: AdmittedRun, isPresent: Bool, _ output: inout Machine.Output,
+    _ leftovers: inout StoreHub.Leftovers?
+  ) {
+    let isOver = output.isCancellation || run.core.progress.isCancelled || !isPresent
     // The value, or a part of it, remains that other runs have made of what they read.
     let isPart =
       switch output {
@@ -223,9 +238,10 @@ extension OperationStore {
         State.kind == .pages && (value as? any PartialResult)?.isPart == true
       case .failure: true
       }
-    let id = LaunchID(run: core.id, launch: launch)
-    let cycle = hub.end(id, of: self, at: path, isCancelled: isOver, isPart: isPart)
-    return cycle.flatMap { Machine.Core.failure(of: $0, at: path) }.map(Machine.Output.failure)
+    hub.end(
+      LaunchID(run: run.core.id, launch: run.launch), of: ObjectIdentifier(self), at: path,
+      isCancelled: isOver, isPart: isPart, &leftovers)
+    if let failure = leftovers?.cycle as? Failure { output = .failure(failure) }
   }
 
   /// Takes what a run yields. The task retains the store until it has ended; a continuation that is

@@ -96,9 +96,9 @@ extension OperationStore {
     input: (any RunInput)? = nil, isRestarting: Bool = false, handler: EventHandler? = nil
   ) async throws(State.Failure) -> State.OperationValue {
     let new = newRun(box, by: rules, cause: .fetch, lease: .awaiter, input: input, handler: handler)
-    let run = mustAdmit(new)
+    var run = mustAdmit(new)
     defer { if let handler = new.handler { release(handler, of: run.core) } }
-    let wait = try begin(run, isRestarting: isRestarting)
+    let wait = try begin(&run, restarting: isRestarting ? new : nil)
     defer { wait?.end() }
     return try value(of: await run.core.result(), by: rules)
   }
@@ -112,8 +112,8 @@ extension OperationStore {
     var new = newRun(
       .empty, by: rules, cause: .fetch, lease: .awaiter, input: input, seenResults: results)
     new.joinsOutdated = joiningOutdated
-    guard let run = admit(new) else { return nil }
-    let wait = try begin(run)
+    guard var run = admit(new) else { return nil }
+    let wait = try begin(&run)
     defer { wait?.end() }
     return try value(of: await run.core.result(), by: rules)
   }
@@ -126,12 +126,18 @@ extension OperationStore {
   }
 
   /// Launches a run that the caller holds and will await, if the caller started it.
+  ///
+  /// - Parameter new: The run that is called again if it joins one; another one, if that has ended meanwhile.
   private func begin(
-    _ run: AdmittedRun, isRestarting: Bool = false
+    _ run: inout AdmittedRun, restarting new: Machine.NewRun? = nil
   ) throws(State.Failure) -> RunWait? {
-    let wait = RunWait(for: run.core.node)
+    var wait = RunWait(for: run.core.node)
     // A request that restarts itself would never end.
-    if isRestarting, !run.mustLaunch, wait?.cycle == nil { restart(run.core) }
+    while let new, !run.mustLaunch, wait?.cycle == nil, !restart(run.core) {
+      wait?.end()
+      run = mustAdmit(new)
+      wait = RunWait(for: run.core.node)
+    }
     if let failure = run.core.failure(of: wait) {
       releaseLease(on: run.core.id)
       // Another caller may have joined it. Otherwise it gives up its place in the queue.

@@ -78,7 +78,7 @@ import Testing
       limit: 1,
       when: { [weak client] _ in
         let store = client?.store(with: ["open"])?.base as? OperationStore<OpenQuery.State>
-        if let store, let task = store.activeTasks.first { store.restart(task.core) }
+        if let store, let task = store.activeTasks.first { _ = store.restart(task.core) }
         hasRestarted.append(store != nil)
         return true
       })

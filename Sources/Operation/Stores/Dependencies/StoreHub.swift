@@ -6,6 +6,7 @@ protocol StoreHost: AnyObject, Sendable {
   /// Returns the stores on a path: several, if requests clash there.
   func stores(at path: OperationPath) -> [OpaqueOperationStore]
   func hasStore(at path: OperationPath) -> Bool
+  func hasStore(_ id: ObjectIdentifier, at path: OperationPath) -> Bool
   /// A use of a store has begun or ended.
   func useChanged(of store: OpaqueOperationStore, _ change: StoreUse.Change)
   /// An evicted store is not referenced any more.
@@ -159,23 +160,34 @@ extension StoreHub {
     }
   }
 
-  /// Ends a launch of a run in the graph. Returns the cycle that it has closed.
+  /// What the end of a run in the graph returns. It is released without a lock.
+  struct Leftovers: Sendable {
+    /// The client of the hub.
+    fileprivate let client: (any StoreHost)?
+    fileprivate var dropped: (any Sendable)?
+    /// The cycle that the run has closed.
+    fileprivate(set) var cycle: OperationDependencyError?
+  }
+
+  /// Called before ``end(_:of:at:isCancelled:isPart:_:)``, which may be called under the lock of the store.
+  func beginEnd() -> Leftovers? { Leftovers(client: client) }
+
+  /// Ends a launch of a run in the graph.
   ///
   /// A run that ends after its store was removed from the client leaves no edges, and removes none of the
   /// store that is on the path now.
   func end(
-    _ run: LaunchID, of store: AnyObject, at path: OperationPath, isCancelled: Bool,
-    isPart: Bool = false
-  ) -> OperationDependencyError? {
-    let client = client
-    let isRemoved = !(client?.stores(at: path).contains { $0.base === store } ?? false)
-    let (cycle, dropped) = graph.withLock { graph in
-      let cycle = graph.end(run, of: path, isCancelled: isCancelled || isRemoved, isPart: isPart)
-      if client?.hasStore(at: path) != true { graph.remove(path) }
-      return (cycle, graph.takeDropped())
+    _ run: LaunchID, of store: ObjectIdentifier, at path: OperationPath, isCancelled: Bool,
+    isPart: Bool = false, _ leftovers: inout Leftovers?
+  ) {
+    let client = leftovers?.client
+    graph.withLock { graph in
+      let isRemoved = client?.hasStore(store, at: path) != true
+      leftovers?.cycle = graph.end(
+        run, of: path, isCancelled: isCancelled || isRemoved, isPart: isPart)
+      if isRemoved, client?.hasStore(at: path) != true { graph.remove(path) }
+      leftovers?.dropped = graph.takeDropped()
     }
-    withExtendedLifetime((client, dropped)) {}
-    return cycle
   }
 
   /// Notes that the stores on these paths were removed from the client.

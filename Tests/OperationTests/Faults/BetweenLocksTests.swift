@@ -1,0 +1,175 @@
+import Foundation
+@testable import Operation
+import ReactiveStreams
+import Synchronization
+import Testing
+
+/// What another thread does between two steps of one thread, of which each has a lock of its own.
+@Suite(.timeLimit(.minutes(5))) struct BetweenLocksTests {
+  private let client = OperationClient(defaults: .testing, clock: ManualClock())
+
+  @Test("A run that is cancelled as it ends leaves the dependencies of the value that stays")
+  func cancelledAtEnd() async throws {
+    let (number, returnCount) = (Monitor(1), Monitor(0))
+    let sources = (0..<3).map { id in Query<Int, any Error>(path: ["source", id]) { _ in id } }
+    let reader = Query<Int, any Error>(path: ["reader"]) { context in
+      let value = try await context.ensure(sources[number.value])
+      returnCount.update { $0 += 1 }
+      return value
+    }
+    let store = client.store(for: reader.neverStale())
+    for _ in 0..<500 {
+      number.update { $0 = 1 }
+      try await store.run()
+      number.update { $0 = 2 }
+      let count = returnCount.value
+      let run = Task { try await store.run() }
+      await onThreads(1) { _ in
+        while returnCount.value == count {}
+        run.cancel()
+      }
+      _ = await run.result
+      #expect(await eventually { !store.isLoading })
+      client.invalidate(sources[store.currentValue ?? 0])
+      #expect(store.isStale)
+    }
+  }
+
+  @Test(
+    "A restart of a run whose request has returned, and whose result was not committed, calls it again"
+  )
+  func restartBeforeCommit() async throws {
+    let gate = AsyncGate()
+    let script = Script { attempt, _, _ in
+      if attempt == 1 { await gate.wait() }
+      return .success(attempt)
+    }
+    let store = client.store(for: OpenQuery(script: script).deduplicated())
+    let first = Task { try await store.fetch() }
+    await script.contexts.wait(for: 1)
+    let node = try #require(script.contexts.values[0].runNode)
+    let second = Monitor<Task<Int, any Error>?>(nil)
+    await onThreads(1) { _ in
+      store.withExclusiveAccess {
+        gate.open()
+        // Its result is committed after this access.
+        while node.isInRequest {}
+        second.update { $0 = Task.immediate { try await store.fetch(restarting: true) } }
+      }
+    }
+    #expect(try await second.value?.value == 2)
+    #expect(try await first.value == 2)
+  }
+
+  @Test("A restart never returns what a request has returned before it")
+  func restartAtEnd() async throws {
+    for _ in 0..<1_000 {
+      let calls = Monitor(0)
+      let query = Query<Int, any Error>(path: ["query"]) { _ in
+        calls.update {
+          $0 += 1; return $0
+        }
+      }
+      let store = OperationStore.detached(query: query.deduplicated())
+      let first = Task { try await store.fetch() }
+      let second = Task {
+        while calls.value == 0 {}
+        return try await store.fetch(restarting: true)
+      }
+      #expect(try await second.value == 2)
+      _ = try await first.value
+    }
+  }
+
+  @Test("A flush by a handler of the end of a persisted call waits until the call is removed")
+  func flushAtEnd() async throws {
+    let storage = MemoryStorage()
+    let client = outboxProgram(storage)
+    let store = client.store(for: CreatePost(server: OutboxServer()).persisted())
+    let flush = Monitor<Task<Int, any Error>?>(nil)
+    let subscription = store.subscribe { event in
+      guard case .runEnded = event else { return }
+      let task = Task.immediate {
+        try await client.flush()
+        return storage.entries.count
+      }
+      flush.update { $0 = task }
+    }
+    _ = try await store.mutate(with: "a")
+    #expect(try await flush.value?.value == 0)
+    subscription.cancel()
+  }
+
+  @Test("A call that another thread takes up while it is found to be too old is not dropped")
+  func tooOldAndTakenUp() async throws {
+    let storage = MemoryStorage()
+    try await interruptCalls(["a"], in: storage)
+    let clock = HookedClock()
+    let server = OutboxServer(waits: true)
+    let client = OperationClient(defaults: .testing, clock: clock, storage: storage)
+    try await client.resumeMutations { _ in }
+    let id = try #require(client.outbox.calls.first?.id)
+    await clock.base.advance(by: .seconds(100))
+    try await client.outbox.load()
+    clock.hook.update { $0 = { [outbox = client.outbox] in _ = outbox.retry(id) } }
+    try await client.resumeMutations {
+      $0.register(CreatePost(server: server).persisted(maxAge: .seconds(50)))
+    }
+    await server.arrivals.wait(for: 1)
+    #expect(client.outbox.calls.count == 1)
+    server.gate.open()
+  }
+
+  /// A clock that calls a closure once when it is read.
+  private struct HookedClock: OperationClock {
+    let base = ManualClock(now: outboxStart)
+    let hook = Monitor<(@Sendable () -> Void)?>(nil)
+
+    func now() -> Date {
+      hook.update { $0.take() }?()
+      return base.now()
+    }
+    func elapsed() -> Duration { base.elapsed() }
+    func sleep(for duration: Duration) async throws { try await base.sleep(for: duration) }
+    func schedule(
+      after duration: Duration, _ action: @escaping @Sendable () -> Void
+    ) -> OperationSubscription { base.schedule(after: duration, action) }
+  }
+
+  @Test("A store that changes while a reader of the feed follows another one is listed")
+  func feedBetweenReaders() async {
+    let stores = (0..<1_000).map { id in
+      OperationStore.detached(query: Query<Int, any Error>(path: [id]) { _ in 1 })
+    }
+    for _ in 0..<100 {
+      let feed = ChangeFeed()
+      let first = feed.begin()
+      for store in stores { feed.append(store) }
+      let isListed = Monitor(false)
+      await onThreads(2) { thread in
+        if thread == 0 { return feed.end(first) }
+        let second = feed.begin()
+        feed.append(stores[999])
+        let changes = feed.take(second)
+        isListed.update { $0 = !changes.stores.isEmpty }
+      }
+      #expect(isListed.value)
+    }
+  }
+
+  @Test("Of two readers of the feed that begin at the same time the last one takes the changes")
+  func readersAtOnce() async {
+    let store = OperationStore.detached(query: Query<Int, any Error>(path: ["store"]) { _ in 1 })
+    for _ in 0..<1_000 {
+      let feed = ChangeFeed()
+      let readers = Monitor<[Int]>([])
+      await onThreads(2) { _ in
+        let reader = feed.begin()
+        readers.update { $0.append(reader) }
+      }
+      feed.append(store)
+      #expect(!feed.take(readers.value.max() ?? 0).stores.isEmpty)
+      for reader in readers.value { feed.end(reader) }
+    }
+  }
+}
