@@ -328,24 +328,11 @@ extension TaskNode {
   /// form a cycle together. It is locked only for tasks that wait for others.
   private static let schedule = Mutex(TaskSchedule())
 
-  var mayHaveDependencies: Bool { isScheduled.load(ordering: .sequentiallyConsistent) }
+  var mayHaveDependencies: Bool { isScheduled.load(ordering: .acquiring) }
 
   /// The tasks to wait for. They are kept until the task has ended.
   var dependencies: [TaskDependency] {
     mayHaveDependencies ? Self.schedule.withLock { $0.dependencies(of: id) } : []
-  }
-
-  /// Returns the tasks to wait for when the task begins. One that has begun to wait for this one while it was
-  /// added is removed and reported.
-  func confirmDependencies() -> [TaskDependency] {
-    let all = dependencies
-    guard !all.isEmpty, isAwaited.load(ordering: .sequentiallyConsistent) else { return all }
-    let cyclic = Set(all.filter { $0.node.route(to: self) != nil }.map(\.node.id))
-    if cyclic.isEmpty { return all }
-    let removed = Self.schedule.withLock { $0.remove(cyclic, of: id) }
-    withExtendedLifetime(removed) {}
-    cyclic.forEach(reportCycle)
-    return dependencies
   }
 
   /// Waits until some tasks have ended.
@@ -363,14 +350,10 @@ extension TaskNode {
       isAwaited.load(ordering: .sequentiallyConsistent) && other.node.route(to: self) != nil
     if !closesCycle, Self.schedule.withLock({ $0.add(other, to: id) }) {
       // After the dependency: a removal in between leaves the flag for the deinitialiser.
-      isScheduled.store(true, ordering: .sequentiallyConsistent)
+      isScheduled.store(true, ordering: .releasing)
       return
     }
-    reportCycle(after: other.node.id)
-  }
-
-  private func reportCycle(after other: OperationTaskID) {
-    let issue = TaskSchedule.cycleIssue(id, of: origin?.path, after: other)
+    let issue = TaskSchedule.cycleIssue(id, of: origin?.path, after: other.node.id)
     if let driver { driver.report(issue) } else { issue.report() }
   }
 

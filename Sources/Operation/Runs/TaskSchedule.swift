@@ -48,23 +48,15 @@ struct TaskSchedule: Sendable {
     return ([], toRelease[thread] == nil)
   }
 
-  /// Removes some dependencies of a task.
-  mutating func remove(_ others: Set<OperationTaskID>, of id: OperationTaskID) -> [TaskDependency] {
-    take(id) { others.contains($0.node.id) }
-  }
-
   mutating func nextToRelease(on thread: UInt) -> [TaskDependency]? {
     let next = toRelease[thread]?.popLast()
     if next == nil { toRelease[thread] = nil }
     return next
   }
 
-  private mutating func take(
-    _ id: OperationTaskID, where isTaken: (TaskDependency) -> Bool = { _ in true }
-  ) -> [TaskDependency] {
-    guard let all = nodes[id]?.dependencies else { return [] }
-    let removed = all.filter(isTaken)
-    nodes[id]?.dependencies = all.filter { !isTaken($0) }
+  private mutating func take(_ id: OperationTaskID) -> [TaskDependency] {
+    guard let removed = nodes[id]?.dependencies else { return [] }
+    nodes[id]?.dependencies = []
     removeIfEmpty(id)
     for other in removed {
       nodes[other.node.id]?.dependentCount -= 1

@@ -172,47 +172,4 @@ import Testing
       for reader in readers.value { feed.end(reader) }
     }
   }
-
-  /// A driver that calls a closure once when it is asked for the run that its tasks wait for.
-  private final class HookedDriver: TaskDriver {
-    let hook = Monitor<(@Sendable () -> Void)?>(nil)
-
-    var serialRun: TaskNode? {
-      hook.update { $0.take() }?()
-      return nil
-    }
-    func start(_ task: TaskNode, configuration: OperationTaskConfiguration, joins: Bool) -> Bool {
-      false
-    }
-    func releaseLease(on id: OperationTaskID) {}
-    func cancel(_ id: OperationTaskID) {}
-  }
-
-  @Test(
-    "A task that is scheduled after a run while that begins to wait for it does not wait for the run"
-  )
-  func scheduledBesideWait() {
-    let driver = HookedDriver()
-    let (scheduled, run, later) = (TaskNode(), TaskNode(), TaskNode())
-    let other = TaskNode(driver: driver)
-    @Sendable func wait(for node: TaskNode) -> RunWait? {
-      CurrentWork.$value.withValue(run) { RunWait(for: node) }
-    }
-    run.beginRequest()
-    later.wait(for: TaskDependency(node: scheduled) {})
-    let waits = Monitor([wait(for: other)])
-    // The schedule has read what the run waits for, and has not added the dependency.
-    driver.hook.update { $0 = { waits.update { $0.append(wait(for: scheduled)) } } }
-    let issues = Recorder<OperationIssue.Kind>()
-    OperationIssue.withHandler({ issues.append($0.kind) }) {
-      scheduled.wait(for: TaskDependency(node: run) {})
-      #expect(scheduled.dependencies.count == 1 && issues.all.isEmpty)
-      #expect(scheduled.confirmDependencies().isEmpty)
-    }
-    #expect(issues.all == [.scheduleCycle])
-    #expect(scheduled.dependencies.isEmpty)
-    #expect(waits.value.count == 2 && waits.value.allSatisfy { $0?.cycle == nil })
-    for wait in waits.value { wait?.end() }
-    run.endRequest()
-  }
 }
