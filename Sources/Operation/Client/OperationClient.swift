@@ -198,6 +198,8 @@ public final class OperationClient: DeliveryDrainer {
       // Before a handler runs the new store.
       if $0.store.id == store.id { send(.storeAdded, of: store) }
     }
+    // Another store may have been on the path, and read, since this one was made.
+    if hub.isRead(store.path) { store.store.noteRead() }
     // What is saved for the path is that of the first one.
     if use.clashing != nil { store.store.endSaving(forgetting: false) }
     didUse(use)

@@ -74,6 +74,8 @@ struct StoreIndex: DeliveryMachine {
     var isReadmitted = false
     /// The type of the request of the first store on the path, if this one was inserted beside it.
     var clashing: (any Any.Type)?
+    /// The stores of other types on the path, which are released without the lock.
+    var others: [OpaqueOperationStore] = []
     /// The stores that were evicted, which can include this one.
     var evicted: [OpaqueOperationStore] = []
   }
@@ -170,12 +172,18 @@ struct StoreIndex: DeliveryMachine {
     let clashing = entries.insert(Entry(first: reference), at: lookup.path)
     if clashing != nil, let present = readmit(lookup, at: time) { return present }
     retain(store, for: lookup.retention, at: time)
-    // Another one of the same type is released, and about to be removed.
-    var entry = clashing?.filter { $0.type != lookup.type }
+    var use = Use(store: store)
+    // Another one of the same type, or one without references, is released, and about to be removed.
+    var entry = clashing?.filter { other in
+      guard other.type != lookup.type, let store = other.store else { return false }
+      use.others.append(store)
+      return true
+    }
     entry?.others.append(reference)
     if clashing != nil { entries[lookup.path] = entry ?? Entry(first: reference) }
-    let first = entry?.first.type.request
-    return Use(store: store, clashing: first, evicted: addInserted(store))
+    use.clashing = entry?.first.type.request
+    use.evicted = addInserted(store)
+    return use
   }
 
   /// Adds a store to the unused ones whose caller is about to use it.

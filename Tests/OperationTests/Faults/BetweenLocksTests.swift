@@ -172,4 +172,79 @@ import Testing
       for reader in readers.value { feed.end(reader) }
     }
   }
+
+  @Test("A store that is created while its path is read, and cleared, knows that it is read")
+  func createdBesideReader() async throws {
+    let clock = HookedClock()
+    let client = OperationClient(defaults: .testing, clock: clock)
+    let source = Query<Int, any Error>(path: ["source"]) { _ in 1 }
+    let reader = Query<Int, any Error>(path: ["reader"]) { try await $0.ensure(source) }
+    let store = client.store(for: reader.neverStale())
+    let gate = ThreadLatch()
+    clock.hook.update {
+      $0 = {
+        Task.detached {
+          _ = try? await store.run()
+          client.clearStore(with: ["source"])
+          gate.open()
+        }
+        gate.wait()
+      }
+    }
+    let new = Monitor<OperationStore<QueryState<Int, any Error>>?>(nil)
+    // The date of the initial value is read before the store is inserted.
+    await onThreads(1) { _ in new.update { $0 = client.store(for: source, initialValue: 0) } }
+    #expect(store.currentValue == 1 && !store.isStale)
+    new.value?.invalidate()
+    #expect(store.isStale)
+  }
+
+  /// The host of a client, which calls a closure before the client learns that a store was released.
+  private final class ReleaseHost: StoreHost {
+    let client: OperationClient
+    let hook = Monitor<(@Sendable () -> Void)?>(nil)
+
+    init(_ client: OperationClient) { self.client = client }
+
+    func stores(at path: OperationPath) -> [OpaqueOperationStore] { client.stores(at: path) }
+    func hasStore(at path: OperationPath) -> Bool { client.hasStore(at: path) }
+    func hasStore(_ id: ObjectIdentifier, at path: OperationPath) -> Bool {
+      client.hasStore(id, at: path)
+    }
+    func useChanged(of store: OpaqueOperationStore, _ change: StoreUse.Change) {
+      client.useChanged(of: store, change)
+    }
+    func wasReleased(_ id: ObjectIdentifier, at path: OperationPath) {
+      hook.update { $0.take() }?()
+      client.wasReleased(id, at: path)
+    }
+  }
+
+  @Test("A store that is being released does not clash with one of another type")
+  func clashBesideRelease() async throws {
+    let clock = ManualClock()
+    let storage = MemoryStorage()
+    let client = OperationClient(
+      defaults: .testing, clock: clock, retention: .unusedFor(.seconds(300)), storage: storage)
+    let host = ReleaseHost(client)
+    client.hub.connect(to: host)
+    let text = Query<String, any Error>(path: ["shared"]) { _ in "" }
+    let last = Monitor<OperationStore<QueryState<String, any Error>>?>(client.store(for: text))
+    await clock.advance(by: .seconds(600))
+    let issues = Recorder<OperationIssue.Kind>()
+    host.hook.update {
+      $0 = {
+        OperationIssue.withHandler({ issues.append($0.kind) }) {
+          let number = Query<Int, any Error>(path: ["shared"]) { _ in 1 }
+          client.store(for: number.persisted()).currentValue = 7
+        }
+      }
+    }
+    last.update { $0 = nil }
+    #expect(issues.all.isEmpty)
+    try await client.flush()
+    #expect(storage.entries.count == 1)
+    #expect(client.stores(matching: []).map(\.path) == [["shared"]])
+    withExtendedLifetime(host) {}
+  }
 }
