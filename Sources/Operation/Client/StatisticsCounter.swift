@@ -8,18 +8,18 @@ final class StatisticsCounter: Sendable {
   private let subscription = LastElement<OperationSubscription>()
 
   func read(prefixLength: Int, from events: EventMeter) -> OperationStatistics {
-    counted.withLock { counted in
-      if let present = counted[prefixLength] { return present }
+    let (statistics, isFirst) = counted.withLock { counted in
+      if let present = counted[prefixLength] { return (present, false) }
       // The kinds are counted since the first read, of whatever length.
       let other = counted.values.first
       let new = OperationStatistics(byKind: other?.byKind ?? [:])
       counted[prefixLength] = new
-      // Under the lock: another reader finds the counts only when they are counted.
-      if other == nil {
-        subscription.set(events.subscribe { [weak self] event in self?.add(event) })
-      }
-      return new
+      return (new, other == nil)
     }
+    if isFirst {
+      subscription.set(events.subscribe { [weak self] event in self?.add(event) })
+    }
+    return statistics
   }
 
   private func add(_ event: OperationClientEvent) {

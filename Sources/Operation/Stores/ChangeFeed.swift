@@ -36,15 +36,18 @@ final class ChangeFeed: Sendable {
   func begin() -> Int {
     var reader = 0
     // Two readers may begin at the same time: the one with the greater number is the last one.
-    _ = remove { changes in
+    let replaced = remove { changes in
       reader = lastReader.wrappingAdd(1, ordering: .relaxed).newValue
       return exchange(&changes, with: Changes(reader: reader))
     }
     hasAllEvents.store(false, ordering: .relaxed)
+    withExtendedLifetime(replaced) {}
     return reader
   }
 
-  func end(_ reader: Int) { _ = remove { $0?.reader == reader ? $0.take() : nil } }
+  func end(_ reader: Int) {
+    withExtendedLifetime(remove { $0?.reader == reader ? $0.take() : nil }) {}
+  }
 
   /// Removes changes. Stores that change from now on are listed again.
   private func remove(_ body: (inout Changes?) -> Changes?) -> Changes? {
