@@ -49,6 +49,7 @@ final class TaskNode: ContextRun {
     var awaited = WaitList<TaskNode>()
   }
 
+  /// How far the call of the request is.
   private enum RequestPhase: UInt8, AtomicRepresentable {
     case notCalled, inProgress, returned
   }
@@ -67,7 +68,7 @@ final class TaskNode: ContextRun {
   private let ownPath: OperationPath?
   fileprivate let guarded: Mutex<Guarded>
   private let flags = Atomic<UInt8>(0)
-  private let request = Atomic(RequestPhase.notCalled)
+  private let requestPhase = Atomic(RequestPhase.notCalled)
   private let hasBeenCutOff = Atomic(false)
   /// Whether another run may wait for this one.
   fileprivate let isAwaited = Atomic(false)
@@ -201,10 +202,10 @@ final class TaskNode: ContextRun {
 
 extension TaskNode {
   /// Whether the request of the task is being called.
-  var isInRequest: Bool { request.load(ordering: .sequentiallyConsistent) == .inProgress }
+  var isInRequest: Bool { requestPhase.load(ordering: .sequentiallyConsistent) == .inProgress }
 
-  /// Whether the request of the task was called. It may have returned.
-  var wasCalled: Bool { request.load(ordering: .sequentiallyConsistent) != .notCalled }
+  /// Whether the request of the task was called, and may have returned.
+  var hasCalledRequest: Bool { requestPhase.load(ordering: .sequentiallyConsistent) != .notCalled }
 
   /// The request of the task is called by a task that works for another run.
   func beginRequest(calledBy caller: TaskNode? = TaskNode.current) {
@@ -212,14 +213,14 @@ extension TaskNode {
       let replaced = guarded.withLock { exchange(&$0.caller, with: caller) }
       withExtendedLifetime(replaced) {}
     }
-    request.store(.inProgress, ordering: .releasing)
+    requestPhase.store(.inProgress, ordering: .releasing)
   }
 
   /// - Parameter launch: The launch whose request has ended; a later one may be in its request.
   func endRequest(launch: Int = 0) {
     let caller = guarded.withLock { guarded -> TaskNode? in
       guard guarded.machine.launch == launch else { return nil }
-      request.store(.returned, ordering: .sequentiallyConsistent)
+      requestPhase.store(.returned, ordering: .sequentiallyConsistent)
       return guarded.caller.take()
     }
     withExtendedLifetime(caller) {}

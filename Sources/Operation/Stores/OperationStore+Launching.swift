@@ -21,15 +21,13 @@ extension OperationStore {
   /// the run has ended.
   func restart(_ core: Machine.Core) -> Bool {
     // Otherwise it is called after this.
-    guard core.node.wasCalled else { return true }
+    guard core.node.hasCalledRequest else { return true }
     guard let (box, launch) = commit({ $0.restart(core.id) }) else { return false }
     // A run that was cancelled since begins no more.
     guard core.node.restart(launch: launch) else { return true }
-    if hub.hasReaders {
-      var leftovers = hub.beginEnd()
-      let replaced = LaunchID(run: core.id, launch: launch - 1)
-      hub.end(replaced, of: ObjectIdentifier(self), at: path, isCancelled: true, &leftovers)
-    }
+    var leftovers = hub.beginEnd()
+    let replaced = LaunchID(run: core.id, launch: launch - 1)
+    hub.end(replaced, of: ObjectIdentifier(self), at: path, isCancelled: true, &leftovers)
     begin(AdmittedRun(core: core, box: box, mustLaunch: true, launch: launch))
     return true
   }
@@ -196,19 +194,21 @@ extension OperationStore {
     var output = output
     // These are released here, without the lock.
     var record: Machine.Runs.Record?
-    var leftovers = hub.hasReaders ? hub.beginEnd() : nil
+    var leftovers = hub.beginEnd()
     // A flush that finds no run any more waits until the call is removed.
     let ticket = hooks?.call == nil ? nil : hub.outbox?.nextTicket()
     defer { if let ticket { hub.outbox?.end(ticket: ticket) } }
     let end = commit { machine in
       let isReplaced = machine.isReplaced(core.id, launch: run.launch)
-      // With the result: it is known here whether it counts, and another one does not come in between.
+      // Under the lock under which the result is committed: here it is known whether the result counts, and
+      // no other result comes in between.
       if leftovers != nil {
         let isPresent = !isReplaced && machine.runs.contains(core.id)
         endEdges(of: run, isPresent: isPresent, &output, &leftovers)
       }
       return isReplaced ? nil : machine.end(core.id, output, releasing: &record)
     }
+    // It reports a cycle that cannot be a failure of the request.
     if let cycle = leftovers?.cycle { _ = Machine.Core.failure(of: cycle, at: path) }
     let isCancelled = output.isCancellation || core.progress.isCancelled
     guard let (isCounted, mustFollow, mustNotifyReaders) = end else { return false }
@@ -225,7 +225,7 @@ extension OperationStore {
     return true
   }
 
-  /// Ends the run in the graph of dependencies. It fails if it has closed a cycle there.
+  /// Ends the run in the graph of dependencies. The output becomes a failure if the run has closed a cycle.
   private func endEdges(
     of run: AdmittedRun, isPresent: Bool, _ output: inout Machine.Output,
     _ leftovers: inout StoreHub.Leftovers?

@@ -40,7 +40,7 @@ extension OperationStore {
   /// Without one in flight it starts a run.
   ///
   /// - Parameters:
-  ///   - isRestarting: Whether a request that is being called is called again. With `false`, this is
+  ///   - isRestarting: Whether a request that was called already is called again. With `false`, this is
   ///     `fetch(using:handler:)`.
   ///   - context: Overrides the context of the store for a new run.
   /// - Throws: The failure of the run.
@@ -127,7 +127,8 @@ extension OperationStore {
 
   /// Launches a run that the caller holds and will await, if the caller started it.
   ///
-  /// - Parameter new: The run that is called again if it joins one; another one, if that has ended meanwhile.
+  /// - Parameter new: The run that was admitted, if the request has to be called after this. It is admitted once
+  ///   more if it had joined a run that has ended by now.
   private func begin(
     _ run: inout AdmittedRun, restarting new: Machine.NewRun? = nil
   ) throws(State.Failure) -> RunWait? {

@@ -168,7 +168,9 @@ final class SocketDirectory: Sendable {
   init() {
     // A short name: the path of a socket has at most 107 bytes.
     let directory = FileManager.default.temporaryDirectory.path
-    var template = Array("\(directory)/operation-XXXXXX".utf8CString)
+    // `mkdtemp` requires six of these letters, and replaces them.
+    let letters = String(repeating: "X", count: 6)
+    var template = Array("\(directory)/operation-\(letters)".utf8CString)
     path = String(cString: mkdtemp(&template))
   }
 

@@ -6,6 +6,7 @@ protocol StoreHost: AnyObject, Sendable {
   /// Returns the stores on a path: several, if requests clash there.
   func stores(at path: OperationPath) -> [OpaqueOperationStore]
   func hasStore(at path: OperationPath) -> Bool
+  /// Whether a certain store is on a path.
   func hasStore(_ id: ObjectIdentifier, at path: OperationPath) -> Bool
   /// A use of a store has begun or ended.
   func useChanged(of store: OpaqueOperationStore, _ change: StoreUse.Change)
@@ -169,10 +170,11 @@ extension StoreHub {
     fileprivate(set) var cycle: OperationDependencyError?
   }
 
-  /// Called before ``end(_:of:at:isCancelled:isPart:_:)``, which may be called under the lock of the store.
-  func beginEnd() -> Leftovers? { Leftovers(client: client) }
+  /// Called without a lock before ``end(_:of:at:isCancelled:isPart:_:)``. Returns `nil` if there is nothing to
+  /// end, because no run has ever read another request.
+  func beginEnd() -> Leftovers? { hasReaders ? Leftovers(client: client) : nil }
 
-  /// Ends a launch of a run in the graph.
+  /// Ends a launch of a run in the graph. It may be called under the lock of the store.
   ///
   /// A run that ends after its store was removed from the client leaves no edges, and removes none of the
   /// store that is on the path now.
@@ -180,6 +182,7 @@ extension StoreHub {
     _ run: LaunchID, of store: ObjectIdentifier, at path: OperationPath, isCancelled: Bool,
     isPart: Bool = false, _ leftovers: inout Leftovers?
   ) {
+    if leftovers == nil { return }
     let client = leftovers?.client
     graph.withLock { graph in
       let isRemoved = client?.hasStore(store, at: path) != true
@@ -238,8 +241,8 @@ extension StoreHub {
   /// stores, runs would read its value before that, so they begin at the end.
   ///
   /// - Parameters:
-  ///   - selection: Selects paths that the invalidation begins with, too, if they are read. Their stores may have
-  ///     been released, or be about to be: then no other step finds what reads them.
+  ///   - selection: Further paths that the invalidation begins with, where they are read. A path can have
+  ///     readers, and no store any more.
   ///   - runsObserved: Whether the observed stores run.
   ///   - forEachStart: Calls a function with each of the stores.
   func invalidate(

@@ -239,7 +239,7 @@ extension OperationOutbox {
     for (entry, call, registration) in shell.withLock({ $0.waiting }) {
       if let maxAge = registration?.maxAge, clock.now().duration(since: call.date) >= maxAge {
         // Another thread may have taken it up since.
-        guard change(entry, { $0.endWaiting(entry) }) else { continue }
+        guard change(entry, { $0.end(entry, ifWaiting: true) }) else { continue }
         withExtendedLifetime(shell.withLock { $0.drop(entry) }) {}
         OperationIssue.report(
           .unresumedCall, "A call of \(call.mutation) is older than \(maxAge), and is dropped.")

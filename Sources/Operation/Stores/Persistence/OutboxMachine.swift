@@ -144,15 +144,15 @@ struct OutboxMachine: DeliveryMachine {
     change(entry, where: { $0.run?.id == run }) { $0.call.status = status }
   }
 
-  /// A call ends. Returns `false` if it has ended before, or if another run than the one that ends it makes
-  /// it by now.
-  mutating func end(_ entry: OutboxEntry, by run: OperationTaskID? = nil) -> Bool {
-    change(entry, where: { run == nil || run == $0.run?.id }) { $0.hasEnded = true }
-  }
-
-  /// A call that waits ends. Returns `false` if it does not wait any more.
-  mutating func endWaiting(_ entry: OutboxEntry) -> Bool {
-    change(entry, where: { $0.call.status == .waiting }) { $0.hasEnded = true }
+  /// A call ends. Returns `false` if it has ended before, if another run than the one that ends it makes it by
+  /// now, or if it ends only while it waits, and does not.
+  mutating func end(
+    _ entry: OutboxEntry, by run: OperationTaskID? = nil, ifWaiting mustWait: Bool = false
+  ) -> Bool {
+    change(
+      entry,
+      where: { (run == nil || run == $0.run?.id) && (!mustWait || $0.call.status == .waiting) },
+      { $0.hasEnded = true })
   }
 
   /// Removes a call that has ended. Returns what cancels its run.
