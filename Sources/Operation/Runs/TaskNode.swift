@@ -69,6 +69,7 @@ final class TaskNode: ContextRun {
   fileprivate let guarded: Mutex<Guarded>
   private let flags = Atomic<UInt8>(0)
   private let requestPhase = Atomic(RequestPhase.notCalled)
+  private let lastLaunch = Atomic(0)
   private let hasBeenCutOff = Atomic(false)
   /// Whether another run may wait for this one.
   fileprivate let isAwaited = Atomic(false)
@@ -118,6 +119,7 @@ final class TaskNode: ContextRun {
       let replaced = guarded.machine.restart(launch: launch)
       let isPresent = guarded.machine.launch == launch
       defer { if isPresent { guarded.awaited = WaitList() } }
+      lastLaunch.store(guarded.machine.launch, ordering: .releasing)
       return (replaced, isPresent, guarded.awaited)
     }
     replaced?.cancel()
@@ -125,7 +127,7 @@ final class TaskNode: ContextRun {
     return isPresent
   }
 
-  func isReplaced(launch: Int) -> Bool { guarded.withLock { $0.machine.launch > launch } }
+  func isReplaced(launch: Int) -> Bool { lastLaunch.load(ordering: .acquiring) > launch }
 
   /// Ends the task.
   func end(with output: any TaskOutput) {
@@ -321,6 +323,8 @@ struct TaskDependency: Sendable {
   let node: TaskNode
   /// Returns the task that is waited for now, if another one may follow the first.
   var successor: (@Sendable () -> TaskNode?)?
+  /// Whether a search has found no cycle through it.
+  var isConfirmed = false
   let wait: nonisolated(nonsending) @Sendable () async -> Void
 }
 
@@ -329,9 +333,11 @@ extension TaskNode {
   /// form a cycle together. It is locked only for tasks that wait for others.
   private static let schedule = Mutex(TaskSchedule())
 
-  var mayHaveDependencies: Bool { isScheduled.load(ordering: .acquiring) }
+  private var mayHaveDependencies: Bool { isScheduled.load(ordering: .sequentiallyConsistent) }
 
   /// The tasks to wait for. They are kept until the task has ended.
+  ///
+  /// An unconfirmed one is added while this is read. A task that begins meanwhile does not wait for it.
   var dependencies: [TaskDependency] {
     mayHaveDependencies ? Self.schedule.withLock { $0.dependencies(of: id) } : []
   }
@@ -345,14 +351,21 @@ extension TaskNode {
   }
 
   /// Makes the task wait for another one, unless that would close a cycle, which is reported.
+  ///
+  /// As with a ``RunWait``, the dependency is added first, and then a cycle is searched: the last one that is
+  /// added finds all others.
   func wait(for other: TaskDependency) {
     other.node.isAwaited.store(true, ordering: .sequentiallyConsistent)
-    let closesCycle =
-      isAwaited.load(ordering: .sequentiallyConsistent) && other.node.route(to: self) != nil
-    if !closesCycle, Self.schedule.withLock({ $0.add(other, to: id) }) {
+    if Self.schedule.withLock({ $0.add(other, to: id) }) {
       // After the dependency: a removal in between leaves the flag for the deinitialiser.
-      isScheduled.store(true, ordering: .releasing)
-      return
+      isScheduled.store(true, ordering: .sequentiallyConsistent)
+      let isAwaited = isAwaited.load(ordering: .sequentiallyConsistent)
+      let closesCycle = isAwaited && other.node.route(to: self) != nil
+      let removed = Self.schedule.withLock {
+        $0.confirm(other.node.id, of: id, closesCycle: closesCycle)
+      }
+      withExtendedLifetime(removed) {}
+      if !closesCycle { return }
     }
     let issue = TaskSchedule.cycleIssue(id, of: origin?.path, after: other.node.id)
     if let driver { driver.report(issue) } else { issue.report() }

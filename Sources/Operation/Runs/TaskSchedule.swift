@@ -20,7 +20,8 @@ struct TaskSchedule: Sendable {
 
   func dependencies(of id: OperationTaskID) -> [TaskDependency] { nodes[id]?.dependencies ?? [] }
 
-  /// Adds a dependency, unless it would close a cycle. Returns whether it was added.
+  /// Adds a dependency, unless it would close a cycle of dependencies. Returns whether it was added. It is
+  /// unconfirmed until other cycles have been searched.
   mutating func add(_ other: TaskDependency, to id: OperationTaskID) -> Bool {
     let otherID = other.node.id
     if otherID == id { return false }
@@ -31,6 +32,20 @@ struct TaskSchedule: Sendable {
     nodes[id, default: Node()].dependencies.append(other)
     nodes[otherID, default: Node()].dependentCount += 1
     return true
+  }
+
+  /// Confirms an added dependency, or removes it if it closes a cycle. What is removed is released without
+  /// the lock.
+  mutating func confirm(
+    _ other: OperationTaskID, of id: OperationTaskID, closesCycle: Bool
+  ) -> TaskDependency? {
+    guard
+      let index = nodes[id]?.dependencies.lastIndex(where: {
+        !$0.isConfirmed && $0.node.id == other
+      })
+    else { return nil }
+    nodes[id]?.dependencies[index].isConfirmed = true
+    return closesCycle ? take(id, index..<index + 1).first : nil
   }
 
   /// Removes the dependencies of a task.
@@ -54,15 +69,17 @@ struct TaskSchedule: Sendable {
     return next
   }
 
-  private mutating func take(_ id: OperationTaskID) -> [TaskDependency] {
-    guard let removed = nodes[id]?.dependencies else { return [] }
-    nodes[id]?.dependencies = []
+  private mutating func take(_ id: OperationTaskID, _ range: Range<Int>? = nil) -> [TaskDependency]
+  {
+    let all = nodes[id]?.dependencies ?? []
+    let range = range ?? all.indices
+    nodes[id]?.dependencies.removeSubrange(range)
     removeIfEmpty(id)
-    for other in removed {
+    for other in all[range] {
       nodes[other.node.id]?.dependentCount -= 1
       removeIfEmpty(other.node.id)
     }
-    return removed
+    return Array(all[range])
   }
 
   private mutating func removeIfEmpty(_ id: OperationTaskID) {

@@ -247,4 +247,94 @@ import Testing
     #expect(client.stores(matching: []).map(\.path) == [["shared"]])
     withExtendedLifetime(host) {}
   }
+
+  /// A driver that calls a closure once when it is asked for the run that its tasks wait for.
+  private final class HookedDriver: TaskDriver {
+    let hook = Monitor<(@Sendable () -> Void)?>(nil)
+
+    var serialRun: TaskNode? {
+      hook.update { $0.take() }?()
+      return nil
+    }
+    func start(_ task: TaskNode, configuration: OperationTaskConfiguration, joins: Bool) -> Bool {
+      false
+    }
+    func releaseLease(on id: OperationTaskID) {}
+    func cancel(_ id: OperationTaskID) {}
+  }
+
+  @Test("A run that begins to wait for a task while that is scheduled after it finds the cycle")
+  func waitBesideSchedule() {
+    let driver = HookedDriver()
+    let (scheduled, later, run) = (TaskNode(), TaskNode(), TaskNode())
+    let other = TaskNode(driver: driver)
+    @Sendable func wait(for node: TaskNode) -> RunWait? {
+      CurrentWork.$value.withValue(run) { RunWait(for: node) }
+    }
+    run.beginRequest()
+    later.wait(for: TaskDependency(node: scheduled) {})
+    let waits = Monitor([wait(for: other)])
+    // The schedule has read what the run waits for, and has found no cycle.
+    driver.hook.update { $0 = { waits.update { $0.append(wait(for: scheduled)) } } }
+    scheduled.wait(for: TaskDependency(node: run) {})
+    #expect(waits.value.map { $0?.cycle == nil } == [true, false])
+    #expect(scheduled.dependencies.map(\.isConfirmed) == [true])
+    for wait in waits.value { wait?.end() }
+    run.endRequest()
+  }
+
+  @Test("A task that begins while it is scheduled after another one does not wait for that one")
+  func launchBesideSchedule() async throws {
+    let driver = HookedDriver()
+    let (later, other) = (TaskNode(), TaskNode(driver: driver))
+    let query = Query<Int, any Error>(path: ["number"]) { _ in 1 }
+    let task = client.store(for: query).runTask()
+    later.wait(for: TaskDependency(node: task.node) {})
+    let value = Monitor<Task<Int, any Error>?>(nil)
+    driver.hook.update {
+      $0 = { value.update { $0 = Task.immediate { try await task.runIfNeeded() } } }
+    }
+    task.node.wait(for: TaskDependency(node: other) { await AsyncGate().wait() })
+    #expect(try await value.value?.value == 1)
+  }
+
+  private struct SetUpQuery: QueryRequest {
+    var onSetUp: @Sendable () -> Void = {}
+    var path: OperationPath { ["set up"] }
+
+    func setup(context: inout OperationContext) { onSetUp() }
+    func fetch(
+      in context: OperationContext, with continuation: OperationContinuation<Int, any Error>
+    ) async throws -> Int { 1 }
+  }
+
+  @Test("A reset leaves what a store has that is created meanwhile saved as it is there")
+  func resetBesideCreation() async throws {
+    let storage = MemoryStorage()
+    let client = OperationClient(defaults: .testing, clock: ManualClock(), storage: storage)
+    let other = SetUpQuery().persisted()
+    // Between the look-up of the store and the removal of what is saved.
+    client.reset(SetUpQuery { client.store(for: other).currentValue = 7 }.persisted())
+    try await client.flush()
+    #expect(client.store(for: other).currentValue == nil)
+    #expect(storage.entries.isEmpty)
+  }
+
+  @Test("No event is missed after a read of the statistics, also beside the first one")
+  func firstStatistics() async {
+    for _ in 0..<2_000 {
+      let client = OperationClient(defaults: .testing, clock: ManualClock())
+      let store = client.store(for: Query<Int, any Error>(path: ["number"]) { _ in 1 })
+      await onThreads(4) { _ in
+        _ = client.statistics
+        Task.immediate { try await store.run() }
+      }
+      // The end of a run can be delivering the events of these threads.
+      let isComplete = await eventually {
+        let counts = client.statistics.total
+        return counts.runs + counts.joins == 4
+      }
+      #expect(isComplete)
+    }
+  }
 }

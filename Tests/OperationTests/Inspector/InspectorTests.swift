@@ -180,6 +180,20 @@ import Testing
     _ = await run.result
   }
 
+  @Test("A peer that connects is shown no evicted store that only the program still refers to")
+  func evictedStore() {
+    let client = OperationClient(defaults: .testing, clock: ManualClock())
+    let stores = ["evicted", "used"].map { client.store(for: number([$0])) }
+    let subscription = stores[1].subscribe { _ in }
+    client.evictUnused()
+    #expect(client.stores(matching: []).count == 2)
+    var catalog = InspectorCatalog(describer: InspectorDescriber(limit: 10, redacting: nil))
+    let ids = catalog.add(storesOf: client)
+    let paths = ids.compactMap { catalog.store($0, in: client)?.path }
+    #expect(paths == [["used"]])
+    withExtendedLifetime((stores, subscription)) {}
+  }
+
   @Test("The detail of a watched store follows the store") func detail() async throws {
     let inspector = try inspector(valueLimit: 300)
     let mutation = Mutation<String, String>(path: ["call"]) { arguments, _ in

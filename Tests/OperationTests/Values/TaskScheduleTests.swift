@@ -47,6 +47,24 @@ import Testing
     #expect(add(4, after: 0, to: &graph))
   }
 
+  @Test("A dependency is confirmed, or removed if it closes a cycle of another kind")
+  func confirmation() {
+    var graph = TaskSchedule()
+    for other in [1, 2] { #expect(add(0, after: other, to: &graph)) }
+    func confirm(_ other: Int, closesCycle: Bool) -> TaskDependency? {
+      graph.confirm(nodes[other].id, of: nodes[0].id, closesCycle: closesCycle)
+    }
+    #expect(graph.dependencies(of: nodes[0].id).map(\.isConfirmed) == [false, false])
+    #expect(confirm(1, closesCycle: false)?.node == nil)
+    #expect(graph.dependencies(of: nodes[0].id).map(\.isConfirmed) == [true, false])
+    #expect(confirm(1, closesCycle: true)?.node == nil)
+    #expect(confirm(3, closesCycle: true)?.node == nil)
+    #expect(confirm(2, closesCycle: true)?.node === nodes[2])
+    #expect(graph.dependencies(of: nodes[0].id).map(\.node.id) == [nodes[1].id])
+    // The removed one is no edge any more.
+    #expect(add(2, after: 0, to: &graph))
+  }
+
   @Test("A task that has ended waits for no other task, and other tasks may wait for it")
   func removal() {
     var graph = TaskSchedule()

@@ -114,13 +114,11 @@ extension StoreHub {
   func note(
     _ run: TaskNode, _ launch: Int = 0, reads other: OperationPath, at version: Int? = nil
   ) -> OperationDependencyError? {
-    guard let origin = run.origin, origin.hub == ObjectIdentifier(self),
-      !run.isReplaced(launch: launch)
-    else { return nil }
+    guard let origin = run.origin, origin.hub == ObjectIdentifier(self) else { return nil }
     isRead.store(true, ordering: .sequentiallyConsistent)
     return graph.withLock { graph in
-      // A run that has ended is never removed from the graph again.
-      guard run.isInRequest else { return nil }
+      // A launch that has ended or was replaced is never removed from the graph again.
+      guard run.isInRequest, !run.isReplaced(launch: launch) else { return nil }
       let id = LaunchID(run: run.id, launch: launch)
       return graph.note(id, run, of: origin.path, reads: other, at: version)
     }
