@@ -8,6 +8,15 @@ package final class LastElement<Element: Sendable>: Sendable {
 
   package var value: Element? { element.withLock { $0 } }
 
+  /// Stores an element if none is stored. Returns the stored one.
+  package func setIfNone(_ new: Element) -> Element {
+    element.withLock { element in
+      if let element { return element }
+      element = new
+      return new
+    }
+  }
+
   /// Stores `new`, and releases the stored element without the lock.
   package func set(_ new: Element?) {
     let old = element.withLock { exchange(&$0, with: new) }

@@ -24,8 +24,8 @@ public final class OperationClient: DeliveryDrainer {
   /// The initial contexts of stores. The lock is needed because they refer to the client, and so are
   /// stored at the end of its initialiser.
   private let contexts = Mutex(InitialContexts())
-  /// Counts for ``statistics``.
-  let statisticsCounter = StatisticsCounter()
+  /// Counts for ``statistics`` from the first time that they are read.
+  let statisticsCounter = LastElement<StatisticsCounter>()
   /// The inspector, which ends with the client or its shutdown.
   let inspection = Mutex<(inspector: ObjectIdentifier, end: OperationSubscription)?>(nil)
 
