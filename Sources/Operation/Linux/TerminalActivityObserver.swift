@@ -61,6 +61,7 @@ extension TerminalActivityObserver {
     let first = TerminalSignals.record
     // The record that was read last; used on the queue only.
     let last = LastElement(first)
+    let hasEnded = LastElement(false)
     notify(first.activity)
     do throws(SystemError) {
       let receiver = try TerminalSignals.receiver()
@@ -71,9 +72,10 @@ extension TerminalActivityObserver {
         // On a queue: a thread that cancels waits for this one, and may be what a handler waits for.
         queue.async {
           let record = TerminalSignals.record
-          let earlier = last.value ?? first
+          // A later stop is one of the next feed.
+          if hasEnded.value == true { return }
+          for activity in record.activities(since: last.value ?? first) { notify(activity) }
           last.set(record)
-          for activity in record.activities(since: earlier) { notify(activity) }
           TerminalSignals.acknowledge(record)
         }
         return true
@@ -81,6 +83,7 @@ extension TerminalActivityObserver {
       TerminalSignals.install()
       return OperationSubscription {
         TerminalSignals.restore()
+        hasEnded.set(true)
         poll.end()
       }
     } catch {

@@ -58,6 +58,8 @@ enum TerminalSignals {
     shared.areInstalled.store(false, ordering: .sequentiallyConsistent)
     restore(shared.stop)
     restore(shared.resume)
+    // No subscriber is left to be notified.
+    acknowledge(record)
   }
 
   /// They are never closed.
