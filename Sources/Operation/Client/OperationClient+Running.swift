@@ -241,7 +241,9 @@ extension OperationClient {
 
   /// Resets the store of a request to its initial state, and cancels its runs. It starts no run.
   public func reset<Request: StatefulOperationRequest>(_ request: Request) {
-    if let store = store(of: request) { store.resetState() } else { removeSaved(of: request) }
+    if store(of: request) == nil { removeSaved(of: request) }
+    // One that was created meanwhile may have the value that was removed, or have had one saved.
+    store(of: request)?.resetState()
   }
 
   /// Resets the stores below a path to their initial states, and cancels their runs. It starts no

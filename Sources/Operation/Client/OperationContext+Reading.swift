@@ -6,8 +6,8 @@ extension OperationContext {
   /// it has one, has passed. It is the confirmed one, without pending optimistic edits.
   ///
   /// From now on an invalidation of the other request invalidates the calling one as well. A request
-  /// has the dependencies of its last successful run and of those that have failed since. In a context without a client, the other request runs
-  /// without a store, and there is no dependency.
+  /// has the dependencies of its last successful run and of those that have failed since. In a context
+  /// without a client, the other request runs without a store, and there is no dependency.
   ///
   /// ```swift
   /// func fetch(

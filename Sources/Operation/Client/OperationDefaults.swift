@@ -42,8 +42,8 @@ public struct OperationDefaults: Sendable {
   /// saves those with `persisted()`. A value whose type is not `Codable` is reported.
   public var persistence: OperationPersistence?
   /// A closure that changes the initial context of stores. It is called once for each kind of
-  /// request when a client is created, and when its defaults are changed, after the other defaults are set and before any request's
-  /// `setup(context:)`.
+  /// request when a client is created, and when its defaults are changed, after the other defaults are set
+  /// and before any request's `setup(context:)`.
   public var setup: @Sendable (inout OperationContext, OperationKind) -> Void
 
   /// Creates defaults. A parameter that is not passed has the value of ``standard``.

@@ -34,7 +34,7 @@ struct InspectorCatalog {
 
   /// Adds the stores of a client, and returns their numbers.
   mutating func add(storesOf client: OperationClient) -> [Int] {
-    client.stores(matching: []).map { add($0.store) }
+    client.stores(matching: []).filter(\.store.isRetained).map { add($0.store) }
   }
 
   private mutating func add(_ store: any ErasedOperationStore) -> Int {
