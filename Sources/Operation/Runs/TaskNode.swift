@@ -335,12 +335,13 @@ extension TaskNode {
 
   private var mayHaveDependencies: Bool { isScheduled.load(ordering: .sequentiallyConsistent) }
 
-  /// The tasks to wait for. They are kept until the task has ended.
-  ///
-  /// An unconfirmed one is added while this is read. A task that begins meanwhile does not wait for it.
+  /// The tasks to wait for, also those that are not confirmed. They are kept until the task has ended.
   var dependencies: [TaskDependency] {
     mayHaveDependencies ? Self.schedule.withLock { $0.dependencies(of: id) } : []
   }
+
+  /// The tasks that this one waits for if it begins now. One that is added meanwhile is not confirmed.
+  var confirmedDependencies: [TaskDependency] { dependencies.filter(\.isConfirmed) }
 
   /// Waits until some tasks have ended.
   nonisolated(nonsending) static func wait(for dependencies: [TaskDependency]) async {
