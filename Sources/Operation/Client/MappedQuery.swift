@@ -32,7 +32,9 @@ where Base.State == QueryState<Base.FetchValue, Base.FetchFailure> {
       let (store, rules) = client.storeAndRules(for: base)
       return store.confirmedChanges(by: rules).subscribe { signal in
         // A run in flight may have read the value before this one, so another run has to follow it.
-        if case .element = signal { request.store?.invalidate() }
+        // A reset starts no run.
+        guard case .element = signal else { return }
+        request.store?.invalidate(runsObserved: store.confirmedValue != nil)
       }
     }
   }
@@ -62,8 +64,9 @@ where Base.State == QueryState<Base.FetchValue, Base.FetchFailure> {
       let (store, rules) = client.storeAndRules(for: base)
       store.noteRead()
       // Runs of other causes need not fetch it: the observers of this query observe the other one, too.
+      let cause = context.operationRun?.cause
       let mustFetch =
-        switch context.operationRun?.cause {
+        switch cause {
         case .fetch: !context.acceptsCached
         case .poll: true
         default: false
@@ -71,7 +74,10 @@ where Base.State == QueryState<Base.FetchValue, Base.FetchFailure> {
       let value =
         try await mustFetch
         ? store.run(.empty, by: rules)
-        : store.ensure(by: rules, isForRun: true, present: { $0 }, fetched: { $0 })
+        // A run that follows a new value must not fetch the next one, even if each value is stale at once.
+        : store.ensure(
+          by: rules, isForRun: true, ignoringAge: cause == .invalidation || cause == .dependency,
+          present: { $0 }, fetched: { $0 })
       if store.mayReturnOld(by: rules) { _ = context.valueForRun(of: store) }
       let (newest, version) = store.versionForRun
       _ = client.hub.note(node, context.launch, reads: base.path, at: version)

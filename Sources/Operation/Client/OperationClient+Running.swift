@@ -215,7 +215,7 @@ extension OperationClient {
     hub.invalidate(
       read: filter.isEmpty ? .below(path) : nil, runsObserved: running != .nothing
     ) { mark in if isEach { forEachStore(matching: path, mark) } else { stores.forEach(mark) } }
-    guard running == .all else { return }
+    guard running == .all, !hub.isClosed else { return }
     for store in stores
     where store.store.kind != .mutation && store.subscriberCount == 0 && store.store.allowsRun {
       // Detached: a request that calls this does not await the run.

@@ -121,8 +121,8 @@ protocol Rerunnable: AnyObject, Sendable {
 
   /// Runs the request for the observers.
   func rerun(by rules: (any RunRules)?, onlyIfStale: Bool)
-  /// Invalidates the value: a run follows that begins after this.
-  func invalidate()
+  /// Invalidates the value. If the observed stores run, a run follows that begins after this.
+  func invalidate(runsObserved: Bool)
   /// Runs the request, and waits until the run has ended or the calling task is cancelled.
   nonisolated(nonsending) func poll(by rules: (any RunRules)?) async
   /// Reports a rule for a state of another type.

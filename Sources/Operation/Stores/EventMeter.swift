@@ -73,13 +73,13 @@ extension OperationStore {
   /// - Parameter began: When the run began; `nil` if there was no subscriber then.
   func sendEnd(
     _ outcome: @autoclosure () -> OperationClientEvent.Outcome, in context: OperationContext,
-    began: Date?
+    began: Duration?
   ) {
     guard hub.events.isObserved else { return }
     let (run, outcome) = (context.eventRun, outcome())
     // An event that is only counted needs no duration.
     if hub.events.counts(.runEnded(run, outcome, duration: nil)) { return }
-    let duration = began.map { context.now().duration(since: $0) }
+    let duration = began.map { context.operationClock.elapsed().limited - $0.limited }
     send(.runEnded(run, outcome, duration: duration), in: context)
   }
 }

@@ -19,14 +19,16 @@ extension OperationStore {
   ///   - policy: What happens with a value that is not usable.
   ///   - isForRun: Whether the run of another request reads the value. It reads no pending edits: its result
   ///     would still contain an edit after that edit was removed.
+  ///   - ignoringAge: Whether a value is usable until it is invalidated or a run fails, whatever the rules.
   ///   - present: Returns the output for the current value, if there is one.
   nonisolated(nonsending) func ensure<Output>(
     by rules: RequestRules<State>? = nil, input: (any RunInput)? = nil,
     whileStale policy: StaleValuePolicy = .fetches, isForRun: Bool = false,
+    ignoringAge: Bool = false,
     present: (State.StateValue) -> Output?, fetched: (State.OperationValue) -> Output
   ) async throws(State.Failure) -> Output {
     await persistence?.waitUntilLoaded()
-    let rule = setting(by: rules) { $0.staleness }
+    let rule = ignoringAge ? .always : setting(by: rules) { $0.staleness }
     while true {
       // At one time: what is found out later may be about another value.
       let (current, results, version, known) = read {
@@ -38,7 +40,7 @@ extension OperationStore {
         if known == nil, read({ $0.confirmedVersion }) != version { continue }
         if isUsable || policy == .revalidates {
           // Detached: a request that calls this does not await the run.
-          if !isUsable {
+          if !isUsable, !hub.isClosed {
             Task.detached(executorPreference: context.executor) {
               try? await self.ensure(by: rules)
             }

@@ -35,7 +35,7 @@ extension OperationStore {
   private func begin(_ run: AdmittedRun) {
     let launch = run.launch
     let scope = settings.values.serialScope
-    let began = hub.events.isObserved ? run.context.now() : nil
+    let began = hub.events.isObserved ? run.context.operationClock.elapsed() : nil
     if launch == 0 { send(.runStarted(run.context.eventRun), in: run.context) }
     let dependencies = launch == 0 ? run.core.node.confirmedDependencies : []
     // A run that is launched again has kept its place in the queue.
@@ -62,7 +62,7 @@ extension OperationStore {
   // stay short: with one more call the compiler does not specialise it, and runs in it cost four times as much.
   @inline(never)
   private func executeInTurn(
-    _ run: AdmittedRun, _ ticket: Int?, after dependencies: [TaskDependency], began: Date?
+    _ run: AdmittedRun, _ ticket: Int?, after dependencies: [TaskDependency], began: Duration?
   ) async {
     let scope = settings.values.serialScope
     let call = hub.outbox == nil ? nil : await call(of: run, ticket)
@@ -118,7 +118,7 @@ extension OperationStore {
 
   /// Calls the request, and commits its result. Returns whether the run is over: no launch has replaced
   /// this one.
-  private func execute(_ run: AdmittedRun, _ hooks: RunHooks?, began: Date?) async -> Bool {
+  private func execute(_ run: AdmittedRun, _ hooks: RunHooks?, began: Duration?) async -> Bool {
     if run.launch > 0, run.isReplaced { return false }
     // A run that was cancelled while it waited must not call its request any more. One that has to,
     // because its failure cannot be a cancellation, is cancelled there.
@@ -171,7 +171,7 @@ extension OperationStore {
     if let hooks { context.changeFacts { $0.hooks = hooks } }
     if run.launch > 0 { context.changeFacts { $0.launch = run.launch } }
     // A run does not begin with what exclusive access has made of the state: it waits for the end.
-    let snapshot = read { $0.isOpen ? $0.willRun(run.core.id, in: &context) : nil }
+    let snapshot = readDeferring { $0.isOpen ? $0.willRun(run.core.id, in: &context) : nil }
     let (isPresent, hasEdits) = snapshot ?? commit { $0.willRun(run.core.id, in: &context) }
     // A run that has waited finds the edits that were settled meanwhile.
     if hasEdits { commit { $0.begin(run.core.id, launch: run.launch) } }
@@ -179,6 +179,7 @@ extension OperationStore {
     if rules != nil { context.changeFacts { $0.rules = nil } }
     // A run that a reset has ended may continue before it is cancelled itself.
     let failure = isPresent ? nil : cancellationFailure(as: Failure.self)
+    if !isPresent { withUnsafeCurrentTask { $0?.cancel() } }
     if failure == nil {
       run.core.node.beginRequest()
       send(.attemptBegan(context.eventRun, index: 0), in: context)
@@ -188,7 +189,7 @@ extension OperationStore {
 
   /// Ends a run. Returns whether it is over: no launch has replaced this one.
   private func finish(
-    _ run: AdmittedRun, with output: Machine.Output, _ hooks: RunHooks?, began: Date?
+    _ run: AdmittedRun, with output: Machine.Output, _ hooks: RunHooks?, began: Duration?
   ) -> Bool {
     let core = run.core
     var output = output

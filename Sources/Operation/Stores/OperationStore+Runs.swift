@@ -197,7 +197,9 @@ extension OperationStore {
     by rules: RequestRules<State>? = nil, cause: OperationRun.Cause,
     after others: [TaskDependency] = [], unlessNewerThan results: Int? = nil
   ) -> OperationTask<State.OperationValue, State.Failure>? {
-    guard allowsRun(by: rules, cause: cause) else { return nil }
+    // After a shutdown no caller needs a result, and a request whose failure cannot be a cancellation would be
+    // called.
+    guard !hub.isClosed, allowsRun(by: rules, cause: cause) else { return nil }
     let box = setting(by: rules) { $0.automatic.task } ?? .empty
     let new = newRun(box, by: rules, cause: cause, lease: .observers, seenResults: results)
     for other in others { new.core.node.wait(for: other) }
@@ -290,7 +292,11 @@ extension OperationStore {
   ///
   /// The result of a run in flight is displayed when it ends, but the value remains invalidated, and
   /// one run follows, however many invalidations there were.
-  public func invalidate() { hub.invalidate { $0(OpaqueOperationStore(self)) } }
+  public func invalidate() { invalidate(runsObserved: true) }
+
+  func invalidate(runsObserved: Bool) {
+    hub.invalidate(runsObserved: runsObserved) { $0(OpaqueOperationStore(self)) }
+  }
 
   func perform(_ step: InvalidationStep) -> InvalidationOutcome {
     switch step {

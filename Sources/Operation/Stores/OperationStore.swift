@@ -325,6 +325,17 @@ extension OperationStore {
 
   func report(_ issue: OperationIssue) { performUnlocked { issue.report() } }
 
+  /// Reads the machine as ``read(_:)`` does, and then performs what its state has deferred.
+  func readDeferring<Output: Sendable>(_ body: (inout Machine) -> Output) -> Output {
+    let output = machine.withLock { machine in
+      deferredActions.begin(on: .current)
+      defer { deferredActions.end() }
+      return body(&machine)
+    }
+    deferredActions.perform()
+    return output
+  }
+
   /// Performs an action now, or after the lock if the calling thread holds it.
   private func performUnlocked(_ action: @escaping @Sendable () -> Void) {
     if !deferredActions.append(action) { action() }
