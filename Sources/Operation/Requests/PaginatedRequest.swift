@@ -100,10 +100,9 @@ extension PaginatedRequest {
       let page = try await fetchPage(id, on: walk, in: context, with: continuation)
       walk.take(page)
       // A cancelled attempt adds no page to those that a retry begins with.
-      if let progress = start.progress, !Task.isCancelled {
-        guard progress.add(page, attempt: attempt) else { break }
-      }
+      if !Task.isCancelled { start.progress?.add(page, attempt: attempt) }
     }
+    start.progress?.end(attempt: attempt)
     return walk.result()
   }
 

@@ -56,11 +56,21 @@ final class PageProgress<PageID: Hashable & Sendable, PageValue: Sendable>: Send
 
   /// Adds a page, and returns a Boolean value that indicates whether the attempt is the current
   /// one. If it is not, the page is dropped.
+  @discardableResult
   func add(_ page: PaginatedPage<PageID, PageValue>, attempt: Int) -> Bool {
     state.withLock { state in
       guard state.attempt == attempt else { return false }
       state.pages.append(page)
       return true
     }
+  }
+
+  /// Ends an attempt that has fetched all its pages: a later one, after a failure of a modifier, begins anew.
+  func end(attempt: Int) {
+    let released = state.withLock { state in
+      if state.attempt != attempt { return [PaginatedPage<PageID, PageValue>]() }
+      return exchange(&state.pages, with: [])
+    }
+    withExtendedLifetime(released) {}
   }
 }

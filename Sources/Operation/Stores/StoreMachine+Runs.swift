@@ -99,7 +99,10 @@ extension StoreMachine {
 
   /// A final whole value confirms all yields; a failure confirms those of its run and of earlier ones.
   private mutating func confirmYields(_ output: Output, of record: Runs.Record) {
-    if case .success = output, Self.isAboutWhole(record) { return committed.confirmYields() }
+    // The result of a call is displayed only if no later one is in flight, which may have yielded.
+    if case .success = output, State.kind != .mutation, Self.isAboutWhole(record) {
+      return committed.confirmYields()
+    }
     committed.confirmYields(upTo: record.id) { $0.update(with: output, for: record.task) }
   }
 
