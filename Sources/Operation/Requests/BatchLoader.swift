@@ -111,9 +111,10 @@ public final class BatchLoader<Key: Hashable & Sendable, Value: Sendable>: Senda
   }
 
   private func cancel(_ id: OperationTaskID, of key: Key) {
-    let (waiter, abandoned) = change { $0.cancel(id, of: key) }
+    let (waiter, abandoned, released) = change { $0.cancel(id, of: key) }
     waiter?.resume(returning: .failure(CancellationError()))
     abandoned?.cancel()
+    withExtendedLifetime(released) {}
   }
 
   private func perform(_ action: Machine.Action, clock: any OperationClock) {

@@ -70,16 +70,19 @@ struct BatchMachine<Key: Hashable & Sendable, Waiter: Sendable>: Sendable {
     return (entries, isDue || pending.count >= maxSize ? load() : .none)
   }
 
-  /// A waiter is cancelled. Returns it, and the task to cancel if no waiter of the batch in flight is left.
+  /// A waiter is cancelled. Returns it, the task to cancel if no waiter of the batch in flight is left, and
+  /// what is released without the lock.
   mutating func cancel(
     _ id: OperationTaskID, of key: Key
-  ) -> (waiter: Waiter?, abandoned: Task<Void, Never>?) {
-    if let waiter = Self.remove(id, of: key, from: &pending) {
+  ) -> (waiter: Waiter?, abandoned: Task<Void, Never>?, released: Entry?) {
+    let (waiting, entry) = Self.remove(id, of: key, from: &pending)
+    if let waiting {
       if pending.isEmpty { isDue = false }
-      return (waiter, nil)
+      return (waiting, nil, entry)
     }
-    guard let waiter = Self.remove(id, of: key, from: &batch) else { return (nil, nil) }
-    return (waiter, batch.isEmpty ? task : nil)
+    let (loading, loadingEntry) = Self.remove(id, of: key, from: &batch)
+    guard let loading else { return (nil, nil, nil) }
+    return (loading, batch.isEmpty ? task : nil, loadingEntry)
   }
 
   /// Stores the task that loads a batch. Returns whether to cancel it: no waiter of the batch is left.
@@ -93,11 +96,11 @@ struct BatchMachine<Key: Hashable & Sendable, Waiter: Sendable>: Sendable {
   /// Removes a waiter, and its entry if that has no other one.
   private static func remove(
     _ id: OperationTaskID, of key: Key, from entries: inout IdentifiedArrayOf<Entry>
-  ) -> Waiter? {
+  ) -> (waiter: Waiter?, entry: Entry?) {
     var waiter: Waiter?
     entries.update(id: key) { waiter = $0.waiters.remove(id) }
-    if entries[id: key]?.waiters.count == 0 { entries.remove(id: key) }
-    return waiter
+    let isLast = entries[id: key]?.waiters.count == 0
+    return (waiter, isLast ? entries.remove(id: key) : nil)
   }
 
   private mutating func load() -> Action {

@@ -31,7 +31,8 @@ public final class MemoryStorage: OperationStorage {
   /// What the storage contains. Setting it is what another program would do.
   public var entries: [String: StorageEntry] {
     get { contents.withLock { $0.entries } }
-    set { contents.withLock { $0.entries = newValue } }
+    // What it replaces is released after the lock: bytes can have a deallocator of the user.
+    set { withExtendedLifetime(contents.withLock { exchange(&$0.entries, with: newValue) }) {} }
   }
 
   /// The entries that were set aside.
@@ -67,17 +68,21 @@ public final class MemoryStorage: OperationStorage {
   ///
   /// - Throws: The failure that was set, ``StorageError/powerLost``, or `CancellationError` during the delay.
   nonisolated(nonsending) public func save(_ entries: [String: StorageEntry]) async throws {
-    try await perform { contents in
-      contents.entries.merge(entries) { _, new in new }
+    let replaced = try await perform { contents in
       contents.saveCount += 1
+      return entries.map { contents.entries.updateValue($0.value, forKey: $0.key) }
     }
+    withExtendedLifetime(replaced) {}
   }
 
   /// Removes entries.
   ///
   /// - Throws: The failure that was set, ``StorageError/powerLost``, or `CancellationError` during the delay.
   nonisolated(nonsending) public func remove(_ keys: [String]) async throws {
-    try await perform { contents in for key in keys { contents.entries[key] = nil } }
+    let removed = try await perform { contents in
+      keys.map { contents.entries.removeValue(forKey: $0) }
+    }
+    withExtendedLifetime(removed) {}
   }
 
   /// Returns the keys with a prefix, sorted.
@@ -91,9 +96,12 @@ public final class MemoryStorage: OperationStorage {
   ///
   /// - Throws: The failure that was set, ``StorageError/powerLost``, or `CancellationError` during the delay.
   nonisolated(nonsending) public func setAside(_ key: String) async throws {
-    try await perform { contents in
-      if let entry = contents.entries.removeValue(forKey: key) { contents.setAside[key] = entry }
+    let replaced = try await perform { contents in
+      contents.entries.removeValue(forKey: key).flatMap {
+        contents.setAside.updateValue($0, forKey: key)
+      }
     }
+    withExtendedLifetime(replaced) {}
   }
 
   /// Waits as long as a call takes, and performs it, unless the power was lost meanwhile.

@@ -44,7 +44,7 @@ import Testing
         let isInBatch = batch?.contains(waiter) == true
         pending.removeAll { $0 == waiter }
         batch?.removeAll { $0 == waiter }
-        let (cancelled, abandoned) = machine.cancel(ids[waiter], of: key(waiter))
+        let (cancelled, abandoned, _) = machine.cancel(ids[waiter], of: key(waiter))
         try mustHold(cancelled == (isWaiting ? waiter : nil), "a waiter continues once")
         try mustHold(
           abandoned == (isInBatch && batch == [] && isTaskSet ? task : nil),

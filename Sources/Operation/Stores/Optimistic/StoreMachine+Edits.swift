@@ -153,6 +153,8 @@ extension StoreMachine {
     let view = edits
     // Without pending edits it is displayed already.
     let stamp = layers.displayedCount == 0 ? layers.displayedStamp : .next()
+    // The list of replaced values does not have it.
+    if State.kind == .pages { release(state.currentValue) }
     committed.change {
       view.show(confirmed, updates: settled, as: settled == 0 ? nil : stamp, in: &$0)
     }
