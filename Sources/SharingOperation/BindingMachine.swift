@@ -16,6 +16,8 @@ struct BindingSource: Sendable {
   var previous: (any AnyObject & Sendable)?
   /// The newest optimistic edit. The edits before and after it have the same counts and dates.
   var edit: OperationTaskID?
+  /// The stamp of the value; `nil` if its state has none.
+  var stamp: ValueStamp?
 
   /// Returns the value as its type.
   func value<Value>(as type: Value.Type) -> Value? { value.flatMap { $0 as? Value } }

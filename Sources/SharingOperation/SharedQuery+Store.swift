@@ -14,7 +14,8 @@ extension SharedQuery {
   ///
   /// Observers of members that differ are notified on this thread, with no lock held. The
   /// subscription to the earlier store ends, and the wrapper releases it. For a request with the same store
-  /// and equal modifiers the subscription stays, and the closures of that request are used from then on.
+  /// and equal modifiers the subscription stays: what is called through the wrapper uses the closures of that
+  /// request from then on, while automatic runs, polls and conditions keep those that they began with.
   ///
   /// - Parameters:
   ///   - request: The request; with `nil` the wrapper is unbacked.

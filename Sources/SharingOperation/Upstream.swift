@@ -23,9 +23,10 @@ struct Upstream<State: OperationState>: Sendable {
       if let comparison, let old = old.value(as: Value.self), let new = new.value(as: Value.self) {
         return comparison(old, new)
       }
+      guard old.store === new.store, old.previous === new.previous else { return false }
+      if let stamp = old.stamp, let newStamp = new.stamp { return stamp == newStamp }
       // When its work has succeeded, an edit becomes part of the value with the same count.
-      return old.store === new.store && old.previous === new.previous
-        && old.updateCount == new.updateCount && old.date == new.date
+      return old.updateCount == new.updateCount && old.date == new.date
         && (old.edit == new.edit || old.edit == nil || new.edit == nil)
     }
     self.bind = { bind($0.value(as: Value.self)) }
@@ -52,7 +53,7 @@ struct Upstream<State: OperationState>: Sendable {
         return BindingSource(
           store: binding.store, version: version, value: core.projection.value(state.currentValue),
           updateCount: state.valueUpdateCount, date: state.valueLastUpdatedAt, previous: previous,
-          edit: edit)
+          edit: edit, stamp: state.valueStamp)
       },
       // The value is always of that type.
       bind: { bind($0 ?? core.value) })

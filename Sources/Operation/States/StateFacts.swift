@@ -97,7 +97,7 @@ struct StateFacts<Value: Sendable, Failure: Error>: Sendable {
 
 /// Identifies a value of a state, also one that cannot be compared: each value that was fetched, set or edited
 /// has a stamp of its own, and the initial one has ``initial``.
-struct ValueStamp: Sendable, Equatable {
+package struct ValueStamp: Sendable, Equatable {
   private static let last = Atomic<UInt64>(0)
 
   private let rawValue: UInt64
@@ -130,7 +130,7 @@ extension StampedState {
 
 extension OperationState {
   /// The stamp of the value; `nil` in a state of another type than those of the library.
-  var valueStamp: ValueStamp? { (self as? any StampedState)?.stamp }
+  package var valueStamp: ValueStamp? { (self as? any StampedState)?.stamp }
 
   /// Sets the stamp of a value that was replaced by another one.
   mutating func setValueStamp(_ stamp: ValueStamp) {

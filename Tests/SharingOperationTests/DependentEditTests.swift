@@ -1,0 +1,58 @@
+import Dispatch
+import Foundation
+import SharingOperation
+import Synchronization
+import Testing
+
+@Suite(.timeLimit(.minutes(5))) struct DependentEditTests {
+  @Test("A dependent wrapper is bound for an edit that follows one that has failed")
+  func editAfterFailedEdit() async throws {
+    let client = OperationClient.quiet()
+    let name = SharedQuery(Query<Opaque, any Error>.opaque(1), client: client)
+    let nameStore = try #require(name.store)
+    nameStore.currentValue = Opaque(number: 0)
+    let isBlocking = Atomic(false)
+    let blocked = Door()
+    let release = DispatchSemaphore(value: 0)
+    // A subscriber that takes long, while another thread delivers.
+    let blocker = nameStore.subscribe { _ in
+      if isBlocking.exchange(false, ordering: .acquiringAndReleasing) {
+        blocked.open()
+        release.wait()
+      }
+    }
+    let team = SharedQuery(dependingOn: name) { (value: Opaque) in
+      TeamQuery(name: "\(value.number)")
+    }
+    func path() -> OperationPath? { team.store?.path }
+    func expected(_ number: Int) -> OperationPath { TeamQuery(name: "\(number)").path }
+    #expect(path() == expected(0))
+    isBlocking.store(true, ordering: .releasing)
+    let delivered = Door()
+    Thread.detachNewThread {
+      nameStore.currentValue = Opaque(number: 1)
+      delivered.open()
+    }
+    await blocked.passed()
+    #expect(path() == expected(1))
+    let door = Door()
+    let failing = Task {
+      try await nameStore.optimistically({ $0 = Opaque(number: 2) }) {
+        () async throws(Refusal) -> Void in
+        await door.passed()
+        throw Refusal(reason: "no")
+      }
+    }
+    while nameStore.currentValue?.number != 2 { await Task.yield() }
+    #expect(path() == expected(2))
+    door.open()
+    _ = await failing.result
+    await nameStore.optimistically({ $0 = Opaque(number: 3) }) {}
+    #expect(nameStore.currentValue?.number == 3)
+    #expect(path() == expected(3))
+    release.signal()
+    await delivered.passed()
+    #expect(path() == expected(3))
+    blocker.cancel()
+  }
+}
