@@ -69,7 +69,10 @@ extension OperationIssue {
 
   /// Sends the issue to the current handler.
   public func report() {
-    if let handler = Self.scopedHandler ?? Self.processHandler.value { return handler(self) }
+    if let handler = Self.scopedHandler ?? Self.processHandler.value {
+      // A task that the handler starts does not work for the run that has made the report.
+      return CurrentWork.without { handler(self) }
+    }
     writeToStandardError("swift-operation: \(self)")
   }
 

@@ -52,7 +52,8 @@ extension OperationStore {
     if !triggers.isEmpty {
       let context = rules?.context ?? context
       let request = ObservedRequest(store: self, rules: rules)
-      let subscriptions = triggers.map { $0(context, request) }
+      // A task that a condition starts does not work for the run whose request subscribes.
+      let subscriptions = CurrentWork.without { triggers.map { $0(context, request) } }
       commit { $0.observation.setTriggers(.combined(subscriptions), of: first.id.group) }?.cancel()
     }
     guard automatic.isEnabled == true else { return }

@@ -6,9 +6,12 @@ public import ReactiveStreams
 ///
 /// ``SystemClock`` is the clock of the machine, ``ManualClock`` is one for tests. The library uses
 /// the clock of the context, ``OperationContext/operationClock``. Its methods are called on any
-/// thread, with no lock held.
+/// thread, and with no lock held, except for ``now()``.
 public protocol OperationClock: Sendable {
   /// Returns the present moment. It may jump, as that of a machine does when its clock is set.
+  ///
+  /// A state takes the date of a result while its store is locked. So this must be quick, and must not call
+  /// the library.
   func now() -> Date
 
   /// Returns the time since an arbitrary start, which never jumps. It measures how long something takes.
