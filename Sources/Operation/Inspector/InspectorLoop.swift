@@ -63,7 +63,7 @@ struct InspectorLoop {
   }
 
   private mutating func removeGonePeers() {
-    peers.removeAll(where: \.isGone)
+    peers.removeAll { $0.isGone && !$0.hasCommand }
     guard peers.isEmpty, collecting != nil else { return }
     collecting = nil
     catalog = InspectorCatalog(describer: server.options.describer)

@@ -25,8 +25,8 @@ final class InspectorPeer {
   var hasTakenAll: Bool { written == output.count }
 
   /// Whether a command can be performed: the peer has taken all replies to those before. So it cannot fill
-  /// the memory with replies.
-  var hasCommand: Bool { !isGone && hasTakenAll && !commands.isEmpty }
+  /// the memory with replies. What a peer sends before it closes the connection is performed as well.
+  var hasCommand: Bool { hasTakenAll && !commands.isEmpty }
 
   /// A peer is read only when its commands were performed, and it has taken the replies.
   var polled: pollfd {
@@ -70,8 +70,9 @@ final class InspectorPeer {
       }
       if count < 0, errno == EINTR { continue }
       if count < 0 {
-        if errno != EAGAIN { isGone = true }
-        return
+        if errno == EAGAIN { return }
+        isGone = true
+        break
       }
       written += count
     }
@@ -82,5 +83,6 @@ final class InspectorPeer {
   func end(_ reason: String) {
     if !isGone { send(InspectorBye(reason: reason)) }
     isGone = true
+    commands = FIFO()
   }
 }

@@ -66,12 +66,12 @@ final class InspectorServer: Sendable {
 
   /// Ends the inspector. When this returns, its file is removed.
   func cancel(because reason: String) {
-    let isFirst = self.reason.withLock { present in
-      defer { if present == nil { present = reason } }
-      return present == nil
+    // Under the lock, so that a second call does not return before the file is removed.
+    self.reason.withLock { present in
+      if present != nil { return }
+      present = reason
+      socket.remove()
+      shutdown(endSender.number, Int32(SHUT_WR))
     }
-    guard isFirst else { return }
-    socket.remove()
-    shutdown(endSender.number, Int32(SHUT_WR))
   }
 }

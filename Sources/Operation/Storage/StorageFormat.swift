@@ -57,7 +57,7 @@ struct StorageFormat {
     checksum.add(line[..<fields.lowerBound].utf8)
     checksum.add(body)
     guard "\(checksum)" == expected,
-      let found = String(bytes: body.prefix(keyCount), encoding: .utf8)
+      let found = String(validating: body.prefix(keyCount), as: UTF8.self)
     else { throw damaged("its checksum is another one") }
     let entry = StorageEntry(
       version: version, date: Date(timeIntervalSinceReferenceDate: date),

@@ -122,6 +122,8 @@ struct StorageWriterMachine: Sendable {
   private(set) var failedCount = 0
   /// The number of batches that were written or have failed.
   private(set) var roundCount = 0
+  /// Whether the next batch follows the one in flight without a wait.
+  private var mustWriteNext = false
   /// How long changes are collected.
   let delay: Duration
 
@@ -171,9 +173,10 @@ struct StorageWriterMachine: Sendable {
     phase == .scheduled(timer: number) ? begin() : nil
   }
 
-  /// Returns the batch to write for a caller that flushes, if none is being written.
+  /// Returns the batch to write for a caller that flushes. If one is being written, the next one follows it.
   mutating func flush() -> Batch? {
-    if case .scheduled = phase { begin() } else { nil }
+    if phase == .writing { mustWriteNext = !pending.isEmpty }
+    return if case .scheduled = phase { begin() } else { nil }
   }
 
   private mutating func begin() -> Batch {
@@ -204,8 +207,9 @@ struct StorageWriterMachine: Sendable {
       for item in newer.allItems { _ = pending.add(item) }
     }
     inBatch = Changes()
+    let isNext = exchange(&mustWriteNext, with: false)
     if pending.isEmpty { return nil }
     let wait = OperationBackoffFunction.standard(recentFailureCount - 1)
-    return schedule(after: recentFailureCount > 0 ? wait : delay)
+    return schedule(after: recentFailureCount > 0 ? wait : isNext ? .zero : delay)
   }
 }
