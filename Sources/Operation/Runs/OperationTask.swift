@@ -71,6 +71,14 @@ public struct OperationTask<Value: Sendable, Failure: Error>: Sendable, Identifi
     box = .init(box.configuration.with(context))
   }
 
+  /// The same task, in a context whose clock stands still from now on.
+  var dated: OperationTask {
+    var (task, context) = (self, context)
+    context.operationClock = DatedClock(date: context.now())
+    task.setContext(context)
+    return task
+  }
+
   /// Returns the same task, whose scheduled run is dropped with the last copy of the returned value.
   func keeping(_ lifetime: OperationSubscription) -> OperationTask {
     OperationTask(node, box, Extras(transform: extras?.transform, lifetime: lifetime))

@@ -54,6 +54,9 @@ extension CommittedState {
   /// replaces the earlier one.
   mutating func beginYield(_ entry: YieldedResult<State>) {
     var entry = entry
+    if entry.isFailure, let earlier = yields.first(where: { $0.id == entry.id }) {
+      entry.value = earlier.isFailure ? earlier.value : earlier.redo
+    }
     if let old = removeYield(of: entry.id) {
       (entry.before, entry.idsInBase) = (old.before, old.idsInBase)
     }
@@ -84,7 +87,7 @@ extension CommittedState {
       replaced.append(yields[later].before)
       (yields[later].before, yields[later].idsInBase) = (removed.before, removed.idsInBase)
       if yields[later].hidesEarlier { return nil }
-      replaced.change(&removed.before, yields[later].redo)
+      replaced.change(&removed.before, yields[later].redoAll)
     }
     return removed
   }
@@ -96,15 +99,14 @@ extension CommittedState {
     yields = []
   }
 
-  /// A run failed, and what it and earlier ones yielded is not undone any more. What others yielded
-  /// later can be undone, and then the failure is in the state. The run of a page, also if it has
-  /// fetched the page, confirms only what itself has yielded.
-  mutating func confirmYields(upTo id: OperationTaskID, _ body: (inout State) -> Void) {
+  /// A run has ended, and what it yielded is not undone any more. What others yielded can be undone, and then
+  /// its result is in the state.
+  mutating func confirmYields(of id: OperationTaskID, _ body: (inout State) -> Void) {
     if let index = yields.firstIndex(where: { $0.id == id }) {
-      let (own, others) = (yields[index], State.kind == .pages ? yields[..<index] : [])
+      let (own, others) = (yields[index], yields[..<index])
       replaced.append(Array(yields[...index]))
       yields.replaceSubrange(...index, with: others)
-      for other in others.indices { replaced.change(&yields[other].before, own.redo) }
+      for other in others.indices { replaced.change(&yields[other].before, own.redoAll) }
     }
     changeYields(body)
   }
@@ -121,6 +123,16 @@ struct YieldedResult<State: OperationState>: Sendable {
   let hidesEarlier: Bool
   /// Adds the last yield of the run to a state.
   let redo: @Sendable (inout State) -> Void
+  /// Whether the last yield is a failure.
+  var isFailure = false
+  /// Adds the last value that the run has yielded before that failure.
+  var value: (@Sendable (inout State) -> Void)?
+
+  /// Adds what the run has yielded to a state.
+  func redoAll(_ state: inout State) {
+    value?(&state)
+    redo(&state)
+  }
 }
 
 /// The values that changes of states have replaced, until they are released without the lock.

@@ -44,8 +44,9 @@ extension StoreMachine {
     committed.beginYield(
       .init(
         id: id, before: edits.withBaseValue(state), idsInBase: edits.layers?.idsInBase ?? [],
-        hidesEarlier: State.kind == .query && isValue
-      ) { [task = record.task] in $0.update(with: output, for: task) })
+        hidesEarlier: State.kind == .query && isValue,
+        redo: { [task = record.task.dated] in $0.update(with: output, for: task) },
+        isFailure: !isValue))
     take(output, of: record.task, after: record.payload.settlements)
     notifyChange(also: handlers)
     notify(.yielded(output, record.run), also: handlers)
@@ -97,13 +98,13 @@ extension StoreMachine {
     if isFinal, !committed.yields.isEmpty { committed.changeYields { $0.finishFetchTask(task) } }
   }
 
-  /// A final whole value confirms all yields; a failure confirms those of its run and of earlier ones.
+  /// A final whole value confirms all yields; a failure confirms those of its run.
   private mutating func confirmYields(_ output: Output, of record: Runs.Record) {
     // The result of a call is displayed only if no later one is in flight, which may have yielded.
     if case .success = output, State.kind != .mutation, Self.isAboutWhole(record) {
       return committed.confirmYields()
     }
-    committed.confirmYields(upTo: record.id) { $0.update(with: output, for: record.task) }
+    committed.confirmYields(of: record.id) { $0.update(with: output, for: record.task) }
   }
 
   /// Returns whether a run fetches the whole value, and not only a further page.

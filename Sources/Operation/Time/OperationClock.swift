@@ -97,3 +97,11 @@ public struct SystemClock: OperationClock {
     try await Task.sleep(for: min(duration, .longest))
   }
 }
+
+/// A clock that stands still, for a result that is added to another state later.
+struct DatedClock: OperationClock {
+  let date: Date
+
+  func now() -> Date { date }
+  func sleep(for duration: Duration) async throws {}
+}

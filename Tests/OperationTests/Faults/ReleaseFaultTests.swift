@@ -111,4 +111,42 @@ import Testing
     #expect(results.value == [true])
     _ = await other.result
   }
+
+  @Test("A page of an edit is released without the lock when an earlier edit is confirmed")
+  func editedPageOfEarlierEdit() async throws {
+    let action = Mutex<(@Sendable () -> Void)?>(nil)
+    let released = Monitor<[Bool]>([])
+    let make: @Sendable () -> Tracked = { Tracked { action.withLock { $0 }?() } }
+    let store = OperationClient(defaults: .quiet()).store(
+      for: Paginated<Int, Tracked>(
+        path: ["tracked"], initialPageId: 0, nextPageId: { page, _ in page.id + 1 }
+      ) { _, _ in make() })
+    try await store.fetchNextPage()
+    let gates = [AsyncGate(), AsyncGate()]
+    let begun = Counter()
+    let edits = gates.map { gate in
+      Task {
+        await store.optimistically {
+          $0[id: 0] = PaginatedPage(id: 0, value: make())
+        } while: {
+          begun.increment()
+          await gate.wait()
+        }
+      }
+    }
+    await Settled.when { begun.value == 2 }
+    gates[1].open()
+    await edits[1].value
+    action.withLock {
+      $0 = {
+        let isFree = Self.canRead { _ = store.currentValue.count }
+        released.update { $0.append(isFree) }
+      }
+    }
+    gates[0].open()
+    await edits[0].value
+    let all = released.value
+    action.withLock { $0 = nil }
+    #expect(!all.contains(false), "\(all)")
+  }
 }

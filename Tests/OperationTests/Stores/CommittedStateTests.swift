@@ -81,7 +81,7 @@ import Testing
   mutating func confirmUpTo() {
     yield(1, of: 0)
     yield(2, of: 1)
-    committed.confirmYields(upTo: ids[0]) {
+    committed.confirmYields(of: ids[0]) {
       $0.update(with: .failure(Failed()), using: OperationContext())
     }
     #expect(committed.yields.map(\.id) == [ids[1]])

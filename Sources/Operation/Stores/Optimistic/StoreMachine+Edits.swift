@@ -54,6 +54,8 @@ extension StoreMachine {
   private mutating func confirmDisplayed() {
     let view = edits
     guard let layers = edits.settleAll() else { return }
+    // The list of replaced values does not have it.
+    if State.kind == .pages { release(state.currentValue) }
     committed.change {
       view.show(
         layers.displayed, updates: layers.displayedCount, as: layers.displayedStamp, in: &$0)
