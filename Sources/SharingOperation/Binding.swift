@@ -33,6 +33,11 @@ enum Binding<State: OperationState>: Sendable {
     return state.hasOwnValue ? BoxedState(state) : previous
   }
 
+  /// The same for a binding that replaces this one. A store is no earlier one of itself.
+  func kept(for new: Binding) -> BoxedState<State>? {
+    store != nil && store === new.store ? previous : kept
+  }
+
   /// Whether the displayed value is that of an earlier binding.
   var isPrevious: Bool { previous != nil && !state.hasOwnValue }
 

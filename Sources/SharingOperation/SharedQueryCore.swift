@@ -71,7 +71,7 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
     // The user's closure may read the wrapper that it makes the request for.
     guard shell.withLock({ $0.makers.insert(.current).inserted }) else { return current }
     var binding = upstream.bind(source)
-    if upstream.keepsPrevious { binding = binding.displaying(current.kept) }
+    if upstream.keepsPrevious { binding = binding.displaying(current.kept(for: binding)) }
     let number = (present?.number ?? 0) + 1
     let new = MadeBinding(source: source, binding: binding, number: number)
     let (old, stored) = shell.withLock { machine in
@@ -281,7 +281,8 @@ extension SharedQueryCore {
   ) -> Binding<StoredState> where Request.State == StoredState, StoredState: ValueInitializedState {
     if request != nil { client.reportIfMissing() }
     let new = Binding(request, in: client)
-    return keepingPrevious && request != nil ? new.displaying(binding(isRead: false).kept) : new
+    return keepingPrevious && request != nil
+      ? new.displaying(binding(isRead: false).kept(for: new)) : new
   }
 }
 

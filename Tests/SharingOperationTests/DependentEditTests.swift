@@ -55,4 +55,19 @@ import Testing
     #expect(path() == expected(3))
     blocker.cancel()
   }
+
+  @Test("A failed edit is not displayed after a binding to the same store with other rules")
+  func failedEdit() async throws {
+    let client = OperationClient.quiet(clock: ManualClock())
+    let query = Query<Int, any Error>(path: ["n"]) { _ in 1 }
+    let wrapper = SharedQuery(query, client: client)
+    struct Failed: Error {}
+    try? await wrapper.optimistically({ $0 = 7 }) {
+      #expect(wrapper.wrappedValue == 7)
+      wrapper.bind(to: query.neverStale(), keepingPrevious: true)
+      throw Failed()
+    }
+    #expect(wrapper.wrappedValue == nil)
+    #expect(!wrapper.isPrevious)
+  }
 }

@@ -147,19 +147,15 @@ extension OperationStore {
     return states.removeDuplicates { $0.hasSameValue(as: $1) }
   }
 
-  /// The changes of the value that the runs of other requests read, since the subscription. A value that
-  /// cannot be compared has changed if it has another stamp, or another thread has access.
+  /// The changes of the value that the runs of other requests read, since the subscription. An equal value is
+  /// one, too: what was made of the one before is out of date.
   func confirmedChanges(by rules: RequestRules<State>?) -> StreamSource<Void> {
-    let areEqual = Equality<State.StateValue>.comparison
-    let present = { @Sendable [self] in
-      read { ($0.confirmedValue, $0.isOpen ? $0.state.valueStamp : nil) }
-    }
+    let present = { @Sendable [self] in versionForRun.version }
     return StreamSource { [self] handler in
       // Before the subscription, whose first state may be delivered after a change.
       let first = present()
-      let changed = stateSource(by: rules).map { _ in present() }.removeDuplicates(after: first) {
-        areEqual?($0.0, $1.0) ?? ($0.1 != nil && $0.1 == $1.1)
-      }
+      let changed = stateSource(by: rules).map { _ in present() }
+        .removeDuplicates(after: first, by: ==)
       return changed.map { _ in }.subscribe(handler)
     }
   }

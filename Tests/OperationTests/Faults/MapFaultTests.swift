@@ -6,6 +6,10 @@ import Testing
 @testable import Operation
 
 @Suite(.timeLimit(.minutes(5))) struct MapFaultTests {
+  private let clock = ManualClock(now: Date(timeIntervalSinceReferenceDate: 800_000_000))
+
+  private func client() -> OperationClient { OperationClient(defaults: .testing, clock: clock) }
+
   private func rounds(_ limit: Int = 3_000, until isDone: () -> Bool) async {
     var count = 0
     while !isDone(), count < limit {
@@ -91,5 +95,68 @@ import Testing
     #expect(mapped.isStale)
     subscription.cancel()
     #expect(calls.value == before)
+  }
+
+  private func base(_ number: Monitor<Int>, _ calls: Counter = Counter()) -> Query<Int, any Error> {
+    Query(path: ["base"]) { _ in
+      calls.increment()
+      return number.value
+    }
+  }
+
+  @Test("An observed map is fresh after its query was fetched again with an equal value")
+  func mapAfterEqual() async throws {
+    let client = client()
+    let calls = Counter()
+    let base = base(Monitor(1), calls).neverStale()
+    let mapped = client.store(for: base.map { $0 + 10 })
+    let subscription = mapped.subscribe { _ in }
+    await clock.settle()
+    #expect(mapped.currentValue == 11 && !mapped.isStale)
+    await clock.advance(by: .seconds(1))
+    try await client.fetch(base)
+    await clock.settle()
+    #expect(calls.value == 2)
+    #expect(!mapped.isStale)
+    subscription.cancel()
+  }
+
+  @Test("A map is made again from the initial value of another store of its query")
+  func mapOfOtherInitial() async throws {
+    let client = client()
+    let base = base(Monitor(1)).neverStale()
+    _ = client.store(for: base, initialValue: 5)
+    let mapped = base.map { $0 + 10 }
+    #expect(try await client.ensure(mapped) == 15)
+    client.clearStore(with: ["base"])
+    _ = client.store(for: base, initialValue: 9)
+    #expect(try await client.ensure(mapped) == 19)
+  }
+
+  @Test("A map is made again from the initial value after its query was evicted")
+  func mapOfEvicted() async throws {
+    let client = client()
+    let base = base(Monitor(1)).neverStale()
+    _ = client.store(for: base, initialValue: 5)
+    let mapped = base.map { $0 + 10 }.retained(.forever)
+    #expect(try await client.ensure(mapped) == 15)
+    await clock.advance(by: .seconds(301))
+    await clock.settle()
+    #expect(client.store(with: ["base"]) == nil)
+    _ = client.store(for: base, initialValue: 9)
+    #expect(try await client.ensure(mapped) == 19)
+  }
+
+  @Test("A map is made again from another store of its query, at the same moment")
+  func mapOfOtherStore() async throws {
+    let client = client()
+    let number = Monitor(1)
+    let base = base(number).neverStale()
+    let mapped = base.map { $0 + 10 }
+    #expect(try await client.ensure(mapped) == 11)
+    client.clearStore(with: ["base"])
+    number.update { $0 = 2 }
+    #expect(try await client.fetch(base) == 2)
+    #expect(try await client.ensure(mapped) == 12)
   }
 }

@@ -162,6 +162,8 @@ struct DependencyGraph: Sendable {
   /// reads the path.
   mutating func remove(_ path: OperationPath) {
     guard let number = numbers[path] else { return }
+    // What another store on the path has is not what was read, whatever its version is.
+    for reader in nodes[number].readers { nodes[reader].forgetStore(of: number) }
     if nodes[number].readers.isEmpty {
       removeEdges(takeSettledEdges(of: number), of: number)
     } else {
@@ -232,6 +234,14 @@ extension DependencyGraph {
     var currentReads: [Set<Int>] {
       if runs.isEmpty { return [settled] }
       return runs.values.filter { $0.task?.progress.isCancelled != true }.map { $0.reads }
+    }
+
+    /// Notes that the store that was read is gone: no version is that of the value that was read.
+    mutating func forgetStore(of other: Int) {
+      if versions[other] != nil { versions[other] = -1 }
+      for run in runs.keys where runs[run]?.versions[other] != nil {
+        runs[run]?.versions[other] = -1
+      }
     }
 
     func hasEdge(to other: Int) -> Bool {
