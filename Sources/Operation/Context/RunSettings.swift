@@ -121,7 +121,9 @@ protocol Rerunnable: AnyObject, Sendable {
 
   /// Runs the request for the observers.
   func rerun(by rules: (any RunRules)?, onlyIfStale: Bool)
-  /// Invalidates the value. If the observed stores run, a run follows that begins after this.
+  /// Invalidates the value.
+  ///
+  /// - Parameter runsObserved: Whether a run follows if the store is observed. It begins after this.
   func invalidate(runsObserved: Bool)
   /// Runs the request, and waits until the run has ended or the calling task is cancelled.
   nonisolated(nonsending) func poll(by rules: (any RunRules)?) async

@@ -26,6 +26,12 @@ struct CommittedState<State: OperationState>: Sendable {
     replaced.change(&state, body)
   }
 
+  /// Replaces the value as a whole. The list of replaced values does not have that of pages by itself.
+  mutating func replaceValue(_ body: (inout State) -> Void) {
+    if State.kind == .pages { release(state.currentValue) }
+    change(body)
+  }
+
   /// Changes the state, and each state that a cancelled run would restore.
   mutating func changeAll(_ body: (inout State) -> Void) {
     change(body)
@@ -55,7 +61,7 @@ extension CommittedState {
   mutating func beginYield(_ entry: YieldedResult<State>) {
     var entry = entry
     if entry.isFailure, let earlier = yields.first(where: { $0.id == entry.id }) {
-      entry.value = earlier.isFailure ? earlier.value : earlier.redo
+      entry.redoValue = earlier.isFailure ? earlier.redoValue : earlier.redo
     }
     if let old = removeYield(of: entry.id) {
       (entry.before, entry.idsInBase) = (old.before, old.idsInBase)
@@ -126,11 +132,11 @@ struct YieldedResult<State: OperationState>: Sendable {
   /// Whether the last yield is a failure.
   var isFailure = false
   /// Adds the last value that the run has yielded before that failure.
-  var value: (@Sendable (inout State) -> Void)?
+  var redoValue: (@Sendable (inout State) -> Void)?
 
   /// Adds what the run has yielded to a state.
   func redoAll(_ state: inout State) {
-    value?(&state)
+    redoValue?(&state)
     redo(&state)
   }
 }

@@ -179,6 +179,7 @@ extension OperationStore {
     if rules != nil { context.changeFacts { $0.rules = nil } }
     // A run that a reset has ended may continue before it is cancelled itself.
     let failure = isPresent ? nil : cancellationFailure(as: Failure.self)
+    // Not through the node: the task may not be attached to it yet.
     if !isPresent { withUnsafeCurrentTask { $0?.cancel() } }
     if failure == nil {
       run.core.node.beginRequest()

@@ -98,7 +98,7 @@ extension StoreMachine {
     if isFinal, !committed.yields.isEmpty { committed.changeYields { $0.finishFetchTask(task) } }
   }
 
-  /// A final whole value confirms all yields; a failure confirms those of its run.
+  /// A final whole value confirms all yields; any other result confirms those of its run.
   private mutating func confirmYields(_ output: Output, of record: Runs.Record) {
     // The result of a call is displayed only if no later one is in flight, which may have yielded.
     if case .success = output, State.kind != .mutation, Self.isAboutWhole(record) {

@@ -10,6 +10,16 @@ import Testing
 
   private func client() -> OperationClient { OperationClient(defaults: .testing, clock: clock) }
 
+  /// A query that returns the number of its calls.
+  private func numbers(_ calls: Monitor<Int>) -> Query<Int, any Error> {
+    Query(path: ["numbers"]) { _ in
+      calls.update {
+        $0 += 1
+        return $0
+      }
+    }
+  }
+
   private func rounds(_ limit: Int = 3_000, until isDone: () -> Bool) async {
     var count = 0
     while !isDone(), count < limit {
@@ -23,12 +33,7 @@ import Testing
   func mapOfStale(kind: Int) async throws {
     let client = OperationClient(defaults: .testing, clock: ManualClock())
     let calls = Monitor(0)
-    let base = Query<Int, any Error>(path: ["numbers"]) { _ in
-      calls.update {
-        $0 += 1
-        return $0
-      }
-    }
+    let base = numbers(calls)
     let subscription: OperationSubscription
     switch kind {
     case 0:
@@ -49,12 +54,7 @@ import Testing
   func mapsOfMaps() async throws {
     let client = OperationClient(defaults: .testing, clock: ManualClock())
     let calls = Monitor(0)
-    let base = Query<Int, any Error>(path: ["numbers"]) { _ in
-      calls.update {
-        $0 += 1
-        return $0
-      }
-    }
+    let base = numbers(calls)
     let mapped = client.store(for: base.stale(after: .zero).map { 2 * $0 }.map { "\($0)" })
     let subscription = mapped.subscribe { _ in }
     var count = 0
@@ -80,12 +80,7 @@ import Testing
   func resetOfMapped() async throws {
     let client = OperationClient(defaults: .testing, clock: ManualClock())
     let calls = Monitor(0)
-    let base = Query<Int, any Error>(path: ["numbers"]) { _ in
-      calls.update {
-        $0 += 1
-        return $0
-      }
-    }
+    let base = numbers(calls)
     let mapped = client.store(for: base.map { 2 * $0 })
     let subscription = mapped.subscribe { _ in }
     #expect(await eventually { mapped.currentValue == 2 && !mapped.isLoading })

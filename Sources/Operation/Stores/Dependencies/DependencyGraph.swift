@@ -236,7 +236,7 @@ extension DependencyGraph {
       return runs.values.filter { $0.task?.progress.isCancelled != true }.map { $0.reads }
     }
 
-    /// Notes that the store that was read is gone: no version is that of the value that was read.
+    /// Notes that the store that was read is gone. From now on its version is -1, which no value has.
     mutating func forgetStore(of other: Int) {
       if versions[other] != nil { versions[other] = -1 }
       for run in runs.keys where runs[run]?.versions[other] != nil {

@@ -54,9 +54,7 @@ extension StoreMachine {
   private mutating func confirmDisplayed() {
     let view = edits
     guard let layers = edits.settleAll() else { return }
-    // The list of replaced values does not have it.
-    if State.kind == .pages { release(state.currentValue) }
-    committed.change {
+    committed.replaceValue {
       view.show(
         layers.displayed, updates: layers.displayedCount, as: layers.displayedStamp, in: &$0)
     }
@@ -155,9 +153,7 @@ extension StoreMachine {
     let view = edits
     // Without pending edits it is displayed already.
     let stamp = layers.displayedCount == 0 ? layers.displayedStamp : .next()
-    // The list of replaced values does not have it.
-    if State.kind == .pages { release(state.currentValue) }
-    committed.change {
+    committed.replaceValue {
       view.show(confirmed, updates: settled, as: settled == 0 ? nil : stamp, in: &$0)
     }
     // What a cancelled run would restore contains the edits, too, once they are settled.
