@@ -63,21 +63,7 @@ where Base.State == QueryState<Base.FetchValue, Base.FetchFailure> {
       _ = client.hub.note(node, context.launch, reads: base.path)
       let (store, rules) = client.storeAndRules(for: base)
       store.noteRead()
-      // Runs of other causes need not fetch it: the observers of this query observe the other one, too.
-      let cause = context.operationRun?.cause
-      let mustFetch =
-        switch cause {
-        case .fetch: !context.acceptsCached
-        case .poll: true
-        default: false
-        }
-      let value =
-        try await mustFetch
-        ? store.run(.empty, by: rules)
-        // A run that follows a new value must not fetch the next one, even if each value is stale at once.
-        : store.ensure(
-          by: rules, isForRun: true, ignoringAge: cause == .invalidation || cause == .dependency,
-          present: { $0 }, fetched: { $0 })
+      let value = try await value(of: store, by: rules, in: context)
       if store.mayReturnOld(by: rules) { _ = context.valueForRun(of: store) }
       let (newest, version) = store.versionForRun
       _ = client.hub.note(node, context.launch, reads: base.path, at: version)
@@ -85,6 +71,23 @@ where Base.State == QueryState<Base.FetchValue, Base.FetchFailure> {
     } catch {
       throw failure(error)
     }
+  }
+
+  /// Fetches the other query if the run is for that, and otherwise if there is no usable value.
+  nonisolated(nonsending) private func value(
+    of store: OperationStore<Base.State>, by rules: RequestRules<Base.State>?,
+    in context: OperationContext
+  ) async throws(Base.Failure) -> Base.Value {
+    let cause = context.operationRun?.cause
+    let isRestarted = context.launch > 0
+    // Runs of other causes need not fetch it: the observers of this query observe the other one, too.
+    if isRestarted || cause == .poll || cause == .fetch && !context.acceptsCached {
+      return try await store.run(.empty, by: rules, isRestarting: isRestarted)
+    }
+    // A run that follows a new value must not fetch the next one, even if each value is stale at once.
+    return try await store.ensure(
+      by: rules, isForRun: true, ignoringAge: cause == .invalidation || cause == .dependency,
+      present: { $0 }, fetched: { $0 })
   }
 }
 

@@ -162,7 +162,9 @@ extension OperationStore {
     guard case .failure(let error) = result, error.canBeRetried, State.kind == .query,
       let limit = setting(by: rules, { $0.staleIfError })
     else { return try result.get() }
-    let (value, date, context) = read { ($0.confirmedValue, $0.visibleDate, $0.context) }
+    let (value, date, context) = read {
+      ($0.confirmedValue, $0.visibleDate, $0.contexts.context(by: rules))
+    }
     guard let age = date.map({ context.now().duration(since: $0) }), age >= .zero, age < limit,
       let value = value as? State.OperationValue
     else { throw error }
@@ -218,7 +220,7 @@ extension OperationStore {
 
   /// Returns whether observers with some rules want a run that no caller requested.
   private func allowsRun(by rules: RequestRules<State>?, cause: OperationRun.Cause) -> Bool {
-    let context = rules?.context ?? context
+    let context = context(by: rules)
     let automatic = context.settings.values.automatic
     let isWanted =
       switch cause {
@@ -248,7 +250,7 @@ extension OperationStore {
     let core = Machine.Core(TaskNode(cause: cause, origin: origin, driver: self))
     let context = box.configuration.context.beginning(
       core.node, input: input, rules: rules, acceptsCached: seenResults != nil,
-      over: rules?.context ?? self.context)
+      over: self.context(by: rules))
     // It calls the user's code, which must not run under the lock.
     _ = context.valuesHash
     return Machine.NewRun(

@@ -80,8 +80,7 @@ extension OperationStore {
 
   /// Whether the value is out of date by rules that read the clock or call the user's predicate.
   func isOutOfDate(by rules: RequestRules<State>?) -> Bool {
-    let (date, own) = read { ($0.visibleDate, $0.context) }
-    let context = rules?.context ?? own
+    let (date, context) = read { ($0.visibleDate, $0.contexts.context(by: rules)) }
     switch setting(by: rules, { $0.staleness }) {
     case .when(let isStale):
       if let isStale = isStale(state, context) { return isStale }

@@ -50,7 +50,7 @@ extension OperationStore {
     let automatic = setting(by: rules) { $0.automatic }
     let triggers = automatic.triggers + (automatic.conditionTrigger.map { [$0] } ?? [])
     if !triggers.isEmpty {
-      let context = rules?.context ?? context
+      let context = context(by: rules)
       let request = ObservedRequest(store: self, rules: rules)
       // A task that a condition starts does not work for the run whose request subscribes.
       let subscriptions = CurrentWork.without { triggers.map { $0(context, request) } }

@@ -22,15 +22,18 @@ package final class RequestRules<State: OperationState>: RunRules {
     }
   }
 
-  /// What a run begins with, which has the settings of the request.
-  let context: OperationContext
+  /// What a run begins with, which has the settings of the request, unless the store has another context since.
+  fileprivate let context: OperationContext
+  /// See ``StoreContexts/count``.
+  fileprivate let contextCount: Int
   let call: Call
   package let key: Key
 
   init<Request: StatefulOperationRequest>(
-    _ request: Request, in context: OperationContext
+    _ request: Request, in context: OperationContext, contextCount: Int
   ) where Request.State == State {
     self.context = context
+    self.contextCount = contextCount
     call = request.storeCall
     key = Key(type: Request.self, modifiers: context.settings.values.modifiers)
   }
@@ -68,7 +71,8 @@ extension OperationStore {
     of request: Request
   ) -> RequestRules<State>? where Request.State == State {
     if types.modified == Request.self, types.plain == Request.self { return nil }
-    var own = request.settingUp(read { $0.baseContext })
+    let contexts = read { $0.contexts }
+    var own = request.settingUp(contexts.base)
     if own.settings.values.serialScope != settings.values.serialScope {
       if own.settings.values.serialScope != nil {
         reportConflict("be serialized in another scope than that", ignoring: "scope")
@@ -80,7 +84,12 @@ extension OperationStore {
     {
       reportConflict("be saved, unlike those", ignoring: "persistence")
     }
-    return RequestRules(request, in: own)
+    return RequestRules(request, in: own, contextCount: contexts.count)
+  }
+
+  /// The context that runs by some rules begin with; `nil` stands for the rules of the store.
+  func context(by rules: RequestRules<State>?) -> OperationContext {
+    read { $0.contexts.context(by: rules) }
   }
 
   /// Returns a setting of some rules; `nil` stands for those of the store.
@@ -104,6 +113,35 @@ extension OperationStore {
       The runs of \(path) cannot \(difference) of the request that the store was created for; the \
       \(what) of \(types.plain) here is ignored.
       """)
+  }
+}
+
+/// The contexts of a store.
+struct StoreContexts: Sendable {
+  /// What runs begin with.
+  private(set) var own: OperationContext
+  /// What requests that are passed are set up in: the context of the client when the store was created, or the
+  /// one that was set since.
+  private(set) var base: OperationContext
+  /// The number of contexts that were set.
+  private(set) var count = 0
+
+  /// Sets a context. The settings of the requests remain.
+  mutating func replace(with new: OperationContext) {
+    (own, base) = (new.with(own.settings), new.with(base.settings))
+    count += 1
+  }
+
+  func context<State>(by rules: RequestRules<State>?) -> OperationContext {
+    guard let rules else { return own }
+    return rules.contextCount == count ? rules.context : own.with(rules.context.settings)
+  }
+}
+
+extension OperationContext {
+  fileprivate consuming func with(_ settings: RunSettings) -> OperationContext {
+    self.settings = settings
+    return self
   }
 }
 

@@ -40,10 +40,7 @@ struct StoreMachine<State: OperationState>: DeliveryMachine {
   /// `nil` while no thread has exclusive access.
   @Indirect var access: ExclusiveAccess<State>?
   var freshness = Freshness()
-  private(set) var context: OperationContext
-  /// The context for the setup of requests that are passed: that of the client when the store was created, or
-  /// the one that was set since.
-  private(set) var baseContext: OperationContext
+  private(set) var contexts: StoreContexts
   var committed: CommittedState<State>
   var runs = Runs()
   /// Cancelled runs whose end is notified when their requests return, because their failure cannot be
@@ -59,8 +56,7 @@ struct StoreMachine<State: OperationState>: DeliveryMachine {
     wasReadStale: Bool = false, initialDate: Date? = nil
   ) {
     committed = CommittedState(state)
-    self.context = context
-    self.baseContext = baseContext
+    contexts = StoreContexts(own: context, base: baseContext)
     freshness.wasReadStale = wasReadStale
     freshness.initialDate = initialDate
   }
@@ -71,12 +67,12 @@ struct StoreMachine<State: OperationState>: DeliveryMachine {
   /// Whether the client has to retain the store.
   var isUsed: Bool { deliveries.subscriberCount > 0 || !runs.isEmpty || isOptimistic }
 
+  /// The context that runs begin with.
+  var context: OperationContext { contexts.own }
+
   mutating func replaceContext(with new: OperationContext) {
-    let (old, oldBase) = (context, baseContext)
-    (context, baseContext) = (new, new)
-    context.settings = old.settings
-    baseContext.settings = oldBase.settings
-    release([old, oldBase])
+    release(contexts)
+    contexts.replace(with: new)
   }
 
   /// Whether no thread has exclusive access.

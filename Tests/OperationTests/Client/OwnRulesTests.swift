@@ -187,6 +187,41 @@ import Testing
     }
     #expect(issues.kinds == [.ruleConflict])
   }
+
+  private struct UserKey: OperationContext.Key {
+    static let defaultValue = "nobody"
+  }
+
+  @Test("A context that is set on the store reaches the runs and rules of each of its requests")
+  func contextOfStore() async throws {
+    let users = EventLog<String>()
+    let staleFor = EventLog<String>()
+    let plain = Query<Int, any Error>(path: ["user"]) { context in
+      users.append(context[UserKey.self])
+    }
+    let modified = plain.retry(limit: 2).staleWhen { _, context in
+      staleFor.append(context[UserKey.self])
+      return true
+    }
+    let client = client()
+    let store = client.store(for: plain)
+    let rules = store.rules(of: modified)
+    let subscription = store.subscribe(by: rules) { _ in }
+    try await client.fetch(modified)
+    store.context[UserKey.self] = "ada"
+    store.invalidate()
+    await clock.settle()
+    #expect(users.values == ["nobody", "ada"])
+    #expect(store.isStale(by: rules))
+    #expect(staleFor.values.last == "ada")
+    store.context[UserKey.self] = "bob"
+    store.invalidate()
+    await clock.settle()
+    try await client.fetch(modified)
+    #expect(users.values == ["nobody", "ada", "bob", "bob"])
+    #expect(store.setting(by: rules) { $0.retry.limit } == 2)
+    subscription.cancel()
+  }
 }
 
 /// The deinitialisers of requests are user code.

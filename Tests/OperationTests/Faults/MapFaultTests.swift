@@ -154,4 +154,18 @@ import Testing
     #expect(try await client.fetch(base) == 2)
     #expect(try await client.ensure(mapped) == 12)
   }
+
+  @Test("A restart of a map has its query called again, though that is observed and hangs")
+  func restartOfMap() async throws {
+    let client = client()
+    let remote = Remote<Int>()
+    let mapped = client.store(for: remote.query().map { $0 + 10 })
+    let subscription = mapped.subscribe { _ in }
+    await remote.wait(forCalls: 1)
+    let restarting = Task { try await mapped.fetch(restarting: true) }
+    await remote.wait(forCalls: 2)
+    remote.answer(5, to: 1)
+    #expect(try await restarting.value == 15)
+    subscription.cancel()
+  }
 }
