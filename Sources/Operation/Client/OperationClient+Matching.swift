@@ -108,7 +108,8 @@ extension OperationClient {
 
   /// Removes the stores on a path from the client.
   ///
-  /// A removed store continues to work for its owners. The next `store(for:)` for its path creates a
+  /// A removed store continues to work for its owners. An observed `map` of its query is one of them: it
+  /// follows the removed store until its observers have ended. The next `store(for:)` for the path creates a
   /// new one. What is saved for the path is removed as well, also without a store. The exception is a value
   /// with a name of its own: it is removed only together with its store.
   public func clearStore(with path: OperationPath) {
