@@ -67,7 +67,7 @@ extension OperationClient {
     let ordered = stores.sorted { ObjectIdentifier($0) < ObjectIdentifier($1) }
     for store in ordered { store.beginExclusiveAccess() }
     defer {
-      let ended = ordered.map { $0.openAccess() }
+      let ended = ordered.map { $0.endAccess() }
       for access in ended { access.finish() }
     }
     return try body(stores)

@@ -18,7 +18,7 @@ final class ActivityMeter: Sendable, Observable {
   var activity: OperationActivity {
     isRead.store(true, ordering: .sequentiallyConsistent)
     registrar.access(self, keyPath: \.activity)
-    return shell.withLock { $0.shown }
+    return shell.withLock { $0.activity }
   }
 
   var source: StreamSource<OperationActivity> {
@@ -26,7 +26,7 @@ final class ActivityMeter: Sendable, Observable {
       shell.subscribe {
         handler(.element($0))
       } by: {
-        $0.deliveries.subscribe($1, initially: $0.shown)
+        $0.deliveries.subscribe($1, initially: $0.activity)
       }
     }
   }
@@ -40,16 +40,16 @@ final class ActivityMeter: Sendable, Observable {
 
 /// The counts of a client, and their subscribers.
 ///
-/// Two changes of a store may arrive in the wrong order, so a sum may be below zero for a moment.
-/// The activity that is shown never is.
+/// Two changes of a store may arrive in the wrong order, so a sum may be below zero for a moment. The
+/// counts of ``activity`` never are.
 struct ActivityMachine: DeliveryMachine {
   var deliveries = DeliveryQueue<OperationActivity>()
   private var sums = OperationActivity()
 
-  var shown: OperationActivity {
-    [OperationKind.query, .pages, .mutation].reduce(into: sums) { shown, kind in
-      let counts = shown[kind]
-      shown[kind] = OperationActivity.Counts(
+  var activity: OperationActivity {
+    [OperationKind.query, .pages, .mutation].reduce(into: sums) { activity, kind in
+      let counts = activity[kind]
+      activity[kind] = OperationActivity.Counts(
         running: max(counts.running, 0), paused: max(counts.paused, 0),
         failed: max(counts.failed, 0))
     }
@@ -59,8 +59,8 @@ struct ActivityMachine: DeliveryMachine {
     sums[kind].add(-1, to: old)
     sums[kind].add(1, to: new)
     guard deliveries.subscriberCount > 0 else { return }
-    let shown = shown
-    deliveries.append(shown)
+    let activity = activity
+    deliveries.append(activity)
   }
 }
 

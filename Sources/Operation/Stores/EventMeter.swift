@@ -18,9 +18,9 @@ final class EventMeter: Sendable {
   /// Whether the changes have a reader.
   var hasReader: Bool { observers.load(ordering: .relaxed) >= Self.reader }
 
-  /// Counts an event if nothing more is needed of it: there is only a reader, who has enough. Returns
-  /// whether it did.
-  func counts(_ occurrence: OperationClientEvent.Occurrence) -> Bool {
+  /// Counts an event and does no more, if only a reader of the changes is there, and has as many events as
+  /// it keeps. Returns whether it did.
+  func countOnly(_ occurrence: OperationClientEvent.Occurrence) -> Bool {
     guard changes.isFull, observers.load(ordering: .relaxed) == Self.reader else { return false }
     changes.count(occurrence)
     return true
@@ -62,7 +62,7 @@ extension OperationStore {
   ) {
     guard hub.events.isObserved else { return }
     let occurrence = occurrence()
-    if hub.events.counts(occurrence) { return }
+    if hub.events.countOnly(occurrence) { return }
     hub.events.send(
       OperationClientEvent(
         date: context.now(), path: path, kind: State.kind, occurrence: occurrence))
@@ -78,7 +78,7 @@ extension OperationStore {
     guard hub.events.isObserved else { return }
     let (run, outcome) = (context.eventRun, outcome())
     // An event that is only counted needs no duration.
-    if hub.events.counts(.runEnded(run, outcome, duration: nil)) { return }
+    if hub.events.countOnly(.runEnded(run, outcome, duration: nil)) { return }
     let duration = began.map { context.operationClock.elapsed().limited - $0.limited }
     send(.runEnded(run, outcome, duration: duration), in: context)
   }

@@ -171,7 +171,7 @@ extension OperationStore {
     if let hooks { context.changeFacts { $0.hooks = hooks } }
     if run.launch > 0 { context.changeFacts { $0.launch = run.launch } }
     // A run does not begin with what exclusive access has made of the state: it waits for the end.
-    let snapshot = readDeferring { $0.isOpen ? $0.willRun(run.core.id, in: &context) : nil }
+    let snapshot = readDeferring { $0.hasNoOwner ? $0.willRun(run.core.id, in: &context) : nil }
     let (isPresent, hasEdits) = snapshot ?? commit { $0.willRun(run.core.id, in: &context) }
     // A run that has waited finds the edits that were settled meanwhile.
     if hasEdits { commit { $0.begin(run.core.id, launch: run.launch) } }

@@ -237,10 +237,10 @@ extension OperationStore {
 
   func beginExclusiveAccess() { commit { $0.beginExclusiveAccess(.current) } }
 
-  func endExclusiveAccess() { openAccess().finish() }
+  func endExclusiveAccess() { endAccess().finish() }
 
-  /// Ends exclusive access, and lets other writers continue. Nothing is notified yet.
-  func openAccess() -> EndedAccess { open { $0.endExclusiveAccess() } ?? computeDisplayedValue() }
+  /// Ends exclusive access, and lets other writers continue. ``EndedAccess/finish()`` notifies subscribers.
+  func endAccess() -> EndedAccess { tryEnd { $0.endExclusiveAccess() } ?? computeDisplayedValue() }
 
   /// Computes the value that the optimistic edits display, and ends exclusive access.
   private func computeDisplayedValue() -> EndedAccess {
@@ -248,12 +248,12 @@ extension OperationStore {
     while true {
       // A handler may have reset the store.
       guard var computation = commit(as: .access, { $0.beginComputation() }) else {
-        return openAccess()
+        return endAccess()
       }
       computation.perform()
       round += 1
       // Edits that change their own store make it compute again, but not forever.
-      let ended = open { machine in
+      let ended = tryEnd { machine in
         if !machine.finishComputation(&computation), round == 8 { machine.giveUpComputation() }
         return machine.endExclusiveAccess()
       }
@@ -271,8 +271,8 @@ extension OperationStore {
     }
   }
 
-  /// Ends exclusive access, unless the displayed value has to be computed first.
-  private func open(_ transition: (inout Machine) -> Machine.AccessEnd) -> EndedAccess? {
+  /// Ends exclusive access. Returns `nil` if the displayed value has to be computed first.
+  private func tryEnd(_ transition: (inout Machine) -> Machine.AccessEnd) -> EndedAccess? {
     var replaced = ReplacedValues<State>()
     var effects = Effects()
     let end = perform(.access, replacing: &replaced, leaving: &effects, transition)

@@ -76,7 +76,7 @@ struct StoreMachine<State: OperationState>: DeliveryMachine {
   }
 
   /// Whether no thread has exclusive access.
-  var isOpen: Bool { _access.isNil }
+  var hasNoOwner: Bool { _access.isNil }
 
   /// Whether every thread reads the confirmed state: there are neither edits nor exclusive access.
   var isPlain: Bool { _access.isNil && edits.isPlain }

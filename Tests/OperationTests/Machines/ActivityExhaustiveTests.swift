@@ -43,7 +43,7 @@ func deliver<Machine: DeliveryMachine, Element>(
       case .deliver:
         let moves = OperationTests.deliver(&machine, to: delivered)
         try mustHold(moves.count == pendingCount, "each move is delivered")
-        try mustHold(moves.isEmpty || moves.last == machine.shown, "the last one is present")
+        try mustHold(moves.isEmpty || moves.last == machine.activity, "the last one is present")
         pendingCount = 0
       }
       try check()
@@ -51,7 +51,7 @@ func deliver<Machine: DeliveryMachine, Element>(
     }
 
     private func check() throws {
-      let counts = machine.shown.queries
+      let counts = machine.activity.queries
       let all = [counts.running, counts.paused, counts.failed]
       try mustHold(all.allSatisfy { $0 >= 0 }, "a count is below zero")
       guard unreported.isEmpty else { return }

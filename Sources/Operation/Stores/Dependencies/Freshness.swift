@@ -66,7 +66,7 @@ extension StoreMachine {
   /// Returns once whether there is a new value after a stale one was read. What is written in exclusive
   /// access counts at its end.
   mutating func takeReadStale() -> Bool {
-    guard freshness.wasReadStale, !freshness.isInvalidated, isOpen,
+    guard freshness.wasReadStale, !freshness.isInvalidated, hasNoOwner,
       state.valueLastUpdatedAt != nil
     else { return false }
     freshness.wasReadStale = false

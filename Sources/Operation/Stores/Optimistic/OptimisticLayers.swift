@@ -78,9 +78,9 @@ struct OptimisticLayers<Value: Sendable>: Sendable {
     return layers.contains { $0.id == id && $0.isPending }
   }
 
-  /// Returns whether no edit was settled after the given number of them.
-  func areSettled(since settlements: Int) -> Bool {
-    !layers.contains { $0.isSettled(after: settlements) }
+  /// Returns whether an edit was settled after the given number of settlements.
+  func hasSettled(after settlements: Int) -> Bool {
+    layers.contains { $0.isSettled(after: settlements) }
   }
 
   /// Appends a pending edit.
@@ -210,7 +210,7 @@ extension OptimisticLayers {
     }
     // What enters the base value changes the order of the edits.
     return Computation(
-      version: version, layers: layers, oldest: oldest, placed: areSettled(since: part) ? -1 : part,
+      version: version, layers: layers, oldest: oldest, placed: hasSettled(after: part) ? part : -1,
       change: part < .max ? .anything : change, base: base, displayed: displayed)
   }
 

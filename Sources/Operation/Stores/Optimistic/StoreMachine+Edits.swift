@@ -81,7 +81,7 @@ extension StoreMachine {
     let base = edits.layers?.base
     let isPlaced = !isPart || base.map { part?.fits(in: $0) == true } == true
     let settlements = isPlaced ? settlements : edits.settlementCount
-    let isJoined = isPart && edits.layers?.areSettled(since: settlements) == true
+    let isJoined = isPart && edits.layers?.hasSettled(after: settlements) == false
     let view = edits
     committed.change { state in
       if !isJoined { state = view.withBaseValue(state) }

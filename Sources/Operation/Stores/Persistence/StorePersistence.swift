@@ -176,7 +176,7 @@ extension StorePersistence {
     let (saved, isEnded, isLoaded) = facts.withLock { ($0.saved, $0.isEnded, $0.actions == nil) }
     // The confirmed state, after the exclusive access of a thread.
     let (state, mark) =
-      store.read { $0.isOpen ? ($0.state, $0.savedMark) : nil }
+      store.read { $0.hasNoOwner ? ($0.state, $0.savedMark) : nil }
       ?? store.commit { ($0.state, $0.savedMark) }
     // What was yielded and undone is no change. Until the saved value was loaded, only what is final is one.
     let isUnchanged = mark.prefix(isLoaded ? 3 : 2).allSatisfy { $0 == 0 }
