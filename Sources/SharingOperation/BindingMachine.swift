@@ -73,10 +73,10 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
   private(set) var epoch = 0
   /// The newest binding for a value of the wrapper that this one follows.
   private(set) var made: MadeBinding<State>?
-  /// Whether it is another one than that of which `deliveries` was notified last.
+  /// Whether `made` has another binding than the one that was delivered last.
   private var isMadeAhead = false
-  /// Whether readers may have taken one to which the wrapper was not bound yet, or a state that the store
-  /// may never deliver.
+  /// Whether readers may have taken a binding before the wrapper was bound to it, or a state that the store may
+  /// never deliver.
   var isReadAhead = false
   /// The threads that are inside the closure that makes a binding.
   var makers: Set<ThreadID> = []
@@ -164,7 +164,7 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
   /// Does nothing if it has waited for a timer that is not the present one. Returns what was replaced, to
   /// be released without the lock.
   ///
-  /// - Parameter isMaking: Whether this is done by a closure that makes a binding, which comes later.
+  /// - Parameter isMaking: Whether a closure that makes a binding calls this. That binding comes later.
   mutating func override(
     with new: Binding<State>, after due: BindingTimer?, isMaking: Bool
   ) -> Rebinding {

@@ -33,14 +33,14 @@ extension SharedQuery {
     core.bind(to: .empty)
   }
 
-  /// Binds the wrapper to the store for another request when no other call has followed for a time, such
-  /// as while a user types.
+  /// Binds the wrapper to the store for another request after a delay, if no other call of `bind` follows
+  /// meanwhile. So a request that changes while a user types is bound when the user pauses.
   ///
   /// - Parameters:
   ///   - request: The request; with `nil` the wrapper is unbacked after the delay.
   ///   - delay: The time, by the clock of the client. With zero or less the wrapper is bound at once.
-  ///   - keepingPrevious: Whether the value that is displayed then is displayed until the new store has
-  ///     one; `false` by default.
+  ///   - keepingPrevious: Whether the value at the end of the delay stays displayed until the new store has
+  ///     one; `false` by default. See ``isPrevious``.
   public func bind<Request: StatefulOperationRequest>(
     to request: Request?, debouncedBy delay: Duration, keepingPrevious: Bool = false
   ) where Request.State == State.StoredState, Request.State: ValueInitializedState {
@@ -99,8 +99,8 @@ extension SharedQuery {
     return (store, binding.rules)
   }
 
-  /// Returns the same, and what a run begins with: the arguments of a mutation, which a reset that comes
-  /// before the run cannot take from it.
+  /// Returns the store, the rules, and the latest arguments of a mutation. They are read here, so a reset
+  /// before the run does not remove them.
   private func runnable() throws -> (Backed, input: (any RunInput)?) {
     let backed = try backedRules()
     return (backed, try backed.store.latestInput())
@@ -144,8 +144,8 @@ extension SharedQuery {
     return try await store.run(.init(configuration), by: rules, input: input, handler: handler)
   }
 
-  /// Joins a run that is the same, and has its request cancelled and called again for all its callers, as
-  /// `OperationStore.fetch(restarting:)` does. Without one in flight it starts a run.
+  /// Joins a run in flight that is the same, cancels its request, and calls the request again for all callers
+  /// of the run, as `OperationStore.fetch(restarting:)` does. Without such a run, it starts one.
   ///
   /// - Parameters:
   ///   - isRestarting: Whether a request that is being called is called again. With `false`, this is

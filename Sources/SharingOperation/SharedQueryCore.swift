@@ -56,7 +56,7 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
 
   /// Returns the binding for the present value of another wrapper, and makes it if it is needed.
   ///
-  /// - Parameter isRead: Whether it is for a reader, who may be ahead of the wrapper.
+  /// - Parameter isRead: Whether it is for a reader, which then may be ahead of the wrapper.
   private func made(by upstream: Upstream<StoredState>, isRead: Bool) -> Binding<StoredState> {
     let (present, current) = shell.withLock { machine in
       if isRead { machine.noteRead() }

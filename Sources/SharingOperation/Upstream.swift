@@ -2,7 +2,8 @@ import Operation
 
 /// The wrapper that another one follows, and how bindings are made from its value.
 struct Upstream<State: OperationState>: Sendable {
-  /// Reads the value. Returns `nil` if it is certainly that of an earlier source, which is quick.
+  /// Reads the value. Returns `nil` if it is certainly that of the earlier source that is passed; this check is
+  /// quick.
   let read: @Sendable (BindingSource?) -> BindingSource?
   /// Returns whether two sources have the same value.
   let areEqual: @Sendable (BindingSource, BindingSource) -> Bool

@@ -2,7 +2,7 @@ import ReactiveStreams
 
 /// A query whose value is made from that of another one, which it reads through the other's store.
 ///
-/// `map(_:)` makes it. See there.
+/// See `map(_:)`, which makes it.
 public struct MappedQuery<Base: QueryRequest, Value: Sendable, Failure: Error>: QueryRequest
 where Base.State == QueryState<Base.FetchValue, Base.FetchFailure> {
   /// The type of the transformed value.
@@ -92,7 +92,7 @@ where Base.State == QueryState<Base.FetchValue, Base.FetchFailure> {
 }
 
 extension QueryState {
-  /// Whether the value was made from one of another query that is not usable, or not the newest.
+  /// Whether the value was made from a value of another query that is not usable any more, or not the newest.
   fileprivate func isOutdated<Base: QueryRequest>(
     at path: OperationPath, by base: Base, in context: OperationContext
   ) -> Bool where Base.State == QueryState<Base.FetchValue, Base.FetchFailure> {

@@ -59,7 +59,7 @@ public final class OperationClient: DeliveryDrainer {
     hub.connect(to: self)
   }
 
-  // Nobody can flush any more.
+  // No caller can flush any more.
   deinit { hub.valueWriter?.writeNow() }
 
   /// Returns the store for a request, creating it with the empty value if needed.

@@ -20,8 +20,8 @@ extension OperationContext {
   ///
   /// - Throws: The failure of the other request, `CancellationError`, or ``OperationDependencyError``
   ///   if the other request depends on the calling one. In that case the calling run fails with it,
-  ///   even if it catches the error. This error is not retried. If the request throws another one in its
-  ///   place, that one is.
+  ///   even if it catches the error. This error is not retried. Another error that the request throws in
+  ///   its place is retried.
   @discardableResult
   nonisolated(nonsending) public func ensure<Request: QueryRequest>(
     _ request: Request
@@ -76,8 +76,8 @@ extension OperationContext {
     return valueForRun(of: store)
   }
 
-  /// Returns the value of a request that this run's one depends on. If it was invalidated, this run's request is
-  /// invalidated when a new one is committed.
+  /// Returns the value of a request that the request of this run depends on. If the value was invalidated, the
+  /// request of this run is invalidated when a new value is committed.
   func valueForRun<State>(of store: OperationStore<State>) -> State.StateValue {
     // Before the value is read, so that a value that is committed after that finds the note.
     if let runNode, store.isInvalidated {

@@ -25,9 +25,10 @@ struct BatchMachine<Key: Hashable & Sendable, Waiter: Sendable>: Sendable {
   private var isLoading = false
   /// The task that loads the batch in flight; `nil` until the loader has stored it.
   private var task: Task<Void, Never>?
-  /// The number of the delay, and whether it is over for the pending keys.
+  /// The number of the delay that began last.
   private var delay = 0
   private var batchNumber = 0
+  /// Whether the delay is over for the pending keys.
   private var isDue = false
   /// The timer of the delay; `nil` while no key waits.
   private var timer: OperationSubscription?

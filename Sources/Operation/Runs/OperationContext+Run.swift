@@ -8,7 +8,7 @@ final class RunFacts: ContextRun {
     var launch = 0
     /// What the run is for, beyond the request: the arguments of a mutation, a kind of page run.
     var input: (any RunInput)?
-    /// The observers of the run.
+    /// What notifies the store of the run's progress.
     var hooks: RunHooks?
     /// What the attempts of the run share, of a type that only its kind of request knows.
     var work: (any AnyObject & Sendable)?

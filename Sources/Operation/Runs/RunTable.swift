@@ -190,7 +190,7 @@ struct RunTable<Value: Sendable, Failure: Error, Payload: Sendable>: Sendable {
   }
 }
 
-/// The first lease on a run.
+/// The kind of a lease on a run.
 enum RunLease: Sendable {
   /// The lease of a caller that awaits the result.
   case awaiter

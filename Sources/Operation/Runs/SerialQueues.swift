@@ -3,8 +3,8 @@ import Synchronization
 /// The queues of the serialized and limited runs of a client: in each scope as many runs as its limit
 /// are in flight.
 ///
-/// One lock guards the machine, and one the conflicts that were reported. Continuations are resumed without
-/// them.
+/// One lock guards the machine, and one the paths whose conflicts were reported. Continuations are resumed
+/// without them.
 final class SerialQueues: Sendable {
   private typealias Continuation = CheckedContinuation<Void, Never>
 
@@ -19,7 +19,8 @@ final class SerialQueues: Sendable {
     machine.withLock { $0.append(run, to: scope) }
   }
 
-  /// Returns once for each path that a request is serialized in another scope than its store.
+  /// Notes that a rule of a request conflicts with that of its store. Returns `true` for the first conflict
+  /// on a path only, which the caller reports.
   func noteConflict(at path: OperationPath) -> Bool {
     reportedConflicts.withLock { $0.insert(path).inserted }
   }

@@ -101,7 +101,7 @@ struct TaskMachine<Output: Sendable, Waiter: Sendable>: Sendable {
   }
 }
 
-/// A set of events that a task has passed.
+/// What has happened to a task so far.
 struct TaskProgress: OptionSet, Sendable {
   static let started = Self(rawValue: 1)
   static let cancelled = Self(rawValue: 2)

@@ -13,7 +13,7 @@ struct TaskSchedule: Sendable {
   private var nodes: [OperationTaskID: Node] = [:]
   /// Each task after those that it waits for.
   private var order = TopologicalOrder<OperationTaskID>()
-  /// Removed dependencies, by the thread that releases them without the lock.
+  /// Lists of removed dependencies, by the thread that releases them without the lock.
   private var toRelease: [UInt: [[TaskDependency]]] = [:]
 
   var isEmpty: Bool { nodes.isEmpty && order.isEmpty && toRelease.isEmpty }
@@ -50,9 +50,10 @@ struct TaskSchedule: Sendable {
 
   /// Removes the dependencies of a task.
   ///
-  /// Returns them if nothing else is released with them. Otherwise they are released on a thread one
-  /// list after the other, so that the end of a long chain is no deep recursion; `mustRelease` says
-  /// whether the caller begins with that, because the thread does not release others already.
+  /// Returns them if all of these tasks have ended: then their release releases no further dependencies.
+  /// Otherwise they are queued for the thread, which releases one list after the other, so that the end of
+  /// a long chain is no deep recursion. With `mustRelease` the caller begins with that; without it, an outer
+  /// call on the thread is at it already.
   mutating func remove(
     _ id: OperationTaskID, toReleaseOn thread: UInt
   ) -> (removed: [TaskDependency], mustRelease: Bool) {

@@ -44,7 +44,7 @@ public final class MemoryStorage: OperationStorage {
   /// The error that every call throws; `nil`, the default, lets them succeed.
   public var failure: (any Error)? {
     get { contents.withLock { $0.failure } }
-    // What it replaces is released after the lock. Optimised code would release a discarded value under it.
+    // What it replaces is released after the lock: an error can have a deinitialiser of the user.
     set { withExtendedLifetime(contents.withLock { exchange(&$0.failure, with: newValue) }) {} }
   }
 

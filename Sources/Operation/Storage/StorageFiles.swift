@@ -24,9 +24,9 @@ package protocol StorageFiles: Sendable {
 
 /// Keeps each entry in a file, by the calls of the system.
 ///
-/// A new entry is written to a temporary file and flushed, which then gets the name of the old one, and
-/// at last the directory is flushed. So under each name there is always a complete file, an old or a new
-/// one, whatever the moment at which the program or the machine ends.
+/// A new entry is written to a temporary file. The file is flushed, and then gets the name of the old one. At
+/// last the directory is flushed. So under each name there is always a complete file, an old or a new one,
+/// whatever the moment at which the program or the machine ends.
 struct StoredFiles: Sendable {
   private static let suffix = ".entry"
   private static let temporarySuffix = ".entry-new"

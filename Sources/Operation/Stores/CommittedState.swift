@@ -26,7 +26,8 @@ struct CommittedState<State: OperationState>: Sendable {
     replaced.change(&state, body)
   }
 
-  /// Replaces the value as a whole. The list of replaced values does not have that of pages by itself.
+  /// Replaces the value as a whole. ``change(_:)`` does not keep pages until the lock is released, because a
+  /// state changes them in place; this does.
   mutating func replaceValue(_ body: (inout State) -> Void) {
     if State.kind == .pages { release(state.currentValue) }
     change(body)

@@ -16,8 +16,8 @@ struct ExclusiveAccess<State: OperationState>: Sendable {
   let owner: ThreadID
   /// What other threads read; `nil` as long as they read the state itself.
   @Indirect var snapshot: StateSnapshot<State>?
-  /// Whether the owner computes what the optimistic edits make of the value. What they change
-  /// meanwhile has it computed again, and not inside of this computation.
+  /// Whether the owner computes the values with the optimistic edits. If an edit changes the store meanwhile,
+  /// the values are computed again afterwards, and not inside of this computation.
   var isComputing = false
   var depth = 1
   private(set) var hasChanged = false

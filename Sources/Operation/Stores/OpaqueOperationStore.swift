@@ -118,7 +118,7 @@ protocol ErasedOperationStore: AnyObject, Sendable {
   var allowsRun: Bool { get }
   /// The number of final results, writes and resets.
   var resultCount: Int { get }
-  /// Runs the request, unless there is a newer result than the given number of them.
+  /// Runs the request, unless there was another result since the result count was `results`.
   nonisolated(nonsending) func refetch(unlessNewerThan results: Int) async throws
   func setErasedResult(
     to: Result<any Sendable, any Error>, using: OperationContext?

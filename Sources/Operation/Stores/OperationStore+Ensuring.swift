@@ -2,9 +2,9 @@ import Synchronization
 
 /// The policy of `ensure` for a value that is out of date.
 public enum StaleValuePolicy: Sendable, Hashable {
-  /// It fetches, and returns the new value.
+  /// Fetches, and returns the new value.
   case fetches
-  /// It returns the old value at once, and fetches in the background.
+  /// Returns the old value at once, and fetches in the background.
   case revalidates
 }
 
@@ -84,8 +84,7 @@ extension OperationStore {
   /// The value, for a run of another request.
   var valueForRun: State.StateValue { commit(as: .note) { $0.readForRun() } }
 
-  /// The value that the runs of other requests read, and its version, which any other result, and any edit that
-  /// becomes part of it, replaces.
+  /// The value that the runs of other requests read, and its ``StoreMachine/confirmedVersion``.
   var versionForRun: (value: State.StateValue, version: Int) {
     read { ($0.confirmedValue, $0.confirmedVersion) }
   }

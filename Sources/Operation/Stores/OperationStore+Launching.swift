@@ -89,12 +89,12 @@ extension OperationStore {
     if !dependencies.isEmpty { await TaskNode.wait(for: dependencies) }
     guard let scope else { return }
     if !dependencies.isEmpty { hub.queues.append(run.core.node, to: scope) }
-    // Runs behind a paused one wait for the connection as much as that one.
+    // A run that waits for a connection keeps its place in the queue, and the runs behind it wait, too.
     _ = await mayAttempt(run, hooks)
     await hub.queues.wait(for: run.core.id, in: scope) { run.core.progress.isEnded }
   }
 
-  /// Returns what notifies the store of a run, if the run can be paused or is observed.
+  /// Returns what notifies the store of a run, if the run can be paused, is observed, or makes a saved call.
   private func hooks(of run: AdmittedRun, _ call: OutboxEntry?, isObserved: Bool) -> RunHooks? {
     let mustBeNoted = isObserved || call != nil
     guard mustBeNoted || run.context.settings.values.networkMode != .always else { return nil }
@@ -138,7 +138,7 @@ extension OperationStore {
   private func output(of run: AdmittedRun, _ hooks: RunHooks?) async -> Machine.Output? {
     let (core, launch) = (run.core, run.launch)
     defer { core.node.endRequest(launch: launch) }
-    // A run whose failure cannot be a cancellation has to get one from the request.
+    // Where the failure cannot be a cancellation, the request is called, to return a result.
     if !run.context.mayAttemptOffline(isRetry: false), await !mayAttempt(run, hooks),
       let failure = cancellationFailure(as: Failure.self)
     {
@@ -162,8 +162,8 @@ extension OperationStore {
     return await context.mayAttempt(isRetry: false)
   }
 
-  /// Returns the context that the request is called with, and the rules that it had, or the failure of a
-  /// run that must not call it any more.
+  /// Returns the context that the request is called with, and the rules of the run, which are removed from that
+  /// context; or the failure of a run that must not call the request any more.
   private func beginCall(
     of run: AdmittedRun, _ hooks: RunHooks?
   ) -> (context: OperationContext, rules: RequestRules<State>?, failure: Failure?) {
@@ -233,7 +233,7 @@ extension OperationStore {
     _ leftovers: inout StoreHub.Leftovers?
   ) {
     let isOver = output.isCancellation || run.core.progress.isCancelled || !isPresent
-    // The value, or a part of it, remains that other runs have made of what they read.
+    // After a failure or a further page, the store keeps a value that earlier runs made of what they read.
     let isPart =
       switch output {
       case .success(let value):

@@ -48,8 +48,9 @@ extension OperationStore {
   }
 }
 
-// A mutation that was never called has no arguments to run with, which its own type of failure cannot
-// say. So these throw any error. The compiler prefers them to those for every state, which are disfavored.
+// A mutation that was never called has no arguments to run with, and its own type of failure cannot express
+// that. So these methods throw another error, or return a task that fails. The compiler prefers them, because
+// those for every state are disfavored.
 extension OperationStore {
   /// Calls the mutation again, as ``retryLatest(using:handler:)`` does.
   ///
@@ -89,8 +90,8 @@ extension OperationStore {
     try await run(Machine.Box(configuration), input: latestInput(), handler: handler)
   }
 
-  /// Calls the mutation again, and has a call that is the same begin again, if the request deduplicates
-  /// its calls.
+  /// Calls the mutation again, as ``retryLatest(using:handler:)`` does. If the request deduplicates its calls
+  /// and one that is the same is in flight, its request is cancelled, and called again for all its callers.
   ///
   /// - Throws: The failure of the mutation, or ``MutationError/noArguments`` if it was never called.
   @discardableResult

@@ -27,7 +27,7 @@ extension OperationStore {
     try await run(box(context), handler: handler)
   }
 
-  /// Runs the request, as `run(using:handler:)` does: the word for queries, pages and mutations.
+  /// Runs the request, as `run(using:handler:)` does, under the name that suits queries and pages.
   @_disfavoredOverload
   @discardableResult
   nonisolated(nonsending) public func fetch(
@@ -36,8 +36,8 @@ extension OperationStore {
     try await run(using: context, handler: handler)
   }
 
-  /// Joins a run that is the same, and has its request cancelled and called again for all its callers.
-  /// Without one in flight it starts a run.
+  /// Joins a run in flight that is the same, cancels its request, and calls the request again for all callers
+  /// of the run. Without such a run, it starts one.
   ///
   /// - Parameters:
   ///   - isRestarting: Whether a request that was called already is called again. With `false`, this is
@@ -103,8 +103,8 @@ extension OperationStore {
     return try value(of: await run.core.result(), by: rules)
   }
 
-  /// Runs the request, or joins any run that is the same, unless there is a newer result than the given
-  /// number of them.
+  /// Runs the request, or joins any run in an equivalent context. Returns `nil` if the store has had another
+  /// result since its result count was `results`.
   nonisolated(nonsending) func run(
     by rules: RequestRules<State>? = nil, input: (any RunInput)? = nil,
     unlessNewerThan results: Int, joiningOutdated: Bool = false
@@ -125,10 +125,11 @@ extension OperationStore {
     commit(as: .note) { $0.release(handler, of: core.id) }
   }
 
-  /// Launches a run that the caller holds and will await, if the caller started it.
+  /// Prepares the wait of a caller for a run on which it holds a lease, and launches the run if the caller has
+  /// started it.
   ///
-  /// - Parameter new: The run that was admitted, if the request has to be called after this. It is admitted once
-  ///   more if it had joined a run that has ended by now.
+  /// - Parameter new: The run that the caller requested, to restart the request of the run that it has joined;
+  ///   `nil` leaves that request alone. If the joined run has ended meanwhile, `new` is admitted again.
   private func begin(
     _ run: inout AdmittedRun, restarting new: Machine.NewRun? = nil
   ) throws(State.Failure) -> RunWait? {

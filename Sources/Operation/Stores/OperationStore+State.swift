@@ -30,7 +30,7 @@ extension OperationStore {
     read { $0.isPlain ? body($0.committed.state) : body($0.visibleState(to: .current)) }
   }
 
-  /// Whether the store still has a version, so that a value of that version is its value.
+  /// Whether the store is still at a version, so that a value that was read at this version is its value.
   // Without the annotation the benchmark read through @SharedQuery is over its limit.
   @inlinable package func isAt(version: Int) -> Bool {
     self.version.load(ordering: .acquiring) == version

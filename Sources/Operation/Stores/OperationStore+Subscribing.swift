@@ -147,8 +147,8 @@ extension OperationStore {
     return states.removeDuplicates { $0.hasSameValue(as: $1) }
   }
 
-  /// The changes of the value that the runs of other requests read, since the subscription. An equal value is
-  /// one, too: what was made of the one before is out of date.
+  /// The changes, since the subscription, of the value that the runs of other requests read. An equal value is
+  /// a change, too: a result that was made from the earlier value is out of date.
   func confirmedChanges(by rules: RequestRules<State>?) -> StreamSource<Void> {
     let present = { @Sendable [self] in versionForRun.version }
     return StreamSource { [self] handler in

@@ -19,13 +19,13 @@ public final class OperationStore<State: OperationState>: Sendable {
   fileprivate typealias Effects = StoreEffects<OperationEvent<State>>
   typealias Continuation = OperationContinuation<State.OperationValue, Failure>
 
-  // The order is that of an invalidation, which touches few cache lines of each store.
+  // First what an invalidation reads, so that it touches few cache lines of each store.
   /// Performs a step of an invalidation. A closure, because callers do not know the type of the state:
   /// without it the benchmarks of invalidation along a chain and along a fan are over their limits, and
   /// that of clearing costs twice as much.
   let invalidationStep: @Sendable (OperationStore, InvalidationStep) -> InvalidationOutcome
-  /// Whether other requests may depend on this one. A run that reads the value notes that before, so an
-  /// invalidation that reads this under the lock finds out.
+  /// Whether other requests may depend on this one. A run sets it before it reads the value, and an
+  /// invalidation reads it under the lock when it marks the value. So one of both notices the other.
   let isRead: Atomic<Bool>
   /// The version of the machine, to be read without the lock; -1 for none. Annotated for ``isAt(version:)``.
   @usableFromInline let version = Atomic(0)
@@ -63,7 +63,7 @@ public final class OperationStore<State: OperationState>: Sendable {
     persistence?.begin(&state)
     self.request = request.storeCall
     invalidationStep = { $0.perform($1) }
-    // A store that was here before may have been read, also while it was stale.
+    // An earlier store on the path may have been read, also while it was stale.
     let wasRead = hub.isRead(path)
     isRead = Atomic(wasRead)
     let initialDate = state.hasInitialValue ? context.now() : nil

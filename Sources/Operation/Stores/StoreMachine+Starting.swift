@@ -8,10 +8,10 @@ extension StoreMachine {
     let box: Box
     let lease: Lease
     var handler: Subscriber<Event>?
-    /// The number of results at the time of the request, if no run is needed once another has come. For
-    /// an awaiter, any run in an equivalent context will do then, whatever the request's deduplication.
+    /// The result count when the run was requested, if no run is needed once there is another result. An
+    /// awaiter then joins any run in an equivalent context, whatever the request's deduplication.
     var seenResults: Int?
-    /// Whether a run from before the last invalidation will do.
+    /// Whether the new run may join one from before the last invalidation.
     var joinsOutdated = false
 
     var context: OperationContext { box.configuration.context }
@@ -25,7 +25,7 @@ extension StoreMachine {
     case admitted(AdmittedRun)
   }
 
-  /// A run that a new one has become.
+  /// The run of the store that serves a new one: the new one itself, or one in flight that it has joined.
   struct AdmittedRun: Sendable {
     let core: Core
     let box: Box
@@ -81,8 +81,8 @@ extension StoreMachine {
     }?.task
   }
 
-  /// Returns whether another run has fetched what the new one is for, or, after an invalidation, whether
-  /// a run is in flight that another one follows.
+  /// Returns whether the new run is not needed any more: there was a result since it was requested, or, after
+  /// an invalidation, the store needs no run, or another run has answered the invalidation.
   private func isLate(_ new: NewRun) -> Bool {
     let cause = new.core.node.cause
     if cause == .invalidation || cause == .dependency {

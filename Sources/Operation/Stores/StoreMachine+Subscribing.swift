@@ -92,8 +92,8 @@ extension StoreMachine {
   }
 
   /// What remains to be cancelled and released without the lock after an unsubscription: the
-  /// subscriber, the triggers of its group, if it was the last one there, and runs that nobody
-  /// holds any more.
+  /// subscriber, the triggers of its group, if it was the last one there, and runs that are not held
+  /// any more.
   typealias Unsubscription = (
     subscriber: Subscriber<Event>?, triggers: OperationSubscription?, cores: [Core]
   )

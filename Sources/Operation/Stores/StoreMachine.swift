@@ -214,8 +214,8 @@ extension StoreMachine {
 
   var visibleResultCount: Int { snapshotForCaller?.resultCount ?? committed.resultCount }
 
-  /// The version of the value without pending edits, which any other result, and any edit that becomes part of
-  /// it, replaces.
+  /// The version of the value without pending edits. It changes with each result, each yield, each yield that
+  /// is undone, and each edit that is settled.
   var confirmedVersion: Int {
     visibleResultCount &+ committed.yieldCount &+ edits.settlementCount
   }

@@ -80,8 +80,8 @@ struct StoreUse: ~Copyable, Sendable {
 
   func noteUnlisted() { wasListed.store(false, ordering: .relaxed) }
 
-  /// The version, whether the store is in use, or its last use has ended and the time is not
-  /// recorded yet, and the time of the last use.
+  /// The version, whether the store counts as in use, and the time of its last use. A store counts as in
+  /// use until the time at which its last use has ended is recorded.
   var latest: (version: Int, isInUse: Bool, lastUse: Duration) {
     let version = version.load(ordering: .sequentiallyConsistent)
     let isInUse = recordedVersion.load(ordering: .sequentiallyConsistent) < version

@@ -74,7 +74,7 @@ struct DependencyGraph: Sendable {
   /// Adds an edge from the path of a run to a path that it reads. If that would close a cycle, adds
   /// none and returns the cycle.
   ///
-  /// - Parameter version: The version of what a run reads that has the edge.
+  /// - Parameter version: The version of what the run has read. It is stored if the run has the edge already.
   mutating func note(
     _ run: LaunchID, _ task: TaskNode? = nil, of path: OperationPath,
     reads other: OperationPath, at version: Int? = nil
@@ -127,8 +127,8 @@ struct DependencyGraph: Sendable {
     if let number = numbers[path] { nodes[number].versions = [:] }
   }
 
-  /// Returns the paths that may have read the last value of a path while it was out of date. Each is
-  /// returned once; those that only a cancelled run has read from are not.
+  /// Returns, each once, the paths that may have read the last value of a path while it was out of date, and
+  /// that still have an edge to it: a settled one, or one of a run in flight that is not cancelled.
   mutating func takeOutdatedReaders(of path: OperationPath) -> [OperationPath] {
     guard let number = numbers[path] else { return [] }
     let readers = nodes[number].outdatedReaders.sorted().filter {

@@ -4,16 +4,16 @@ import FoundationEssentials
 struct Freshness: Sendable {
   private(set) var isInvalidated = false
   private(set) var invalidationCount = 0
-  /// The number of invalidations before a run of the whole value was started last.
+  /// The number of invalidations when a run of the whole value was started last.
   private(set) var answeredCount = 0
   /// The date of the initial value; `nil` if the state began without one.
   var initialDate: Date?
   /// Whether the run of another request read the value while it was stale, so that it has to be
   /// notified of a new one.
   var wasReadStale = false
-  /// Whether runs of other stores may wait for the runs of this one, whichever they are.
+  /// Whether runs of other stores may wait for any run of this one.
   fileprivate(set) var hasFollowers = false
-  /// What the run waits for that follows the one in flight.
+  /// What the follow-up of the run in flight waits for.
   fileprivate(set) var followUpDependencies: [TaskDependency] = []
 
   var isAnswered: Bool { answeredCount == invalidationCount }
@@ -46,7 +46,7 @@ struct Freshness: Sendable {
 
   mutating func takeFollowUp() -> [TaskDependency] { exchange(&followUpDependencies, with: []) }
 
-  /// Adds what the next run waits for. Returns the waits for the same runs that these replace.
+  /// Adds what the follow-up waits for. Returns the earlier waits for the same runs, which are replaced.
   mutating func addFollowUp(after others: [TaskDependency]) -> [TaskDependency] {
     let boundary = followUpDependencies.partition { old in
       others.contains { $0.node === old.node }
@@ -63,7 +63,7 @@ extension StoreMachine {
     return confirmedValue
   }
 
-  /// Returns once whether there is a new value after a stale one was read. What is written in exclusive
+  /// Returns `true` once, when there is a new value after a stale one was read. What is written in exclusive
   /// access counts at its end.
   mutating func takeReadStale() -> Bool {
     guard freshness.wasReadStale, !freshness.isInvalidated, hasNoOwner,

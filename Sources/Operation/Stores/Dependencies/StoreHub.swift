@@ -32,7 +32,7 @@ final class StoreHub: Sendable {
   let events = EventMeter()
   private let clock: any OperationClock
   private let hasSystemClock: Bool
-  /// Writes values and calls into the storage of the client; `nil` without a storage.
+  /// Writes values into the storage of the client; `nil` without a storage.
   let valueWriter: StorageWriter?
   let outbox: OperationOutbox?
   private let graph = Mutex(DependencyGraph())
@@ -110,7 +110,8 @@ final class StoreHub: Sendable {
 extension StoreHub {
   /// Notes that a run reads the request on a path. Returns the cycle that this would close.
   ///
-  /// - Parameter version: The version of the value, if the run has noted before that it reads it.
+  /// - Parameter version: The version of the value that the run has read. It is noted only if the run has noted
+  ///   before that it reads the path.
   func note(
     _ run: TaskNode, _ launch: Int = 0, reads other: OperationPath, at version: Int? = nil
   ) -> OperationDependencyError? {
@@ -208,7 +209,7 @@ extension StoreHub {
 
 /// A step of an invalidation in one store, or of its removal from the client.
 enum InvalidationStep: Sendable {
-  /// The counts of the client follow whether it retains the store.
+  /// The store is counted in the client's activity if the client retains it, and otherwise not.
   case count
   /// The value is marked as invalidated.
   case mark

@@ -60,8 +60,9 @@ extension OperationStore where State: EditableState {
     commit(as: .edit) { $0.endEdit(id, isSuccess: isSuccess) }
   }
 
-  /// Ends an edit whose work has succeeded. Over a saved value that is still being loaded, it would take its
-  /// place. So it ends after that, also if the task is cancelled and does not wait.
+  /// Ends an edit whose work has succeeded. A saved value that is still being loaded comes first, because the
+  /// edited value would take its place. So the edit ends when that value is loaded, also if the task is
+  /// cancelled and does not wait.
   nonisolated(nonsending) func settleEdit(_ id: OperationTaskID) async {
     guard let persistence, persistence.whenLoaded({ [self] in endEdit(id, isSuccess: true) })
     else { return endEdit(id, isSuccess: true) }

@@ -4,7 +4,7 @@
 /// - *edited*: there are layers, and the displayed value is theirs.
 struct OptimisticView<State: OperationState>: Sendable {
   typealias Layers = OptimisticLayers<State.StateValue>
-  /// Makes a state display a value, and counts it as some updates.
+  /// Makes a state display a value, and adds a number to its count of updates.
   typealias Show = @Sendable (inout State, State.StateValue, Int) -> Void
 
   private struct Edited: Sendable {
@@ -27,7 +27,9 @@ struct OptimisticView<State: OperationState>: Sendable {
   var isOptimistic: Bool { isPlain ? false : edited.map { $0.layers.pendingCount > 0 } ?? false }
   var needsComputation: Bool { isPlain ? false : edited?.layers.needsComputation ?? false }
 
-  /// Returns a confirmed state, which lacks some settled edits, with the displayed value.
+  /// Returns a confirmed state with the displayed value.
+  ///
+  /// - Parameter settled: The number of settled edits that the confirmed state lacks.
   func displaying(_ confirmed: State, settled: Int = 0) -> State {
     guard !isPlain, let edited else { return confirmed }
     var displayed = confirmed
@@ -45,7 +47,7 @@ struct OptimisticView<State: OperationState>: Sendable {
     return base
   }
 
-  /// Makes a state display a value, if there are layers. With a stamp, it is another one.
+  /// Makes a state display a value, if there are layers. With a stamp, it counts as another value.
   func show(
     _ value: State.StateValue, updates: Int, as stamp: ValueStamp?, in state: inout State
   ) {

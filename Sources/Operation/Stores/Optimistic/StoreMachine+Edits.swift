@@ -44,8 +44,8 @@ extension StoreMachine {
     if edits.needsComputation { access?.noteChange() }
   }
 
-  /// Whether an edit is the last one, and every result that may come contains it: then the displayed
-  /// value is confirmed without a computation.
+  /// Returns whether the displayed value is confirmed without a computation when an edit is settled: no other
+  /// edit is pending, and every result that may come contains this one.
   private func isDisplayedConfirmed(by id: OperationTaskID) -> Bool {
     access == nil && oldestSettlement == .max && edits.layers?.isDisplayedConfirmed(by: id) == true
   }
@@ -166,7 +166,7 @@ extension StoreMachine {
     return true
   }
 
-  /// Ends exclusive access for the last time that a computation is tried.
+  /// Keeps the values as they are, so that exclusive access can end after the last try of a computation.
   mutating func giveUpComputation() { _ = edits.change { $0.giveUpComputation() } }
 
   /// Notifies what was withheld, with the values that have been computed since.

@@ -6,7 +6,7 @@ public import ReactiveStreams
 /// `client.outbox` is the outbox of a client. A call is in the storage before its request is called, and
 /// leaves it when the call has ended, with a value or a failure, or was cancelled. When the program ends
 /// before, or the client is shut down, the call stays, and ``OperationClient/resumeMutations(_:)`` makes it
-/// again in the next program. A resumed call that fails stays here, as nobody awaits it.
+/// again in the next program. A resumed call that fails stays here, because no caller awaits it.
 public final class OperationOutbox: Sendable {
   /// What makes calls of one mutation again.
   typealias Resumption = @Sendable (ResumedCall) async throws -> Void
@@ -87,7 +87,7 @@ public final class OperationOutbox: Sendable {
     }
   }
 
-  /// Makes a call again that waits or has failed, if its mutation is registered.
+  /// Makes a waiting or failed call again, if its mutation is registered.
   ///
   /// - Returns: Whether the call is being made.
   @discardableResult
@@ -234,7 +234,7 @@ extension OperationOutbox {
     withExtendedLifetime(old) {}
   }
 
-  /// Makes the calls that wait again whose mutations are registered, in their order.
+  /// Makes the waiting calls again, in their order, if their mutations are registered.
   func resume() {
     for (entry, call, registration) in shell.withLock({ $0.waiting }) {
       if let maxAge = registration?.maxAge, clock.now().duration(since: call.date) >= maxAge {

@@ -4,7 +4,7 @@ public import FoundationEssentials
 public struct OutboxCall: Sendable, Hashable, Identifiable {
   /// What happens with a call.
   public enum Status: Sendable, Hashable {
-    /// The call was made by an earlier program, and is not resumed yet.
+    /// The call was made by an earlier program and is not resumed yet, or a shutdown has cut it off.
     case waiting
     /// The call runs, or waits for others or for a connection.
     case running

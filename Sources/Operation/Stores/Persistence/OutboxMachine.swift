@@ -132,7 +132,7 @@ struct OutboxMachine: DeliveryMachine {
     change(call.entry, where: { $0.resumptions == call.resumption }) {
       $0.run = run
       $0.call.attempts += 1
-      // What shows the call may have returned before.
+      // The resumption may have returned before, and then the call waits.
       $0.call.status = .running
     }
   }
@@ -144,8 +144,11 @@ struct OutboxMachine: DeliveryMachine {
     change(entry, where: { $0.run?.id == run }) { $0.call.status = status }
   }
 
-  /// A call ends. Returns `false` if it has ended before, if another run than the one that ends it makes it by
-  /// now, or if it ends only while it waits, and does not.
+  /// A call ends. Returns `false` if it does not, or has ended before.
+  ///
+  /// - Parameters:
+  ///   - run: The run that ends the call: nothing changes if another run makes it by now.
+  ///   - mustWait: Whether the call ends only if it waits.
   mutating func end(
     _ entry: OutboxEntry, by run: OperationTaskID? = nil, ifWaiting mustWait: Bool = false
   ) -> Bool {
@@ -170,7 +173,7 @@ struct OutboxMachine: DeliveryMachine {
   }
 
   private mutating func notify() {
-    // A list for each change is too much where nobody reads it.
+    // Without a subscriber no list is made.
     if deliveries.subscriberCount == 0 { return }
     let calls = calls
     deliveries.append(calls)

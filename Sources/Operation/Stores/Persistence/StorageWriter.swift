@@ -99,7 +99,7 @@ final class StorageWriter: Sendable {
   private func write(_ batch: StorageWriterMachine.Batch) {
     // A timer that a flush has overtaken would retain the storage, and its lock file, until it ends.
     batch.timer?.cancel()
-    // Its reports go where those of the caller go.
+    // No detached task: it makes its reports to the handler of the caller.
     Task(executorPreference: clock.executor) { [self] in
       var failure: (any Error)?
       do { try await perform(batch) } catch StorageError.readOnly {

@@ -115,8 +115,9 @@ struct StorageWriterMachine: Sendable {
   private(set) var changeCount = 0
   /// The number of changes that are in the storage.
   private(set) var writtenCount = 0
-  /// The number of batches that have failed, and those among them since the last success.
+  /// The number of batches that have failed.
   private(set) var failureCount = 0
+  /// The number of batches that have failed since the last success.
   private var recentFailureCount = 0
   /// The number of changes before the last batch that has failed.
   private(set) var failedCount = 0
@@ -202,6 +203,7 @@ struct StorageWriterMachine: Sendable {
       recentFailureCount += 1
       failedCount = batch.changeCount
       let newer = pending
+      // What is replaced and dropped here is released without the lock, with the batch.
       pending = inBatch
       for removal in newer.removals { _ = pending.add(removal) }
       for item in newer.allItems { _ = pending.add(item) }

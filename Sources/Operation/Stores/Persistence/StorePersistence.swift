@@ -10,7 +10,7 @@ final class StorePersistence<State: OperationState>: Sendable {
   private struct Facts: Sendable {
     /// The actions that follow when the saved value was loaded; `nil` once it was.
     var actions: [@Sendable () -> Void]? = []
-    /// What is in the storage; `nil` if that is what was there before.
+    /// The mark of the value in the storage; `nil` while the store has saved and restored nothing.
     var saved: [Int]?
     /// Whether changes are not saved: the store was removed from the client, or is not the first one on
     /// its path.
@@ -60,7 +60,7 @@ final class StorePersistence<State: OperationState>: Sendable {
 
   func begin(_ state: inout State) { form.setRestoring(&state, true) }
 
-  /// Calls an action when the value was loaded. Returns `false` if it was loaded before.
+  /// Calls an action when the value was loaded. Returns `false`, and does not call it, if that was before.
   func whenLoaded(_ action: @escaping @Sendable () -> Void) -> Bool {
     facts.withLock { facts in
       facts.actions?.append(action)
@@ -103,7 +103,7 @@ extension StorePersistence {
   /// Loads the saved value, and displays it if nothing newer has come.
   func restore(into store: OperationStore<State>) {
     if facts.withLock({ $0.isEnded }) { return finish(store, nil) }
-    // Its reports go where those of the caller go.
+    // No detached task: it makes its reports to the handler of the caller.
     Task(executorPreference: store.context.executor) { [self] in
       var restored: SavedForm<State>.Restoration?
       do {
@@ -178,10 +178,10 @@ extension StorePersistence {
     let (state, mark) =
       store.read { $0.hasNoOwner ? ($0.state, $0.savedMark) : nil }
       ?? store.commit { ($0.state, $0.savedMark) }
-    // What was yielded and undone is no change. Until the saved value was loaded, only what is final is one.
+    // A yield that was undone is no change. Until the saved value was loaded, no yield is one.
     let isUnchanged = mark.prefix(isLoaded ? 3 : 2).allSatisfy { $0 == 0 }
     if isEnded || mark == saved || (saved == nil && isUnchanged) { return nil }
-    // What a run had yielded before a shutdown cut it off is the newest value that there was.
+    // A shutdown that cuts a run off undoes its yields. The storage keeps the yielded value, the newest one.
     if store.hub.isCutOff, let saved, saved.prefix(2) == mark.prefix(2) { return nil }
     do {
       let data = try form.encode(state)
