@@ -9,13 +9,13 @@
 /// A modifier on a request replaces the default of the same kind. A client reads its defaults when it
 /// is created.
 public struct OperationDefaults: Sendable {
-  /// The number of retries of a query or a page: 3 by default. A client reports a negative number,
-  /// and takes it as zero.
+  /// The number of retries of a query or a paginated request: 3 by default. A client reports a negative
+  /// number, and takes it as zero.
   public var retryLimit: Int
   /// The wait before each retry. By default it is 1 s, doubles, is capped at 30 s, and has jitter.
   public var backoff: OperationBackoffFunction
-  /// A Boolean value that indicates whether a run of a query or a page joins a run in flight;
-  /// `true` by default.
+  /// A Boolean value that indicates whether a run of a query or a paginated request joins a run in
+  /// flight that is the same; `true` by default.
   public var isDeduplicated: Bool
   /// A Boolean value that indicates whether a query or a paginated request runs when its store is
   /// stale and gets its first subscriber; `true` by default.

@@ -38,11 +38,6 @@ public struct OperationPath: Sendable, Hashable {
     lhs.hash == rhs.hash && lhs.elements == rhs.elements
   }
 
-  /// The path of the first elements, as many as `length` or fewer.
-  func prefix(ofLength length: Int) -> OperationPath {
-    length >= elements.count ? self : OperationPath(elements: Array(elements.prefix(length)))
-  }
-
   /// Hashes the stored hash of the elements.
   public func hash(into hasher: inout Hasher) { hasher.combine(hash) }
 }
@@ -147,6 +142,11 @@ extension OperationPath {
 
   /// Appends the elements of another path.
   public mutating func append(_ path: OperationPath) { self = appending(path) }
+
+  /// Returns the path of the first elements, as many as `length` or fewer.
+  func prefix(ofLength length: Int) -> OperationPath {
+    length >= elements.count ? self : OperationPath(elements: Array(elements.prefix(length)))
+  }
 
   /// Returns the path without its first elements.
   func rest(behind depth: Int) -> OperationPath {

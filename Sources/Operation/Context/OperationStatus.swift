@@ -1,6 +1,6 @@
 /// The status of a state: idle, loading, paused, or ended with a result.
 public enum OperationStatus<Value, Failure: Error> {
-  /// No run has ended with a result.
+  /// There is no result, and no run is scheduled or in flight.
   case idle
   /// A run is scheduled or in flight.
   case loading
@@ -11,7 +11,7 @@ public enum OperationStatus<Value, Failure: Error> {
 }
 
 extension OperationStatus {
-  /// A Boolean value that indicates whether no run has begun.
+  /// A Boolean value that indicates whether there is no result, and no run is scheduled or in flight.
   public var isIdle: Bool { if case .idle = self { true } else { false } }
   /// A Boolean value that indicates whether a run is scheduled or in flight.
   public var isLoading: Bool { if case .loading = self { true } else { false } }

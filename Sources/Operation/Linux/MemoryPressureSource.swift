@@ -46,7 +46,7 @@ public final class ManualMemoryPressureSource: MemoryPressureSource {
 
   /// Calls `handler` with each pressure that is sent from now on, on a thread that sends one.
   ///
-  /// - Parameter handler: Called with no lock held, in the order of the changes.
+  /// - Parameter handler: Called with no lock held, in the order in which pressures are sent.
   /// - Returns: The subscription, which ends with its last copy.
   public func subscribe(
     _ handler: @escaping @Sendable (MemoryPressure) -> Void

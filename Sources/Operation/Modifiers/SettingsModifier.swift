@@ -87,7 +87,7 @@ extension OperationRequest {
   ///
   /// - Parameters:
   ///   - name: The name; `nil`, the default, is that of any run.
-  ///   - priority: The priority; `nil` is that of the task that brings the run about.
+  ///   - priority: The priority; `nil` is that of the task that starts the run.
   public func automaticRuns(
     named name: String? = nil, priority: TaskPriority? = nil
   ) -> ModifiedOperation<Self, SettingsModifier<Self>> {
@@ -167,8 +167,8 @@ extension PaginatedRequest {
     _ pages: PaginatedRefetch<PageID, PageValue>
   ) -> ModifiedOperation<Self, SettingsModifier<Self>> { settings { $0.pages.refetch = pages } }
 
-  /// Calls `handler` when a run begins and ends to fetch a page: for each page of a run of several, and
-  /// for each attempt.
+  /// Calls `handler` before and after each fetch of a page: for each page of a run of several, and for
+  /// each attempt.
   ///
   /// The handler is called on any thread, with no lock held, before the page is in the state. Several
   /// handlers are called in the order of the modifiers. ``OperationClient/events`` has these events for

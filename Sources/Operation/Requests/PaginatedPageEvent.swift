@@ -1,4 +1,4 @@
-/// The begin or the end of the fetch of one page, for ``PaginatedRequest/handlePages(_:)``.
+/// The beginning or the end of the fetch of one page, for ``PaginatedRequest/handlePages(_:)``.
 public enum PaginatedPageEvent<PageID: Hashable & Sendable, PageValue: Sendable>: Sendable {
   /// A run begins to fetch a page.
   case began(PageID, OperationRun)

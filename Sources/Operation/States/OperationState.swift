@@ -1,6 +1,6 @@
 public import FoundationEssentials
 
-/// The state of a request: plain data that a store changes and that everyone else reads.
+/// The state of a request: plain data that a store changes and that all other code reads.
 ///
 /// ``QueryState``, ``PaginatedState`` and ``MutationState`` are the states of the library. A kind
 /// of request with rules of its own can have another one. These are the rules for a state:

@@ -10,7 +10,7 @@ public import FoundationEssentials
 /// Only the user can access the directory (mode 0700) and its files (0600). A file has the name of its
 /// key, and begins with a line that a person can read. It is always complete: a new one is written beside
 /// it, flushed, and renamed over it. A file that is torn, too new, or of another user is moved aside, to a
-/// name that ends with `.aside-1`, and is thrown as an error once.
+/// name that ends with `.aside-1`, and the call that finds it throws an error.
 ///
 /// The calls of the system are made on a thread of the storage, one after the other.
 public final class FileStorage: OperationStorage {

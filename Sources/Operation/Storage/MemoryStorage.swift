@@ -2,7 +2,7 @@ import Synchronization
 
 /// A storage in memory, for tests: it can fail, be slow, and lose what it has not saved yet.
 ///
-/// Two clients that use one storage one after the other are a program that was started again.
+/// Two clients that use one storage one after the other stand for a program that was started again.
 public final class MemoryStorage: OperationStorage {
   private struct Contents: Sendable {
     var entries: [String: StorageEntry]
@@ -22,7 +22,7 @@ public final class MemoryStorage: OperationStorage {
   ///
   /// - Parameters:
   ///   - entries: What it contains.
-  ///   - clock: The clock by which it is slow.
+  ///   - clock: The clock that measures the ``delay``.
   public init(_ entries: [String: StorageEntry] = [:], clock: any OperationClock = SystemClock()) {
     self.clock = clock
     contents = Mutex(Contents(entries: entries))

@@ -146,7 +146,7 @@ extension OperationStore {
 
   /// Calls `body` with exclusive access to the store, as one transaction.
   ///
-  /// Writes of other threads wait until `body` returns, and their reads return what was there before.
+  /// Writes of other threads wait until `body` returns, and their reads return the state from before.
   /// Subscribers are notified once, at the end. What `body` has written remains if it throws.
   ///
   /// `body` must not block. If two threads each have access to one store and write to the other's, both wait

@@ -127,8 +127,9 @@ public final class ManualClock: OperationClock {
   /// An action that is due at once is called in the next ``advance(by:)``. It does not count as a
   /// sleep, and is not called if the subscription ends before.
   ///
-  /// - Parameter duration: The time until the call, a hundred years at most; a negative one is zero.
-  /// - Parameter action: Called once, on the thread that advances the clock.
+  /// - Parameters:
+  ///   - duration: The time until the call, a hundred years at most; a negative one is zero.
+  ///   - action: Called once, on the thread that advances the clock.
   public func schedule(
     after duration: Duration, _ action: @escaping @Sendable () -> Void
   ) -> OperationSubscription {

@@ -68,7 +68,7 @@ public struct SystemClock: OperationClock {
 
   /// Returns the time since the machine was started, which a change of its date does not affect.
   ///
-  /// It continues while the machine is suspended: a value becomes no younger meanwhile.
+  /// It includes the time for which the machine was suspended.
   public func elapsed() -> Duration { Self.time(of: CLOCK_BOOTTIME) }
 
   /// The time since the machine was started, to some milliseconds, and without the time for which it was
