@@ -137,8 +137,8 @@ public final class OperationStore<State: OperationState>: Sendable {
 extension OperationStore {
   /// Performs a transition when no other thread has exclusive access, and then what it leaves to do.
   ///
-  /// This is the only way to change the machine: it marks the thread that holds the lock, delivers, does
-  /// what else is left, and releases what was replaced.
+  /// This is the only way to change the machine, except for the end of exclusive access: it marks the thread
+  /// that holds the lock, delivers, does what else is left, and releases what was replaced.
   @discardableResult
   func commit<Output: Sendable>(
     as kind: Machine.TransitionKind = .change, _ transition: (inout Machine) -> Output
