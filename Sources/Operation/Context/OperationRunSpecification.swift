@@ -39,3 +39,11 @@ public protocol OperationRunSpecification: Sendable {
     in context: OperationContext, onChange: @escaping @Sendable () -> Void
   ) -> OperationSubscription
 }
+
+extension OperationRunSpecification {
+  /// Waits until the condition is satisfied; returns `false` if the task is cancelled first.
+  nonisolated(nonsending) func waitUntilSatisfied(in context: OperationContext) async -> Bool {
+    await wait(
+      until: { isSatisfied(in: context) }, changes: { subscribe(in: context, onChange: $0) })
+  }
+}

@@ -1,5 +1,4 @@
 import FoundationEssentials
-import ReactiveStreams
 
 /// What a run in flight notifies its store of.
 struct RunHooks: Sendable {
@@ -63,29 +62,4 @@ extension OperationContext {
     defer { hooks?.note(.paused(false)) }
     return await ConnectionRunSpecification().waitUntilSatisfied(in: self)
   }
-}
-
-extension OperationRunSpecification {
-  /// Waits until the condition is satisfied; returns `false` if the task is cancelled first.
-  nonisolated(nonsending) func waitUntilSatisfied(in context: OperationContext) async -> Bool {
-    await wait(
-      until: { isSatisfied(in: context) }, changes: { subscribe(in: context, onChange: $0) })
-  }
-}
-
-/// Waits until a condition holds; returns `false` if the task is cancelled first.
-///
-/// - Parameters:
-///   - holds: The condition. It is called on any thread.
-///   - subscribe: Subscribes a closure that is called whenever the condition may have changed.
-nonisolated(nonsending) func wait(
-  until holds: @escaping @Sendable () -> Bool,
-  changes subscribe: (@escaping @Sendable () -> Void) -> OperationSubscription
-) async -> Bool {
-  if holds() { return !Task.isCancelled }
-  let shot = OneShot<Bool>()
-  let subscription = subscribe { if holds() { shot.finish(true) } }
-  if holds() { shot.finish(true) }
-  defer { subscription.cancel() }
-  return await shot.wait()
 }

@@ -113,26 +113,3 @@ extension StoreMachine {
     return observation.controllersToNotify(isObserved: isObserved).map { ($0, isObserved) }
   }
 }
-
-/// The part of a store in the client's counts of running, paused and failed stores.
-struct CountedActivity: Sendable {
-  typealias Change = (from: ActivityPhase, to: ActivityPhase)
-
-  private var phase = ActivityPhase.idle
-
-  /// Returns the change of the phase after a transition to `state`, if there is one.
-  ///
-  /// - Parameter isRetained: Whether the client retains the store. Otherwise it counts as idle.
-  mutating func change(to state: some OperationState, isRetained: Bool) -> Change? {
-    let new: ActivityPhase =
-      if !isRetained {
-        .idle
-      } else if state.isLoading {
-        state.isPaused ? .paused : .running
-      } else {
-        state.error == nil ? .idle : .failed
-      }
-    guard new != phase else { return nil }
-    return (exchange(&phase, with: new), new)
-  }
-}

@@ -1,3 +1,4 @@
+import ReactiveStreams
 import Synchronization
 
 /// A value that is set once, and that one task waits for.
@@ -49,4 +50,21 @@ final class OneShot<Value: Sendable>: Sendable {
 extension OneShot<Bool> {
   /// Waits, and returns whether an event has occurred; `false` if the task is cancelled first.
   nonisolated(nonsending) func wait() async -> Bool { await wait { false } }
+}
+
+/// Waits until a condition holds; returns `false` if the task is cancelled first.
+///
+/// - Parameters:
+///   - holds: The condition. It is called on any thread.
+///   - subscribe: Subscribes a closure that is called whenever the condition may have changed.
+nonisolated(nonsending) func wait(
+  until holds: @escaping @Sendable () -> Bool,
+  changes subscribe: (@escaping @Sendable () -> Void) -> OperationSubscription
+) async -> Bool {
+  if holds() { return !Task.isCancelled }
+  let shot = OneShot<Bool>()
+  let subscription = subscribe { if holds() { shot.finish(true) } }
+  if holds() { shot.finish(true) }
+  defer { subscription.cancel() }
+  return await shot.wait()
 }
