@@ -47,7 +47,7 @@ extension MutationRequest {
   /// that a program could not end.
   ///
   /// A call can arrive twice, if the program ended after the server took it and before it was removed. The
-  /// request can send ``OperationContext/operationCallID``, by which a server knows it. Calls in one
+  /// request can send ``OperationContext/operationCallID``, by which a server recognises it. Calls in one
   /// ``OperationRequest/serialized(in:)`` scope arrive in the order in which they were made.
   ///
   /// Without a storage of the client this does nothing.

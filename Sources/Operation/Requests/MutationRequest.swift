@@ -82,7 +82,7 @@ extension MutationRequest {
     throw failure
   }
 
-  /// Throws ``MutationError/noArguments``: without a store, nothing knows of an earlier call.
+  /// Throws ``MutationError/noArguments``: without a store, there is no record of an earlier call.
   ///
   /// Use `run(with:)` to call the mutation with arguments.
   @discardableResult

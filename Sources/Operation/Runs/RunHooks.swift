@@ -29,7 +29,7 @@ extension OperationContext {
   private static let process = UUID().uuidString
 
   /// An identifier of the call that a run makes, which a request can send as an idempotency key, so that
-  /// a server knows a call that arrives again. `nil` outside of a run.
+  /// a server recognises a call that arrives again. `nil` outside of a run.
   ///
   /// It is the same in all attempts of the run, and, for a mutation with `persisted()`, also after a
   /// restart of the program. No other call has it.

@@ -44,7 +44,7 @@ extension OperationStore {
   /// The number of subscribed handlers and stream iterators.
   public var subscriberCount: Int { read { $0.deliveries.subscriberCount } }
 
-  /// Does what the first subscriber with some rules brings about.
+  /// Does what has to follow the first subscriber with some rules.
   private func observationBegan(_ first: Machine.Observation, by rules: RequestRules<State>?) {
     notifyControllers()
     let automatic = setting(by: rules) { $0.automatic }

@@ -90,8 +90,8 @@ extension OperationStore {
     return isOver
   }
 
-  /// What the request of a run knows of its call. When it ends, the call leaves the outbox, but for a resumed
-  /// one that has failed.
+  /// Returns the saved call of a run, for its request. When the run ends, the call leaves the outbox, except for
+  /// a resumed call that has failed.
   func runCall(of entry: OutboxEntry?, for run: AdmittedRun) -> RunCall? {
     guard let entry, let outbox = hub.outbox, let call = outbox.call(of: entry) else { return nil }
     let (isResumed, id) = (run.context.input?.savedCall != nil, run.core.id)

@@ -13,7 +13,7 @@ struct SavedItem: Sendable {
 
 /// A change of what is saved under a key.
 struct SavedChange: Sendable {
-  /// What the item knows its change by.
+  /// Identifies the change among those of its item.
   let mark: [Int]
   /// The new entry; `nil` removes it.
   let entry: StorageEntry?
