@@ -18,15 +18,15 @@ protocol TaskDriver: AnyObject, Sendable {
   var serialRun: TaskNode? { get }
   /// A run waits for a retry until a date, after a number of attempts, or, with `nil`, the attempt begins.
   func noteRetry(of id: LaunchID, _ retry: OperationRetry<any Error>?)
-  /// Reports an issue of a task when no lock of the driver is held.
-  func report(_ issue: OperationIssue)
+  /// Performs an action now, or after the lock of the driver if the calling thread holds it.
+  func performUnlocked(_ action: @escaping @Sendable () -> Void)
 }
 
 extension TaskDriver {
   var isAwaited: Bool { false }
   var serialRun: TaskNode? { nil }
   func noteRetry(of id: LaunchID, _ retry: OperationRetry<any Error>?) {}
-  func report(_ issue: OperationIssue) { issue.report() }
+  func performUnlocked(_ action: @escaping @Sendable () -> Void) { action() }
 }
 
 /// One task, without the types of its value and failure: its run, its phase, its waiters, and its
@@ -357,19 +357,27 @@ extension TaskNode {
   /// added finds all others.
   func wait(for other: TaskDependency) {
     other.node.isAwaited.store(true, ordering: .sequentiallyConsistent)
-    if Self.schedule.withLock({ $0.add(other, to: id) }) {
-      // After the dependency: a removal in between leaves the flag for the deinitialiser.
-      isScheduled.store(true, ordering: .sequentiallyConsistent)
-      let isAwaited = isAwaited.load(ordering: .sequentiallyConsistent)
-      let closesCycle = isAwaited && other.node.route(to: self) != nil
-      let removed = Self.schedule.withLock {
-        $0.confirm(other.node.id, of: id, closesCycle: closesCycle)
+    let isAdded = Self.schedule.withLock { $0.add(other, to: id) }
+    // After the dependency: a removal in between leaves the flag for the deinitialiser.
+    if isAdded { isScheduled.store(true, ordering: .sequentiallyConsistent) }
+    let isAwaited = isAwaited.load(ordering: .sequentiallyConsistent)
+    if isAdded, !isAwaited { return confirm(other, closesCycle: false) }
+    // The search takes locks of stores. A state does this under that of its store.
+    let search = { @Sendable [self] in
+      let closesCycle = !isAdded || other.node.route(to: self) != nil
+      if isAdded { confirm(other, closesCycle: closesCycle) }
+      if closesCycle {
+        TaskSchedule.cycleIssue(id, of: origin?.path, after: other.node.id).report()
       }
-      withExtendedLifetime(removed) {}
-      if !closesCycle { return }
     }
-    let issue = TaskSchedule.cycleIssue(id, of: origin?.path, after: other.node.id)
-    if let driver { driver.report(issue) } else { issue.report() }
+    if let driver { driver.performUnlocked(search) } else { search() }
+  }
+
+  private func confirm(_ other: TaskDependency, closesCycle: Bool) {
+    let removed = Self.schedule.withLock {
+      $0.confirm(other.node.id, of: id, closesCycle: closesCycle)
+    }
+    withExtendedLifetime(removed) {}
   }
 
   private func removeDependencies() {

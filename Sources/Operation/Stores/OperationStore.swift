@@ -287,7 +287,8 @@ extension OperationStore {
 
 // MARK: - Deferred actions
 
-/// What a state causes while its store is locked: cancellations and reports. They are done after the lock.
+/// What a state causes while its store is locked: cancellations, reports and searches for cycles. They are done
+/// after the lock.
 struct DeferredActions: ~Copyable, Sendable {
   /// The thread that holds the lock of the store; zero if there is none.
   private let thread = Atomic<UInt>(0)
@@ -323,8 +324,6 @@ extension OperationStore {
     }
   }
 
-  func report(_ issue: OperationIssue) { performUnlocked { issue.report() } }
-
   /// Reads the machine as ``read(_:)`` does, and then performs what its state has deferred.
   func readDeferring<Output: Sendable>(_ body: (inout Machine) -> Output) -> Output {
     let output = machine.withLock { machine in
@@ -336,8 +335,7 @@ extension OperationStore {
     return output
   }
 
-  /// Performs an action now, or after the lock if the calling thread holds it.
-  private func performUnlocked(_ action: @escaping @Sendable () -> Void) {
+  func performUnlocked(_ action: @escaping @Sendable () -> Void) {
     if !deferredActions.append(action) { action() }
   }
 

@@ -1,5 +1,5 @@
 import FoundationEssentials
-import Operation
+@testable import Operation
 import Testing
 
 /// A custom state that cancels tasks itself: the newest run replaces the others.
@@ -20,7 +20,11 @@ private struct LatestState: OperationState {
   var isLoading: Bool { !tasks.isEmpty }
 
   mutating func scheduleFetchTask(_ task: inout OperationTask<Int, any Error>) {
-    for earlier in tasks { earlier.cancel() }
+    if let others = task.context.othersBeforeFirst {
+      tasks.first?.schedule(after: others)
+    } else {
+      for earlier in tasks { earlier.cancel() }
+    }
     task.configuration.name = "latest"
     tasks.append(task)
     // A programming error, which is reported.
@@ -62,6 +66,15 @@ extension OperationContext {
   fileprivate var waitsForItself: Bool {
     get { self[WaitsForItselfKey.self] }
     set { self[WaitsForItselfKey.self] = newValue }
+  }
+
+  fileprivate var othersBeforeFirst: [OperationTask<Int, any Error>]? {
+    get { self[OthersKey.self] }
+    set { self[OthersKey.self] = newValue }
+  }
+
+  private enum OthersKey: Key {
+    static var defaultValue: [OperationTask<Int, any Error>]? { nil }
   }
 
   private enum WaitsForItselfKey: Key {
@@ -110,6 +123,28 @@ private struct LatestQuery: StatefulOperationRequest {
     #expect(messages.all.first?.contains("[\"latest\"]") == true)
     remote.answer(1)
     #expect(try await task.runIfNeeded() == 1)
+  }
+
+  @Test("A state may schedule a task that is awaited after one that waits for a run of its store")
+  func scheduleAwaited() async throws {
+    let store = makeStore()
+    let task = store.runTask()
+    // As a run that follows an invalidation waits for the answer of another store.
+    let later = makeStore().runTask()
+    later.node.wait(
+      for: TaskDependency(node: makeStore().runTask().node) {
+        store.isLoading ? task.node : nil
+      } wait: {
+      })
+    // A run that awaits the first one.
+    let outer = makeStore().runTask()
+    outer.schedule(after: task)
+    var context = OperationContext()
+    context.othersBeforeFirst = [later]
+    let (found, newer) = await issues { store.runTask(using: context) }
+    #expect(found.map(\.kind) == [.scheduleCycle])
+    #expect(store.tasks.count == 2)
+    withExtendedLifetime(newer) {}
   }
 
   @Test("A state may cancel tasks during a transition of the machine of its store")
