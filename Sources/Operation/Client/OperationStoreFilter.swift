@@ -20,7 +20,7 @@ public struct OperationStoreFilter: Sendable, ExpressibleByArrayLiteral {
 
   /// Creates a filter that accepts the stores that all of some filters accept.
   public init(arrayLiteral filters: OperationStoreFilter...) {
-    self = filters.dropFirst().reduce(filters.first ?? OperationStoreFilter(nil)) { $0 && $1 }
+    self = filters.reduce(OperationStoreFilter(nil)) { $0 && $1 }
   }
 
   /// Accepts the stores that a closure accepts.
@@ -45,7 +45,8 @@ public struct OperationStoreFilter: Sendable, ExpressibleByArrayLiteral {
   public static func && (
     lhs: OperationStoreFilter, rhs: OperationStoreFilter
   ) -> OperationStoreFilter {
-    OperationStoreFilter(requiresStale: lhs.requiresStale || rhs.requiresStale) {
+    if lhs.isEmpty || rhs.isEmpty { return lhs.isEmpty ? rhs : lhs }
+    return OperationStoreFilter(requiresStale: lhs.requiresStale || rhs.requiresStale) {
       lhs.accepts($0) && rhs.accepts($0)
     }
   }
@@ -54,7 +55,8 @@ public struct OperationStoreFilter: Sendable, ExpressibleByArrayLiteral {
   public static func || (
     lhs: OperationStoreFilter, rhs: OperationStoreFilter
   ) -> OperationStoreFilter {
-    OperationStoreFilter(requiresStale: lhs.requiresStale && rhs.requiresStale) {
+    if lhs.isEmpty || rhs.isEmpty { return [] }
+    return OperationStoreFilter(requiresStale: lhs.requiresStale && rhs.requiresStale) {
       lhs.accepts($0) || rhs.accepts($0)
     }
   }

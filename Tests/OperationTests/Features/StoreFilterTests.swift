@@ -75,4 +75,23 @@ import Testing
     #expect(cleared.values.filter { $0 < 0 } == [-1])
     for one in [subscription, all, failed] { one.cancel() }
   }
+
+  @Test(
+    "Filters of filters that accept each store have what is saved without a store removed, too",
+    arguments: [[] && [], [.stale] || [], [[], []]] as [OperationStoreFilter])
+  func emptyFilters(_ filter: OperationStoreFilter) async throws {
+    let storage = MemoryStorage()
+    func client() -> OperationClient { OperationClient(defaults: .testing, storage: storage) }
+    let query = Query<Int, any Error>(path: ["saved"]) { _ in 1 }.persisted()
+    let first = client()
+    try await first.fetch(query)
+    try await first.flush()
+    let second = client()
+    second.clearStores(matching: ["saved"], where: filter && [.stale] || .failed)
+    try await second.flush()
+    #expect(storage.entries.count == 1)
+    second.clearStores(matching: ["saved"], where: filter)
+    try await second.flush()
+    #expect(storage.entries.isEmpty)
+  }
 }
