@@ -28,7 +28,7 @@ public struct TimeoutModifier<Base: OperationRequest>: OperationModifier, Equata
   ) async throws -> Base.Value {
     // The first of these: the end of the work, the end of its time, the cancellation of the caller.
     let end = OneShot<Result<Base.Value, any Error>>()
-    let work = Task(executorPreference: context.executor) {
+    let work = Task(name: Task.name, executorPreference: context.executor) {
       // An attempt that was cancelled before it began must not run beside the next one.
       guard end.isOpen else { return }
       let openContinuation = OperationContinuation<Base.Value, Base.Failure> { result in

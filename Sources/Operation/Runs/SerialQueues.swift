@@ -3,13 +3,11 @@ import Synchronization
 /// The queues of the serialized and limited runs of a client: in each scope as many runs as its limit
 /// are in flight.
 ///
-/// One lock guards the machine, and one the paths whose conflicts were reported. Continuations are resumed
-/// without them.
+/// One lock guards the machine. Continuations are resumed without it.
 final class SerialQueues: Sendable {
   private typealias Continuation = CheckedContinuation<Void, Never>
 
   private let machine = Mutex(SerialQueuesMachine<Continuation>())
-  private let reportedConflicts = Mutex<Set<OperationPath>>([])
 
   /// Appends a run to the queue of a scope.
   ///
@@ -17,12 +15,6 @@ final class SerialQueues: Sendable {
   /// which they were made.
   func append(_ run: TaskNode, to scope: SerialScope) {
     machine.withLock { $0.append(run, to: scope) }
-  }
-
-  /// Notes that a rule of a request conflicts with that of its store. Returns `true` for the first conflict
-  /// on a path only, which the caller reports.
-  func noteConflict(at path: OperationPath) -> Bool {
-    reportedConflicts.withLock { $0.insert(path).inserted }
   }
 
   /// Returns the run that all others of a scope wait for; `nil` if there can be several.

@@ -106,7 +106,7 @@ extension OperationStore {
 
   /// Reports once that a rule of a store cannot differ from that of the request it was created for.
   private func reportConflict(_ difference: String, ignoring what: String) {
-    guard hub.queues.noteConflict(at: path) else { return }
+    guard types.noteConflict(of: what) else { return }
     OperationIssue.report(
       .ruleConflict,
       """
@@ -149,17 +149,22 @@ extension OperationContext {
 struct RequestTypes: ~Copyable, Sendable {
   let plain: any Any.Type
   let modified: any Any.Type
-  /// The name of the plain type, which is made once because that is slow.
-  private let text = Mutex<String?>(nil)
+  /// The name of the plain type, which is made once because that is slow, and the rules whose conflicts were
+  /// reported.
+  private let notes = Mutex<(name: String?, conflicts: Set<String>)>((nil, []))
+
+  /// Notes that a rule of another request conflicts with that of the store. Returns whether it is the first one.
+  func noteConflict(of rule: String) -> Bool {
+    notes.withLock { $0.conflicts.insert(rule).inserted }
+  }
 
   /// The name of a run's Swift task: that of the type, and for a paginated request what the run
   /// fetches, such as `FeedRequest, next page`.
   func taskName(in context: OperationContext) -> String {
-    let name = text.withLock { text in
-      if let text { return text }
-      let new = "\(plain)"
-      text = new
-      return new
+    let name = notes.withLock { notes in
+      let name = notes.name ?? "\(plain)"
+      notes.name = name
+      return name
     }
     switch (context.input as? PageRunInput)?.kind {
     case nil, .refetch: return name

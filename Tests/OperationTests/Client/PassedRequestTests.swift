@@ -174,9 +174,12 @@ import Testing
   {
     let client = OperationClient(defaults: .testing, clock: clock, storage: MemoryStorage())
     let store = client.store(for: query)
-    let (found, _) = try await issues { try await client.fetch(query.persisted()) }
-    #expect(found.map(\.kind) == [.ruleConflict])
-    #expect(found.first?.message.contains("persistence") == true)
+    let (found, _) = try await issues {
+      for _ in 0..<2 { try await client.fetch(query.serialized(in: "queue").persisted()) }
+    }
+    #expect(found.map(\.kind) == [.ruleConflict, .ruleConflict])
+    #expect(found.first?.message.contains("scope") == true)
+    #expect(found.last?.message.contains("persistence") == true)
     withExtendedLifetime(store) {}
   }
 

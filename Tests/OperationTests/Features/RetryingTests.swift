@@ -180,5 +180,8 @@ import Testing
     try await client.store(for: pages).fetchNextPage()
     #expect(names.values[0] == "NamedQuery")
     #expect(names.values[2]?.hasSuffix(", next page") == true)
+    let timed = NamedQuery(names: names).retry(limit: 1).timeout(after: .seconds(1))
+    _ = try await OperationClient(defaults: .testing, clock: clock).fetch(timed)
+    #expect(names.values.last == "NamedQuery")
   }
 }

@@ -116,6 +116,7 @@ final class StorageWriter: Sendable {
       let (timer, round) = machine.withLock {
         ($0.end(batch, isSuccess: isSuccess), $0.roundCount)
       }
+      withExtendedLifetime(batch) {}
       start(timer)
       rounds.set(round)
     }
