@@ -204,7 +204,8 @@ extension OperationStore {
       let isReplaced = machine.isReplaced(core.id, launch: run.launch)
       // Under the lock under which the result is committed: here it is known whether the result counts, and
       // no other result comes in between.
-      if leftovers != nil {
+      // Not by `leftovers`, which a comparison copies.
+      if hub.hasReaders {
         let isPresent = !isReplaced && machine.runs.contains(core.id)
         endEdges(of: run, isPresent: isPresent, &output, &leftovers)
       }
@@ -223,7 +224,9 @@ extension OperationStore {
     if mustFollow { follow() }
     if isCounted, !core.progress.isCancelled { hooks?.call?.didEnd(output.failure) }
     core.end(with: output)
-    withExtendedLifetime((record, leftovers)) {}
+    // Not as a pair, which copies both: the benchmark fetch would be further over its limit.
+    extendLifetime(record)
+    extendLifetime(leftovers)
     return true
   }
 
