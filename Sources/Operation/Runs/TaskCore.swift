@@ -73,15 +73,17 @@ extension TaskNode {
 protocol TaskOutput: AnyObject, Sendable {}
 
 /// The result of a task as an object. A cast to its class is cheap; one to `Result` is not.
-private final class TaskResult<Value: Sendable, Failure: Error>: TaskOutput {
-  let result: Result<Value, Failure>
+// With the types of the value and the failure as parameters, each release would look up that of their result,
+// and the benchmark fetch would be further over its limit.
+private final class TaskResult<Output: Sendable>: TaskOutput {
+  let result: Output
 
-  init(_ result: Result<Value, Failure>) { self.result = result }
+  init(_ result: Output) { self.result = result }
 }
 
 extension Result where Success: Sendable {
   init?(_ output: any TaskOutput) {
-    guard let output = output as? TaskResult<Success, Failure> else { return nil }
+    guard let output = output as? TaskResult<Self> else { return nil }
     self = output.result
   }
 
