@@ -7,11 +7,6 @@
   @usableFromInline package struct Slot: Sendable {
     @usableFromInline package let id: ID
     @usableFromInline package var element: Element?
-
-    init(id: ID, element: consuming Element) {
-      self.id = id
-      self.element = element
-    }
   }
 
   @usableFromInline package var slots: [Slot] = []
@@ -34,11 +29,11 @@
 
   package mutating func remove(_ id: ID) -> Element? {
     let position = Self.position(of: id, in: slots)
-    guard position < slots.count, slots[position].id == id,
-      let element = slots[position].element.take()
-    else { return nil }
+    guard position < slots.count, slots[position].id == id else { return nil }
+    let isLast = position == slots.count - 1
+    let removed = isLast ? slots.removeLast().element : slots[position].element.take()
+    guard let element = removed else { return nil }
     count -= 1
-    if position == slots.count - 1 { slots.removeLast() }
     if slots.isEmpty { return element }
     if count == 0 {
       slots.removeAll(keepingCapacity: slots.count <= 64)
