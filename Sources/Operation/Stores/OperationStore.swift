@@ -59,7 +59,10 @@ public final class OperationStore<State: OperationState>: Sendable {
     path = request.path
     settings = context.settings
     self.hub = hub
-    persistence = StorePersistence(at: path, settings, hub.valueWriter)
+    // Most values are not saved. An object whose initialiser fails is made and released: the benchmark creation
+    // would be further over its limit.
+    let isSaved = settings.values.persistence != nil
+    persistence = isSaved ? StorePersistence(at: path, settings, hub.valueWriter) : nil
     persistence?.begin(&state)
     self.request = request.storeCall
     invalidationStep = { $0.perform($1) }
