@@ -48,7 +48,8 @@ extension OperationStore {
   private func observationBegan(_ first: Machine.Observation, by rules: RequestRules<State>?) {
     notifyControllers()
     let automatic = setting(by: rules) { $0.automatic }
-    let triggers = automatic.triggers + (automatic.conditionTrigger.map { [$0] } ?? [])
+    var triggers = automatic.triggers
+    if let trigger = automatic.conditionTrigger { triggers.append(trigger) }
     if !triggers.isEmpty {
       let context = context(by: rules)
       let request = ObservedRequest(store: self, rules: rules)

@@ -185,7 +185,9 @@ extension StoreMachine {
   }
 
   /// The date of the value that the calling thread may read.
-  var visibleDate: Date? { snapshotForCaller.map { $0.valueDate } ?? valueDate }
+  var visibleDate: Date? {
+    isPlain ? valueDate : snapshotForCaller.map { $0.valueDate } ?? valueDate
+  }
 
   /// Whether the last run failed, in what the calling thread may read.
   private var hasVisibleFailure: Bool { (snapshotForCaller?.displayed ?? state).error != nil }
@@ -210,7 +212,9 @@ extension StoreMachine {
     return hasValidValue && !hasVisibleFailure
   }
 
-  var isVisiblyInvalidated: Bool { snapshotForCaller?.isInvalidated ?? freshness.isInvalidated }
+  var isVisiblyInvalidated: Bool {
+    isPlain ? freshness.isInvalidated : snapshotForCaller?.isInvalidated ?? freshness.isInvalidated
+  }
 
   var visibleResultCount: Int { snapshotForCaller?.resultCount ?? committed.resultCount }
 
