@@ -78,8 +78,8 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
   /// Whether readers may have taken a binding before the wrapper was bound to it, or a state that the store may
   /// never deliver.
   var isReadAhead = false
-  /// The threads that are inside the closure that makes a binding.
-  var makers: Set<ThreadID> = []
+  /// The threads that are inside the closure that makes a binding, and whether they have asked for one there.
+  var makers: [ThreadID: Bool] = [:]
   private var phase: Phase
   private var subscription: OperationSubscription?
   /// The timer of the newest binding by hand, if it follows after a delay.
