@@ -33,9 +33,11 @@ enum Binding<State: OperationState>: Sendable {
     return state.hasOwnValue ? BoxedState(state) : previous
   }
 
-  /// The same for a binding that replaces this one. A store is no earlier one of itself.
+  /// The same for a binding that replaces this one. A store is no earlier one of itself, and needs none once
+  /// it has had a value.
   func kept(for new: Binding) -> BoxedState<State>? {
-    store != nil && store === new.store ? previous : kept
+    if new.state.hasLastingValue { return nil }
+    return store != nil && store === new.store ? previous : kept
   }
 
   /// Whether the displayed value is that of an earlier binding.

@@ -212,6 +212,25 @@ import Testing
     #expect(number.wrappedValue == 20 && number.isPrevious)
   }
 
+  @Test("An earlier value does not come back when a store with a value is reset while it is bound")
+  func resetWhileBinding() async {
+    let client = OperationClient.quiet()
+    let wrapper = SharedQuery(WrittenNumber(path: ["written", "a"]), client: client)
+    wrapper.withLock { $0 = 5 }
+    let other = SharedQuery(WrittenNumber(path: ["written", "b"]), client: client)
+    other.withLock { $0 = 7 }
+    var values = wrapper.values.makeAsyncIterator()
+    withObservationTracking {
+      _ = wrapper.store
+    } onChange: {
+      #expect(wrapper.wrappedValue == 7)
+      other.resetState()
+    }
+    wrapper.bind(to: WrittenNumber(path: ["written", "b"]), keepingPrevious: true)
+    #expect(wrapper.wrappedValue == nil && !wrapper.isPrevious)
+    #expect(await values.next() == .some(nil))
+  }
+
   @Test("After an edit whose work has failed, the old value is displayed again")
   func failedEdit() async {
     let wrapper = SharedQuery(WrittenNumber(path: ["written", "a"]), client: .quiet())
