@@ -27,13 +27,13 @@ private struct Change: MutationRequest {
 /// A storage whose listings wait.
 private struct ListingStorage: OperationStorage {
   let base: MemoryStorage
-  let beforeListing: @Sendable (String) async -> Void
+  let beforeListing: @Sendable (String) async throws -> Void
 
   func load(_ key: String) async throws -> StorageEntry? { try await base.load(key) }
   func save(_ entries: [String: StorageEntry]) async throws { try await base.save(entries) }
   func remove(_ keys: [String]) async throws { try await base.remove(keys) }
   func keys(withPrefix prefix: String) async throws -> [String] {
-    await beforeListing(prefix)
+    try await beforeListing(prefix)
     return try await base.keys(withPrefix: prefix)
   }
 }
@@ -348,6 +348,26 @@ struct OutboxRaceTests {
     await #expect(throws: CancellationError.self) { try await flush.value }
     listing.open()
     _ = try await call.value
+  }
+
+  @Test("A new call follows resumed ones, also if no listing works then and a clock was set back")
+  func lateFailure() async throws {
+    let (calls, listings) = (EventLog<String>(), EventLog<String>())
+    // As a program has saved it whose first listing had failed, a second later.
+    let storage = ListingStorage(base: interrupted(number: "0800000001000001")) { prefix in
+      if listings.append(prefix) > 1 { throw Refused() }
+    }
+    let client = outboxProgram(storage, network: ManualNetworkObserver(.disconnected))
+    let change = Change(calls: calls).networkMode(.online).serialized(in: "changes").persisted()
+    try await client.resumeMutations { $0.register(change) }
+    let call = Task { try await client.store(for: change).mutate(with: "b") }
+    for await present in client.outbox.values where present.count == 2 {
+      #expect(present.map { String(decoding: $0.arguments, as: UTF8.self) } == [#""a""#, #""b""#])
+      break
+    }
+    call.cancel()
+    _ = await call.result
+    client.cancel(matching: [])
   }
 
   @Test("Calls that end while the outbox is read are not listed again")

@@ -68,7 +68,10 @@ public final class OperationOutbox: Sendable {
   }
 
   private func read() async throws {
-    for key in try await keys().sorted() {
+    let keys = try await keys().sorted()
+    // A later listing can fail.
+    shell.withLock { $0.lastSaved = $0.lastSaved ?? keys.compactMap(OutboxEntry.number).max() ?? 0 }
+    for key in keys {
       let entry = OutboxEntry(key)
       if shell.withLock({ $0.contains(entry) }) { continue }
       // A call that is not listed has ended, and is still to be removed.
