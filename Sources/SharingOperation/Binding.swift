@@ -128,8 +128,8 @@ final class BoxedState<State: OperationState>: Sendable {
 }
 
 extension OperationState {
-  /// Whether there is a value that came from a run, a write, or the creation of the state.
-  var hasOwnValue: Bool { valueUpdateCount > 0 || hasInitialValue }
+  /// Whether there is a value that came from a run, a write, an edit, or the creation of the state.
+  var hasOwnValue: Bool { valueUpdateCount > 0 && hasValue || hasInitialValue }
 
   /// The same, without the value of an optimistic edit: it has no date, and its work may fail.
   var hasLastingValue: Bool { valueLastUpdatedAt != nil || hasInitialValue }

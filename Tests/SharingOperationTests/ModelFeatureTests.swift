@@ -251,6 +251,21 @@ import Testing
     subscription.cancel()
   }
 
+  @Test("An edit that leaves the value missing does not hide the earlier one")
+  func editWithoutValue() async throws {
+    let wrapper = SharedQuery(WrittenNumber(path: ["written", "a"]), client: .quiet())
+    wrapper.withLock { $0 = 5 }
+    wrapper.bind(to: WrittenNumber(path: ["written", "b"]), keepingPrevious: true)
+    let values = track { #expect(wrapper.wrappedValue == 5) }
+    try await wrapper.optimistically({ $0 = $0.map { $0 + 1 } }) { () async throws -> Void in
+      #expect(wrapper.wrappedValue == 5 && wrapper.isPrevious)
+    }
+    #expect(wrapper.wrappedValue == 5 && wrapper.isPrevious)
+    #expect(values.count == 0)
+    wrapper.withLock { $0 = 7 }
+    #expect(wrapper.wrappedValue == 7 && !wrapper.isPrevious)
+  }
+
   @Test("A dependent wrapper displays the last value, and its stream never has a missing one")
   func dependent() async throws {
     let id = SharedQuery(Query(path: ["id"]) { _ in 1 }.manual(), client: client)
