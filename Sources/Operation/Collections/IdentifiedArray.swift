@@ -12,11 +12,34 @@
 /// proportion to their number. An array that is changed further pays that rarely, but each of many
 /// copies of an array just before that point pays it for its own removal.
 public struct IdentifiedArray<ID: Hashable, Element: Identifiable> where Element.ID == ID {
-  /// The elements of a short array, which are found by comparing their identifiers one by one.
-  private var short: [Element] = []
-  /// The elements of a long array; then none is in `short`. Indirect, so that an array takes two words in a
-  /// state that is copied with each change.
-  @Indirect private(set) var table: IdentifiedTable<ID, Element>? = nil
+  /// The elements. They take one word in a state, which is copied with each change: with two, the benchmark
+  /// write per subscriber is over its limit.
+  fileprivate enum Storage {
+    /// Elements that are found by comparing their identifiers one by one.
+    case short([Element])
+    indirect case long(IdentifiedTable<ID, Element>)
+  }
+
+  private var storage = Storage.short([])
+
+  private var isShort: Bool { if case .short = storage { true } else { false } }
+
+  /// The elements of a short array; none of a long one.
+  private var short: [Element] {
+    get { if case .short(let elements) = storage { elements } else { [] } }
+    // Changes them in place: they are referenced once meanwhile.
+    _modify {
+      var elements = short
+      storage = .short([])
+      defer { storage = .short(elements) }
+      yield &elements
+    }
+  }
+
+  /// The elements of a long array.
+  var table: IdentifiedTable<ID, Element>? {
+    if case .long(let table) = storage { table } else { nil }
+  }
 
   /// The number of elements above which an array becomes a long one. It becomes a short one again
   /// with half as many.
@@ -63,17 +86,14 @@ public struct IdentifiedArray<ID: Hashable, Element: Identifiable> where Element
   public mutating func insert(_ element: Element, at index: Int) {
     if let present = self.index(id: element.id) { return update(at: present) { $0 = element } }
     let index = Swift.min(Swift.max(index, 0), count)
-    if !_table.isNil { return updateTable { $0.insert(element, at: index) } }
+    if !isShort { return updateTable { $0.insert(element, at: index) } }
     if index == short.count { short.append(element) } else { short.insert(element, at: index) }
-    if short.count > Self.largestShortCount {
-      table = IdentifiedTable(short)
-      short = []
-    }
+    if short.count > Self.largestShortCount { storage = .long(IdentifiedTable(short)) }
   }
 
   /// Changes the element at a position of the array, but not its identifier.
   mutating func update(at index: Int, _ change: (inout Element) -> Void) {
-    if _table.isNil { return change(&short[index]) }
+    if isShort { return change(&short[index]) }
     updateTable { $0.update(at: $0.elements.slot(at: index), change) }
   }
 
@@ -89,7 +109,7 @@ public struct IdentifiedArray<ID: Hashable, Element: Identifiable> where Element
   /// Removes the element at a position of the array, and returns it.
   @discardableResult
   public mutating func remove(at index: Int) -> Element {
-    if _table.isNil { return short.remove(at: index) }
+    if isShort { return short.remove(at: index) }
     return updateTable { $0.remove(at: $0.elements.slot(at: index)) }
   }
 
@@ -129,14 +149,13 @@ public struct IdentifiedArray<ID: Hashable, Element: Identifiable> where Element
   private mutating func updateTable<Output>(
     _ change: (inout IdentifiedTable<ID, Element>) -> Output
   ) -> Output {
-    guard var table else { preconditionFailure("A short array has no table") }
-    self.table = nil
+    guard case .long(var table) = storage else {
+      preconditionFailure("A short array has no table")
+    }
+    storage = .short([])
     defer {
-      if table.count > Self.largestShortCount / 2 {
-        self.table = table
-      } else {
-        short = table.allElements
-      }
+      let isLong = table.count > Self.largestShortCount / 2
+      storage = isLong ? .long(table) : .short(table.allElements)
     }
     return change(&table)
   }
@@ -167,7 +186,7 @@ extension IdentifiedArray: RandomAccessCollection {
       } else if let present = index(id: newValue.id) {
         update(at: present) { $0 = newValue }
         remove(at: position)
-      } else if _table.isNil {
+      } else if isShort {
         short[position] = newValue
       } else {
         updateTable { $0.replace(at: $0.elements.slot(at: position), with: newValue) }
@@ -182,6 +201,7 @@ extension IdentifiedArray: ExpressibleByArrayLiteral {
 }
 
 extension IdentifiedArray: Sendable where Element: Sendable, ID: Sendable {}
+extension IdentifiedArray.Storage: Sendable where Element: Sendable, ID: Sendable {}
 
 extension IdentifiedArray: Equatable where Element: Equatable {
   /// Returns a Boolean value that indicates whether both have equal elements in the same order.

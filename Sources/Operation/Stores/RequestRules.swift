@@ -162,9 +162,10 @@ struct RequestTypes: ~Copyable, Sendable {
   /// fetches, such as `FeedRequest, next page`.
   func taskName(in context: OperationContext) -> String {
     let name = notes.withLock { notes in
-      let name = notes.name ?? "\(plain)"
-      notes.name = name
-      return name
+      if let name = notes.name { return name }
+      let new = "\(plain)"
+      notes.name = new
+      return new
     }
     switch (context.input as? PageRunInput)?.kind {
     case nil, .refetch: return name
