@@ -128,8 +128,12 @@ final class BoxedState<State: OperationState>: Sendable {
 }
 
 extension OperationState {
-  /// Whether there is a value that came from a run, a write, an edit, or the creation of the state.
-  var hasOwnValue: Bool { valueUpdateCount > 0 && hasValue || hasInitialValue }
+  /// Whether there is a value that came from a run, a write, an edit, or the creation of the state. An edit can
+  /// leave the value missing, and a list of pages empty.
+  var hasOwnValue: Bool {
+    if hasLastingValue || valueUpdateCount == 0 { return hasLastingValue }
+    return hasValue && (Self.kind != .pages || (currentValue as? any Collection)?.isEmpty == false)
+  }
 
   /// The same, without the value of an optimistic edit: it has no date, and its work may fail.
   var hasLastingValue: Bool { valueLastUpdatedAt != nil || hasInitialValue }

@@ -79,7 +79,7 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
   /// never deliver.
   var isReadAhead = false
   /// The threads that are inside the closure that makes a binding, and whether they have asked for one there.
-  var makers: [ThreadID: Bool] = [:]
+  private var makers: [ThreadID: Bool] = [:]
   private var phase: Phase
   private var subscription: OperationSubscription?
   /// The timer of the newest binding by hand, if it follows after a delay.
@@ -118,6 +118,16 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
 
   /// Forgets the value that was read last. Returns it, to be released without the lock.
   mutating func takeLastRead() -> VersionedValue? { lastRead.take() }
+
+  /// Whether the calling thread is inside the closure that makes a binding.
+  private var isMaking: Bool { makers[.current] != nil }
+
+  /// Notes that the calling thread calls the closure that makes a binding. Returns `false` if it is inside.
+  mutating func beginMaking() -> Bool { makers.updateValue(isMaking, forKey: .current) == nil }
+
+  /// Notes that the closure has returned. Returns whether it has asked for a binding, so that what it has
+  /// changed was not followed.
+  mutating func endMaking() -> Bool { makers.removeValue(forKey: .current) == true }
 
   /// Stores a binding that was made, for readers. Returns the one before, to be released without the
   /// lock, or `new` if another one was made since: the value for which it was made may be an older one.
@@ -163,15 +173,12 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
   /// Replaces the binding by hand, also that for the present value of the wrapper that this one follows.
   /// Does nothing if it has waited for a timer that is not the present one. Returns what was replaced, to
   /// be released without the lock.
-  ///
-  /// - Parameter isMaking: Whether a closure that makes a binding calls this. That binding comes later.
-  mutating func override(
-    with new: Binding<State>, after due: BindingTimer?, isMaking: Bool
-  ) -> Rebinding {
+  mutating func override(with new: Binding<State>, after due: BindingTimer?) -> Rebinding {
     if due != nil, due !== timer { return (nil, nil, nil) }
     let old = made
     let new = continuing(new)
     made?.binding = new
+    // The binding that a closure makes comes after those that it makes by hand.
     if !isMaking { made?.number += 1 }
     return (bind(to: new), old, timer.take())
   }

@@ -69,20 +69,17 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
       return present.binding
     }
     // The user's closure may read the wrapper that it makes the request for.
-    guard
-      shell.withLock({ $0.makers.updateValue($0.makers[.current] != nil, forKey: .current) == nil })
-    else { return current }
+    guard shell.withLock({ $0.beginMaking() }) else { return current }
     var binding = upstream.bind(source)
     if upstream.keepsPrevious { binding = binding.displaying(current.kept(for: binding)) }
     let number = (present?.number ?? 0) + 1
     let new = MadeBinding(source: source, binding: binding, number: number)
     let (isOutdated, old, stored) = shell.withLock { machine in
-      let isOutdated = machine.makers.removeValue(forKey: .current) == true
+      let isOutdated = machine.endMaking()
       let old = machine.make(new)
       if isRead { machine.noteRead() }
       return (isOutdated, old, machine.made?.binding ?? binding)
     }
-    // What the closure has changed was not followed.
     if isOutdated { followUpstream() }
     if isOutdated || old?.number == number { return made(by: upstream, isRead: isRead) }
     return stored
@@ -130,9 +127,7 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
   func bind(to binding: Binding<StoredState>, after timer: BindingTimer? = nil) {
     // A change of the other wrapper may not have been delivered yet, and came before.
     if let upstream { _ = made(by: upstream, isRead: false) }
-    rebind(to: binding) {
-      $0.override(with: binding, after: timer, isMaking: $0.makers[.current] != nil)
-    }
+    rebind(to: binding) { $0.override(with: binding, after: timer) }
   }
 
   /// Binds the wrapper in a transition, follows the new binding if there is one, and notifies the readers:

@@ -251,6 +251,24 @@ import Testing
     subscription.cancel()
   }
 
+  @Test("An edit that leaves a list of pages empty does not hide the earlier pages")
+  func editWithoutPages() async {
+    func pages(_ name: String) -> Paginated<Int, Int> {
+      Paginated(path: ["pages", name], initialPageId: 0, nextPageId: { _, _ in nil }) { _, _ in 5 }
+    }
+    let wrapper = SharedQuery(pages("a"), client: .quiet())
+    wrapper.withLock { $0 = [PaginatedPage(id: 0, value: 5)] }
+    wrapper.bind(to: pages("b"), keepingPrevious: true)
+    await wrapper.optimistically {
+      $0[id: 0]?.value += 1
+    } while: {
+      #expect(wrapper.wrappedValue.map(\.value) == [5] && wrapper.isPrevious)
+    }
+    #expect(wrapper.wrappedValue.map(\.value) == [5] && wrapper.isPrevious)
+    wrapper.setResult(to: .success([]))
+    #expect(wrapper.wrappedValue.isEmpty && !wrapper.isPrevious)
+  }
+
   @Test("An edit that leaves the value missing does not hide the earlier one")
   func editWithoutValue() async throws {
     let wrapper = SharedQuery(WrittenNumber(path: ["written", "a"]), client: .quiet())
