@@ -76,9 +76,10 @@ private struct NewestQuery: StatefulOperationRequest {
     let client = OperationClient(defaults: .testing)
     let (gate, answered) = (AsyncGate(), Monitor<String?>(nil))
     let token = Monitor<Query<Int, any Error>?>(nil)
-    let condition = AskingCondition {
+    // The client retains the store, and that the condition.
+    let condition = AskingCondition { [weak client] in
       do {
-        guard let query = token.value else { return }
+        guard let client, let query = token.value else { return }
         let value = try await client.fetch(query)
         answered.update { $0 = "\(value)" }
       } catch { answered.update { $0 = "\(error)" } }
