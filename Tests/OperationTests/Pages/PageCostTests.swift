@@ -62,8 +62,11 @@ import Testing
       for _ in 0..<5 { try await store.fetchNextPage() }
       return try await fastest { for _ in 0..<50 { try await store.fetchNextPage() } }
     }
-    let few = try await cost(10)
-    let many = try await cost(100_000)
+    // Other tests may have the processors during one of the two. A cost that grows is higher each time.
+    var (few, many) = try await (cost(10), cost(100_000))
+    for _ in 0..<5 where many >= few * 5 {
+      (few, many) = try await (cost(10), cost(100_000))
+    }
     #expect(many < few * 5, "\(few) with 10 pages, \(many) with 100,000")
   }
 
