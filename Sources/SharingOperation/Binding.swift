@@ -33,8 +33,8 @@ enum Binding<State: OperationState>: Sendable {
     return state.hasOwnValue ? BoxedState(state) : previous
   }
 
-  /// The same for a binding that replaces this one. A store is no earlier one of itself, and needs none once
-  /// it has had a value.
+  /// The state that a binding that replaces this one displays while it has no value; `nil` if it has one. A
+  /// store is no earlier one of itself.
   func kept(for new: Binding) -> BoxedState<State>? {
     if new.state.hasLastingValue { return nil }
     return store != nil && store === new.store ? previous : kept
@@ -131,8 +131,8 @@ extension OperationState {
   /// Whether there is a value that came from a run, a write, an edit, or the creation of the state. An edit can
   /// leave the value missing, and a list of pages empty.
   var hasOwnValue: Bool {
-    if hasLastingValue || valueUpdateCount == 0 { return hasLastingValue }
-    return hasValue && (Self.kind != .pages || (currentValue as? any Collection)?.isEmpty == false)
+    let isEmpty = Self.kind == .pages && (currentValue as? any Collection)?.isEmpty == true
+    return hasLastingValue || valueUpdateCount > 0 && hasValue && !isEmpty
   }
 
   /// The same, without the value of an optimistic edit: it has no date, and its work may fail.

@@ -122,11 +122,15 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
   /// Whether the calling thread is inside the closure that makes a binding.
   private var isMaking: Bool { makers[.current] != nil }
 
-  /// Notes that the calling thread calls the closure that makes a binding. Returns `false` if it is inside.
-  mutating func beginMaking() -> Bool { makers.updateValue(isMaking, forKey: .current) == nil }
+  /// Notes that the calling thread calls the closure that makes a binding. Returns `false` if it is inside
+  /// already, and notes then that it has asked for a binding there.
+  mutating func beginMaking() -> Bool {
+    defer { makers[.current] = isMaking }
+    return !isMaking
+  }
 
-  /// Notes that the closure has returned. Returns whether it has asked for a binding, so that what it has
-  /// changed was not followed.
+  /// Notes that the closure has returned. Returns whether it has asked for a binding. What it has changed was
+  /// not followed then.
   mutating func endMaking() -> Bool { makers.removeValue(forKey: .current) == true }
 
   /// Stores a binding that was made, for readers. Returns the one before, to be released without the

@@ -49,6 +49,29 @@ import Testing
     return dependent
   }
 
+  @Test("A wrapper follows what the closure for its request changes while a reader calls it")
+  func changeInClosure() throws {
+    let id = SharedQuery(WrittenNumber(path: ["id"]), client: client)
+    let dependent = SharedQuery(dependingOn: id) { number in
+      if number == 2 { id.bind(to: other) }
+      return WrittenNumber(path: ["of", number])
+    }
+    for number in 1...3 {
+      client.store(for: WrittenNumber(path: ["of", number])).currentValue = number * 10
+    }
+    client.store(for: other).currentValue = 3
+    id.withLock { $0 = 1 }
+    let changes = track { #expect(dependent.wrappedValue == 10) }
+    let store = try #require(id.store)
+    store.withExclusiveAccess {
+      store.currentValue = 2
+      #expect(dependent.wrappedValue == 30)
+    }
+    #expect(changes.count == 1)
+    #expect(client.store(for: WrittenNumber(path: ["of", 3])).subscriberCount == 1)
+    #expect(dependent.wrappedValue == 30)
+  }
+
   @Test("A late value of the earlier store does not bind that store again")
   func lateValue() {
     store(["of", 0]).currentValue = 5

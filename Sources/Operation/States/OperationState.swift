@@ -19,7 +19,7 @@ public import FoundationEssentials
 /// ``update(with:for:)`` for each yield and for the final result, and ``finishFetchTask(_:)``. A run
 /// that is cancelled ends with ``giveUpFetchTask(_:)`` instead of the last two.
 ///
-/// Unless its ``kind`` is `pages`, a store takes it that each value of a run replaces the one before as a whole.
+/// A store assumes that each value of a run replaces the one before as a whole, unless the ``kind`` is `pages`.
 /// A state that adds values to what it has is correct as long as one run at a time yields, and as long as no
 /// run ends during an optimistic edit. Otherwise it can keep what a cancelled run has yielded, and lose an edit.
 public protocol OperationState<StateValue, OperationValue, Failure>: Sendable {

@@ -204,7 +204,7 @@ extension OperationStore {
       let isReplaced = machine.isReplaced(core.id, launch: run.launch)
       // Under the lock under which the result is committed: here it is known whether the result counts, and
       // no other result comes in between.
-      // Not by `leftovers`, which a comparison copies.
+      // Otherwise no run has read another request, and there is nothing to end.
       if hub.hasReaders {
         let isPresent = !isReplaced && machine.runs.contains(core.id)
         endEdges(of: run, isPresent: isPresent, &output, &leftovers)

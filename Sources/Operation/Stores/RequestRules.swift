@@ -22,7 +22,8 @@ package final class RequestRules<State: OperationState>: RunRules {
     }
   }
 
-  /// What a run begins with, which has the settings of the request, unless the store has another context since.
+  /// What runs begin with: the context of the store when the rules were made, with the settings of the request.
+  /// Once another one is set on the store, only its settings apply.
   fileprivate let context: OperationContext
   /// See ``StoreContexts/count``.
   fileprivate let contextCount: Int

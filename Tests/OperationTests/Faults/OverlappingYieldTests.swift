@@ -57,11 +57,26 @@ import Testing
         path: ["p"], initialPageId: 0, nextPageId: { page, _ in page.id + 1 },
         previousPageId: { page, _ in page.id - 1 }
       ) { paging, _, yields in try await hands.take(paging.pageId, yields) })
-    let first = Task { try await store.fetchNextPage() }
-    await hands.has(0)
+    let first = await start(0) { try await store.fetchNextPage() }
     hands.end(0, "0")
     _ = try await first.value
     return store
+  }
+
+  /// Starts a run whose request takes a key, and has it yield a value.
+  private func start<Value: Sendable>(
+    _ key: Int, yielding value: String? = nil,
+    _ run: @escaping @Sendable () async throws -> Value
+  ) async -> Task<Value, any Error> {
+    let task = Task { try await run() }
+    await hands.has(key)
+    if let value { hands.yield(key, value) }
+    return task
+  }
+
+  private func cancel<Value>(_ run: Task<Value, any Error>) async {
+    run.cancel()
+    _ = await run.result
   }
 
   @Test(
@@ -69,17 +84,13 @@ import Testing
     arguments: [true, false])
   func olderYieldsAfterNewer(succeeds: Bool) async throws {
     let store = mutation()
-    let older = Task { try await store.mutate(with: 0) }
-    await hands.has(0)
-    let newer = Task { try await store.mutate(with: 1) }
-    await hands.has(1)
-    hands.yield(1, "half 1")
+    let older = await start(0) { try await store.mutate(with: 0) }
+    let newer = await start(1, yielding: "half 1") { try await store.mutate(with: 1) }
     hands.yield(0, "half 0")
     #expect(store.currentValue == "half 1")
     hands.end(0, succeeds ? "done 0" : nil)
     _ = await older.result
-    newer.cancel()
-    _ = await newer.result
+    await cancel(newer)
     #expect(store.currentValue == (succeeds ? "done 0" : nil))
     #expect((store.error != nil) == !succeeds)
     #expect(store.valueUpdateCount == (succeeds ? 1 : 0))
@@ -89,16 +100,12 @@ import Testing
   @Test("A yield is taken back after another run has failed that yielded later")
   func failureOfOther() async throws {
     let store = query()
-    let first = Task { try await store.fetch(using: .number(0)) }
-    await hands.has(0)
-    let second = Task { try await store.fetch(using: .number(1)) }
-    await hands.has(1)
-    hands.yield(1, "b")
+    let first = await start(0) { try await store.fetch(using: .number(0)) }
+    let second = await start(1, yielding: "b") { try await store.fetch(using: .number(1)) }
     hands.yieldError(0)
     hands.end(0)
     _ = await first.result
-    second.cancel()
-    _ = await second.result
+    await cancel(second)
     #expect(store.currentValue == nil && store.error is Failed)
     hands.endAll()
   }
@@ -107,17 +114,12 @@ import Testing
   func dateOfOtherPage() async throws {
     let store = try await pages()
     await clock.advance(by: .seconds(5))
-    let next = Task { try await store.fetchNextPage() }
-    await hands.has(1)
-    hands.yield(1, "half 1")
+    let next = await start(1, yielding: "half 1") { try await store.fetchNextPage() }
     await clock.advance(by: .seconds(5))
-    let previous = Task { try await store.fetchPreviousPage() }
-    await hands.has(-1)
-    hands.yield(-1, "half -1")
+    let previous = await start(-1, yielding: "half -1") { try await store.fetchPreviousPage() }
     #expect(store.valueLastUpdatedAt == at(10))
     await clock.advance(by: .seconds(90))
-    next.cancel()
-    _ = await next.result
+    await cancel(next)
     #expect(store.currentValue.ids == [-1, 0])
     #expect(store.valueLastUpdatedAt == at(10))
     hands.endAll()
@@ -127,15 +129,11 @@ import Testing
   @Test("A cancellation leaves the date of a failure that another run has yielded")
   func dateOfFailure() async throws {
     let store = query()
-    let first = Task { try await store.fetch(using: .number(0)) }
-    await hands.has(0)
-    hands.yield(0, "a")
-    let second = Task { try await store.fetch(using: .number(1)) }
-    await hands.has(1)
+    let first = await start(0, yielding: "a") { try await store.fetch(using: .number(0)) }
+    let second = await start(1) { try await store.fetch(using: .number(1)) }
     hands.yieldError(1)
     await clock.advance(by: .seconds(90))
-    first.cancel()
-    _ = await first.result
+    await cancel(first)
     #expect(store.currentValue == nil && store.error is Failed)
     #expect(store.errorLastUpdatedAt == at(0))
     hands.endAll()
@@ -145,15 +143,10 @@ import Testing
   @Test("A cancellation leaves the dates of what another call has yielded")
   func dateOfCall() async throws {
     let store = mutation()
-    let first = Task { try await store.mutate(with: 0) }
-    await hands.has(0)
-    hands.yield(0, "a")
-    let second = Task { try await store.mutate(with: 1) }
-    await hands.has(1)
-    hands.yield(1, "b")
+    let first = await start(0, yielding: "a") { try await store.mutate(with: 0) }
+    let second = await start(1, yielding: "b") { try await store.mutate(with: 1) }
     await clock.advance(by: .seconds(90))
-    first.cancel()
-    _ = await first.result
+    await cancel(first)
     #expect(store.currentValue == "b")
     #expect(store.valueLastUpdatedAt == at(0))
     #expect(store.history.last?.lastUpdatedAt == at(0))
@@ -164,34 +157,30 @@ import Testing
   @Test("A cancellation leaves the value that another run has yielded before a failure")
   func valueBelowFailure() async throws {
     let store = query()
-    let first = Task { try await store.fetch(using: .number(0)) }
-    await hands.has(0)
-    hands.yield(0, "a")
-    let second = Task { try await store.fetch(using: .number(1)) }
-    await hands.has(1)
-    hands.yield(1, "b")
+    let first = await start(0, yielding: "a") { try await store.fetch(using: .number(0)) }
+    let second = await start(1, yielding: "b") { try await store.fetch(using: .number(1)) }
     hands.yieldError(1)
     #expect(store.currentValue == "b" && store.error is Failed)
-    first.cancel()
-    _ = await first.result
+    await cancel(first)
     #expect(store.currentValue == "b" && store.error is Failed)
     hands.endAll()
     _ = await second.result
   }
 
-  @Test("A cancellation leaves the page that another run has yielded before a failure")
-  func pageBelowFailure() async throws {
+  @Test(
+    "A cancellation leaves the page that another run has yielded before a failure",
+    arguments: [false, true])
+  func pageBelowFailure(hasEnded: Bool) async throws {
     let store = try await pages()
-    let previous = Task { try await store.fetchPreviousPage() }
-    await hands.has(-1)
-    hands.yield(-1, "half -1")
-    let next = Task { try await store.fetchNextPage() }
-    await hands.has(1)
-    hands.yield(1, "half 1")
+    let previous = await start(-1, yielding: "half -1") { try await store.fetchPreviousPage() }
+    let next = await start(1, yielding: "half 1") { try await store.fetchNextPage() }
     hands.yieldError(1)
+    if hasEnded {
+      hands.end(1)
+      _ = await next.result
+    }
     #expect(store.currentValue.ids == [-1, 0, 1])
-    previous.cancel()
-    _ = await previous.result
+    await cancel(previous)
     #expect(store.currentValue.ids == [0, 1])
     hands.endAll()
     _ = await next.result
@@ -200,36 +189,12 @@ import Testing
   @Test("A cancellation leaves the value that another call has yielded before a failure")
   func valueOfCallBelowFailure() async throws {
     let store = mutation()
-    let first = Task { try await store.mutate(with: 0) }
-    await hands.has(0)
-    hands.yield(0, "a")
-    let second = Task { try await store.mutate(with: 1) }
-    await hands.has(1)
-    hands.yield(1, "b")
+    let first = await start(0, yielding: "a") { try await store.mutate(with: 0) }
+    let second = await start(1, yielding: "b") { try await store.mutate(with: 1) }
     hands.yieldError(1)
-    first.cancel()
-    _ = await first.result
+    await cancel(first)
     #expect(store.currentValue == "b" && store.error is Failed)
     hands.endAll()
     _ = await second.result
-  }
-
-  @Test("A cancellation leaves the page that a failed run has yielded")
-  func pageOfFailedRun() async throws {
-    let store = try await pages()
-    let previous = Task { try await store.fetchPreviousPage() }
-    await hands.has(-1)
-    hands.yield(-1, "half -1")
-    let next = Task { try await store.fetchNextPage() }
-    await hands.has(1)
-    hands.yield(1, "half 1")
-    hands.yieldError(1)
-    hands.end(1)
-    _ = await next.result
-    #expect(store.currentValue.ids == [-1, 0, 1])
-    previous.cancel()
-    _ = await previous.result
-    #expect(store.currentValue.ids == [0, 1])
-    hands.endAll()
   }
 }

@@ -68,10 +68,7 @@ public final class OperationOutbox: Sendable {
   }
 
   private func read() async throws {
-    let keys = try await keys().sorted()
-    // A later listing can fail.
-    shell.withLock { $0.lastSaved = $0.lastSaved ?? keys.compactMap(OutboxEntry.number).max() ?? 0 }
-    for key in keys {
+    for key in try await keys().sorted() {
       let entry = OutboxEntry(key)
       if shell.withLock({ $0.contains(entry) }) { continue }
       // A call that is not listed has ended, and is still to be removed.
@@ -207,21 +204,23 @@ extension OperationOutbox {
     if let last = shell.withLock({ $0.lastSaved }) { return last }
     return await afterLastReading { [self] in
       if let last = shell.withLock({ $0.lastSaved }) { return last }
-      var last = 0
-      do { last = try await keys().compactMap(OutboxEntry.number).max() ?? 0 } catch {
+      do { _ = try await keys() } catch {
         // More than any count, so that the calls that are there come first.
-        last = Int(max(0, min(9e15, clock.now().timeIntervalSinceReferenceDate * 1_000_000)))
+        let last = Int(max(0, min(9e15, clock.now().timeIntervalSinceReferenceDate * 1_000_000)))
         OperationIssue.report(.storageFailure, "The waiting calls were not listed: \(error)")
+        shell.withLock { $0.lastSaved = last }
       }
-      shell.withLock { [last] in $0.lastSaved = last }
-      return last
+      return shell.withLock { $0.lastSaved ?? 0 }
     }
   }
 
-  /// The keys of the calls in the storage.
+  /// The keys of the calls in the storage. The first listing decides after which number the calls of this program
+  /// are sorted: a later one can fail.
   nonisolated(nonsending) private func keys() async throws -> [String] {
-    try await writer.storage.readableKeys(
+    let keys = try await writer.storage.readableKeys(
       withPrefix: StorageKey.calls, reporting: "A waiting call is lost")
+    shell.withLock { $0.lastSaved = $0.lastSaved ?? keys.compactMap(OutboxEntry.number).max() ?? 0 }
+    return keys
   }
 }
 
