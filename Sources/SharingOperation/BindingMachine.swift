@@ -66,7 +66,11 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
 
   /// What a transition has replaced, all of it to be released without the lock.
   typealias Rebinding = (replacement: Replacement?, made: MadeBinding<State>?, timer: BindingTimer?)
-  typealias VersionedValue = (value: State.StateValue, version: Int)
+  /// A value, and the version of the store at which it was read. The binding retains the store.
+  // If each read retained it as well, the benchmark read through @SharedQuery would be over its limit.
+  typealias VersionedValue = (
+    value: State.StateValue, version: Int, store: Unmanaged<OperationStore<State>>
+  )
 
   var deliveries = DeliveryQueue<StreamSignal<Binding<State>>>()
   private(set) var binding: Binding<State>
@@ -99,8 +103,8 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
 
   /// The displayed value, without the lock of the store; `nil` if the store has changed since the last read.
   var unchangedValue: State.StateValue? {
-    guard let lastRead, case .store(let store, _, _) = binding,
-      store.isAt(version: lastRead.version)
+    guard let lastRead,
+      lastRead.store._withUnsafeGuaranteedRef({ $0.isAt(version: lastRead.version) })
     else { return nil }
     return lastRead.value
   }
@@ -112,7 +116,7 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
   ) -> VersionedValue? {
     guard let version, let store = binding.store, store.isAt(version: version), isCurrent(epoch)
     else { return nil }
-    defer { lastRead = (value, version) }
+    defer { lastRead = (value, version, .passUnretained(store)) }
     return lastRead
   }
 
