@@ -1,4 +1,3 @@
-import Glibc
 import ReactiveStreams
 import Synchronization
 
@@ -35,14 +34,15 @@ extension TaskDriver {
 /// `guarded` guards the machine and the driver. Continuations are resumed and Swift tasks are
 /// cancelled without it. The driver is retained until the task has ended, so that a task in a history
 /// does not retain its store. The progress is also stored in `flags`, to be read without a lock.
-/// ``TaskSchedule`` guards the dependencies of all tasks.
 final class TaskNode: ContextRun {
   // Checked continuations would put the benchmark awaiters of a shared run further over its limit.
   typealias Continuation = UnsafeContinuation<(any TaskOutput)?, Never>
 
-  fileprivate struct Guarded: Sendable {
+  struct Guarded: Sendable {
     var machine = TaskMachine<any TaskOutput, Continuation>()
     var driver: (any TaskDriver)?
+    /// The tasks that come first.
+    var dependencies: [TaskDependency] = []
     /// The run whose request has called this one, while the request of this one is called.
     var caller: TaskNode?
     /// What the request of this run awaits.
@@ -66,15 +66,15 @@ final class TaskNode: ContextRun {
   /// The path of a run without a store. The request itself is not retained: it may retain what its runs
   /// have, such as a continuation.
   private let ownPath: OperationPath?
-  fileprivate let guarded: Mutex<Guarded>
+  let guarded: Mutex<Guarded>
   private let flags = Atomic<UInt8>(0)
   private let requestPhase = Atomic(RequestPhase.notCalled)
   private let lastLaunch = Atomic(0)
   private let hasBeenCutOff = Atomic(false)
   /// Whether another run may wait for this one.
-  fileprivate let isAwaited = Atomic(false)
+  let isAwaited = Atomic(false)
   /// Whether the task may have dependencies. What needs them reads this first.
-  fileprivate let isScheduled = Atomic(false)
+  let isScheduled = Atomic(false)
 
   init(
     cause: OperationRun.Cause = .fetch, origin: OperationRun.Origin? = nil,
@@ -313,84 +313,5 @@ extension Task where Failure == Never {
   ) -> Task {
     guard let executor else { return Task(name: name, priority: priority, operation: body) }
     return Task(name: name, executorPreference: executor, priority: priority, operation: body)
-  }
-}
-
-// MARK: - Schedule
-
-/// A task to wait for, and how to wait for it.
-struct TaskDependency: Sendable {
-  let node: TaskNode
-  /// Returns the task that is waited for now, if another one may follow the first.
-  var successor: (@Sendable () -> TaskNode?)?
-  /// Whether a search has found no cycle through it.
-  var isConfirmed = false
-  let wait: nonisolated(nonsending) @Sendable () async -> Void
-}
-
-extension TaskNode {
-  /// Guards the dependencies of all tasks: two that are added at the same time by two threads may
-  /// form a cycle together. It is locked only for tasks that wait for others.
-  private static let schedule = Mutex(TaskSchedule())
-
-  private var mayHaveDependencies: Bool { isScheduled.load(ordering: .sequentiallyConsistent) }
-
-  /// The tasks to wait for, also those that are not confirmed. They are kept until the task has ended.
-  var dependencies: [TaskDependency] {
-    mayHaveDependencies ? Self.schedule.withLock { $0.dependencies(of: id) } : []
-  }
-
-  /// The tasks that this one waits for if it begins now. One that is added meanwhile is not confirmed.
-  var confirmedDependencies: [TaskDependency] { dependencies.filter(\.isConfirmed) }
-
-  /// Waits until some tasks have ended.
-  nonisolated(nonsending) static func wait(for dependencies: [TaskDependency]) async {
-    if dependencies.count == 1 { return await dependencies[0].wait() }
-    await withTaskGroup(of: Void.self) { group in
-      for dependency in dependencies { group.addTask { await dependency.wait() } }
-    }
-  }
-
-  /// Makes the task wait for another one, unless that would close a cycle, which is reported.
-  ///
-  /// As with a ``RunWait``, the dependency is added first, and then a cycle is searched: the last one that is
-  /// added finds all others.
-  func wait(for other: TaskDependency) {
-    other.node.isAwaited.store(true, ordering: .sequentiallyConsistent)
-    let isAdded = Self.schedule.withLock { $0.add(other, to: id) }
-    // After the dependency: a removal in between leaves the flag for the deinitialiser.
-    if isAdded { isScheduled.store(true, ordering: .sequentiallyConsistent) }
-    let isAwaited = isAwaited.load(ordering: .sequentiallyConsistent)
-    if isAdded, !isAwaited { return confirm(other, closesCycle: false) }
-    // The search takes locks of stores. A state does this under that of its store.
-    let search = { @Sendable [self] in
-      let closesCycle = !isAdded || other.node.route(to: self) != nil
-      if isAdded { confirm(other, closesCycle: closesCycle) }
-      if closesCycle {
-        TaskSchedule.cycleIssue(id, of: origin?.path, after: other.node.id).report()
-      }
-    }
-    if let driver { driver.performUnlocked(search) } else { search() }
-  }
-
-  private func confirm(_ other: TaskDependency, closesCycle: Bool) {
-    let removed = Self.schedule.withLock {
-      $0.confirm(other.node.id, of: id, closesCycle: closesCycle)
-    }
-    withExtendedLifetime(removed) {}
-  }
-
-  private func removeDependencies() {
-    guard mayHaveDependencies, isScheduled.exchange(false, ordering: .acquiringAndReleasing) else {
-      return
-    }
-    let thread = UInt(pthread_self())
-    // Dependencies are released without the lock, because closures of users may go with them.
-    let (removed, mustRelease) = Self.schedule.withLock { $0.remove(id, toReleaseOn: thread) }
-    withExtendedLifetime(removed) {}
-    guard mustRelease else { return }
-    while let removed = Self.schedule.withLock({ $0.nextToRelease(on: thread) }) {
-      withExtendedLifetime(removed) {}
-    }
   }
 }

@@ -1,0 +1,104 @@
+import Glibc
+import ReactiveStreams
+import Synchronization
+
+/// A task to wait for, and how to wait for it.
+struct TaskDependency: Sendable {
+  let node: TaskNode
+  /// Returns the task that is waited for now, if another one may follow the first.
+  var successor: (@Sendable () -> TaskNode?)?
+  /// Whether a search has found no cycle through it.
+  var isConfirmed = false
+  let wait: nonisolated(nonsending) @Sendable () async -> Void
+}
+
+extension TaskNode {
+  private var mayHaveDependencies: Bool { isScheduled.load(ordering: .sequentiallyConsistent) }
+
+  /// The tasks to wait for, also those that are not confirmed. They are kept until the task has ended.
+  var dependencies: [TaskDependency] {
+    mayHaveDependencies ? guarded.withLock { $0.dependencies } : []
+  }
+
+  /// The tasks that this one waits for if it begins now. One that is added meanwhile is not confirmed.
+  var confirmedDependencies: [TaskDependency] { dependencies.filter(\.isConfirmed) }
+
+  /// Waits until some tasks have ended.
+  nonisolated(nonsending) static func wait(for dependencies: [TaskDependency]) async {
+    if dependencies.count == 1 { return await dependencies[0].wait() }
+    await withTaskGroup(of: Void.self) { group in
+      for dependency in dependencies { group.addTask { await dependency.wait() } }
+    }
+  }
+
+  /// Makes the task wait for another one, unless that would close a cycle, which is reported.
+  ///
+  /// As with a ``RunWait``, the dependency is added first, and then a cycle is searched: of those that form a
+  /// cycle, the last one that is added finds all others.
+  func wait(for other: TaskDependency) {
+    other.node.isAwaited.store(true, ordering: .sequentiallyConsistent)
+    guarded.withLock { $0.dependencies.append(other) }
+    // After the dependency: a removal in between leaves the flag for the deinitialiser.
+    isScheduled.store(true, ordering: .sequentiallyConsistent)
+    // Most tasks are not awaited when they are scheduled, and then there is no cycle to search.
+    if !isAwaited.load(ordering: .sequentiallyConsistent) {
+      return confirm(other.node, closesCycle: false)
+    }
+    // The search takes locks of stores. A state does this under that of its store.
+    let search = { @Sendable [self] in
+      let closesCycle = other.node.route(to: self) != nil
+      confirm(other.node, closesCycle: closesCycle)
+      if closesCycle { reportCycle(after: other.node) }
+    }
+    if let driver { driver.performUnlocked(search) } else { search() }
+  }
+
+  /// Confirms an added dependency, or removes it if it closes a cycle.
+  private func confirm(_ other: TaskNode, closesCycle: Bool) {
+    let removed = guarded.withLock { guarded -> TaskDependency? in
+      let index = guarded.dependencies.lastIndex { !$0.isConfirmed && $0.node === other }
+      guard let index else { return nil }
+      guarded.dependencies[index].isConfirmed = true
+      return closesCycle ? guarded.dependencies.remove(at: index) : nil
+    }
+    withExtendedLifetime(removed) {}
+  }
+
+  private func reportCycle(after other: TaskNode) {
+    OperationIssue(
+      kind: .scheduleCycle,
+      message: """
+        Task \(id) of \(origin?.path ?? []) cannot be scheduled after task \(other.id), which waits for it \
+        already; both run without this wait.
+        """
+    ).report()
+  }
+
+  func removeDependencies() {
+    guard mayHaveDependencies, isScheduled.exchange(false, ordering: .acquiringAndReleasing) else {
+      return
+    }
+    Self.release(guarded.withLock { exchange(&$0.dependencies, with: []) })
+  }
+
+  /// The dependencies that a thread releases, one list after the other.
+  private static let released = Mutex<[UInt: [[TaskDependency]]]>([:])
+
+  /// Releases removed dependencies without a lock, because closures of users may go with them.
+  ///
+  /// What a dependency releases in turn is released by the outermost call on the thread, so that the end of a
+  /// long chain is no deep recursion.
+  private static func release(_ dependencies: consuming [TaskDependency]) {
+    // A task that has ended has no dependencies.
+    if dependencies.allSatisfy({ $0.node.progress.isEnded }) { return }
+    let thread = UInt(pthread_self())
+    let isOutermost = released.withLock { [dependencies = consume dependencies] lists in
+      let isOutermost = lists[thread] == nil
+      lists[thread, default: []].append(dependencies)
+      return isOutermost
+    }
+    guard isOutermost else { return }
+    while let next = released.withLock({ $0[thread]?.popLast() }) { withExtendedLifetime(next) {} }
+    released.withLock { $0[thread] = nil }
+  }
+}
