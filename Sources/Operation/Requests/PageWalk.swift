@@ -8,17 +8,13 @@ struct PageWalk<Request: PaginatedRequest>: Sendable {
   typealias Pages = PaginatedPages<Request.PageID, Request.PageValue>
   typealias Paging = PaginatedPaging<Request.PageID, Request.PageValue>
 
-  private enum Plan: Sendable {
-    case onePage
-    /// Each page leads to the next one, as long as there are not more than there were.
-    case allPages
-    /// The pages that the request picked. The first one has not been fetched.
-    case picked(ArraySlice<ID>)
-  }
-
   let start: PageStart<Request.PageID, Request.PageValue>
   private(set) var fetched = Pages()
-  private var plan = Plan.onePage
+  /// What the fetched pages are among those at the start. A run of the whole value fetches as many as there
+  /// were, of which each leads to the next one.
+  private var place = PagePlace<ID>.initial
+  /// The pages that the request picked. The first one has not been fetched. `nil` if it picks none.
+  private var picks: ArraySlice<ID>?
   /// The pages that the request sees: those at the start, of which a run of several pages replaces
   /// the ones that it has fetched.
   private var visible: Pages
@@ -29,12 +25,17 @@ struct PageWalk<Request: PaginatedRequest>: Sendable {
   init(_ start: PageStart<Request.PageID, Request.PageValue>) {
     self.start = start
     visible = start.pages
+    guard let first = known.first, let last = known.last else { return }
     switch (kind, start.refetch) {
-    case (.allPages, _), (.refetch, .allPages): plan = .allPages
+    case (.initialPage, _): break
+    case (.nextPage, _): place = .after(last.id)
+    case (.previousPage, _): place = .before(first.id)
+    case (.allPages, _), (.refetch, .allPages): place = .whole
+    case (.refetch, .firstPage): place = .present
     case (.refetch, .pages(let pick)):
+      place = .present
       // Each once, and none that does not exist.
-      plan = .picked(Pages(pick(known).compactMap { known[id: $0] }).ids[...])
-    default: break
+      picks = Pages(pick(known).compactMap { known[id: $0] }).ids[...]
     }
   }
 
@@ -42,7 +43,7 @@ struct PageWalk<Request: PaginatedRequest>: Sendable {
   /// page, if they are not known.
   mutating func findNewEnd(of request: Request, in context: OperationContext) {
     let excess = known.count + 1 - context.settings.values.pages.limit
-    guard case .onePage = plan, 0 < excess, excess < known.count else { return }
+    guard !fetchesSeveral, 0 < excess, excess < known.count else { return }
     let page = known[kind == .nextPage ? excess : known.count - 1 - excess]
     if page.edges == nil { newEnd = self.page(page.id, page.value, of: request, in: context) }
   }
@@ -51,31 +52,31 @@ struct PageWalk<Request: PaginatedRequest>: Sendable {
   var kind: PaginatedRunKind { known.isEmpty ? .initialPage : start.kind }
   /// The pages that there were when the run began.
   private var known: Pages { start.pages }
+  private var fetchesSeveral: Bool { picks != nil || place == .whole }
 
   /// Returns what the request is called with for a page.
   func paging(for id: ID) -> Paging { Paging(pageId: id, pages: visible, kind: kind) }
 
   /// Returns the identifier of the next page to fetch; `nil` at the end.
   func nextID(of request: Request, in context: OperationContext) -> ID? {
-    if case .picked(let picks) = plan { return picks.first }
-    if let last = fetched.last { return nextID(after: last, of: request, in: context) }
+    if let picks { return picks.first }
+    func nextID(after page: Page) -> ID? {
+      let id = request.pageId(after: page, using: paging(for: page.id), in: context)
+      return request.checked(id, beside: page)
+    }
+    if let last = fetched.last {
+      guard place == .whole, fetched.count < known.count else { return nil }
+      return nextID(after: last).flatMap { fetched.index(id: $0) == nil ? $0 : nil }
+    }
     guard let first = known.first, let last = known.last else { return request.initialPageId }
     switch kind {
     case .initialPage: return request.initialPageId
-    case .nextPage:
-      let id = request.pageId(after: last, using: paging(for: last.id), in: context)
-      return request.checked(id, beside: last)
+    case .nextPage: return nextID(after: last)
     case .previousPage:
       let id = request.pageId(before: first, using: paging(for: first.id), in: context)
       return request.checked(id, beside: first)
     case .allPages, .refetch: return first.id
     }
-  }
-
-  private func nextID(after last: Page, of request: Request, in context: OperationContext) -> ID? {
-    guard case .allPages = plan, fetched.count < known.count else { return nil }
-    let id = request.pageId(after: last, using: paging(for: last.id), in: context)
-    return request.checked(id, beside: last).flatMap { fetched.index(id: $0) == nil ? $0 : nil }
   }
 
   /// Returns a page with the identifiers of those beside it.
@@ -90,13 +91,9 @@ struct PageWalk<Request: PaginatedRequest>: Sendable {
   /// Takes in a fetched page.
   mutating func take(_ page: Page) {
     fetched.append(page)
-    switch plan {
-    // The run fetches no further page, so nothing reads the visible pages again.
-    case .onePage: return
-    case .allPages: break
-    case .picked(let picks): plan = .picked(picks.drop { fetched.index(id: $0) != nil })
-    }
-    visible.append(page)
+    picks = picks?.drop { fetched.index(id: $0) != nil }
+    // Nothing reads the visible pages again in a run that fetches no further page.
+    if fetchesSeveral { visible.append(page) }
   }
 
   /// Returns the result of the run.
@@ -109,17 +106,5 @@ struct PageWalk<Request: PaginatedRequest>: Sendable {
     let place = partial != nil && place == .whole ? .present : place
     return PaginatedResult(
       kind: kind, pages: pages, place: place, newEnd: newEnd.map { ($0, start.stamp) })
-  }
-
-  private var place: PagePlace<ID> {
-    guard let first = known.first, let last = known.last else { return .initial }
-    switch kind {
-    case .initialPage: return .initial
-    case .nextPage: return .after(last.id)
-    case .previousPage: return .before(first.id)
-    case .allPages, .refetch:
-      if case .allPages = plan { return .whole }
-      return .present
-    }
   }
 }
