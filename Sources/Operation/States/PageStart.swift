@@ -54,22 +54,15 @@ final class PageProgress<PageID: Hashable & Sendable, PageValue: Sendable>: Send
     }
   }
 
-  /// Adds a page, and returns a Boolean value that indicates whether the attempt is the current
-  /// one. If it is not, the page is dropped.
-  @discardableResult
-  func add(_ page: PaginatedPage<PageID, PageValue>, attempt: Int) -> Bool {
-    state.withLock { state in
-      guard state.attempt == attempt else { return false }
-      state.pages.append(page)
-      return true
-    }
+  /// Adds a page, unless the attempt is not the current one.
+  func add(_ page: PaginatedPage<PageID, PageValue>, attempt: Int) {
+    state.withLock { if $0.attempt == attempt { $0.pages.append(page) } }
   }
 
   /// Ends an attempt that has fetched all its pages: a later one, after a failure of a modifier, begins anew.
   func end(attempt: Int) {
-    let released = state.withLock { state in
-      if state.attempt != attempt { return [PaginatedPage<PageID, PageValue>]() }
-      return exchange(&state.pages, with: [])
+    let released = state.withLock {
+      $0.attempt == attempt ? exchange(&$0.pages, with: []) : []
     }
     withExtendedLifetime(released) {}
   }
