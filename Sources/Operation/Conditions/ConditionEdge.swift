@@ -22,9 +22,9 @@ final class ConditionEdge: Sendable {
 /// The machine of ``ConditionEdge``. The first result is no edge.
 struct ConditionEdgeMachine: Sendable {
   private enum Phase: Sendable {
-    case idle
-    /// - Parameter mustRepeat: Whether the condition may have changed since.
-    case evaluating(mustRepeat: Bool)
+    case idle, evaluating
+    /// The condition may have changed since its evaluation began.
+    case outdated
   }
 
   private var phase = Phase.idle
@@ -32,20 +32,16 @@ struct ConditionEdgeMachine: Sendable {
 
   /// The condition may have changed. Returns whether the caller evaluates it.
   mutating func begin() -> Bool {
-    if case .evaluating = phase {
-      phase = .evaluating(mustRepeat: true)
-      return false
-    }
-    phase = .evaluating(mustRepeat: false)
-    return true
+    defer { phase = phase == .idle ? .evaluating : .outdated }
+    return phase == .idle
   }
 
   /// The condition was evaluated.
   mutating func end(_ isSatisfied: Bool) -> (isEdge: Bool, mustRepeat: Bool) {
     let isEdge = isSatisfied && last == false
     last = isSatisfied
-    let mustRepeat = if case .evaluating(mustRepeat: true) = phase { true } else { false }
-    phase = mustRepeat ? .evaluating(mustRepeat: false) : .idle
+    let mustRepeat = phase == .outdated
+    phase = mustRepeat ? .evaluating : .idle
     return (isEdge, mustRepeat)
   }
 }
