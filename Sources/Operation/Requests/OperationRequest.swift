@@ -60,9 +60,7 @@ extension OperationRequest {
     context.settings = RunSettings()
     setup(context: &context)
     // If the context is that of another run, that run is not paused while this one waits.
-    var ownContext = context
-    ownContext.changeFacts { $0.hooks = nil }
-    let mayRun = await ownContext.mayAttempt(isRetry: false)
+    let mayRun = await context.leavingRun().mayAttempt(isRetry: false)
     if !mayRun { try throwCancellation(as: Failure.self) }
     let node = TaskNode(path: statefulPath)
     node.beginRequest(calledBy: context.runNode ?? TaskNode.current)
