@@ -37,16 +37,6 @@ public struct OperationTask<Value: Sendable, Failure: Error>: Sendable, Identifi
     set { box = .init(newValue.with(newValue.context.over(configuration.context))) }
   }
 
-  init(_ core: TaskCore<Value, Failure>, box: OperationTaskConfiguration.Box) {
-    self.init(core.node, box, nil)
-  }
-
-  private init(_ node: TaskNode, _ box: OperationTaskConfiguration.Box, _ extras: Extras?) {
-    self.node = node
-    self.box = box
-    self.extras = extras
-  }
-
   /// The retry that the run waits for, in the copy that a state holds.
   var retry: OperationRetry<Failure>? {
     get { extras?.retry }
@@ -81,11 +71,16 @@ public struct OperationTask<Value: Sendable, Failure: Error>: Sendable, Identifi
 
   /// Returns the same task, whose scheduled run is dropped with the last copy of the returned value.
   func keeping(_ lifetime: OperationSubscription) -> OperationTask {
-    OperationTask(node, box, Extras(transform: extras?.transform, lifetime: lifetime))
+    let extras = Extras(transform: extras?.transform, lifetime: lifetime)
+    return OperationTask(node: node, extras: extras, box: box)
   }
 }
 
 extension OperationTask {
+  init(_ core: TaskCore<Value, Failure>, box: OperationTaskConfiguration.Box) {
+    self.init(node: core.node, box: box)
+  }
+
   /// Starts the run if it has not been started, and waits for its result.
   ///
   /// The caller holds a lease while it waits. A cancelled caller releases it, and returns at once with
@@ -124,7 +119,7 @@ extension OperationTask {
   ) -> OperationTask<NewValue, Failure> {
     let extras = OperationTask<NewValue, Failure>.Extras(
       transform: { result(of: $0)?.map(transform) }, lifetime: extras?.lifetime)
-    return OperationTask<NewValue, Failure>(node, box, extras)
+    return OperationTask<NewValue, Failure>(node: node, extras: extras, box: box)
   }
 
   /// Returns this task with its failure transformed.
@@ -139,7 +134,7 @@ extension OperationTask {
   ) -> OperationTask<Value, NewFailure> {
     let extras = OperationTask<Value, NewFailure>.Extras(
       transform: { result(of: $0)?.mapError(transform) }, lifetime: extras?.lifetime)
-    return OperationTask<Value, NewFailure>(node, box, extras)
+    return OperationTask<Value, NewFailure>(node: node, extras: extras, box: box)
   }
 }
 
