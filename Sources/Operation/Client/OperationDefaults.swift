@@ -105,7 +105,6 @@ public struct OperationDefaults: Sendable {
     var values = RunSettings.Values()
     values.retry.backoff = backoff
     values.networkMode = networkMode
-    values.isStored = true
     switch kind {
     case .query, .pages:
       values.retry.limit = retryLimit

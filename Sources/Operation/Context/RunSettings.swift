@@ -22,8 +22,6 @@ struct RunSettings: Sendable {
     var persistence: PersistenceSettings?
     /// The modifiers, to compare those of two requests.
     var modifiers: [any Sendable] = []
-    /// Whether a store runs the request, and deduplicates its runs.
-    var isStored = false
   }
 
   private final class Box: Sendable {

@@ -21,7 +21,8 @@ public struct DeduplicationModifier<Base: OperationRequest>: OperationModifier {
     isolation: isolated (any Actor)?, in context: OperationContext, using base: Base,
     with continuation: OperationContinuation<Base.Value, Base.Failure>
   ) async throws(Base.Failure) -> Base.Value {
-    if context.settings.values.isStored {
+    // A store deduplicates its runs itself.
+    if context.runNode?.origin != nil {
       return try await base.run(isolation: isolation, in: context, with: continuation)
     }
     // The shared run can outlast this call, which then must not yield any more.

@@ -60,8 +60,6 @@ extension StatefulOperationRequest {
   func settingUp(_ context: consuming OperationContext) -> OperationContext {
     setupState(context: &context)
     setup(context: &context)
-    // Stores of a client share their settings if their requests change none.
-    if !context.settings.values.isStored { context.settings.values.isStored = true }
     return context
   }
 }

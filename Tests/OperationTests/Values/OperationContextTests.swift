@@ -140,10 +140,10 @@ extension OperationContext {
     base.attempt.index = 1
     var top = OperationContext()
     top.settings.values.retry.limit = 9
-    top.settings.values.isStored = true
+    top.settings.values.maxHistory = 9
     let merged = top.over(base)
     #expect(merged.settings.values.retry.limit == 3)
-    #expect(!merged.settings.values.isStored)
+    #expect(merged.settings.values.maxHistory == 100)
     #expect(merged.operationRetryIndex == 1)
     #expect(merged.operationRun?.cause == .poll)
   }
