@@ -17,11 +17,6 @@ struct TaskMachine<Output: Sendable, Waiter: Sendable>: Sendable {
     case ended(Output)
   }
 
-  enum Wait: Sendable {
-    case suspend
-    case resume(with: Output?)
-  }
-
   private var phase = Phase.scheduled
   private(set) var progress: TaskProgress = []
   /// The number of restarts: the Swift task of an earlier launch does not count any more.
@@ -29,8 +24,6 @@ struct TaskMachine<Output: Sendable, Waiter: Sendable>: Sendable {
   /// The raw priority of the highest caller that joined. A Swift task that is attached later gets it.
   private(set) var requestedPriority: UInt8?
   private var waiters = Waiters()
-  /// Waits that were cancelled before they began.
-  private var tombstones: Set<OperationTaskID> = []
 
   var isEnded: Bool { progress.isEnded }
   var output: Output? { if case .ended(let output) = phase { output } else { nil } }
@@ -81,24 +74,18 @@ struct TaskMachine<Output: Sendable, Waiter: Sendable>: Sendable {
     guard !isEnded else { return Waiters() }
     phase = .ended(output)
     progress.insert(.ended)
-    tombstones = []
     return exchange(&waiters, with: Waiters())
   }
 
-  /// Begins a wait for the end.
-  mutating func wait(_ id: OperationTaskID, waiter: Waiter) -> Wait {
-    if case .ended(let output) = phase { return .resume(with: output) }
-    if !tombstones.isEmpty, tombstones.remove(id) != nil { return .resume(with: nil) }
+  /// Begins a wait for the end. Returns the output if the task has ended; then no waiter is kept.
+  mutating func wait(_ id: OperationTaskID, waiter: Waiter) -> Output? {
+    if case .ended(let output) = phase { return output }
     waiters.insert(waiter, for: id)
-    return .suspend
-  }
-
-  /// Cancels a wait. Returns its waiter, if it has begun.
-  mutating func cancelWait(_ id: OperationTaskID) -> Waiter? {
-    if let waiter = waiters.remove(id) { return waiter }
-    if !isEnded { tombstones.insert(id) }
     return nil
   }
+
+  /// Cancels a wait. Returns its waiter, if it has begun and the task has not ended.
+  mutating func cancelWait(_ id: OperationTaskID) -> Waiter? { waiters.remove(id) }
 }
 
 /// What has happened to a task so far.

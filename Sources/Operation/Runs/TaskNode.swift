@@ -175,14 +175,20 @@ final class TaskNode: ContextRun {
     let wait = OperationTaskID.next()
     return await withTaskCancellationHandler {
       await withUnsafeContinuation { continuation in
-        let step = commit { $0.machine.wait(wait, waiter: continuation) }
-        if case .resume(let output) = step { continuation.resume(returning: output) }
+        if let output = guarded.withLock({ $0.machine.wait(wait, waiter: continuation) }) {
+          continuation.resume(returning: output)
+        }
+        // The handler may have been called before the wait began.
+        if isCancellable, Task.isCancelled { cancelWait(wait) }
       }
     } onCancel: {
       onCancel()
-      guard isCancellable else { return }
-      guarded.withLock { $0.machine.cancelWait(wait) }?.resume(returning: nil)
+      if isCancellable { cancelWait(wait) }
     }
+  }
+
+  private func cancelWait(_ id: OperationTaskID) {
+    guarded.withLock { $0.machine.cancelWait(id) }?.resume(returning: nil)
   }
 
   /// Starts the task if needed, and waits until it has ended. Holds a lease only if it started the
