@@ -187,18 +187,11 @@ struct DependencyGraph: Sendable {
       }
     }
     var steps = starts.filter { numbers[$0] == nil }.map { Step(path: $0) }
-    var positions: [Int: Int] = [:]
+    var reads: [Int: [Int]] = [:]
     for number in readersFirst.reversed() {
-      positions[number] = steps.count
-      steps.append(Step(path: nodes[number].path))
-    }
-    for number in readersFirst.reversed() {
-      guard let position = positions[number] else { continue }
-      for reader in nodes[number].readers {
-        // An unchecked edge of a cycle may lead to a later step.
-        guard let later = positions[reader], later > position else { continue }
-        steps[later].reads.append(position)
-      }
+      // An unchecked edge of a cycle may lead to an earlier step, which is complete.
+      for reader in nodes[number].readers { reads[reader, default: []].append(steps.count) }
+      steps.append(Step(path: nodes[number].path, reads: reads[number] ?? []))
     }
     return steps
   }
