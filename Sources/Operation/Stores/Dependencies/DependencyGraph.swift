@@ -63,7 +63,7 @@ struct DependencyGraph: Sendable {
       numbers.prefix(limit).sorted().map { nodes[$0].path }
     }
     let node = nodes[number]
-    let reads = node.runs.values.reduce(into: node.settled) { $0.formUnion($1.reads) }
+    let reads = node.runs.values.reduce(into: node.settled.reads) { $0.formUnion($1.reads) }
     return (paths(reads), paths(node.readers))
   }
 
@@ -89,7 +89,7 @@ struct DependencyGraph: Sendable {
       return note(cycle.map { nodes[$0].path }, closedBy: run)
     }
     if nodes[to].readers.insert(from).inserted { edgeCount += 1 }
-    nodes[from].runs[run, default: Run(task: task)].reads.insert(to)
+    nodes[from].runs[run, default: Edges(task: task)].reads.insert(to)
     return nil
   }
 
@@ -120,11 +120,11 @@ struct DependencyGraph: Sendable {
 
   /// The version that the last completed run of a path has read of another one; `nil` if it noted none.
   func version(of other: OperationPath, readBy path: OperationPath) -> Int? {
-    numbers[other].flatMap { read in numbers[path].flatMap { nodes[$0].versions[read] } }
+    numbers[other].flatMap { read in numbers[path].flatMap { nodes[$0].settled.versions[read] } }
   }
 
   mutating func forgetVersions(readBy path: OperationPath) {
-    if let number = numbers[path] { nodes[number].versions = [:] }
+    if let number = numbers[path] { nodes[number].settled.versions = [:] }
   }
 
   /// Returns, each once, the paths that may have read the last value of a path while it was out of date, and
@@ -132,7 +132,7 @@ struct DependencyGraph: Sendable {
   mutating func takeOutdatedReaders(of path: OperationPath) -> [OperationPath] {
     guard let number = numbers[path] else { return [] }
     let readers = nodes[number].outdatedReaders.sorted().filter {
-      nodes[$0].settled.contains(number) || nodes[$0].currentReads.contains { $0.contains(number) }
+      ([nodes[$0].settled.reads] + nodes[$0].currentReads).contains { $0.contains(number) }
     }
     nodes[number].outdatedReaders = []
     return readers.map { nodes[$0].path }
@@ -198,21 +198,20 @@ struct DependencyGraph: Sendable {
 }
 
 extension DependencyGraph {
-  /// A run in flight that has read something.
-  fileprivate struct Run: Sendable {
+  /// What a run in flight or completed runs have read.
+  fileprivate struct Edges: Sendable {
     var reads: Set<Int> = []
-    /// The versions of what it has read, where it has noted them.
+    /// The versions of what was read, where they were noted.
     var versions: [Int: Int] = [:]
-    let task: TaskNode?
+    /// The run in flight.
+    var task: TaskNode?
   }
 
   /// A path with its edges.
   fileprivate struct Node: Sendable {
     let path: OperationPath
-    var runs: [LaunchID: Run] = [:]
-    var settled: Set<Int> = []
-    /// The versions at the settled edges.
-    var versions: [Int: Int] = [:]
+    var runs: [LaunchID: Edges] = [:]
+    var settled = Edges()
     /// Whether the store on the path was removed from the client. The settled edges are kept until nothing
     /// reads the path.
     var isRemoved = false
@@ -221,36 +220,33 @@ extension DependencyGraph {
     /// Those of the readers that may have read the present value while it was out of date.
     var outdatedReaders: Set<Int> = []
 
-    var isEmpty: Bool { runs.isEmpty && settled.isEmpty && readers.isEmpty }
+    var isEmpty: Bool { runs.isEmpty && settled.reads.isEmpty && readers.isEmpty }
 
     /// The nodes at the ends of the current edges, in one set for each run.
     var currentReads: [Set<Int>] {
-      if runs.isEmpty { return [settled] }
+      if runs.isEmpty { return [settled.reads] }
       return runs.values.filter { $0.task?.progress.isCancelled != true }.map { $0.reads }
     }
 
     /// Notes that the store that was read is gone. From now on its version is -1, which no value has.
     mutating func forgetStore(of other: Int) {
-      if versions[other] != nil { versions[other] = -1 }
+      if settled.versions[other] != nil { settled.versions[other] = -1 }
       for run in runs.keys where runs[run]?.versions[other] != nil {
         runs[run]?.versions[other] = -1
       }
     }
 
     func hasEdge(to other: Int) -> Bool {
-      settled.contains(other) || runs.values.contains { $0.reads.contains(other) }
+      settled.reads.contains(other) || runs.values.contains { $0.reads.contains(other) }
     }
 
     /// Removes a run, and returns the ends of the edges that may have been removed.
     mutating func end(_ run: LaunchID, isCancelled: Bool, isPart: Bool) -> Set<Int> {
-      let ended = runs.removeValue(forKey: run)
-      let reads = ended?.reads ?? []
-      guard isCancelled || isPart else {
-        defer { (settled, versions) = (reads, ended?.versions ?? [:]) }
-        return settled
-      }
-      if isCancelled { return reads }
-      settled.formUnion(reads)
+      var ended = runs.removeValue(forKey: run) ?? Edges()
+      if isCancelled { return ended.reads }
+      ended.task = nil
+      if !isPart { return exchange(&settled, with: ended).reads }
+      settled.reads.formUnion(ended.reads)
       return []
     }
   }
@@ -280,14 +276,13 @@ extension DependencyGraph {
   private mutating func orderSettledEdges(of number: Int) {
     guard nodes[number].runs.isEmpty else { return }
     cyclic.remove(number)
-    let isCyclic = nodes[number].settled.reduce(false) { place(number, after: $1) != nil || $0 }
-    if isCyclic { cyclic.insert(number) }
+    let reads = nodes[number].settled.reads
+    if reads.reduce(false, { place(number, after: $1) != nil || $0 }) { cyclic.insert(number) }
   }
 
   private mutating func takeSettledEdges(of number: Int) -> Set<Int> {
     cyclic.remove(number)
-    defer { (nodes[number].settled, nodes[number].versions) = ([], [:]) }
-    return nodes[number].settled
+    return exchange(&nodes[number].settled, with: Edges()).reads
   }
 
   /// Removes a node from the readers of those to which it has no edge any more. Also removes the
