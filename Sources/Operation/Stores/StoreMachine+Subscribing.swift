@@ -19,14 +19,9 @@ struct StoreObservation<State: OperationState>: Sendable {
   /// The group with the rules of the store, if there is one, comes first.
   private var groups: [Group] = []
   private var lastID = 0
-  private var control = Control.notifying
-
-  /// The notification of the controllers.
-  private enum Control: Sendable {
-    /// A thread attaches or notifies the controllers, and checks again when it has.
-    case notifying
-    case notified([AttachedController], isObserved: Bool)
-  }
+  /// The controllers, and whether they were last notified that the store is observed. `nil` while a thread
+  /// attaches or notifies them, which checks again when it has.
+  private var notified: (controllers: [AttachedController], isObserved: Bool)?
 
   /// The rules of each group.
   var rules: [Rules?] { groups.map { $0.rules } }
@@ -61,13 +56,13 @@ struct StoreObservation<State: OperationState>: Sendable {
 
   /// The controllers were attached, or notified.
   mutating func didNotify(_ controllers: [AttachedController], isObserved: Bool) {
-    control = .notified(controllers, isObserved: isObserved)
+    notified = (controllers, isObserved)
   }
 
   /// Returns the controllers that the calling thread has to notify, if no other thread does.
   mutating func controllersToNotify(isObserved: Bool) -> [AttachedController]? {
-    guard case .notified(let controllers, isObserved: !isObserved) = control else { return nil }
-    control = .notifying
+    guard let (controllers, wasObserved) = notified, wasObserved != isObserved else { return nil }
+    notified = nil
     return controllers
   }
 }
