@@ -36,19 +36,17 @@ extension StoreMachine {
   mutating func yield(_ id: OperationTaskID, launch: Int = 0, _ output: Output) -> Box? {
     guard let record = runs[id], record.payload.launch == launch else { return nil }
     let handlers = record.payload.handlers
-    guard !output.isCancellation else {
-      notify(.yielded(output, record.run), also: handlers)
-      return record.task.box
+    if !output.isCancellation {
+      let isValue = if case .success = output { true } else { false }
+      committed.beginYield(
+        .init(
+          id: id, before: edits.withBaseValue(state), idsInBase: edits.layers?.idsInBase ?? [],
+          hidesEarlier: State.kind == .query && isValue,
+          redo: { [task = record.task.dated] in $0.update(with: output, for: task) },
+          isFailure: !isValue))
+      take(output, of: record.task, after: record.payload.settlements)
+      notifyChange(also: handlers)
     }
-    let isValue = if case .success = output { true } else { false }
-    committed.beginYield(
-      .init(
-        id: id, before: edits.withBaseValue(state), idsInBase: edits.layers?.idsInBase ?? [],
-        hidesEarlier: State.kind == .query && isValue,
-        redo: { [task = record.task.dated] in $0.update(with: output, for: task) },
-        isFailure: !isValue))
-    take(output, of: record.task, after: record.payload.settlements)
-    notifyChange(also: handlers)
     notify(.yielded(output, record.run), also: handlers)
     return record.task.box
   }
