@@ -117,18 +117,14 @@ extension OperationStore {
   public func setResult(
     to result: Result<State.StateValue, State.Failure>, using context: OperationContext? = nil
   ) {
+    if State.preparesValues, case .success(var value) = result {
+      State.prepare(&value, in: read { context?.over($0.context) ?? $0.context })
+      commit { $0.write(.success(value), context) }
+    } else {
+      commit { $0.write(result, context) }
+    }
     // A value that is set replaces what was computed from others, so their versions do not count any more.
-    defer {
-      if hub.hasReaders, case .when = settings.values.staleness { hub.forgetVersions(readBy: path) }
-    }
-    if !State.preparesValues { return commit { $0.write(result, context) } }
-    let context = read { context?.over($0.context) ?? $0.context }
-    let prepared = result.map { value in
-      var value = value
-      State.prepare(&value, in: context)
-      return value
-    }
-    commit { $0.write(prepared, context) }
+    if hub.hasReaders, case .when = settings.values.staleness { hub.forgetVersions(readBy: path) }
   }
 
   /// Resets the state to its initial value, and cancels all runs. It starts no run.
