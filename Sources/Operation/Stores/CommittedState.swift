@@ -110,10 +110,9 @@ extension CommittedState {
   /// its result is in the state.
   mutating func confirmYields(of id: OperationTaskID, _ body: (inout State) -> Void) {
     if let index = yields.firstIndex(where: { $0.id == id }) {
-      let (own, others) = (yields[index], yields[..<index])
-      replaced.append(Array(yields[...index]))
-      yields.replaceSubrange(...index, with: others)
-      for other in others.indices { replaced.change(&yields[other].before, own.redoAll) }
+      let own = yields.remove(at: index)
+      replaced.append(own)
+      for earlier in 0..<index { replaced.change(&yields[earlier].before, own.redoAll) }
     }
     changeYields(body)
   }
