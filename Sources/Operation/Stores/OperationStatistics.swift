@@ -88,14 +88,8 @@ extension OperationStatistics {
   }
 
   private static func escape(_ text: String) -> String {
+    let escapes: [Unicode.Scalar: String] = ["\\": "\\\\", "\"": "\\\"", "\n": "\\n"]
     // Not by characters: a carriage return and a line feed are one.
-    text.unicodeScalars.reduce(into: "") { escaped, scalar in
-      switch scalar {
-      case "\\": escaped += "\\\\"
-      case "\"": escaped += "\\\""
-      case "\n": escaped += "\\n"
-      default: escaped.unicodeScalars.append(scalar)
-      }
-    }
+    return text.unicodeScalars.map { escapes[$0] ?? String($0) }.joined()
   }
 }
