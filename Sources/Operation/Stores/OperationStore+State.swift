@@ -152,7 +152,7 @@ extension OperationStore {
   /// - Throws: What `body` throws.
   public func withExclusiveAccess<Output>(_ body: () throws -> Output) rethrows -> Output {
     beginExclusiveAccess()
-    defer { endExclusiveAccess() }
+    defer { endAccess().finish() }
     return try body()
   }
 

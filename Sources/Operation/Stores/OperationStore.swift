@@ -240,8 +240,6 @@ extension OperationStore {
 
   func beginExclusiveAccess() { commit { $0.beginExclusiveAccess(.current) } }
 
-  func endExclusiveAccess() { endAccess().finish() }
-
   /// Ends exclusive access, and lets other writers continue. ``EndedAccess/finish()`` notifies subscribers.
   func endAccess() -> EndedAccess { tryEnd { $0.endExclusiveAccess() } ?? computeDisplayedValue() }
 
