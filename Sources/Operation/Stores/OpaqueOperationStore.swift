@@ -205,7 +205,6 @@ extension OperationStore: ErasedOperationStore {
 
   var startedRuns: [TaskNode] {
     read { machine in machine.runs.records.filter { $0.isStarted }.map { $0.core.node } }
-      .sorted { $0.id < $1.id }
   }
 
   func atEndOfAccess(_ action: @escaping @Sendable () -> Void) -> Bool {

@@ -110,9 +110,9 @@ extension StoreMachine {
   func taskToAnswer(_ invalidationCount: Int) -> Task? {
     guard freshness.isInvalidated else { return nil }
     let isStarted = freshness.answeredCount >= invalidationCount
-    return runs.records.filter { record in
+    return runs.records.first { record in
       record.isStarted && (!isStarted || record.payload.invalidationCount >= invalidationCount)
-    }.min { $0.id < $1.id }?.task
+    }?.task
   }
 
   /// Releases what a run would have waited for, if none follows any more.
