@@ -144,10 +144,9 @@ struct YieldedResult<State: OperationState>: Sendable {
 /// The values that changes of states have replaced, until they are released without the lock.
 struct ReplacedValues<State: OperationState>: Sendable {
   private var value: State.StateValue?
-  private var error: State.Failure?
   private var others: [any Sendable] = []
 
-  var isEmpty: Bool { value == nil && error == nil && others.isEmpty }
+  var isEmpty: Bool { value == nil && others.isEmpty }
 
   /// Changes a state, and keeps the value and the failure that it had.
   ///
@@ -157,7 +156,7 @@ struct ReplacedValues<State: OperationState>: Sendable {
     if State.kind != .pages {
       if value == nil { value = state.currentValue } else { append(state.currentValue) }
     }
-    if let present = state.error { if error == nil { error = present } else { append(present) } }
+    if let error = state.error { append(error) }
     let output = body(&state)
     let released = state.takeReleased()
     if !released.isEmpty { others += released }
