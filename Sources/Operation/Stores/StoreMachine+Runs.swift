@@ -207,7 +207,7 @@ extension StoreMachine {
   }
 
   private mutating func noteRemoval() {
-    _ = edits.change { $0.runEnded() }
+    if !edits.isPlain { edits.edited?.layers.runEnded() }
     dropFollowUp()
   }
 
@@ -225,7 +225,7 @@ extension StoreMachine {
     guard let entry = committed.undoYield(of: id) else { return }
     release(edits.layers?.base)
     let value = state.currentValue
-    _ = edits.change { $0.restore(value, idsInBase: entry.idsInBase) }
+    edits.edited?.layers.restore(value, idsInBase: entry.idsInBase)
     edits.noteMissingEdits()
   }
 

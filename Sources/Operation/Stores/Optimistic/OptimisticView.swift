@@ -7,12 +7,13 @@ struct OptimisticView<State: OperationState>: Sendable {
   /// Makes a state display a value, and adds a number to its count of updates.
   typealias Show = @Sendable (inout State, State.StateValue, Int) -> Void
 
-  private struct Edited: Sendable {
+  struct Edited: Sendable {
     var layers: Layers
-    let show: Show
+    fileprivate let show: Show
   }
 
-  @Indirect private var edited: Edited?
+  /// The layers, to be changed in place; `nil` without edits.
+  @Indirect var edited: Edited?
   /// The number of edits that were settled in this store.
   private(set) var settlementCount = 0
   /// Whether a transition has left the state without the settled edits.
@@ -64,11 +65,6 @@ struct OptimisticView<State: OperationState>: Sendable {
     var new = edited.take() ?? Edited(layers: Layers(base: value), show: show)
     new.layers.append(id, edit, displaying: displayed)
     edited = new
-  }
-
-  mutating func change<Output>(_ body: (inout Layers) -> Output) -> Output? {
-    if isPlain { return nil }
-    return body(&edited!.layers)
   }
 
   /// Settles an edit whose work has succeeded, unless a reset has removed it.

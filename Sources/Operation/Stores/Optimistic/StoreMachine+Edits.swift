@@ -35,7 +35,7 @@ extension StoreMachine {
   mutating func endEdit(_ id: OperationTaskID, isSuccess: Bool) {
     if edits.isPlain { return }
     if !isSuccess {
-      if let removed = edits.change({ $0.remove(id) }) ?? nil { release(removed) }
+      if let removed = edits.edited?.layers.remove(id) { release(removed) }
     } else if isDisplayedConfirmed(by: id) {
       return confirmDisplayed()
     } else {
@@ -89,7 +89,7 @@ extension StoreMachine {
     }
     release(base)
     let value = state.currentValue
-    _ = edits.change { $0.land(value, after: settlements, isWhole: !isPart || isJoined) }
+    edits.edited?.layers.land(value, after: settlements, isWhole: !isPart || isJoined)
   }
 
   /// The number of edits that were settled when the oldest run began that may still return a value, or
@@ -148,7 +148,7 @@ extension StoreMachine {
   /// results replace is in the computation afterwards.
   @discardableResult
   mutating func finishComputation(_ computation: inout Edits.Layers.Computation) -> Bool {
-    guard let settled = edits.change({ $0.finish(&computation) }) ?? nil else { return false }
+    guard let settled = edits.edited?.layers.finish(&computation) else { return false }
     guard let confirmed = computation.confirmed, let layers = edits.layers else { return true }
     let view = edits
     // Without pending edits it is displayed already.
@@ -167,7 +167,7 @@ extension StoreMachine {
   }
 
   /// Keeps the values as they are, so that exclusive access can end after the last try of a computation.
-  mutating func giveUpComputation() { _ = edits.change { $0.giveUpComputation() } }
+  mutating func giveUpComputation() { edits.edited?.layers.giveUpComputation() }
 
   /// Notifies what was withheld, with the values that have been computed since.
   mutating func notifyWithheld() {
