@@ -19,7 +19,6 @@ struct InspectorLoop {
   private var catalog: InspectorCatalog
   /// The collecting of changes, while there are peers.
   private var collecting: (reader: Int, subscription: OperationSubscription)?
-  private var counts = OperationStatistics.Counts()
   private var peers: [InspectorPeer] = []
   private var nextTick = ContinuousClock.now
   /// Whether no peer is accepted until the next tick, because there are no descriptors left.
@@ -99,10 +98,8 @@ extension InspectorLoop {
     guard let client else { return }
     if collecting == nil {
       collecting = events.collectChanges()
-      counts = OperationStatistics.Counts()
       nextTick = .now + Self.interval
     }
-    peer.baseCounts = counts
     let now = client.clock.now().timeIntervalSince1970
     let options = server.options
     peer.wasOffline = isOffline
@@ -142,10 +139,10 @@ extension InspectorLoop {
     isFull = false
     guard !peers.isEmpty, let client, let collecting else { return }
     let changes = events.changes.take(collecting.reader)
-    counts = changes.counts
     var update = catalog.update(with: changes, from: client)
     update.changed += catalog.checkFreshness(atMost: Self.storeLimit, in: client)
     for peer in peers {
+      peer.counts = peer.counts + changes.counts
       peer.backlog.note(update)
       if let watched = peer.watched, update.removed.contains(watched) { peer.watched = nil }
       if peer.hasTakenAll { sendChanges(to: peer, of: client) }
@@ -165,7 +162,7 @@ extension InspectorLoop {
     peer.send(
       InspectorChanges(
         time: client.clock.now().timeIntervalSince1970,
-        counts: (counts - peer.baseCounts).byName, stores: stores, removed: batch.removed,
+        counts: peer.counts.byName, stores: stores, removed: batch.removed,
         events: batch.events, missed: missed, isOffline: isOffline))
     if let watched = peer.watched, batch.changed.contains(watched) {
       sendDetail(of: watched, to: peer, of: client)

@@ -12,8 +12,8 @@ final class InspectorPeer {
   var backlog = InspectorBacklog()
   private var output: [UInt8] = []
   private var written = 0
-  /// The counts of the client when the peer came.
-  var baseCounts = OperationStatistics.Counts()
+  /// The counts of the client since the peer came.
+  var counts = OperationStatistics.Counts()
   /// The store whose detail the peer gets.
   var watched: Int?
   var wasOffline = false

@@ -14,7 +14,7 @@ final class ChangeFeed: Sendable {
     fileprivate(set) var stores: [any ErasedOperationStore] = []
     fileprivate(set) var events: [OperationClientEvent] = []
     fileprivate(set) var droppedEventCount = 0
-    /// The counts of all events since the reader came.
+    /// The counts of all events, also of those that were dropped.
     fileprivate(set) var counts = OperationStatistics.Counts()
     /// The number of the reader.
     fileprivate var reader = 0
@@ -93,7 +93,7 @@ final class ChangeFeed: Sendable {
   func take(_ reader: Int) -> Changes {
     let taken = remove { changes in
       guard let taken = changes, taken.reader == reader else { return nil }
-      changes = Changes(counts: taken.counts, reader: reader)
+      changes = Changes(reader: reader)
       hasAllEvents.store(false, ordering: .relaxed)
       return taken
     }

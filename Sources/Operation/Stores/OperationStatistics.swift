@@ -34,10 +34,6 @@ public struct OperationStatistics: Sendable, Hashable {
       counters.reduce(into: lhs) { $0[keyPath: $1.keyPath] += rhs[keyPath: $1.keyPath] }
     }
 
-    static func - (lhs: Counts, rhs: Counts) -> Counts {
-      counters.reduce(into: lhs) { $0[keyPath: $1.keyPath] -= rhs[keyPath: $1.keyPath] }
-    }
-
     /// The counters by the names that they have in the text.
     static var counters: [(keyPath: WritableKeyPath<Counts, Int>, name: String)] {
       [
