@@ -45,15 +45,6 @@ struct Freshness: Sendable {
   mutating func reset() { isInvalidated = false }
 
   mutating func takeFollowUp() -> [TaskDependency] { exchange(&followUpDependencies, with: []) }
-
-  /// Adds what the follow-up waits for. Returns the earlier waits for the same runs, which are replaced.
-  mutating func addFollowUp(after others: [TaskDependency]) -> [TaskDependency] {
-    let boundary = followUpDependencies.partition { old in
-      others.contains { $0.node === old.node }
-    }
-    defer { followUpDependencies.replaceSubrange(boundary..., with: others) }
-    return Array(followUpDependencies[boundary...])
-  }
 }
 
 extension StoreMachine {
@@ -100,8 +91,10 @@ extension StoreMachine {
     else { return nil }
     freshness.hasFollowers = true
     if !freshness.isAnswered {
+      release(freshness.followUpDependencies)
       // A wait for a later answer of a run's store is one for the earlier ones as well.
-      release(freshness.addFollowUp(after: others))
+      freshness.followUpDependencies.removeAll { old in others.contains { $0.node === old.node } }
+      freshness.followUpDependencies += others
     }
     return (task, freshness.invalidationCount)
   }
