@@ -61,9 +61,7 @@ extension CommittedState {
   /// replaces the earlier one.
   mutating func beginYield(_ entry: YieldedResult<State>) {
     var entry = entry
-    if entry.isFailure, let earlier = yields.first(where: { $0.id == entry.id }) {
-      entry.redoValue = earlier.isFailure ? earlier.redoValue : earlier.redo
-    }
+    if entry.redoValue == nil { entry.redoValue = yields.first { $0.id == entry.id }?.redoValue }
     if let old = removeYield(of: entry.id) {
       (entry.before, entry.idsInBase) = (old.before, old.idsInBase)
     }
@@ -120,24 +118,25 @@ extension CommittedState {
 
 /// What a run in flight has yielded.
 struct YieldedResult<State: OperationState>: Sendable {
+  typealias Redo = @Sendable (inout State) -> Void
+
   let id: OperationTaskID
   /// The state without optimistic edits before the run yielded.
   var before: State
   /// The optimistic edits that are part of `before`.
   var idsInBase: Set<OperationTaskID>
+  /// Adds the last value that the run has yielded to a state; `nil` if it has yielded none.
+  var redoValue: Redo?
+  /// Adds the failure that the run has yielded since.
+  var redoFailure: Redo?
+
   /// Whether the last yield of the run hides what earlier entries display.
-  let hidesEarlier: Bool
-  /// Adds the last yield of the run to a state.
-  let redo: @Sendable (inout State) -> Void
-  /// Whether the last yield is a failure.
-  var isFailure = false
-  /// Adds the last value that the run has yielded before that failure.
-  var redoValue: (@Sendable (inout State) -> Void)?
+  var hidesEarlier: Bool { State.kind == .query && redoFailure == nil }
 
   /// Adds what the run has yielded to a state.
   func redoAll(_ state: inout State) {
     redoValue?(&state)
-    redo(&state)
+    redoFailure?(&state)
   }
 }
 

@@ -38,12 +38,13 @@ extension StoreMachine {
     let handlers = record.payload.handlers
     if !output.isCancellation {
       let isValue = if case .success = output { true } else { false }
+      let redo: YieldedResult<State>.Redo = { [task = record.task.dated] state in
+        state.update(with: output, for: task)
+      }
       committed.beginYield(
         .init(
           id: id, before: edits.withBaseValue(state), idsInBase: edits.layers?.idsInBase ?? [],
-          hidesEarlier: State.kind == .query && isValue,
-          redo: { [task = record.task.dated] in $0.update(with: output, for: task) },
-          isFailure: !isValue))
+          redoValue: isValue ? redo : nil, redoFailure: isValue ? nil : redo))
       take(output, of: record.task, after: record.payload.settlements)
       notifyChange(also: handlers)
     }

@@ -22,7 +22,7 @@ import Testing
 
   private mutating func yield(_ value: Int, of index: Int) {
     committed.beginYield(
-      .init(id: ids[index], before: committed.state, idsInBase: [], hidesEarlier: true) { _ in })
+      .init(id: ids[index], before: committed.state, idsInBase: [], redoValue: { _ in }))
     committed.change(write(value))
   }
 
@@ -108,9 +108,9 @@ import Testing
     func yield(of index: Int) {
       let value = Value { ended.withLock { $0 += 1 } }
       committed.beginYield(
-        .init(id: ids[index], before: committed.state, idsInBase: [], hidesEarlier: true) { _ in
-          withExtendedLifetime(value) {}
-        })
+        .init(
+          id: ids[index], before: committed.state, idsInBase: [],
+          redoValue: { _ in withExtendedLifetime(value) {} }))
     }
     // The second yield of the first run replaces its first one. Then both runs are cancelled.
     for index in [0, 1, 0] { yield(of: index) }
@@ -138,7 +138,7 @@ import Testing
     }
     set(.failure(Failure(value: Value(onEnd))))
     committed.beginYield(
-      .init(id: ids[0], before: committed.state, idsInBase: [], hidesEarlier: true) { _ in })
+      .init(id: ids[0], before: committed.state, idsInBase: [], redoValue: { _ in }))
     // Replaces the failure in the state and in the one that a cancellation would restore.
     set(.failure(Failure(value: Value(onEnd))))
     set(.success(Value(onEnd)))
