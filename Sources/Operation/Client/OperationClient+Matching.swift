@@ -113,9 +113,7 @@ extension OperationClient {
   /// new one. What is saved for the path is removed as well, also without a store. The exception is a value
   /// with a name of its own: it is removed only together with its store.
   public func clearStore(with path: OperationPath) {
-    if let writer = hub.valueWriter, let key = StorageKey.value(at: path) {
-      writer.remove(.key(key))
-    }
+    removeSaved(at: path, isPrefix: false)
     remove(read { $0.stores(at: path) })
   }
 
@@ -133,7 +131,7 @@ extension OperationClient {
   public func clearStores(
     matching path: OperationPath = [], where filter: OperationStoreFilter = []
   ) {
-    if filter.isEmpty { removeSaved(below: path) }
+    if filter.isEmpty { removeSaved(at: path, isPrefix: true) }
     remove(found(matching: path, where: filter))
   }
 

@@ -58,13 +58,15 @@ extension OperationClient {
     let context = request.settingUp(context(for: Request.State.kind, at: path))
     let name = context.settings.values.persistence?.name
     guard let key = name.map(StorageKey.value(named:)) ?? StorageKey.value(at: path) else { return }
-    writer.remove(.key(key))
+    writer.remove(key)
   }
 
-  /// Removes what is saved below a path.
-  func removeSaved(below path: OperationPath) {
+  /// Removes what is saved for a path.
+  ///
+  /// - Parameter isPrefix: Whether what is saved below the path is removed, too.
+  func removeSaved(at path: OperationPath, isPrefix: Bool) {
     guard let writer = hub.valueWriter, let key = StorageKey.value(at: path) else { return }
-    writer.remove(.below(key))
+    writer.remove(key, isPrefix: isPrefix)
   }
 }
 

@@ -255,7 +255,7 @@ extension OperationClient {
   ///   - path: The prefix of the paths. The empty path matches all stores.
   ///   - filter: The conditions that the stores satisfy as well. The default is none.
   public func reset(matching path: OperationPath, where filter: OperationStoreFilter = []) {
-    if filter.isEmpty { removeSaved(below: path) }
+    if filter.isEmpty { removeSaved(at: path, isPrefix: true) }
     for store in stores(matching: path, where: filter) { store.resetState() }
   }
 

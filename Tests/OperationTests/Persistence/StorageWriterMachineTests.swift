@@ -33,7 +33,9 @@ private final class Driver {
   var writtenCount: Int { machine.writtenCount }
 
   func note(_ item: Note) -> Timer? { machine.note(item.item).timer }
-  func remove(_ removal: StorageWriterMachine.Removal) { _ = machine.remove(removal) }
+  func remove(_ key: String, isPrefix: Bool = false) {
+    _ = machine.remove(key, isPrefix: isPrefix)
+  }
   func isRemoved(_ key: String) -> Bool { machine.isRemoved(key) }
   func isPending(_ key: String, besides owner: ObjectIdentifier?) -> Bool {
     machine.isPending(key, besides: owner)
@@ -55,11 +57,12 @@ struct StorageWriterMachineTests {
   @Test("Equal removals are made once")
   func equalRemovals() throws {
     for _ in 0..<3 {
-      machine.remove(.below("a"))
-      machine.remove(.key("a"))
+      machine.remove("a", isPrefix: true)
+      machine.remove("a")
     }
-    machine.remove(.below("b"))
-    #expect(try #require(machine.flush()).removals.count == 3)
+    machine.remove("b", isPrefix: true)
+    let changes = try #require(machine.flush()).changes
+    #expect(changes.removedKeys == ["a"] && changes.removedPrefixes == ["a", "b"])
   }
 
   @Test("The first change starts a timer, and a batch has the newest item of each key")
@@ -70,8 +73,8 @@ struct StorageWriterMachineTests {
     #expect(machine.note(newer) == nil)
     #expect(machine.note(Note("b")) == nil)
     let batch = try #require(machine.timerEnded(1))
-    #expect(batch.items.count == 2)
-    #expect(newer.isIn(batch.items))
+    #expect(batch.changes.items.count == 2)
+    #expect(newer.isIn(batch.changes.items))
     #expect(machine.phase == .writing)
     #expect(machine.writtenCount == 0)
     #expect(machine.end(batch, isSuccess: true) == nil)
@@ -111,7 +114,7 @@ struct StorageWriterMachineTests {
     #expect(machine.note(Note("a")) == nil)
     #expect(machine.end(batch, isSuccess: true) == Timer(number: 2, delay: .seconds(1)))
     #expect(machine.writtenCount == 1)
-    #expect(machine.timerEnded(2)?.items.count == 1)
+    #expect(machine.timerEnded(2)?.changes.items.count == 1)
   }
 
   @Test(
@@ -129,7 +132,7 @@ struct StorageWriterMachineTests {
       let timer = try #require(machine.end(batch, isSuccess: false))
       delays.append(timer.delay)
       batch = try #require(machine.timerEnded(timer.number))
-      #expect(batch.items.count == 2 && newer.isIn(batch.items))
+      #expect(batch.changes.items.count == 2 && newer.isIn(batch.changes.items))
     }
     #expect(delays == [1, 2, 4, 8, 16, 30, 30].map { .seconds($0) })
     #expect(machine.end(batch, isSuccess: true) == nil)
@@ -140,17 +143,17 @@ struct StorageWriterMachineTests {
   func removal() throws {
     _ = machine.note(Note("values/a/1"))
     _ = machine.note(Note("values/b"))
-    machine.remove(.below("values/a"))
+    machine.remove("values/a", isPrefix: true)
     #expect(machine.isRemoved("values/a/1") && !machine.isRemoved("values/b"))
     let later = Note("values/a/2")
     _ = machine.note(later)
     let batch = try #require(machine.timerEnded(1))
-    #expect(batch.items.map(\.key).sorted() == ["values/a/2", "values/b"])
+    #expect(batch.changes.items.map(\.key).sorted() == ["values/a/2", "values/b"])
     #expect(machine.isRemoved("values/a/1"))
     let timer = try #require(machine.end(batch, isSuccess: false))
     #expect(machine.isRemoved("values/a/1"))
     let again = try #require(machine.timerEnded(timer.number))
-    #expect(again.removals.count == 1 && again.items.count == 2)
+    #expect(again.changes.removedPrefixes.count == 1 && again.changes.items.count == 2)
     _ = machine.end(again, isSuccess: true)
     #expect(!machine.isRemoved("values/a/1"))
   }
@@ -159,9 +162,9 @@ struct StorageWriterMachineTests {
   func removalDuringBatch() throws {
     _ = machine.note(Note("values/a"))
     let batch = try #require(machine.timerEnded(1))
-    machine.remove(.key("values/a"))
+    machine.remove("values/a")
     let timer = try #require(machine.end(batch, isSuccess: false))
-    #expect(machine.timerEnded(timer.number)?.items.isEmpty == true)
+    #expect(machine.timerEnded(timer.number)?.changes.items.isEmpty == true)
   }
 
   @Test("A late change of a removed store does not replace that of its successor")
@@ -170,7 +173,7 @@ struct StorageWriterMachineTests {
     _ = machine.note(successor)
     _ = machine.note(removed)
     let batch = try #require(machine.timerEnded(1))
-    #expect(successor.isIn(batch.items))
+    #expect(successor.isIn(batch.changes.items))
   }
 
   @Test("A key is pending for stores other than its owner until the batch has ended")

@@ -42,9 +42,9 @@ final class StorageWriter: Sendable {
   /// Notes that an item has changed.
   func note(_ item: SavedItem) { start(machine.withLock { $0.note(item) }.timer) }
 
-  /// Removes entries.
-  func remove(_ removal: StorageWriterMachine.Removal) {
-    start(machine.withLock { $0.remove(removal) }.timer)
+  /// Removes the entry of a key, or also those below it.
+  func remove(_ key: String, isPrefix: Bool = false) {
+    start(machine.withLock { $0.remove(key, isPrefix: isPrefix) }.timer)
   }
 
   /// Returns the entry under a key, when pending changes of other owners of that key are written.
@@ -123,25 +123,21 @@ final class StorageWriter: Sendable {
   }
 
   private func perform(_ batch: StorageWriterMachine.Batch) async throws {
-    var (entries, removed): ([String: StorageEntry], [String]) = ([:], [])
+    var (entries, removed) = ([String: StorageEntry](), Array(batch.changes.removedKeys))
     var changes: [(SavedItem, SavedChange)] = []
-    for item in batch.items {
+    for item in batch.changes.items {
       guard let change = item.takeChange() else { continue }
       if let entry = change.entry { entries[item.key] = entry } else { removed.append(item.key) }
       changes.append((item, change))
     }
     // A key that the storage refuses keeps no other from being removed or saved.
     var failures: [String: any Error] = [:]
-    for removal in batch.removals {
-      switch removal {
-      case .key(let key): removed.append(key)
-      case .below(let prefix):
-        do {
-          removed += try await storage.readableKeys(
-            withPrefix: prefix, reporting: "A value that is to be removed cannot be read"
-          ).filter(removal.contains)
-        } catch { failures[prefix] = error }
-      }
+    for prefix in batch.changes.removedPrefixes {
+      do {
+        removed += try await storage.readableKeys(
+          withPrefix: prefix, reporting: "A value that is to be removed cannot be read"
+        ).filter { StorageKey.isKey($0, below: prefix) }
+      } catch { failures[prefix] = error }
     }
     let isSplit = batch.followsFailure
     for part in isSplit ? removed.map({ [$0] }) : [removed] where !part.isEmpty {
@@ -152,9 +148,8 @@ final class StorageWriter: Sendable {
       do { try await storage.save(part) } catch { for key in part.keys { failures[key] = error } }
     }
     // A failed batch makes its removals again, and what is saved below them must be saved again, too.
-    let repeated = failures.isEmpty ? [] : batch.removals
     for (item, change) in changes where failures[item.key] == nil {
-      if !repeated.contains(where: { $0.contains(item.key) }) { item.didSave(change) }
+      if failures.isEmpty || !batch.changes.removes(item.key) { item.didSave(change) }
     }
     if let failure = failures.values.first { throw failure }
   }

@@ -31,23 +31,9 @@ struct StorageWriterMachine: Sendable {
     case writing
   }
 
-  /// A removal of entries from the storage, which also drops pending items with their keys.
-  enum Removal: Sendable {
-    case key(String)
-    case below(String)
-
-    func contains(_ key: String) -> Bool {
-      switch self {
-      case .key(let removed): key == removed
-      case .below(let prefix): StorageKey.isKey(key, below: prefix)
-      }
-    }
-  }
-
   /// What is written at once. Entries are removed before others are saved.
   struct Batch: Sendable {
-    var items: [SavedItem]
-    var removals: [Removal]
+    let changes: Changes
     /// The number of changes before the batch.
     let changeCount: Int
     /// The timer to cancel, which a flush may have overtaken.
@@ -57,23 +43,21 @@ struct StorageWriterMachine: Sendable {
     let followsFailure: Bool
   }
 
-  private struct Changes: Sendable {
+  /// Items to save, and entries to remove from the storage.
+  struct Changes: Sendable {
     /// The items by their keys and owners: the store that was removed from a path may still change.
-    private var items: [String: [ObjectIdentifier: SavedItem]] = [:]
-    private var removedKeys: Set<String> = []
-    private var removedPrefixes: Set<String> = []
+    private var itemsByKey: [String: [ObjectIdentifier: SavedItem]] = [:]
+    private(set) var removedKeys: Set<String> = []
+    /// The keys that are removed together with those below them.
+    private(set) var removedPrefixes: Set<String> = []
 
-    var isEmpty: Bool { items.isEmpty && removedKeys.isEmpty && removedPrefixes.isEmpty }
+    var isEmpty: Bool { itemsByKey.isEmpty && removedKeys.isEmpty && removedPrefixes.isEmpty }
 
-    var removals: [Removal] {
-      removedKeys.map(Removal.key) + removedPrefixes.map(Removal.below)
-    }
-
-    var allItems: [SavedItem] { items.values.flatMap(\.values) }
+    var items: [SavedItem] { itemsByKey.values.flatMap(\.values) }
 
     /// Whether something else than the owner is to be saved under a key.
     func contains(_ key: String, besides owner: ObjectIdentifier?) -> Bool {
-      items[key]?.keys.contains { $0 != owner } ?? false
+      itemsByKey[key]?.keys.contains { $0 != owner } ?? false
     }
 
     func removes(_ key: String) -> Bool {
@@ -82,22 +66,15 @@ struct StorageWriterMachine: Sendable {
 
     /// Adds an item. Returns the one that it replaces.
     mutating func add(_ item: SavedItem) -> [SavedItem] {
-      let replaced = items[item.key, default: [:]].updateValue(item, forKey: item.owner)
+      let replaced = itemsByKey[item.key, default: [:]].updateValue(item, forKey: item.owner)
       return replaced.map { [$0] } ?? []
     }
 
-    /// Adds a removal. Returns the items that are not to be saved any more.
-    mutating func add(_ removal: Removal) -> [SavedItem] {
-      let keys: [String]
-      switch removal {
-      case .key(let key):
-        removedKeys.insert(key)
-        keys = [key]
-      case .below(let prefix):
-        removedPrefixes.insert(prefix)
-        keys = items.keys.filter(removal.contains)
-      }
-      return keys.flatMap { items.removeValue(forKey: $0)?.values.map(\.self) ?? [] }
+    /// Removes the entry of a key, or also those below it. Returns the items that are not to be saved any more.
+    mutating func remove(_ key: String, isPrefix: Bool) -> [SavedItem] {
+      if isPrefix { removedPrefixes.insert(key) } else { removedKeys.insert(key) }
+      let keys = isPrefix ? itemsByKey.keys.filter { StorageKey.isKey($0, below: key) } : [key]
+      return keys.flatMap { itemsByKey.removeValue(forKey: $0)?.values.map(\.self) ?? [] }
     }
   }
 
@@ -137,8 +114,10 @@ struct StorageWriterMachine: Sendable {
   /// An item has changed.
   mutating func note(_ item: SavedItem) -> Noted { noteChange(dropping: pending.add(item)) }
 
-  /// Entries are to be removed. What was to be saved there is not.
-  mutating func remove(_ removal: Removal) -> Noted { noteChange(dropping: pending.add(removal)) }
+  /// The entry of a key is to be removed, or also those below it. What was to be saved there is not.
+  mutating func remove(_ key: String, isPrefix: Bool) -> Noted {
+    noteChange(dropping: pending.remove(key, isPrefix: isPrefix))
+  }
 
   private mutating func noteChange(dropping dropped: [SavedItem]) -> Noted {
     changeCount += 1
@@ -183,8 +162,8 @@ struct StorageWriterMachine: Sendable {
   private mutating func begin() -> Batch {
     phase = .writing
     let batch = Batch(
-      items: pending.allItems, removals: pending.removals, changeCount: changeCount,
-      timer: timer.take(), followsFailure: recentFailureCount > 0)
+      changes: pending, changeCount: changeCount, timer: timer.take(),
+      followsFailure: recentFailureCount > 0)
     inBatch = pending
     pending = Changes()
     return batch
@@ -205,8 +184,9 @@ struct StorageWriterMachine: Sendable {
       let newer = pending
       // What is replaced and dropped here is released without the lock, with the batch.
       pending = inBatch
-      for removal in newer.removals { _ = pending.add(removal) }
-      for item in newer.allItems { _ = pending.add(item) }
+      for key in newer.removedKeys { _ = pending.remove(key, isPrefix: false) }
+      for key in newer.removedPrefixes { _ = pending.remove(key, isPrefix: true) }
+      for item in newer.items { _ = pending.add(item) }
     }
     inBatch = Changes()
     let isNext = exchange(&mustWriteNext, with: false)

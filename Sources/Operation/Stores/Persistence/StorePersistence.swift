@@ -92,7 +92,7 @@ final class StorePersistence<State: OperationState>: Sendable {
   /// - Parameter isForgotten: Whether what was saved is removed.
   func end(forgetting isForgotten: Bool) {
     let (hasEnded, name) = facts.withLock { (exchange(&$0.isEnded, with: true), $0.name) }
-    if isForgotten, !hasEnded { writer.remove(.key(key)) }
+    if isForgotten, !hasEnded { writer.remove(key) }
     name.cancel()
   }
 }
