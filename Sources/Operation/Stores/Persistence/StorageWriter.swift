@@ -64,21 +64,19 @@ final class StorageWriter: Sendable {
   /// - Throws: What the storage has thrown for it, or `CancellationError` if the task is cancelled.
   nonisolated(nonsending) func flush() async throws {
     let (count, failures) = machine.withLock { ($0.changeCount, $0.failureCount) }
-    while true {
-      let (isDone, hasFailed, round) = machine.withLock { machine in
-        let hasFailed = machine.failureCount > failures && machine.failedCount >= count
-        return (machine.writtenCount >= count, hasFailed, machine.roundCount)
-      }
-      if isDone { return }
-      if hasFailed, let failure = lastFailure.value { throw failure }
-      writeNow()
-      let hasEnded = await wait { [self] in
-        machine.withLock { $0.roundCount } > round
-      } changes: { [rounds] notify in
-        rounds.subscribe { _ in notify() }
-      }
-      if !hasEnded { throw CancellationError() }
+    writeNow()
+    let hasFailed = { @Sendable [self] in
+      machine.withLock { $0.failureCount > failures && $0.failedCount >= count }
     }
+    let isWritten = { @Sendable [self] in machine.withLock { $0.writtenCount >= count } }
+    _ = await wait {
+      isWritten() || hasFailed()
+    } changes: { [rounds] notify in
+      rounds.subscribe { _ in notify() }
+    }
+    if isWritten() { return }
+    if hasFailed(), let failure = lastFailure.value { throw failure }
+    throw CancellationError()
   }
 
   /// Writes what has changed, without a wait for more.
@@ -101,18 +99,15 @@ final class StorageWriter: Sendable {
     batch.timer?.cancel()
     // No detached task: it makes its reports to the handler of the caller.
     Task(executorPreference: clock.executor) { [self] in
-      var failure: (any Error)?
+      var isSuccess = true
       do { try await perform(batch) } catch StorageError.readOnly {
         // The program has asked for that, so nothing is to be saved.
       } catch {
-        failure = error
-      }
-      if let failure {
-        lastFailure.set(failure)
+        isSuccess = false
+        lastFailure.set(error)
         // The first failure since a success, before a caller that flushes gets it.
-        if !batch.followsFailure { report(failure) }
+        if !batch.followsFailure { report(error) }
       }
-      let isSuccess = failure == nil
       let (timer, round) = machine.withLock {
         ($0.end(batch, isSuccess: isSuccess), $0.roundCount)
       }

@@ -153,7 +153,8 @@ struct StorageWriterMachine: Sendable {
     phase == .scheduled(timer: number) ? begin() : nil
   }
 
-  /// Returns the batch to write for a caller that flushes. If one is being written, the next one follows it.
+  /// Returns the batch to write for a caller that flushes. If one is being written, the next one follows it, also
+  /// if it fails.
   mutating func flush() -> Batch? {
     if phase == .writing { mustWriteNext = !pending.isEmpty }
     return if case .scheduled = phase { begin() } else { nil }
@@ -192,6 +193,6 @@ struct StorageWriterMachine: Sendable {
     let isNext = exchange(&mustWriteNext, with: false)
     if pending.isEmpty { return nil }
     let wait = OperationBackoffFunction.standard(recentFailureCount - 1)
-    return schedule(after: recentFailureCount > 0 ? wait : isNext ? .zero : delay)
+    return schedule(after: isNext ? .zero : recentFailureCount > 0 ? wait : delay)
   }
 }
