@@ -47,23 +47,17 @@ public final class OperationOutbox: Sendable {
   ///
   /// - Throws: What the storage throws.
   nonisolated(nonsending) public func load() async throws {
-    let failure = await afterLastReading { [self] () -> (any Error)? in
-      do { try await read() } catch { return error }
-      return nil
-    }
-    if let failure { throw failure }
+    try await afterLastReading { [self] in try await read() }
   }
 
   /// Reads the storage when the last reading has ended.
-  private func afterLastReading<Output: Sendable>(
-    _ read: @escaping @Sendable () async -> Output
-  ) async -> Output {
+  private func afterLastReading(_ read: @escaping @Sendable () async throws -> Void) async throws {
     let end = OneShot<Bool>()
     let last = shell.withLock { exchange(&$0.endOfReading, with: end) }
-    return await Task(executorPreference: clock.executor) {
+    try await Task(executorPreference: clock.executor) {
       _ = await last?.wait()
       defer { end.finish(true) }
-      return await read()
+      try await read()
     }.value
   }
 
@@ -202,16 +196,16 @@ extension OperationOutbox {
   /// The number after which the calls of this program are sorted.
   private func base() async -> Int {
     if let last = shell.withLock({ $0.lastSaved }) { return last }
-    return await afterLastReading { [self] in
-      if let last = shell.withLock({ $0.lastSaved }) { return last }
+    try? await afterLastReading { [self] in
+      if shell.withLock({ $0.lastSaved }) != nil { return }
       do { _ = try await keys() } catch {
         // More than any count, so that the calls that are there come first.
         let last = Int(max(0, min(9e15, clock.now().timeIntervalSinceReferenceDate * 1_000_000)))
         OperationIssue.report(.storageFailure, "The waiting calls were not listed: \(error)")
         shell.withLock { $0.lastSaved = last }
       }
-      return shell.withLock { $0.lastSaved ?? 0 }
     }
+    return shell.withLock { $0.lastSaved ?? 0 }
   }
 
   /// The keys of the calls in the storage. The first listing decides after which number the calls of this program
