@@ -12,20 +12,17 @@ struct InspectorLines: Sendable {
 
   /// Takes in bytes, and returns the lines that they complete, without their ends and without empty ones.
   mutating func append(_ bytes: some Collection<UInt8>) -> [[UInt8]] {
-    if isOverLimit { return [] }
     var lines: [[UInt8]] = []
-    for part in bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false) {
-      // Each part but the first one begins a line.
-      if part.startIndex != bytes.startIndex {
+    for byte in bytes where !isOverLimit {
+      if byte != UInt8(ascii: "\n") {
+        rest.append(byte)
+        isOverLimit = rest.count > limit
+      } else if !rest.isEmpty {
         lines.append(rest)
         rest = []
       }
-      rest += part
-      if rest.count > limit {
-        (isOverLimit, rest) = (true, [])
-        break
-      }
     }
-    return lines.filter { !$0.isEmpty }
+    if isOverLimit { rest = [] }
+    return lines
   }
 }
