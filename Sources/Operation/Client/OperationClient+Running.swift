@@ -260,9 +260,7 @@ extension OperationClient {
   }
 
   /// Returns the store of a request, or `nil` if there is none.
-  func store<Request: StatefulOperationRequest>(
-    of request: Request
-  ) -> OpaqueOperationStore? {
+  func store(of request: some StatefulOperationRequest) -> OpaqueOperationStore? {
     let path = request.path
     let type = RequestType(of: request)
     return read { $0.store(at: path, for: type) }
