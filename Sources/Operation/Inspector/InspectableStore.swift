@@ -45,11 +45,9 @@ extension OperationStore: InspectableStore {
     let use = InspectedStore.Use(
       subscribers: subscriberCount, leases: leaseCount, runs: runs.count, edits: edits,
       queued: scope.map { hub.queues.waitingCount(of: runs, in: $0) } ?? 0)
-    let retry = state.retry
-    let waits = InspectedStore.Waits(
-      isPaused: state.status.isPaused, failedAttempts: retry?.failedAttempts,
-      nextAttempt: retry?.nextAttemptAt.timeIntervalSince1970)
-    return InspectedStore(identity: identity, facts: facts, use: use, waits: waits)
+    return InspectedStore(
+      identity: identity, facts: facts, use: use, isPaused: state.status.isPaused,
+      retry: state.retry.map { ($0.failedAttempts, $0.nextAttemptAt) })
   }
 
   func addDetail(to store: inout InspectedStore, by describer: InspectorDescriber) {

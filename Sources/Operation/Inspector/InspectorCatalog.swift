@@ -9,7 +9,8 @@ struct InspectorCatalog {
     let path: OperationPath
     /// What the store has read when it was described last.
     var reads: [Int] = []
-    var waits = InspectedStore.Waits()
+    var isPaused = false
+    var nextAttempt: Date?
   }
 
   let describer: InspectorDescriber
@@ -122,22 +123,22 @@ struct InspectorCatalog {
 
   /// Notes whose readers have changed, and the waits that began.
   private mutating func note(_ store: InspectedStore, at date: Date) {
-    let (id, new) = (store.identity.id, store.waits)
+    let id = store.identity.id
     guard let old = entries[id] else { return }
     read.formUnion(Set(old.reads).symmetricDifference(store.use.reads))
     entries[id]?.reads = store.use.reads
-    entries[id]?.waits = new
+    entries[id]?.isPaused = store.isPaused
+    entries[id]?.nextAttempt = store.retry?.date
     let time = date.timeIntervalSince1970
-    if new.isPaused, !old.waits.isPaused {
+    if store.isPaused, !old.isPaused {
       waits.append(InspectedEvent(store: id, time: time, kind: "paused"))
     }
-    if let attempts = new.failedAttempts, let next = new.nextAttempt,
-      new.nextAttempt != old.waits.nextAttempt
-    {
+    if let retry = store.retry, retry.date != old.nextAttempt {
+      let wait = (retry.date.timeIntervalSince(date) * 1_000).rounded()
       waits.append(
         InspectedEvent(
-          store: id, time: time, kind: "waiting", attempt: attempts,
-          message: "next attempt in \(Int(exactly: ((next - time) * 1_000).rounded()) ?? 0) ms"))
+          store: id, time: time, kind: "waiting", attempt: retry.failedAttempts,
+          message: "next attempt in \(Int(exactly: wait) ?? 0) ms"))
     }
   }
 }

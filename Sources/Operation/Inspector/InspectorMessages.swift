@@ -115,20 +115,15 @@ struct InspectedStore: Encodable {
     let pages: Int?
   }
 
-  /// What the runs of the store wait for. No event notes it, so it is compared with later waits.
-  struct Waits: Equatable {
-    var isPaused = false
-    /// The number of failed attempts of the run that waits for a retry.
-    var failedAttempts: Int?
-    var nextAttempt: Double?
-  }
-
   let identity: Identity
   var facts: Facts
   var use: Use
   var detail: Detail?
-  /// It is not encoded.
-  let waits: Waits
+  /// Whether its runs wait for a connection. No event notes waits, so they are compared with later ones, and are not
+  /// encoded.
+  let isPaused: Bool
+  /// The number of failed attempts of the run that waits for a retry, and the date of the next one.
+  let retry: (failedAttempts: Int, date: Date)?
 
   /// The number of results that the store has had.
   var resultCount: Int { facts.valueUpdates + facts.errorUpdates }
