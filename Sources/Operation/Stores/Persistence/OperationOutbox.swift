@@ -15,8 +15,8 @@ public final class OperationOutbox: Sendable {
   private let writer: StorageWriter
   private let clock: any OperationClock
   private let closing: Broadcast<Never>
-  /// The ticket that has ended last, which waiting tasks observe.
-  private let endedTicket = ObservedValue(0)
+  /// Notifies waiting tasks of the end of each ticket.
+  private let ticketEnds = Broadcast<Void>()
 
   /// - Parameter closing: Ends when the client is shut down.
   init(_ storage: any OperationStorage, clock: any OperationClock, closing: Broadcast<Never>) {
@@ -103,8 +103,8 @@ public final class OperationOutbox: Sendable {
   nonisolated(nonsending) func flush() async throws {
     let last = shell.withLock { $0.lastTicket }
     let areListed = { @Sendable [shell] in !shell.withLock { $0.hasOpenTicket(upTo: last) } }
-    _ = await wait(until: areListed) { [endedTicket] notify in
-      endedTicket.subscribe { _ in notify() }
+    _ = await wait(until: areListed) { [ticketEnds] notify in
+      ticketEnds.subscribe { notify() }
     }
     if !areListed() { throw CancellationError() }
     try await writer.flush()
@@ -122,7 +122,7 @@ extension OperationOutbox {
   /// A call is listed, or is not saved.
   func end(ticket: Int) {
     shell.withLock { $0.end(ticket: ticket) }
-    endedTicket.set(ticket)
+    ticketEnds.send(())
   }
 
   /// Lists a call.

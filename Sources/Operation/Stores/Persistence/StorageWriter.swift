@@ -8,8 +8,8 @@ final class StorageWriter: Sendable {
   let storage: any OperationStorage
   private let clock: any OperationClock
   private let machine: Mutex<StorageWriterMachine>
-  /// The number of ended batches, which waiting tasks observe.
-  private let rounds = ObservedValue(0)
+  /// Notifies waiting tasks of the end of each batch.
+  private let ends = Broadcast<Void>()
   private let lastFailure = LastElement<any Error>()
   /// The paths of the values that have names of their own, and how many stores save under each.
   private let namedPaths = Mutex<[String: (path: OperationPath, count: Int)]>([:])
@@ -63,20 +63,17 @@ final class StorageWriter: Sendable {
   ///
   /// - Throws: What the storage has thrown for it, or `CancellationError` if the task is cancelled.
   nonisolated(nonsending) func flush() async throws {
-    let (count, failures) = machine.withLock { ($0.changeCount, $0.failureCount) }
+    let (count, round) = machine.withLock { ($0.changeCount, $0.roundCount) }
     writeNow()
-    let hasFailed = { @Sendable [self] in
-      machine.withLock { $0.failureCount > failures && $0.failedCount >= count }
-    }
-    let isWritten = { @Sendable [self] in machine.withLock { $0.writtenCount >= count } }
+    let isWritten = { @Sendable [self] in machine.withLock { $0.isWritten(count, since: round) } }
     _ = await wait {
-      isWritten() || hasFailed()
-    } changes: { [rounds] notify in
-      rounds.subscribe { _ in notify() }
+      isWritten() != nil
+    } changes: { [ends] notify in
+      ends.subscribe { notify() }
     }
-    if isWritten() { return }
-    if hasFailed(), let failure = lastFailure.value { throw failure }
-    throw CancellationError()
+    let isSuccess = isWritten()
+    if isSuccess == true { return }
+    throw (isSuccess == false ? lastFailure.value : nil) ?? CancellationError()
   }
 
   /// Writes what has changed, without a wait for more.
@@ -108,12 +105,10 @@ final class StorageWriter: Sendable {
         // The first failure since a success, before a caller that flushes gets it.
         if !batch.followsFailure { report(error) }
       }
-      let (timer, round) = machine.withLock {
-        ($0.end(batch, isSuccess: isSuccess), $0.roundCount)
-      }
+      let timer = machine.withLock { $0.end(batch, isSuccess: isSuccess) }
       withExtendedLifetime(batch) {}
       start(timer)
-      rounds.set(round)
+      ends.send(())
     }
   }
 

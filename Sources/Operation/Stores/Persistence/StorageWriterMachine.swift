@@ -92,12 +92,10 @@ struct StorageWriterMachine: Sendable {
   private(set) var changeCount = 0
   /// The number of changes that are in the storage.
   private(set) var writtenCount = 0
-  /// The number of batches that have failed.
-  private(set) var failureCount = 0
   /// The number of batches that have failed since the last success.
   private var recentFailureCount = 0
   /// The number of changes before the last batch that has failed.
-  private(set) var failedCount = 0
+  private var failedCount = 0
   /// The number of batches that were written or have failed.
   private(set) var roundCount = 0
   /// Whether the next batch follows the one in flight without a wait.
@@ -160,6 +158,14 @@ struct StorageWriterMachine: Sendable {
     return if case .scheduled = phase { begin() } else { nil }
   }
 
+  /// Whether a number of changes is in the storage, or a batch with them has failed since a round; `nil` while that
+  /// is open.
+  func isWritten(_ count: Int, since round: Int) -> Bool? {
+    if writtenCount >= count { return true }
+    // The next batch after a failure has what was in the failed one, and is not a success here.
+    return roundCount > round && failedCount >= count ? false : nil
+  }
+
   private mutating func begin() -> Batch {
     phase = .writing
     let batch = Batch(
@@ -179,7 +185,6 @@ struct StorageWriterMachine: Sendable {
       recentFailureCount = 0
       writtenCount = batch.changeCount
     } else {
-      failureCount += 1
       recentFailureCount += 1
       failedCount = batch.changeCount
       let newer = pending
