@@ -1,3 +1,4 @@
+import FoundationEssentials
 import Testing
 
 @testable import Operation
@@ -15,12 +16,15 @@ private final class Note: Sendable {
 
   /// The item, which its change identifies.
   var item: SavedItem {
-    SavedItem(key: key, owner: owner) { [self] in SavedChange(mark: mark, entry: nil) }
+    SavedItem(key: key, owner: owner) { [self] in SavedChange(entry: entry) }
   }
 
-  private var mark: [Int] { [ObjectIdentifier(self).hashValue] }
+  private var entry: StorageEntry {
+    StorageEntry(
+      version: ObjectIdentifier(self).hashValue, date: Date(timeIntervalSince1970: 0), data: Data())
+  }
 
-  func isIn(_ items: [SavedItem]) -> Bool { items.contains { $0.takeChange()?.mark == mark } }
+  func isIn(_ items: [SavedItem]) -> Bool { items.contains { $0.takeChange()?.entry == entry } }
 }
 
 private typealias Timer = StorageWriterMachine.Timer

@@ -186,7 +186,7 @@ extension OperationOutbox {
       // has ended is removed.
       writer.note(
         SavedItem(key: entry.key, owner: ObjectIdentifier(shell)) { [shell] in
-          SavedChange(mark: [], entry: shell.withLock { $0.call(of: entry) }?.encoded)
+          SavedChange(entry: shell.withLock { $0.call(of: entry) }?.encoded)
         })
     }
     shell.commit { _ in }

@@ -114,11 +114,11 @@ final class StorageWriter: Sendable {
 
   private func perform(_ batch: StorageWriterMachine.Batch) async throws {
     var (entries, removed) = ([String: StorageEntry](), Array(batch.changes.removedKeys))
-    var changes: [(SavedItem, SavedChange)] = []
+    var changes: [(key: String, SavedChange)] = []
     for item in batch.changes.items {
       guard let change = item.takeChange() else { continue }
       if let entry = change.entry { entries[item.key] = entry } else { removed.append(item.key) }
-      changes.append((item, change))
+      changes.append((item.key, change))
     }
     // A key that the storage refuses keeps no other from being removed or saved.
     var failures: [String: any Error] = [:]
@@ -138,8 +138,8 @@ final class StorageWriter: Sendable {
       do { try await storage.save(part) } catch { for key in part.keys { failures[key] = error } }
     }
     // A failed batch makes its removals again, and what is saved below them must be saved again, too.
-    for (item, change) in changes where failures[item.key] == nil {
-      if failures.isEmpty || !batch.changes.removes(item.key) { item.didSave(change) }
+    for (key, change) in changes where failures[key] == nil {
+      if failures.isEmpty || !batch.changes.removes(key) { change.didSave() }
     }
     if let failure = failures.values.first { throw failure }
   }

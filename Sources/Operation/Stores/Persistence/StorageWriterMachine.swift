@@ -7,16 +7,14 @@ struct SavedItem: Sendable {
   let owner: ObjectIdentifier
   /// Returns what has changed since it was saved, `nil` if nothing has. Called with no lock held.
   let takeChange: @Sendable () -> SavedChange?
-  /// Notes that a change is in the storage. Called with no lock held.
-  var didSave: @Sendable (SavedChange) -> Void = { _ in }
 }
 
 /// A change of what is saved under a key.
 struct SavedChange: Sendable {
-  /// Identifies the change among those of its item.
-  let mark: [Int]
   /// The new entry; `nil` removes it.
   let entry: StorageEntry?
+  /// Notes that the change is in the storage. Called with no lock held.
+  var didSave: @Sendable () -> Void = {}
 }
 
 /// The machine of a storage writer: what has changed, and when it is written.

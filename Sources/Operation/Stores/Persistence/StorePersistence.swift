@@ -79,12 +79,7 @@ final class StorePersistence<State: OperationState>: Sendable {
     if facts.withLock({ $0.isEnded }) { return }
     // The item retains the store until its change is saved.
     writer.note(
-      SavedItem(key: key, owner: ObjectIdentifier(self)) { [self] in
-        takeChange(of: store)
-      } didSave: { [self] change in
-        // Unless the entry was set aside meanwhile.
-        facts.withLock { if $0.saved == Self.beingSaved { $0.saved = change.mark } }
-      })
+      SavedItem(key: key, owner: ObjectIdentifier(self)) { [self] in takeChange(of: store) })
   }
 
   /// Saves nothing from now on. Another path can have the name of the value then.
@@ -187,13 +182,15 @@ extension StorePersistence {
       let data = try form.encode(state)
       // A save that fails may have written.
       facts.withLock { $0.saved = Self.beingSaved }
-      return SavedChange(
-        mark: mark,
-        entry: data.map {
-          StorageEntry(
-            version: settings.version, date: state.valueLastUpdatedAt ?? store.context.now(),
-            data: $0)
-        })
+      let entry = data.map {
+        StorageEntry(
+          version: settings.version, date: state.valueLastUpdatedAt ?? store.context.now(),
+          data: $0)
+      }
+      return SavedChange(entry: entry) { [self] in
+        // Unless the entry was set aside meanwhile.
+        facts.withLock { if $0.saved == Self.beingSaved { $0.saved = mark } }
+      }
     } catch {
       // Not again until it changes.
       facts.withLock { $0.saved = mark }
