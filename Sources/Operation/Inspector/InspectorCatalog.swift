@@ -22,10 +22,9 @@ struct InspectorCatalog {
   private var lastID = 0
   /// The stores that were described since the last update.
   private var described: [Int: InspectedStore] = [:]
-  /// The stores whose readers have changed.
-  private var read: Set<Int> = []
-  /// Waits that began.
-  private var waits: [InspectedEvent] = []
+  /// What descriptions have found since the last update: stores whose readers have changed, and waits that
+  /// began.
+  private var found = InspectorUpdate()
   /// The stores with a fresh value that becomes stale.
   private var fresh: Set<Int> = []
   /// The fresh stores that the present round of checks has not reached.
@@ -53,25 +52,21 @@ struct InspectorCatalog {
     with changes: ChangeFeed.Changes, from client: OperationClient
   ) -> InspectorUpdate {
     described = [:]
-    var update = InspectorUpdate(missed: changes.droppedEventCount)
-    update.changed = changes.stores.filter(\.isRetained).map { add($0) } + read
-    read = []
+    var update = exchange(&found, with: InspectorUpdate())
+    update.changed += changes.stores.filter(\.isRetained).map { add($0) }
     let events = changes.events.compactMap { event in
       idsByPath[event.path].map { InspectedEvent(event, of: $0, describedBy: describer) }
     }
     // The others are of stores without a number, such as one that was added and removed since.
-    update.missed += changes.events.count - events.count
-    update.events = waits + events
-    waits = []
+    update.missed = changes.droppedEventCount + changes.events.count - events.count
+    update.events += events
     for (path, id) in leaving where idsByPath[path] == id {
       // Of two requests that clash there, one may be left.
       let others = client.stores(at: path).compactMap { ids[ObjectIdentifier($0.base)] }
       idsByPath[path] = others.first
     }
     leaving = []
-    for store in changes.stores where !store.isRetained {
-      if let id = remove(store) { update.removed.append(id) }
-    }
+    update.removed = changes.stores.filter { !$0.isRetained }.compactMap { remove($0) }
     return update
   }
 
@@ -125,17 +120,17 @@ struct InspectorCatalog {
   private mutating func note(_ store: InspectedStore, at date: Date) {
     let id = store.identity.id
     guard let old = entries[id] else { return }
-    read.formUnion(Set(old.reads).symmetricDifference(store.use.reads))
-    entries[id]?.reads = store.use.reads
-    entries[id]?.isPaused = store.isPaused
-    entries[id]?.nextAttempt = store.retry?.date
+    found.changed += Set(old.reads).symmetricDifference(store.use.reads)
+    entries[id] = Entry(
+      key: old.key, path: old.path, reads: store.use.reads, isPaused: store.isPaused,
+      nextAttempt: store.retry?.date)
     let time = date.timeIntervalSince1970
     if store.isPaused, !old.isPaused {
-      waits.append(InspectedEvent(store: id, time: time, kind: "paused"))
+      found.events.append(InspectedEvent(store: id, time: time, kind: "paused"))
     }
     if let retry = store.retry, retry.date != old.nextAttempt {
       let wait = (retry.date.timeIntervalSince(date) * 1_000).rounded()
-      waits.append(
+      found.events.append(
         InspectedEvent(
           store: id, time: time, kind: "waiting", attempt: retry.failedAttempts,
           message: "next attempt in \(Int(exactly: wait) ?? 0) ms"))
