@@ -23,18 +23,8 @@ extension OperationClient {
 
   func evictUnused() { evict { index, _ in index.evictUnused() } }
 
-  /// Changes the index, notifies its subscribers, and replaces the timer if an earlier one is needed. Of
-  /// two timers the one with the greater generation remains.
-  func update<Output: Sendable>(
-    at now: Duration, _ transition: (inout StoreIndex) -> Output,
-    beforeDelivery: (Output) -> Void = { _ in }
-  ) -> Output {
-    let (output, new) = update {
-      (transition(&$0), $0.nextTimer(at: now))
-    } beforeDelivery: {
-      beforeDelivery($0.0)
-    }
-    guard let new else { return output }
+  /// Sets a timer. Of two timers the one with the greater generation remains.
+  func set(_ new: StoreIndex.Timer, at now: Duration) {
     let subscription = clock.schedule(after: max(new.time - now, .zero)) { [weak self] in
       self?.evict { $0.evictDue(at: $1, generation: new.generation) }
     }
@@ -43,7 +33,6 @@ extension OperationClient {
       return exchange(&current, with: (new.generation, subscription)).subscription
     }
     replaced.cancel()
-    return output
   }
 
   /// Performs a transition at the present time, and sends the events of the stores that it evicts.

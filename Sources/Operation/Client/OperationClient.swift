@@ -255,16 +255,22 @@ public final class OperationClient: DeliveryDrainer {
   /// Changes the index and notifies its subscribers. The removed paths are released without the lock,
   /// because their elements are user code.
   ///
-  /// - Parameter beforeDelivery: Called with the output, without the lock, before the subscribers are notified.
+  /// - Parameters:
+  ///   - now: The time of the change; `nil` for one after which no earlier timer is needed.
+  ///   - beforeDelivery: Called with the output, without the lock, before the subscribers are notified.
   func update<Output: Sendable>(
-    _ transition: (inout StoreIndex) -> Output, beforeDelivery: (Output) -> Void = { _ in }
+    at now: Duration? = nil, _ transition: (inout StoreIndex) -> Output,
+    beforeDelivery: (Output) -> Void = { _ in }
   ) -> Output {
-    let ((output, dropped), delivery) = index.perform {
-      (transition(&$0), $0.entries.takeDropped())
+    let ((output, timer, dropped), delivery) = index.perform { index in
+      let output = transition(&index)
+      let timer = now.flatMap { index.nextTimer(at: $0) }
+      return (output, timer, index.entries.takeDropped())
     }
     beforeDelivery(output)
     if delivery.hasEvent { deliver(delivery) }
     withExtendedLifetime(dropped) {}
+    if let now, let timer { set(timer, at: now) }
     return output
   }
 
