@@ -55,7 +55,7 @@ extension OperationClient {
     let runs = stores.flatMap { $0.store.startedRuns }.filter { run in
       own.flatMap { run.route(to: $0) } == nil
     }
-    await Self.wait(for: runs, atMost: duration, on: clock)
+    await wait(for: runs, atMost: duration)
     // Before runs are cancelled, which undoes what they have yielded. A failure is that of the flush below.
     try? await hub.valueWriter?.flush()
     hub.cutOff()
@@ -78,13 +78,11 @@ extension OperationClient {
       }, saveFailure: saveFailure)
   }
 
-  nonisolated(nonsending) private static func wait(
-    for runs: [TaskNode], atMost duration: Duration, on clock: any OperationClock
-  ) async {
+  nonisolated(nonsending) private func wait(for runs: [TaskNode], atMost duration: Duration) async {
     if runs.isEmpty || duration == .zero { return }
     await withTaskGroup(of: Void.self) { group in
       group.addTask { for run in runs { _ = await run.wait(isCancellable: true) {} } }
-      group.addTask { _ = await clock.hasSlept(for: duration) }
+      group.addTask { [clock] in _ = await clock.hasSlept(for: duration) }
       await group.next()
       group.cancelAll()
     }
