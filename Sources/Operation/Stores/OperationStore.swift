@@ -61,8 +61,8 @@ public final class OperationStore<State: OperationState>: Sendable {
     self.hub = hub
     // Most values are not saved. An object whose initialiser fails is made and released: the benchmark creation
     // would be further over its limit.
-    let isSaved = settings.values.persistence != nil
-    persistence = isSaved ? StorePersistence(at: path, settings, hub.valueWriter) : nil
+    let saving = settings.values.persistence
+    persistence = if let saving { StorePersistence(at: path, saving, hub.valueWriter) } else { nil }
     persistence?.begin(&state)
     self.request = request.storeCall
     invalidationStep = { $0.perform($1) }

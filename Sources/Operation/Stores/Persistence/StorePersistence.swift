@@ -26,10 +26,8 @@ final class StorePersistence<State: OperationState>: Sendable {
   private let facts = Mutex(Facts())
 
   /// Fails if the value on the path is not to be saved, and, after a report, if it cannot be.
-  init?(at path: OperationPath, _ settings: RunSettings, _ writer: StorageWriter?) {
-    guard let writer, State.kind != .mutation, let settings = settings.values.persistence else {
-      return nil
-    }
+  init?(at path: OperationPath, _ settings: PersistenceSettings, _ writer: StorageWriter?) {
+    guard let writer, State.kind != .mutation else { return nil }
     guard let form = SavedForm<State>(coding: settings.coding) else {
       Self.reportUnsaved(path, "its state, \(State.self), has no value that can be encoded")
       return nil
