@@ -47,6 +47,7 @@ final class InspectorServer: Sendable {
     return "\(try InspectorSocket.directory())/\(program)-\(getpid())-\(number).sock"
   }
 
+  /// Starts the thread. If this throws, the inspector is released, which ends this.
   func start(for client: OperationClient) throws(OperationInspectorError) {
     do throws(SystemError) {
       let thread = try PosixThread { [weak client] in
@@ -56,7 +57,6 @@ final class InspectorServer: Sendable {
       }
       thread.detach()
     } catch {
-      cancel(because: "")
       throw .system(path: socket.path, code: error.code)
     }
   }
