@@ -109,9 +109,7 @@ extension InspectorLoop {
         started: server.started.timeIntervalSince1970, now: now, readOnly: options.isReadOnly,
         canGoOffline: network != nil, isOffline: isOffline))
     let stores = catalog.add(storesOf: client).compactMap { catalog.describe($0, in: client) }
-    for store in stores {
-      _ = peer.backlog.noteSent(store.identity.id, resultCount: store.resultCount)
-    }
+    _ = peer.noteSent(stores)
     peer.send(
       InspectorSnapshot(time: now, counts: OperationStatistics.Counts().byName, stores: stores))
   }
@@ -155,10 +153,7 @@ extension InspectorLoop {
     peer.wasOffline = isOffline
     let batch = peer.backlog.take(storeLimit: Self.storeLimit)
     let stores = batch.changed.compactMap { catalog.describe($0, in: client) }
-    var missed = batch.missed
-    for store in stores {
-      missed += peer.backlog.noteSent(store.identity.id, resultCount: store.resultCount)
-    }
+    let missed = batch.missed + peer.noteSent(stores)
     peer.send(
       InspectorChanges(
         time: client.clock.now().timeIntervalSince1970,
