@@ -50,11 +50,10 @@ public final class OperationClient: DeliveryDrainer {
     hub = StoreHub(clock: clock, storage: storage)
     self.retention = retention
     index = Mutex(StoreIndex(limit: retention.limit))
-    let defaults = defaults.checked
     var context = context.leavingRun()
     context.operationClock = clock
     context.operationClient = self
-    let initial = InitialContexts(defaults, over: context)
+    let initial = InitialContexts(defaults.checked, over: context)
     contexts.withLock { $0 = initial }
     hub.connect(to: self)
   }
