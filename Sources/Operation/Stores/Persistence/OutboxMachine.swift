@@ -23,12 +23,12 @@ struct OutboxMachine: DeliveryMachine {
     var run: Run?
     /// How often it was resumed. A resumption may end when the next one has begun.
     var resumptions = 0
-    /// Whether its removal is still to be noted.
-    var hasEnded = false
   }
 
   var deliveries = DeliveryQueue<[OutboxCall]>()
   private var listed: [OutboxEntry: Listed] = [:]
+  /// The calls that have ended and whose removals are still to be noted.
+  private var ended: [OutboxEntry: Listed] = [:]
   private(set) var lastTicket = 0
   /// The tickets of calls that are not listed yet.
   private var openTickets: Set<Int> = []
@@ -41,11 +41,11 @@ struct OutboxMachine: DeliveryMachine {
 
   /// The calls that have not ended, in the order in which they were made.
   private var pending: [PendingCall] {
-    listed.sorted { $0.key.key < $1.key.key }.compactMap(pendingCall)
+    listed.sorted { $0.key.key < $1.key.key }.map(pendingCall)
   }
 
-  private func pendingCall(_ entry: OutboxEntry, _ listed: Listed) -> PendingCall? {
-    listed.hasEnded ? nil : (entry, listed.call, registered[listed.call.mutation])
+  private func pendingCall(_ entry: OutboxEntry, _ listed: Listed) -> PendingCall {
+    (entry, listed.call, registered[listed.call.mutation])
   }
 
   var calls: [OutboxCall] { pending.map(\.call) }
@@ -53,7 +53,7 @@ struct OutboxMachine: DeliveryMachine {
   var waiting: [PendingCall] { pending.filter { $0.call.status == .waiting } }
 
   func pendingCall(_ id: OutboxCall.ID) -> PendingCall? {
-    listed.lazy.compactMap(pendingCall).first { $0.call.id == id }
+    listed.first { $0.value.call.id == id }.map(pendingCall)
   }
 
   mutating func nextTicket() -> Int {
@@ -67,21 +67,17 @@ struct OutboxMachine: DeliveryMachine {
   /// Whether a call with a ticket up to the given one is not listed yet.
   func hasOpenTicket(upTo last: Int) -> Bool { openTickets.contains { $0 <= last } }
 
-  /// Whether a call is listed, also if it has ended.
-  func contains(_ entry: OutboxEntry) -> Bool { listed[entry] != nil }
+  /// Whether a call is listed, or has ended and its removal is still to be noted.
+  func contains(_ entry: OutboxEntry) -> Bool { listed[entry] != nil || ended[entry] != nil }
 
   func entry(of run: OperationTaskID) -> OutboxEntry? {
-    listed.first { $0.value.run?.id == run && !$0.value.hasEnded }?.key
+    listed.first { $0.value.run?.id == run }?.key
   }
 
-  func call(of entry: OutboxEntry) -> OutboxCall? {
-    listed[entry].flatMap { $0.hasEnded ? nil : $0.call }
-  }
+  func call(of entry: OutboxEntry) -> OutboxCall? { listed[entry]?.call }
 
   /// Whether a resumed call has not ended, and was not resumed once more.
-  func isCurrent(_ call: ResumedCall) -> Bool {
-    listed[call.entry].map { !$0.hasEnded && $0.resumptions == call.resumption } ?? false
-  }
+  func isCurrent(_ call: ResumedCall) -> Bool { listed[call.entry]?.resumptions == call.resumption }
 
   @discardableResult
   mutating func add(_ entry: OutboxEntry, _ call: OutboxCall, run: Run? = nil) -> Bool {
@@ -97,7 +93,7 @@ struct OutboxMachine: DeliveryMachine {
     _ entry: OutboxEntry, where condition: (Listed) -> Bool = { _ in true },
     _ change: (inout Listed) -> Void
   ) -> Bool {
-    guard var listing = listed[entry], !listing.hasEnded, condition(listing) else { return false }
+    guard var listing = listed[entry], condition(listing) else { return false }
     change(&listing)
     listed[entry] = listing
     notify()
@@ -152,15 +148,17 @@ struct OutboxMachine: DeliveryMachine {
   mutating func end(
     _ entry: OutboxEntry, by run: OperationTaskID? = nil, ifWaiting mustWait: Bool = false
   ) -> Bool {
-    change(
-      entry,
-      where: { (run == nil || run == $0.run?.id) && (!mustWait || $0.call.status == .waiting) },
-      { $0.hasEnded = true })
+    guard let listing = listed[entry], run == nil || run == listing.run?.id,
+      !mustWait || listing.call.status == .waiting
+    else { return false }
+    ended[entry] = listed.removeValue(forKey: entry)
+    notify()
+    return true
   }
 
   /// Removes a call that has ended. Returns what cancels its run.
   mutating func drop(_ entry: OutboxEntry) -> (@Sendable () -> Void)? {
-    listed.removeValue(forKey: entry)?.run?.cancel
+    ended.removeValue(forKey: entry)?.run?.cancel
   }
 
   /// A resumed call whose run was never begun waits again, unless it was resumed once more.
