@@ -12,7 +12,7 @@ where Base.State == QueryState<Base.FetchValue, Base.FetchFailure> {
 
   let base: Base
   let place: String
-  let transform: @Sendable (Base.Value) throws(Failure) -> Value
+  let transform: @Sendable (Base.Value) -> Result<Value, Failure>
   let failure: @Sendable (Base.Failure) -> Failure
 
   /// The path of the other query, and the place in the source where `map` was called.
@@ -44,7 +44,9 @@ where Base.State == QueryState<Base.FetchValue, Base.FetchFailure> {
   /// - Throws: The failure of the other query, or of the transformation.
   nonisolated(nonsending) public func fetch(
     in context: OperationContext, with continuation: OperationContinuation<Value, Failure>
-  ) async throws(Failure) -> Value { try transform(await baseValue(in: context, continuation)) }
+  ) async throws(Failure) -> Value {
+    try transform(await baseValue(in: context, continuation)).get()
+  }
 
   nonisolated(nonsending) private func baseValue(
     in context: OperationContext, _ continuation: OperationContinuation<Value, Failure>
@@ -54,10 +56,7 @@ where Base.State == QueryState<Base.FetchValue, Base.FetchFailure> {
         return try await base.run(
           in: context,
           with: OperationContinuation { [transform, failure] result in
-            continuation.yield(
-              with: result.mapError(failure).flatMap { value in
-                Result { () throws(Failure) in try transform(value) }
-              })
+            continuation.yield(with: result.mapError(failure).flatMap(transform))
           })
       }
       _ = client.hub.note(node, context.launch, reads: base.path)
@@ -133,7 +132,7 @@ extension QueryRequest where State == QueryState<FetchValue, FetchFailure> {
   ) -> MappedQuery<Self, NewValue, FetchFailure> {
     MappedQuery(
       base: self, place: "map at \(fileID):\(line):\(column)",
-      transform: { value throws(FetchFailure) in transform(value) }, failure: { $0 })
+      transform: { .success(transform($0)) }, failure: { $0 })
   }
 
   /// Returns a query whose value is made from that of this one by a closure that can throw; otherwise as
@@ -150,7 +149,7 @@ extension QueryRequest where State == QueryState<FetchValue, FetchFailure> {
     _ transform: @escaping @Sendable (FetchValue) throws -> NewValue
   ) -> MappedQuery<Self, NewValue, any Error> {
     MappedQuery(
-      base: self, place: "map at \(fileID):\(line):\(column)", transform: transform,
-      failure: { $0 })
+      base: self, place: "map at \(fileID):\(line):\(column)",
+      transform: { value in Result { try transform(value) } }, failure: { $0 })
   }
 }
