@@ -31,8 +31,7 @@ public struct OperationChain<Element: Sendable>: AsyncSequence, Sendable {
     _ request: @escaping @Sendable (Value) -> Request?
   ) where Request.State: ValueInitializedState, Request.State.StateValue == Element {
     let linked = values.flatMapLatest { value -> StateStream<Element> in
-      guard let request = request(value) else { return .just(Request.State.emptyValue) }
-      return client.values(of: request)
+      request(value).map { client.values(of: $0) } ?? .just(Request.State.emptyValue)
     }
     self.values = Equality<Element>.comparison.map(linked.removeDuplicates(by:)) ?? linked
     self.client = client
