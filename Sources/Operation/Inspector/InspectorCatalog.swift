@@ -107,15 +107,6 @@ struct InspectorCatalog {
     return inspected
   }
 
-  /// Describes a store for a peer that watches it.
-  mutating func describeDetail(_ id: Int, in client: OperationClient) -> InspectedStore? {
-    guard var inspected = describe(id, in: client), let store = store(id, in: client) else {
-      return nil
-    }
-    store.addDetail(to: &inspected, by: describer)
-    return inspected
-  }
-
   /// Notes whose readers have changed, and the waits that began.
   private mutating func note(_ store: InspectedStore, at date: Date) {
     let id = store.identity.id

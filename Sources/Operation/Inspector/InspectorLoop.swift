@@ -165,8 +165,11 @@ extension InspectorLoop {
   }
 
   private mutating func sendDetail(of id: Int, to peer: InspectorPeer, of client: OperationClient) {
-    guard let detail = catalog.describeDetail(id, in: client) else { return }
-    peer.send(InspectorDetail(time: client.clock.now().timeIntervalSince1970, store: detail))
+    guard var inspected = catalog.describe(id, in: client),
+      let store = catalog.store(id, in: client)
+    else { return }
+    store.addDetail(to: &inspected, by: catalog.describer)
+    peer.send(InspectorDetail(time: client.clock.now().timeIntervalSince1970, store: inspected))
   }
 }
 
