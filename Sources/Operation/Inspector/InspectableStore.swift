@@ -30,11 +30,10 @@ extension OperationStore: InspectableStore {
         machine.edits.layers?.pendingCount ?? 0
       )
     }
-    let identity = InspectedStore.Identity(
+    let facts = InspectedStore.Facts(
       id: id, path: path.map { String(describing: $0.value) },
       request: Operation.describe(types.plain),
-      kind: State.kind == .pages ? "paginated" : State.kind.rawValue)
-    let facts = InspectedStore.Facts(
+      kind: State.kind == .pages ? "paginated" : State.kind.rawValue,
       status: state.status.name, isStale: isStale,
       updated: state.valueLastUpdatedAt?.timeIntervalSince1970,
       failed: state.errorLastUpdatedAt?.timeIntervalSince1970,
@@ -46,7 +45,7 @@ extension OperationStore: InspectableStore {
       subscribers: subscriberCount, leases: leaseCount, runs: runs.count, edits: edits,
       queued: scope.map { hub.queues.waitingCount(of: runs, in: $0) } ?? 0)
     return InspectedStore(
-      identity: identity, facts: facts, use: use, isPaused: state.status.isPaused,
+      facts: facts, use: use, isPaused: state.status.isPaused,
       retry: state.retry.map { ($0.failedAttempts, $0.nextAttemptAt) })
   }
 
@@ -57,10 +56,11 @@ extension OperationStore: InspectableStore {
         arguments: describer.short($0.arguments, at: path), status: $0.status)
     }
     let pages = State.kind == .pages ? state.currentValue as? any Collection : nil
-    store.detail = InspectedStore.Detail(rules: rules, calls: calls ?? [], pages: pages?.count)
     let value = describer.full(state.currentValue, at: path)
     store.facts.value = value.text
-    store.facts.isTruncated = value.isTruncated ? true : nil
+    store.detail = InspectedStore.Detail(
+      rules: rules, calls: calls ?? [], pages: pages?.count,
+      isTruncated: value.isTruncated ? true : nil)
   }
 
   private var rules: [InspectedStore.Detail.Rule] {

@@ -109,7 +109,7 @@ struct InspectorCatalog {
 
   /// Notes whose readers have changed, and the waits that began.
   private mutating func note(_ store: InspectedStore, at date: Date) {
-    let id = store.identity.id
+    let id = store.facts.id
     guard let old = entries[id] else { return }
     found.changed += Set(old.reads).symmetricDifference(store.use.reads)
     entries[id] = Entry(

@@ -69,23 +69,19 @@ struct InspectorCommand: Decodable {
 
 /// A store as one object of several parts.
 struct InspectedStore: Encodable {
-  struct Identity: Encodable {
+  struct Facts: Encodable {
     let id: Int
     let path: [String]
     let request: String
     let kind: String
-  }
-
-  struct Facts: Encodable {
-    var status: String
-    var isStale: Bool
-    var updated: Double?
-    var failed: Double?
-    var valueUpdates: Int
-    var errorUpdates: Int
-    var error: String?
+    let status: String
+    let isStale: Bool
+    let updated: Double?
+    let failed: Double?
+    let valueUpdates: Int
+    let errorUpdates: Int
+    let error: String?
     var value: String
-    var isTruncated: Bool?
   }
 
   struct Use: Encodable {
@@ -113,9 +109,10 @@ struct InspectedStore: Encodable {
     let rules: [Rule]
     let calls: [Call]
     let pages: Int?
+    /// Whether the value is longer than the limit; `nil` if it is not.
+    let isTruncated: Bool?
   }
 
-  let identity: Identity
   var facts: Facts
   var use: Use
   var detail: Detail?
@@ -129,7 +126,6 @@ struct InspectedStore: Encodable {
   var resultCount: Int { facts.valueUpdates + facts.errorUpdates }
 
   func encode(to encoder: any Encoder) throws {
-    try identity.encode(to: encoder)
     try facts.encode(to: encoder)
     try use.encode(to: encoder)
     try detail?.encode(to: encoder)

@@ -47,7 +47,7 @@ final class InspectorPeer {
 
   /// Notes that the peer gets stores. Returns how many of their results it has missed.
   func noteSent(_ stores: [InspectedStore]) -> Int {
-    stores.reduce(0) { $0 + backlog.noteSent($1.identity.id, resultCount: $1.resultCount) }
+    stores.reduce(0) { $0 + backlog.noteSent($1.facts.id, resultCount: $1.resultCount) }
   }
 
   func send(_ message: some Encodable) {
