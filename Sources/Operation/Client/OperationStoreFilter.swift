@@ -6,29 +6,17 @@
 ///
 /// A list such as `[.stale, .observed]` accepts the stores that satisfy all of its members. The empty
 /// list accepts each store.
-public struct OperationStoreFilter: Sendable, ExpressibleByArrayLiteral {
-  private let predicate: (@Sendable (OpaqueOperationStore) -> Bool)?
+public struct OperationStoreFilter: Sendable {
   /// Whether each store that is accepted is stale.
-  let requiresStale: Bool
-
-  private init(
-    requiresStale: Bool = false, _ predicate: (@Sendable (OpaqueOperationStore) -> Bool)?
-  ) {
-    self.predicate = predicate
-    self.requiresStale = requiresStale
-  }
-
-  /// Creates a filter that accepts the stores that all of some filters accept.
-  public init(arrayLiteral filters: OperationStoreFilter...) {
-    self = filters.reduce(OperationStoreFilter(nil)) { $0 && $1 }
-  }
+  private(set) var requiresStale = false
+  private let predicate: (@Sendable (OpaqueOperationStore) -> Bool)?
 
   /// Accepts the stores that a closure accepts.
   ///
   /// - Parameter isIncluded: Called on the thread that uses the filter, with no lock held.
   public static func `where`(
     _ isIncluded: @escaping @Sendable (OpaqueOperationStore) -> Bool
-  ) -> OperationStoreFilter { OperationStoreFilter(isIncluded) }
+  ) -> OperationStoreFilter { OperationStoreFilter(predicate: isIncluded) }
 
   /// Accepts stores without a value, or with one that is out of date.
   public static let stale = OperationStoreFilter(requiresStale: true) { $0.isStale }
@@ -70,6 +58,13 @@ public struct OperationStoreFilter: Sendable, ExpressibleByArrayLiteral {
   var isEmpty: Bool { predicate == nil }
 
   func accepts(_ store: OpaqueOperationStore) -> Bool { predicate?(store) ?? true }
+}
+
+extension OperationStoreFilter: ExpressibleByArrayLiteral {
+  /// Creates a filter that accepts the stores that all of some filters accept.
+  public init(arrayLiteral filters: OperationStoreFilter...) {
+    self = filters.reduce(OperationStoreFilter(predicate: nil)) { $0 && $1 }
+  }
 }
 
 /// The stores that run again after an invalidation.
