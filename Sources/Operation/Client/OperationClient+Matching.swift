@@ -12,7 +12,7 @@ extension OperationClient {
   public func stores(
     matching path: OperationPath, where filter: OperationStoreFilter = []
   ) -> OperationStoreCollection<OpaqueOperationStore> {
-    OperationStoreCollection(found(matching: path, where: filter), path: \.path)
+    OperationStoreCollection(stores: found(matching: path, where: filter), path: \.path)
   }
 
   func found(
@@ -41,7 +41,7 @@ extension OperationClient {
   ) -> OperationStoreCollection<OperationStore<State>> {
     let found = found(matching: path, where: filter)
     return OperationStoreCollection(
-      found.compactMap { $0.base as? OperationStore<State> }, path: \.path)
+      stores: found.compactMap { $0.base as? OperationStore<State> }, path: \.path)
   }
 
   /// Calls `body` with exclusive access to the stores whose paths begin with `path`.

@@ -1,12 +1,7 @@
 /// A collection of stores of a client, in no particular order.
 public struct OperationStoreCollection<Store: Sendable>: Sendable, RandomAccessCollection {
-  private let stores: [Store]
-  private let path: @Sendable (Store) -> OperationPath
-
-  init(_ stores: [Store], path: @escaping @Sendable (Store) -> OperationPath) {
-    self.stores = stores
-    self.path = path
-  }
+  let stores: [Store]
+  let path: @Sendable (Store) -> OperationPath
 
   /// The position of the first store, which is zero.
   public var startIndex: Int { 0 }
@@ -30,8 +25,8 @@ public struct OperationStoreChange: Sendable {
   public let storesRemoved: OperationStoreCollection<OpaqueOperationStore>
 
   init(storesAdded: [OpaqueOperationStore] = [], storesRemoved: [OpaqueOperationStore] = []) {
-    self.storesAdded = OperationStoreCollection(storesAdded, path: \.path)
-    self.storesRemoved = OperationStoreCollection(storesRemoved, path: \.path)
+    self.storesAdded = OperationStoreCollection(stores: storesAdded, path: \.path)
+    self.storesRemoved = OperationStoreCollection(stores: storesRemoved, path: \.path)
   }
 
   /// Returns the part of the change whose paths begin with a prefix, and whose stores a filter accepts;
