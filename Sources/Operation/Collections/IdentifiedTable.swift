@@ -25,15 +25,19 @@ struct IdentifiedTable<ID: Hashable, Element: Identifiable> where Element.ID == 
     elements.update(at: slot, change)
   }
 
-  /// Adds an element with a new identifier before an index, or at the end.
+  /// Adds an element with a new identifier before an index, or at the end. The elements of the shorter side
+  /// move by one slot.
   mutating func insert(_ element: Element, at index: Int) {
-    var slot = index == count ? elements.slots.upperBound : elements.slots.lowerBound - 1
-    if index > 0, index < count {
-      if elements.slot(at: index) - elements.slot(at: index - 1) == 1 { makeRoom(before: index) }
-      // Half of the empty slots remain on each side.
-      slot = (elements.slot(at: index - 1) + elements.slot(at: index)) / 2
+    let isFront = index < count / 2
+    var moved: [Element] = []
+    for _ in 0..<(isFront ? index : count - index) {
+      moved.append(remove(at: isFront ? elements.slots.lowerBound : elements.slots.upperBound - 1))
     }
-    put(element, in: slot)
+    var next: Element? = element
+    while let element = next {
+      put(element, in: isFront ? elements.slots.lowerBound - 1 : elements.slots.upperBound)
+      next = moved.popLast()
+    }
   }
 
   /// Replaces the element in a slot by one with a new identifier.
@@ -48,22 +52,6 @@ struct IdentifiedTable<ID: Hashable, Element: Identifiable> where Element.ID == 
     slots[element.id] = nil
     if elements.isSparse { self = Self(allElements) }
     return element
-  }
-
-  /// Moves the elements of the shorter side away from an index, by as many slots as they are.
-  private mutating func makeRoom(before index: Int) {
-    let isFront = index < count / 2
-    let movedCount = isFront ? index : count - index
-    var moved: [Element] = []
-    for _ in 0..<movedCount {
-      moved.append(remove(at: isFront ? elements.slots.lowerBound : elements.slots.upperBound - 1))
-    }
-    let gap = isFront ? -movedCount : movedCount
-    var slot = gap + (isFront ? elements.slots.lowerBound - 1 : elements.slots.upperBound)
-    while let element = moved.popLast() {
-      put(element, in: slot)
-      slot += isFront ? -1 : 1
-    }
   }
 
   /// Adds an element with a new identifier in an empty slot.
