@@ -13,12 +13,12 @@ extension StreamSource {
           guard let beginning = shell.withLock({ $0.beginEpoch(within: outer) }) else { return }
           let epoch = beginning.epoch
           beginning.earlier?.end()
-          let subscription = transform(element).subscribe { signal in
-            shell.commit { $0.receiveInner(signal, epoch: epoch) }?.cancel()
-          }
-          shell.withLock { $0.setInner(subscription, epoch: epoch) }?.cancel()
+          beginning.inner.set(
+            transform(element).subscribe { signal in
+              shell.commit { $0.receiveInner(signal, epoch: epoch) }?.cancel()
+            })
           // After the new subscription: where both are of one store, its observers keep their run.
-          beginning.inner?.cancel()
+          beginning.earlierInner?.cancel()
         },
         OperationSubscription { shell.withLock { $0.cancel() }?.cancel() })
     }
@@ -32,48 +32,39 @@ extension StreamSource {
 struct FlatMapLatestMachine<Output: Sendable>: DeliveryMachine {
   var deliveries = DeliveryQueue<StreamSignal<Output>>()
   private var epoch: StreamEpoch?
-  private var inner: OperationSubscription?
+  /// `nil` if there is no inner source that has not ended.
+  private var inner: LateSubscription?
   private var isOuterActive = true
-  private var isInnerActive = false
 
   /// Begins the epoch of an element of the outer source, inside the epoch `outer`. Returns what is released
   /// without the lock, or `nil` if the outer source has ended or the subscription was cancelled.
   mutating func beginEpoch(within outer: StreamEpoch? = nil) -> Beginning? {
     guard isOuterActive else { return nil }
-    let epoch = StreamEpoch(within: [outer])
-    defer { self.epoch = epoch }
-    isInnerActive = true
+    let (newEpoch, newInner) = (StreamEpoch(within: [outer]), LateSubscription())
     return Beginning(
-      epoch: epoch, earlier: self.epoch, inner: inner.take(), dropped: deliveries.dropPending())
+      epoch: newEpoch, inner: newInner, earlier: exchange(&epoch, with: newEpoch),
+      earlierInner: exchange(&inner, with: newInner), dropped: deliveries.dropPending())
   }
 
   struct Beginning: Sendable {
     let epoch: StreamEpoch
+    let inner: LateSubscription
     /// The epoch that ends now.
     let earlier: StreamEpoch?
-    let inner: OperationSubscription?
+    let earlierInner: LateSubscription?
     let dropped: FIFO<DeliveryQueue<StreamSignal<Output>>.Entry>
   }
 
-  /// Stores the subscription to an inner source. Returns it if its epoch is over.
-  mutating func setInner(
-    _ subscription: OperationSubscription, epoch: StreamEpoch
-  ) -> OperationSubscription? {
-    guard epoch === self.epoch, isInnerActive else { return subscription }
-    inner = subscription
-    return nil
-  }
-
+  /// Returns the subscription to an inner source that has ended.
   mutating func receiveInner(
     _ signal: StreamSignal<Output>, epoch: StreamEpoch
-  ) -> OperationSubscription? {
-    guard epoch === self.epoch, isInnerActive else { return nil }
+  ) -> LateSubscription? {
+    guard epoch === self.epoch, inner != nil else { return nil }
     switch signal {
     case .element(let element, let inner):
       deliveries.append(.element(element, in: .common([epoch, inner])))
       return nil
     case .finished:
-      isInnerActive = false
       if !isOuterActive { deliveries.append(.finished) }
       return inner.take()
     }
@@ -82,13 +73,12 @@ struct FlatMapLatestMachine<Output: Sendable>: DeliveryMachine {
   mutating func finishOuter() {
     guard isOuterActive else { return }
     isOuterActive = false
-    if !isInnerActive { deliveries.append(.finished) }
+    if inner == nil { deliveries.append(.finished) }
   }
 
-  mutating func cancel() -> OperationSubscription? {
+  mutating func cancel() -> LateSubscription? {
     epoch = nil
     isOuterActive = false
-    isInnerActive = false
     return inner.take()
   }
 }

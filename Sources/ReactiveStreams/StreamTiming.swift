@@ -11,12 +11,12 @@ extension StreamSource {
     guard duration > .zero else { return self }
     return StreamSource { handler in
       let shell = DeliveryShell(StreamTimingMachine<Element>(rule: rule))
-      // After the deliveries: in those, a task whose sleep was the timer is not cancelled.
-      @Sendable func perform(_ effects: StreamTimingMachine<Element>.Effects) {
-        effects.timer?.cancel()
-        guard let id = effects.start else { return }
-        let subscription = timer(duration) { perform(shell.commit { $0.fire(id) }) }
-        shell.withLock { $0.setTimer(subscription, id: id) }?.cancel()
+      @Sendable func perform(_ change: StreamTimingMachine<Element>.Change) {
+        // After the deliveries: in those, a task whose sleep was the timer is not cancelled.
+        change.ended?.cancel()
+        withExtendedLifetime(change.dropped) {}
+        guard let started = change.started else { return }
+        started.set(timer(duration) { perform(shell.commit { $0.fire(started) }) })
       }
       return .combined(
         shell.subscribe(handler),
@@ -41,96 +41,58 @@ package enum StreamTimingRule: Sendable {
 /// - *waiting*: a timer runs. With `debounce` an element is pending, with `throttle` one may be.
 /// - *finished*: the source has ended, or the subscription was cancelled.
 ///
-/// A timer has an identifier, so that one which fires late has no effect.
+/// Each wait has a timer of its own, so that one which fires late has no effect.
 struct StreamTimingMachine<Element: Sendable>: DeliveryMachine {
+  typealias Timer = LateSubscription
+
   private struct Wait: Sendable {
-    let id: UInt64
-    /// `nil` until its shell has started it.
-    var timer: OperationSubscription?
+    let timer = Timer()
     var pending: StreamSignal<Element>?
   }
 
-  private enum State: Sendable {
-    case idle
-    case waiting(Wait)
-    case finished
-  }
-
-  /// What is left to do without the lock.
-  struct Effects: Sendable {
-    /// The identifier of the timer to start.
-    var start: UInt64?
-    /// The timer that ends.
-    var timer: OperationSubscription?
-    /// The element that was replaced or dropped, to be released.
-    var dropped: StreamSignal<Element>?
-  }
+  /// What is left to do without the lock: the timers to start and to end, and an element to be released.
+  typealias Change = (started: Timer?, ended: Timer?, dropped: StreamSignal<Element>?)
 
   var deliveries = DeliveryQueue<StreamSignal<Element>>()
   private let rule: StreamTimingRule
-  private var state = State.idle
-  private var nextID: UInt64 = 0
+  /// `nil` while idle, and when finished.
+  private var wait: Wait?
+  private var isFinished = false
 
   init(rule: StreamTimingRule) { self.rule = rule }
 
-  mutating func receive(_ signal: StreamSignal<Element>) -> Effects {
-    if case .finished = signal { return finish() }
-    switch (state, rule) {
-    case (.finished, _): return Effects()
-    case (.idle, .throttle):
+  mutating func receive(_ signal: StreamSignal<Element>) -> Change {
+    if isFinished { return (nil, nil, nil) }
+    switch (signal, rule) {
+    case (.finished, _):
+      if let pending = wait?.pending { deliveries.append(pending) }
       deliveries.append(signal)
-      return Effects(start: beginWait())
-    case (.idle, .debounce): return Effects(start: beginWait(signal))
-    case (.waiting(var wait), .throttle):
-      let dropped = wait.pending
-      wait.pending = signal
-      state = .waiting(wait)
-      return Effects(dropped: dropped)
-    case (.waiting(let wait), .debounce):
-      return Effects(start: beginWait(signal), timer: wait.timer, dropped: wait.pending)
+      return cancel()
+    case (.element, .debounce): return replaceWait(by: Wait(pending: signal))
+    case (.element, .throttle) where wait == nil:
+      deliveries.append(signal)
+      return replaceWait(by: Wait())
+    case (.element, .throttle):
+      defer { wait?.pending = signal }
+      return (nil, nil, wait?.pending)
     }
   }
 
-  /// Stores a timer that was started. Returns it if it is not needed any more.
-  mutating func setTimer(_ timer: OperationSubscription, id: UInt64) -> OperationSubscription? {
-    guard case .waiting(var wait) = state, wait.id == id else { return timer }
-    wait.timer = timer
-    state = .waiting(wait)
-    return nil
-  }
-
   /// A timer has fired.
-  mutating func fire(_ id: UInt64) -> Effects {
-    guard case .waiting(let wait) = state, wait.id == id else { return Effects() }
-    state = .idle
-    guard let pending = wait.pending else { return Effects(timer: wait.timer) }
+  mutating func fire(_ timer: Timer) -> Change {
+    guard timer === wait?.timer else { return (nil, nil, nil) }
+    guard let pending = wait?.pending else { return replaceWait(by: nil) }
     deliveries.append(pending)
-    return Effects(start: rule == .throttle ? beginWait() : nil, timer: wait.timer)
+    return replaceWait(by: rule == .throttle ? Wait() : nil)
   }
 
-  /// The source has ended: delivers the pending element, and the end.
-  private mutating func finish() -> Effects {
-    if case .finished = state { return Effects() }
-    let wait = endWait()
-    if let pending = wait?.pending { deliveries.append(pending) }
-    deliveries.append(.finished)
-    return Effects(timer: wait?.timer)
+  mutating func cancel() -> Change {
+    isFinished = true
+    return replaceWait(by: nil)
   }
 
-  mutating func cancel() -> Effects {
-    let wait = endWait()
-    return Effects(timer: wait?.timer, dropped: wait?.pending)
-  }
-
-  private mutating func beginWait(_ pending: StreamSignal<Element>? = nil) -> UInt64 {
-    defer { nextID += 1 }
-    state = .waiting(Wait(id: nextID, pending: pending))
-    return nextID
-  }
-
-  private mutating func endWait() -> Wait? {
-    defer { state = .finished }
-    if case .waiting(let wait) = state { return wait }
-    return nil
+  private mutating func replaceWait(by new: Wait?) -> Change {
+    let old = exchange(&wait, with: new)
+    return (new?.timer, old?.timer, old?.pending)
   }
 }

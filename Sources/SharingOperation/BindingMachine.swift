@@ -60,7 +60,7 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
     let lastNotified: BoxedState<State>?
     let binding: Binding<State>
     /// The subscription to the replaced store, to be cancelled without the lock.
-    let subscription: OperationSubscription?
+    let subscription: LateSubscription
     let lastRead: VersionedValue?
   }
 
@@ -85,7 +85,8 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
   /// The threads that are inside the closure that makes a binding, and whether they have asked for one there.
   private var makers: [ThreadID: Bool] = [:]
   private var phase: Phase
-  private var subscription: OperationSubscription?
+  /// The subscription to the store, which the shell makes.
+  private var subscription = LateSubscription()
   /// The timer of the newest binding by hand, if it follows after a delay.
   private var timer: BindingTimer?
   /// The value that was read last, as long as the store has not delivered another state.
@@ -220,7 +221,7 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
     deliveries.append(.element(new))
     return Replacement(
       epoch: epoch, replaced: binding, lastNotified: lastNotified, binding: new,
-      subscription: subscription.take(), lastRead: takeLastRead())
+      subscription: exchange(&subscription, with: LateSubscription()), lastRead: takeLastRead())
   }
 
   /// Adds states that readers may have read before they were notified of them: a store can be read
@@ -241,14 +242,8 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
     if case .changing(_, let isRead) = phase { isRead } else { false }
   }
 
-  /// Stores the subscription of an epoch. Returns it if the epoch is over.
-  mutating func setSubscription(
-    _ new: OperationSubscription, epoch: Int
-  ) -> OperationSubscription? {
-    guard isCurrent(epoch) else { return new }
-    subscription = new
-    return nil
-  }
+  /// The place for the subscription of an epoch; `nil` if the epoch is over.
+  func subscription(of epoch: Int) -> LateSubscription? { isCurrent(epoch) ? subscription : nil }
 
   /// Takes a state that was delivered. Returns the change from each state that readers may have read.
   mutating func receive(_ new: State, epoch: Int) -> [StateChange<State>] {
@@ -275,9 +270,9 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
 
   /// Ends the machine. Returns the subscription, to be cancelled without the lock, and what is released
   /// without it.
-  mutating func end() -> (subscription: OperationSubscription?, Phase, BindingTimer?) {
+  mutating func end() -> (subscription: LateSubscription, Phase, BindingTimer?) {
     defer { phase = .ended }
-    return (subscription.take(), phase, timer.take())
+    return (subscription, phase, timer.take())
   }
 }
 

@@ -169,7 +169,7 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
       receive(present.state, epoch: replacement.epoch)
     }
     // After the new subscription: where both are of one store, its observers keep their run.
-    defer { replacement.subscription?.cancel() }
+    defer { replacement.subscription.cancel() }
     return isSkipping || StateChange(from: first.state, to: present).hasNewResult
       || replacement.lastNotified.map { StateChange(from: $0, to: last).hasNewResult } ?? false
   }
@@ -178,12 +178,12 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
   private func follow(_ binding: Binding<StoredState>, epoch: Int) {
     guard let store = binding.store else { return receive(binding.state, epoch: epoch) }
     // A subscription to a store that was replaced meanwhile could start a run.
-    guard shell.withLock({ $0.isCurrent(epoch) }) else { return }
+    guard let subscription = shell.withLock({ $0.subscription(of: epoch) }) else { return }
     // The handler retains the core until `end()` or the next binding cancels the subscription.
-    let subscription = store.subscribe(by: binding.rules) { [self] event in
-      if case .stateChanged(let state) = event { receive(state, epoch: epoch) }
-    }
-    shell.withLock { $0.setSubscription(subscription, epoch: epoch) }?.cancel()
+    subscription.set(
+      store.subscribe(by: binding.rules) { [self] event in
+        if case .stateChanged(let state) = event { receive(state, epoch: epoch) }
+      })
   }
 
   private func receive(_ state: StoredState, epoch: Int) {
@@ -202,7 +202,7 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
   /// released.
   func end() {
     let (ended, read) = shell.withLock { ($0.end(), $0.takeLastRead()) }
-    ended.subscription?.cancel()
+    ended.subscription.cancel()
     withExtendedLifetime(read) {}
     notifyAllReaders()
   }

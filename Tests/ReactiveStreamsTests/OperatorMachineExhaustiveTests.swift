@@ -12,27 +12,27 @@ func deliver<Machine: DeliveryMachine>(_ machine: inout Machine, to tape: Tape<S
 }
 
 /// Only elements of the newest inner source are delivered; queued elements of an earlier one are
-/// dropped. Every subscription is stored once and returned once. The end is delivered once, when the
-/// outer source and the newest inner source have ended, and not after a cancellation.
+/// dropped. Every subscription is returned once. The end is delivered once, when the outer source and the
+/// newest inner source have ended, and not after a cancellation.
 @Suite("FlatMapLatestMachine, every sequence")
 struct FlatMapLatestMachineExhaustiveTests {
   private enum Step: CaseIterable {
     case outer, endOuter, cancel, deliver
-    case subscribedNewest, subscribedEarlier, innerNewest, innerEarlier, endNewest, endEarlier
+    case innerNewest, innerEarlier, endNewest, endEarlier
   }
 
   private struct Walk {
     private struct Inner {
       let epoch: StreamEpoch
+      let subscription: LateSubscription
       var isOpen = true
-      var subscription: OperationSubscription?
     }
 
     private var machine = FlatMapLatestMachine<Int>()
     private let received = Tape<String>()
     private var inners: [Inner] = []
     /// The subscription that the machine stores.
-    private var held: OperationSubscription?
+    private var held: LateSubscription?
     private var isOuterOpen = true
     private var isCancelled = false
     private var pending: [String] = []
@@ -52,7 +52,7 @@ struct FlatMapLatestMachineExhaustiveTests {
         if isOuterOpen, !(inners.last?.isOpen ?? false) { pending.append("end") }
         isOuterOpen = false
       case .cancel:
-        try mustHold(machine.cancel() == held, "a cancellation returns the stored subscription")
+        try mustHold(machine.cancel() === held, "a cancellation returns the stored subscription")
         held = nil
         (isOuterOpen, isCancelled) = (false, true)
       case .deliver:
@@ -72,26 +72,19 @@ struct FlatMapLatestMachineExhaustiveTests {
       // A cancellation removes the epoch, but none begins after it.
       try mustHold(
         beginning.earlier === inners.last?.epoch, "the earlier epoch is returned, to be ended")
-      inners.append(Inner(epoch: beginning.epoch))
-      try mustHold(beginning.inner == held, "the earlier subscription is returned")
+      inners.append(Inner(epoch: beginning.epoch, subscription: beginning.inner))
+      try mustHold(beginning.earlierInner === held, "the earlier subscription is returned")
       try mustHold(beginning.dropped.count == pending.count, "queued elements are dropped")
-      held = nil
+      held = beginning.inner
       pending = []
     }
 
     private mutating func takeInner(_ step: Step) throws -> Bool {
-      let isNewest = [.subscribedNewest, .innerNewest, .endNewest].contains(step)
+      let isNewest = step == .innerNewest || step == .endNewest
       let index = isNewest ? inners.count - 1 : inners.count - 2
       guard inners.indices.contains(index) else { return false }
       let counts = isNewest && !isCancelled && inners[index].isOpen
       switch step {
-      case .subscribedNewest, .subscribedEarlier:
-        guard inners[index].subscription == nil else { return false }
-        let subscription = OperationSubscription {}
-        inners[index].subscription = subscription
-        let back = machine.setInner(subscription, epoch: inners[index].epoch)
-        try mustHold(back == (counts ? nil : subscription), "a late subscription is returned")
-        if counts { held = subscription }
       case .innerNewest, .innerEarlier:
         let back = machine.receiveInner(.element(next), epoch: inners[index].epoch)
         try mustHold(back == nil, "an element returns no subscription")
@@ -103,7 +96,7 @@ struct FlatMapLatestMachineExhaustiveTests {
 
     private mutating func end(_ index: Int, _ counts: Bool) throws {
       let back = machine.receiveInner(.finished, epoch: inners[index].epoch)
-      try mustHold(back == (counts ? held : nil), "the end returns the stored subscription")
+      try mustHold(back === (counts ? held : nil), "the end returns the stored subscription")
       inners[index].isOpen = false
       guard counts else { return }
       held = nil

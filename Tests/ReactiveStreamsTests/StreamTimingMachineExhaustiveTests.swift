@@ -4,28 +4,18 @@ import Testing
 @testable import ReactiveStreams
 
 /// The pending element, the timer and the end are those of a simple model. Only the newest timer counts.
-/// Every timer is stored once and returned once, and so is every element that is not delivered.
+/// Every timer is returned once when it ends, and every element that is replaced or dropped is returned.
 @Suite("StreamTimingMachine, every sequence")
 struct StreamTimingMachineExhaustiveTests {
-  private enum Step: CaseIterable {
-    case element, finish, cancel, deliver
-    case startedNewest, startedEarlier, fireNewest, fireEarlier
-  }
+  private enum Step: CaseIterable { case element, finish, cancel, deliver, fireNewest, fireEarlier }
 
   private struct Walk {
-    private struct Timer {
-      let id: UInt64
-      var subscription: OperationSubscription?
-    }
-
     private let rule: StreamTimingRule
     private var machine: StreamTimingMachine<Int>
     private let received = Tape<String>()
-    private var timers: [Timer] = []
+    private var timers: [StreamTimingMachine<Int>.Timer] = []
     /// Whether the newest timer has neither fired nor ended.
     private var isRunning = false
-    /// The subscription that the machine stores.
-    private var held: OperationSubscription?
     private var pending: Int?
     private var isOver = false
     private var queued: [String] = []
@@ -43,16 +33,14 @@ struct StreamTimingMachineExhaustiveTests {
       switch step {
       case .element: try receive()
       case .finish:
-        let effects = machine.receive(.finished)
+        let change = machine.receive(.finished)
         if !isOver { queued += (pending.map { ["\($0)"] } ?? []) + ["end"] }
-        try end(effects, dropped: nil)
-      case .cancel: try end(machine.cancel(), dropped: pending)
+        try end(change)
+      case .cancel: try end(machine.cancel())
       case .deliver:
         let delivered = deliver(&machine, to: received)
         try mustHold(delivered == queued, "\(queued) is delivered, and not \(delivered)")
         queued = []
-      case .startedNewest: return try store(timers.count - 1)
-      case .startedEarlier: return try store(timers.count - 2)
       case .fireNewest: return try fire(timers.count - 1)
       case .fireEarlier: return try fire(timers.count - 2)
       }
@@ -61,66 +49,47 @@ struct StreamTimingMachineExhaustiveTests {
     }
 
     private mutating func receive() throws {
-      let effects = machine.receive(.element(next))
-      if isOver { return try check(effects, starts: false, timer: nil, dropped: nil) }
-      if rule == .debounce {
-        try check(effects, starts: true, timer: held, dropped: pending)
-        held = nil
-        pending = next
-      } else if isRunning {
-        try check(effects, starts: false, timer: nil, dropped: pending)
-        pending = next
-      } else {
-        try check(effects, starts: true, timer: nil, dropped: nil)
+      let change = machine.receive(.element(next))
+      if isOver { return try check(change, starts: false, ends: false) }
+      if rule == .throttle, !isRunning {
         queued.append("\(next)")
+        return try check(change, starts: true, ends: false)
       }
-    }
-
-    private mutating func store(_ index: Int) throws -> Bool {
-      guard timers.indices.contains(index), timers[index].subscription == nil else { return false }
-      let subscription = OperationSubscription {}
-      timers[index].subscription = subscription
-      let counts = index == timers.count - 1 && isRunning
-      let back = machine.setTimer(subscription, id: timers[index].id)
-      try mustHold(back == (counts ? nil : subscription), "a late timer is returned")
-      if counts { held = subscription }
-      return true
+      try check(change, starts: rule == .debounce, ends: rule == .debounce, dropped: pending)
+      pending = next
     }
 
     private mutating func fire(_ index: Int) throws -> Bool {
       guard timers.indices.contains(index) else { return false }
       let counts = index == timers.count - 1 && isRunning
-      let effects = machine.fire(timers[index].id)
-      if counts {
-        isRunning = false
-        let timer = held.take()
-        let element = pending.take()
-        if let element { queued.append("\(element)") }
-        try check(
-          effects, starts: rule == .throttle && element != nil, timer: timer, dropped: nil)
-      } else {
-        try check(effects, starts: false, timer: nil, dropped: nil)
+      let change = machine.fire(timers[index])
+      guard counts else {
+        try check(change, starts: false, ends: false)
+        return true
       }
+      let element = pending.take()
+      if let element { queued.append("\(element)") }
+      try check(change, starts: rule == .throttle && element != nil, ends: true, dropped: element)
       return true
     }
 
-    private mutating func end(
-      _ effects: StreamTimingMachine<Int>.Effects, dropped: Int?
-    ) throws {
-      try check(effects, starts: false, timer: held, dropped: dropped)
-      (held, pending, isRunning, isOver) = (nil, nil, false, true)
+    private mutating func end(_ change: StreamTimingMachine<Int>.Change) throws {
+      try check(change, starts: false, ends: true, dropped: pending)
+      (pending, isOver) = (nil, true)
     }
 
+    /// Checks what a change returns: a new timer, the running one, and the element that is released.
     private mutating func check(
-      _ effects: StreamTimingMachine<Int>.Effects, starts: Bool, timer: OperationSubscription?,
-      dropped: Int?
+      _ change: StreamTimingMachine<Int>.Change, starts: Bool, ends: Bool, dropped: Int? = nil
     ) throws {
-      try mustHold((effects.start != nil) == starts, "a timer is started: \(starts)")
-      try mustHold(effects.timer == timer, "the stored timer is returned when it ends")
-      try mustHold(effects.dropped?.element == dropped, "\(dropped ?? 0) is dropped")
-      guard let id = effects.start else { return }
-      try mustHold(!timers.contains { $0.id == id }, "a timer has a new identifier")
-      timers.append(Timer(id: id))
+      try mustHold((change.started != nil) == starts, "a timer is started: \(starts)")
+      let ended = ends && isRunning ? timers.last : nil
+      try mustHold(change.ended === ended, "the running timer is returned when it ends")
+      try mustHold(change.dropped?.element == dropped, "\(dropped ?? 0) is returned")
+      if ends { isRunning = false }
+      guard let timer = change.started else { return }
+      try mustHold(!timers.contains { $0 === timer }, "each timer is a new one")
+      timers.append(timer)
       isRunning = true
     }
   }

@@ -22,96 +22,84 @@ struct StreamTimingMachineTests {
   }
 
   @Test("debounce: every element replaces the pending one, and starts a new timer")
-  func debounce() {
+  func debounce() throws {
     var machine = machine(.debounce)
-    let timer = OperationSubscription {}
     let first = machine.receive(.element(1))
-    #expect(first.timer == nil && first.dropped == nil)
-    #expect(machine.setTimer(timer, id: first.start ?? 9) == nil)
+    #expect(first.ended == nil && first.dropped == nil)
     let second = machine.receive(.element(2))
-    #expect(second.start != nil && second.start != first.start)
-    #expect(second.timer == timer)
+    #expect(second.started != nil && second.started !== first.started)
+    #expect(second.ended === first.started)
     #expect(second.dropped?.element == 1)
     #expect(machine.deliveries.pendingCount == 0)
-    let fired = machine.fire(second.start ?? 9)
-    #expect(fired.start == nil && fired.timer == nil && fired.dropped == nil)
+    let fired = machine.fire(try #require(second.started))
+    #expect(fired.started == nil && fired.ended === second.started)
     drain(&machine)
     #expect(received.elements == ["2"])
   }
 
   @Test("throttle: an element is delivered at once, and later ones when the timer fires")
-  func throttle() {
+  func throttle() throws {
     var machine = machine(.throttle)
-    let timer = OperationSubscription {}
-    let first = machine.receive(.element(1))
-    #expect(machine.setTimer(timer, id: first.start ?? 9) == nil)
+    let first = try #require(machine.receive(.element(1)).started)
     let second = machine.receive(.element(2))
-    #expect(second.start == nil && second.timer == nil && second.dropped == nil)
+    #expect(second.started == nil && second.ended == nil && second.dropped == nil)
     let third = machine.receive(.element(3))
-    #expect(third.start == nil && third.timer == nil)
-    #expect(third.dropped?.element == 2)
-    let fired = machine.fire(first.start ?? 9)
-    #expect(fired.timer == timer)
-    #expect(fired.start != nil && fired.start != first.start)
-    #expect(machine.fire(fired.start ?? 9).start == nil)
+    #expect(third.started == nil && third.ended == nil && third.dropped?.element == 2)
+    let fired = machine.fire(first)
+    #expect(fired.ended === first)
+    #expect(fired.started != nil && fired.started !== first)
+    #expect(machine.fire(try #require(fired.started)).started == nil)
     drain(&machine)
     #expect(received.elements == ["1", "3"])
-    #expect(machine.receive(.element(4)).start != nil)
+    #expect(machine.receive(.element(4)).started != nil)
     drain(&machine)
     #expect(received.elements == ["1", "3", "4"])
   }
 
-  @Test("A timer that fires late has no effect, and one that is stored late is returned")
-  func lateTimer() {
+  @Test("A timer that fires late has no effect")
+  func lateTimer() throws {
     var machine = machine(.debounce)
-    let timer = OperationSubscription {}
-    let first = machine.receive(.element(1)).start ?? 9
-    let second = machine.receive(.element(2)).start ?? 9
-    #expect(machine.setTimer(timer, id: first) == timer)
-    _ = machine.fire(first)
+    let first = try #require(machine.receive(.element(1)).started)
+    let second = try #require(machine.receive(.element(2)).started)
+    #expect(machine.fire(first).ended == nil)
     #expect(machine.deliveries.pendingCount == 0)
-    _ = machine.fire(second)
-    #expect(machine.setTimer(timer, id: second) == timer)
+    #expect(machine.fire(second).ended != nil)
+    #expect(machine.deliveries.pendingCount == 1)
+    #expect(machine.fire(second).ended == nil)
     #expect(machine.deliveries.pendingCount == 1)
   }
 
   @Test("The end delivers the pending element, and returns the timer; later events are ignored")
-  func end() {
+  func end() throws {
     for rule in rules {
       var machine = machine(rule)
-      let timer = OperationSubscription {}
-      let id = machine.receive(.element(1)).start ?? 9
-      _ = machine.setTimer(timer, id: id)
+      let first = try #require(machine.receive(.element(1)).started)
       _ = machine.receive(.element(2))
-      let last = machine.receive(.element(3)).start ?? id
-      _ = machine.setTimer(timer, id: last)
+      let last = machine.receive(.element(3)).started ?? first
       let end = machine.receive(.finished)
-      #expect(end.timer == timer && end.start == nil && end.dropped == nil)
-      #expect(machine.receive(.finished).timer == nil)
-      _ = machine.fire(last)
-      #expect(machine.receive(.element(4)).start == nil)
-      #expect(machine.setTimer(timer, id: last) == timer)
+      #expect(end.ended === last && end.started == nil)
+      #expect(machine.receive(.finished).ended == nil)
+      #expect(machine.fire(last).ended == nil)
+      #expect(machine.receive(.element(4)).started == nil)
       drain(&machine)
     }
     #expect(received.elements == ["3", "end", "1", "3", "end"])
   }
 
   @Test("A cancel returns the timer and the pending element; later events are ignored")
-  func cancel() {
+  func cancel() throws {
     for rule in rules {
       var machine = machine(rule)
-      let timer = OperationSubscription {}
-      let id = machine.receive(.element(1)).start ?? 9
+      let first = try #require(machine.receive(.element(1)).started)
       _ = machine.receive(.element(2))
       drain(&machine)
-      let last = machine.receive(.element(3)).start ?? id
-      #expect(machine.setTimer(timer, id: last) == nil)
-      let effects = machine.cancel()
-      #expect(effects.timer == timer && effects.dropped?.element == 3)
-      #expect(machine.cancel().timer == nil)
-      #expect(machine.receive(.element(4)).start == nil)
-      _ = machine.fire(last)
-      #expect(machine.receive(.finished).timer == nil)
+      let last = machine.receive(.element(3)).started ?? first
+      let change = machine.cancel()
+      #expect(change.ended === last && change.dropped?.element == 3)
+      #expect(machine.cancel().ended == nil)
+      #expect(machine.receive(.element(4)).started == nil)
+      #expect(machine.fire(last).ended == nil)
+      #expect(machine.receive(.finished).ended == nil)
       #expect(machine.deliveries.pendingCount == 0)
     }
     #expect(received.elements == ["1"])
