@@ -27,17 +27,13 @@ enum Binding<State: OperationState>: Sendable {
     return .store(store, rules: rules, previous: previous)
   }
 
-  /// The state to display while another binding has no value; `nil` if this one has none, either.
-  var kept: BoxedState<State>? {
-    let state = state
-    return state.hasOwnValue ? BoxedState(state) : previous
-  }
-
-  /// The state that a binding that replaces this one displays while it has no value; `nil` if it has one. A
-  /// store is no earlier one of itself.
+  /// The state that a binding that replaces this one displays while it has no value; `nil` if it has one, or
+  /// if there is none to display. A store is no earlier one of itself.
   func kept(for new: Binding) -> BoxedState<State>? {
     if new.state.hasLastingValue { return nil }
-    return store != nil && store === new.store ? previous : kept
+    let state = state
+    let isSameStore = store != nil && store === new.store
+    return state.hasOwnValue && !isSameStore ? BoxedState(state) : previous
   }
 
   /// Whether the displayed value is that of an earlier binding.
