@@ -120,14 +120,13 @@ public final class BatchLoader<Key: Hashable & Sendable, Value: Sendable>: Senda
   private func perform(_ action: Machine.Action, clock: any OperationClock) {
     switch action {
     case .none: break
-    case .startDelay(let number):
+    case .startDelay(let timer):
       let sleep = begin(on: clock) { [self] in
         if await clock.hasSlept(for: delay) {
-          perform(change { $0.delayIsOver(number) }, clock: clock)
+          perform(change { $0.delayIsOver(timer) }, clock: clock)
         }
       }
-      let timer = OperationSubscription { sleep.cancel() }
-      machine.withLock { $0.setTimer(timer, of: number) }?.cancel()
+      timer.set(OperationSubscription { sleep.cancel() })
     case .load(let keys, let number):
       let task = begin(on: clock) { [self] in await loadBatch(keys, clock: clock) }
       if machine.withLock({ $0.setTask(task, of: number) }) { task.cancel() }

@@ -14,7 +14,7 @@ struct BatchMachine<Key: Hashable & Sendable, Waiter: Sendable>: Sendable {
   enum Action: Sendable {
     case none
     /// The delay begins, and ends with ``BatchMachine/delayIsOver(_:)``.
-    case startDelay(Int)
+    case startDelay(LateSubscription)
     /// A batch is loaded, which has a number.
     case load([Key], Int)
   }
@@ -25,13 +25,11 @@ struct BatchMachine<Key: Hashable & Sendable, Waiter: Sendable>: Sendable {
   private var isLoading = false
   /// The task that loads the batch in flight; `nil` until the loader has stored it.
   private var task: Task<Void, Never>?
-  /// The number of the delay that began last.
-  private var delay = 0
+  /// The timer of the delay; `nil` while no key waits.
+  private var delay: LateSubscription?
   private var batchNumber = 0
   /// Whether the delay is over for the pending keys.
   private var isDue = false
-  /// The timer of the delay; `nil` while no key waits.
-  private var timer: OperationSubscription?
   private let maxSize: Int
 
   init(maxSize: Int) { self.maxSize = maxSize }
@@ -42,22 +40,16 @@ struct BatchMachine<Key: Hashable & Sendable, Waiter: Sendable>: Sendable {
     pending.update(id: key) { $0.waiters.insert(waiter, for: id) }
     if !isLoading, pending.count >= maxSize { return load() }
     guard isFirst else { return .none }
-    delay += 1
-    return .startDelay(delay)
-  }
-
-  /// Stores the timer of a delay. Returns it if no key waits for that.
-  mutating func setTimer(_ timer: OperationSubscription, of delay: Int) -> OperationSubscription? {
-    guard delay == self.delay, !pending.isEmpty else { return timer }
-    self.timer = timer
-    return nil
+    let new = LateSubscription()
+    delay = new
+    return .startDelay(new)
   }
 
   /// Returns the timer if no key waits any more, to be cancelled without the lock.
-  mutating func takeTimer() -> OperationSubscription? { pending.isEmpty ? timer.take() : nil }
+  mutating func takeTimer() -> LateSubscription? { pending.isEmpty ? delay.take() : nil }
 
-  mutating func delayIsOver(_ delay: Int) -> Action {
-    guard delay == self.delay, !pending.isEmpty else { return .none }
+  mutating func delayIsOver(_ delay: LateSubscription) -> Action {
+    guard delay === self.delay, !pending.isEmpty else { return .none }
     isDue = true
     return isLoading ? .none : load()
   }

@@ -26,8 +26,8 @@ import Testing
     /// The task of the batch, and whether the machine has it.
     private var task: Task<Void, Never>?
     private var isTaskSet = false
-    private var delay: Int?
-    private var timer: OperationSubscription?
+    private var delay: LateSubscription?
+    private var timer: LateSubscription?
 
     /// The first two wait for one key.
     private func key(_ waiter: Int) -> Int { max(waiter - 1, 0) }
@@ -72,20 +72,16 @@ import Testing
       try mustHold(
         pending.isEmpty || delay != nil || batch != nil, "keys wait for a delay or a batch")
       let ended = pending.isEmpty ? timer.take() : nil
-      try mustHold(machine.takeTimer() == ended, "a delay ends with the last key that waits")
+      try mustHold(machine.takeTimer() === ended, "a delay ends with the last key that waits")
       return true
     }
 
     private mutating func perform(_ action: BatchMachine<Int, Int>.Action) throws {
       switch action {
       case .none: break
-      case .startDelay(let number):
-        delay = number
+      case .startDelay(let new):
         try mustHold(timer == nil, "one delay is in progress")
-        let new = OperationSubscription {}
-        timer = new
-        try mustHold(machine.setTimer(new, of: number - 1) == new, "an earlier delay is over")
-        try mustHold(machine.setTimer(new, of: number) == nil, "keys wait for the delay")
+        (delay, timer) = (new, new)
       case .load(let keys, let number):
         try mustHold(batch == nil, "one batch is in flight")
         try mustHold((1...2).contains(keys.count), "a batch has one or two keys")
