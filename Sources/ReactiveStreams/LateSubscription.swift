@@ -1,6 +1,7 @@
 import Synchronization
 
-/// A place for a subscription that is made without a lock, and whose user may have ended by then.
+/// A place for a subscription that is made without a lock, and whose user may have ended by then. The
+/// subscription ends with the place, too.
 ///
 /// The lock guards what is stored. Subscriptions are cancelled, and released, without it.
 package final class LateSubscription: Sendable {

@@ -31,9 +31,6 @@ struct MadeBinding<State: OperationState>: Sendable {
   var number: Int
 }
 
-/// The timer of a binding that follows after a delay. It ends when it is released.
-typealias BindingTimer = LastElement<OperationSubscription>
-
 /// The machine of a wrapper: its binding, and the states that its readers may have read.
 ///
 /// Every binding begins an epoch. A state or a subscription of an earlier epoch is ignored.
@@ -65,7 +62,9 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
   }
 
   /// What a transition has replaced, all of it to be released without the lock.
-  typealias Rebinding = (replacement: Replacement?, made: MadeBinding<State>?, timer: BindingTimer?)
+  typealias Rebinding = (
+    replacement: Replacement?, made: MadeBinding<State>?, timer: LateSubscription?
+  )
   /// A value, and the version of the store at which it was read. The binding retains the store.
   // If each read retained it as well, the benchmark read through @SharedQuery would be over its limit.
   typealias VersionedValue = (
@@ -88,7 +87,7 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
   /// The subscription to the store, which the shell makes.
   private var subscription = LateSubscription()
   /// The timer of the newest binding by hand, if it follows after a delay.
-  private var timer: BindingTimer?
+  private var timer: LateSubscription?
   /// The value that was read last, as long as the store has not delivered another state.
   private var lastRead: VersionedValue?
 
@@ -144,9 +143,8 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
     guard new.number == (made?.number ?? 0) + 1 else { return new }
     var new = new
     new.binding = continuing(new.binding)
-    defer { made = new }
     if !new.binding.isSame(as: binding) { isMadeAhead = true }
-    return made
+    return exchange(&made, with: new)
   }
 
   /// Returns a binding with the previous value that the wrapper displays already, if the store and the rules
@@ -173,16 +171,15 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
     return true
   }
 
-  /// Stores the timer of a binding by hand. Returns the one before, to be released without the lock.
-  mutating func setTimer(_ new: BindingTimer) -> BindingTimer? {
-    defer { timer = new }
-    return timer
+  /// Stores the timer of a binding by hand. Returns the one before, to be cancelled without the lock.
+  mutating func setTimer(_ new: LateSubscription) -> LateSubscription? {
+    exchange(&timer, with: new)
   }
 
   /// Replaces the binding by hand, also that for the present value of the wrapper that this one follows.
   /// Does nothing if it has waited for a timer that is not the present one. Returns what was replaced, to
   /// be released without the lock.
-  mutating func override(with new: Binding<State>, after due: BindingTimer?) -> Rebinding {
+  mutating func override(with new: Binding<State>, after due: LateSubscription?) -> Rebinding {
     if due != nil, due !== timer { return (nil, nil, nil) }
     let old = made
     let new = continuing(new)
@@ -270,9 +267,8 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
 
   /// Ends the machine. Returns the subscription, to be cancelled without the lock, and what is released
   /// without it.
-  mutating func end() -> (subscription: LateSubscription, Phase, BindingTimer?) {
-    defer { phase = .ended }
-    return (subscription, phase, timer.take())
+  mutating func end() -> (subscription: LateSubscription, Phase, LateSubscription?) {
+    (subscription, exchange(&phase, with: .ended), timer.take())
   }
 }
 

@@ -113,9 +113,8 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
   func bind(
     after delay: Duration, to binding: @escaping @Sendable (SharedQueryCore) -> Binding<StoredState>
   ) {
-    let timer = BindingTimer()
-    let replaced = shell.withLock { $0.setTimer(timer) }
-    withExtendedLifetime(replaced) {}
+    let timer = LateSubscription()
+    shell.withLock { $0.setTimer(timer) }?.cancel()
     timer.set(
       client.clock.schedule(after: delay) { [weak self, weak timer] in
         if let self, let timer { bind(to: binding(self), after: timer) }
@@ -124,7 +123,7 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
 
   /// Replaces the binding, until the value of the wrapper that this one follows changes. Does nothing
   /// after a timer that is not the newest one, because another binding followed while this one was made.
-  func bind(to binding: Binding<StoredState>, after timer: BindingTimer? = nil) {
+  func bind(to binding: Binding<StoredState>, after timer: LateSubscription? = nil) {
     // A change of the other wrapper may not have been delivered yet, and came before.
     if let upstream { _ = made(by: upstream, isRead: false) }
     rebind(to: binding) { $0.override(with: binding, after: timer) }

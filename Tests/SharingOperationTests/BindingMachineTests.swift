@@ -138,7 +138,7 @@ import Testing
   @Test("A binding after a timer is refused if an explicit one has followed the timer")
   func timers() {
     var machine = Machine(.unbacked(state(nil)))
-    let (first, second) = (BindingTimer(), BindingTimer())
+    let (first, second) = (LateSubscription(), LateSubscription())
     let none = machine.setTimer(first)
     let replaced = machine.setTimer(second)
     #expect(none == nil && replaced === first)
