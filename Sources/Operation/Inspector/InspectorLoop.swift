@@ -14,7 +14,6 @@ struct InspectorLoop {
 
   private let server: InspectorServer
   private weak let client: OperationClient?
-  private let events: EventMeter
   private let network: ManualNetworkObserver?
   private var catalog: InspectorCatalog
   /// The collecting of changes, while there are peers.
@@ -27,7 +26,6 @@ struct InspectorLoop {
   init(_ server: InspectorServer, _ client: OperationClient) {
     self.server = server
     self.client = client
-    events = client.hub.events
     network = client.context(for: .query, at: []).networkObserver as? ManualNetworkObserver
     catalog = InspectorCatalog(describer: server.options.describer)
   }
@@ -97,7 +95,7 @@ extension InspectorLoop {
   private mutating func greet(_ peer: InspectorPeer) {
     guard let client else { return }
     if collecting == nil {
-      collecting = events.collectChanges()
+      collecting = client.hub.events.collectChanges()
       nextTick = .now + Self.interval
     }
     let now = client.clock.now().timeIntervalSince1970
@@ -136,7 +134,7 @@ extension InspectorLoop {
     nextTick = .now + Self.interval
     isFull = false
     guard !peers.isEmpty, let client, let collecting else { return }
-    let changes = events.changes.take(collecting.reader)
+    let changes = client.hub.events.changes.take(collecting.reader)
     var update = catalog.update(with: changes, from: client)
     update.changed += catalog.checkFreshness(atMost: Self.storeLimit, in: client)
     for peer in peers {
