@@ -168,7 +168,7 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
       receive(present.state, epoch: replacement.epoch)
     }
     // After the new subscription: where both are of one store, its observers keep their run.
-    defer { replacement.subscription.cancel() }
+    defer { replacement.subscription?.cancel() }
     return isSkipping || StateChange(from: first.state, to: present).hasNewResult
       || replacement.lastNotified.map { StateChange(from: $0, to: last).hasNewResult } ?? false
   }
@@ -177,12 +177,12 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
   private func follow(_ binding: Binding<StoredState>, epoch: Int) {
     guard let store = binding.store else { return receive(binding.state, epoch: epoch) }
     // A subscription to a store that was replaced meanwhile could start a run.
-    guard let subscription = shell.withLock({ $0.subscription(of: epoch) }) else { return }
+    guard shell.withLock({ $0.isCurrent(epoch) }) else { return }
     // The handler retains the core until `end()` or the next binding cancels the subscription.
-    subscription.set(
-      store.subscribe(by: binding.rules) { [self] event in
-        if case .stateChanged(let state) = event { receive(state, epoch: epoch) }
-      })
+    let subscription = store.subscribe(by: binding.rules) { [self] event in
+      if case .stateChanged(let state) = event { receive(state, epoch: epoch) }
+    }
+    shell.withLock { $0.setSubscription(subscription, epoch: epoch) }?.cancel()
   }
 
   private func receive(_ state: StoredState, epoch: Int) {
@@ -201,7 +201,7 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
   /// released.
   func end() {
     let (ended, read) = shell.withLock { ($0.end(), $0.takeLastRead()) }
-    ended.subscription.cancel()
+    ended.subscription?.cancel()
     withExtendedLifetime(read) {}
     notifyAllReaders()
   }

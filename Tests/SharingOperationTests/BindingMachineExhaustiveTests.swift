@@ -4,14 +4,15 @@ import Testing
 @testable import SharingOperation
 
 /// Every binding begins an epoch, and only events of the present epoch have an effect. A received
-/// state returns one change from each state that readers may have read. The subscription of a binding is
-/// returned with its end. After the end, events are ignored.
+/// state returns one change from each state that readers may have read. A subscription is stored once
+/// and returned once. After the end, events are ignored.
 @Suite struct BindingMachineSequences {
   private typealias State = QueryState<Int, any Error>
   private typealias Machine = BindingMachine<State>
 
   private enum Step: CaseIterable {
-    case bindFirst, bindSecond, unbind, receive, receiveLate, addReadState, end, deliver
+    case bindFirst, bindSecond, unbind, receive, receiveLate, addReadState
+    case subscribed, subscribedLate, end, deliver
   }
 
   private struct Walk {
@@ -25,7 +26,8 @@ import Testing
     /// The index of the bound store, or `nil` for no store.
     private var bound: Int? = 0
     private var epoch = 0
-    private var subscription: LateSubscription?
+    private var hasSubscribed: Set<Int> = []
+    private var stored: OperationSubscription?
     /// The values that readers may have read.
     private var readValues: [Int?] = [1]
     private var isChanging = false
@@ -34,7 +36,6 @@ import Testing
     private var next = 10
 
     init() {
-      subscription = machine.subscription(of: 0)
       _ = machine.deliveries.subscribe(
         Subscriber { [received] signal in
           if case .element(let binding, _) = signal { received.note(binding.currentValue) }
@@ -54,18 +55,15 @@ import Testing
       case .addReadState:
         machine.addReadStates([.init(State(initialValue: next))])
         if isChanging { readValues.append(next) }
+      case .subscribed, .subscribedLate:
+        return try subscribed(in: step == .subscribed ? epoch : epoch - 1)
       case .end:
-        let ended = machine.end().subscription
-        try mustHold(hasEnded || ended === subscription, "the end returns the subscription")
-        hasEnded = true
+        try mustHold(machine.end().subscription == stored, "the end returns the subscription")
+        (stored, hasEnded) = (nil, true)
       case .deliver: try deliver()
       }
       try mustHold(machine.epoch == epoch, "the epoch is \(epoch)")
       try mustHold(machine.isCurrent(epoch) == !hasEnded, "the epoch is current until the end")
-      try mustHold(
-        machine.subscription(of: epoch) === (hasEnded ? nil : subscription)
-          && machine.subscription(of: epoch - 1) == nil,
-        "only the present epoch has a place for a subscription")
       try mustHold(
         machine.binding.store === bound.map { Self.stores[$0] }, "the binding has the bound store")
       return true
@@ -82,9 +80,8 @@ import Testing
       try mustHold(
         replacement?.replaced.store === bound.map { Self.stores[$0] },
         "the replaced store is returned")
-      try mustHold(replacement?.subscription === subscription, "its subscription is returned")
-      subscription = machine.subscription(of: epoch)
-      (bound, isChanging) = (new, true)
+      try mustHold(replacement?.subscription == stored, "its subscription is returned")
+      (bound, stored, isChanging) = (new, nil, true)
       pending.append(new.map { $0 + 1 })
     }
 
@@ -97,6 +94,16 @@ import Testing
         changes.allSatisfy { $0.new.currentValue == next && $0.isSameStore == !isChanging },
         "the changes are to the received state, within one store or between two")
       if counts { (readValues, isChanging) = ([next], false) }
+    }
+
+    private mutating func subscribed(in moment: Int) throws -> Bool {
+      guard moment >= 0, hasSubscribed.insert(moment).inserted else { return false }
+      let subscription = OperationSubscription {}
+      let back = machine.setSubscription(subscription, epoch: moment)
+      let counts = moment == epoch && !hasEnded
+      try mustHold(back == (counts ? nil : subscription), "a late subscription is returned")
+      if counts { stored = subscription }
+      return true
     }
 
     private mutating func deliver() throws {

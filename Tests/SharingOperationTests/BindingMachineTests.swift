@@ -19,13 +19,14 @@ import Testing
   func bind() throws {
     var machine = Machine(.store(a))
     let cancelled = Counter()
-    machine.subscription(of: 0)?.set(.init { cancelled.increment() })
+    let early = machine.setSubscription(.init { cancelled.increment() }, epoch: 0)
+    #expect(early == nil)
     let bound = machine.bind(to: .store(b))
     let replacement = try #require(bound)
     #expect(replacement.epoch == 1)
     #expect(replacement.replaced.store === a)
     #expect(machine.binding.store === b)
-    replacement.subscription.cancel()
+    replacement.subscription?.cancel()
     #expect(cancelled.count == 1)
   }
 
@@ -156,24 +157,28 @@ import Testing
     #expect(end.2 === second)
   }
 
-  @Test("Each epoch has a subscription of its own, and none is made for one that is over")
-  func subscriptions() {
+  @Test("A subscription of an earlier epoch, or after the end, is returned")
+  func lateSubscription() {
     var machine = Machine(.store(a))
-    let first = machine.subscription(of: 0)
-    let replacement = machine.bind(to: .store(b))
-    #expect(first != nil && replacement?.subscription === first)
-    #expect(machine.subscription(of: 0) == nil)
-    let second = machine.subscription(of: 1)
-    #expect(second != nil && second !== first)
-    #expect(machine.end().subscription === second)
-    #expect(machine.subscription(of: 1) == nil)
+    _ = machine.bind(to: .store(b))
+    let late = OperationSubscription {}
+    let returned = machine.setSubscription(late, epoch: 0)
+    #expect(returned == late)
+    let present = OperationSubscription {}
+    let kept = machine.setSubscription(present, epoch: 1)
+    #expect(kept == nil)
+    let taken = machine.end().subscription
+    #expect(taken == present)
+    let tooLate = machine.setSubscription(late, epoch: 1)
+    #expect(tooLate == late)
   }
 
   @Test("After the end, nothing is bound and no state is received")
   func ended() {
     var machine = Machine(.store(a))
     #expect(machine.isCurrent(0))
-    _ = machine.end()
+    let subscription = machine.end().subscription
+    #expect(subscription == nil)
     #expect(!machine.isCurrent(0))
     let replacement = machine.bind(to: .store(b))
     #expect(replacement == nil)
