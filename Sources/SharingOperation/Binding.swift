@@ -27,8 +27,8 @@ enum Binding<State: OperationState>: Sendable {
     return .store(store, rules: rules, previous: previous)
   }
 
-  /// The state that a binding that replaces this one displays while it has no value; `nil` if it has one, or
-  /// if there is none to display. A store is no earlier one of itself.
+  /// Returns the state that a binding that replaces this one displays until its store has a value; `nil` if that
+  /// store has a value, is the same, or if there is nothing to display.
   func kept(for new: Binding) -> BoxedState<State>? {
     if new.state.hasLastingValue { return nil }
     let state = state

@@ -24,7 +24,7 @@ extension OperationClient {
   func evictUnused() { evict { index, _ in index.evictUnused() } }
 
   /// Sets a timer. Of two timers the one with the greater generation remains.
-  func set(_ new: StoreIndex.Timer, at now: Duration) {
+  func setTimer(_ new: StoreIndex.Timer, at now: Duration) {
     let subscription = clock.schedule(after: max(new.time - now, .zero)) { [weak self] in
       self?.evict { $0.evictDue(at: $1, generation: new.generation) }
     }

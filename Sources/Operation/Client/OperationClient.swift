@@ -269,7 +269,7 @@ public final class OperationClient: DeliveryDrainer {
     beforeDelivery(output)
     if delivery.hasEvent { deliver(delivery) }
     withExtendedLifetime(dropped) {}
-    if let now, let timer { set(timer, at: now) }
+    if let now, let timer { setTimer(timer, at: now) }
     return output
   }
 

@@ -13,7 +13,7 @@ struct BatchMachine<Key: Hashable & Sendable, Waiter: Sendable>: Sendable {
 
   enum Action: Sendable {
     case none
-    /// The delay begins, and ends with ``BatchMachine/delayIsOver(_:)``.
+    /// The delay begins, and ends with ``BatchMachine/delayIsOver(_:)``. Its timer is stored in the place.
     case startDelay(LateSubscription)
     /// A batch is loaded, which has a number.
     case load([Key], Int)

@@ -144,7 +144,7 @@ extension OperationTask {
   /// The other task is started when this one starts, if it has not been started then. It stays
   /// scheduled until then, also when the last copy that a caller holds of it is released. A schedule
   /// that would form a cycle is not made, and is reported. The call has no effect on a task that has
-  /// been started.
+  /// been started or cancelled.
   public func schedule<OtherValue, OtherFailure>(
     after task: OperationTask<OtherValue, OtherFailure>
   ) {

@@ -37,9 +37,14 @@ extension TaskNode {
   /// cycle, the last one that is added finds all others.
   func wait(for other: TaskDependency) {
     other.node.isAwaited.store(true, ordering: .sequentiallyConsistent)
-    guarded.withLock { $0.dependencies.append(other) }
-    // After the dependency: a removal in between leaves the flag for the deinitialiser.
-    isScheduled.store(true, ordering: .sequentiallyConsistent)
+    let isAdded = guarded.withLock { guarded in
+      // Nothing would remove it: two tasks could retain each other.
+      if guarded.machine.progress.isEnded || guarded.machine.progress.isCancelled { return false }
+      guarded.dependencies.append(other)
+      isScheduled.store(true, ordering: .sequentiallyConsistent)
+      return true
+    }
+    guard isAdded else { return }
     // Most tasks are not awaited when they are scheduled, and then there is no cycle to search.
     if !isAwaited.load(ordering: .sequentiallyConsistent) {
       return confirm(other.node, closesCycle: false)

@@ -28,11 +28,11 @@ extension TaskDriver {
   func performUnlocked(_ action: @escaping @Sendable () -> Void) { action() }
 }
 
-/// One task, without the types of its value and failure: its run, its phase, its waiters, and its
-/// place in the schedule of all tasks of the process.
+/// One task, without the types of its value and failure: its run, its phase, its waiters, and the tasks
+/// that come first.
 ///
-/// `guarded` guards the machine and the driver. Continuations are resumed and Swift tasks are
-/// cancelled without it. The driver is retained until the task has ended, so that a task in a history
+/// The lock of `guarded` guards all of these. Continuations are resumed and Swift tasks are cancelled
+/// without it. The driver is retained until the task has ended, so that a task in a history
 /// does not retain its store. The progress is also stored in `flags`, to be read without a lock.
 final class TaskNode: ContextRun {
   // Checked continuations would put the benchmark awaiters of a shared run further over its limit.

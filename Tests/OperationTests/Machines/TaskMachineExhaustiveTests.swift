@@ -93,10 +93,11 @@ import Testing
     }
   }
 
-  /// A step of a schedule: an edge from one task to another, or the end of a task.
-  private enum GraphStep { case wait(Int, Int), end(Int) }
+  /// A step of a schedule: an edge from one task to another, or the end or the cancellation of a task.
+  private enum GraphStep { case wait(Int, Int), end(Int), cancel(Int) }
 
-  /// Tasks beside a plain set of edges. No edge closes a cycle, and a task that has ended has none.
+  /// Tasks beside a plain set of edges. No edge closes a cycle, and a task that has ended or was cancelled
+  /// has none.
   private struct Schedule {
     let nodes = (0..<4).map { _ in TaskNode() }
     private var edges: [[Int]] = Array(repeating: [], count: 4)
@@ -108,12 +109,16 @@ import Testing
     mutating func take(_ step: GraphStep) throws -> Bool {
       switch step {
       case .wait(let one, let other):
-        if nodes[one].progress.isEnded { return false }
+        let isOver = nodes[one].progress.isEnded || nodes[one].progress.isCancelled
         nodes[one].wait(for: TaskDependency(node: nodes[other]) {})
-        if !reaches(one, from: other) { edges[one].append(other) }
+        if !isOver, !reaches(one, from: other) { edges[one].append(other) }
       case .end(let index):
         if nodes[index].progress.isEnded { return false }
         nodes[index].end(with: Result<Int, any Error>.success(index).asOutput)
+        edges[index] = []
+      case .cancel(let index):
+        if nodes[index].progress.isCancelled { return false }
+        nodes[index].cancelRun(with: nil)
         edges[index] = []
       }
       for (index, node) in nodes.enumerated() {
@@ -131,8 +136,8 @@ import Testing
     let edges = (0..<4).flatMap { one in (0..<4).map { GraphStep.wait(one, $0) } }
     OperationIssue.withHandler({ _ in }) {
       exhaust(
-        "TaskDependency", events: edges + (0..<4).map(GraphStep.end), length: 4,
-        making: { Schedule() }, step: { try $0.take($1) })
+        "TaskDependency", events: edges + (0..<4).flatMap { [.end($0), .cancel($0)] },
+        length: 4, making: { Schedule() }, step: { try $0.take($1) })
     }
   }
 }

@@ -49,6 +49,9 @@ private final class Driver {
   }
   func timerEnded(_ number: Int) -> StorageWriterMachine.Batch? { machine.timerEnded(number) }
   func flush() -> StorageWriterMachine.Batch? { machine.flush() }
+  func outcome(of count: Int, since round: Int) -> StorageWriterMachine.Outcome? {
+    machine.outcome(of: count, since: round)
+  }
   func end(
     _ batch: StorageWriterMachine.Batch, isSuccess: Bool
   ) -> StorageWriterMachine.Timer? { machine.end(batch, isSuccess: isSuccess) }
@@ -93,6 +96,28 @@ struct StorageWriterMachineTests {
     #expect(machine.flush() != nil)
     #expect(machine.timerEnded(1) == nil)
     #expect(machine.flush() == nil)
+  }
+
+  @Test("A flush during a batch that fails has the next one written at once")
+  func flushDuringFailure() throws {
+    _ = machine.note(Note("a"))
+    let batch = try #require(machine.timerEnded(1))
+    _ = machine.note(Note("b"))
+    #expect(machine.flush() == nil)
+    #expect(machine.end(batch, isSuccess: false) == Timer(number: 2, delay: .zero))
+  }
+
+  @Test("Changes are written, or a batch with them has failed since a round")
+  func outcomes() throws {
+    _ = machine.note(Note("a"))
+    #expect(machine.outcome(of: 1, since: 0) == nil)
+    _ = machine.end(try #require(machine.timerEnded(1)), isSuccess: false)
+    #expect(machine.outcome(of: 1, since: 0) == .failed)
+    // A flush that begins now waits for the next batch.
+    #expect(machine.outcome(of: 1, since: 1) == nil)
+    #expect(machine.outcome(of: 2, since: 0) == nil)
+    _ = machine.end(try #require(machine.timerEnded(2)), isSuccess: true)
+    #expect(machine.outcome(of: 1, since: 0) == .written)
   }
 
   @Test("A batch has its timer, and a timer that is stored later is returned")

@@ -120,6 +120,25 @@ import Testing
     try await second.runIfNeeded()
   }
 
+  @Test("A cancelled task waits for no other one, so that neither retains the other")
+  func afterCancellation() {
+    func store(_ name: String) -> OperationStore<QueryState<Int, Refused>> {
+      .detached(
+        query: Query<Int, Refused>(path: [name], failure: Refused.self) {
+          _ async throws(Refused) in 1
+        }, initialValue: nil)
+    }
+    let (one, other) = (store("a"), store("b"))
+    do {
+      let (first, second) = (one.runTask(), other.runTask())
+      first.cancel()
+      second.schedule(after: first)
+      first.schedule(after: second)
+      #expect(other.isLoading)
+    }
+    #expect(!other.isLoading)
+  }
+
   @Test("A task that is cancelled while it waits for another one never runs its request")
   func cancelWhileWaiting() async throws {
     let gate = AsyncGate()

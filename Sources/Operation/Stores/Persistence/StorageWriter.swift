@@ -65,15 +65,17 @@ final class StorageWriter: Sendable {
   nonisolated(nonsending) func flush() async throws {
     let (count, round) = machine.withLock { ($0.changeCount, $0.roundCount) }
     writeNow()
-    let isWritten = { @Sendable [self] in machine.withLock { $0.isWritten(count, since: round) } }
+    let outcome = { @Sendable [self] in machine.withLock { $0.outcome(of: count, since: round) } }
     _ = await wait {
-      isWritten() != nil
+      outcome() != nil
     } changes: { [ends] notify in
       ends.subscribe { notify() }
     }
-    let isSuccess = isWritten()
-    if isSuccess == true { return }
-    throw (isSuccess == false ? lastFailure.value : nil) ?? CancellationError()
+    switch outcome() {
+    case .written: return
+    case .failed: throw lastFailure.value ?? CancellationError()
+    case nil: throw CancellationError()
+    }
   }
 
   /// Writes what has changed, without a wait for more.

@@ -156,12 +156,14 @@ struct StorageWriterMachine: Sendable {
     return if case .scheduled = phase { begin() } else { nil }
   }
 
-  /// Whether a number of changes is in the storage, or a batch with them has failed since a round; `nil` while that
-  /// is open.
-  func isWritten(_ count: Int, since round: Int) -> Bool? {
-    if writtenCount >= count { return true }
-    // The next batch after a failure has what was in the failed one, and is not a success here.
-    return roundCount > round && failedCount >= count ? false : nil
+  enum Outcome { case written, failed }
+
+  /// Whether the first changes, up to a number, are in the storage, or a batch with them has failed since a round;
+  /// `nil` while that is open.
+  func outcome(of count: Int, since round: Int) -> Outcome? {
+    if writtenCount >= count { return .written }
+    // The next batch after a failure has what was in the failed one, and is no outcome of it.
+    return roundCount > round && failedCount >= count ? .failed : nil
   }
 
   private mutating func begin() -> Batch {
