@@ -8,8 +8,8 @@
 /// While a part of a value is in flight, which will be stored beside the rest of the base value, that
 /// happens earlier.
 ///
-/// Edits are the user's code. So a copy of the machine computes the values, without the lock, and then
-/// replaces the machine.
+/// Edits are the user's code. So the machine only plans a computation, which is performed without the
+/// lock, and then takes its result.
 struct OptimisticLayers<Value: Sendable>: Sendable {
   typealias Edit = @Sendable (inout Value) -> Void
 
@@ -161,36 +161,82 @@ struct OptimisticLayers<Value: Sendable>: Sendable {
 }
 
 extension OptimisticLayers {
-  /// A computation of the values on a copy of the layers, which it replaces at its end.
+  /// A computation of the values: first its inputs, then its results, and after ``finish(_:)`` the
+  /// values that these have replaced.
   struct Computation: Sendable {
-    /// The computed layers; after ``finish(_:)`` those that they have replaced.
-    fileprivate var layers: OptimisticLayers
+    let version: Int
+    let layers: [Layer]
     /// The number of edits that were settled when the oldest run in flight began; -1 keeps all layers.
     let oldest: Int
-    /// The number of settled edits that every result contains, if a result may be a part of the value.
-    let part: Int
+    /// The number of settled edits that enter the base value, because a part that contains them
+    /// will be added to it; -1 for none.
+    let placed: Int
+    let change: Change
+    var base: Value
     /// `nil` if only the displayed value changes.
-    fileprivate(set) var confirmed: Value?
+    var confirmed: Value?
+    var displayed: Value
+  }
 
-    /// Calls the edits.
-    mutating func perform() { confirmed = layers.compute(oldest: oldest, part: part) }
+  /// The role of a layer in a computation.
+  enum Role: Sendable {
+    /// Its edit becomes part of the base value.
+    case folded
+    /// The same, but a result may come that does not contain it.
+    case placed
+    /// The base value contains its edit, and every result that may come does.
+    case forgotten
+    /// The base value contains its edit, but a result may come that does not.
+    case inBase
+    case confirmed
+    case pending
+
+    /// Whether the layer stays as it is.
+    var isUnchanged: Bool { self == .inBase || self == .confirmed || self == .pending }
   }
 
   /// Returns a computation to perform.
   ///
   /// - Parameters:
   ///   - oldest: See ``Computation``.
-  ///   - part: See ``Computation``. Once a later edit is settled, which the part does not contain, the part
-  ///     is added to the base value as it is, so the edits that it contains must be part of the base value.
+  ///   - part: The number of settled edits that every result contains, if a result may be a part of the
+  ///     value. Once a later edit is settled, which the part does not contain, the part is added to the
+  ///     base value as it is, so the edits that it contains must be part of the base value.
   func computation(oldest: Int, part: Int = .max) -> Computation {
-    Computation(layers: self, oldest: oldest, part: part)
+    if case .appended = change {
+      return Computation(
+        version: version, layers: [], oldest: oldest, placed: -1, change: change, base: base,
+        displayed: displayed)
+    }
+    // What enters the base value changes the order of the edits.
+    return Computation(
+      version: version, layers: layers, oldest: oldest, placed: hasSettled(after: part) ? part : -1,
+      change: part < .max ? .anything : change, base: base, displayed: displayed)
   }
 
   /// Takes the results of a computation, unless there was a change since. Returns the number of settled
   /// edits that are in the values for the first time.
   mutating func finish(_ computation: inout Computation) -> Int? {
-    guard computation.layers.version == version else { return nil }
-    swap(&self, &computation.layers)
+    guard computation.version == version else { return nil }
+    swap(&displayed, &computation.displayed)
+    if case .settled = computation.change {} else { displayedStamp = .next() }
+    displayedCount = pendingCount
+    computedVersion = version
+    change = .nothing
+    if computation.confirmed == nil { return 0 }
+    swap(&base, &computation.base)
+    var unchangedCount = 0
+    computation.forEachLayer { if $1.isUnchanged { unchangedCount += 1 } }
+    if unchangedCount < layers.count {
+      layers = []
+      computation.forEachLayer { layer, role in
+        if role == .folded || role == .forgotten { return }
+        layers.append(layer)
+        if role == .placed, case .settled(let settlement, _) = layer.phase {
+          layers[layers.count - 1].phase = .settled(settlement, isInBase: true)
+        }
+      }
+    }
     return exchange(&newlySettled, with: 0)
   }
 
@@ -199,59 +245,41 @@ extension OptimisticLayers {
     computedVersion = version
     change = .anything
   }
+}
 
-  /// Computes the values. Returns the confirmed one; `nil` if only the displayed value changes.
-  private mutating func compute(oldest: Int, part: Int) -> Value? {
-    let change = exchange(&self.change, with: .nothing)
-    computedVersion = version
-    displayedCount = pendingCount
-    // Where a part is in flight, what enters the base value changes the order of the edits.
-    let isDisplayed = if case .settled = change { part == .max } else { false }
-    if !isDisplayed { displayedStamp = .next() }
-    if case .appended(let edit) = change {
-      edit(&displayed)
-      return nil
-    }
-    let above = fold(oldest: oldest, placed: hasSettled(after: part) ? part : -1)
-    let confirmed = above.reduce(into: base) { if !$1.isPending { $1.edit(&$0) } }
-    if pendingCount == 0 {
-      displayed = confirmed
-    } else if !isDisplayed {
-      displayed = above.reduce(into: base) { $1.edit(&$0) }
-    }
-    return confirmed
-  }
-
-  /// Makes edits part of the base value, and removes the layers that are not needed any more. Returns the
-  /// layers whose edits are not part of the base value.
-  ///
-  /// - Parameter placed: The number of settled edits that enter the base value, because a part that contains
-  ///   them will be added to it; -1 for none.
-  private mutating func fold(oldest: Int, placed: Int) -> [Layer] {
-    var kept: [Layer] = []
-    var above: [Layer] = []
+extension OptimisticLayers.Computation {
+  /// Calls `body` with each layer, the oldest first.
+  func forEachLayer(_ body: (OptimisticLayers.Layer, OptimisticLayers.Role) -> Void) {
     var isLowest = true
-    for var layer in layers {
+    for layer in layers {
       switch layer.phase {
       case .pending:
         isLowest = false
-        above.append(layer)
+        body(layer, .pending)
       case .settled(let settlement, isInBase: true):
-        // Every result that may come contains the edit, too.
-        if settlement <= oldest { continue }
+        body(layer, oldest < settlement ? .inBase : .forgotten)
       case .settled(let settlement, isInBase: false):
-        isLowest = isLowest && settlement <= oldest
-        if isLowest || settlement <= placed {
-          layer.edit(&base)
-          if isLowest { continue }
-          layer.phase = .settled(settlement, isInBase: true)
-        } else {
-          above.append(layer)
-        }
+        isLowest = isLowest && oldest >= settlement
+        body(layer, isLowest ? .folded : settlement <= placed ? .placed : .confirmed)
       }
-      kept.append(layer)
     }
-    layers = kept
-    return above
+  }
+
+  /// Calls the edits.
+  mutating func perform() {
+    if case .appended(let edit) = change { return edit(&displayed) }
+    let isDisplayed = if case .settled = change { true } else { false }
+    var values = (base: base, confirmed: base, displayed: base)
+    forEachLayer { if $1 == .folded || $1 == .placed { $0.edit(&values.base) } }
+    (values.confirmed, values.displayed) = (values.base, isDisplayed ? displayed : values.base)
+    let hasPending = layers.contains { $0.isPending }
+    forEachLayer { layer, role in
+      if role == .confirmed { layer.edit(&values.confirmed) }
+      if hasPending, !isDisplayed, role == .confirmed || role == .pending {
+        layer.edit(&values.displayed)
+      }
+    }
+    if !hasPending { values.displayed = values.confirmed }
+    (base, confirmed, displayed) = values
   }
 }
