@@ -50,49 +50,55 @@ struct StreamTimingMachine<Element: Sendable>: DeliveryMachine {
     var pending: StreamSignal<Element>?
   }
 
+  private enum State: Sendable {
+    case idle
+    case waiting(Wait)
+    case finished
+  }
+
   /// What is left to do without the lock: the timers to start and to end, and an element to be released.
   typealias Change = (started: Timer?, ended: Timer?, dropped: StreamSignal<Element>?)
 
   var deliveries = DeliveryQueue<StreamSignal<Element>>()
   private let rule: StreamTimingRule
-  /// `nil` while idle, and when finished.
-  private var wait: Wait?
-  private var isFinished = false
+  private var state = State.idle
 
   init(rule: StreamTimingRule) { self.rule = rule }
 
+  private var wait: Wait? { if case .waiting(let wait) = state { wait } else { nil } }
+
   mutating func receive(_ signal: StreamSignal<Element>) -> Change {
-    if isFinished { return (nil, nil, nil) }
-    switch (signal, rule) {
-    case (.finished, _):
+    switch (signal, rule, state) {
+    case (_, _, .finished): return (nil, nil, nil)
+    case (.finished, _, _):
       if let pending = wait?.pending { deliveries.append(pending) }
       deliveries.append(signal)
       return cancel()
-    case (.element, .debounce): return replaceWait(by: Wait(pending: signal))
-    case (.element, .throttle) where wait == nil:
+    case (.element, .debounce, _): return change(to: .waiting(Wait(pending: signal)))
+    case (.element, .throttle, .idle):
       deliveries.append(signal)
-      return replaceWait(by: Wait())
-    case (.element, .throttle):
-      defer { wait?.pending = signal }
-      return (nil, nil, wait?.pending)
+      return change(to: .waiting(Wait()))
+    case (.element, .throttle, .waiting(var wait)):
+      let dropped = wait.pending
+      wait.pending = signal
+      state = .waiting(wait)
+      return (nil, nil, dropped)
     }
   }
 
   /// A timer has fired.
   mutating func fire(_ timer: Timer) -> Change {
-    guard timer === wait?.timer else { return (nil, nil, nil) }
-    guard let pending = wait?.pending else { return replaceWait(by: nil) }
+    guard let wait, timer === wait.timer else { return (nil, nil, nil) }
+    guard let pending = wait.pending else { return change(to: .idle) }
     deliveries.append(pending)
-    return replaceWait(by: rule == .throttle ? Wait() : nil)
+    return change(to: rule == .throttle ? .waiting(Wait()) : .idle)
   }
 
-  mutating func cancel() -> Change {
-    isFinished = true
-    return replaceWait(by: nil)
-  }
+  mutating func cancel() -> Change { change(to: .finished) }
 
-  private mutating func replaceWait(by new: Wait?) -> Change {
-    let old = exchange(&wait, with: new)
-    return (new?.timer, old?.timer, old?.pending)
+  private mutating func change(to new: State) -> Change {
+    let old = wait
+    state = new
+    return (wait?.timer, old?.timer, old?.pending)
   }
 }

@@ -5,20 +5,24 @@ import Synchronization
 ///
 /// The lock guards the state. The continuation is resumed without it.
 final class OneShot<Value: Sendable>: Sendable {
-  private typealias Waiter = CheckedContinuation<Value, Never>
+  private enum State: Sendable {
+    case open
+    case waiting(CheckedContinuation<Value, Never>)
+    case finished(Value)
+  }
 
-  /// There is no waiter any more when there is a value.
-  private let state = Mutex<(value: Value?, waiter: Waiter?)>((nil, nil))
+  private let state = Mutex(State.open)
 
   /// Whether there is no value yet.
-  var isOpen: Bool { state.withLock { $0.value == nil } }
+  var isOpen: Bool { state.withLock { if case .finished = $0 { false } else { true } } }
 
   /// Sets the value. Later calls have no effect.
   func finish(_ value: Value) {
-    let waiter: Waiter? = state.withLock { state in
-      guard state.value == nil else { return nil }
-      state.value = value
-      return state.waiter.take()
+    let waiter = state.withLock { state -> CheckedContinuation<Value, Never>? in
+      if case .finished = state { return nil }
+      defer { state = .finished(value) }
+      if case .waiting(let waiter) = state { return waiter }
+      return nil
     }
     waiter?.resume(returning: value)
   }
@@ -30,9 +34,10 @@ final class OneShot<Value: Sendable>: Sendable {
   nonisolated(nonsending) func wait(onCancel: @Sendable () -> Value) async -> Value {
     await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
-        let result = state.withLock { state in
-          if state.value == nil { state.waiter = continuation }
-          return state.value
+        let result = state.withLock { state -> Value? in
+          if case .finished(let value) = state { return value }
+          state = .waiting(continuation)
+          return nil
         }
         if let result { continuation.resume(returning: result) }
       }

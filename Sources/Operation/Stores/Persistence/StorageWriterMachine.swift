@@ -156,13 +156,14 @@ struct StorageWriterMachine: Sendable {
     return if case .scheduled = phase { begin() } else { nil }
   }
 
+  /// What has become of the changes that a flush waits for.
   enum Outcome { case written, failed }
 
   /// Whether the first changes, up to a number, are in the storage, or a batch with them has failed since a round;
   /// `nil` while that is open.
   func outcome(of count: Int, since round: Int) -> Outcome? {
     if writtenCount >= count { return .written }
-    // The next batch after a failure has what was in the failed one, and is no outcome of it.
+    // A batch that failed before that round does not count: the next one writes its changes, too.
     return roundCount > round && failedCount >= count ? .failed : nil
   }
 
