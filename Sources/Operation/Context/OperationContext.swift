@@ -58,11 +58,10 @@ public struct OperationContext: Sendable {
   ///
   /// The settings and the client remain those of `base`: the settings of another context are those of
   /// another request.
-  func over(_ base: OperationContext) -> OperationContext {
+  func over(_ base: consuming OperationContext) -> OperationContext {
     guard let values, values !== base.values else { return base }
-    var merged = base
-    merged.values = ContextValues.merging(values, over: base.values)
-    return merged
+    base.values = ContextValues.merging(values, over: base.values)
+    return base
   }
 
   /// Returns this context without its run, for a store that begins with it.

@@ -10,7 +10,7 @@ public struct OperationTaskConfiguration: Sendable {
   /// The context of the run.
   public var context: OperationContext
 
-  func with(_ context: OperationContext) -> OperationTaskConfiguration {
+  func with(_ context: consuming OperationContext) -> OperationTaskConfiguration {
     OperationTaskConfiguration(name: name, rawPriority: rawPriority, context: context)
   }
 

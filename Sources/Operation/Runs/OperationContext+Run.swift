@@ -53,7 +53,7 @@ extension OperationContext {
   /// Returns the context of a run that begins now, over `base`. Nothing of another run is left in it.
   func beginning(
     _ node: TaskNode, input: (any RunInput)?, rules: (any RunRules)? = nil,
-    acceptsCached: Bool = false, over base: OperationContext
+    acceptsCached: Bool = false, over base: consuming OperationContext
   ) -> OperationContext {
     var context = over(base)
     // Most runs have only a task.

@@ -58,29 +58,30 @@ final class EventMeter: Sendable {
 extension OperationStore {
   /// Sends an event of a run, if there is a subscriber.
   func send(
-    _ occurrence: @autoclosure () -> OperationClientEvent.Occurrence, in context: OperationContext
+    _ occurrence: @autoclosure () -> OperationClientEvent.Occurrence,
+    in context: @autoclosure () -> OperationContext
   ) {
     guard hub.events.isObserved else { return }
     let occurrence = occurrence()
     if hub.events.countOnly(occurrence) { return }
     hub.events.send(
       OperationClientEvent(
-        date: context.now(), path: path, kind: State.kind, occurrence: occurrence))
+        date: context().now(), path: path, kind: State.kind, occurrence: occurrence))
   }
 
   /// Sends the event of the end of a run, if there is a subscriber.
   ///
   /// - Parameter began: When the run began; `nil` if there was no subscriber then.
   func sendEnd(
-    _ outcome: @autoclosure () -> OperationClientEvent.Outcome, in context: OperationContext,
-    began: Duration?
+    _ outcome: @autoclosure () -> OperationClientEvent.Outcome,
+    in context: @autoclosure () -> OperationContext, began: Duration?
   ) {
     guard hub.events.isObserved else { return }
-    let (run, outcome) = (context.eventRun, outcome())
+    let (context, outcome) = (context(), outcome())
     // An event that is only counted needs no duration.
-    if hub.events.countOnly(.runEnded(run, outcome, duration: nil)) { return }
+    if hub.events.countOnly(.runEnded(context.eventRun, outcome, duration: nil)) { return }
     let duration = began.map { context.operationClock.elapsed().limited - $0.limited }
-    send(.runEnded(run, outcome, duration: duration), in: context)
+    send(.runEnded(context.eventRun, outcome, duration: duration), in: context)
   }
 }
 
