@@ -114,6 +114,13 @@ extension OperationContext {
     return clock.clock.now()
   }
 
+  /// The same context, with a clock that stands still from now on.
+  var dated: OperationContext {
+    var context = self
+    context.operationClock = DatedClock(date: now())
+    return context
+  }
+
   private enum ClockKey: Key {
     static var defaultValue: ContextClock { ContextClock(SystemClock()) }
   }

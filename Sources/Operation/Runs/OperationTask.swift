@@ -63,9 +63,8 @@ public struct OperationTask<Value: Sendable, Failure: Error>: Sendable, Identifi
 
   /// The same task, in a context whose clock stands still from now on.
   var dated: OperationTask {
-    var (task, context) = (self, context)
-    context.operationClock = DatedClock(date: context.now())
-    task.setContext(context)
+    var task = self
+    task.setContext(context.dated)
     return task
   }
 

@@ -9,7 +9,8 @@ struct CommittedState<State: OperationState>: Sendable {
   /// - *empty*: the state is that of the last final result.
   /// - Otherwise there is one entry for each run that yielded, in the order of their last yields. Each
   ///   stores the state before it, which a cancellation of the run restores. Two runs of pages are for
-  ///   pages side by side, and neither is undone with the other.
+  ///   pages side by side, and neither is undone with the other. A failure that was set after a yield has
+  ///   an entry, too, which is not undone.
   private(set) var yields: [YieldedResult<State>] = []
   /// The number of final results, writes and resets.
   private(set) var resultCount = 0
@@ -31,6 +32,14 @@ struct CommittedState<State: OperationState>: Sendable {
   mutating func replaceValue(_ body: (inout State) -> Void) {
     if State.kind == .pages { release(state.currentValue) }
     change(body)
+  }
+
+  /// Changes the state by a failure that is set. It stays when what runs have yielded before is undone.
+  mutating func set(_ failure: @escaping YieldedResult<State>.Redo) {
+    if !yields.isEmpty {
+      yields.append(.init(id: nil, before: state, idsInBase: [], redoFailure: failure))
+    }
+    change(failure)
   }
 
   /// Changes the state, and each state that a cancelled run would restore.
@@ -83,11 +92,12 @@ extension CommittedState {
   ///
   /// - Returns: The entry with the state to restore: the one before the run's first yield, with what other
   ///   runs have yielded since. `nil` if later yields hide what the run has yielded.
-  private mutating func removeYield(of id: OperationTaskID) -> YieldedResult<State>? {
+  private mutating func removeYield(of id: OperationTaskID?) -> YieldedResult<State>? {
     guard let index = yields.firstIndex(where: { $0.id == id }) else { return nil }
     var removed = yields.remove(at: index)
     // Its closure has what the run yielded.
     replaced.append(removed)
+    defer { dropFirstFailures() }
     for later in index..<yields.count {
       replaced.append(yields[later].before)
       (yields[later].before, yields[later].idsInBase) = (removed.before, removed.idsInBase)
@@ -95,6 +105,13 @@ extension CommittedState {
       replaced.change(&removed.before, yields[later].redoAll)
     }
     return removed
+  }
+
+  /// Drops the failures that were set before anything that can be undone.
+  private mutating func dropFirstFailures() {
+    guard let first = yields.first, first.id == nil else { return }
+    replaced.append(yields)
+    yields.removeSubrange(..<(yields.firstIndex { $0.id != nil } ?? yields.count))
   }
 
   /// A final value came: what runs have yielded is not undone any more.
@@ -105,9 +122,9 @@ extension CommittedState {
   }
 
   /// A run has ended, and what it yielded is not undone any more. What others yielded can be undone, and then
-  /// its result is in the state.
+  /// its result, and what was set before, is in the state.
   mutating func confirmYields(of id: OperationTaskID, _ body: (inout State) -> Void) {
-    if let index = yields.firstIndex(where: { $0.id == id }) {
+    while let index = yields.firstIndex(where: { $0.id == id || $0.id == nil }) {
       let own = yields.remove(at: index)
       replaced.append(own)
       for earlier in 0..<index { replaced.change(&yields[earlier].before, own.redoAll) }
@@ -116,11 +133,12 @@ extension CommittedState {
   }
 }
 
-/// What a run in flight has yielded.
+/// What a run in flight has yielded, or a failure that was set.
 struct YieldedResult<State: OperationState>: Sendable {
   typealias Redo = @Sendable (inout State) -> Void
 
-  let id: OperationTaskID
+  /// `nil` for a failure that was set.
+  let id: OperationTaskID?
   /// The state without optimistic edits before the run yielded.
   var before: State
   /// The optimistic edits that are part of `before`.

@@ -342,7 +342,7 @@ extension StoreMachine {
       freshness.refresh(since: freshness.invalidationCount)
     case .failure:
       // What runs have yielded can still be undone, and then the failure is in the state.
-      committed.changeAll { $0.update(with: result, using: context) }
+      committed.set { [context = context.dated] in $0.update(with: result, using: context) }
     }
     notifyChange()
   }

@@ -199,4 +199,21 @@ import Testing
     #expect(store.currentValue != 11)
     continuations.update { $0 = [:] }
   }
+
+  @Test("A failure that is set stays when an older call is cancelled, until the newer one ends")
+  func setFailure() async throws {
+    let store = client().store(for: yielding())
+    let calls = await begin(["a", "b", "c"], store)
+    #expect(store.currentValue == "half c")
+    store.setResult(to: .failure(MutationDesk.Refused(name: "set")))
+    calls[0].cancel()
+    await Settled.when { store.history.count == 2 }
+    #expect(store.currentValue == "half c")
+    #expect(store.error as? MutationDesk.Refused == MutationDesk.Refused(name: "set"))
+    desk.answer("c")
+    #expect(try await calls[2].value == "done c")
+    calls[1].cancel()
+    await Settled.when { store.history.count == 1 }
+    #expect(store.currentValue == "done c" && store.error == nil)
+  }
 }

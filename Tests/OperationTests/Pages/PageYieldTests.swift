@@ -133,6 +133,21 @@ import Testing
     server.open()
   }
 
+  @Test("A failure that is set stays when one of two runs with partial pages is cancelled")
+  func setFailure() async throws {
+    let server = PageServer()
+    let (store, first, other) = try await bothSides(server, nextFirst: true)
+    store.setResult(to: .failure(PageServer.Failed(id: 9)))
+    first.cancel()
+    _ = await first.result
+    #expect(store.currentValue.elementValues == ["half -1", "0v0"])
+    #expect(store.error as? PageServer.Failed == PageServer.Failed(id: 9))
+    #expect(store.valueUpdateCount == 3)
+    server.open()
+    try await other.value
+    #expect(store.error == nil)
+  }
+
   @Test("A failed page keeps its partial value when the run at the other side is cancelled")
   func failedSide() async throws {
     let server = PageServer()
