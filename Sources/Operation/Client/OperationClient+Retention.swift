@@ -45,7 +45,11 @@ extension OperationClient {
 extension OperationClient: StoreHost {
   func useChanged(of store: OpaqueOperationStore, _ change: StoreUse.Change) {
     let now = hub.elapsed()
-    didUse(update(at: now) { $0.useChanged(of: store, change, at: now) })
+    _ = update(at: now) {
+      $0.useChanged(of: store, change, at: now)
+    } beforeDelivery: {
+      didUse($0)
+    }
   }
 
   func wasReleased(_ id: ObjectIdentifier, at path: OperationPath) {

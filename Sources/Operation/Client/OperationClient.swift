@@ -229,9 +229,11 @@ public final class OperationClient: DeliveryDrainer {
   private func readmit(
     _ lookup: borrowing StoreIndex.Lookup, at now: Duration
   ) -> OpaqueOperationStore? {
-    let use = update(at: now) { $0.readmit(lookup, at: now) }
-    if let use { didUse(use) }
-    return use?.store
+    update(at: now) {
+      $0.readmit(lookup, at: now)
+    } beforeDelivery: {
+      if let use = $0 { didUse(use) }
+    }?.store
   }
 
   func didUse(_ use: StoreIndex.Use) {

@@ -182,10 +182,15 @@ extension OperationStore {
   private func finish(
     _ effects: inout Effects, afterDelivery actions: [@Sendable () -> Void] = []
   ) {
-    // First: a slow handler must not delay the end of a use.
-    if let change = effects.use, !change.isUsed {
-      // The time of use of a store that no client retains does not count.
-      use.noteEnd(change, at: use.isRetained ? hub.elapsed() : use.lastUse)
+    // First: a slow handler must not delay the end of a use, and a store that is retained again is reported
+    // before its handlers are called.
+    if let change = effects.use {
+      if change.isUsed {
+        report(change)
+      } else {
+        // The time of use of a store that no client retains does not count.
+        use.noteEnd(change, at: use.isRetained ? hub.elapsed() : use.lastUse)
+      }
     }
     if hub.events.hasReader { hub.events.changes.append(self) }
     // Before subscribers are notified, one of which may flush.
@@ -199,11 +204,13 @@ extension OperationStore {
     if effects.mustCompute { computeDisplayedValue().finish() }
     if effects.mustComputeInside { computeConfirmedValue() }
     if effects.mustNotifyReaders { hub.invalidateOutdatedReaders(of: path, isWritten: true) }
-    if let change = effects.use, use.isWatched {
-      hub.client?.useChanged(of: OpaqueOperationStore(self), change)
-    }
+    if let change = effects.use, !change.isUsed { report(change) }
     if let (old, new) = effects.activity { hub.activity.move(State.kind, from: old, to: new) }
     deferredActions.perform()
+  }
+
+  private func report(_ change: StoreUse.Change) {
+    if use.isWatched { hub.client?.useChanged(of: OpaqueOperationStore(self), change) }
   }
 
   package func drain(_ delivery: inout Delivery<Event>) { machine.drain(&delivery) }

@@ -164,6 +164,28 @@ import Testing
     log.cancel()
   }
 
+  @Test("A store that is retained again is reported before what is notified of it")
+  func reportedFirst() async throws {
+    let client = client()
+    let store = client.store(for: query())
+    store.currentValue = 1
+    await clock.advance(by: .seconds(300))
+    let (recorded, names) = (Recorder<Bool>(), Recorder<String>())
+    let log = recordRetention(of: ["number", 0], in: client, by: recorded)
+    let watch = client.subscribe { names.append($0.storesAdded.isEmpty ? "removed" : "added") }
+    let subscription = store.subscribe { _ in names.append("state, \(recorded.count) reported") }
+    #expect(names.all == ["added", "state, 1 reported"])
+    subscription.cancel()
+    await clock.advance(by: .seconds(300))
+    names.clear()
+    recorded.clear()
+    // A handler that uses the store, which is retained already.
+    let other = client.subscribe { _ in names.append("\(recorded.count) reported") }
+    #expect(client.store(for: query()) === store)
+    #expect(names.all == ["added", "1 reported"])
+    withExtendedLifetime((log, watch, other)) {}
+  }
+
   @Test("A store that is retained again and evicted at once is reported as added and removed")
   func lateReports() {
     let client = client(.unusedFor(.seconds(300)).limited(to: 0))
