@@ -126,13 +126,17 @@ final class BoxedState<State: OperationState>: Sendable {
 extension OperationState {
   /// Whether there is a value that came from a run, a write, an edit, or the creation of the state. An edit can
   /// leave the value missing, and a list of pages empty.
-  var hasOwnValue: Bool {
-    let isEmpty = Self.kind == .pages && (currentValue as? any Collection)?.isEmpty == true
-    return hasLastingValue || valueUpdateCount > 0 && hasValue && !isEmpty
-  }
+  var hasOwnValue: Bool { hasDatedValue || hasEditedValue }
 
-  /// The same, without the value of an optimistic edit: it has no date, and its work may fail.
-  var hasLastingValue: Bool { valueLastUpdatedAt != nil || hasInitialValue }
+  /// The same, without the value of optimistic edits whose work may fail.
+  var hasLastingValue: Bool { hasDatedValue || hasEditedValue && isConfirmed }
+
+  private var hasDatedValue: Bool { valueLastUpdatedAt != nil || hasInitialValue }
+
+  private var hasEditedValue: Bool {
+    let isEmpty = Self.kind == .pages && (currentValue as? any Collection)?.isEmpty == true
+    return valueUpdateCount > 0 && hasValue && !isEmpty
+  }
 
   /// The value, or that of an earlier state if this one has none.
   func value(or previous: BoxedState<Self>?) -> StateValue {

@@ -298,4 +298,21 @@ import Testing
     try await wrapper.fetch()
     #expect(elements.elements == [1, 2])
   }
+
+  @Test("An edit of a store without a value, whose work fails, leaves the earlier value displayed")
+  func failedEditOverNothing() async {
+    let client = OperationClient.quiet()
+    let wrapper = SharedQuery(WrittenNumber(path: ["written", "a"]), client: client)
+    wrapper.withLock { $0 = 5 }
+    let other = SharedQuery(WrittenNumber(path: ["written", "b"]), client: client)
+    other.setResult(to: .success(nil))
+    wrapper.bind(to: WrittenNumber(path: ["written", "b"]), keepingPrevious: true)
+    await #expect(throws: Refusal.self) {
+      try await wrapper.optimistically({ $0 = 9 }) { () async throws(Refusal) in
+        #expect(wrapper.wrappedValue == 9)
+        throw Refusal(reason: "no")
+      }
+    }
+    #expect(wrapper.wrappedValue == 5 && wrapper.isPrevious)
+  }
 }

@@ -251,6 +251,20 @@ import Testing
     subscription.cancel()
   }
 
+  @Test("After a reset of a value that an edit has confirmed, the earlier value does not come back")
+  func resetOfEdit() async {
+    let wrapper = SharedQuery(WrittenNumber(path: ["written", "a"]), client: .quiet())
+    wrapper.withLock { $0 = 5 }
+    wrapper.bind(to: WrittenNumber(path: ["written", "b"]), keepingPrevious: true)
+    var values = wrapper.values.makeAsyncIterator()
+    #expect(await values.next() == 5)
+    await wrapper.optimistically({ $0 = 9 }) {}
+    #expect(await values.next() == 9)
+    wrapper.resetState()
+    #expect(wrapper.wrappedValue == nil && !wrapper.isPrevious)
+    #expect(await values.next() == .some(nil))
+  }
+
   @Test("An edit that leaves a list of pages empty does not hide the earlier pages")
   func editWithoutPages() async {
     func pages(_ name: String) -> Paginated<Int, Int> {

@@ -20,6 +20,7 @@ struct StateFacts<Value: Sendable, Failure: Error>: Sendable {
     var errorDate: Date?
     var errorCount = 0
     var isRestoring = false
+    var isUnconfirmed = false
   }
 
   /// Creates the facts of a state that begins with a value.
@@ -42,6 +43,12 @@ struct StateFacts<Value: Sendable, Failure: Error>: Sendable {
   var isRestoring: Bool {
     get { extras?.isRestoring ?? false }
     set { if newValue != isRestoring { change { $0.isRestoring = newValue } } }
+  }
+
+  /// Whether the value is only that of optimistic edits whose work is in flight.
+  var isUnconfirmed: Bool {
+    get { extras?.isUnconfirmed ?? false }
+    set { if newValue != isUnconfirmed { change { $0.isUnconfirmed = newValue } } }
   }
 
   private mutating func change(_ body: (inout Extras) -> Void) {
@@ -122,9 +129,11 @@ extension MutationState: StampedState {}
 extension PaginatedState: StampedState {}
 
 extension StampedState {
-  fileprivate var stamp: ValueStamp {
-    get { facts.stamp }
-    set { facts.stamp = newValue }
+  fileprivate var stamp: ValueStamp { facts.stamp }
+  fileprivate var isConfirmed: Bool { !facts.isUnconfirmed }
+
+  fileprivate mutating func setStamp(_ stamp: ValueStamp, isUnconfirmed: Bool) {
+    (facts.stamp, facts.isUnconfirmed) = (stamp, isUnconfirmed)
   }
 }
 
@@ -132,10 +141,14 @@ extension OperationState {
   /// The stamp of the value; `nil` in a state of another type than those of the library.
   package var valueStamp: ValueStamp? { (self as? any StampedState)?.stamp }
 
+  /// Whether there is more than the value of optimistic edits whose work is in flight; `false` in a state of
+  /// another type than those of the library.
+  package var isConfirmed: Bool { (self as? any StampedState)?.isConfirmed ?? false }
+
   /// Sets the stamp of a value that was replaced by another one.
-  mutating func setValueStamp(_ stamp: ValueStamp) {
+  mutating func setValueStamp(_ stamp: ValueStamp, isUnconfirmed: Bool = false) {
     guard var stamped = self as? any StampedState else { return }
-    stamped.stamp = stamp
+    stamped.setStamp(stamp, isUnconfirmed: isUnconfirmed)
     if let state = stamped as? Self { self = state }
   }
 

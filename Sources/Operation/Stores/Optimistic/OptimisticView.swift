@@ -36,7 +36,10 @@ struct OptimisticView<State: OperationState>: Sendable {
     var displayed = confirmed
     let layers = edited.layers
     edited.show(&displayed, layers.displayed, settled + layers.displayedCount)
-    if layers.displayedCount > 0 { displayed.setValueStamp(layers.displayedStamp) }
+    if layers.displayedCount > 0 {
+      let isConfirmed = settled > 0 || confirmed.valueUpdateCount > 0 && confirmed.hasValue
+      displayed.setValueStamp(layers.displayedStamp, isUnconfirmed: !isConfirmed)
+    }
     return displayed
   }
 
