@@ -131,7 +131,7 @@ extension OperationState {
   /// The same, without the value of optimistic edits whose work may fail.
   var hasLastingValue: Bool { hasDatedValue || hasEditedValue && isConfirmed }
 
-  private var hasDatedValue: Bool { valueLastUpdatedAt != nil || hasInitialValue }
+  private var hasDatedValue: Bool { hasValue && (valueLastUpdatedAt != nil || hasInitialValue) }
 
   private var hasEditedValue: Bool {
     let isEmpty = Self.kind == .pages && (currentValue as? any Collection)?.isEmpty == true

@@ -315,4 +315,17 @@ import Testing
     }
     #expect(wrapper.wrappedValue == 5 && wrapper.isPrevious)
   }
+
+  @Test("An initial value that was replaced by none is not an earlier value, and hides none")
+  func removedInitialValue() {
+    let client = OperationClient.quiet()
+    let wrapper = SharedQuery(
+      wrappedValue: 1, WrittenNumber(path: ["written", "a"]), client: client)
+    wrapper.withLock { $0 = nil }
+    wrapper.bind(to: WrittenNumber(path: ["written", "b"]), keepingPrevious: true)
+    #expect(wrapper.wrappedValue == nil && !wrapper.isPrevious)
+    wrapper.withLock { $0 = 2 }
+    wrapper.bind(to: WrittenNumber(path: ["written", "a"]), keepingPrevious: true)
+    #expect(wrapper.wrappedValue == 2 && wrapper.isPrevious)
+  }
 }
