@@ -7,10 +7,10 @@ struct CommittedState<State: OperationState>: Sendable {
   /// The results that runs in flight have yielded since the last final result.
   ///
   /// - *empty*: the state is that of the last final result.
-  /// - Otherwise there is one entry for each run that yielded, in the order of their last yields. Each
-  ///   stores the state before it, which a cancellation of the run restores. Two runs of pages are for
-  ///   pages side by side, and neither is undone with the other. A failure that was set after a yield has
-  ///   an entry, too, which is not undone.
+  /// - Otherwise there is an entry for the last value of each run that yielded, and one for its failure since
+  ///   then, in the order of the yields. Each stores the state before it, which a cancellation of the run
+  ///   restores. Two runs of pages are for pages side by side, and neither is undone with the other. The last
+  ///   failure that was set after a yield has an entry, too, which is not undone.
   private(set) var yields: [YieldedResult<State>] = []
   /// The number of final results, writes and resets.
   private(set) var resultCount = 0
@@ -36,8 +36,9 @@ struct CommittedState<State: OperationState>: Sendable {
 
   /// Changes the state by a failure that is set. It stays when what runs have yielded before is undone.
   mutating func set(_ failure: @escaping YieldedResult<State>.Redo) {
+    foldYields(of: nil)
     if !yields.isEmpty {
-      yields.append(.init(id: nil, before: state, idsInBase: [], redoFailure: failure))
+      yields.append(.init(id: nil, before: state, idsInBase: [], redo: failure, isValue: false))
     }
     change(failure)
   }
@@ -66,12 +67,11 @@ struct CommittedState<State: OperationState>: Sendable {
 }
 
 extension CommittedState {
-  /// Stores what a cancellation of a run restores, before the first of its yields. A later yield of the run
-  /// replaces the earlier one.
-  mutating func beginYield(_ entry: YieldedResult<State>) {
-    var entry = entry
-    if entry.redoValue == nil { entry.redoValue = yields.first { $0.id == entry.id }?.redoValue }
-    if let old = removeYield(of: entry.id) {
+  /// Stores what a cancellation of a run restores, before one of its yields. A value replaces all that the run
+  /// has yielded before, and a failure the failure before.
+  mutating func beginYield(_ new: YieldedResult<State>) {
+    var entry = new
+    if let old = removeYields(where: { $0.id == new.id && (new.isValue || !$0.isValue) }) {
       (entry.before, entry.idsInBase) = (old.before, old.idsInBase)
     }
     yields.append(entry)
@@ -80,7 +80,7 @@ extension CommittedState {
 
   /// Undoes what a run yielded. Returns what the state was restored to, if the state changed.
   mutating func undoYield(of id: OperationTaskID) -> YieldedResult<State>? {
-    guard let entry = removeYield(of: id) else { return nil }
+    guard let entry = removeYields(where: { $0.id == id }) else { return nil }
     replaced.append(state)
     state = entry.before
     undoneYieldCount += 1
@@ -88,30 +88,32 @@ extension CommittedState {
     return entry
   }
 
-  /// Removes the entry of a run. The next entry restores from now on what it would have restored.
+  /// Removes entries. The next entry restores from now on what they would have restored.
   ///
-  /// - Returns: The entry with the state to restore: the one before the run's first yield, with what other
-  ///   runs have yielded since. `nil` if later yields hide what the run has yielded.
-  private mutating func removeYield(of id: OperationTaskID?) -> YieldedResult<State>? {
-    guard let index = yields.firstIndex(where: { $0.id == id }) else { return nil }
-    var removed = yields.remove(at: index)
-    // Its closure has what the run yielded.
-    replaced.append(removed)
-    defer { dropFirstFailures() }
-    for later in index..<yields.count {
-      replaced.append(yields[later].before)
-      (yields[later].before, yields[later].idsInBase) = (removed.before, removed.idsInBase)
-      if yields[later].hidesEarlier { return nil }
-      replaced.change(&removed.before, yields[later].redoAll)
-    }
-    return removed
-  }
-
-  /// Drops the failures that were set before anything that can be undone.
-  private mutating func dropFirstFailures() {
-    guard let first = yields.first, first.id == nil else { return }
+  /// - Returns: The entry with the state to restore: the one before the first removed yield, with what was not
+  ///   removed. `nil` if nothing was removed, or if a later value hides it.
+  private mutating func removeYields(
+    where isRemoved: (YieldedResult<State>) -> Bool
+  ) -> YieldedResult<State>? {
+    guard yields.contains(where: isRemoved) else { return nil }
+    // Their closures have what runs have yielded.
     replaced.append(yields)
-    yields.removeSubrange(..<(yields.firstIndex { $0.id != nil } ?? yields.count))
+    var restored: YieldedResult<State>?
+    for entry in exchange(&yields, with: []) {
+      if isRemoved(entry) {
+        restored = restored ?? entry
+        continue
+      }
+      var entry = entry
+      if var state = restored {
+        (entry.before, entry.idsInBase) = (state.before, state.idsInBase)
+        replaced.change(&state.before, entry.redo)
+        restored = entry.hidesEarlier ? nil : state
+      }
+      // A failure that was set before all yields is not redone.
+      if entry.id != nil || !yields.isEmpty { yields.append(entry) }
+    }
+    return restored
   }
 
   /// A final value came: what runs have yielded is not undone any more.
@@ -124,12 +126,17 @@ extension CommittedState {
   /// A run has ended, and what it yielded is not undone any more. What others yielded can be undone, and then
   /// its result, and what was set before, is in the state.
   mutating func confirmYields(of id: OperationTaskID, _ body: (inout State) -> Void) {
+    foldYields(of: id)
+    changeYields(body)
+  }
+
+  /// Makes what a run has yielded, and the failure that was set, part of what earlier yields restore.
+  private mutating func foldYields(of id: OperationTaskID?) {
     while let index = yields.firstIndex(where: { $0.id == id || $0.id == nil }) {
       let own = yields.remove(at: index)
       replaced.append(own)
-      for earlier in 0..<index { replaced.change(&yields[earlier].before, own.redoAll) }
+      for earlier in 0..<index { replaced.change(&yields[earlier].before, own.redo) }
     }
-    changeYields(body)
   }
 }
 
@@ -143,19 +150,12 @@ struct YieldedResult<State: OperationState>: Sendable {
   var before: State
   /// The optimistic edits that are part of `before`.
   var idsInBase: Set<OperationTaskID>
-  /// Adds the last value that the run has yielded to a state; `nil` if it has yielded none.
-  var redoValue: Redo?
-  /// Adds the failure that the run has yielded since.
-  var redoFailure: Redo?
-
-  /// Whether the last yield of the run hides what earlier entries display.
-  var hidesEarlier: Bool { State.kind == .query && redoFailure == nil }
-
   /// Adds what the run has yielded to a state.
-  func redoAll(_ state: inout State) {
-    redoValue?(&state)
-    redoFailure?(&state)
-  }
+  let redo: Redo
+  var isValue = true
+
+  /// Whether the yield hides what earlier entries display.
+  var hidesEarlier: Bool { State.kind == .query && isValue }
 }
 
 /// The values that changes of states have replaced, until they are released without the lock.

@@ -44,7 +44,7 @@ extension StoreMachine {
       committed.beginYield(
         .init(
           id: id, before: edits.withBaseValue(state), idsInBase: edits.layers?.idsInBase ?? [],
-          redoValue: isValue ? redo : nil, redoFailure: isValue ? nil : redo))
+          redo: redo, isValue: isValue))
       take(output, of: record.task, after: record.payload.settlements)
       notifyChange(also: handlers)
     }

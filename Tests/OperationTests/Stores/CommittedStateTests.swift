@@ -22,7 +22,7 @@ import Testing
 
   private mutating func yield(_ value: Int, of index: Int) {
     committed.beginYield(
-      .init(id: ids[index], before: committed.state, idsInBase: [], redoValue: { _ in }))
+      .init(id: ids[index], before: committed.state, idsInBase: [], redo: { _ in }))
     committed.change(write(value))
   }
 
@@ -110,7 +110,7 @@ import Testing
       committed.beginYield(
         .init(
           id: ids[index], before: committed.state, idsInBase: [],
-          redoValue: { _ in withExtendedLifetime(value) {} }))
+          redo: { _ in withExtendedLifetime(value) {} }))
     }
     // The second yield of the first run replaces its first one. Then both runs are cancelled.
     for index in [0, 1, 0] { yield(of: index) }
@@ -138,7 +138,7 @@ import Testing
     }
     set(.failure(Failure(value: Value(onEnd))))
     committed.beginYield(
-      .init(id: ids[0], before: committed.state, idsInBase: [], redoValue: { _ in }))
+      .init(id: ids[0], before: committed.state, idsInBase: [], redo: { _ in }))
     // Replaces the failure in the state and in the one that a cancellation would restore.
     set(.failure(Failure(value: Value(onEnd))))
     set(.success(Value(onEnd)))

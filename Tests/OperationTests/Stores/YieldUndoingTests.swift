@@ -1,0 +1,55 @@
+import Operation
+import Testing
+
+/// What a store displays after the cancellation of one of several runs that have yielded.
+@Suite("Yields of several runs", .timeLimit(.minutes(5))) struct YieldUndoingTests {
+  private let remote = Remote<[Int]>()
+
+  /// Returns a store with runs in flight.
+  private func store(
+    runs count: Int
+  ) async -> (OperationStore<QueryState<[Int], any Error>>, [Task<[Int], any Error>]) {
+    let store = OperationStore.detached(query: remote.query().deduplicated { _, _ in false })
+    var runs: [Task<[Int], any Error>] = []
+    for call in 1...count {
+      runs.append(Task { try await store.run() })
+      await remote.wait(forCalls: call)
+    }
+    return (store, runs)
+  }
+
+  @Test("A run's failure does not bring back its value, which another run's value has hidden")
+  func hiddenValue() async {
+    let (store, runs) = await store(runs: 3)
+    remote.yield([1], from: 0)
+    remote.yield([2], from: 1)
+    remote.yield(error: Failed(code: 3), from: 2)
+    remote.yield(error: Failed(code: 4), from: 0)
+    #expect(store.currentValue == [2])
+    runs[2].cancel()
+    await store.settles { $0.activeTasks.count == 2 }
+    #expect(store.currentValue == [2] && store.error as? Failed == Failed(code: 4))
+    runs[0].cancel()
+    await store.settles { $0.activeTasks.count == 1 }
+    #expect(store.currentValue == [2] && store.error == nil)
+    store.cancel()
+    #expect(store.currentValue == nil)
+  }
+
+  @Test("A confirmed edit stays on a yielded value when an earlier yield is undone")
+  func confirmedEdit() async {
+    let (store, runs) = await store(runs: 2)
+    await store.optimistically({ $0 = ($0 ?? []) + [9] }) {}
+    // This value has the edit, and those of the runs do not.
+    store.currentValue = [1, 9]
+    remote.yield([2], from: 0)
+    remote.yield([3], from: 1)
+    remote.yield(error: Failed(), from: 1)
+    #expect(store.currentValue == [3, 9])
+    runs[0].cancel()
+    await store.settles { $0.activeTasks.count == 1 }
+    #expect(store.currentValue == [3, 9] && store.error is Failed)
+    store.cancel()
+    #expect(store.currentValue == [1, 9] && store.error == nil)
+  }
+}
