@@ -37,10 +37,14 @@ struct CommittedState<State: OperationState>: Sendable {
   /// Changes the state by a failure that is set. It stays when what runs have yielded before is undone.
   mutating func set(_ failure: @escaping YieldedResult<State>.Redo) {
     foldYields(of: nil)
-    if !yields.isEmpty {
-      yields.append(.init(id: nil, before: state, idsInBase: [], redo: failure, isValue: false))
-    }
+    keep(failure)
     change(failure)
+  }
+
+  /// Has a failure, which is not undone, added to what cancelled runs restore.
+  private mutating func keep(_ failure: @escaping YieldedResult<State>.Redo) {
+    if yields.isEmpty { return }
+    yields.append(.init(id: nil, before: state, idsInBase: [], redo: failure, isValue: false))
   }
 
   /// Changes the state, and each state that a cancelled run would restore.
@@ -125,9 +129,13 @@ extension CommittedState {
 
   /// A run has ended, and what it yielded is not undone any more. What others yielded can be undone, and then
   /// its result, and what was set before, is in the state.
-  mutating func confirmYields(of id: OperationTaskID, _ body: (inout State) -> Void) {
+  mutating func confirmYields(
+    of id: OperationTaskID, _ body: @escaping YieldedResult<State>.Redo
+  ) {
     foldYields(of: id)
-    changeYields(body)
+    // Of a query, it is a failure. Calls of a mutation determine themselves which result is displayed, and
+    // runs of pages side by side are two.
+    if State.kind == .query { keep(body) } else { changeYields(body) }
   }
 
   /// Makes what a run has yielded, and the failure that was set, part of what earlier yields restore.

@@ -103,7 +103,10 @@ extension StoreMachine {
     if case .success = output, State.kind != .mutation, Self.isAboutWhole(record) {
       return committed.confirmYields()
     }
-    committed.confirmYields(of: record.id) { $0.update(with: output, for: record.task) }
+    if committed.yields.isEmpty { return }
+    committed.confirmYields(of: record.id) { [task = record.task.dated] in
+      $0.update(with: output, for: task)
+    }
   }
 
   /// Returns whether a run fetches the whole value, and not only a further page.

@@ -52,4 +52,19 @@ import Testing
     store.cancel()
     #expect(store.currentValue == [1, 9] && store.error == nil)
   }
+
+  @Test("The failure of a run stays when another run is cancelled that has yielded before")
+  func finalFailure() async {
+    let (store, runs) = await store(runs: 3)
+    remote.yield([1], from: 0)
+    remote.yield(error: Failed(code: 2), from: 1)
+    remote.fail(Failed(code: 3), call: 2)
+    _ = await runs[2].result
+    runs[0].cancel()
+    await store.settles { $0.activeTasks.count == 1 }
+    #expect(store.currentValue == nil)
+    #expect(store.error as? Failed == Failed(code: 3) && store.errorUpdateCount == 2)
+    store.cancel()
+    #expect(store.error as? Failed == Failed(code: 3) && store.errorUpdateCount == 1)
+  }
 }
