@@ -1,3 +1,4 @@
+import Dispatch
 import FoundationEssentials
 import Testing
 
@@ -173,6 +174,41 @@ struct OutboxTests {
     _ = try await (first.value, second.value)
     for await calls in next.outbox.values where calls.isEmpty { break }
     #expect(server.titles == ["a"])
+  }
+
+  @Test("A queued call whose turn comes while a reset cancels it leaves the outbox")
+  func turnDuringReset() async throws {
+    let client = outboxProgram(storage)
+    let (calls, end) = (EventLog<Int>(), DispatchSemaphore(value: 0))
+    let change = Mutation(path: ["change"]) { (number: Int, _) in
+      calls.append(number)
+      let gate = AsyncGate()
+      await withTaskCancellationHandler {
+        await gate.wait()
+      } onCancel: {
+        gate.open()
+        // The end of the first run lets the third one begin and end before the reset cancels it.
+        if number == 2 { end.wait() }
+      }
+    }
+    let store = client.store(for: change.limited(to: 2, in: "scope").persisted())
+    var tasks: [Task<Void, any Error>] = []
+    for number in 1...3 {
+      tasks.append(
+        Task {
+          defer { if number == 3 { end.signal() } }
+          try await store.mutate(with: number)
+        })
+      for await present in client.outbox.values where present.count == number { break }
+      await calls.wait(for: min(number, 2))
+    }
+    try await client.flush()
+    await onThreads(1) { _ in store.resetState() }
+    for task in tasks { await #expect(throws: CancellationError.self) { try await task.value } }
+    try await client.flush()
+    #expect(calls.values == [1, 2])
+    #expect(client.outbox.calls.isEmpty)
+    #expect(storage.entries.isEmpty)
   }
 
   @Test("A call that is discarded while it runs is cancelled")

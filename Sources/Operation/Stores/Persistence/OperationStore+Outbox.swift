@@ -76,15 +76,17 @@ extension OperationStore {
   ) async -> Bool {
     guard let call, let outbox = hub.outbox else { return await body() }
     let isResumed = run.context.input?.savedCall != nil
-    let isOver = await withTaskCancellationHandler {
-      await body()
-    } onCancel: {
-      // A request may return long after its run was cancelled. A launch that is replaced is not.
-      // A resumed call that a shutdown cancels at once stays, too: no caller awaits it.
+    // A launch that is replaced is not cancelled. A resumed call that a shutdown cancels at once stays, too:
+    // no caller awaits it.
+    let remove = { @Sendable [hub] in
       let mustStay = run.core.node.isCutOff || (isResumed && hub.isClosed)
       if run.core.progress.isCancelled, !mustStay { outbox.remove(call, by: run.core.id) }
     }
+    // At once, as a request may return long after its run was cancelled.
+    let isOver = await withTaskCancellationHandler(operation: body, onCancel: remove)
     if isOver, run.core.progress.isCancelled {
+      // The task may have been cancelled before its run.
+      remove()
       outbox.suspend(call, as: .waiting, by: run.core.id)
     }
     return isOver
