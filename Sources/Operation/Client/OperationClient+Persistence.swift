@@ -44,8 +44,7 @@ extension OperationClient {
     var registry = MutationRegistry(client: self)
     register(&registry)
     guard let outbox = hub.outbox else { return [] }
-    try await outbox.load()
-    outbox.resume()
+    try await outbox.resume()
     return outbox.calls
   }
 

@@ -1,4 +1,6 @@
+import Dispatch
 import FoundationEssentials
+import Glibc
 import Operation
 import Testing
 
@@ -71,5 +73,33 @@ private struct Change: MutationRequest {
     _ = await run.result
     #expect(client.outbox.calls.map(\.status) == [.failed("Refusal()")])
     #expect(calls.values == ["ID"])
+  }
+
+  @Test("Two resumptions at once make the calls of a scope in their order")
+  func atOnce() async throws {
+    let storage = MemoryStorage()
+    try await interruptCalls(["a", "b"], in: storage)
+    let (server, client) = (OutboxServer(), outboxProgram(storage))
+    let (decodings, registered) = (EventLog<Data>(), DispatchSemaphore(value: 0))
+    let coding = StorageCoding<String> {
+      Data($0.utf8)
+    } decode: { data in
+      if decodings.append(data) == 1 {
+        registered.wait()
+        // If the second resumption did not wait, it would make the second call.
+        for _ in 0..<10_000 { sched_yield() }
+      }
+      return try JSONDecoder().decode(String.self, from: data)
+    }
+    let create = CreatePost(server: server).serialized(in: "posts").persisted(coding: coding)
+    let first = Task { try await client.resumeMutations { $0.register(create) } }
+    await decodings.wait(for: 1)
+    try await client.resumeMutations { outbox in
+      outbox.register(create)
+      registered.signal()
+    }
+    _ = try await first.value
+    await server.arrivals.wait(for: 2)
+    #expect(server.titles == ["a", "b"])
   }
 }

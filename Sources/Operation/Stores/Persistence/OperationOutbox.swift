@@ -230,8 +230,16 @@ extension OperationOutbox {
     withExtendedLifetime(old) {}
   }
 
-  /// Makes the waiting calls again, in their order, if their mutations are registered.
-  func resume() {
+  /// Loads the calls, and makes the waiting ones again, in their order, if their mutations are registered.
+  nonisolated(nonsending) func resume() async throws {
+    // Of two resumptions at once, one could make a call before an earlier one that the other has taken up.
+    try await afterLastReading { [self] in
+      try await read()
+      resumeWaiting()
+    }
+  }
+
+  private func resumeWaiting() {
     for (entry, call, registration) in shell.withLock({ $0.waiting }) {
       if let maxAge = registration?.maxAge, clock.now().duration(since: call.date) >= maxAge {
         // Another thread may have taken it up since.
