@@ -1,6 +1,5 @@
 import Dispatch
 import FoundationEssentials
-import Glibc
 import Operation
 import Testing
 
@@ -80,25 +79,26 @@ private struct Change: MutationRequest {
     let storage = MemoryStorage()
     try await interruptCalls(["a", "b"], in: storage)
     let (server, client) = (OutboxServer(), outboxProgram(storage))
-    let (decodings, registered) = (EventLog<Data>(), DispatchSemaphore(value: 0))
+    let (decodings, mayDecode) = (EventLog<Data>(), DispatchSemaphore(value: 0))
     let coding = StorageCoding<String> {
       Data($0.utf8)
     } decode: { data in
-      if decodings.append(data) == 1 {
-        registered.wait()
-        // If the second resumption did not wait, it would make the second call.
-        for _ in 0..<10_000 { sched_yield() }
-      }
+      if decodings.append(data) == 1 { mayDecode.wait() }
       return try JSONDecoder().decode(String.self, from: data)
     }
     let create = CreatePost(server: server).serialized(in: "posts").persisted(coding: coding)
-    let first = Task { try await client.resumeMutations { $0.register(create) } }
-    await decodings.wait(for: 1)
-    try await client.resumeMutations { outbox in
-      outbox.register(create)
-      registered.signal()
+    let first = Task(executorPreference: RestingExecutor()) {
+      try await client.resumeMutations { $0.register(create) }
     }
-    _ = try await first.value
+    await decodings.wait(for: 1)
+    let executor = RestingExecutor()
+    let second = Task(executorPreference: executor) {
+      try await client.resumeMutations { $0.register(create) }
+    }
+    // If the second resumption did not wait, it would have made the second call then.
+    await executor.rest()
+    mayDecode.signal()
+    _ = try await (first.value, second.value)
     await server.arrivals.wait(for: 2)
     #expect(server.titles == ["a", "b"])
   }
