@@ -5,7 +5,7 @@ import Testing
 @Suite struct TopologicalOrderTests {
   /// An order of the nodes of a graph, which counts the nodes that it searches.
   private final class Graph {
-    var order = TopologicalOrder<Int>()
+    var order = TopologicalOrder()
     var edges: [Int: Set<Int>] = [:]
     var searched = 0
     /// Whether the order does not agree with all edges.

@@ -215,5 +215,6 @@ import Testing
     calls[1].cancel()
     await Settled.when { store.history.count == 1 }
     #expect(store.currentValue == "done c" && store.error == nil)
+    desk.open()
   }
 }

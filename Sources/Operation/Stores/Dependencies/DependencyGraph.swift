@@ -22,7 +22,7 @@ struct DependencyGraph: Sendable {
   private var nodes: [Node] = []
   /// The positions in `nodes` without a node.
   private var freeNumbers: [Int] = []
-  private var order = TopologicalOrder<Int>()
+  private var order = TopologicalOrder()
   /// The nodes with settled edges that closed a cycle when they became current again.
   private var cyclic: Set<Int> = []
   /// The number of edges that were ever added.
