@@ -124,19 +124,8 @@ final class BoxedState<State: OperationState>: Sendable {
 }
 
 extension OperationState {
-  /// Whether there is a value that came from a run, a write, an edit, or the creation of the state. An edit can
-  /// leave the value missing, and a list of pages empty.
-  var hasOwnValue: Bool { hasDatedValue || hasEditedValue }
-
-  /// The same, without the value of optimistic edits whose work may fail.
-  var hasLastingValue: Bool { hasDatedValue || hasEditedValue && isConfirmed }
-
-  private var hasDatedValue: Bool { hasValue && (valueLastUpdatedAt != nil || hasInitialValue) }
-
-  private var hasEditedValue: Bool {
-    let isEmpty = Self.kind == .pages && (currentValue as? any Collection)?.isEmpty == true
-    return valueUpdateCount > 0 && hasValue && !isEmpty
-  }
+  /// Whether there is an own value that is not only that of optimistic edits, whose work may fail.
+  var hasLastingValue: Bool { hasOwnValue && (valueLastUpdatedAt != nil || isConfirmed) }
 
   /// The value, or that of an earlier state if this one has none.
   func value(or previous: BoxedState<Self>?) -> StateValue {

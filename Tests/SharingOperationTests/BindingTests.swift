@@ -299,12 +299,15 @@ import Testing
     #expect(elements.elements == [1, 2])
   }
 
-  @Test("An edit of a store without a value, whose work fails, leaves the earlier value displayed")
-  func failedEditOverNothing() async {
+  @Test(
+    "An edit of a store without a value, whose work fails, leaves the earlier value displayed",
+    arguments: [nil, 1])
+  func failedEditOverNothing(removed: Int?) async {
     let client = OperationClient.quiet()
     let wrapper = SharedQuery(WrittenNumber(path: ["written", "a"]), client: client)
     wrapper.withLock { $0 = 5 }
-    let other = SharedQuery(WrittenNumber(path: ["written", "b"]), client: client)
+    let other = SharedQuery(
+      wrappedValue: removed, WrittenNumber(path: ["written", "b"]), client: client)
     other.setResult(to: .success(nil))
     wrapper.bind(to: WrittenNumber(path: ["written", "b"]), keepingPrevious: true)
     await #expect(throws: Refusal.self) {

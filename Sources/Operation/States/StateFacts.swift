@@ -141,9 +141,17 @@ extension OperationState {
   /// The stamp of the value; `nil` in a state of another type than those of the library.
   package var valueStamp: ValueStamp? { (self as? any StampedState)?.stamp }
 
-  /// Whether there is more than the value of optimistic edits whose work is in flight; `false` in a state of
-  /// another type than those of the library.
-  package var isConfirmed: Bool { (self as? any StampedState)?.isConfirmed ?? false }
+  /// Whether there is a value that came from a run, a write, an edit, or the creation of the state. An edit can
+  /// leave the value missing, and a list of pages empty.
+  package var hasOwnValue: Bool {
+    if valueLastUpdatedAt != nil || hasInitialValue { return hasValue }
+    let isEmpty = Self.kind == .pages && (currentValue as? any Collection)?.isEmpty == true
+    return hasValue && valueUpdateCount > 0 && !isEmpty
+  }
+
+  /// Whether there is more than the value of optimistic edits whose work is in flight. In a state of another
+  /// type than those of the library, this is known of an initial value only.
+  package var isConfirmed: Bool { (self as? any StampedState)?.isConfirmed ?? hasInitialValue }
 
   /// Sets the stamp of a value that was replaced by another one.
   mutating func setValueStamp(_ stamp: ValueStamp, isUnconfirmed: Bool = false) {

@@ -37,8 +37,8 @@ struct OptimisticView<State: OperationState>: Sendable {
     let layers = edited.layers
     edited.show(&displayed, layers.displayed, settled + layers.displayedCount)
     if layers.displayedCount > 0 {
-      let isConfirmed = settled > 0 || confirmed.valueUpdateCount > 0 && confirmed.hasValue
-      displayed.setValueStamp(layers.displayedStamp, isUnconfirmed: !isConfirmed)
+      displayed.setValueStamp(
+        layers.displayedStamp, isUnconfirmed: settled == 0 && !confirmed.hasOwnValue)
     }
     return displayed
   }
