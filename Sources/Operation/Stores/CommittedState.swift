@@ -34,19 +34,6 @@ struct CommittedState<State: OperationState>: Sendable {
     change(body)
   }
 
-  /// Changes the state by a failure that is set. It stays when what runs have yielded before is undone.
-  mutating func set(_ failure: @escaping YieldedResult<State>.Redo) {
-    foldYields(of: nil)
-    keep(failure)
-    change(failure)
-  }
-
-  /// Has a failure, which is not undone, added to what cancelled runs restore.
-  private mutating func keep(_ failure: @escaping YieldedResult<State>.Redo) {
-    if yields.isEmpty { return }
-    yields.append(.init(id: nil, before: state, idsInBase: [], redo: failure, isValue: false))
-  }
-
   /// Changes the state, and each state that a cancelled run would restore.
   mutating func changeAll(_ body: (inout State) -> Void) {
     change(body)
@@ -85,8 +72,7 @@ extension CommittedState {
   /// Undoes what a run yielded. Returns what the state was restored to, if the state changed.
   mutating func undoYield(of id: OperationTaskID) -> YieldedResult<State>? {
     guard let entry = removeYields(where: { $0.id == id }) else { return nil }
-    replaced.append(state)
-    state = entry.before
+    replaced.append(exchange(&state, with: entry.before))
     undoneYieldCount += 1
     yieldCount += 1
     return entry
@@ -103,16 +89,17 @@ extension CommittedState {
     // Their closures have what runs have yielded.
     replaced.append(yields)
     var restored: YieldedResult<State>?
-    for entry in exchange(&yields, with: []) {
+    for var entry in exchange(&yields, with: []) {
       if isRemoved(entry) {
         restored = restored ?? entry
         continue
       }
-      var entry = entry
-      if var state = restored {
+      if var state = restored.take() {
         (entry.before, entry.idsInBase) = (state.before, state.idsInBase)
-        replaced.change(&state.before, entry.redo)
-        restored = entry.hidesEarlier ? nil : state
+        if !entry.hidesEarlier {
+          replaced.change(&state.before, entry.redo)
+          restored = state
+        }
       }
       // A failure that was set before all yields is not redone.
       if entry.id != nil || !yields.isEmpty { yields.append(entry) }
@@ -122,29 +109,29 @@ extension CommittedState {
 
   /// A final value came: what runs have yielded is not undone any more.
   mutating func confirmYields() {
-    if yields.isEmpty { return }
-    replaced.append(yields)
-    yields = []
+    if !yields.isEmpty { replaced.append(exchange(&yields, with: [])) }
   }
 
   /// A run has ended, and what it yielded is not undone any more. What others yielded can be undone, and then
   /// its result, and what was set before, is in the state.
+  ///
+  /// - Parameters:
+  ///   - id: The run; `nil` if a failure is set.
+  ///   - result: Adds the result, or the failure that is set, to a state.
   mutating func confirmYields(
-    of id: OperationTaskID, _ body: @escaping YieldedResult<State>.Redo
+    of id: OperationTaskID?, _ result: @escaping YieldedResult<State>.Redo
   ) {
-    foldYields(of: id)
-    // Of a query, it is a failure. Calls of a mutation determine themselves which result is displayed, and
-    // runs of pages side by side are two.
-    if State.kind == .query { keep(body) } else { changeYields(body) }
-  }
-
-  /// Makes what a run has yielded, and the failure that was set, part of what earlier yields restore.
-  private mutating func foldYields(of id: OperationTaskID?) {
+    // What the run has yielded, and the failure that was set, become part of what earlier yields restore.
     while let index = yields.firstIndex(where: { $0.id == id || $0.id == nil }) {
       let own = yields.remove(at: index)
       replaced.append(own)
       for earlier in 0..<index { replaced.change(&yields[earlier].before, own.redo) }
     }
+    // Calls of a mutation determine themselves which result is displayed, and runs of pages side by side are two.
+    // The result of a query is a failure.
+    if id != nil, State.kind != .query { return changeYields(result) }
+    if yields.isEmpty { return }
+    yields.append(.init(id: nil, before: state, idsInBase: [], redo: result, isValue: false))
   }
 }
 

@@ -38,13 +38,10 @@ extension StoreMachine {
     let handlers = record.payload.handlers
     if !output.isCancellation {
       let isValue = if case .success = output { true } else { false }
-      let redo: YieldedResult<State>.Redo = { [task = record.task.dated] state in
-        state.update(with: output, for: task)
-      }
       committed.beginYield(
         .init(
           id: id, before: edits.withBaseValue(state), idsInBase: edits.layers?.idsInBase ?? [],
-          redo: redo, isValue: isValue))
+          redo: redo(output, of: record), isValue: isValue))
       take(output, of: record.task, after: record.payload.settlements)
       notifyChange(also: handlers)
     }
@@ -104,9 +101,12 @@ extension StoreMachine {
       return committed.confirmYields()
     }
     if committed.yields.isEmpty { return }
-    committed.confirmYields(of: record.id) { [task = record.task.dated] in
-      $0.update(with: output, for: task)
-    }
+    committed.confirmYields(of: record.id, redo(output, of: record))
+  }
+
+  /// Returns what adds a result to a state, with the date of now.
+  private func redo(_ output: Output, of record: Runs.Record) -> YieldedResult<State>.Redo {
+    { [task = record.task.dated] in $0.update(with: output, for: task) }
   }
 
   /// Returns whether a run fetches the whole value, and not only a further page.

@@ -342,7 +342,11 @@ extension StoreMachine {
       freshness.refresh(since: freshness.invalidationCount)
     case .failure:
       // What runs have yielded can still be undone, and then the failure is in the state.
-      committed.set { [context = context.dated] in $0.update(with: result, using: context) }
+      let update = { @Sendable [context = context.dated] (state: inout State) in
+        state.update(with: result, using: context)
+      }
+      committed.confirmYields(of: nil, update)
+      committed.change(update)
     }
     notifyChange()
   }
