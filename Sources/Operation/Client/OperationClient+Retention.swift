@@ -45,11 +45,7 @@ extension OperationClient {
 extension OperationClient: StoreHost {
   func useChanged(of store: OpaqueOperationStore, _ change: StoreUse.Change) {
     let now = hub.elapsed()
-    _ = update(at: now) {
-      $0.useChanged(of: store, change, at: now)
-    } beforeDelivery: {
-      didUse($0)
-    }
+    _ = update(at: now, { $0.useChanged(of: store, change, at: now) }, beforeDelivery: didUse)
   }
 
   func wasReleased(_ id: ObjectIdentifier, at path: OperationPath) {

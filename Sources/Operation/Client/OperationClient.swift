@@ -191,9 +191,7 @@ public final class OperationClient: DeliveryDrainer {
   private func insert(
     _ store: OpaqueOperationStore, for lookup: borrowing StoreIndex.Lookup, at now: Duration
   ) -> OpaqueOperationStore? {
-    let use = update(at: now) {
-      $0.insert(store, for: lookup, at: now)
-    } beforeDelivery: {
+    let use = update(at: now, { $0.insert(store, for: lookup, at: now) }) {
       // Before a handler runs the new store.
       if $0.store.id == store.id { send(.storeAdded, of: store) }
     }
@@ -229,14 +227,11 @@ public final class OperationClient: DeliveryDrainer {
   private func readmit(
     _ lookup: borrowing StoreIndex.Lookup, at now: Duration
   ) -> OpaqueOperationStore? {
-    update(at: now) {
-      $0.readmit(lookup, at: now)
-    } beforeDelivery: {
-      if let use = $0 { didUse(use) }
-    }?.store
+    update(at: now, { $0.readmit(lookup, at: now) }, beforeDelivery: didUse)?.store
   }
 
-  func didUse(_ use: StoreIndex.Use) {
+  func didUse(_ use: StoreIndex.Use?) {
+    guard let use else { return }
     if use.isReadmitted {
       _ = use.store.store.performInvalidation(.count)
       send(.storeAdded, of: use.store)

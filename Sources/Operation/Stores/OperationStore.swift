@@ -184,13 +184,10 @@ extension OperationStore {
   ) {
     // First: a slow handler must not delay the end of a use, and a store that is retained again is reported
     // before its handlers are called.
-    if let change = effects.use {
-      if change.isUsed {
-        report(change)
-      } else {
-        // The time of use of a store that no client retains does not count.
-        use.noteEnd(change, at: use.isRetained ? hub.elapsed() : use.lastUse)
-      }
+    if let change = effects.use, change.isUsed { report(change) }
+    if let change = effects.use, !change.isUsed {
+      // The time of use of a store that no client retains does not count.
+      use.noteEnd(change, at: use.isRetained ? hub.elapsed() : use.lastUse)
     }
     if hub.events.hasReader { hub.events.changes.append(self) }
     // Before subscribers are notified, one of which may flush.
