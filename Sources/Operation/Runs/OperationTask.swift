@@ -63,9 +63,7 @@ public struct OperationTask<Value: Sendable, Failure: Error>: Sendable, Identifi
 
   /// The same task, in a context whose clock stands still from now on.
   var dated: OperationTask {
-    var task = self
-    task.setContext(context.dated)
-    return task
+    OperationTask(node: node, extras: extras, box: .init(configuration.with(context.dated)))
   }
 
   /// Returns the same task, whose scheduled run is dropped with the last copy of the returned value.
