@@ -101,7 +101,8 @@ public protocol OperationState<StateValue, OperationValue, Failure>: Sendable {
   /// Stores a result that a run yielded or ended with, with the date of the task's clock.
   ///
   /// A store calls this only for tasks that it has scheduled and that have not ended, and never
-  /// with a cancellation.
+  /// with a cancellation. There is one exception: when a run of a query is cancelled, the failure of
+  /// another one, which may have ended, is stored again in the state from before the cancelled run's yields.
   mutating func update(
     with result: Result<OperationValue, Failure>,
     for task: OperationTask<OperationValue, Failure>
