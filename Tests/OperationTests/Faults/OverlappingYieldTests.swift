@@ -140,6 +140,17 @@ import Testing
     _ = await second.result
   }
 
+  @Test("A cancellation leaves the date of a failure that was set")
+  func dateOfSetFailure() async throws {
+    let store = query()
+    let first = await start(0, yielding: "a") { try await store.fetch(using: .number(0)) }
+    store.setResult(to: .failure(Failed()))
+    await clock.advance(by: .seconds(90))
+    await cancel(first)
+    #expect(store.currentValue == nil && store.error is Failed)
+    #expect(store.errorLastUpdatedAt == at(0))
+  }
+
   @Test("A cancellation leaves the dates of what another call has yielded")
   func dateOfCall() async throws {
     let store = mutation()

@@ -91,6 +91,21 @@ import Testing
     #expect(committed.state.error is Failed)
   }
 
+  @Test("A failure that is set is kept only while a yield before it can be undone")
+  mutating func setFailure() {
+    let fail: YieldedResult<State>.Redo = {
+      $0.update(with: .failure(Failed()), using: OperationContext())
+    }
+    committed.confirmYields(of: nil, fail)
+    #expect(committed.yields.isEmpty)
+    yield(1, of: 0)
+    committed.confirmYields(of: nil, fail)
+    #expect(committed.yields.map(\.id) == [ids[0], nil])
+    let entry8 = committed.undoYield(of: ids[0])
+    #expect(entry8 != nil && committed.yields.isEmpty)
+    #expect(committed.state.currentValue == 0 && committed.state.error is Failed)
+  }
+
   @Test("A change of all states is also part of the state that a cancelled run restores")
   mutating func changeAll() {
     yield(1, of: 0)
