@@ -125,7 +125,7 @@ final class BoxedState<State: OperationState>: Sendable {
 
 extension OperationState {
   /// Whether there is an own value that is not only that of optimistic edits, whose work may fail.
-  var hasLastingValue: Bool { hasOwnValue && (valueLastUpdatedAt != nil || isConfirmed) }
+  var hasLastingValue: Bool { hasOwnValue && isConfirmed }
 
   /// The value, or that of an earlier state if this one has none.
   func value(or previous: BoxedState<Self>?) -> StateValue {

@@ -191,7 +191,9 @@ public final class OperationClient: DeliveryDrainer {
   private func insert(
     _ store: OpaqueOperationStore, for lookup: borrowing StoreIndex.Lookup, at now: Duration
   ) -> OpaqueOperationStore? {
-    let use = update(at: now, { $0.insert(store, for: lookup, at: now) }) {
+    let use = update(at: now) {
+      $0.insert(store, for: lookup, at: now)
+    } beforeDelivery: {
       // Before a handler runs the new store.
       if $0.store.id == store.id { send(.storeAdded, of: store) }
     }

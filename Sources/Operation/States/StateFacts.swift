@@ -149,9 +149,11 @@ extension OperationState {
     return hasValue && valueUpdateCount > 0 && !isEmpty
   }
 
-  /// Whether there is more than the value of optimistic edits whose work is in flight. In a state of another
-  /// type than those of the library, this is known of an initial value only.
-  package var isConfirmed: Bool { (self as? any StampedState)?.isConfirmed ?? hasInitialValue }
+  /// Whether there is more than the value of optimistic edits whose work is in flight. A state of another type
+  /// than those of the library is known to have more only if it has a date or an initial value.
+  package var isConfirmed: Bool {
+    (self as? any StampedState)?.isConfirmed ?? (valueLastUpdatedAt != nil || hasInitialValue)
+  }
 
   /// Sets the stamp of a value that was replaced by another one.
   mutating func setValueStamp(_ stamp: ValueStamp, isUnconfirmed: Bool = false) {

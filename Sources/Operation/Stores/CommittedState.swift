@@ -4,13 +4,14 @@
 /// under the lock: deinitialisers of values and failures are the user's code.
 struct CommittedState<State: OperationState>: Sendable {
   private(set) var state: State
-  /// The results that runs in flight have yielded since the last final result.
+  /// The results that runs in flight have yielded since the last final result, and one failure that stays.
   ///
   /// - *empty*: the state is that of the last final result.
   /// - Otherwise there is an entry for the last value of each run that yielded, and one for its failure since
   ///   then, in the order of the yields. Each stores the state before it, which a cancellation of the run
-  ///   restores. Two runs of pages are for pages side by side, and neither is undone with the other. The last
-  ///   failure that was set after a yield has an entry, too, which is not undone.
+  ///   restores. Two runs of pages are for pages side by side, and neither is undone with the other. A failure
+  ///   that was set after a yield, or with which a run of a query has ended, has an entry, too, which is never
+  ///   undone. There is at most one of these.
   private(set) var yields: [YieldedResult<State>] = []
   /// The number of final results, writes and resets.
   private(set) var resultCount = 0
@@ -101,7 +102,7 @@ extension CommittedState {
           restored = state
         }
       }
-      // A failure that was set before all yields is not redone.
+      // Without a yield before it, every state that can be restored has the failure.
       if entry.id != nil || !yields.isEmpty { yields.append(entry) }
     }
     return restored
@@ -127,29 +128,30 @@ extension CommittedState {
       replaced.append(own)
       for earlier in 0..<index { replaced.change(&yields[earlier].before, own.redo) }
     }
-    // Calls of a mutation determine themselves which result is displayed, and runs of pages side by side are two.
-    // The result of a query is a failure.
+    // A call of a mutation determines itself whether its result is displayed, and the result of a run of pages
+    // is for one side. What is left is a failure, which replaces the ones that were yielded before.
     if id != nil, State.kind != .query { return changeYields(result) }
     if yields.isEmpty { return }
     yields.append(.init(id: nil, before: state, idsInBase: [], redo: result, isValue: false))
   }
 }
 
-/// What a run in flight has yielded, or a failure that was set.
+/// What a run in flight has yielded, or a failure that is never undone.
 struct YieldedResult<State: OperationState>: Sendable {
   typealias Redo = @Sendable (inout State) -> Void
 
-  /// `nil` for a failure that was set.
+  /// The run; `nil` for a failure that is never undone.
   let id: OperationTaskID?
-  /// The state without optimistic edits before the run yielded.
+  /// The state without optimistic edits before the result.
   var before: State
   /// The optimistic edits that are part of `before`.
   var idsInBase: Set<OperationTaskID>
-  /// Adds what the run has yielded to a state.
+  /// Adds the result to a state.
   let redo: Redo
+  /// Whether the result is a value, and not a failure.
   var isValue = true
 
-  /// Whether the yield hides what earlier entries display.
+  /// Whether the result hides what earlier entries display.
   var hidesEarlier: Bool { State.kind == .query && isValue }
 }
 

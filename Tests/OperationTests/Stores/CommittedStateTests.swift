@@ -101,8 +101,8 @@ import Testing
     yield(1, of: 0)
     committed.confirmYields(of: nil, fail)
     #expect(committed.yields.map(\.id) == [ids[0], nil])
-    let entry8 = committed.undoYield(of: ids[0])
-    #expect(entry8 != nil && committed.yields.isEmpty)
+    let undone = committed.undoYield(of: ids[0])
+    #expect(undone != nil && committed.yields.isEmpty)
     #expect(committed.state.currentValue == 0 && committed.state.error is Failed)
   }
 

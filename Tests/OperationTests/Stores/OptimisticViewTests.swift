@@ -41,6 +41,15 @@ import Testing
     #expect(view.withBaseValue(displayed).currentValue == 1)
   }
 
+  @Test("Without another value, an edit is confirmed once an earlier one is settled")
+  mutating func confirmation() {
+    view.append(ids[0], increment, over: nil, displaying: 10, show: show)
+    let empty = State(initialValue: nil)
+    #expect(!view.displaying(empty).isConfirmed)
+    #expect(view.displaying(empty, settled: 1).isConfirmed)
+    #expect(view.displaying(confirmed).isConfirmed)
+  }
+
   @Test("The first edit may begin with its displayed value, and then needs no computation")
   mutating func begin() {
     view.append(ids[0], increment, over: 1, displaying: 11, show: show)

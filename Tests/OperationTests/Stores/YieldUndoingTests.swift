@@ -67,4 +67,37 @@ import Testing
     store.cancel()
     #expect(store.error as? Failed == Failed(code: 3) && store.errorUpdateCount == 1)
   }
+
+  @Test("A failure that is set stays when a run is cancelled that has yielded before another one")
+  func failureOverYields() async throws {
+    let (store, runs) = await store(runs: 3)
+    remote.yield([1], from: 0)
+    remote.yield(error: Failed(code: 1), from: 1)
+    store.setResult(to: .failure(Failed(code: 2)))
+    runs[0].cancel()
+    await store.settles { $0.activeTasks.count == 2 }
+    #expect(store.currentValue == nil && store.valueUpdateCount == 0)
+    #expect(store.error as? Failed == Failed(code: 2) && store.errorUpdateCount == 2)
+    runs[1].cancel()
+    await store.settles { $0.activeTasks.count == 1 }
+    #expect(store.error as? Failed == Failed(code: 2) && store.errorUpdateCount == 1)
+    remote.answer([3], to: 2)
+    #expect(try await runs[2].value == [3])
+    #expect(store.currentValue == [3] && store.error == nil && store.valueUpdateCount == 1)
+  }
+
+  @Test("A failure that is set between two yields is replaced by the later one")
+  func failureBetweenYields() async throws {
+    let (store, runs) = await store(runs: 2)
+    remote.yield([1], from: 0)
+    store.setResult(to: .failure(Failed(code: 2)))
+    remote.yield(error: Failed(code: 1), from: 1)
+    runs[0].cancel()
+    await store.settles { $0.activeTasks.count == 1 }
+    #expect(store.error as? Failed == Failed(code: 1) && store.errorUpdateCount == 2)
+    runs[1].cancel()
+    await store.settles { !$0.isLoading }
+    #expect(store.error as? Failed == Failed(code: 2) && store.errorUpdateCount == 1)
+    #expect(store.currentValue == nil && store.valueUpdateCount == 0)
+  }
 }
