@@ -17,8 +17,12 @@ public struct OperationTaskConfiguration: Sendable {
   /// A configuration that many copies of a task share.
   package final class Box: Sendable {
     let configuration: OperationTaskConfiguration
+    /// The number of a displayed result of the task that a store adds to a restored state (``CallOverlap``).
+    let display: Int?
 
-    package init(_ configuration: OperationTaskConfiguration) { self.configuration = configuration }
+    package init(_ configuration: OperationTaskConfiguration, display: Int? = nil) {
+      (self.configuration, self.display) = (configuration, display)
+    }
 
     convenience init(_ context: OperationContext) {
       // `priority` selects the public initialiser, as the memberwise one has `rawPriority`.

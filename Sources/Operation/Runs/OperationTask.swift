@@ -61,9 +61,10 @@ public struct OperationTask<Value: Sendable, Failure: Error>: Sendable, Identifi
     box = .init(box.configuration.with(context))
   }
 
-  /// The same task, in a context whose clock stands still from now on.
-  var dated: OperationTask {
-    OperationTask(node: node, extras: extras, box: .init(configuration.with(context.dated)))
+  /// Returns the same task, in a context whose clock stands still from now on.
+  func dated(display: Int?) -> OperationTask {
+    let configuration = configuration.with(context.dated)
+    return OperationTask(node: node, extras: extras, box: .init(configuration, display: display))
   }
 
   /// Returns the same task, whose scheduled run is dropped with the last copy of the returned value.

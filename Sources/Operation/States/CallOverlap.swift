@@ -24,20 +24,30 @@ struct CallOverlap<Value: Sendable, Failure: Error>: Sendable {
   private var endedRank = -1
   /// The result of that call, if it is not displayed.
   private var covered: Covered?
+  /// The number of results that were displayed and are never undone. A store changes the states that it can
+  /// restore with each of them, so that these have the same number.
+  private var confirmedCount = 0
+  /// The rank of the call in flight whose result was displayed last.
+  private var shownRank = -1
 
   mutating func start(_ id: OperationTaskID) {
     calls.append(Call(id: id, rank: startCount))
     startCount += 1
   }
 
-  /// Returns whether the results of a call are displayed, as are those of calls that never overlap.
-  func isLast(_ id: OperationTaskID) -> Bool {
-    guard let last = calls.last, let call = calls[id: id] else { return true }
-    return call.id == last.id && call.rank > endedRank
+  /// Returns a number for a result of a call if it is displayed, as are those of calls that never overlap.
+  ///
+  /// - Parameter display: The number that the result had when it was displayed, if it is added again, to a state
+  ///   that was restored. Only what was displayed since then hides it, and not a call that has started since.
+  func display(of id: OperationTaskID, again display: Int? = nil) -> Int? {
+    guard let last = calls.last, let call = calls[id: id] else { return confirmedCount }
+    if let display { return display == confirmedCount && call.rank >= shownRank ? display : nil }
+    return call.id == last.id && call.rank > endedRank ? confirmedCount : nil
   }
 
   /// Notes the result of a call, if it is not displayed. Returns the one that it replaces.
   mutating func cover(_ result: Covered?, of id: OperationTaskID) -> Covered? {
+    if result == nil { shownRank = calls[id: id]?.rank ?? shownRank }
     guard let old = calls[id: id]?.covered ?? result else { return nil }
     calls.update(id: id) { $0.covered = result }
     return old
@@ -48,6 +58,7 @@ struct CallOverlap<Value: Sendable, Failure: Error>: Sendable {
     guard let call = calls.remove(id: id) else { return nil }
     if call.rank < endedRank { return call.covered }
     endedRank = call.rank
+    if call.covered == nil { confirmedCount += 1 }
     return exchange(&covered, with: call.covered)
   }
 
@@ -60,6 +71,9 @@ struct CallOverlap<Value: Sendable, Failure: Error>: Sendable {
     return takeCovered()
   }
 
-  /// Returns the covered result, which will not be displayed.
-  mutating func takeCovered() -> Covered? { covered.take() }
+  /// Returns the covered result, which nothing covers any more. It is displayed now, or what was set is.
+  mutating func takeCovered() -> Covered? {
+    confirmedCount += 1
+    return covered.take()
+  }
 }

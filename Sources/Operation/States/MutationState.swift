@@ -173,7 +173,7 @@ extension MutationState {
     with result: Result<Value, Failure>, for task: OperationTask<Value, Failure>
   ) {
     let date = task.box.now()
-    let isDisplayed = overlap.isLast(task.id)
+    let isDisplayed = overlap.display(of: task.id, again: task.box.display) != nil
     if isDisplayed { facts.take(result.map(Optional.some), at: date) }
     if let old = overlap.cover(isDisplayed ? nil : (result, date), of: task.id) {
       replacedValues.append(old)
@@ -248,9 +248,14 @@ extension MutationState {
 }
 
 /// A state whose runs need arguments, so that none can start automatically before the first call.
-protocol CallState {}
+protocol CallState {
+  /// Returns a number for a result of a call that is displayed now; `nil` if a later call covers it.
+  func display(of id: OperationTaskID) -> Int?
+}
 
-extension MutationState: CallState {}
+extension MutationState: CallState {
+  func display(of id: OperationTaskID) -> Int? { overlap.display(of: id) }
+}
 
 extension MutationState: DefaultableState {
   /// Returns the value, or `fallback` if it is `nil`.

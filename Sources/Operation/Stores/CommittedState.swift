@@ -11,7 +11,8 @@ struct CommittedState<State: OperationState>: Sendable {
   ///   then, in the order of the yields. Each stores the state before it, which a cancellation of the run
   ///   restores. Two runs of pages are for pages side by side, and neither is undone with the other. A failure
   ///   that was set after a yield, or with which a run of a query has ended, has an entry, too, which is never
-  ///   undone. There is at most one of these.
+  ///   undone. There is at most one of these. A ``CallState`` determines itself what is displayed: there is no
+  ///   entry for a failure that is set, and none for what a later call covers.
   private(set) var yields: [YieldedResult<State>] = []
   /// The number of final results, writes and resets.
   private(set) var resultCount = 0
@@ -124,13 +125,17 @@ extension CommittedState {
   ) {
     // What the run has yielded, and the failure that was set, become part of what earlier yields restore.
     while let index = yields.firstIndex(where: { $0.id == id || $0.id == nil }) {
+      replaced.append(yields)
       let own = yields.remove(at: index)
-      replaced.append(own)
       for earlier in 0..<index { replaced.change(&yields[earlier].before, own.redo) }
+      // What it hides is not displayed again.
+      yields.removeFirst(own.hidesEarlier ? index : 0)
     }
-    // A call of a mutation determines itself whether its result is displayed, and the result of a run of pages
-    // is for one side. What is left is a failure, which replaces the ones that were yielded before.
-    if id != nil, State.kind != .query { return changeYields(result) }
+    // A mutation determines itself what is displayed, and the result of a run of pages is for one side. What is
+    // left is a failure, which replaces the ones that were yielded before.
+    if State.self is any CallState.Type || id != nil && State.kind != .query {
+      return changeYields(result)
+    }
     if yields.isEmpty { return }
     yields.append(.init(id: nil, before: state, idsInBase: [], redo: result, isValue: false))
   }
@@ -152,7 +157,7 @@ struct YieldedResult<State: OperationState>: Sendable {
   var isValue = true
 
   /// Whether the result hides what earlier entries display.
-  var hidesEarlier: Bool { State.kind == .query && isValue }
+  var hidesEarlier: Bool { State.kind != .pages && isValue }
 }
 
 /// The values that changes of states have replaced, until they are released without the lock.

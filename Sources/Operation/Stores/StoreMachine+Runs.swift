@@ -38,10 +38,15 @@ extension StoreMachine {
     let handlers = record.payload.handlers
     if !output.isCancellation {
       let isValue = if case .success = output { true } else { false }
-      committed.beginYield(
-        .init(
-          id: id, before: edits.withBaseValue(state), idsInBase: edits.layers?.idsInBase ?? [],
-          redo: redo(output, of: record), isValue: isValue))
+      let redo = redo(output, of: record)
+      if display(of: id) == nil {
+        committed.changeYields(redo)
+      } else {
+        committed.beginYield(
+          .init(
+            id: id, before: edits.withBaseValue(state), idsInBase: edits.layers?.idsInBase ?? [],
+            redo: redo, isValue: isValue))
+      }
       take(output, of: record.task, after: record.payload.settlements)
       notifyChange(also: handlers)
     }
@@ -106,7 +111,15 @@ extension StoreMachine {
 
   /// Returns what adds a result to a state, with the date of now.
   private func redo(_ output: Output, of record: Runs.Record) -> YieldedResult<State>.Redo {
-    { [task = record.task.dated] in $0.update(with: output, for: task) }
+    { [task = record.task.dated(display: display(of: record.id))] in
+      $0.update(with: output, for: task)
+    }
+  }
+
+  /// Returns a number for a result of a run that is displayed now; `nil` if a later call covers it.
+  private func display(of id: OperationTaskID) -> Int? {
+    guard State.kind == .mutation, let state = state as? any CallState else { return 0 }
+    return state.display(of: id)
   }
 
   /// Returns whether a run fetches the whole value, and not only a further page.

@@ -217,4 +217,106 @@ import Testing
     #expect(store.currentValue == "done c" && store.error == nil)
     desk.open()
   }
+
+  @Test(
+    "A displayed result stays when an older call is cancelled and newer ones have started",
+    arguments: [true, false])
+  func displayedBelowNewerCall(isFailure: Bool) async throws {
+    let yields = Yields(desk)
+    let store = client().store(for: yields.mutation)
+    var calls = await begin(["a"], store)
+    yields["a"]?.yield("half a")
+    calls += await begin(["b"], store)
+    if isFailure { yields["b"]?.yield(error: Failed()) } else { yields["b"]?.yield("half b") }
+    calls += await begin(["c", "d"], store)
+    desk.answer("c")
+    _ = try await calls[2].value
+    calls[0].cancel()
+    await #expect(throws: CancellationError.self) { try await calls[0].value }
+    #expect(store.currentValue == (isFailure ? nil : "half b") && (store.error != nil) == isFailure)
+    calls[1].cancel()
+    await #expect(throws: CancellationError.self) { try await calls[1].value }
+    #expect(store.currentValue == nil && store.error == nil)
+    desk.open()
+  }
+
+  @Test("A displayed yield is displayed again, also if its call has yielded while it was covered")
+  func yieldsWhileCovered() async throws {
+    let yields = Yields(desk)
+    let store = client().store(for: yields.mutation)
+    let older = await begin(["a"], store)[0]
+    yields["a"]?.yield("half a")
+    let newer = await begin(["b"], store)[0]
+    yields["b"]?.yield("half b")
+    yields["a"]?.yield("covered")
+    #expect(store.currentValue == "half b")
+    #expect(try store.history[0].currentResult?.get() == "covered")
+    newer.cancel()
+    await #expect(throws: CancellationError.self) { try await newer.value }
+    #expect(store.currentValue == "half a")
+    #expect(try store.history[0].currentResult?.get() == "covered")
+    older.cancel()
+    await #expect(throws: CancellationError.self) { try await older.value }
+    #expect(store.currentValue == nil)
+    desk.open()
+  }
+
+  @Test(
+    "A failure that is set stays when a covered call ends and an older one is cancelled",
+    arguments: [true, false])
+  func setFailureAboveCoveredEnd(isFailure: Bool) async throws {
+    let yields = Yields(desk)
+    let store = client().store(for: yields.mutation)
+    var calls = await begin(["a"], store)
+    yields["a"]?.yield("half a")
+    calls += await begin(["b", "c"], store)
+    if isFailure { yields["c"]?.yield(error: Failed()) } else { yields["c"]?.yield("half c") }
+    store.setResult(to: .failure(MutationDesk.Refused(name: "set")))
+    desk.answer("b")
+    _ = try await calls[1].value
+    calls[0].cancel()
+    await #expect(throws: CancellationError.self) { try await calls[0].value }
+    #expect(store.currentValue == (isFailure ? nil : "half c"))
+    #expect(store.error as? MutationDesk.Refused == MutationDesk.Refused(name: "set"))
+    desk.open()
+  }
+
+  @Test("A call's result that is not covered any more hides a failure that was set before")
+  func setFailureBelowUncoveredEnd() async throws {
+    let yields = Yields(desk)
+    let store = client().store(for: yields.mutation)
+    var calls = await begin(["a"], store)
+    yields["a"]?.yield("half a")
+    calls += await begin(["b"], store)
+    store.setResult(to: .failure(MutationDesk.Refused(name: "set")))
+    calls += await begin(["c"], store)
+    desk.answer("b")
+    _ = try await calls[1].value
+    for index in [2, 0] {
+      calls[index].cancel()
+      await #expect(throws: CancellationError.self) { try await calls[index].value }
+      #expect(store.currentValue == "done b" && store.error == nil)
+    }
+    desk.open()
+  }
+}
+
+/// Lets a test yield in the place of the calls of a mutation, which then wait at a desk.
+private final class Yields: Sendable {
+  private let continuations = Monitor<[String: OperationContinuation<String, any Error>]>([:])
+  private let desk: MutationDesk
+
+  init(_ desk: MutationDesk) { self.desk = desk }
+
+  var mutation: Mutation<String, String> {
+    Mutation(path: ["yields"]) { [desk, continuations] name, _, continuation in
+      continuations.update { $0[name] = continuation }
+      defer { continuations.update { $0[name] = nil } }
+      return try await desk.take(name)
+    }
+  }
+
+  subscript(name: String) -> OperationContinuation<String, any Error>? {
+    continuations.value[name]
+  }
 }
