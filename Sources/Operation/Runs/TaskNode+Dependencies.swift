@@ -15,7 +15,7 @@ struct TaskDependency: Sendable {
 extension TaskNode {
   private var mayHaveDependencies: Bool { isScheduled.load(ordering: .sequentiallyConsistent) }
 
-  /// The tasks to wait for, also those that are not confirmed. They are kept until the task has ended.
+  /// The tasks to wait for, also those that are not confirmed. They are removed after the wait.
   var dependencies: [TaskDependency] {
     mayHaveDependencies ? guarded.withLock { $0.dependencies } : []
   }
@@ -23,8 +23,10 @@ extension TaskNode {
   /// The tasks that this one waits for if it begins now. One that is added meanwhile is not confirmed.
   var confirmedDependencies: [TaskDependency] { dependencies.filter(\.isConfirmed) }
 
-  /// Waits until some tasks have ended.
-  nonisolated(nonsending) static func wait(for dependencies: [TaskDependency]) async {
+  /// Waits until some of the dependencies have ended. From then on the task waits for none: not for a
+  /// successor either that begins later, and that may await this task.
+  nonisolated(nonsending) func waitForDependencies(_ dependencies: [TaskDependency]) async {
+    defer { removeDependencies() }
     if dependencies.count == 1 { return await dependencies[0].wait() }
     await withTaskGroup(of: Void.self) { group in
       for dependency in dependencies { group.addTask { await dependency.wait() } }

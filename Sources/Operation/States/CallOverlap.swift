@@ -27,8 +27,6 @@ struct CallOverlap<Value: Sendable, Failure: Error>: Sendable {
   /// The number of results that were displayed and are never undone. A store changes the states that it can
   /// restore with each of them, so that these have the same number.
   private var confirmedCount = 0
-  /// The rank of the call in flight whose result was displayed last.
-  private var shownRank = -1
 
   mutating func start(_ id: OperationTaskID) {
     calls.append(Call(id: id, rank: startCount))
@@ -41,13 +39,12 @@ struct CallOverlap<Value: Sendable, Failure: Error>: Sendable {
   ///   that was restored. Only what was displayed since then hides it, and not a call that has started since.
   func display(of id: OperationTaskID, again display: Int? = nil) -> Int? {
     guard let last = calls.last, let call = calls[id: id] else { return confirmedCount }
-    if let display { return display == confirmedCount && call.rank >= shownRank ? display : nil }
+    if let display { return display == confirmedCount ? display : nil }
     return call.id == last.id && call.rank > endedRank ? confirmedCount : nil
   }
 
   /// Notes the result of a call, if it is not displayed. Returns the one that it replaces.
   mutating func cover(_ result: Covered?, of id: OperationTaskID) -> Covered? {
-    if result == nil { shownRank = calls[id: id]?.rank ?? shownRank }
     guard let old = calls[id: id]?.covered ?? result else { return nil }
     calls.update(id: id) { $0.covered = result }
     return old

@@ -46,7 +46,7 @@ extension OperationStore {
     run.core.node.attach(
       Task.make(name: name, on: run.context.executor, priority: priority) { [self] in
         if scope == nil, hub.outbox == nil {
-          if !dependencies.isEmpty { await TaskNode.wait(for: dependencies) }
+          if !dependencies.isEmpty { await run.core.node.waitForDependencies(dependencies) }
           let hooks = hooks(of: run, nil, isObserved: began != nil)
           _ = await execute(run, hooks, began: began)
         } else {
@@ -86,7 +86,7 @@ extension OperationStore {
     of run: AdmittedRun, in scope: SerialScope?, after dependencies: [TaskDependency],
     _ hooks: RunHooks?
   ) async {
-    if !dependencies.isEmpty { await TaskNode.wait(for: dependencies) }
+    if !dependencies.isEmpty { await run.core.node.waitForDependencies(dependencies) }
     guard let scope else { return }
     if !dependencies.isEmpty { hub.queues.append(run.core.node, to: scope) }
     // A run that waits for a connection keeps its place in the queue, and the runs behind it wait, too.

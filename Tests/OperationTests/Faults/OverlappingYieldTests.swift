@@ -149,6 +149,7 @@ import Testing
     await cancel(first)
     #expect(store.currentValue == nil && store.error is Failed)
     #expect(store.errorLastUpdatedAt == at(0))
+    hands.endAll()
   }
 
   @Test("A cancellation leaves the dates of what another call has yielded")

@@ -261,6 +261,27 @@ import Testing
     desk.open()
   }
 
+  @Test("What a call has yielded stays displayed when it has ended with a covered result")
+  func yieldOfCoveredEnd() async throws {
+    let yields = Yields(desk)
+    let store = client().store(for: yields.mutation)
+    var calls = await begin(["a"], store)
+    yields["a"]?.yield("half a")
+    calls += await begin(["b"], store)
+    yields["b"]?.yield(error: Failed())
+    calls += await begin(["c"], store)
+    yields["c"]?.yield("half c")
+    calls += await begin(["d"], store)
+    desk.answer("c")
+    _ = try await calls[2].value
+    for (index, value) in [(0, "half c"), (1, "half c"), (3, "done c")] {
+      calls[index].cancel()
+      await #expect(throws: CancellationError.self) { try await calls[index].value }
+      #expect(store.currentValue == value && store.error == nil)
+    }
+    desk.open()
+  }
+
   @Test(
     "A failure that is set stays when a covered call ends and an older one is cancelled",
     arguments: [true, false])
@@ -277,6 +298,27 @@ import Testing
     calls[0].cancel()
     await #expect(throws: CancellationError.self) { try await calls[0].value }
     #expect(store.currentValue == (isFailure ? nil : "half c"))
+    #expect(store.error as? MutationDesk.Refused == MutationDesk.Refused(name: "set"))
+    desk.open()
+  }
+
+  @Test("A failure that is set replaces a covered result, also in what cancelled calls restore")
+  func setFailureAfterCoveredEnd() async throws {
+    let yields = Yields(desk)
+    let store = client().store(for: yields.mutation)
+    var calls = await begin(["a"], store)
+    yields["a"]?.yield("half a")
+    yields["a"]?.yield(error: Failed())
+    calls += await begin(["b", "c"], store)
+    desk.answer("b")
+    _ = try await calls[1].value
+    store.setResult(to: .failure(MutationDesk.Refused(name: "set")))
+    yields["c"]?.yield("half c")
+    for index in [2, 0] {
+      calls[index].cancel()
+      await #expect(throws: CancellationError.self) { try await calls[index].value }
+    }
+    #expect(store.currentValue == nil)
     #expect(store.error as? MutationDesk.Refused == MutationDesk.Refused(name: "set"))
     desk.open()
   }

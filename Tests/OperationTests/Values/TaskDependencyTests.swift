@@ -88,6 +88,15 @@ import Testing
     }
   }
 
+  @Test("A task that has waited does not wait for a successor that begins later")
+  func laterSuccessor() async {
+    let successor = nodes[2]
+    nodes[0].wait(for: TaskDependency(node: nodes[1], successor: { successor }) {})
+    #expect(nodes[0].route(to: successor)?.count == 2)
+    await nodes[0].waitForDependencies(nodes[0].confirmedDependencies)
+    #expect(nodes[0].route(to: successor) == nil)
+  }
+
   @Test("A chain of any length is released with its end", arguments: [Int.max, 1_000, 2])
   func longChain(endedEvery step: Int) {
     weak var first: TaskNode?
