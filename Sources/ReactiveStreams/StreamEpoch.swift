@@ -18,7 +18,7 @@ package final class StreamEpoch: Sendable {
 
   init(within outer: [StreamEpoch?] = []) { state = Mutex(State(outer: outer.compactMap(\.self))) }
 
-  var isOver: Bool {
+  package var isOver: Bool {
     while true {
       let seen = state.withLock { $0 }
       if seen.isOver { return true }

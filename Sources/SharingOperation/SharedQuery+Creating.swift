@@ -164,7 +164,7 @@ extension SharedQuery {
     let core = SharedQueryCore<State>(
       .empty, client: client, projection: .identity, upstream: upstream)
     let subscription = stream.source.subscribe { signal in
-      guard case .element(let element, _) = signal else { return }
+      guard case .element(let element, let epoch) = signal, epoch?.isOver != true else { return }
       newest.set((element, (newest.value?.number ?? 0) + 1))
       core.followUpstream()
     }

@@ -147,4 +147,20 @@ import Testing
     }
     #expect(store(2).subscriberCount == 1)
   }
+
+  @Test("A wrapper that follows a stream drops the elements that flatMapLatest has left")
+  func leftStream() {
+    let cells = (0..<3).map { client.store(for: Query(path: ["cell", $0]) { _ in 0 }) }
+    let numbers = cells.map { $0.values.compactMap { $0 } }
+    let sums = numbers[0].flatMapLatest { numbers[$0] }.combineLatest(numbers[2]).map(+)
+    let wrapper = SharedQuery(dependingOn: sums, client: client) { NumberQuery(number: $0) }
+    cells[0].currentValue = 0
+    cells[2].currentValue = 5
+    #expect(wrapper.store === store(5))
+    cells[0].currentValue = 1
+    cells[2].currentValue = 6
+    #expect(wrapper.store === store(5))
+    cells[1].currentValue = 3
+    #expect(wrapper.store === store(9))
+  }
 }
