@@ -16,8 +16,8 @@ struct CommittedState<State: OperationState>: Sendable {
   private(set) var yields: [YieldedResult<State>] = []
   /// The number of final results, writes and resets.
   private(set) var resultCount = 0
-  /// The number of yields, and of times that those of a run were undone.
-  private(set) var yieldCount = 0
+  /// The number of these, of yields, and of times that those of a run were undone.
+  private(set) var changeCount = 0
   /// The number of times that the yields of a run were undone.
   private(set) var undoneYieldCount = 0
   private var replaced = ReplacedValues<State>()
@@ -48,7 +48,7 @@ struct CommittedState<State: OperationState>: Sendable {
   }
 
   /// Notes that a final result came, which no cancelled run undoes.
-  mutating func noteResult() { resultCount += 1 }
+  mutating func noteResult() { (resultCount, changeCount) = (resultCount + 1, changeCount + 1) }
 
   /// Keeps a value until the lock is released.
   mutating func release(_ value: some Sendable) { replaced.append(value) }
@@ -68,7 +68,7 @@ extension CommittedState {
       (entry.before, entry.idsInBase) = (old.before, old.idsInBase)
     }
     yields.append(entry)
-    yieldCount += 1
+    changeCount += 1
   }
 
   /// Undoes what a run yielded. Returns what the state was restored to, if the state changed.
@@ -76,7 +76,7 @@ extension CommittedState {
     guard let entry = removeYields(where: { $0.id == id }) else { return nil }
     replaced.append(exchange(&state, with: entry.before))
     undoneYieldCount += 1
-    yieldCount += 1
+    changeCount += 1
     return entry
   }
 

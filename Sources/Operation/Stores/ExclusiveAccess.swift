@@ -48,6 +48,7 @@ struct StateSnapshot<State: OperationState>: Sendable {
   let valueDate: Date?
   let isInvalidated: Bool
   let resultCount: Int
+  let confirmedVersion: Int
 }
 
 /// The notifications of transitions below optimistic edits, until the displayed value has been

@@ -169,7 +169,8 @@ extension StoreMachine {
   var snapshot: StateSnapshot<State> {
     StateSnapshot(
       displayed: displayed, confirmedValue: state.currentValue, valueDate: valueDate,
-      isInvalidated: freshness.isInvalidated, resultCount: committed.resultCount)
+      isInvalidated: freshness.isInvalidated, resultCount: committed.resultCount,
+      confirmedVersion: confirmedVersion)
   }
 
   /// What the calling thread reads, if another one has exclusive access.
@@ -221,7 +222,7 @@ extension StoreMachine {
   /// The version of the value without pending edits. It changes with each result, each yield, each yield that
   /// is undone, and each edit that is settled.
   var confirmedVersion: Int {
-    visibleResultCount &+ committed.yieldCount &+ edits.settlementCount
+    snapshotForCaller?.confirmedVersion ?? committed.changeCount &+ edits.settlementCount
   }
 
   /// The value without pending edits.

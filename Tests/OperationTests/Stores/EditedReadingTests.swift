@@ -43,6 +43,32 @@ struct EditedReadingTests {
     #expect(client.store(for: base).currentValue == 1)
   }
 
+  @Test("What was made of a value without an edit is out of date, also if that ended meanwhile")
+  func endingEdit() async throws {
+    let client = OperationClient(defaults: .testing)
+    let base = Query<Int, any Error>(path: ["base"]) { _ in 1 }.neverStale()
+    let doubled = base.map { $0 * 2 }
+    try await client.fetch(base)
+    let (store, isInside, mayEnd) = (client.store(for: base), Latch(), ThreadLatch())
+    let edit = store.beginEdit { $0 = 6 }
+    try await withWatchdog({ "a read waits for exclusive access" }) {
+      async let owner: Void = onThreads(1) { _ in
+        store.withExclusiveAccess {
+          store.endEdit(edit, isSuccess: true)
+          isInside.open()
+          mayEnd.wait()
+        }
+      }
+      await isInside.wait()
+      let early = try await client.ensure(doubled)
+      #expect(early == 2)
+      mayEnd.open()
+      await owner
+    }
+    #expect(client.store(for: doubled).isStale)
+    #expect(try await client.ensure(doubled) == 12)
+  }
+
   @Test("An edit whose work ends after a reset makes nothing out of date, also below another edit")
   func lateEdit() async throws {
     let client = OperationClient(defaults: .testing)

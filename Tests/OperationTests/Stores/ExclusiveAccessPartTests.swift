@@ -10,7 +10,7 @@ import Testing
 
   private let snapshot = StateSnapshot(
     displayed: State(initialValue: 1), confirmedValue: 1, valueDate: nil, isInvalidated: false,
-    resultCount: 0)
+    resultCount: 0, confirmedVersion: 0)
   private var access: Access
 
   init() {
