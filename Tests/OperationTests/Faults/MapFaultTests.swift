@@ -50,6 +50,23 @@ import Testing
     #expect(calls.value < 5)
   }
 
+  @Test("A map of a query that yields and then fails does not fetch without an end")
+  func mapOfFailing() async {
+    let client = client()
+    let calls = Monitor(0)
+    let base = Query<Int, any Error>(path: ["numbers"]) { _, continuation in
+      calls.update { $0 += 1 }
+      continuation.yield(calls.value)
+      throw Refused()
+    }
+    let mapped = client.store(for: base.map { 2 * $0 })
+    let subscription = mapped.subscribe { _ in }
+    await rounds { calls.value > 50 }
+    #expect(calls.value < 5)
+    #expect(mapped.currentValue == client.store(for: base).currentValue.map { 2 * $0 })
+    subscription.cancel()
+  }
+
   @Test("A chain of maps of a query whose value is stale at once does not fetch without an end")
   func mapsOfMaps() async throws {
     let client = OperationClient(defaults: .testing, clock: ManualClock())
