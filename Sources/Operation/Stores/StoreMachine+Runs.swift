@@ -48,6 +48,11 @@ extension StoreMachine {
             redo: redo, isValue: isValue))
       }
       take(output, of: record.task, after: record.payload.settlements)
+      // As at its end; a run that is no older than the last invalidation makes the value fresh only then.
+      let count = record.payload.invalidationCount
+      if isValue, Self.isAboutWhole(record), count < freshness.invalidationCount {
+        freshness.refresh(since: count)
+      }
       notifyChange(also: handlers)
     }
     notify(.yielded(output, record.run), also: handlers)

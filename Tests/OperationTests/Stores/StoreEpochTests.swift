@@ -190,6 +190,21 @@ import Testing
     subscription.cancel()
   }
 
+  @Test("A yield of a run from before an invalidation is displayed and stale, also after a write")
+  func yieldAfterWrite() async throws {
+    let store = makeStore(remote)
+    async let value = store.run()
+    await remote.wait(forCalls: 1)
+    store.invalidate()
+    store.currentValue = 1
+    #expect(!store.isStale)
+    remote.yield(2)
+    #expect(store.currentValue == 2 && store.isStale)
+    remote.answer(3)
+    #expect(try await value == 3)
+    #expect(store.isStale)
+  }
+
   @Test("A reset removes the invalidation, and a write makes the value fresh")
   func forgets() {
     let store = makeStore(remote)
