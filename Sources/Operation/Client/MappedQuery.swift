@@ -62,7 +62,7 @@ where Base.State == QueryState<Base.FetchValue, Base.FetchFailure> {
       _ = client.hub.note(node, context.launch, reads: base.path)
       let (store, rules) = client.storeAndRules(for: base)
       store.noteRead()
-      let value = try await value(of: store, by: rules, in: context)
+      let value = try await value(of: store, by: rules, in: context, continuation)
       if store.mayReturnOld(by: rules) { _ = context.valueForRun(of: store) }
       let (newest, version) = store.versionForRun
       _ = client.hub.note(node, context.launch, reads: base.path, at: version)
@@ -75,7 +75,7 @@ where Base.State == QueryState<Base.FetchValue, Base.FetchFailure> {
   /// Fetches the other query if the run is for that, and otherwise if there is no usable value.
   nonisolated(nonsending) private func value(
     of store: OperationStore<Base.State>, by rules: RequestRules<Base.State>?,
-    in context: OperationContext
+    in context: OperationContext, _ continuation: OperationContinuation<Value, Failure>
   ) async throws(Base.Failure) -> Base.Value {
     let cause = context.operationRun?.cause
     let isRestarted = context.launch > 0
@@ -83,10 +83,15 @@ where Base.State == QueryState<Base.FetchValue, Base.FetchFailure> {
     if isRestarted || cause == .poll || cause == .fetch && !context.acceptsCached {
       return try await store.run(.empty, by: rules, isRestarting: isRestarted)
     }
-    // A run that follows a new value must not fetch the next one, even if each value is stale at once.
+    // A run that follows a new value must not fetch the next one, even if each value is stale at once, or if
+    // the other query has failed after it: it ran before this run, if it had to.
+    let isFollowing = cause == .invalidation || cause == .dependency
+    if isFollowing, let error = store.state.error {
+      if let value = store.confirmedValue { continuation.yield(with: transform(value)) }
+      throw error
+    }
     return try await store.ensure(
-      by: rules, isForRun: true, ignoringAge: cause == .invalidation || cause == .dependency,
-      present: { $0 }, fetched: { $0 })
+      by: rules, isForRun: true, ignoringAge: isFollowing, present: { $0 }, fetched: { $0 })
   }
 }
 
@@ -115,8 +120,9 @@ extension QueryRequest where State == QueryState<FetchValue, FetchFailure> {
   /// ```
   ///
   /// Both have stores of their own, and one fetch serves both: the mapped query reads this one through its
-  /// store, with this one's modifiers. While it is observed, it follows each new value. A `fetch()` of it
-  /// fetches this one. Its path is that of this query, and one more element for the place in the source
+  /// store, with this one's modifiers. While it is observed, it follows each new value, and has the failure
+  /// that came after it. A `fetch()` of it fetches this one; an invalidation of it alone does not, if this one
+  /// has failed. Its path is that of this query, and one more element for the place in the source
   /// where this is called: so the closure must not capture what differs between calls, unless that is in
   /// the path of this query. An invalidation of this query, and of all paths that begin with its path,
   /// invalidates both. Modifiers that are applied to the mapped query concern its own store.

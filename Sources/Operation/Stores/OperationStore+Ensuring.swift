@@ -19,7 +19,7 @@ extension OperationStore {
   ///   - policy: What happens with a value that is not usable.
   ///   - isForRun: Whether the run of another request reads the value. It reads no pending edits: its result
   ///     would still contain an edit after that edit was removed.
-  ///   - ignoringAge: Whether a value is usable until it is invalidated, whatever the rules.
+  ///   - ignoringAge: Whether a value is usable until it is invalidated or a run fails, whatever the rules.
   ///   - present: Returns the output for the current value, if there is one.
   nonisolated(nonsending) func ensure<Output>(
     by rules: RequestRules<State>? = nil, input: (any RunInput)? = nil,
@@ -28,7 +28,7 @@ extension OperationStore {
     present: (State.StateValue) -> Output?, fetched: (State.OperationValue) -> Output
   ) async throws(State.Failure) -> Output {
     await persistence?.waitUntilLoaded()
-    let rule = ignoringAge ? .never : setting(by: rules) { $0.staleness }
+    let rule = ignoringAge ? .always : setting(by: rules) { $0.staleness }
     while true {
       // At one time: what is found out later may be about another value.
       let (current, results, version, known) = read {

@@ -57,13 +57,16 @@ import Testing
     let base = Query<Int, any Error>(path: ["numbers"]) { _, continuation in
       calls.update { $0 += 1 }
       continuation.yield(calls.value)
+      if calls.value > 50 { return 0 }
       throw Refused()
     }
     let mapped = client.store(for: base.map { 2 * $0 })
     let subscription = mapped.subscribe { _ in }
-    await rounds { calls.value > 50 }
+    await clock.settle()
+    client.invalidate(base)
+    await clock.settle()
     #expect(calls.value < 5)
-    #expect(mapped.currentValue == client.store(for: base).currentValue.map { 2 * $0 })
+    #expect(mapped.currentValue == 2 * calls.value && mapped.error is Refused)
     subscription.cancel()
   }
 
