@@ -52,6 +52,28 @@ import Testing
     #expect(new.isStale)
   }
 
+  @Test("A run of a cleared store keeps what it has read as long as another request reads it")
+  func clearedBetween() async throws {
+    let gate = AsyncGate()
+    let source = Query<Int, any Error>(path: ["source"]) { _ in 1 }.neverStale()
+    let between = Query<Int, any Error>(path: ["between"]) { context in
+      let value = try await context.ensure(source)
+      await gate.wait()
+      return value
+    }
+    let reader = client.store(
+      for: Query<Int, any Error>(path: ["reader"]) { try await $0.ensure(between) }.neverStale())
+    let run = Task { try await reader.run() }
+    #expect(await eventually { !client.hub.dependencies(of: ["between"], limit: 1).reads.isEmpty })
+    client.clearStores(matching: ["between"])
+    gate.open()
+    #expect(try await run.value == 1 && !reader.isStale)
+    client.invalidate(source)
+    #expect(reader.isStale)
+    client.clearStores()
+    #expect(client.hub.hasNoDependencies)
+  }
+
   @Test("A request that is read without an await runs before its readers")
   func order() async throws {
     let number = Monitor(1)

@@ -175,8 +175,8 @@ extension StoreHub {
 
   /// Ends a launch of a run in the graph. It may be called under the lock of the store.
   ///
-  /// A run that ends after its store was removed from the client leaves no edges, and removes none of the
-  /// store that is on the path now.
+  /// A run that ends after its store was removed from the client leaves edges only while another request
+  /// reads the path, and neither adds nor removes any if another store is on the path now.
   func end(
     _ run: LaunchID, of store: ObjectIdentifier, at path: OperationPath, isCancelled: Bool,
     isPart: Bool = false, _ leftovers: inout Leftovers?
@@ -185,9 +185,10 @@ extension StoreHub {
     let client = leftovers?.client
     graph.withLock { graph in
       let isRemoved = client?.hasStore(store, at: path) != true
+      let isReplaced = isRemoved && client?.hasStore(at: path) == true
       leftovers?.cycle = graph.end(
-        run, of: path, isCancelled: isCancelled || isRemoved, isPart: isPart)
-      if isRemoved, client?.hasStore(at: path) != true { graph.remove(path) }
+        run, of: path, isCancelled: isCancelled || isReplaced, isPart: isPart)
+      if isRemoved, !isReplaced { graph.remove(path) }
       leftovers?.dropped = graph.takeDropped()
     }
   }
