@@ -55,10 +55,10 @@ import Testing
     gates[0].open()
     await calls.wait(for: 3)
     _ = try await refetch?.value
-    #expect(readerStore.isLoading)
+    // Not whether it is loading: it is not between two of its runs.
+    #expect(readerStore.isStale)
     gates[1].open()
     await store.settles { $0.currentValue == 2 && !$0.isLoading }
-    // The reader is also not loading between two of its runs.
     await readerStore.settles { !$0.isLoading && !$0.isStale }
     #expect(readerStore.currentValue == 2)
     withExtendedLifetime(subscriptions) {}
