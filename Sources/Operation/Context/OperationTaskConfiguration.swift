@@ -17,7 +17,8 @@ public struct OperationTaskConfiguration: Sendable {
   /// A configuration that many copies of a task share.
   package final class Box: Sendable {
     let configuration: OperationTaskConfiguration
-    /// The number of a displayed result of the task that a store adds to a restored state (``CallOverlap``).
+    /// The number that a result of the task had when it was displayed (see ``CallOverlap``), if a store adds
+    /// that result again, to a state that was restored. Otherwise `nil`.
     let display: Int?
 
     package init(_ configuration: OperationTaskConfiguration, display: Int? = nil) {

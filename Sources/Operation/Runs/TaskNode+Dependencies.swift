@@ -23,8 +23,8 @@ extension TaskNode {
   /// The tasks that this one waits for if it begins now. One that is added meanwhile is not confirmed.
   var confirmedDependencies: [TaskDependency] { dependencies.filter(\.isConfirmed) }
 
-  /// Waits until some of the dependencies have ended. From then on the task waits for none: not for a
-  /// successor either that begins later, and that may await this task.
+  /// Waits until the given dependencies have ended, and then removes all of them. A successor that begins
+  /// later is not waited for and may await this task, so no cycle must be found through it.
   nonisolated(nonsending) func waitForDependencies(_ dependencies: [TaskDependency]) async {
     defer { removeDependencies() }
     if dependencies.count == 1 { return await dependencies[0].wait() }

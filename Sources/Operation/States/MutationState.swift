@@ -247,7 +247,8 @@ extension MutationState {
   public mutating func takeReleased() -> [any Sendable] { exchange(&replacedValues, with: []) }
 }
 
-/// A state whose runs need arguments, so that none can start automatically before the first call.
+/// A state whose runs need arguments, so that none can start automatically before the first call. It determines
+/// itself which of the results of overlapping calls is displayed.
 protocol CallState {
   /// Returns a number for a result of a call that is displayed now; `nil` if a later call covers it.
   func display(of id: OperationTaskID) -> Int?

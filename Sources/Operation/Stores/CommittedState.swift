@@ -16,7 +16,7 @@ struct CommittedState<State: OperationState>: Sendable {
   private(set) var yields: [YieldedResult<State>] = []
   /// The number of final results, writes and resets.
   private(set) var resultCount = 0
-  /// The number of these, of yields, and of times that those of a run were undone.
+  /// The number of final results, writes, resets and yields, and of times that the yields of a run were undone.
   private(set) var changeCount = 0
   /// The number of times that the yields of a run were undone.
   private(set) var undoneYieldCount = 0
