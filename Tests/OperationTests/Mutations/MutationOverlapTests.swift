@@ -20,6 +20,12 @@ import Testing
     return calls
   }
 
+  /// Cancels a call, and expects that it ends with the cancellation.
+  private func cancel(_ call: Task<String, any Error>) async {
+    call.cancel()
+    await #expect(throws: CancellationError.self) { try await call.value }
+  }
+
   /// Returns a mutation that yields before it waits at the desk.
   private func yielding() -> Mutation<String, String> {
     let desk = desk
@@ -69,8 +75,7 @@ import Testing
     #expect(try store.history[0].currentResult?.get() == "half a")
     #expect(store.currentValue == nil && store.valueUpdateCount == 0)
     // Without the newer call the older one is displayed again.
-    calls[1].cancel()
-    await #expect(throws: CancellationError.self) { try await calls[1].value }
+    await cancel(calls[1])
     #expect(store.currentValue == nil)
     desk.open()
     #expect(try await calls[0].value == "done a again")
@@ -86,11 +91,9 @@ import Testing
     _ = try await calls[0].value
     await clock.advance(by: .seconds(5))
     #expect(store.currentValue == nil && store.lines[0] == "a: done a")
-    calls[2].cancel()
-    await #expect(throws: CancellationError.self) { try await calls[2].value }
+    await cancel(calls[2])
     #expect(store.currentValue == nil)
-    calls[1].cancel()
-    await #expect(throws: CancellationError.self) { try await calls[1].value }
+    await cancel(calls[1])
     #expect(store.currentValue == "done a" && store.lines == ["a: done a"])
     #expect(store.valueLastUpdatedAt == Date(timeIntervalSince1970: 5))
     desk.open()
@@ -107,8 +110,7 @@ import Testing
     desk.answer("a")
     _ = await calls[0].result
     #expect(store.currentValue == "half b" && store.error == nil)
-    calls[1].cancel()
-    await #expect(throws: CancellationError.self) { try await calls[1].value }
+    await cancel(calls[1])
     #expect(store.currentValue == (isFailure ? "half a" : "done a"))
     #expect((store.error != nil) == isFailure && !store.isLoading)
     desk.open()
@@ -121,8 +123,7 @@ import Testing
     desk.answer("a")
     _ = try await calls[0].value
     store.currentValue = "written"
-    calls[1].cancel()
-    await #expect(throws: CancellationError.self) { try await calls[1].value }
+    await cancel(calls[1])
     #expect(store.currentValue == "written" && store.lines == ["a: done a"])
     desk.open()
   }
@@ -231,11 +232,9 @@ import Testing
     calls += await begin(["c", "d"], store)
     desk.answer("c")
     _ = try await calls[2].value
-    calls[0].cancel()
-    await #expect(throws: CancellationError.self) { try await calls[0].value }
+    await cancel(calls[0])
     #expect(store.currentValue == (isFailure ? nil : "half b") && (store.error != nil) == isFailure)
-    calls[1].cancel()
-    await #expect(throws: CancellationError.self) { try await calls[1].value }
+    await cancel(calls[1])
     #expect(store.currentValue == nil && store.error == nil)
     desk.open()
   }
@@ -251,12 +250,10 @@ import Testing
     yields["a"]?.yield("covered")
     #expect(store.currentValue == "half b")
     #expect(try store.history[0].currentResult?.get() == "covered")
-    newer.cancel()
-    await #expect(throws: CancellationError.self) { try await newer.value }
+    await cancel(newer)
     #expect(store.currentValue == "half a")
     #expect(try store.history[0].currentResult?.get() == "covered")
-    older.cancel()
-    await #expect(throws: CancellationError.self) { try await older.value }
+    await cancel(older)
     #expect(store.currentValue == nil)
     desk.open()
   }
@@ -275,8 +272,7 @@ import Testing
     desk.answer("c")
     _ = try await calls[2].value
     for (index, value) in [(0, "half c"), (1, "half c"), (3, "done c")] {
-      calls[index].cancel()
-      await #expect(throws: CancellationError.self) { try await calls[index].value }
+      await cancel(calls[index])
       #expect(store.currentValue == value && store.error == nil)
     }
     desk.open()
@@ -295,8 +291,7 @@ import Testing
     store.setResult(to: .failure(MutationDesk.Refused(name: "set")))
     desk.answer("b")
     _ = try await calls[1].value
-    calls[0].cancel()
-    await #expect(throws: CancellationError.self) { try await calls[0].value }
+    await cancel(calls[0])
     #expect(store.currentValue == (isFailure ? nil : "half c"))
     #expect(store.error as? MutationDesk.Refused == MutationDesk.Refused(name: "set"))
     desk.open()
@@ -315,8 +310,7 @@ import Testing
     store.setResult(to: .failure(MutationDesk.Refused(name: "set")))
     yields["c"]?.yield("half c")
     for index in [2, 0] {
-      calls[index].cancel()
-      await #expect(throws: CancellationError.self) { try await calls[index].value }
+      await cancel(calls[index])
     }
     #expect(store.currentValue == nil)
     #expect(store.error as? MutationDesk.Refused == MutationDesk.Refused(name: "set"))
@@ -335,8 +329,7 @@ import Testing
     desk.answer("b")
     _ = try await calls[1].value
     for index in [2, 0] {
-      calls[index].cancel()
-      await #expect(throws: CancellationError.self) { try await calls[index].value }
+      await cancel(calls[index])
       #expect(store.currentValue == "done b" && store.error == nil)
     }
     desk.open()
