@@ -252,11 +252,11 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
   /// Takes a state that was delivered. Returns the change from each state that readers may have read.
   mutating func receive(_ new: State, epoch: Int) -> [StateChange<State>] {
     guard isCurrent(epoch) else { return [] }
-    let boxed = BoxedState(new, previous: new.hasLastingValue ? nil : binding.previous)
+    let box = BoxedState(new, previous: binding.previous.flatMap { new.hasLastingValue ? nil : $0 })
     defer {
-      phase = .following(boxed)
+      phase = .following(box)
       // The changes retain it, to be released without the lock.
-      if binding.previous != nil, new.hasLastingValue {
+      if binding.previous != nil, box.previous == nil {
         // The newest one may be for a later value of the other wrapper.
         if let made, made.binding.isSame(as: binding) {
           self.made?.binding = made.binding.displaying(nil)
@@ -265,9 +265,9 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
       }
     }
     return switch phase {
-    case .following(let old): [StateChange(from: old, to: boxed, isSameStore: true)]
+    case .following(let old): [StateChange(from: old, to: box, isSameStore: true)]
     case .changing(let states, _):
-      states.map { StateChange(from: $0, to: boxed, isSameStore: false) }
+      states.map { StateChange(from: $0, to: box, isSameStore: false) }
     case .ended: []
     }
   }
