@@ -6,10 +6,19 @@ import Synchronization
 struct TaskDependency: Sendable {
   let node: TaskNode
   /// Returns the task that is waited for now, if another one may follow the first.
-  var successor: (@Sendable () -> TaskNode?)?
+  var successor: (@Sendable () -> TaskDependency?)?
   /// Whether a search has found no cycle through it.
   var isConfirmed = false
   let wait: nonisolated(nonsending) @Sendable () async -> Void
+
+  /// Waits for the task, and for those that follow it. One that waits for the waiter is not waited for: a search
+  /// could not find it before it was a successor.
+  nonisolated(nonsending) fileprivate func wait(by waiter: TaskNode) async {
+    await wait()
+    while !Task.isCancelled, let next = successor?(), next.node.route(to: waiter) == nil {
+      await next.wait()
+    }
+  }
 }
 
 extension TaskNode {
@@ -27,9 +36,9 @@ extension TaskNode {
   /// later is not waited for and may await this task, so no cycle must be found through it.
   nonisolated(nonsending) func waitForDependencies(_ dependencies: [TaskDependency]) async {
     defer { removeDependencies() }
-    if dependencies.count == 1 { return await dependencies[0].wait() }
+    if dependencies.count == 1 { return await dependencies[0].wait(by: self) }
     await withTaskGroup(of: Void.self) { group in
-      for dependency in dependencies { group.addTask { await dependency.wait() } }
+      for dependency in dependencies { group.addTask { await dependency.wait(by: self) } }
     }
   }
 

@@ -249,7 +249,7 @@ extension TaskNode {
     if isInRequest {
       return guarded.withLock { $0.awaited.elements }.filter { !$0.progress.isEnded }
     }
-    let earlier = dependencies.flatMap { [$0.node, $0.successor?()].compactMap(\.self) }
+    let earlier = dependencies.flatMap { [$0.node, $0.successor?()?.node].compactMap(\.self) }
       .filter { !$0.progress.isEnded && !$0.progress.isNeverStarted }
     return driver?.serialRun.map { earlier + [$0] } ?? earlier
   }

@@ -314,23 +314,11 @@ extension OperationStore {
       guard read({ $0.deliveries.subscriberCount > 0 }),
         let (task, invalidationCount) = commit({ $0.follow(after: others) })
       else { return .done }
-      return .run(
-        TaskDependency(node: task.node) { [self] in
-          read { $0.taskToAnswer(invalidationCount) }?.node
-        } wait: { [self] in
-          await waitForAnswer(to: invalidationCount, from: task)
-        })
-    }
-  }
-
-  /// Waits until a run has ended that was started after some invalidations.
-  nonisolated(nonsending) private func waitForAnswer(
-    to invalidationCount: Int, from first: Machine.Task
-  ) async {
-    var task = Optional(first)
-    while let present = task, !Task.isCancelled {
-      await present.dependency.wait()
-      task = read { $0.taskToAnswer(invalidationCount) }
+      var dependency = task.dependency
+      dependency.successor = { [self] in
+        read { $0.taskToAnswer(invalidationCount) }?.dependency
+      }
+      return .run(dependency)
     }
   }
 

@@ -263,6 +263,52 @@ import Testing
     pages.update { $0 = nil }
   }
 
+  @Test("Runs that follow invalidations in both directions do not wait for each other")
+  func followersOfEachOther() async throws {
+    // The reader reads the source in its first run, and the source the reader in its second.
+    let (sourceRuns, readerRuns, reads) = (Counter(), Counter(), EventLog<Void>())
+    let (sourceGate, readerGate) = (AsyncGate(), AsyncGate())
+    let readerQuery = Monitor<(any QueryRequest<Int, QueryState<Int, any Error>>)?>(nil)
+    let other = Query<Int, any Error>(path: ["other"]) { _ in 0 }.neverStale()
+    let source = Query<Int, any Error>(path: ["source"]) { context in
+      guard sourceRuns.increment() == 2, let reader = readerQuery.value else { return 1 }
+      _ = context.value(of: reader)
+      reads.append(())
+      await sourceGate.wait()
+      return 1
+    }.neverStale()
+    let reader = Query<Int, any Error>(path: ["reader"]) { context in
+      let run = readerRuns.increment()
+      if run == 1 { return try await context.ensure(source) }
+      if run == 2 {
+        // From here on, the edges of the first run do not count.
+        _ = try await context.ensure(other)
+        reads.append(())
+        await readerGate.wait()
+      }
+      return 2
+    }.neverStale()
+    readerQuery.update { $0 = reader }
+    try await client.fetch(reader)
+    let stores = [client.store(for: source), client.store(for: reader)]
+    let subscriptions = stores.map { $0.subscribe { _ in } }
+    let oldReader = Task { try await stores[1].run() }
+    await reads.wait(for: 1)
+    let oldSource = Task { try await stores[0].run() }
+    await reads.wait(for: 2)
+    // The run that follows each of the runs in flight waits for the one that follows the other.
+    client.invalidate(source)
+    client.invalidate(reader)
+    readerGate.open()
+    #expect(try await oldReader.value == 2)
+    sourceGate.open()
+    #expect(try await oldSource.value == 1)
+    for store in stores { await store.settles { !$0.isLoading && !$0.isStale } }
+    #expect((sourceRuns.value, readerRuns.value) == (3, 3))
+    readerQuery.update { $0 = nil }
+    for subscription in subscriptions { subscription.cancel() }
+  }
+
   @Test("A run that has ended is not part of a cycle")
   func endedRun() async throws {
     defer { clear() }

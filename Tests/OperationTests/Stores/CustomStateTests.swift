@@ -133,7 +133,7 @@ private struct LatestQuery: StatefulOperationRequest {
     let later = makeStore().runTask()
     later.node.wait(
       for: TaskDependency(node: makeStore().runTask().node) {
-        store.isLoading ? task.node : nil
+        store.isLoading ? task.dependency : nil
       } wait: {
       })
     // A run that awaits the first one.

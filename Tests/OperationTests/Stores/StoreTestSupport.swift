@@ -294,7 +294,8 @@ final class Counter: Sendable {
   private let count = Atomic(0)
 
   var value: Int { count.load(ordering: .acquiring) }
-  func increment() { count.wrappingAdd(1, ordering: .acquiringAndReleasing) }
+  @discardableResult
+  func increment() -> Int { count.wrappingAdd(1, ordering: .acquiringAndReleasing).newValue }
 }
 
 /// Counts the live objects of one test.

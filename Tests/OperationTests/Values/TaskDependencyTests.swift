@@ -90,11 +90,26 @@ import Testing
 
   @Test("A task that has waited does not wait for a successor that begins later")
   func laterSuccessor() async {
-    let successor = nodes[2]
-    nodes[0].wait(for: TaskDependency(node: nodes[1], successor: { successor }) {})
+    let (successor, isPresent) = (nodes[2], Monitor(true))
+    let next = TaskDependency(node: successor) { isPresent.update { $0 = false } }
+    nodes[0].wait(
+      for: TaskDependency(node: nodes[1], successor: { isPresent.value ? next : nil }) {})
     #expect(nodes[0].route(to: successor)?.count == 2)
     await nodes[0].waitForDependencies(nodes[0].confirmedDependencies)
+    #expect(!isPresent.value)
+    isPresent.update { $0 = true }
     #expect(nodes[0].route(to: successor) == nil)
+  }
+
+  @Test("A task does not wait for a successor that waits for it")
+  func waitingSuccessor() async {
+    let isPresent = Monitor(true)
+    let next = TaskDependency(node: nodes[2]) { isPresent.update { $0 = false } }
+    nodes[0].wait(
+      for: TaskDependency(node: nodes[1], successor: { isPresent.value ? next : nil }) {})
+    nodes[2].wait(for: TaskDependency(node: nodes[0]) {})
+    await nodes[0].waitForDependencies(nodes[0].confirmedDependencies)
+    #expect(isPresent.value)
   }
 
   @Test("A chain of any length is released with its end", arguments: [Int.max, 1_000, 2])

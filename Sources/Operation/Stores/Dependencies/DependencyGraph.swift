@@ -158,17 +158,14 @@ struct DependencyGraph: Sendable {
     return cycles.isEmpty ? nil : cycles.removeValue(forKey: run)
   }
 
-  /// Removes the settled edges of a path whose store was removed from the client, as soon as nothing
-  /// reads the path.
+  /// Removes the settled edges of a path whose store was removed from the client, as soon as nothing else
+  /// than removed paths reads the path.
   mutating func remove(_ path: OperationPath) {
     guard let number = numbers[path] else { return }
     // What another store on the path has is not what was read, whatever its version is.
     for reader in nodes[number].readers { nodes[reader].forgetStore(of: number) }
-    if nodes[number].readers.isEmpty {
-      removeEdges(takeSettledEdges(of: number), of: number)
-    } else {
-      nodes[number].isRemoved = true
-    }
+    nodes[number].isRemoved = true
+    if !isNeeded(number) { removeEdges(takeSettledEdges(of: number), of: number) }
   }
 
   /// Returns the given paths, which differ, and all that read them, directly or through others: each
@@ -212,8 +209,8 @@ extension DependencyGraph {
     let path: OperationPath
     var runs: [LaunchID: Edges] = [:]
     var settled = Edges()
-    /// Whether the store on the path was removed from the client. The settled edges are kept until nothing
-    /// reads the path.
+    /// Whether the store on the path was removed from the client. The settled edges are kept as long as
+    /// they are needed.
     var isRemoved = false
     /// The nodes with an edge to this one, current or settled.
     var readers: Set<Int> = []
@@ -280,20 +277,35 @@ extension DependencyGraph {
     if reads.reduce(false, { place(number, after: $1) != nil || $0 }) { cyclic.insert(number) }
   }
 
+  /// Whether a path is read, directly or through removed paths, by one that is not removed or has a run
+  /// that reads.
+  private func isNeeded(_ number: Int) -> Bool {
+    // The first reader of removed paths is none of them, unless they read each other.
+    if cyclic.isEmpty { return !nodes[number].readers.isEmpty }
+    var (open, found) = ([number], Set<Int>())
+    while let next = open.popLast() {
+      for reader in nodes[next].readers where found.insert(reader).inserted {
+        if !nodes[reader].isRemoved || !nodes[reader].runs.isEmpty { return true }
+        open.append(reader)
+      }
+    }
+    return false
+  }
+
   private mutating func takeSettledEdges(of number: Int) -> Set<Int> {
     cyclic.remove(number)
     return exchange(&nodes[number].settled, with: Edges()).reads
   }
 
   /// Removes a node from the readers of those to which it has no edge any more. Also removes the
-  /// settled edges of removed paths that nothing reads any more.
+  /// settled edges of removed paths that are not needed any more.
   private mutating func removeEdges(_ ends: Set<Int>, of reader: Int) {
     var open = [(reader, ends)]
     while let (reader, ends) = open.popLast() {
       for read in ends where !nodes[reader].hasEdge(to: read) {
         nodes[read].readers.remove(reader)
         nodes[read].outdatedReaders.remove(reader)
-        if nodes[read].readers.isEmpty, nodes[read].isRemoved {
+        if nodes[read].isRemoved, !isNeeded(read) {
           open.append((read, takeSettledEdges(of: read)))
         } else {
           removeIfEmpty(read)
