@@ -228,7 +228,8 @@ extension OperationClient {
     store(of: request)?.cancel()
   }
 
-  /// Cancels the runs below a path, whatever leases are held on them.
+  /// Cancels the runs below a path, whatever leases are held on them. One that waits for another one of them
+  /// does not call its request.
   ///
   /// The stores are found at the cost of ``stores(matching:where:)``.
   ///
@@ -236,7 +237,9 @@ extension OperationClient {
   ///   - path: The prefix of the paths. The empty path matches all stores.
   ///   - filter: The conditions that the stores satisfy as well. The default is none.
   public func cancel(matching path: OperationPath, where filter: OperationStoreFilter = []) {
-    for store in stores(matching: path, where: filter) { store.cancel() }
+    let stores = stores(matching: path, where: filter)
+    for store in stores { store.store.cancelWaitingRuns() }
+    for store in stores { store.cancel() }
   }
 
   /// Resets the store of a request to its initial state, and cancels its runs. It starts no run.
@@ -256,7 +259,9 @@ extension OperationClient {
   ///   - filter: The conditions that the stores satisfy as well. The default is none.
   public func reset(matching path: OperationPath, where filter: OperationStoreFilter = []) {
     if filter.isEmpty { removeSaved(at: path, isPrefix: true) }
-    for store in stores(matching: path, where: filter) { store.resetState() }
+    let stores = stores(matching: path, where: filter)
+    for store in stores { store.store.cancelWaitingRuns() }
+    for store in stores { store.resetState() }
   }
 
   /// Returns the store of a request, or `nil` if there is none.

@@ -147,6 +147,9 @@ protocol ErasedOperationStore: AnyObject, Sendable {
 
 extension ErasedOperationStore {
   var isRetained: Bool { use.isRetained }
+
+  /// Cancels the runs that wait for others. When those are cancelled, these would call their requests.
+  func cancelWaitingRuns() { for run in startedRuns where !run.isInRequest { run.cancel() } }
 }
 
 extension OperationStore: ErasedOperationStore {
