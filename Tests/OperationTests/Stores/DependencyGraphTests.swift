@@ -55,6 +55,21 @@ import Testing
     #expect(graph.steps(from: [Self.path(3)]).count == 3)
   }
 
+  // Several times, because edges are visited in the order of their hashes.
+  @Test("Nothing is left of removed paths that have read each other", arguments: 0..<20)
+  func removedCycles(attempt: Int) {
+    var graph = DependencyGraph()
+    Self.run(1, reads: [2, 3], in: &graph)
+    Self.run(3, reads: [2], in: &graph)
+    // While these runs are in flight, the edges of the last ones do not count.
+    let runs = [1, 3].map { (path: Self.path($0), id: LaunchID(run: .next())) }
+    for run in runs { #expect(graph.note(run.id, of: run.path, reads: Self.path(4)) == nil) }
+    Self.run(2, reads: [1], in: &graph)
+    for run in runs { graph.end(run.id, of: run.path, isCancelled: true) }
+    for path in [3, 1, 2] { graph.remove(Self.path(path)) }
+    #expect(graph.isEmpty)
+  }
+
   @Test("The versions at the edges are those of the last run that was not cancelled")
   func versions() {
     var graph = DependencyGraph()

@@ -301,17 +301,17 @@ extension DependencyGraph {
   /// settled edges of removed paths that are not needed any more.
   private mutating func removeEdges(_ ends: Set<Int>, of reader: Int) {
     var open = [(reader, ends)]
+    var changed: Set = [reader]
     while let (reader, ends) = open.popLast() {
       for read in ends where !nodes[reader].hasEdge(to: read) {
+        changed.insert(read)
         nodes[read].readers.remove(reader)
         nodes[read].outdatedReaders.remove(reader)
         if nodes[read].isRemoved, !isNeeded(read) {
           open.append((read, takeSettledEdges(of: read)))
-        } else {
-          removeIfEmpty(read)
         }
       }
-      removeIfEmpty(reader)
     }
+    for number in changed { removeIfEmpty(number) }
   }
 }
