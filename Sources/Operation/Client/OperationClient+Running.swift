@@ -237,9 +237,7 @@ extension OperationClient {
   ///   - path: The prefix of the paths. The empty path matches all stores.
   ///   - filter: The conditions that the stores satisfy as well. The default is none.
   public func cancel(matching path: OperationPath, where filter: OperationStoreFilter = []) {
-    let stores = stores(matching: path, where: filter)
-    for store in stores { store.store.cancelWaitingRuns() }
-    for store in stores { store.cancel() }
+    stores(matching: path, where: filter).flatMap { $0.store.removeRuns() }.forEach { $0() }
   }
 
   /// Resets the store of a request to its initial state, and cancels its runs. It starts no run.
@@ -260,8 +258,7 @@ extension OperationClient {
   public func reset(matching path: OperationPath, where filter: OperationStoreFilter = []) {
     if filter.isEmpty { removeSaved(at: path, isPrefix: true) }
     let stores = stores(matching: path, where: filter)
-    for store in stores { store.store.cancelWaitingRuns() }
-    for store in stores { store.resetState() }
+    stores.flatMap { $0.store.beginReset(using: nil) }.forEach { $0() }
   }
 
   /// Returns the store of a request, or `nil` if there is none.

@@ -64,8 +64,7 @@ extension OperationClient {
       store.store.startedRuns.filter(\.progress.hasStarted).map { (store, $0) }
     }
     for (_, run) in left { run.cutOff() }
-    for store in stores { store.store.cancelWaitingRuns() }
-    for store in stores { store.cancel() }
+    stores.flatMap { $0.store.removeRuns() }.forEach { $0() }
     // One may have ended meanwhile.
     let cut = left.filter { _, run in run.progress.isCancelled }
     var saveFailure: (any Error)?

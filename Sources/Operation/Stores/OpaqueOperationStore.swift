@@ -124,8 +124,13 @@ protocol ErasedOperationStore: AnyObject, Sendable {
     to: Result<any Sendable, any Error>, using: OperationContext?
   ) throws(OperationTypeMismatch)
   func resetState(using: OperationContext?)
+  /// Resets the state, and returns what cancels the runs.
+  func beginReset(using: OperationContext?) -> [@Sendable () -> Void]
   func invalidate()
   func cancel()
+  /// Removes all runs, and returns what cancels them. One that waits for another one does not call its request
+  /// any more when that one is cancelled.
+  func removeRuns() -> [@Sendable () -> Void]
   func subscribeErased(
     _ handler: @escaping @Sendable (any OperationState) -> Void
   ) -> OperationSubscription
@@ -147,9 +152,6 @@ protocol ErasedOperationStore: AnyObject, Sendable {
 
 extension ErasedOperationStore {
   var isRetained: Bool { use.isRetained }
-
-  /// Cancels the runs that wait for others. When those are cancelled, these would call their requests.
-  func cancelWaitingRuns() { for run in startedRuns where !run.isInRequest { run.cancel() } }
 }
 
 extension OperationStore: ErasedOperationStore {

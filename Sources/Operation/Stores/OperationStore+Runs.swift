@@ -77,7 +77,11 @@ extension OperationStore {
   ) -> OperationTask<State.OperationValue, State.Failure> { runTask(Machine.Box(configuration)) }
 
   /// Cancels all runs of the store for all callers. What their yields had replaced is restored.
-  public func cancel() { commitCancelling { $0.cancelAll().map { core in { core.cancelRun() } } } }
+  public func cancel() { removeRuns().forEach { $0() } }
+
+  func removeRuns() -> [@Sendable () -> Void] {
+    cancellations { $0.cancelAll().map { core in { core.cancelRun() } } }
+  }
 
   /// The number of callers and subscribers that hold a run of this store.
   public var leaseCount: Int { read { $0.leaseCount } }

@@ -131,7 +131,11 @@ extension OperationStore {
   ///
   /// - Parameter context: Passed to the state; it overrides the context of the store.
   public func resetState(using context: OperationContext? = nil) {
-    commitCancelling { machine in
+    beginReset(using: context).forEach { $0() }
+  }
+
+  func beginReset(using context: OperationContext?) -> [@Sendable () -> Void] {
+    cancellations { machine in
       let (effect, cores) = machine.reset(context?.over(machine.context) ?? machine.context)
       return cores.map { core in { core.cancelRun() } } + effect.cancellations
     }

@@ -325,7 +325,7 @@ struct DeferredActions: ~Copyable, Sendable {
 extension OperationStore {
   func cancel(_ id: OperationTaskID) {
     performUnlocked { [self] in
-      commitCancelling { $0.cancel(id).map { core in [{ core.cancelRun() }] } ?? [] }
+      cancellations { $0.cancel(id).map { core in [{ core.cancelRun() }] } ?? [] }.forEach { $0() }
     }
   }
 
@@ -344,12 +344,13 @@ extension OperationStore {
     if !deferredActions.append(action) { action() }
   }
 
-  /// Performs a transition, and then its cancellations; in exclusive access they follow at its end.
-  func commitCancelling(_ transition: (inout Machine) -> [@Sendable () -> Void]) {
-    let cancellations = commit { machine in
+  /// Performs a transition, and returns its cancellations; in exclusive access they follow at its end.
+  func cancellations(
+    after transition: (inout Machine) -> [@Sendable () -> Void]
+  ) -> [@Sendable () -> Void] {
+    commit { machine in
       let cancellations = transition(&machine)
       return machine.atEndOfAccess(of: .current, cancellations) ? [] : cancellations
     }
-    for cancel in cancellations { cancel() }
   }
 }

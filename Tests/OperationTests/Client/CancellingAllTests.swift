@@ -11,25 +11,26 @@ import Testing
   }
 
   @Test(
-    "A run that waits for another one is not called when both are cancelled",
-    arguments: Way.allCases)
+    "A run that waits for another one is not called when all are cancelled", arguments: Way.allCases
+  )
   func scheduled(way: Way) async {
     let (begun, late) = (EventLog<Void>(), Counter())
-    let calls = (0..<10).map { number in
-      // The stores of one group are cancelled before those of the other.
-      let groups = number.isMultiple(of: 2) ? (1, 2) : (2, 1)
-      let first = client.store(
-        for: Query<Int, any Error>(path: [groups.0, number]) { _ in
-          begun.append(())
-          await untilCancelled()
-          return number
-        }
-      ).runTask()
-      let later = client.store(
-        for: Query<Int, any Error>(path: [groups.1, number]) { _ in late.increment() }
-      ).runTask()
-      later.schedule(after: first)
-      return Task { try await later.runIfNeeded() }
+    let calls = (0..<12).map { number in
+      // Each of three runs waits for the one before it. The stores of a group are cancelled one after the other,
+      // and the groups in any order.
+      let tasks = (0..<3).map { position in
+        let group = (position * (1 + number % 2) + number) % 3
+        return client.store(
+          for: Query<Int, any Error>(path: [group, number]) { _ in
+            if position > 0 { return late.increment() }
+            begun.append(())
+            await untilCancelled()
+            return number
+          }
+        ).runTask()
+      }
+      for (task, next) in zip(tasks, tasks.dropFirst()) { next.schedule(after: task) }
+      return Task { try await tasks[2].runIfNeeded() }
     }
     await begun.wait(for: calls.count)
     let (executor, isDone) = (HandExecutor(), Monitor(false))
