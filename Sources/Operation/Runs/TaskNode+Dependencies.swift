@@ -15,7 +15,8 @@ struct TaskDependency: Sendable {
   /// could not find it before it was a successor.
   nonisolated(nonsending) fileprivate func wait(by waiter: TaskNode) async {
     await wait()
-    while !Task.isCancelled, let next = successor?(), next.node.route(to: waiter) == nil {
+    while !Task.isCancelled, let next = successor?() {
+      if next.node.route(to: waiter) != nil { return waiter.removeDependency(on: node) }
       await next.wait()
     }
   }
@@ -58,24 +59,29 @@ extension TaskNode {
     guard isAdded else { return }
     // Most tasks are not awaited when they are scheduled, and then there is no cycle to search.
     if !isAwaited.load(ordering: .sequentiallyConsistent) {
-      return confirm(other.node, closesCycle: false)
+      return confirm(other.node)
     }
     // The search takes locks of stores. A state does this under that of its store.
     let search = { @Sendable [self] in
-      let closesCycle = other.node.route(to: self) != nil
-      confirm(other.node, closesCycle: closesCycle)
-      if closesCycle { reportCycle(after: other.node) }
+      if other.node.route(to: self) == nil { return confirm(other.node) }
+      removeDependency(on: other.node)
+      reportCycle(after: other.node)
     }
     if let driver { driver.performUnlocked(search) } else { search() }
   }
 
-  /// Confirms an added dependency, or removes it if it closes a cycle.
-  private func confirm(_ other: TaskNode, closesCycle: Bool) {
-    let removed = guarded.withLock { guarded -> TaskDependency? in
+  private func confirm(_ other: TaskNode) {
+    guarded.withLock { guarded in
       let index = guarded.dependencies.lastIndex { !$0.isConfirmed && $0.node === other }
-      guard let index else { return nil }
-      guarded.dependencies[index].isConfirmed = true
-      return closesCycle ? guarded.dependencies.remove(at: index) : nil
+      if let index { guarded.dependencies[index].isConfirmed = true }
+    }
+  }
+
+  /// Removes the last dependency that was added for a task.
+  fileprivate func removeDependency(on other: TaskNode) {
+    let removed = guarded.withLock { guarded in
+      let index = guarded.dependencies.lastIndex { $0.node === other }
+      return index.map { guarded.dependencies.remove(at: $0) }
     }
     withExtendedLifetime(removed) {}
   }

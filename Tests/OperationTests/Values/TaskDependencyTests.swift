@@ -103,12 +103,20 @@ import Testing
 
   @Test("A task does not wait for a successor that waits for it")
   func waitingSuccessor() async {
-    let isPresent = Monitor(true)
+    let (isPresent, gate) = (Monitor(true), AsyncGate())
     let next = TaskDependency(node: nodes[2]) { isPresent.update { $0 = false } }
     nodes[0].wait(
       for: TaskDependency(node: nodes[1], successor: { isPresent.value ? next : nil }) {})
+    nodes[0].wait(for: TaskDependency(node: nodes[3]) { await gate.wait() })
     nodes[2].wait(for: TaskDependency(node: nodes[0]) {})
-    await nodes[0].waitForDependencies(nodes[0].confirmedDependencies)
+    let waiting = Task { [nodes] in
+      await nodes[0].waitForDependencies(nodes[0].confirmedDependencies)
+    }
+    // It still waits for another task.
+    while nodes[0].route(to: nodes[2]) != nil { await Task.yield() }
+    #expect(nodes[0].route(to: nodes[3]) != nil)
+    gate.open()
+    await waiting.value
     #expect(isPresent.value)
   }
 
