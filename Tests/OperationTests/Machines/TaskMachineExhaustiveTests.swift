@@ -5,10 +5,10 @@ import Testing
 
 /// A waiter continues exactly once: with the output, or without one if its wait is cancelled. A task
 /// is started once, and its output never changes. Its Swift task is cancelled with it, whether it is
-/// attached before or after.
+/// attached before or after, and so is that of a launch that was replaced.
 @Suite("TaskMachine, every sequence") struct TaskMachineExhaustiveTests {
   private enum Step: CaseIterable {
-    case start, attach, cancelWithOutput, cancelWithout, end
+    case start, restart, attach, attachReplaced, cancelWithOutput, cancelWithout, end
     case waitFirst, waitSecond, cancelFirst, cancelSecond
   }
 
@@ -19,6 +19,7 @@ import Testing
     private var machine = TaskMachine<Int, Int>()
     private var hasStarted = false
     private var isAttached = false
+    private var launch = 0
     private var isCancelled = false
     private var output: Int?
     private var waiting: Set<Int> = []
@@ -31,12 +32,17 @@ import Testing
       case .start:
         try mustHold(machine.start() == (!hasStarted && output == nil), "the task is started once")
         hasStarted = hasStarted || output == nil
+      case .restart: try restart()
       case .attach:
         guard hasStarted, !isAttached else { return false }
-        let isTooLate = machine.attach(TaskMachineExhaustiveTests.task)
+        let isTooLate = machine.attach(TaskMachineExhaustiveTests.task, launch: launch)
         try mustHold(
           isTooLate == isCancelled, "a Swift task that is attached late is cancelled at once")
         isAttached = true
+      case .attachReplaced:
+        guard launch > 0 else { return false }
+        let isTooLate = machine.attach(TaskMachineExhaustiveTests.task, launch: launch - 1)
+        try mustHold(isTooLate, "the Swift task of a replaced launch is cancelled at once")
       case .cancelWithOutput, .cancelWithout: try cancel(step == .cancelWithOutput ? next : nil)
       case .end: try end(with: next, machine.end(with: next).elements)
       case .waitFirst, .waitSecond: return try wait(step == .waitFirst ? 0 : 1)
@@ -47,6 +53,17 @@ import Testing
       try mustHold(machine.progress.hasStarted == hasStarted, "hasStarted is right")
       try mustHold(machine.progress.isCancelled == isCancelled, "isCancelled is right")
       return true
+    }
+
+    private mutating func restart() throws {
+      let isPossible = hasStarted && output == nil
+      let replaced = machine.restart(launch: launch + 1)
+      try mustHold(
+        (replaced != nil) == (isPossible && isAttached),
+        "the Swift task is replaced if it is attached")
+      try mustHold(machine.restart(launch: launch) == nil, "an earlier launch replaces nothing")
+      if isPossible { (launch, isAttached) = (launch + 1, false) }
+      try mustHold(machine.launch == launch, "the launch is the last one")
     }
 
     private mutating func end(with new: Int, _ waiters: [Int]) throws {
