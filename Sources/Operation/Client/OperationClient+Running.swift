@@ -228,8 +228,8 @@ extension OperationClient {
     store(of: request)?.cancel()
   }
 
-  /// Cancels the runs below a path, whatever leases are held on them. One that waits for another one of them
-  /// does not call its request.
+  /// Cancels the runs below a path, whatever leases are held on them. A run that waits for another one of them
+  /// does not call its request, where its failure can be a `CancellationError`.
   ///
   /// The stores are found at the cost of ``stores(matching:where:)``.
   ///
@@ -247,8 +247,8 @@ extension OperationClient {
     store(of: request)?.resetState()
   }
 
-  /// Resets the stores below a path to their initial states, and cancels their runs. It starts no
-  /// run.
+  /// Resets the stores below a path to their initial states, and cancels their runs, as
+  /// ``cancel(matching:where:)`` does. It starts no run.
   ///
   /// The stores are found at the cost of ``stores(matching:where:)``.
   ///

@@ -11,8 +11,8 @@ struct TaskDependency: Sendable {
   var isConfirmed = false
   let wait: nonisolated(nonsending) @Sendable () async -> Void
 
-  /// Waits for the task, and for those that follow it. One that waits for the waiter is not waited for: a search
-  /// could not find it before it was a successor.
+  /// Waits for the task, and for those that follow it, up to one that waits for the waiter itself. The search for
+  /// a cycle when the dependency was added could not find that one, which began later.
   nonisolated(nonsending) fileprivate func wait(by waiter: TaskNode) async {
     await wait()
     while !Task.isCancelled, let next = successor?() {

@@ -124,12 +124,14 @@ protocol ErasedOperationStore: AnyObject, Sendable {
     to: Result<any Sendable, any Error>, using: OperationContext?
   ) throws(OperationTypeMismatch)
   func resetState(using: OperationContext?)
-  /// Resets the state, and returns what cancels the runs.
+  /// Resets the state, removes all runs, and returns what cancels these. See ``removeRuns()``.
   func beginReset(using: OperationContext?) -> [@Sendable () -> Void]
   func invalidate()
   func cancel()
-  /// Removes all runs, and returns what cancels them. One that waits for another one does not call its request
-  /// any more when that one is cancelled.
+  /// Removes all runs, and returns what cancels them.
+  ///
+  /// If several stores are cancelled, the runs of all are removed first. A run that is still in its store would
+  /// call its request when one that it waits for is cancelled.
   func removeRuns() -> [@Sendable () -> Void]
   func subscribeErased(
     _ handler: @escaping @Sendable (any OperationState) -> Void

@@ -80,7 +80,7 @@ extension OperationStore {
   public func cancel() { removeRuns().forEach { $0() } }
 
   func removeRuns() -> [@Sendable () -> Void] {
-    cancellations { $0.cancelAll().map { core in { core.cancelRun() } } }
+    commitCancelling { $0.cancelAll().map { core in { core.cancelRun() } } }
   }
 
   /// The number of callers and subscribers that hold a run of this store.

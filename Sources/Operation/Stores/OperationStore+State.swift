@@ -135,7 +135,7 @@ extension OperationStore {
   }
 
   func beginReset(using context: OperationContext?) -> [@Sendable () -> Void] {
-    cancellations { machine in
+    commitCancelling { machine in
       let (effect, cores) = machine.reset(context?.over(machine.context) ?? machine.context)
       return cores.map { core in { core.cancelRun() } } + effect.cancellations
     }

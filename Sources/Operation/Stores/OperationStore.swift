@@ -325,7 +325,7 @@ struct DeferredActions: ~Copyable, Sendable {
 extension OperationStore {
   func cancel(_ id: OperationTaskID) {
     performUnlocked { [self] in
-      cancellations { $0.cancel(id).map { core in [{ core.cancelRun() }] } ?? [] }.forEach { $0() }
+      commitCancelling { $0.cancel(id).map { [$0.cancelRun] } ?? [] }.forEach { $0() }
     }
   }
 
@@ -344,9 +344,10 @@ extension OperationStore {
     if !deferredActions.append(action) { action() }
   }
 
-  /// Performs a transition, and returns its cancellations; in exclusive access they follow at its end.
-  func cancellations(
-    after transition: (inout Machine) -> [@Sendable () -> Void]
+  /// Performs a transition, and returns its cancellations for the caller to perform. In exclusive access it
+  /// returns none: they follow at its end.
+  func commitCancelling(
+    _ transition: (inout Machine) -> [@Sendable () -> Void]
   ) -> [@Sendable () -> Void] {
     commit { machine in
       let cancellations = transition(&machine)

@@ -133,7 +133,7 @@ import Testing
       removed.drop(path)
     }
 
-    /// Drops the reads of removed paths that nothing else reads than such paths, without a run that reads.
+    /// Drops the reads of removed paths that are not needed.
     private mutating func forgetRemoved() {
       while let path = (0..<3).first(where: { removed.has($0) && !isNeeded($0) }) {
         removed.drop(path)
@@ -141,6 +141,8 @@ import Testing
       }
     }
 
+    /// Whether a path that is not removed, or whose run in flight has read something, reads a path, directly
+    /// or through others.
     private func isNeeded(_ path: Int) -> Bool {
       var found = readers(path)
       while true {

@@ -158,8 +158,8 @@ struct DependencyGraph: Sendable {
     return cycles.isEmpty ? nil : cycles.removeValue(forKey: run)
   }
 
-  /// Removes the settled edges of a path whose store was removed from the client, as soon as nothing else
-  /// than removed paths reads the path.
+  /// Removes the settled edges of a path whose store was removed from the client, as soon as nothing but
+  /// removed paths reads the path.
   mutating func remove(_ path: OperationPath) {
     guard let number = numbers[path] else { return }
     // What another store on the path has is not what was read, whatever its version is.
@@ -210,7 +210,7 @@ extension DependencyGraph {
     var runs: [LaunchID: Edges] = [:]
     var settled = Edges()
     /// Whether the store on the path was removed from the client. The settled edges are kept as long as
-    /// they are needed.
+    /// another path needs them.
     var isRemoved = false
     /// The nodes with an edge to this one, current or settled.
     var readers: Set<Int> = []
@@ -277,10 +277,10 @@ extension DependencyGraph {
     if reads.reduce(false, { place(number, after: $1) != nil || $0 }) { cyclic.insert(number) }
   }
 
-  /// Whether a path is read, directly or through removed paths, by one that is not removed or has a run
-  /// that reads.
+  /// Whether a path that is not removed, or that has a run in flight, reads the given one: directly, or
+  /// through removed paths.
   private func isNeeded(_ number: Int) -> Bool {
-    // The first reader of removed paths is none of them, unless they read each other.
+    // A removed path that nothing needs has no edges. So without a cycle, any reader is needed itself.
     if cyclic.isEmpty { return !nodes[number].readers.isEmpty }
     var (open, found) = ([number], Set<Int>())
     while let next = open.popLast() {
@@ -312,6 +312,7 @@ extension DependencyGraph {
         }
       }
     }
+    // Not before: a node may lose further edges, and `nodes` is emptied with the last one.
     for number in changed { removeIfEmpty(number) }
   }
 }
