@@ -5,8 +5,8 @@ import Testing
 
 /// The events of the machine.
 private enum Step: CaseIterable {
-  case subscribe, subscribeInitially, unsubscribeOldest, unsubscribeNewest
-  case append, appendAlso, notifyOldest, drain, perform, dropPending
+  case subscribe, subscribeInitially, subscribeForNewest, unsubscribeOldest, unsubscribeNewest
+  case append, appendAlso, appendState, notifyOldest, drain, perform, dropPending
 }
 
 /// The machine beside a simple model of it that stores the names of all recipients.
@@ -14,12 +14,15 @@ private struct Pair {
   private struct Pending {
     let event: Int
     let recipients: [Int]
+    /// The number of subscriptions before, if a later state replaces this one.
+    var replaceableAt: Int?
   }
 
   private struct Subscription {
     let name: Int
     let id: UInt64
     let subscriber: Subscriber<Int>
+    var needsOnlyNewest: Bool { subscriber.wantsNewest }
   }
 
   private var queue = DeliveryQueue<Int>()
@@ -32,25 +35,30 @@ private struct Pair {
   private var takenPending: Pending?
   private var expectedCalls: [[Int]] = []
   private var nextNumber = 0
+  private var subscriptionCount = 0
+  /// Whether an append has returned another event than the one that it had to replace.
+  private var hasReplacedOther = false
 
   private mutating func number() -> Int {
     nextNumber += 1
     return nextNumber
   }
 
-  private func subscriber(_ name: Int) -> Subscriber<Int> {
-    Subscriber { [calls] event in calls.record([name, event]) }
+  private func subscriber(_ name: Int, wantsNewest: Bool = false) -> Subscriber<Int> {
+    Subscriber(wantsNewest: wantsNewest) { [calls] event in calls.record([name, event]) }
   }
 
   /// Takes one step with both, and returns whether they still agree.
   mutating func agrees(after step: Step) -> Bool {
     switch step {
-    case .subscribe: subscribe(initially: false)
+    case .subscribe: subscribe()
     case .subscribeInitially: subscribe(initially: true)
+    case .subscribeForNewest: subscribe(wantsNewest: true)
     case .unsubscribeOldest: if !unsubscribe(at: 0) { return false }
     case .unsubscribeNewest: if !unsubscribe(at: subscriptions.count - 1) { return false }
     case .append: append(also: [])
     case .appendAlso: append(also: [number()])
+    case .appendState: appendState()
     case .notifyOldest: subscriptions.first.map { notify($0) }
     case .drain: if !beginDraining() { return false }
     case .perform: perform()
@@ -58,15 +66,18 @@ private struct Pair {
       if queue.dropPending().count != pending.count { return false }
       pending = []
     }
+    if hasReplacedOther { return false }
     return queue.subscriberCount == subscriptions.count && queue.pendingCount == pending.count
-      && taken.hasEvent == (takenPending != nil) && calls.elements == expectedCalls
+      && taken.hasEvent == (takenPending != nil)
+      && calls.elements == expectedCalls
   }
 
-  private mutating func subscribe(initially: Bool) {
+  private mutating func subscribe(initially: Bool = false, wantsNewest: Bool = false) {
     let name = number()
     let event = initially ? number() : nil
-    let subscriber = subscriber(name)
+    let subscriber = subscriber(name, wantsNewest: wantsNewest)
     let id = queue.subscribe(subscriber, initially: event)
+    subscriptionCount += 1
     subscriptions.append(Subscription(name: name, id: id, subscriber: subscriber))
     if let event { pending.append(Pending(event: event, recipients: [name])) }
   }
@@ -81,9 +92,28 @@ private struct Pair {
 
   private mutating func append(also names: [Int]) {
     let event = number()
-    queue.append(event, also: names.map(subscriber))
+    queue.append(event, also: names.map { subscriber($0) })
     let recipients = names + subscriptions.map(\.name)
-    if !recipients.isEmpty { pending.append(Pending(event: event, recipients: recipients)) }
+    if !names.isEmpty || !subscriptions.allSatisfy(\.needsOnlyNewest) {
+      pending.append(Pending(event: event, recipients: recipients))
+    }
+  }
+
+  private mutating func appendState() {
+    let event = number()
+    let replaced = queue.append(state: event)
+    let names = subscriptions.map(\.name)
+    if names.isEmpty { return }
+    let isReplaceable = subscriptions.allSatisfy(\.needsOnlyNewest)
+    if isReplaceable, let last = pending.last, last.replaceableAt == subscriptionCount {
+      pending.removeLast()
+      if replaced != last.event { hasReplacedOther = true }
+    } else if replaced != nil {
+      hasReplacedOther = true
+    }
+    pending.append(
+      Pending(
+        event: event, recipients: names, replaceableAt: isReplaceable ? subscriptionCount : nil))
   }
 
   private mutating func notify(_ subscription: Subscription) {

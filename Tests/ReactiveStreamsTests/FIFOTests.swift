@@ -26,7 +26,7 @@ struct FIFOTests {
     #expect(queue.popFirst() == nil)
   }
 
-  @Test("It agrees with an array after many appends and pops")
+  @Test("It agrees with an array after many appends and pops at both ends")
   func mixture() {
     var generator = SeededGenerator(seed: 11)
     for appends in 1...9 {
@@ -36,6 +36,9 @@ struct FIFOTests {
         if Int.random(in: 0..<10, using: &generator) < appends {
           queue.append(step)
           model.append(step)
+        } else if step.isMultiple(of: 3) {
+          let mustPop = step.isMultiple(of: 2) && !model.isEmpty
+          #expect(queue.popLast { _ in mustPop } == (mustPop ? model.removeLast() : nil))
         } else {
           #expect(queue.popFirst() == (model.isEmpty ? nil : model.removeFirst()))
         }

@@ -2,6 +2,17 @@ import Operation
 import Synchronization
 import Testing
 
+/// A controller that retains its controls for the test.
+private final class Rerunner: OperationController {
+  typealias State = QueryState<Int, any Error>
+  let controls = Mutex<OperationControls<State>?>(nil)
+
+  func control(with controls: OperationControls<State>) -> OperationSubscription {
+    self.controls.withLock { $0 = controls }
+    return .empty
+  }
+}
+
 @Suite struct LimitedTests {
   /// The number of requests in flight, and its maximum.
   private final class Meter: Sendable {
@@ -89,6 +100,25 @@ import Testing
     #expect(try await first.value == 0)
     #expect(try await third.value == 2)
     #expect(meter.begun.values == [0, 2])
+  }
+
+  @Test("A run that the store does not need leaves the queue", .timeLimit(.minutes(1)))
+  func unneeded() async throws {
+    let client = OperationClient(defaults: OperationDefaults(retryLimit: 0))
+    let gates = [AsyncGate(), AsyncGate()]
+    let rerunner = Rerunner()
+    let store = client.store(
+      for: query(0, until: gates[0]).controlled(by: rerunner).limited(to: 1, in: "one"))
+    let subscription = store.subscribe { _ in }
+    await meter.begun.wait(for: 1)
+    // The run for the subscriber is in flight.
+    try #require(rerunner.controls.withLock { $0 }).rerun()
+    gates[0].open()
+    gates[1].open()
+    #expect(
+      try await client.fetch(query(1, until: gates[1]).limited(to: 1, in: "one")) == 1)
+    #expect(meter.begun.values == [0, 1])
+    subscription.cancel()
   }
 
   @Test("A limit below one is reported, and one is used", arguments: [0, -3])
