@@ -27,10 +27,26 @@ import Testing
     #expect($numbers.store === $defaulted.store)
     let all = try await $numbers.fetchAllPages()
     #expect(all.count == 3)
+    #expect(try await $numbers.refetchAllPages() == all)
+    #expect($numbers.valueUpdateCount == 5)
     let next = try await $numbers.fetchNextPageTask().runIfNeeded()
     #expect(next?.id == 2)
     let none = try await $defaulted.fetchNextPage()
     #expect(none == nil)
+  }
+
+  @Test("A wrapped value is the initial value of pages, and of a mutation")
+  func wrappedValue() {
+    let client = OperationClient.quiet()
+    let request = Paginated(path: ["numbers"], initialPageId: 0, nextPageId: { _, _ in nil }) {
+      (_, _) in [0]
+    }
+    @SharedQuery(request, client: client) var numbers = [PaginatedPage(id: 9, value: [9])]
+    #expect(numbers.ids == [9])
+    #expect($numbers.valueUpdateCount == 0 && $numbers.initialValue.ids == [9])
+    let mutation = Mutation(path: ["length"]) { (text: String, _) in text.count }
+    @SharedQuery(mutation, client: client) var length = 3
+    #expect(length == 3 && $length.history.isEmpty)
   }
 
   @Test("A wrapper of a mutation has the methods of the store, with and without a default")

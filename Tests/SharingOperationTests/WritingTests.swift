@@ -279,4 +279,11 @@ import Testing
     #expect(try await wrapper.projectedValue.fetch() == [1, 1])
     #expect(wrapper.wrappedValue == [1, 1])
   }
+
+  @Test("An edit of a wrapper without a store does only its work")
+  func editWithoutStore() async {
+    let wrapper = SharedQuery<QueryState<Int, any Error>>()
+    #expect(await wrapper.projectedValue.optimistically({ $0 = 5 }) { 7 } == 7)
+    #expect(wrapper.wrappedValue == nil)
+  }
 }

@@ -340,6 +340,24 @@ import Testing
     subscription.cancel()
   }
 
+  @Test("An interval of the state that is not above zero is reported, and is one second")
+  func badStateInterval() async {
+    let script = Script()
+    let store = client.store(for: OpenQuery(script: script).rerun(every: { _ in .zero }))
+    let (issues, subscription) = await issues {
+      let subscription = store.subscribe { _ in }
+      await clock.sleepers(atLeast: 1)
+      return subscription
+    }
+    #expect(issues.map(\.kind) == [.invalidValue])
+    await clock.advance(by: .seconds(0.5))
+    await clock.settle()
+    #expect(script.attempts == 0)
+    await clock.advance(by: .seconds(0.5))
+    await script.contexts.wait(for: 1)
+    subscription.cancel()
+  }
+
   @Test("A poll does not work for the run whose request has subscribed") func subscribingRequest()
     async throws
   {

@@ -102,4 +102,26 @@ private struct Change: MutationRequest {
     await server.arrivals.wait(for: 2)
     #expect(server.titles == ["a", "b"])
   }
+
+  @Test("Retries count as attempts of a saved call, also for the next program")
+  func retries() async throws {
+    let storage = MemoryStorage()
+    let server = OutboxServer(waits: true)
+    let create = CreatePost(server: server, failures: 2)
+    let client = outboxProgram(storage)
+    let store = client.store(for: create.retry(limit: 2).backoff(.noBackoff).persisted())
+    let call = Task { try await store.mutate(with: "a") }
+    await server.arrivals.wait(for: 3)
+    #expect(client.outbox.calls.map(\.attempts) == [3])
+    try await client.flush()
+    // The program ends now.
+    let next = outboxProgram(MemoryStorage(storage.entries))
+    try await next.resumeMutations { $0.register(create) }
+    await server.arrivals.wait(for: 4)
+    #expect(server.arrivals.values.map(\.attempt) == [0, 1, 2, 3])
+    #expect(next.outbox.calls.map(\.attempts) == [4])
+    server.gate.open()
+    _ = try await call.value
+    for await calls in next.outbox.values where calls.isEmpty { break }
+  }
 }

@@ -1,0 +1,121 @@
+import Testing
+
+@testable import Operation
+
+/// A mutation that fails for an empty text, and otherwise yields 1 and returns the length.
+private struct TextLength: MutationRequest {
+  let calls: EventLog<String>
+
+  var path: OperationPath { ["measure"] }
+
+  func mutate(
+    with text: String, in context: OperationContext,
+    with continuation: OperationContinuation<Int, Refused>
+  ) async throws(Refused) -> Int {
+    calls.append(text)
+    continuation.yield(1)
+    if text.isEmpty { throw Refused() }
+    return text.count
+  }
+}
+
+/// Three pages, of which the second one fails.
+private struct ThreePages: PaginatedRequest {
+  let calls: EventLog<Int>
+
+  var path: OperationPath { ["numbers"] }
+  var initialPageId: Int { 7 }
+
+  func pageId(
+    after page: PaginatedPage<Int, String>, using paging: PaginatedPaging<Int, String>,
+    in context: OperationContext
+  ) -> Int? { page.id + 1 }
+
+  func pageId(
+    before page: PaginatedPage<Int, String>, using paging: PaginatedPaging<Int, String>,
+    in context: OperationContext
+  ) -> Int? { page.id - 1 }
+
+  func fetchPage(
+    using paging: PaginatedPaging<Int, String>, in context: OperationContext,
+    with continuation: OperationContinuation<String, Refused>
+  ) async throws(Refused) -> String {
+    calls.append(paging.pageId)
+    continuation.yield("part of \(paging.pageId)")
+    if paging.pageId == 8 { throw Refused(attempt: 8) }
+    return "page \(paging.pageId)"
+  }
+}
+
+/// The functions of a request that a modifier or a transformation has in front of the request beneath.
+@Suite("Direct calls of modified requests") struct DirectCallTests {
+  private let yields = EventLog<String>()
+  private let context = OperationContext()
+
+  private func continuation<Value, Failure>() -> OperationContinuation<Value, Failure> {
+    OperationContinuation { [yields] in yields.append((try? $0.get()).map { "\($0)" } ?? "failure")
+    }
+  }
+
+  @Test("A mapped mutation maps the yields and the value, and throws the failure")
+  func mappedMutation() async throws {
+    let mapped = TextLength(calls: EventLog()).map { "<\($0)>" }
+    #expect(try await mapped.mutate(with: "abc", in: context, with: continuation()) == "<3>")
+    await #expect(throws: Refused()) {
+      try await mapped.mutate(with: "", in: context, with: continuation())
+    }
+    #expect(yields.values == ["<1>", "<1>"])
+  }
+
+  @Test("A modifier does not apply to one call of a mutation")
+  func modifiedMutation() async throws {
+    let calls = EventLog<String>()
+    let modified = TextLength(calls: calls).retry(limit: 2).backoff(.noBackoff)
+    #expect(try await modified.mutate(with: "ab", in: context, with: continuation()) == 2)
+    await #expect(throws: Refused()) {
+      try await modified.mutate(with: "", in: context, with: continuation())
+    }
+    #expect(calls.values == ["ab", ""])
+  }
+
+  @Test("A mapped query maps the yields and the value of a fetch, and throws the failure")
+  func mappedQuery() async throws {
+    let script = Script { attempt, _, yield in
+      yield(.success(5))
+      return attempt == 1 ? .success(1) : .failure(Refused(attempt: attempt))
+    }
+    let mapped = TypedQuery(script: script).map { "<\($0)>" }
+    #expect(try await mapped.fetch(in: context, with: continuation()) == "<1>")
+    await #expect(throws: Refused(attempt: 2)) {
+      try await mapped.fetch(in: context, with: continuation())
+    }
+    #expect(yields.values == ["<5>", "<5>"])
+  }
+
+  @Test("A modifier does not apply to one page, whose identifiers are those of the request")
+  func modifiedPages() async throws {
+    let calls = EventLog<Int>()
+    try await checkPages(of: ThreePages(calls: calls).retry(limit: 2).backoff(.noBackoff))
+    // With any error as its failure, because of the timeout.
+    try await checkPages(
+      of: ThreePages(calls: calls).retry(limit: 2).backoff(.noBackoff).timeout(after: .seconds(1)))
+    #expect(calls.values == [7, 8, 7, 8])
+    #expect(yields.values == ["part of 7", "part of 8", "part of 7", "part of 8"])
+  }
+
+  private func checkPages<Request: PaginatedRequest>(
+    of request: Request
+  ) async throws where Request.PageID == Int, Request.PageValue == String {
+    #expect(request.initialPageId == 7)
+    let page = PaginatedPage(id: 7, value: "page 7")
+    let paging = PaginatedPaging(pageId: 7, pages: [page], kind: .nextPage)
+    #expect(request.pageId(after: page, using: paging, in: context) == 8)
+    #expect(request.pageId(before: page, using: paging, in: context) == 6)
+    #expect(
+      try await request.fetchPage(using: paging, in: context, with: continuation()) == "page 7")
+    let next = PaginatedPaging(pageId: 8, pages: [page], kind: .nextPage)
+    await #expect(throws: Refused(attempt: 8)) {
+      try await request.fetchPage(using: next, in: context, with: continuation())
+    }
+  }
+}
