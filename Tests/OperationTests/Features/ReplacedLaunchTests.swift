@@ -3,7 +3,7 @@ import Testing
 @testable import Operation
 
 /// A launch that a restart has replaced does not affect the current launch.
-@Suite struct ReplacedLaunchTests {
+@Suite(.timeLimit(.minutes(5))) struct ReplacedLaunchTests {
   private let clock = ManualClock()
   private let gate = AsyncGate()
   private let other = OpenQuery(script: Script(), path: ["other"]).neverStale()
@@ -140,5 +140,35 @@ import Testing
     #expect(script.attempts == 1)
     network.set(.connected)
     #expect(try await (first.value, second.value, third.value) == (2, 2, 2))
+  }
+
+  @Test("A restarted run that is cancelled lets another one answer the invalidation")
+  func answer() async throws {
+    let client = OperationClient(defaults: OperationDefaults(retryLimit: 0), clock: clock)
+    let script = Script { [gate] attempt, _, _ in
+      if (2...4).contains(attempt) { await gate.wait() }
+      return .success(attempt)
+    }
+    let store = client.store(for: OpenQuery(script: script).deduplicated().neverStale())
+    try await store.fetch()
+    let subscription = store.subscribe { _ in }
+    let old = Task { try await store.fetch() }
+    await script.contexts.wait(for: 2)
+    store.invalidate()
+    let answering = Task { try await store.fetch() }
+    await script.contexts.wait(for: 3)
+    let restarting = Task { try await store.fetch(restarting: true) }
+    await script.contexts.wait(for: 4)
+    answering.cancel()
+    restarting.cancel()
+    _ = await (answering.result, restarting.result)
+    #expect(store.activeTasks.count == 1)
+    gate.open()
+    #expect(try await old.value == 2)
+    // The run that follows for the subscriber.
+    await script.contexts.wait(for: 5)
+    for await state in store.states where !state.isLoading { break }
+    #expect(store.currentValue == 5 && !store.isStale)
+    subscription.cancel()
   }
 }
