@@ -137,7 +137,6 @@ extension MutationState {
     attempts.append(Attempt(task: task, arguments: arguments, startDate: task.box.now()))
     activeAttemptCount += 1
     maxHistory = task.context.settings.values.maxHistory
-    removeOldAttempts()
   }
 
   /// Notes that a call starts, which is the last one from now on.

@@ -12,6 +12,11 @@ struct SavedValueFailureTests {
     let query = savedPosts(fetches).persisted(maxAge: .seconds(60))
     try await program.client.fetch(query)
     try await program.client.flush()
+    let idle = program.restarted(after: .seconds(60))
+    let idleStore = idle.client.store(for: query.manual())
+    for await state in idleStore.states where !state.isRestoring { break }
+    try await idle.client.flush()
+    #expect(idleStore.currentValue == nil && idle.storage.entries.isEmpty)
     let next = program.restarted(after: .seconds(60))
     let store = next.client.store(for: query)
     #expect(await store.values.first { $0 != nil } == SavedPost(title: "post 2"))
