@@ -97,7 +97,6 @@ struct StoredFiles: Sendable {
   }
 
   func remove(_ keys: [String]) throws(StorageError) {
-    if keys.isEmpty { return }
     var failure: StorageError?
     for key in keys {
       do { try files.remove(Self.name(for: key)) } catch { failure = failure ?? error }

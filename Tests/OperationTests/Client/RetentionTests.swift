@@ -41,6 +41,13 @@ import Testing
     withExtendedLifetime(watch) {}
   }
 
+  @Test("Of several retentions of one request, the longest counts", arguments: [false, true])
+  func longest(isLast: Bool) {
+    let retentions = [OperationRetention.whileUsed, .unusedFor(.seconds(9))]
+    let request = query().retained(retentions[isLast ? 0 : 1]).retained(retentions[isLast ? 1 : 0])
+    #expect(request.retention == .unusedFor(.seconds(9)))
+  }
+
   @Test("A store that a later request retains forever no longer counts as unused")
   func becomesForever() {
     let client = client(.unusedFor(.seconds(300)).limited(to: 1))

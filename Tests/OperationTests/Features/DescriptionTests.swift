@@ -69,6 +69,8 @@ private struct Doubling: MutationRequest {
     #expect(text(OperationEvent.stateChanged(store.state)) == "stateChanged(\(failed))")
     let shown = DefaultState(QueryState<Int, any Error>(), default: 3)
     #expect(text(shown) == "DefaultState(QueryState(idle), default: 3)")
+    let part = SelectedState(QueryState<Int, any Error>(initialValue: 3)) { $0 == nil }
+    #expect(text(part) == "SelectedState(QueryState(idle, value: 3), selected: false)")
   }
 
   @Test("A run has its cause and its path, and its events have the run and the result")
@@ -146,8 +148,18 @@ private struct Doubling: MutationRequest {
   }
 
   @Test("A subscription has its type, and a retry its failure")
-  func others() {
+  func others() async throws {
     #expect(text(OperationSubscription.empty) == "OperationSubscription.empty")
     #expect(text(OperationSubscription {}) == "OperationSubscription")
+    let clock = ManualClock()
+    let store = OperationClient(defaults: .testing, clock: clock).store(
+      for: TypedQuery(script: Script(failures: 1)).retry(limit: 1).backoff(.constant(.seconds(5))))
+    let run = Task { try await store.run() }
+    await clock.sleepers(atLeast: 1)
+    let failure = "OperationTests.Refused(attempt: 1)"
+    let retry = try #require(store.state.retry)
+    #expect(text(retry) == "OperationRetry(failed attempts: 1, last failure: \(failure))")
+    await clock.advance(by: .seconds(5))
+    _ = try await run.value
   }
 }

@@ -334,4 +334,41 @@ import Testing
     _ = try? await client.fetch(OpenQuery(script: script).map { $0 })
     #expect(script.attempts == 4)
   }
+
+  @Test("A map whose store has no client fetches its query itself, also for a subscriber")
+  func withoutClient() async throws {
+    let store = OperationStore.detached(query: OpenQuery(script: Script()).map { "<\($0)>" })
+    let (events, subscription) = store.record()
+    #expect(try await store.run() == "<1>")
+    await events.wait { $0.contains { $0.state?.currentValue == "<1>" } }
+    subscription.cancel()
+  }
+
+  @Test("A map returns the value of a run of its query whose store is reset as the run ends")
+  func resetAtEnd() async throws {
+    let client = OperationClient(defaults: .testing)
+    let query = OpenQuery(script: Script()).manual()
+    let source = client.store(for: query)
+    let subscription = source.subscribe { [weak source] event in
+      if event.state?.currentValue != nil { source?.resetState() }
+    }
+    #expect(try await client.fetch(query.map { "<\($0)>" }) == "<1>")
+    #expect(source.currentValue == nil)
+    subscription.cancel()
+  }
+
+  @Test("A map of an initial value that is never stale is made once")
+  func initialValue() async throws {
+    let client = OperationClient(defaults: .testing)
+    let (script, inputs) = (Script(), EventLog<Int>())
+    let query = OpenQuery(script: script).neverStale().manual()
+    let source = client.store(for: query, initialValue: 7)
+    let map = query.map { value in
+      inputs.append(value)
+      return "<\(value)>"
+    }
+    for _ in 0..<2 { #expect(try await client.ensure(map) == "<7>") }
+    #expect(inputs.values == [7] && script.attempts == 0)
+    withExtendedLifetime(source) {}
+  }
 }

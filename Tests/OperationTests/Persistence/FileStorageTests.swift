@@ -233,6 +233,7 @@ struct FileStorageTests {
     let file = directory.file
     for make in [
       { symlink("/etc/passwd", file) }, { mkfifo(file, 0o600) }, { mkdir(file, 0o700) },
+      { mknod(file, S_IFSOCK | 0o600, 0) },
     ] {
       unlink(file)
       rmdir(file)
@@ -247,6 +248,68 @@ struct FileStorageTests {
       let error = await #expect(throws: StorageError.self) { try await storage.load("a") }
       if case .foreign("a", _)? = error {} else { Issue.record("\(String(describing: error))") }
     }
+  }
+
+  @Test("A lock file that is a link is not followed, and the directory is refused")
+  func linkedLock() throws {
+    mkdir(directory.path, 0o700)
+    symlink(directory.path + "/target", directory.path + "/lock")
+    let error = #expect(throws: StorageError.self) {
+      _ = try FileStorage(directory: directory.path)
+    }
+    if case .unusable? = error {} else { Issue.record("\(String(describing: error))") }
+    #expect(directory.names == ["lock"])
+  }
+
+  @Test("A directory of another user is refused")
+  func foreignDirectory() throws {
+    mkdir(directory.path, 0o700)
+    let isRoot = geteuid() == 0
+    if isRoot { chown(directory.path, 12_345, 12_345) }
+    let error = #expect(throws: StorageError.self) {
+      _ = try FileStorage(directory: isRoot ? directory.path : "/")
+    }
+    #expect(error?.description.contains("belongs to another user") == true)
+    #expect(directory.names.isEmpty)
+  }
+
+  @Test("A relative path is one in the present directory, and a URL is its path")
+  func otherForms() async throws {
+    let relative = ".build/swift-operation-\(UUID().uuidString)"
+    defer { try? FileManager.default.removeItem(atPath: relative) }
+    do { try await FileStorage(directory: relative).save(["a": entry]) }
+    #expect(FileManager.default.fileExists(atPath: relative + "/lock"))
+    let url = URL(fileURLWithPath: relative)
+    #expect(try await FileStorage(directory: url).load("a") == entry)
+  }
+
+  @Test("The file of one key under the name of another is no entry of that")
+  func exchangedFile() async throws {
+    let storage = try FileStorage(directory: directory.path)
+    try await storage.save(["a": entry])
+    let file = directory.file
+    try await storage.save(["b": entry])
+    let other = try #require(directory.names.first { $0.hasPrefix("b-") })
+    #expect(rename(file, "\(directory.path)/\(other)") == 0)
+    #expect(try await storage.load("b") == nil)
+    #expect(try await storage.load("a") == nil)
+  }
+
+  @Test("A directory in the place of a file is an error, and leaves no temporary file")
+  func occupiedName() async throws {
+    let storage = try FileStorage(directory: directory.path)
+    try await storage.save(["a": entry])
+    let file = directory.file
+    unlink(file)
+    mkdir(file, 0o700)
+    for (call, body) in [
+      ("rename", { try await storage.save(["a": entry]) }),
+      ("unlink", { try await storage.remove(["a"]) }),
+    ] {
+      let error = await #expect(throws: StorageError.self) { try await body() }
+      if case .system(call, _, _)? = error {} else { Issue.record("\(String(describing: error))") }
+    }
+    #expect(!directory.names.contains { $0.hasSuffix("-new") })
   }
 
   @Test("Temporary files of a program that was killed are removed, and other files are not touched")

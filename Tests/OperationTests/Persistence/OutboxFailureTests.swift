@@ -168,4 +168,75 @@ struct OutboxFailureTests {
     storage.failure = nil
     try await client.flush()
   }
+
+  /// An element of a path that has no form of its own.
+  private final class Key: Hashable, Sendable {
+    static func == (lhs: Key, rhs: Key) -> Bool { lhs === rhs }
+    func hash(into hasher: inout Hasher) {}
+  }
+
+  @Test("A mutation on a path without a stable form, and without a name, is reported and not saved")
+  func unstablePath() async throws {
+    let client = outboxProgram(storage)
+    let mutation = Mutation(path: OperationPath(["create", Key()])) {
+      (number: Int, _) async throws -> Int in number
+    }
+    let reports = try await issues {
+      #expect(try await client.store(for: mutation.persisted()).mutate(with: 3) == 3)
+      try await client.flush()
+      #expect(try await client.resumeMutations { $0.register(mutation) }.isEmpty)
+    }.issues
+    #expect(reports.map(\.kind) == [.unsavedValue, .unresumedCall])
+    #expect(storage.saveCount == 0)
+  }
+
+  @Test("A client without a storage resumes no calls")
+  func withoutStorage() async throws {
+    let client = OperationClient(defaults: .testing, clock: ManualClock())
+    let server = OutboxServer()
+    #expect(try await client.resumeMutations { $0.register(CreatePost(server: server)) }.isEmpty)
+  }
+
+  @Test("A resumed call that a subscriber of the outbox discards is not made")
+  func discardedInHandler() async throws {
+    try await interruptCalls(["a", "b"], in: storage)
+    let (server, client) = (OutboxServer(), outboxProgram(storage))
+    let outbox = client.outbox
+    let subscription = outbox.values.source.subscribe { signal in
+      guard case .element(let calls, in: _) = signal, let first = calls.first, calls.count == 2
+      else { return }
+      if first.status == .running { outbox.discard(first.id) }
+    }
+    try await client.resumeMutations { $0.register(CreatePost(server: server)) }
+    for await calls in outbox.values where calls.isEmpty { break }
+    #expect(server.titles == ["b"])
+    subscription.cancel()
+    outbox.discard("none")
+    try await client.flush()
+    #expect(storage.entries.isEmpty)
+  }
+
+  @Test("A resumed call that is discarded as its run starts is not made")
+  func discardedAtStart() async throws {
+    try await interruptCalls(["a"], in: storage)
+    let (server, client) = (OutboxServer(), outboxProgram(storage))
+    let outbox = client.outbox
+    let subscription = client.events.source.subscribe { signal in
+      guard case .element(let event, in: _) = signal, case .runStarted = event.occurrence
+      else { return }
+      for call in outbox.calls { outbox.discard(call.id) }
+    }
+    let ends = EventLog<Bool>()
+    try await client.resumeMutations { registry in
+      registry.register(CreatePost(server: server)) { _, _, outcome in
+        ends.append((try? await outcome()) == nil)
+      }
+    }
+    await ends.wait(for: 1)
+    #expect(ends.values == [true])
+    #expect(server.titles.isEmpty && outbox.calls.isEmpty)
+    subscription.cancel()
+    try await client.flush()
+    #expect(storage.entries.isEmpty)
+  }
 }

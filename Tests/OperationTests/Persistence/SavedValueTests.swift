@@ -150,6 +150,26 @@ struct SavedValueTests {
     #expect(program.storage.entries.values.first?.text == #"{"likes":1,"title":"pushed"}"#)
   }
 
+  @Test("A value that a thread changes in steps is saved when its exclusive access ends")
+  func exclusiveAccess() async throws {
+    let program = SavedProgram()
+    let store = program.client.store(for: savedPosts(fetches).manual().persisted())
+    for await state in store.states where !state.isRestoring { break }
+    store.setResult(to: .success(SavedPost(title: "old")))
+    let flush = Monitor<Task<Void, any Error>?>(nil)
+    await onThreads(1) { _ in
+      store.withExclusiveAccess {
+        store.setResult(to: .success(SavedPost(title: "draft")))
+        flush.update { $0 = Task { try await program.client.flush() } }
+        // Gives another thread time to save.
+        for _ in 0..<100_000 where program.storage.saveCount == 0 {}
+        store.setResult(to: .success(SavedPost(title: "final")))
+      }
+    }
+    try await flush.value?.value
+    #expect(program.storage.entries.values.map(\.text) == [#"{"likes":0,"title":"final"}"#])
+  }
+
   @Test("A reset and a removal remove saved values, also without a store, and an eviction does not")
   func removal() async throws {
     let program = SavedProgram()
@@ -334,7 +354,7 @@ struct SavedValueTests {
     #expect(program.kinds == [.unsavedValue])
   }
 
-  @Test("Pages are restored with their neighbours")
+  @Test("Pages are restored with their neighbours, and removed with a reset")
   func pages() async throws {
     let program = SavedProgram()
     let feed = Paginated(
@@ -353,6 +373,9 @@ struct SavedValueTests {
     let restored = next.client.store(for: feed)
     #expect(restored.nextPageId == 2)
     #expect(try await restored.fetchNextPage()?.value == ["page 2"])
+    restored.resetState()
+    try await next.client.flush()
+    #expect(next.storage.entries.isEmpty && !restored.isRestoring)
   }
 
   @Test("A client without a storage saves nothing, and a request with persisted() works in it")

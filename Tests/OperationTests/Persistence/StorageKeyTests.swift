@@ -25,6 +25,26 @@ enum StableName: String {
 
 private struct PrivateQuery: Hashable {}
 
+private enum PrivateCase: Hashable {
+  case none
+  case one(Int)
+}
+
+/// An enumeration whose cases describe themselves in the same way.
+enum DescribedCase: CustomStringConvertible {
+  case one
+  case two
+
+  var description: String { "case" }
+}
+
+/// A structure that hides in a reflection what distinguishes it.
+struct ReflectedQuery: Hashable, CustomReflectable {
+  var user: Int
+
+  var customMirror: Mirror { Mirror(self, children: [:], displayStyle: .struct) }
+}
+
 @Suite("Keys of saved values")
 struct StorageKeyTests {
   private func key(_ elements: any Hashable & Sendable...) -> String? {
@@ -46,6 +66,10 @@ struct StorageKeyTests {
     #expect(key([1, 2]) == "values/[1, 2]:Swift.Array<Swift.Int>")
     #expect(key(Set([3, 1, 2])) == "values/[1, 2, 3]:Swift.Set<Swift.Int>")
     #expect(key(StableLists()) == "values/\(module).StableLists(names: [], parent: nil)")
+    let uuid = "6F9619FF-8B86-D011-B42D-00CF4FC964FF"
+    #expect(key(UUID(uuidString: uuid)) == "values/#\(uuid)?")
+    #expect(key(URL(string: "file:///a")) == "values/<file%3a%2f%2f%2fa>?")
+    #expect(key(Character("a"), "a\nb") == "values/'a'/a%0ab")
   }
 
   @Test("Different elements have different keys")
@@ -59,6 +83,10 @@ struct StorageKeyTests {
       key(Int?.none), key(Int??.some(nil)), key([1: 2]), key(Optional([1])),
       key(Optional(Set([1]))), key(Optional(ContiguousArray([1]))),
       key(Data(base64Encoded: "abc/defg")), key("abc", Data(base64Encoded: "defg")),
+      key(Character("a")), key(URL(string: "a")), key("x\n"), key("x%0a"),
+      key(URL(string: "http://a/b")),
+      key(URL(string: "b", relativeTo: URL(string: "http://a/"))),
+      key(URL(string: "b", relativeTo: URL(string: "http://a/c"))),
     ]
     #expect(keys.allSatisfy { $0 != nil })
     #expect(Set(keys).count == keys.count)
@@ -91,6 +119,13 @@ struct StorageKeyTests {
     #expect(key("a", Object()) == nil)
     #expect(key([PrivateQuery()]) == nil)
     #expect(key([PrivateQuery]()) == nil)
+    #expect(key(PrivateCase.one(1)) == nil && key(PrivateCase.none) == nil)
+  }
+
+  @Test("A type that describes or reflects itself has no stable form")
+  func ownForms() {
+    #expect(key(DescribedCase.one) == nil && key(DescribedCase.two) == nil)
+    #expect(key(ReflectedQuery(user: 1)) == nil)
   }
 
   @Test("A prefix covers its path and those below it, and no others")

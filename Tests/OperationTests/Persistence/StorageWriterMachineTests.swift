@@ -187,13 +187,15 @@ struct StorageWriterMachineTests {
     #expect(!machine.isRemoved("values/a/1"))
   }
 
-  @Test("A removal during a batch that fails drops the items of the batch")
-  func removalDuringBatch() throws {
-    _ = machine.note(Note("values/a"))
+  @Test(
+    "A removal during a batch that fails drops the items of the batch", arguments: [false, true])
+  func removalDuringBatch(isPrefix: Bool) throws {
+    _ = machine.note(Note(isPrefix ? "values/a/1" : "values/a"))
+    _ = machine.note(Note("values/ab"))
     let batch = try #require(machine.timerEnded(1))
-    machine.remove("values/a")
+    machine.remove("values/a", isPrefix: isPrefix)
     let timer = try #require(machine.end(batch, isSuccess: false))
-    #expect(machine.timerEnded(timer.number)?.changes.items.isEmpty == true)
+    #expect(machine.timerEnded(timer.number)?.changes.items.map(\.key) == ["values/ab"])
   }
 
   @Test("A late change of a removed store does not replace that of its successor")

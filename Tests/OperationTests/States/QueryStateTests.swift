@@ -83,6 +83,14 @@ import Testing
     #expect(state.status == .result(.success(3)))
   }
 
+  @Test("The active tasks are in the order of their creation, also if they are added in another")
+  func order() {
+    var state = State()
+    var tasks = (0..<3).map { _ in task() }
+    for index in [2, 0, 1] { state.scheduleFetchTask(&tasks[index]) }
+    #expect(Array(state.activeTasks.ids) == tasks.map(\.id))
+  }
+
   @Test("A reset restores the initial value, and returns the tasks to cancel")
   func reset() {
     var state = State(initialValue: 4)

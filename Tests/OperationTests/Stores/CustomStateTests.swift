@@ -62,6 +62,13 @@ private struct LatestState: OperationState {
   }
 }
 
+extension LatestState: EditableState {
+  mutating func show(_ value: Int, updates: Int) {
+    currentValue = value
+    valueUpdateCount += updates
+  }
+}
+
 extension OperationContext {
   fileprivate var waitsForItself: Bool {
     get { self[WaitsForItselfKey.self] }
@@ -185,6 +192,56 @@ private struct LatestQuery: StatefulOperationRequest {
   func changesTask() {
     let store = makeStore()
     #expect(store.runTask().configuration.name == "latest")
+  }
+
+  @Test("An edit of a custom state is displayed, above each new value, until its work fails")
+  func edits() async throws {
+    let store = makeStore()
+    store.currentValue = 1
+    await #expect(throws: Failed.self) {
+      try await store.optimistically {
+        $0 += 10
+      } while: {
+        #expect(store.currentValue == 11 && store.valueUpdateCount == 2)
+        store.currentValue = 2
+        #expect(store.currentValue == 12)
+        throw Failed()
+      }
+    }
+    #expect(store.currentValue == 2 && store.valueUpdateCount == 2)
+    await store.optimistically {
+      $0 += 10
+    } while: {
+    }
+    #expect(store.currentValue == 12 && !store.isOptimistic)
+  }
+
+  @Test("A run of a custom state, which need not display it, waits for a connection")
+  func offline() async throws {
+    let network = ManualNetworkObserver(.disconnected)
+    var defaults = OperationDefaults.testing
+    defaults.networkObserver = network
+    let clock = ManualClock()
+    let store = OperationClient(defaults: defaults, clock: clock).store(
+      for: LatestQuery(remote: remote.query()).networkMode(.online), initialState: LatestState())
+    let run = Task.immediate { try await store.run() }
+    await clock.settle()
+    #expect(remote.callCount == 0 && store.isLoading && !store.isPaused)
+    network.set(.connected)
+    remote.answer(1)
+    #expect(try await run.value == 1)
+  }
+
+  @Test("Custom states have the same value if count and date are the same, and dates confirm it")
+  func facts() {
+    var (state, other) = (LatestState(), LatestState())
+    other.currentValue = 1
+    #expect(state.hasSameValue(as: other) && !state.isConfirmed)
+    other.valueLastUpdatedAt = Date(timeIntervalSince1970: 1)
+    #expect(!state.hasSameValue(as: other) && other.isConfirmed)
+    state.valueUpdateCount = 1
+    state.valueLastUpdatedAt = other.valueLastUpdatedAt
+    #expect(!state.hasSameValue(as: other))
   }
 
   @Test("Of many runs on many threads, one remains, and all others end", arguments: 0..<100)

@@ -121,17 +121,19 @@ import Testing
 
   @Test("A change of the configuration applies to the run")
   func configuration() async throws {
-    let names = EventLog<String?>()
+    let (names, priorities) = (EventLog<String?>(), EventLog<TaskPriority>())
     let script = Script { attempt, _, _ in
       names.append(Task.name)
+      priorities.append(Task.currentPriority)
       return .success(attempt)
     }
     var task = store(script).runTask(using: .number(1))
     #expect(task.context.fixtureNumber == 1)
     task.configuration.name = "named"
+    task.configuration.priority = .high
     task.context.fixtureNumber = 2
     try await task.runIfNeeded()
-    #expect(names.values == ["named"])
+    #expect(names.values == ["named"] && priorities.values == [.high])
     #expect(script.contexts.values.map(\.fixtureNumber) == [2])
   }
 

@@ -1,0 +1,100 @@
+import FoundationEssentials
+import Operation
+import Testing
+
+/// A storage that can refuse to load and to list.
+private struct PickyStorage: OperationStorage {
+  let base: MemoryStorage
+  var beforeLoading: @Sendable (String) throws -> Void = { _ in }
+  var beforeListing: @Sendable () throws -> Void = {}
+
+  func load(_ key: String) async throws -> StorageEntry? {
+    try beforeLoading(key)
+    return try await base.load(key)
+  }
+
+  func save(_ entries: [String: StorageEntry]) async throws { try await base.save(entries) }
+  func remove(_ keys: [String]) async throws { try await base.remove(keys) }
+  func keys(withPrefix prefix: String) async throws -> [String] {
+    try beforeListing()
+    return try await base.keys(withPrefix: prefix)
+  }
+}
+
+@Suite("Storages that cannot load or list")
+struct RefusedCallTests {
+  private let storage = MemoryStorage()
+  private let fetches = EventLog<Int>()
+
+  private func client(_ storage: PickyStorage) -> OperationClient {
+    OperationClient(defaults: .testing, clock: ManualClock(now: savedStart), storage: storage)
+  }
+
+  @Test("A value that cannot be loaded is reported and fetched, which replaces the saved one")
+  func failedLoad() async throws {
+    storage.entries["values/posts"] = savedEntry(#"{"title":"saved","likes":0}"#)
+    let client = client(PickyStorage(base: storage, beforeLoading: { _ in throw Refused() }))
+    let (reports, store) = try await issues {
+      let store = client.store(for: savedPosts(fetches).manual().persisted())
+      for await state in store.states where !state.isRestoring { break }
+      try await client.flush()
+      return store
+    }
+    #expect(reports.map(\.kind) == [.storageFailure])
+    #expect(storage.entries["values/posts"]?.text.contains("saved") == true)
+    try await store.fetch()
+    try await client.flush()
+    #expect(storage.entries["values/posts"]?.text.contains("post 1") == true)
+  }
+
+  @Test("What is to be removed and cannot be listed is removed later, and other values are saved")
+  func failedListing() async throws {
+    storage.entries = ["values/posts/1": savedEntry("{}")]
+    let isRepaired = Monitor(false)
+    let client = client(
+      PickyStorage(base: storage, beforeListing: { if !isRepaired.value { throw Refused() } }))
+    let reports = try await issues {
+      client.clearStores(matching: ["posts"])
+      for path in [["posts", 2], ["others"]] as [OperationPath] {
+        try await client.fetch(savedPosts(fetches, path: path).persisted())
+      }
+      for _ in 0..<2 { await #expect(throws: Refused.self) { try await client.flush() } }
+    }.issues
+    #expect(reports.map(\.kind) == [.storageFailure])
+    #expect(storage.entries.keys.sorted() == ["values/others", "values/posts/1", "values/posts/2"])
+    isRepaired.update { $0 = true }
+    try await client.flush()
+    #expect(storage.entries.keys.sorted() == ["values/others", "values/posts/2"])
+  }
+
+  @Test("A call that is gone or damaged when it is loaded does not prevent others from being made")
+  func lostCalls() async throws {
+    try await interruptCalls(["a", "b", "c"], in: storage)
+    let keys = storage.entries.keys.sorted()
+    let picky = PickyStorage(
+      base: storage,
+      beforeLoading: { [storage] key in
+        if key == keys[0] { storage.entries[key] = nil }
+        if key == keys[1] { throw StorageError.damaged(key: key, file: "", reason: "torn") }
+      })
+    let (server, client) = (OutboxServer(), client(picky))
+    let reports = try await issues {
+      try await client.resumeMutations { $0.register(CreatePost(server: server)) }
+      for await calls in client.outbox.values where calls.isEmpty { break }
+    }.issues
+    #expect(reports.map(\.kind) == [.unreadableEntry])
+    #expect(server.titles == ["c"])
+  }
+
+  @Test("A storage without a place for what cannot be decoded removes it")
+  func defaultSettingAside() async throws {
+    storage.entries["values/posts"] = savedEntry("no post")
+    let client = client(PickyStorage(base: storage))
+    let reports = await issues {
+      let store = client.store(for: savedPosts(fetches).manual().persisted())
+      for await state in store.states where !state.isRestoring { break }
+    }.issues
+    #expect(reports.map(\.kind) == [.unreadableEntry])
+    #expect(storage.entries.isEmpty)
+  }
+}
