@@ -140,7 +140,6 @@ extension InspectorLoop {
     for peer in peers {
       peer.counts = peer.counts + changes.counts
       peer.backlog.note(update)
-      if let watched = peer.watched, update.removed.contains(watched) { peer.watched = nil }
       if peer.hasTakenAll { sendChanges(to: peer, of: client) }
     }
   }

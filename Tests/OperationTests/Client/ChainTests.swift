@@ -94,6 +94,37 @@ import Testing
     #expect(store.subscriberCount == 1)
   }
 
+  /// A value that cannot be compared.
+  private struct Label: Sendable { let text: String }
+
+  @Test("A chain can lead through values that are not optional or cannot be compared")
+  func otherValues() async {
+    let pages = Paginated<Int, String>(
+      path: ["pages"], initialPageId: 0, nextPageId: { _, _ in nil }
+    ) { _, _ in "first" }
+    var labels = client.store(for: pages)
+      .chain { pages in Query<Int, any Error>(path: ["count", pages.count]) { _ in pages.count } }
+      .chain { (count: Int?) in
+        Query<Label, any Error>(path: ["label", "\(count, default: "none")"]) { _ in
+          Label(text: "\(count, default: "none")")
+        }
+      }
+      .makeAsyncIterator()
+    while let label = await labels.next(), label?.text != "1" {}
+    #expect(client.stores(matching: ["label"]).contains { $0.path == ["label", "1"] })
+  }
+
+  @Test("The chain of a store without a client uses the shared client")
+  func withoutClient() async {
+    let store = OperationStore.detached(query: user(3))
+    store.currentValue = 3
+    await OperationClient.withCurrent(client) {
+      var projects = store.chain(Self.projects).makeAsyncIterator()
+      while let value = await projects.next(), value != ["a3", "b3"] {}
+      #expect(client.store(with: ["projects", 3]) != nil)
+    }
+  }
+
   @Test("A chain ends its subscriptions with its iterator") func endsSubscriptions() async {
     let store = client.store(for: user(1))
     do {

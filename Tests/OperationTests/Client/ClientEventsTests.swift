@@ -150,6 +150,19 @@ import Testing
     )
   }
 
+  @Test("The description of an occurrence names its run and its page")
+  func descriptions() {
+    let run = OperationClientEvent.Run(id: .next(), cause: .poll)
+    let descriptions: [(OperationClientEvent.Occurrence, String)] = [
+      (.answeredFromCache, "answered from the cache"), (.joined(run), "run \(run.id) joined"),
+      (.pageBegan(run, page: "2"), "run \(run.id) page 2"),
+      (.pageEnded(run, page: "2"), "run \(run.id) page 2 ended"),
+    ]
+    for (occurrence, description) in descriptions {
+      #expect(occurrence.description == description)
+    }
+  }
+
   @Test("A snapshot has every store, and can be encoded as JSON")
   func snapshot() async throws {
     let remote = Remote<Int>()

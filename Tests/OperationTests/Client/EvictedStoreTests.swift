@@ -270,4 +270,15 @@ import Testing
     client.evictUnused()
     #expect(await eventually { client.read { $0.entries.count } == 0 })
   }
+
+  @Test("The removal of a store that another thread has removed is not reported again")
+  func removedTwice() {
+    let client = client()
+    let store = OpaqueOperationStore(client.store(for: query()))
+    let removed = Recorder<Int>()
+    let subscription = client.subscribe { removed.append($0.storesRemoved.count) }
+    for _ in 0..<2 { client.remove([store]) }
+    #expect(removed.all == [1])
+    subscription.cancel()
+  }
 }

@@ -57,6 +57,37 @@ import Testing
     #expect(ids(in: client) == [0, 3])
   }
 
+  @Test("A store with a deadline that a later request retains forever is not evicted")
+  func becomesForeverBeforeDeadline() async {
+    let client = client(.unusedFor(.seconds(300)))
+    _ = client.store(for: query())
+    _ = client.store(for: query().retained(.forever))
+    await clock.advance(by: .seconds(1_000))
+    #expect(ids(in: client) == [0] && clock.hasNoTraces)
+  }
+
+  @Test("An evicted store that is looked up by two requests is retained for the longer time")
+  func evictedLonger() async {
+    let client = client(.unusedFor(.seconds(10)))
+    let store = client.store(for: query())
+    await clock.advance(by: .seconds(10))
+    #expect(ids(in: client) == [])
+    #expect(client.store(for: query().retained(.unusedFor(.seconds(100)))) === store)
+    await clock.advance(by: .seconds(99))
+    #expect(ids(in: client) == [0])
+    await clock.advance(by: .seconds(1))
+    #expect(ids(in: client) == [])
+  }
+
+  @Test("A timer that is older than the present one does not replace it")
+  func olderTimer() async {
+    let client = client(.unusedFor(.seconds(10)))
+    _ = client.store(for: query())
+    client.setTimer(StoreIndex.Timer(time: .seconds(1_000), generation: 0), at: .zero)
+    await clock.advance(by: .seconds(10))
+    #expect(ids(in: client) == [])
+  }
+
   @Test("The timer of the system clock does not retain the client that is current when it is set")
   func timerOfCurrent() {
     weak var weakClient: OperationClient?

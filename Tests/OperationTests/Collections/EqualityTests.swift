@@ -22,4 +22,9 @@ import Testing
     #expect(areEqual(1, 1) && areEqual(nil, nil) && !areEqual(1, nil) && !areEqual(1, 2))
     #expect(Equality<@Sendable () -> Void>.comparison == nil)
   }
+
+  @Test("Values of two types are different, also if both are missing") func types() {
+    #expect(areSame(Int?.none, Int?.none) && !areSame(Int?.none, String?.none))
+    #expect(!areSame(ManualClock(), SystemClock()) && areDifferent(1, "1"))
+  }
 }

@@ -110,6 +110,23 @@ import Testing
     }
   }
 
+  @Test("Nodes behind a crowded position keep their place")
+  func crowdInTheMiddle() {
+    let graph = Graph()
+    for node in 2...9 { #expect(graph.add(node, after: node - 1) == nil) }
+    for node in 10...2_000 {
+      #expect(graph.add(4, after: node) == nil)
+      if node > 10 { #expect(graph.add(node, after: node - 1) == nil) }
+    }
+    graph.expectOrder()
+    for node in 2...2_000 where node != 10 {
+      _ = graph.add(node, after: 1)
+      _ = graph.add(9, after: node)
+    }
+    graph.expectOrder()
+    #expect(graph.add(10, after: 9) != nil)
+  }
+
   @Test("Any number of nodes can be inserted at one position")
   func crowd() {
     let graph = Graph()

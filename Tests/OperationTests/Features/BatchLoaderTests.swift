@@ -138,6 +138,26 @@ import Testing
     #expect(batches.values == [[2]])
   }
 
+  /// A key whose comparison cancels the calling task.
+  private struct CancellingKey: Hashable {
+    static func == (lhs: Self, rhs: Self) -> Bool {
+      withUnsafeCurrentTask { $0?.cancel() }
+      return true
+    }
+    func hash(into hasher: inout Hasher) {}
+  }
+
+  @Test(
+    "A caller that is cancelled before its key is added returns at once", .timeLimit(.minutes(5)))
+  func cancelledBeforeAdded() async {
+    let loader = BatchLoader<CancellingKey, Int>(delay: .seconds(1), maxSize: 10) { _ in
+      [:] as [CancellingKey: Int]
+    }
+    let task = Task { try await loader.load(CancellingKey(), in: .timed(by: clock)) }
+    await #expect(throws: CancellationError.self) { try await task.value }
+    #expect(await eventually { clock.sleeperCount == 0 })
+  }
+
   /// Calls a closure once before it queues a job.
   private final class HookExecutor: TaskExecutor {
     let hook = Mutex<(@Sendable () -> Void)?>(nil)

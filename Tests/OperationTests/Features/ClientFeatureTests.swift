@@ -130,6 +130,7 @@ import Testing
     let report = await shutdown.value
     #expect(report.cancelledRuns.map(\.path) == [["slow"]])
     #expect(report.cancelledRuns.map(\.kind) == [.query])
+    #expect(report.description == #"shut down; cancelled: query ["slow"] (fetch)"#)
     await #expect(throws: CancellationError.self) { try await second.value }
     #expect(quick.currentValue == 1)
   }
@@ -262,6 +263,21 @@ import Testing
     #expect(
       lines.contains { $0.hasPrefix("operation_path_runs_total{path=\"") && $0.hasSuffix("} 1") })
     #expect(!text.contains("a\"b"))
+  }
+
+  @Test("The samples of a counter are sorted, and without samples there is no counter")
+  func sortedSamples() async throws {
+    let client = OperationClient(defaults: .testing, clock: clock)
+    #expect(client.statistics.prometheusText() == "")
+    try await client.fetch(OpenQuery(script: Script()))
+    try await client.store(for: Mutation(path: ["a"]) { (number: Int, _) in number }).mutate(
+      with: 1)
+    let lines = client.statistics.prometheusText().split(separator: "\n")
+    let samples = lines.filter { $0.hasPrefix("operation_runs_total{") }
+    #expect(
+      samples == [
+        #"operation_runs_total{kind="mutation"} 1"#, #"operation_runs_total{kind="query"} 1"#,
+      ])
   }
 
   @Test("The text for Prometheus has a line for each sample, whatever is in the path")

@@ -118,4 +118,14 @@ import Testing
       String(reflecting: log.values[1])
         == "ended(0, success(\"page 0\"), OperationRun(fetch))")
   }
+
+  @Test("Without a client, a request gets the page of another one, whose handler is called")
+  func withoutClient() async throws {
+    let pages = pages().handlePages { [log] in log.append($0) }
+    let reader = Query(path: ["reader"]) { try await $0.ensure(pages).map(\.value) }
+    #expect(try await reader.run() == ["page 0"])
+    #expect(try await OperationContext().ensure(pages).map(\.value) == ["page 0"])
+    #expect(words == ["begins 0", "ends 0: page 0", "begins 0", "ends 0: page 0"])
+    #expect(Set(log.values.map(\.run.id)).count == 2)
+  }
 }

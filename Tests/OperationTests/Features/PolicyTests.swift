@@ -298,4 +298,20 @@ import Testing
     #expect(fetches.value == 5)
     #expect(client.store(for: pages).currentValue.count == 2)
   }
+
+  @Test("A prefetch of pages ends with the first page that fails")
+  func prefetchFailure() async {
+    let client = client()
+    let fetches = Counter()
+    let pages = Paginated<Int, Int>(
+      path: ["pages"], initialPageId: 0, nextPageId: { page, _ in page.id + 1 }
+    ) { paging, _ in
+      fetches.increment()
+      if paging.pageId == 1 { throw Refused() }
+      return paging.pageId
+    }
+    await client.prefetch(pages, pages: 5)
+    #expect(fetches.value == 2)
+    #expect(client.store(for: pages).currentValue.map(\.id) == [0])
+  }
 }

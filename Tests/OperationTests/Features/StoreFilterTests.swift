@@ -33,6 +33,7 @@ import Testing
     #expect(names(.stale && !.failed).count == 1)
     #expect(names(.failed || .observed) == names(.failed).union(names(.observed)))
     #expect(names([.stale, .failed]) == names(.failed))
+    #expect(names(.failed && []) == names(.failed) && names([] && .failed) == names(.failed))
     #expect(names(.where { $0.currentValue as? Int? == 1 && $0.subscriberCount == 0 }).count == 1)
     subscription.cancel()
   }

@@ -93,6 +93,21 @@ import Testing
     #expect(try await client.ensure(mapped) == 13)
   }
 
+  @Test("A reader gets the fetched value of a store that a handler of the end has reset")
+  func staleIfErrorReset() async throws {
+    let client = OperationClient(
+      defaults: OperationDefaults(retryLimit: 0, runsAutomatically: false))
+    let request = OpenQuery(script: Script()).staleIfError(for: .seconds(60))
+    let store = client.store(for: request)
+    let subscription = store.subscribe { event in
+      if case .runEnded = event { store.resetState() }
+    }
+    let reader = Query(path: ["reader"]) { try await $0.ensure(request) }
+    #expect(try await client.fetch(reader) == 1)
+    #expect(store.currentValue == nil)
+    subscription.cancel()
+  }
+
   @Test("A reader of a map of such a value runs again, too") func staleIfErrorMapReader()
     async throws
   {

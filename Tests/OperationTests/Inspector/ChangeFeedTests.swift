@@ -29,4 +29,16 @@ import Testing
     #expect(client.hub.events.changes.take(reader).events.count == 3)
     for subscription in [subscription, events] { subscription?.cancel() }
   }
+
+  @Test("A store that changes when the reader has left is listed for the next reader")
+  func readerLeft() {
+    let client = OperationClient(defaults: .testing)
+    let store = client.store(for: Query<Int, any Error>(path: ["store"]) { _ in 1 })
+    let feed = client.hub.events.changes
+    // The thread of the change has seen a reader.
+    feed.append(store)
+    let reader = feed.begin()
+    feed.append(store)
+    #expect(feed.take(reader).stores.first === store)
+  }
 }

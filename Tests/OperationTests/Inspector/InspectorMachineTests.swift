@@ -1,3 +1,4 @@
+import Foundation
 import Synchronization
 import TestSupport
 import Testing
@@ -235,6 +236,56 @@ import Testing
     #expect(graph.dependencies(of: ["source"], limit: 20).readers.count == 10)
     #expect(graph.dependencies(of: ["source"], limit: 3).readers.count == 3)
     #expect(graph.dependencies(of: ["other"], limit: 3).readers.isEmpty)
+  }
+
+  @Test("An event has the name of its occurrence, and its run, page or eviction") func events() {
+    let run = OperationClientEvent.Run(id: .next(), cause: .poll)
+    let describer = InspectorDescriber(limit: 100) { $1 == "2" ? "two" : nil }
+    func inspect(
+      _ occurrence: OperationClientEvent.Occurrence, isEviction: Bool = false
+    ) -> InspectedEvent {
+      var event = OperationClientEvent(
+        date: Date(timeIntervalSince1970: 5), path: ["a"], kind: .pages, occurrence: occurrence)
+      event.isEviction = isEviction
+      return InspectedEvent(event, of: 1, describedBy: describer)
+    }
+    let events: [(String, OperationClientEvent.Occurrence)] = [
+      ("joined", .joined(run)), ("pageBegan", .pageBegan(run, page: "2")),
+      ("pageEnded", .pageEnded(run, page: "2")), ("yielded", .yielded(run)),
+    ]
+    for (kind, occurrence) in events {
+      let event = inspect(occurrence)
+      #expect(event.kind == kind && event.store == 1 && event.time == 5)
+      #expect(event.run == run.id.rawValue && event.cause == "poll")
+      #expect(event.message == (kind.hasPrefix("page") ? "two" : nil))
+    }
+    #expect(inspect(.storeRemoved, isEviction: true).message == "evicted")
+    #expect(inspect(.storeRemoved).message == nil && inspect(.storeRemoved).run == nil)
+  }
+
+  @Test("The detail of a store has the rules that its request sets") func rules() {
+    let client = OperationClient()
+    let describer = InspectorDescriber(limit: 100, redacting: nil)
+    func rules(_ store: some InspectableStore) -> [String: String] {
+      var inspected = store.inspect(1, by: describer)
+      store.addDetail(to: &inspected, by: describer)
+      let rules = (inspected.detail?.rules ?? []).map { ($0.name, $0.value) }
+      return Dictionary(uniqueKeysWithValues: rules)
+    }
+    let query = Query<Int, any Error>(path: ["query"]) { _ in 1 }.stale(after: .seconds(60))
+      .retained(.forever).staleIfError(for: .seconds(90)).rerun(every: .seconds(5))
+    let first = rules(client.store(for: query))
+    #expect(first["stale"] == "after 60.0 seconds" && first["retained"] == "forever")
+    #expect(first["stale if error"] == "up to 90.0 seconds" && first["triggers"] == "1")
+    let pages = Paginated<Int, Int>(
+      path: ["pages"], initialPageId: 0, nextPageId: { page, _ in page.id + 1 }
+    ) { paging, _ in paging.pageId }
+    let store = client.store(
+      for: pages.staleWhen { _, _ in true }.maxPages(3).deduplicated { _, _ in true })
+    let second = rules(store)
+    #expect(second["stale"] == "by a predicate" && second["joins runs"] == "by a predicate")
+    #expect(second["limit of pages"] == "3" && second["triggers"] == nil)
+    #expect(store.inspect(1, by: describer).facts.kind == "paginated")
   }
 
   @Test("Runs that wait in a queue are counted, and those in flight are not") func queued() {

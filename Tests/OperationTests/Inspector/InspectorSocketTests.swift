@@ -177,6 +177,30 @@ import Testing
     #expect(lines == ["\(path): Too many open files.", "removed: true", "served again: true"])
   }
 
+  @Test("A peer that cannot be accepted is accepted later, and others are served meanwhile")
+  func acceptedLater() async throws {
+    let options = InspectorServer.Options(
+      describer: InspectorDescriber(limit: 100, redacting: nil))
+    let server = try InspectorServer(at: directory.socket, options, started: Date())
+    try server.start(for: client)
+    let peer = try InspectingPeer(at: directory.socket)
+    _ = try await peer.line("snapshot")
+    // The listener is a file that is no socket for a while.
+    let listener = server.socket.listener.number
+    let (saved, file) = (dup(listener), open("/dev/null", O_RDONLY))
+    #expect(dup2(file, listener) == listener)
+    close(file)
+    let late = try InspectingPeer(at: directory.socket)
+    // The turn of the first command, in which the listener is readable, ends before the second one.
+    for id in 1...2 { #expect(try await peer.command(id, #""command":"unwatch""#).ok == true) }
+    #expect(late.lines.count == 0)
+    #expect(dup2(saved, listener) == listener)
+    close(saved)
+    _ = try await late.line("snapshot")
+    server.cancel(because: "The test ends.")
+    #expect(await late.end() == "The test ends.")
+  }
+
   @Test("A peer of another user is refused") func otherUser() async throws {
     var options = InspectorServer.Options(
       describer: InspectorDescriber(limit: 100, redacting: nil))

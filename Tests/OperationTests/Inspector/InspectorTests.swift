@@ -214,6 +214,10 @@ import Testing
     )
     #expect(try await peer.store("call") { $0.status == "success" }.value.utf8.count == 120)
     #expect(try await peer.command(2, #""command":"unwatch""#).ok == true)
+    #expect(
+      try await peer.command(3, #""command":"refetch","store":\#(id)"#).error
+        == "A mutation cannot be fetched.")
+    #expect(store.history.count == 1)
     withExtendedLifetime(inspector) {}
   }
 
@@ -264,6 +268,11 @@ import Testing
     #expect(try await peer.command(1, #""command":"offline","value":true"#).ok == true)
     #expect(network.currentStatus == .disconnected)
     _ = try await peer.line { $0.type == "changes" && $0.isOffline == true }
+    #expect(
+      try await peer.command(2, #""command":"offline""#).error == "The command has no value.")
+    #expect(network.currentStatus == .disconnected)
+    #expect(try await peer.command(3, #""command":"offline","value":false"#).ok == true)
+    #expect(network.currentStatus == .connected)
     let other = OperationClient()
     let second = try other.serveInspector(at: directory.socket + "2")
     let stranger = try InspectingPeer(at: second.path)
@@ -287,6 +296,29 @@ import Testing
     #expect(try await peer.command(2, #""command":"watch","store":\#(id)"#).ok == true)
     #expect(store.currentValue == 1 && !store.isStale && network.currentStatus == .connected)
     #expect(client.store(with: ["number"]) != nil)
+    withExtendedLifetime(inspector) {}
+  }
+
+  @Test("A peer that watches a removed store gets the details of the store that it watches next")
+  func watchedStoreRemoved() async throws {
+    let inspector = try inspector()
+    _ = client.store(for: number(["number"]))
+    let peer = try InspectingPeer(at: inspector.path)
+    let id = try await peer.store("number").id
+    #expect(try await peer.command(1, #""command":"watch","store":\#(id)"#).ok == true)
+    client.clearStores()
+    _ = try await peer.line { $0.removed == [id] }
+    peer.lines.clear()
+    let store = client.store(for: number(["number"]))
+    let second = try await peer.store("number").id
+    store.currentValue = 5
+    try await peer.store("number") { $0.value == "5" }
+    #expect(peer.lines.all.allSatisfy { $0?.type != "detail" })
+    #expect(try await peer.command(2, #""command":"watch","store":\#(second)"#).ok == true)
+    #expect(try await peer.line("detail").store?.id == second)
+    store.currentValue = 6
+    #expect(
+      try await peer.line { $0.type == "detail" && $0.store?.value == "6" }.store?.id == second)
     withExtendedLifetime(inspector) {}
   }
 }

@@ -30,6 +30,31 @@ import Testing
     #expect(reports.first?.message.contains("/proc/pressure/none: No such file") == true)
   }
 
+  @Test("A file that accepts no trigger is reported with the error of the kernel")
+  func refusedTrigger() async {
+    let source = PressureStallSource(file: "/dev/full")
+    let reports = await issues { source.subscribe { _ in }.cancel() }.issues
+    #expect(reports.map(\.kind) == [.unavailableSource])
+    #expect(reports.first?.message.contains("/dev/full: No space left") == true)
+  }
+
+  @Test("A descriptor with an error, as of a removed control group, reports no pressure")
+  func removedGroup() async throws {
+    let (removed, present) = (try SocketPair(), try SocketPair())
+    try removed.fail()
+    let log = Recorder<MemoryPressure>()
+    let poll = try PressureFeed.poll([removed.watched, present.watched]) { pressure in
+      if pressure == .critical { present.receive() }
+      log.append(pressure)
+    }
+    for count in 1...3 {
+      present.send()
+      await log.wait(forCount: count)
+    }
+    poll.end()
+    #expect(log.all == [.critical, .critical, .critical])
+  }
+
   @Test("The pressure file of the kernel accepts the triggers, where there is one")
   func present() async throws {
     let file = "/proc/pressure/memory"
@@ -127,6 +152,19 @@ private struct SocketPair {
     var ends: [Int32] = [-1, -1]
     try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
     (watched, other) = (FileDescriptor(ends[0]), FileDescriptor(ends[1]))
+  }
+
+  /// Makes the watched socket urgent, and gives it an error.
+  func fail() throws {
+    // The other end closes with an unread byte.
+    #expect(Glibc.send(watched.number, "!", 1, 0) == 1)
+    send()
+    let file = open("/dev/null", O_RDONLY)
+    #expect(dup2(file, other.number) == other.number)
+    close(file)
+    var polled = pollfd(fd: watched.number, events: Int16(POLLPRI), revents: 0)
+    try #require(Glibc.poll(&polled, 1, 0) == 1)
+    try #require(Int32(polled.revents) & (POLLPRI | POLLERR) == POLLPRI | POLLERR)
   }
 
   func send() { #expect(Glibc.send(other.number, "!", 1, Int32(MSG_OOB)) == 1) }

@@ -209,6 +209,41 @@ import Testing
     try namespace.removePair()
   }
 
+  @Test(
+    "A change whose notifications the kernel has dropped is found",
+    .enabled(if: NetworkNamespace.isPermitted, "network namespaces are not permitted here"))
+  func dropped() async throws {
+    let namespace = try NetworkNamespace()
+    let observer = observer(of: namespace)
+    try namespace.makePair()
+    let socket = try NetlinkSocket(
+      namespace.perform { NetlinkSocket.open() }, groups: NetlinkSocket.changes)
+    #expect(try socket.ask() == .disconnected)
+    func toggle() throws {
+      for isUp in [true, false] { try namespace.set(NetworkNamespace.peer, up: isUp) }
+    }
+    // From now on these notifications cannot change the status: no cable is detected.
+    try #require(
+      await eventually {
+        let status = Result { () -> Status? in
+          try toggle()
+          return try socket.read()
+        }
+        return (try? status.get()) == .some(nil)
+      })
+    // The kernel uses the least possible size.
+    var size: Int32 = 1
+    try #require(setsockopt(socket.descriptor.number, SOL_SOCKET, SO_RCVBUF, &size, 4) == 0)
+    for _ in 0..<20 { try toggle() }
+    try namespace.set(NetworkNamespace.peer, up: true)
+    try namespace.set(NetworkNamespace.interface, up: true)
+    try namespace.setAddress(true)
+    try namespace.setDefaultRoute(true)
+    #expect(await eventually { observer.currentStatus == .connected })
+    #expect(try socket.read() == .connected)
+    try namespace.removePair()
+  }
+
   // MARK: In the network of the process
 
   @Test(

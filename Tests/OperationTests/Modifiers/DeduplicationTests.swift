@@ -280,4 +280,26 @@ import Testing
     for run in runs { _ = try await run.value }
     #expect(script.contexts.values.map(\.fixtureNumber).sorted() == [7, 8])
   }
+
+  @Test(
+    "Runs without a store join if their contexts have the same client", arguments: [true, false])
+  func clients(isSame: Bool) async throws {
+    let script = gated()
+    let request = OpenQuery(script: script).deduplicated()
+    let clients = [OperationClient(), OperationClient()]
+    let contexts = [0, isSame ? 0 : 1].map { index in
+      var context = OperationContext()
+      context.operationClient = clients[index]
+      return context
+    }
+    let first = Task { try await request.run(in: contexts[0]) }
+    await script.contexts.wait(for: 1)
+    let executor = RestingExecutor()
+    let second = Task(executorPreference: executor) { try await request.run(in: contexts[1]) }
+    await executor.rest()
+    gate.open()
+    #expect(try await first.value == 1)
+    #expect(try await second.value == (isSame ? 1 : 2))
+    withExtendedLifetime(clients) {}
+  }
 }

@@ -48,6 +48,22 @@ import Testing
     subscription.cancel()
   }
 
+  @Test("Every change of the stores of a client arrives once and in order, however many there are")
+  func stores() async {
+    let client = OperationClient(defaults: .testing, clock: ManualClock(), retention: .forever)
+    let (added, count) = (EventLog<OperationPath>(), 12_000)
+    let subscription = client.subscribe { change in
+      for store in change.storesAdded {
+        let next = added.append(store.path)
+        if next < count { _ = client.store(for: Query<Int, any Error>(path: [next]) { _ in 0 }) }
+      }
+    }
+    _ = client.store(for: Query<Int, any Error>(path: [0]) { _ in 0 })
+    await added.wait(for: count)
+    #expect(added.values == (0..<count).map { [$0] })
+    subscription.cancel()
+  }
+
   @Test("A blocked reader of states has one state queued, and gets the newest")
   func coalescing() async {
     let (isBlocked, mayContinue) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))

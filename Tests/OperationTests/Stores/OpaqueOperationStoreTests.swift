@@ -96,4 +96,23 @@ import Testing
     opaque.cancel()
     #expect(store.subscriberCount == 0)
   }
+
+  @Test("Its status is that of the store, also while a run waits for a connection")
+  func statuses() async throws {
+    let network = ManualNetworkObserver()
+    network.set(.disconnected)
+    let client = OperationClient(defaults: OperationDefaults(networkObserver: network))
+    let remote = Remote<Int>()
+    let store = client.store(for: remote.query(["a"]).networkMode(.online))
+    let opaque = try #require(client.store(with: ["a"]))
+    #expect(opaque.context.operationClient === client)
+    let run = Task { try await store.run() }
+    await store.settles { $0.status.isPaused }
+    #expect(opaque.status.isPaused)
+    network.set(.connected)
+    await remote.wait(forCalls: 1)
+    #expect(opaque.status.isLoading)
+    remote.answer(1)
+    #expect(try await run.value == 1)
+  }
 }
