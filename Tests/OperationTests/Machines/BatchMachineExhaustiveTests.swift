@@ -71,6 +71,8 @@ import Testing
       }
       try mustHold(
         pending.isEmpty || delay != nil || batch != nil, "keys wait for a delay or a batch")
+      try mustHold(
+        Set(pending.map(key)).count < 2 || batch != nil, "a full batch waits only for another one")
       let ended = pending.isEmpty ? timer.take() : nil
       try mustHold(machine.takeTimer() === ended, "a delay ends with the last key that waits")
       return true
