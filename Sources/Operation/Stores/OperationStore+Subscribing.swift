@@ -37,7 +37,6 @@ extension OperationStore {
       removal.triggers?.cancel()
       for core in removal.cores { core.cancelRun() }
       notifyControllers()
-      withExtendedLifetime(removal) {}
     }
   }
 

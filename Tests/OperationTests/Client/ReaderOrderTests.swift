@@ -81,6 +81,22 @@ import Testing
     subscriptions[1].cancel()
   }
 
+  @Test("A reader does not wait for an older run of what it reads, if that is not observed")
+  func unobserved() async throws {
+    let (server, calls, gates) = (Monitor(1), EventLog<Int>(), [AsyncGate()])
+    let (store, readerStore, subscriptions) = try await observed(
+      source(server, calls, gates: gates))
+    subscriptions[0].cancel()
+    let old = Task { try await store.run() }
+    await calls.wait(for: 2)
+    store.invalidate()
+    await readerStore.settles { !$0.isLoading && !$0.isStale }
+    #expect(store.isLoading && readerStore.valueUpdateCount == 2)
+    gates[0].open()
+    _ = try await old.value
+    subscriptions[1].cancel()
+  }
+
   @Test("The dependencies of a run are released if no run follows")
   func nothingFollows() async throws {
     let root = Number(path: ["root"]) { _ in 1 }
