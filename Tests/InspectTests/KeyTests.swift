@@ -30,11 +30,20 @@ import Testing
 
   @Test("A single escape is undecided until its timeout") func escape() {
     var decoder = KeyDecoder()
-    #expect(decoder.feed(0x1B) == [] && decoder.isUndecided)
-    #expect(decoder.timeOut() == [.escape] && !decoder.isUndecided)
+    #expect(decoder.feed(0x1B) == [] && decoder.escapeTime != nil)
+    #expect(decoder.timeOut() == [.escape] && decoder.escapeTime == nil)
     #expect(decoder.timeOut() == [])
-    #expect(decoder.feed(0x1B) == [] && decoder.feed(0x5B) == [] && !decoder.isUndecided)
+    #expect(decoder.feed(0x1B) == [] && decoder.feed(0x5B) == [] && decoder.escapeTime == nil)
     #expect(decoder.feed(0x41) == [.up])
+  }
+
+  @Test("A message between the bytes of a key does not divide it") func interrupted() throws {
+    var decoder = KeyDecoder()
+    #expect(decoder.feed(0x1B, at: 5) == [] && decoder.timeOut(at: 5.01) == [])
+    #expect(decoder.feed(0x5B, at: 5.02) == [] && decoder.feed(0x41, at: 5.02) == [.up])
+    #expect(decoder.feed(0x1B, at: 6) == [])
+    let time = try #require(decoder.escapeTime)
+    #expect(time > 6 && decoder.timeOut(at: time) == [.escape])
   }
 
   @Test("Bytes that are not UTF-8 are dropped, and later bytes are read") func malformed() {

@@ -116,4 +116,101 @@ import Testing
       #expect(SocketName(other) == nil)
     }
   }
+
+  @Test("Of two stores with one number in a snapshot, the last one counts") func duplicates() throws
+  {
+    let model = try Blog.model([Blog.store(1, ["a"], "Q"), Blog.store(1, ["b"], "Q")])
+    #expect(model.stores.mapValues(\.name) == [1: "b"])
+  }
+
+  @Test("A greeting and changes of another version may have few fields") func fewFields() throws {
+    var model = InspectorModel()
+    model.receive(try Blog.message(#"{"type":"hello","program":"p","now":7}"#))
+    #expect(model.hello == Hello(program: "p", pid: 0, started: 7, now: 7))
+    model.receive(try Blog.message(#"{"type":"snapshot","counts":{"hits":3},"stores":[]}"#))
+    model.receive(try Blog.message(#"{"type":"changes","events":[{"store":1,"kind":"hit"}]}"#))
+    model.receive(try Blog.message(#"{"type":"later"}"#))
+    #expect(model.counts == Counts(hits: 3) && model.connection == .connected)
+    model.receive(try Blog.message(#"{"type":"bye"}"#))
+    #expect(model.connection == .ended(reason: ""))
+  }
+
+  @Test("A date out of all range hides no store") func dates() throws {
+    let fields = #""path":["a"],"updated":"#
+    let stores = [
+      #"{"id":1,\#(fields)"inf"}"#, #"{"id":2,\#(fields)"nan"}"#, #"{"id":3,"path":[]}"#,
+    ]
+    let line = #"{"type":"snapshot","counts":{},"stores":[\#(stores.joined(separator: ","))]}"#
+    var model = try Blog.model([])
+    model.receive(try Blog.message(line))
+    #expect(model.stores.count == 3)
+    #expect(model.stores[1]?.lastResult == 1e12 && model.stores[2]?.lastResult == nil)
+  }
+
+  @Test("A reply has the error of a command that was refused") func replies() throws {
+    #expect(try Blog.message(Blog.reply(4)) == .reply(id: 4, error: nil))
+    #expect(try Blog.message(Blog.reply(4, error: "no")) == .reply(id: 4, error: "no"))
+    let line = #"{"type":"reply","id":4,"ok":false}"#
+    #expect(try Blog.message(line) == .reply(id: 4, error: "The command failed."))
+  }
+
+  @Test("A command is described for its reply") func commandTexts() throws {
+    let model = try Blog.model()
+    #expect(InspectorCommand.perform(.reset, store: 4).text(in: model) == "reset posts/3")
+    #expect(InspectorCommand.perform(.clear, store: 99).text(in: model) == "clear a store")
+    #expect(InspectorCommand.offline(true).text(in: model) == "go offline")
+    #expect(InspectorCommand.offline(false).text(in: model) == "go online")
+    #expect(InspectorCommand.watch(store: 4).text(in: model) == nil)
+  }
+
+  @Test(
+    "An event is described by its kind, its run and what it notes",
+    arguments: [
+      ("added", nil, "added"), ("removed", "evicted", "removed"), ("hit", nil, "hit"),
+      ("later", "x", "later: x"), ("runStarted", nil, "run 3 started (fetch)"),
+      ("attempt", nil, "run 3 attempt 1"), ("waiting", "a lock", "run 3 waits: a lock"),
+      ("paused", "offline", "run 3 paused: offline"), ("yielded", nil, "run 3 yielded"),
+      ("pageBegan", "2", "run 3 began a page: 2"), ("pageEnded", "2", "run 3 ended a page: 2"),
+      ("joined", nil, "run 3 joined"), ("runEnded", "no", "run 3 ended: unknown outcome: no"),
+    ])
+  func eventTexts(_ kind: String, _ message: String?, _ text: String) {
+    var event = InspectorEvent(store: 1, time: 0, kind: kind, run: 3, cause: "fetch")
+    event.message = message
+    #expect(event.text == text)
+    event.run = nil
+    event.cause = nil
+    let unnumbered = text.replacing("run 3", with: "run").replacing(" (fetch)", with: "")
+    #expect(event.text == unnumbered)
+  }
+
+  @Test("A run of pages counts them, and works again after a pause") func pages() {
+    var run = RunRecord(
+      InspectorEvent(store: 1, time: 0, kind: "runStarted", cause: "fetch"), number: 1)
+    let kinds = [
+      "paused", "pageBegan", "yielded", "pageEnded", "pageBegan", "yielded", "pageEnded",
+    ]
+    for (index, kind) in kinds.enumerated() {
+      run.apply(InspectorEvent(store: 1, time: Double(index + 1), kind: kind))
+    }
+    #expect(run.phases.map(\.kind) == [.working, .paused, .working])
+    #expect(run.phases.map(\.begin) == [0, 1, 2])
+    #expect(run.notes(separator: ", ") == "fetch, 2 yields, 2 pages")
+  }
+
+  @Test("Runs without numbers are counted") func unnumberedRuns() {
+    var timeline = Timeline()
+    for kind in ["runStarted", "runEnded", "runStarted", "joined"] {
+      timeline.apply(InspectorEvent(store: 1, time: 0, kind: kind))
+    }
+    #expect(timeline.runs.map(\.number) == [1, 2] && timeline.runs.map(\.joins) == [0, 1])
+  }
+
+  @Test(
+    "An age has one unit",
+    arguments: [
+      (0.5, "now"), (59, "59s"), (61, "1m"), (7_300, "2h"), (90_000, "1d"), (1e12, "99999d"),
+    ])
+  func ages(_ seconds: Double, _ text: String) {
+    #expect(shortDuration(seconds) == text)
+  }
 }

@@ -208,4 +208,84 @@ import Testing
     let svg = ScreenDrawing(size: size).svg(lines(try Blog.model([store])))
     #expect(svg.contains("&lt;script&gt;&amp;") && !svg.contains("<script"))
   }
+
+  @Test("The detail has the latest calls first, the pages, and what is not complete") func calls()
+    throws
+  {
+    var store = Blog.store(
+      5, ["create"], "CreatePost", status: "paused", age: nil, queued: 2, reads: [99])
+    var model = try Blog.model([store])
+    store["edits"] = 1
+    model.receive(try Blog.message(Blog.changes(stores: [store])))
+    store["calls"] = (1...21).map { ["arguments": "title \($0)", "status": "success"] }
+    store["pages"] = 3
+    store["isTruncated"] = true
+    model.receive(try Blog.message(Blog.json(["type": "detail", "store": store])))
+    let lines = texts(lines(model, rows: 40, keys: [.enter]))
+    #expect(lines[4] == "   ‖ paused  1 optimistic edit  2 calls in queue  3 pages")
+    #expect(lines.contains("   … truncated") && lines.contains("     a store that was removed"))
+    let calls = lines.drop { $0 != " Calls" }.filter { $0.contains("title") }
+    #expect(calls.count == 20 && calls.first == "   success    title 21")
+    #expect(calls.last == "   success    title 2")
+  }
+
+  @Test("The detail of a store that was removed says so") func removed() throws {
+    func heading(isWatched: Bool) throws -> [String] {
+      var model = try Blog.model()
+      if isWatched { model.receive(try Blog.message(Blog.detail(Blog.stores[5]))) }
+      let size = TerminalSize()
+      var view = TerminalView()
+      view.update(model, height: 19)
+      #expect(view.press(.enter, model: model, height: 19) == .send(.watch(store: 6)))
+      model.receive(try Blog.message(Blog.changes(removed: [6])))
+      let screen = TerminalScreen(model: model, size: size, now: Blog.now)
+      return texts(Array(screen.lines(&view)[3...7]))
+    }
+    let watched = try heading(isWatched: true)
+    #expect(watched[0] == " authors/7  AuthorQuery · query · no longer in its client")
+    #expect(watched[4] == "   Author(name: <script>)")
+    let other = try heading(isWatched: false)
+    #expect(other[0] == " A store that was removed")
+    #expect(other[1] == "   The store is no longer in its client.")
+  }
+
+  @Test("A folded group has the number of its stores, and a column the sign of its order")
+  func groups() throws {
+    let model = try Blog.model([Blog.store(1, ["a", "b"], "Q"), Blog.store(2, ["a", "c"], "Q")])
+    #expect(texts(lines(model, keys: [.left]))[4] == ">▸ a (2 stores)")
+    #expect(texts(lines(model, keys: [.left], isUnicode: false))[4] == ">+ a (2 stores)")
+    let reversed = [Key.character("S")]
+    #expect(lines(model, keys: reversed)[3].text.hasPrefix(" PATH↑ "))
+    #expect(lines(model, keys: reversed, isUnicode: false)[3].text.hasPrefix(" PATH^ "))
+    let byStatus = [Key.character("s")]
+    #expect(lines(model, keys: byStatus, isUnicode: false)[3].text.contains(" STATUSv "))
+  }
+
+  @Test("The bars of runs are drawn in ASCII where the terminal has no UTF-8") func plainBars()
+    throws
+  {
+    var model = try Blog.model()
+    model.receive(
+      try Blog.message(
+        Blog.changes(events: [
+          Blog.event(6, "runStarted", after: -4, run: 1), Blog.event(6, "paused", after: -3),
+          Blog.event(6, "waiting", after: -2), Blog.event(6, "attempt", after: -1, attempt: 1),
+          Blog.event(6, "runEnded", outcome: "cancelled"),
+        ])))
+    let lines = texts(lines(model, columns: 120, keys: [.enter], isUnicode: false))
+    let phases = ["#", "|", ".", "#"].map { String(repeating: $0, count: 10) }.joined()
+    #expect(lines.contains("   #1    cancelled   4.0 s  \(phases)  2 attempts"))
+  }
+
+  @Test("The title has the access, and the end of a program that did not answer") func titles()
+    throws
+  {
+    var model = InspectorModel()
+    model.receive(try Blog.message(Blog.hello(isReadOnly: true)))
+    #expect(texts(lines(model))[0].hasSuffix("  read-only · ● live"))
+    var refused = InspectorModel()
+    refused.receive(try Blog.message(#"{"type":"bye","reason":"It is full."}"#))
+    let texts = texts(lines(refused))
+    #expect(texts[0] == " inspect: ended" && texts[2] == " The program has ended. It is full.")
+  }
 }

@@ -224,4 +224,34 @@ import Testing
       withExtendedLifetime(peer) {}
     }
   }
+
+  @Test("Lines that are no messages are left out") func rubbish() async throws {
+    try await onThread {
+      let runtime = try TemporaryFolder()
+      let program = try FakeProgram(runtime)
+      let child = try TerminalChild([program.path], in: runtime)
+      let peer = try program.accept()
+      for line in ["", "\u{1B}[2J", "[]", "{", #"{"type":"hello"}"#] { try peer.send(line) }
+      try peer.send(Blog.hello())
+      try peer.send(#"{"type":"later"}"#)
+      try peer.send(Blog.snapshot)
+      try child.wait { $0.lines[0].hasPrefix(" posts") && $0.text.contains("authors/7") }
+      try peer.send(#"{"type":"changes","stores":[{"id":"x"}]}"#)
+      try peer.send(#"{"type":"reply","id":77,"ok":true}"#)
+      try peer.send(Blog.changes(missed: 3))
+      try child.wait { $0.lines[2].hasSuffix("3 changes left out") }
+      #expect(child.screen.lines[23].hasSuffix("quit") && child.screen.unknown == [])
+    }
+  }
+
+  @Test("A terminal without a size is drawn with 80×24") func noSize() async throws {
+    try await onThread {
+      let runtime = try TemporaryFolder()
+      let program = try FakeProgram(runtime)
+      let child = try TerminalChild([], in: runtime, hasSize: false)
+      let peer = try program.serveBlog()
+      try child.wait { $0.text.contains("authors/7") && $0.lines[23].hasSuffix("quit") }
+      withExtendedLifetime(peer) {}
+    }
+  }
 }

@@ -68,4 +68,16 @@ import Testing
       labels(try tree(.init(order: .path, isReversed: true)))
         == ["posts", " 10", " 3", " 2", "create", "authors/7"])
   }
+
+  @Test("Elements have one order: numbers, texts, and numbers of one value by their characters")
+  func oneOrder() throws {
+    let elements = ["b", "01", "1", "-2", "a", "001"]
+    let stores = elements.enumerated().map { Blog.store($0, ["x", $1], "Q") }
+    func labels(_ isReversed: Bool) throws -> [String] {
+      let options = StoreTree.Options(isReversed: isReversed)
+      return try StoreTree(Blog.model(stores).stores.values, options: options).rows.map(\.label)
+    }
+    #expect(try labels(false) == ["x", "-2", "001", "01", "1", "a", "b"])
+    #expect(try labels(true) == ["x", "b", "a", "1", "01", "001", "-2"])
+  }
 }

@@ -147,4 +147,64 @@ import Testing
     #expect(press(.redraw) == .redraw)
     #expect(press(.character("q")) == .quit)
   }
+
+  @Test("The list of keys leads back to the detail, which is watched until it is left")
+  mutating func helpInDetail() {
+    #expect(press(.enter) == .send(.watch(store: 6)))
+    #expect(press(.character("?")) == nil && view.page == .help)
+    #expect(press(.character("q")) == nil && view.page == .detail(store: 6))
+    #expect(press(.character("q")) == .send(.unwatch) && view.page == .table)
+    #expect(press(.character("h"), .escape) == nil && view.page == .table)
+  }
+
+  @Test("Keys scroll a detail from its begin to its end") mutating func scrolling() {
+    _ = press(.enter, .down, .character("j"), .pageDown, .character(" "))
+    #expect(view.scroll == 8)
+    _ = press(.up, .character("k"), .pageUp)
+    #expect(view.scroll == 3)
+    _ = press(.up, .pageUp)
+    #expect(view.scroll == 0)
+    _ = press(.character("G"))
+    view.limitScroll(lines: 20, height: 4)
+    #expect(view.scroll == 16)
+    _ = press(.character("G"), .home, .tab, .right)
+    #expect(view.scroll == 0 && view.page == .detail(store: 6))
+  }
+
+  @Test("The arrows move the selection while a filter is typed") mutating func movingInFilter() {
+    #expect(press(.character("/"), .down, .down, .up, .tab, .pageUp) == nil)
+    #expect(view.selection == 1 && view.isFiltering && view.options.filter.isEmpty)
+    #expect(press(.character("3"), .escape) == nil)
+    #expect(!view.isFiltering && view.options.filter.isEmpty && view.tree.rows.count == 6)
+  }
+
+  @Test("The selection moves from a group to a row in it when the group has no row any more")
+  mutating func lostGroup() throws {
+    let stores = [["a"], ["b", "c", "d"], ["b", "c", "e"]].enumerated().map {
+      Blog.store($0, $1, "Q")
+    }
+    var model = try Blog.model(stores)
+    view = TerminalView()
+    view.update(model, height: 4)
+    _ = press(.down, model: model)
+    #expect(view.selectedRow?.label == "b/c" && view.selectedStore == nil)
+    let added = Blog.store(7, ["a", "a"], "Q")
+    model.receive(try Blog.message(Blog.changes(stores: [added], removed: [1])))
+    view.update(model, height: 4)
+    #expect(view.selectedRow?.label == "b/c/e" && view.selectedStore == 2)
+  }
+
+  @Test("Without stores, keys do nothing") mutating func empty() throws {
+    let model = try Blog.model([])
+    view = TerminalView()
+    view.update(model, height: 4)
+    let keys: [Key] = [
+      .up, .down, .pageUp, .pageDown, .home, .end, .left, .right, .enter, .escape, .backspace, .tab,
+      .character(" "), .character("z"),
+    ]
+    for key in keys { #expect(press(key, model: model) == nil) }
+    #expect(view.selection == 0 && view.scroll == 0 && view.page == .table)
+    #expect(press(.character("r"), model: model) == nil)
+    #expect(view.notice == "Select a store, not a group.")
+  }
 }

@@ -183,4 +183,61 @@ import Testing
     let tokens = Set((0..<50).map { _ in WebGate(port: 1).token })
     #expect(tokens.count == 50 && tokens.allSatisfy { $0.count == 32 })
   }
+
+  @Test(
+    "What the server does not have, and methods that it does not take, are refused",
+    arguments: [
+      ("GET", "/other", 404), ("GET", "/favicon.ico", 404), ("HEAD", "/", 405),
+      ("POST", "/events", 405), ("GET", "/command", 405),
+    ])
+  func notServed(_ method: String, _ path: String, _ status: Int) {
+    let request = HTTPRequest(
+      method: method, path: path, query: ["token": "secret"], fields: ["host": "localhost:80"])
+    #expect(WebGate(port: 80, token: "secret").decide(request) == .refused(status: status))
+  }
+
+  @Test("A page that is opened after the end of the program is told so", arguments: [true, false])
+  func late(_ waits: Bool) async throws {
+    try await onThread {
+      var program: FakeProgram? = try FakeProgram(TemporaryFolder())
+      let web = try WebChild(try #require(program), arguments: waits ? ["--wait"] : [])
+      program = nil
+      let stream = try web.connect(web.request("GET", "/events", token: web.token))
+      _ = try stream.text(
+        with: [#"{"type":"stream","id":1}"#, #"data: {"type":"ended","waits":\#(waits)}"#])
+    }
+  }
+
+  @Test("All pages are connected to the next start of the program") func allPages() async throws {
+    try await onThread {
+      let runtime = try TemporaryFolder()
+      var program: FakeProgram? = try FakeProgram(runtime, pid: 1)
+      let web = try WebChild(try #require(program), arguments: ["--wait"])
+      program = nil
+      let streams = try (1...3).map { _ in
+        try web.connect(web.request("GET", "/events", token: web.token))
+      }
+      for stream in streams { _ = try stream.text(with: [#"{"type":"ended","waits":true}"#]) }
+      program = try FakeProgram(runtime, pid: 2)
+      let peers = try streams.map { _ in try program?.serveBlog(pid: 2) }
+      for stream in streams {
+        let text = try stream.text(with: [Blog.hello(pid: 2), Blog.snapshot])
+        // At once: a page does not begin again with the search for another one.
+        #expect(text.split(separator: #"{"type":"stream""#).count == 2)
+      }
+      withExtendedLifetime(peers) {}
+    }
+  }
+
+  @Test("A port that another server has is an error") func port() async throws {
+    try await onThread {
+      let program = try FakeProgram(TemporaryFolder())
+      let web = try WebChild(program)
+      let second = try ProgramChild(
+        [TerminalChild.program("inspect"), program.path, "--web", "--port", "\(web.port)"],
+        readsErrors: true)
+      #expect(try second.line() == "inspect: port \(web.port): Address already in use")
+      #expect(try second.waitForEnd() == 1)
+    }
+  }
 }

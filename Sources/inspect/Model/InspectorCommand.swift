@@ -21,10 +21,10 @@ enum InspectorCommand: Equatable, Sendable {
     }
   }
 
-  /// The command in words.
-  func text(in model: InspectorModel) -> String {
+  /// Returns the command in words; `nil` for one whose reply is not shown.
+  func text(in model: InspectorModel) -> String? {
     switch self {
-    case .watch, .unwatch: "watch"
+    case .watch, .unwatch: nil
     case .perform(let operation, let store):
       "\(operation.rawValue) \(model.stores[store]?.name ?? "a store")"
     case .offline(true): "go offline"

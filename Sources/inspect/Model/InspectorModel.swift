@@ -16,17 +16,10 @@ struct InspectorModel: Equatable, Sendable {
   private(set) var isOffline = false
   /// All changes and events that the program left out.
   private(set) var missed = 0
-  /// The answer to the latest command.
-  private(set) var reply: Reply?
   /// Increases with each change of a store.
   private(set) var version = 0
   /// Increases when a store is added or removed.
   private(set) var structureVersion = 0
-
-  struct Reply: Equatable, Sendable {
-    var id: Int
-    var error: String?
-  }
 
   /// Begins a new connection, to the same program or its next start.
   mutating func reconnect() { self = InspectorModel() }
@@ -49,11 +42,9 @@ struct InspectorModel: Equatable, Sendable {
       version += 1
       structureVersion += 1
     case .changes(let changes): receive(changes)
-    case .detail(let detail, _):
-      self.detail = detail
-    case .reply(let id, let error): reply = Reply(id: id, error: error)
+    case .detail(let detail): self.detail = detail
     case .bye(let reason): end(reason: reason)
-    case .unknown: break
+    case .reply, .unknown: break
     }
   }
 

@@ -25,6 +25,6 @@ struct MessageFields {
   /// Returns seconds since 1970, within some ten thousand years, so that all arithmetic is exact.
   func time(_ name: String) throws -> Double? {
     let time: Double? = try self(name)
-    return time.map { min(max($0, -1e12), 1e12) }
+    return time.flatMap { $0.isNaN ? nil : min(max($0, -1e12), 1e12) }
   }
 }

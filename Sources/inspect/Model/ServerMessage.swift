@@ -5,7 +5,7 @@ enum ServerMessage: Equatable, Sendable {
   case hello(Hello)
   case snapshot(Snapshot)
   case changes(Changes)
-  case detail(StoreDetail, time: Double)
+  case detail(StoreDetail)
   /// The answer to a command; `error` is `nil` where the program has performed it.
   case reply(id: Int, error: String?)
   case bye(reason: String)
@@ -13,7 +13,6 @@ enum ServerMessage: Equatable, Sendable {
   case unknown(type: String)
 
   struct Snapshot: Equatable, Sendable, Decodable {
-    var time: Double
     var counts: Counts
     var stores: [StoreRecord]
   }
@@ -57,7 +56,6 @@ struct Counts: Equatable, Sendable {
 
 /// What has changed since the last message.
 struct Changes: Equatable, Sendable {
-  var time: Double
   var counts: Counts?
   var stores: [StoreRecord] = []
   var removed: [Int] = []
@@ -70,7 +68,11 @@ struct Changes: Equatable, Sendable {
 extension ServerMessage: Decodable {
   /// Decodes one line; throws an error if it is no message.
   init(line: some Sequence<UInt8>) throws {
-    self = try JSONDecoder().decode(Self.self, from: Data(line))
+    let decoder = JSONDecoder()
+    // So a program sends a date out of all range.
+    decoder.nonConformingFloatDecodingStrategy = .convertFromString(
+      positiveInfinity: "inf", negativeInfinity: "-inf", nan: "nan")
+    self = try decoder.decode(Self.self, from: Data(line))
   }
 
   init(from decoder: any Decoder) throws {
@@ -80,7 +82,7 @@ extension ServerMessage: Decodable {
     case "hello": self = .hello(try Hello(from: decoder))
     case "snapshot": self = .snapshot(try Snapshot(from: decoder))
     case "changes": self = .changes(try Changes(from: decoder))
-    case "detail": self = .detail(try fields.required("store"), time: try fields.required("time"))
+    case "detail": self = .detail(try fields.required("store"))
     case "reply":
       let isDone: Bool = try fields.required("ok")
       let error: String = try fields("error") ?? "The command failed."
@@ -121,7 +123,6 @@ extension Counts: Decodable {
 extension Changes: Decodable {
   init(from decoder: any Decoder) throws {
     let fields = try MessageFields(decoder)
-    time = try fields.time("time") ?? 0
     counts = try fields("counts")
     stores = try fields("stores") ?? []
     removed = try fields("removed") ?? []

@@ -55,13 +55,14 @@ struct StoreTree: Equatable, Sendable {
     longestLabel = rows.map { min($0.depth, 12) * 2 + 2 + $0.label.columns }.max() ?? 0
   }
 
-  /// Compares two elements of paths: numbers by their value, other texts by their characters.
+  /// Compares two elements of paths: numbers by their value, other texts by their characters. No two
+  /// different elements are equal, such as `1` and `01`: their order would change from time to time.
   static func naturally(_ left: String, _ right: String) -> Bool {
     switch (Int(left), Int(right)) {
-    case (let left?, let right?): left < right
+    case (let left?, let right?) where left != right: left < right
     case (.some, nil): true
     case (nil, .some): false
-    case (nil, nil): left < right
+    default: left < right
     }
   }
 

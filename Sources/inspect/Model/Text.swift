@@ -27,7 +27,6 @@ extension String {
   func cut(to width: Int, ellipsis: String = "…") -> String {
     if columns <= width { return self }
     let room = width - ellipsis.columns
-    guard room >= 0 else { return String(prefix(max(width, 0))) }
     var (text, used) = ("", 0)
     for character in self {
       used += character.columns

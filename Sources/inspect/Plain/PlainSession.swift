@@ -62,9 +62,11 @@ final class PlainSession {
         receive(line)
       }
       let title = model.hello.map { "\($0.title.printable) (pid \($0.pid))" } ?? link.path
-      StandardStreams.error("inspect: \(title) has ended\n")
+      let reason = model.endReason.map { ": \($0)" } ?? ""
+      StandardStreams.error("inspect: \(title) has ended\(reason)\n")
       guard arguments.waits else { return }
       model.reconnect()
+      removedNames = [:]
       link = Inspect.wait(for: target, after: link.path)
     }
   }
@@ -98,5 +100,7 @@ final class PlainSession {
 
 extension InspectorModel {
   /// The reason of the end, once the program has ended.
-  var endReason: String? { if case .ended(let reason) = connection { reason } else { nil } }
+  var endReason: String? {
+    if case .ended(let reason) = connection { reason.printable } else { nil }
+  }
 }

@@ -17,6 +17,8 @@ final class ProgramConnection {
   init(path: String) throws(InspectError) {
     let kind = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
     let descriptor = Descriptor(owning: socket(AF_UNIX, kind, 0))
+    // A program that is stopped accepts nothing, and at some number of connections the next one waits.
+    descriptor.setNonBlocking()
     var address = sockaddr_un()
     address.sun_family = sa_family_t(AF_UNIX)
     let bytes = Array(path.utf8)
@@ -28,7 +30,6 @@ final class ProgramConnection {
       $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { connect(descriptor.number, $0, size) }
     }
     guard result == 0 else { throw .system(path) }
-    descriptor.setNonBlocking()
     self.descriptor = descriptor
   }
 

@@ -17,6 +17,10 @@ struct DetailText {
     var line = StyledLine(" \(record?.name ?? "A store that was removed")", .heading)
     guard let record else { return line }
     line.append("  \(record.request)\(glyphs.bullet)\(record.kind)", .secondary)
+    // Its last detail remains.
+    if model.stores[store] == nil {
+      line.append("\(glyphs.bullet)no longer in its client", .failure)
+    }
     return line
   }
 

@@ -7,32 +7,35 @@ enum Key: Equatable, Sendable {
 
 /// Decodes the bytes that a terminal sends into keys.
 struct KeyDecoder: Sendable {
+  /// The time after which the byte ESC is the key Escape, in seconds.
+  static let escapeDelay = 0.03
+
   private var state = State.ground
 
   private enum State: Equatable {
     case ground
-    /// After the byte ESC, which is a key of its own or begins a sequence.
-    case escape
+    /// After the byte ESC, which is a key of its own at a time, or begins a sequence.
+    case escape(at: Double)
     /// After `ESC [` or `ESC O`, with the parameters so far.
     case sequence([UInt8])
     /// In a character of several bytes, of which some are missing.
     case character([UInt8], missing: Int)
   }
 
-  /// Whether the bytes so far could be the key Escape. After a short time without more, they are.
-  var isUndecided: Bool { state == .escape }
+  /// When the byte ESC is the key Escape, unless more bytes come before; `nil` without that byte.
+  var escapeTime: Double? { if case .escape(let time) = state { time } else { nil } }
 
-  /// Returns the keys that a byte completes.
-  mutating func feed(_ byte: UInt8) -> [Key] {
+  /// Returns the keys that a byte completes, which comes at a time in seconds.
+  mutating func feed(_ byte: UInt8, at time: Double = 0) -> [Key] {
     switch state {
-    case .ground: return begin(byte)
+    case .ground: return begin(byte, time)
     case .escape:
       if byte == UInt8(ascii: "[") || byte == UInt8(ascii: "O") {
         state = .sequence([])
         return []
       }
       state = .ground
-      return [.escape] + begin(byte)
+      return [.escape] + begin(byte, time)
     case .sequence(let parameters):
       if (0x20...0x3F).contains(byte), parameters.count < 16 {
         state = .sequence(parameters + [byte])
@@ -43,23 +46,23 @@ struct KeyDecoder: Sendable {
     case .character(let bytes, let missing):
       guard byte & 0xC0 == 0x80 else {
         state = .ground
-        return begin(byte)
+        return begin(byte, time)
       }
       state = missing == 1 ? .ground : .character(bytes + [byte], missing: missing - 1)
       return missing == 1 ? Self.characters(bytes + [byte]) : []
     }
   }
 
-  /// Returns the key Escape, if it was pressed and nothing has followed.
-  mutating func timeOut() -> [Key] {
-    guard isUndecided else { return [] }
+  /// Returns the key Escape, if it was pressed and nothing has followed until a time.
+  mutating func timeOut(at time: Double = .infinity) -> [Key] {
+    guard let escapeTime, time >= escapeTime else { return [] }
     state = .ground
     return [.escape]
   }
 
-  private mutating func begin(_ byte: UInt8) -> [Key] {
+  private mutating func begin(_ byte: UInt8, _ time: Double) -> [Key] {
     switch byte {
-    case 0x1B: state = .escape
+    case 0x1B: state = .escape(at: time + Self.escapeDelay)
     case 0x0D, 0x0A: return [.enter]
     case 0x7F, 0x08: return [.backspace]
     case 0x09: return [.tab]

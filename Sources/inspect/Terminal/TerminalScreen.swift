@@ -44,7 +44,8 @@ struct TerminalScreen: Sendable {
   private var titleLine: StyledLine {
     var line = StyledLine(isReversed: true)
     guard let hello = model.hello else {
-      line.append(" inspect: connecting\(glyphs.ellipsis)", .heading)
+      let isConnecting = model.connection == .connecting
+      line.append(" inspect: \(isConnecting ? "connecting\(glyphs.ellipsis)" : "ended")", .heading)
       return line
     }
     let title = " \(hello.title.printable)"

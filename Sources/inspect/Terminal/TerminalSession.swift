@@ -4,8 +4,6 @@ import Glibc
 final class TerminalSession {
   /// The shortest time between two screens, in seconds.
   private static let frameInterval = 0.05
-  /// The time after which the byte ESC is the key Escape, in seconds.
-  private static let escapeDelay = 0.03
   private static let searchInterval = 0.25
 
   private let target: Target
@@ -56,7 +54,7 @@ final class TerminalSession {
       }
       if poll.canRead(device.input) {
         guard readKeys() else { return nil }
-      } else if !press(state.keys.timeOut()) {
+      } else if !press(state.keys.timeOut(at: Time.monotonic)) {
         return nil
       }
       if let link, poll.canRead(link.connection.descriptor) { receive() }
@@ -66,8 +64,8 @@ final class TerminalSession {
   }
 
   private var timeout: Double {
-    if state.keys.isUndecided { return Self.escapeDelay }
     let now = Time.monotonic
+    if let time = state.keys.escapeTime { return max(time - now, 0) }
     // Ages change each second.
     var next = max(state.nextFrame, state.isDirty ? 0 : now + 1)
     if waits, link == nil { next = min(next, state.nextSearch) }
@@ -118,7 +116,8 @@ final class TerminalSession {
     case .nothing: return true
     case .end: return false
     case .bytes(let bytes):
-      for byte in bytes where !press(state.keys.feed(byte)) { return false }
+      let now = Time.monotonic
+      for byte in bytes where !press(state.keys.feed(byte, at: now)) { return false }
       return true
     }
   }
@@ -142,11 +141,7 @@ final class TerminalSession {
   private func send(_ command: InspectorCommand) {
     if case .unwatch = command { state.model.closeDetail() }
     guard let connection = link?.connection else { return }
-    let id = connection.send(command)
-    switch command {
-    case .watch, .unwatch: break
-    case .perform, .offline: state.commands[id] = command.text(in: state.model)
-    }
+    state.commands[connection.send(command)] = command.text(in: state.model)
   }
 
   /// Handles a signal, and returns whether it ends the program.

@@ -20,6 +20,8 @@ struct TerminalView: Equatable, Sendable {
   }
 
   private(set) var page = Page.table
+  /// Where a key leads from the list of keys.
+  private var pageBehindHelp = Page.table
   private(set) var options = StoreTree.Options()
   private(set) var tree = StoreTree()
   /// The index of the selected row.
@@ -98,7 +100,7 @@ struct TerminalView: Equatable, Sendable {
     case .table: return pressInTable(key, model, height)
     case .detail: return pressInDetail(key, model, height)
     case .help:
-      page = .table
+      page = pageBehindHelp
       return nil
     }
   }
@@ -168,7 +170,7 @@ struct TerminalView: Equatable, Sendable {
   private mutating func pressLetter(_ character: Character, _ model: InspectorModel) -> Action? {
     switch character {
     case "q": return .quit
-    case "?", "h": page = .help
+    case "?", "h": (pageBehindHelp, page) = (page, .help)
     case "/":
       guard page == .table else { return nil }
       isFiltering = true
