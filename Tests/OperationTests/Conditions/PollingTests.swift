@@ -319,6 +319,15 @@ import Testing
     #expect(await eventually { store == nil && clock.sleeperCount == 0 })
   }
 
+  /// Expects the first run after a second, and not before.
+  private func expectRun(of script: Script) async {
+    await clock.advance(by: .seconds(0.5))
+    await clock.settle()
+    #expect(script.attempts == 0)
+    await clock.advance(by: .seconds(0.5))
+    await script.contexts.wait(for: 1)
+  }
+
   @Test(
     "An interval that is not above zero is reported, and a second is used",
     arguments: [Duration.zero, .seconds(-1)])
@@ -332,11 +341,7 @@ import Testing
     let store = client.store(for: query)
     let subscription = store.subscribe { _ in }
     await clock.sleepers(atLeast: 1)
-    await clock.advance(by: .seconds(0.5))
-    await clock.settle()
-    #expect(script.attempts == 0)
-    await clock.advance(by: .seconds(0.5))
-    await script.contexts.wait(for: 1)
+    await expectRun(of: script)
     subscription.cancel()
   }
 
@@ -350,11 +355,7 @@ import Testing
       return subscription
     }
     #expect(issues.map(\.kind) == [.invalidValue])
-    await clock.advance(by: .seconds(0.5))
-    await clock.settle()
-    #expect(script.attempts == 0)
-    await clock.advance(by: .seconds(0.5))
-    await script.contexts.wait(for: 1)
+    await expectRun(of: script)
     subscription.cancel()
   }
 
