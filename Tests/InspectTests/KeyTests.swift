@@ -2,6 +2,14 @@ import Testing
 
 @testable import inspect
 
+extension KeyDecoder {
+  /// Returns the keys that a byte completes, which comes without a delay.
+  fileprivate mutating func feed(_ byte: UInt8) -> [Key] { feed(byte, at: 0) }
+
+  /// Returns the key Escape, if it was pressed, after a long time.
+  fileprivate mutating func timeOut() -> [Key] { timeOut(at: .infinity) }
+}
+
 @Suite struct KeyTests {
   private func keys(_ text: String) -> [Key] {
     var decoder = KeyDecoder()

@@ -142,7 +142,7 @@ import Testing
     _ = press(.character("s"), .character("S"), .character("t"))
     #expect(view.options.order == .status && view.options.isReversed && view.options.isFlat)
     #expect(press(.character("o")) == .send(.offline(true)))
-    #expect(press(.character("?")) == nil && view.page == .help)
+    #expect(press(.character("?")) == nil && view.page == .help(over: .table))
     #expect(press(.character("q")) == nil && view.page == .table)
     #expect(press(.redraw) == .redraw)
     #expect(press(.character("q")) == .quit)
@@ -151,7 +151,7 @@ import Testing
   @Test("The list of keys leads back to the detail, which is watched until it is left")
   mutating func helpInDetail() {
     #expect(press(.enter) == .send(.watch(store: 6)))
-    #expect(press(.character("?")) == nil && view.page == .help)
+    #expect(press(.character("?")) == nil && view.page == .help(over: .detail(store: 6)))
     #expect(press(.character("q")) == nil && view.page == .detail(store: 6))
     #expect(press(.character("q")) == .send(.unwatch) && view.page == .table)
     #expect(press(.character("h"), .escape) == nil && view.page == .table)

@@ -14,7 +14,7 @@ private struct Pair {
   private struct Pending {
     let event: Int
     let recipients: [Int]
-    /// The number of subscriptions before, if a later state replaces this one.
+    /// The number of subscriptions until then, if a later state can replace this one.
     var replaceableAt: Int?
   }
 
@@ -22,7 +22,6 @@ private struct Pair {
     let name: Int
     let id: UInt64
     let subscriber: Subscriber<Int>
-    var needsOnlyNewest: Bool { subscriber.wantsNewest }
   }
 
   private var queue = DeliveryQueue<Int>()
@@ -94,7 +93,7 @@ private struct Pair {
     let event = number()
     queue.append(event, also: names.map { subscriber($0) })
     let recipients = names + subscriptions.map(\.name)
-    if !names.isEmpty || !subscriptions.allSatisfy(\.needsOnlyNewest) {
+    if !names.isEmpty || !subscriptions.allSatisfy(\.subscriber.wantsNewest) {
       pending.append(Pending(event: event, recipients: recipients))
     }
   }
@@ -104,7 +103,7 @@ private struct Pair {
     let replaced = queue.append(state: event)
     let names = subscriptions.map(\.name)
     if names.isEmpty { return }
-    let isReplaceable = subscriptions.allSatisfy(\.needsOnlyNewest)
+    let isReplaceable = subscriptions.allSatisfy(\.subscriber.wantsNewest)
     if isReplaceable, let last = pending.last, last.replaceableAt == subscriptionCount {
       pending.removeLast()
       if replaced != last.event { hasReplacedOther = true }

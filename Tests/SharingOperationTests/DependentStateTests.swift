@@ -1,9 +1,8 @@
 import Foundation
-import Observation
 import SharingOperation
 import Testing
 
-/// A state of a user, whose value cannot be compared.
+/// A state that a program defines, whose value cannot be compared.
 private struct BadgeState: OperationState {
   typealias OperationValue = Opaque
   typealias StatusValue = Opaque
@@ -51,7 +50,7 @@ private struct BadgeState: OperationState {
   }
 }
 
-/// Returns its number, with the state of a user.
+/// Returns the number of its run.
 private struct Badge: StatefulOperationRequest {
   typealias State = BadgeState
 
@@ -67,7 +66,9 @@ private struct Badge: StatefulOperationRequest {
 }
 
 @Suite struct DependentStateTests {
-  @Test("A wrapper that depends on a state of a user is bound once for each of its values")
+  @Test(
+    "A wrapper that depends on a state which a program defines is bound once for each of its values"
+  )
   func values() async throws {
     let client = OperationClient.quiet()
     let store = client.store(for: Badge(numbers: Counter()), initialState: BadgeState())

@@ -46,7 +46,7 @@ enum StorageKey {
     case let date as Date: return "\(date.timeIntervalSinceReferenceDate + 0):Date"
     case let data as Data: return "\(escaped(data.base64EncodedString())):Data"
     case let url as URL:
-      // Its base distinguishes it from one with the same absolute form.
+      // A relative URL is not equal to its absolute form.
       return "<\(escaped(url.relativeString))>" + (url.baseURL.flatMap { stable($0) } ?? "")
     case let character as Character: return "'\(escaped(String(character)))'"
     default: return reflected(value, isMember)

@@ -69,7 +69,7 @@ extension ServerMessage: Decodable {
   /// Decodes one line; throws an error if it is no message.
   init(line: some Sequence<UInt8>) throws {
     let decoder = JSONDecoder()
-    // So a program sends a date out of all range.
+    // JSON has no numbers for these. A program sends them for dates that are out of range.
     decoder.nonConformingFloatDecodingStrategy = .convertFromString(
       positiveInfinity: "inf", negativeInfinity: "-inf", nan: "nan")
     self = try decoder.decode(Self.self, from: Data(line))

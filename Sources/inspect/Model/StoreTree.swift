@@ -55,8 +55,8 @@ struct StoreTree: Equatable, Sendable {
     longestLabel = rows.map { min($0.depth, 12) * 2 + 2 + $0.label.columns }.max() ?? 0
   }
 
-  /// Compares two elements of paths: numbers by their value, other texts by their characters. No two
-  /// different elements are equal, such as `1` and `01`: their order would change from time to time.
+  /// Compares two elements of paths: numbers by their value, and other texts, also two of the same number
+  /// such as `1` and `01`, by their characters. So different elements always have an order.
   static func naturally(_ left: String, _ right: String) -> Bool {
     switch (Int(left), Int(right)) {
     case (let left?, let right?) where left != right: left < right

@@ -24,6 +24,8 @@ extension String {
   }
 
   /// Returns the beginning of the text, with an ellipsis if it is longer than so many columns.
+  ///
+  /// - Parameter width: At least the columns of the ellipsis.
   func cut(to width: Int, ellipsis: String = "…") -> String {
     if columns <= width { return self }
     let room = width - ellipsis.columns

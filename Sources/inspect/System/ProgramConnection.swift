@@ -17,7 +17,7 @@ final class ProgramConnection {
   init(path: String) throws(InspectError) {
     let kind = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
     let descriptor = Descriptor(owning: socket(AF_UNIX, kind, 0))
-    // A program that is stopped accepts nothing, and at some number of connections the next one waits.
+    // A blocking `connect` would wait for a stopped program whose queue of connections is full.
     descriptor.setNonBlocking()
     var address = sockaddr_un()
     address.sun_family = sa_family_t(AF_UNIX)

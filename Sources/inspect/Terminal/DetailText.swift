@@ -17,7 +17,7 @@ struct DetailText {
     var line = StyledLine(" \(record?.name ?? "A store that was removed")", .heading)
     guard let record else { return line }
     line.append("  \(record.request)\(glyphs.bullet)\(record.kind)", .secondary)
-    // Its last detail remains.
+    // The last detail of a removed store stays on the screen.
     if model.stores[store] == nil {
       line.append("\(glyphs.bullet)no longer in its client", .failure)
     }

@@ -14,7 +14,7 @@ struct KeyDecoder: Sendable {
 
   private enum State: Equatable {
     case ground
-    /// After the byte ESC, which is a key of its own at a time, or begins a sequence.
+    /// After the byte ESC. It begins a sequence, or is the key Escape from a time on.
     case escape(at: Double)
     /// After `ESC [` or `ESC O`, with the parameters so far.
     case sequence([UInt8])
@@ -25,8 +25,10 @@ struct KeyDecoder: Sendable {
   /// When the byte ESC is the key Escape, unless more bytes come before; `nil` without that byte.
   var escapeTime: Double? { if case .escape(let time) = state { time } else { nil } }
 
-  /// Returns the keys that a byte completes, which comes at a time in seconds.
-  mutating func feed(_ byte: UInt8, at time: Double = 0) -> [Key] {
+  /// Returns the keys that a byte completes.
+  ///
+  /// - Parameter time: When the byte was read, in seconds.
+  mutating func feed(_ byte: UInt8, at time: Double) -> [Key] {
     switch state {
     case .ground: return begin(byte, time)
     case .escape:
@@ -53,8 +55,8 @@ struct KeyDecoder: Sendable {
     }
   }
 
-  /// Returns the key Escape, if it was pressed and nothing has followed until a time.
-  mutating func timeOut(at time: Double = .infinity) -> [Key] {
+  /// Returns the key Escape, if it was pressed long enough before a time, and nothing has followed.
+  mutating func timeOut(at time: Double) -> [Key] {
     guard let escapeTime, time >= escapeTime else { return [] }
     state = .ground
     return [.escape]

@@ -9,7 +9,8 @@ struct TerminalView: Equatable, Sendable {
   enum Page: Equatable, Sendable {
     case table
     case detail(store: Int)
-    case help
+    /// The list of keys, over the page that follows it.
+    indirect case help(over: Page)
   }
 
   /// What the program does after a key.
@@ -20,8 +21,6 @@ struct TerminalView: Equatable, Sendable {
   }
 
   private(set) var page = Page.table
-  /// Where a key leads from the list of keys.
-  private var pageBehindHelp = Page.table
   private(set) var options = StoreTree.Options()
   private(set) var tree = StoreTree()
   /// The index of the selected row.
@@ -99,8 +98,8 @@ struct TerminalView: Equatable, Sendable {
     switch page {
     case .table: return pressInTable(key, model, height)
     case .detail: return pressInDetail(key, model, height)
-    case .help:
-      page = pageBehindHelp
+    case .help(let covered):
+      page = covered
       return nil
     }
   }
@@ -170,7 +169,7 @@ struct TerminalView: Equatable, Sendable {
   private mutating func pressLetter(_ character: Character, _ model: InspectorModel) -> Action? {
     switch character {
     case "q": return .quit
-    case "?", "h": (pageBehindHelp, page) = (page, .help)
+    case "?", "h": page = .help(over: page)
     case "/":
       guard page == .table else { return nil }
       isFiltering = true

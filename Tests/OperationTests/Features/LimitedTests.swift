@@ -2,17 +2,6 @@ import Operation
 import Synchronization
 import Testing
 
-/// A controller that retains its controls for the test.
-private final class Rerunner: OperationController {
-  typealias State = QueryState<Int, any Error>
-  let controls = Mutex<OperationControls<State>?>(nil)
-
-  func control(with controls: OperationControls<State>) -> OperationSubscription {
-    self.controls.withLock { $0 = controls }
-    return .empty
-  }
-}
-
 @Suite struct LimitedTests {
   /// The number of requests in flight, and its maximum.
   private final class Meter: Sendable {
@@ -106,13 +95,13 @@ private final class Rerunner: OperationController {
   func unneeded() async throws {
     let client = OperationClient(defaults: OperationDefaults(retryLimit: 0))
     let gates = [AsyncGate(), AsyncGate()]
-    let rerunner = Rerunner()
+    let knob = Knob(Recorder())
     let store = client.store(
-      for: query(0, until: gates[0]).controlled(by: rerunner).limited(to: 1, in: "one"))
+      for: query(0, until: gates[0]).controlled(by: knob).limited(to: 1, in: "one"))
     let subscription = store.subscribe { _ in }
     await meter.begun.wait(for: 1)
     // The run for the subscriber is in flight.
-    try #require(rerunner.controls.withLock { $0 }).rerun()
+    knob.controls.rerun()
     gates[0].open()
     gates[1].open()
     #expect(

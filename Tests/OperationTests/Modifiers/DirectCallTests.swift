@@ -19,8 +19,8 @@ private struct TextLength: MutationRequest {
   }
 }
 
-/// Three pages, of which the second one fails.
-private struct ThreePages: PaginatedRequest {
+/// Pages in both directions from page 7, of which page 8 fails.
+private struct TypedPages: PaginatedRequest {
   let calls: EventLog<Int>
 
   var path: OperationPath { ["numbers"] }
@@ -47,7 +47,7 @@ private struct ThreePages: PaginatedRequest {
   }
 }
 
-/// The functions of a request that a modifier or a transformation has in front of the request beneath.
+/// Calls of `fetch`, `fetchPage` and `mutate` themselves, and not of `run`.
 @Suite("Direct calls of modified requests") struct DirectCallTests {
   private let yields = EventLog<String>()
   private let context = OperationContext()
@@ -95,10 +95,10 @@ private struct ThreePages: PaginatedRequest {
   @Test("A modifier does not apply to one page, whose identifiers are those of the request")
   func modifiedPages() async throws {
     let calls = EventLog<Int>()
-    try await checkPages(of: ThreePages(calls: calls).retry(limit: 2).backoff(.noBackoff))
+    try await checkPages(of: TypedPages(calls: calls).retry(limit: 2).backoff(.noBackoff))
     // With any error as its failure, because of the timeout.
     try await checkPages(
-      of: ThreePages(calls: calls).retry(limit: 2).backoff(.noBackoff).timeout(after: .seconds(1)))
+      of: TypedPages(calls: calls).retry(limit: 2).backoff(.noBackoff).timeout(after: .seconds(1)))
     #expect(calls.values == [7, 8, 7, 8])
     #expect(yields.values == ["part of 7", "part of 8", "part of 7", "part of 8"])
   }

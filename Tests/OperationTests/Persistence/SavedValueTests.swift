@@ -1,6 +1,7 @@
 import FoundationEssentials
-import Operation
 import Testing
+
+@testable import Operation
 
 @Suite("Saved values")
 struct SavedValueTests {
@@ -161,8 +162,8 @@ struct SavedValueTests {
       store.withExclusiveAccess {
         store.setResult(to: .success(SavedPost(title: "draft")))
         flush.update { $0 = Task { try await program.client.flush() } }
-        // Gives another thread time to save.
-        for _ in 0..<100_000 where program.storage.saveCount == 0 {}
+        // Until the flush waits for the end of the access.
+        while program.storage.saveCount == 0, store.read({ $0.access?.gates.isEmpty ?? true }) {}
         store.setResult(to: .success(SavedPost(title: "final")))
       }
     }

@@ -94,8 +94,8 @@ public final class OperationOutbox: Sendable {
   /// Removes a call, which is not made again. One that runs is cancelled.
   public func discard(_ id: OutboxCall.ID) {
     guard let call = shell.withLock({ $0.pendingCall(id) }) else { return }
-    // No run of the call begins after that, but one that has just begun may call a request that cannot throw
-    // a cancellation, in a cancelled task.
+    // No run of the call begins after that. One that has just begun calls its request in a cancelled task, if
+    // its failure cannot be a cancellation.
     remove(call.entry)?()
   }
 

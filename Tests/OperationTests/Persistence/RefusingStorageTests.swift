@@ -2,7 +2,7 @@ import FoundationEssentials
 import Operation
 import Testing
 
-/// A storage that can refuse to load and to list.
+/// A storage that can refuse to load and to list, and has no place for what cannot be decoded.
 private struct PickyStorage: OperationStorage {
   let base: MemoryStorage
   var beforeLoading: @Sendable (String) throws -> Void = { _ in }
@@ -21,8 +21,8 @@ private struct PickyStorage: OperationStorage {
   }
 }
 
-@Suite("Storages that cannot load or list")
-struct RefusedCallTests {
+@Suite("Storages that refuse")
+struct RefusingStorageTests {
   private let storage = MemoryStorage()
   private let fetches = EventLog<Int>()
 
