@@ -23,8 +23,9 @@ enum Inspect {
       return EXIT_SUCCESS
     }
     if arguments.form == .list {
-      let programs = Programs.ofUser.all(matching: arguments.target)
-      return programs.isEmpty ? reportNone(arguments.target, .ofUser) : list(programs)
+      let found = Programs.ofUser.all(matching: arguments.target)
+      return found.programs.isEmpty
+        ? reportNone(arguments.target, .ofUser, found) : list(found)
     }
     var demo: Demo?
     if arguments.isDemo {
@@ -69,16 +70,17 @@ enum Inspect {
       if arguments.waits { return wait(for: target, after: nil) }
       return Link(path: path, connection: try ProgramConnection(path: path))
     case .any, .program:
-      let programs = target.programs.all(matching: arguments.target)
+      let found = target.programs.all(matching: arguments.target)
+      let programs = found.programs
       if programs.isEmpty, arguments.waits {
         StandardStreams.error("inspect: waiting for \(arguments.target ?? "a program")\n")
         return wait(for: target, after: nil)
       }
       guard programs.count == 1, let program = programs.first else {
         if programs.isEmpty {
-          _ = reportNone(arguments.target, target.programs)
+          _ = reportNone(arguments.target, target.programs, found)
         } else {
-          list(programs, writes: StandardStreams.error)
+          list(found, writes: StandardStreams.error)
         }
         return nil
       }
@@ -95,12 +97,11 @@ enum Inspect {
   }
 
   /// Writes that no program is meant by a target, and which others there are. Returns the exit status.
-  private static func reportNone(_ target: String?, _ programs: Programs) -> Int32 {
-    let others = target == nil ? [] : programs.all()
-    if let target, !others.isEmpty {
-      StandardStreams.error("inspect: No program is called \(target.printable); there are:\n")
-      list(others, writes: StandardStreams.error)
-    } else {
+  private static func reportNone(
+    _ target: String?, _ programs: Programs, _ found: Answers
+  ) -> Int32 {
+    let all = target == nil ? found : programs.all()
+    if all.programs.isEmpty, all.refusals.isEmpty {
       StandardStreams.error(
         """
         inspect: no program can be inspected
@@ -108,15 +109,23 @@ enum Inspect {
         To see one that is part of this package: swift run inspect --demo
 
         """)
+      return EXIT_FAILURE
     }
+    if let target, !all.programs.isEmpty {
+      StandardStreams.error("inspect: No program is called \(target.printable); there are:\n")
+    }
+    list(all, writes: StandardStreams.error)
     return EXIT_FAILURE
   }
 
-  /// Writes the programs that can be inspected, and returns the exit status.
+  /// Writes the programs that can be inspected, and why others refuse. Returns the exit status.
   @discardableResult
   private static func list(
-    _ programs: [Program], writes: (String) -> Void = StandardStreams.output
+    _ found: Answers, writes: (String) -> Void = StandardStreams.output
   ) -> Int32 {
+    for refusal in found.refusals { StandardStreams.error("inspect: \(refusal)\n") }
+    let programs = found.programs
+    if programs.isEmpty { return EXIT_FAILURE }
     let width = programs.map { $0.hello.title.printable.columns }.max() ?? 0
     var text = "\("PROGRAM".fit(max(width, 7)))      PID  UP        SOCKET\n"
     for program in programs {

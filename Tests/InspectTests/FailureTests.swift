@@ -51,7 +51,7 @@ import Testing
     let program = try FakeProgram(TemporaryFolder())
     let connection = try ProgramConnection(path: program.path)
     #expect(connection.nextLine(before: Time.monotonic - 1) == nil)
-    #expect(connection.hello(before: Time.monotonic - 1) == nil && !connection.isEnded)
+    #expect(connection.firstMessage(before: Time.monotonic - 1) == nil && !connection.isEnded)
     try program.accept().send("first")
     #expect(connection.nextLine(before: nil) == Array("first".utf8))
     // The peer was released, which closed the connection.

@@ -161,6 +161,34 @@ import Testing
     }
   }
 
+  @Test("A program that refuses is reported with its reason, beside those that answer")
+  func refused() async throws {
+    try await onThread {
+      let runtime = try TemporaryFolder()
+      let full = try FakeProgram(runtime, program: "Daemon", pid: 1)
+      func check(_ arguments: [String], rounds: Int, answering: FakeProgram? = nil) throws {
+        let child = try ProgramChild(
+          [TerminalChild.program("inspect")] + arguments,
+          environment: ["XDG_RUNTIME_DIR": runtime.path], readsErrors: true)
+        for _ in 0..<rounds {
+          try full.accept().send(#"{"type":"bye","reason":"It is full."}"#)
+          try answering?.accept().send(Blog.hello(program: "Other", pid: 2))
+        }
+        #expect(try child.line() == "inspect: \(full.path): It is full.")
+        if answering != nil {
+          #expect(try child.line()?.hasPrefix("PROGRAM") == true)
+          #expect(try child.line()?.hasPrefix("Other") == true)
+        }
+        #expect(try child.line() == nil && child.waitForEnd() == (answering == nil ? 1 : 0))
+      }
+      try check(["--list"], rounds: 1)
+      // A search for a name connects to all programs, and a list connects again.
+      try check(["other", "--once"], rounds: 2)
+      let other = try FakeProgram(runtime, program: "Other", pid: 2)
+      try check(["--list"], rounds: 1, answering: other)
+    }
+  }
+
   @Test("--wait connects to the next program whose client has the name") func nextStart()
     async throws
   {

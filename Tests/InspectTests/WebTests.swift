@@ -118,7 +118,7 @@ import Testing
       let program = try FakeProgram(TemporaryFolder())
       let connection = try ProgramConnection(path: program.path)
       let peer = try program.serveBlog()
-      #expect(connection.hello(before: Time.monotonic + 60) != nil)
+      #expect(connection.firstMessage(before: Time.monotonic + 60) != nil)
       let (page, end) = try Descriptor.pair()
       page.setNonBlocking()
       WebConnection(end).connect(to: connection, waits: true)

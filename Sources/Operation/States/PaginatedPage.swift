@@ -55,6 +55,16 @@ public struct PaginatedPaging<PageID: Hashable & Sendable, PageValue: Sendable>:
   public let pages: PaginatedPages<PageID, PageValue>
   /// The kind of the run.
   public let kind: PaginatedRunKind
+
+  /// Creates the input of a fetch, to call a request without a store.
+  public init(
+    pageId: PageID, pages: PaginatedPages<PageID, PageValue> = [],
+    kind: PaginatedRunKind = .initialPage
+  ) {
+    self.pageId = pageId
+    self.pages = pages
+    self.kind = kind
+  }
 }
 
 extension PaginatedPaging: CustomStringConvertible, CustomDebugStringConvertible {

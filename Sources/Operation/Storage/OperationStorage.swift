@@ -45,15 +45,16 @@ public protocol OperationStorage: Sendable {
 
   /// Moves an entry that cannot be decoded to where a person can find it, and no client does.
   ///
-  /// The default removes it.
+  /// The default saves it under a key that begins with `aside/`, and removes it under its own.
   ///
   /// - Throws: An error if the storage cannot be written.
   nonisolated(nonsending) func setAside(_ key: String) async throws
 }
 
 extension OperationStorage {
-  /// Removes the entry.
+  /// Saves the entry under a key that begins with `aside/`, and removes it under its own.
   nonisolated(nonsending) public func setAside(_ key: String) async throws {
+    if let entry = try await load(key) { try await save([StorageKey.aside + key: entry]) }
     try await remove([key])
   }
 

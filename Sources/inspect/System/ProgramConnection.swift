@@ -92,12 +92,9 @@ final class ProgramConnection {
     waitForLine(before: deadline) ? lines.removeFirst() : nil
   }
 
-  /// Waits for the greeting of the program, which a later call returns as a line.
-  func hello(before deadline: Double) -> Hello? {
-    guard waitForLine(before: deadline),
-      case .hello(let hello) = try? ServerMessage(line: lines[0])
-    else { return nil }
-    return hello
+  /// Waits for the first message of the program, which a later call returns as a line.
+  func firstMessage(before deadline: Double) -> ServerMessage? {
+    waitForLine(before: deadline) ? try? ServerMessage(line: lines[0]) : nil
   }
 
   private func waitForLine(before deadline: Double?) -> Bool {

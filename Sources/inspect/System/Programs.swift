@@ -31,18 +31,28 @@ struct Program {
   let link: Link
   let hello: Hello
 
-  /// Connects to a socket, and waits for the greeting. `nil` if no program answers, such as at the socket
-  /// of one that was killed.
-  init?(at path: String) {
-    guard let connection = try? ProgramConnection(path: path),
-      let hello = connection.hello(before: Time.monotonic + 2)
-    else { return nil }
-    link = Link(path: path, connection: connection)
-    self.hello = hello
-  }
-
   /// Whether its client has a name, alone or as lists show it.
   func isNamed(_ name: String) -> Bool { hello.name == name || hello.title == name }
+}
+
+/// The programs that have answered, and why others refuse the connection.
+struct Answers {
+  var programs: [Program] = []
+  var refusals: [String] = []
+
+  /// Connects to sockets, and waits for the greetings. No program answers at the socket of one that was
+  /// killed.
+  init(at paths: [String]) {
+    for path in paths {
+      guard let connection = try? ProgramConnection(path: path) else { continue }
+      switch connection.firstMessage(before: Time.monotonic + 2) {
+      case .hello(let hello):
+        programs.append(Program(link: Link(path: path, connection: connection), hello: hello))
+      case .bye(let reason): refusals.append("\(path): \(reason.printable)")
+      default: break
+      }
+    }
+  }
 }
 
 /// Finds the programs that can be inspected.
@@ -83,11 +93,13 @@ struct Programs: Equatable, Sendable {
 
   /// Returns the programs that answer: those with a name or a process identifier, and otherwise those
   /// whose client has that name.
-  func all(matching target: String? = nil) -> [Program] {
-    let programs = sockets(matching: target).compactMap(Program.init(at:))
+  func all(matching target: String? = nil) -> Answers {
+    var answers = Answers(at: sockets(matching: target))
     // A number is a process identifier.
-    guard let target, programs.isEmpty, Int(target) == nil else { return programs }
-    return sockets().compactMap(Program.init(at:)).filter { $0.isNamed(target) }
+    guard let target, answers.programs.isEmpty, Int(target) == nil else { return answers }
+    answers = Answers(at: sockets())
+    answers.programs.removeAll { !$0.isNamed(target) }
+    return answers
   }
 }
 
@@ -126,7 +138,7 @@ struct Target: Equatable, Sendable {
     let file = last.flatMap { $0.split(separator: "/").last }.flatMap { SocketName(String($0)) }
     // The name of a client is only in the greeting.
     if case .program(let name) = kind, file?.isCalled(name) != true {
-      return programs.all(matching: name).first?.link
+      return programs.all(matching: name).programs.first?.link
     }
     var paths = candidates
     if let last, let file {

@@ -7,13 +7,17 @@ private struct PickyStorage: OperationStorage {
   let base: MemoryStorage
   var beforeLoading: @Sendable (String) throws -> Void = { _ in }
   var beforeListing: @Sendable () throws -> Void = {}
+  var beforeSaving: @Sendable () throws -> Void = {}
 
   func load(_ key: String) async throws -> StorageEntry? {
     try beforeLoading(key)
     return try await base.load(key)
   }
 
-  func save(_ entries: [String: StorageEntry]) async throws { try await base.save(entries) }
+  func save(_ entries: [String: StorageEntry]) async throws {
+    try beforeSaving()
+    try await base.save(entries)
+  }
   func remove(_ keys: [String]) async throws { try await base.remove(keys) }
   func keys(withPrefix prefix: String) async throws -> [String] {
     try beforeListing()
@@ -86,15 +90,27 @@ struct RefusingStorageTests {
     #expect(server.titles == ["c"])
   }
 
-  @Test("A storage without a place for what cannot be decoded removes it")
+  @Test("A storage without a place for what cannot be decoded keeps it under another key")
   func defaultSettingAside() async throws {
-    storage.entries["values/posts"] = savedEntry("no post")
+    let entry = savedEntry("no post")
+    storage.entries["values/posts"] = entry
     let client = client(PickyStorage(base: storage))
     let reports = await issues {
       let store = client.store(for: savedPosts(fetches).manual().persisted())
       for await state in store.states where !state.isRestoring { break }
     }.issues
     #expect(reports.map(\.kind) == [.unreadableEntry])
-    #expect(storage.entries.isEmpty)
+    #expect(storage.entries == ["aside/values/posts": entry])
+  }
+
+  @Test("A call that can be neither decoded nor set aside is reported as what it is, and stays")
+  func failedSettingAside() async throws {
+    let entry = savedEntry("no call")
+    storage.entries["calls/1-x"] = entry
+    let client = client(PickyStorage(base: storage, beforeSaving: { throw Refused() }))
+    let reports = try await issues { try await client.resumeMutations { _ in } }.issues
+    #expect(reports.map(\.kind) == [.unreadableEntry])
+    #expect(reports.first?.message.hasPrefix("The call calls/1-x cannot be decoded: ") == true)
+    #expect(storage.entries == ["calls/1-x": entry])
   }
 }

@@ -72,8 +72,9 @@ public final class OperationOutbox: Sendable {
         let call = try OutboxCall(decoding: saved)
         shell.commit { $0.add(entry, call) }
       } catch let error as DecodingError {
-        try? await writer.storage.setAside(key)
-        OperationIssue.report(.unreadableEntry, "The call \(key) was set aside: \(error)")
+        let isSetAside = (try? await writer.storage.setAside(key)) != nil
+        let event = isSetAside ? "was set aside" : "cannot be decoded"
+        OperationIssue.report(.unreadableEntry, "The call \(key) \(event): \(error)")
       } catch let error as StorageError where error.isAboutEntry {
         OperationIssue.report(.unreadableEntry, "A waiting call is lost: \(error)")
       }
