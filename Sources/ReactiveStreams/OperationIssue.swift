@@ -38,7 +38,13 @@ extension OperationIssue {
   /// A function that receives reports.
   public typealias Handler = @Sendable (OperationIssue) -> Void
 
-  @TaskLocal private static var scopedHandler: Handler?
+  /// A handler as a value of a type of its own. Swift 6.3 inlines `withHandler` into optimised programs, which
+  /// cannot find the type of an optional function there, and crash.
+  private struct ScopedHandler: Sendable {
+    let handler: Handler
+  }
+
+  @TaskLocal private static var scoped: ScopedHandler?
 
   private static let processHandler = LastElement<Handler>()
 
@@ -50,7 +56,9 @@ extension OperationIssue {
   /// - Throws: The error of `operation`.
   public static func withHandler<Output>(
     _ handler: @escaping Handler, operation: () throws -> Output
-  ) rethrows -> Output { try $scopedHandler.withValue(handler, operation: operation) }
+  ) rethrows -> Output {
+    try $scoped.withValue(ScopedHandler(handler: handler), operation: operation)
+  }
 
   /// Sends the reports of `operation`, and of the tasks that it starts, to `handler`.
   ///
@@ -60,7 +68,9 @@ extension OperationIssue {
   /// - Throws: The error of `operation`.
   nonisolated(nonsending) public static func withHandler<Output>(
     _ handler: @escaping Handler, operation: nonisolated(nonsending) () async throws -> Output
-  ) async rethrows -> Output { try await $scopedHandler.withValue(handler, operation: operation) }
+  ) async rethrows -> Output {
+    try await $scoped.withValue(ScopedHandler(handler: handler), operation: operation)
+  }
 
   /// Sends every report of the process, outside of `withHandler(_:operation:)`, to `handler`.
   ///
@@ -69,7 +79,7 @@ extension OperationIssue {
 
   /// Sends the issue to the current handler.
   public func report() {
-    if let handler = Self.scopedHandler ?? Self.processHandler.value {
+    if let handler = Self.scoped?.handler ?? Self.processHandler.value {
       // A task that the handler starts does not work for the run that has made the report.
       return CurrentWork.without { handler(self) }
     }
@@ -84,6 +94,7 @@ extension OperationIssue {
 
 /// Writes a line to standard error. A failure to write cannot be reported anywhere.
 package func writeToStandardError(_ line: String) {
-  let bytes = Array("\(line)\n".utf8)
+  // The description of an error can have several lines.
+  let bytes = Array("\(line.split(whereSeparator: \.isNewline).joined(separator: " "))\n".utf8)
   _ = write(STDERR_FILENO, bytes, bytes.count)
 }

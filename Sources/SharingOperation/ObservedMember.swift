@@ -2,8 +2,10 @@ import Operation
 
 /// A member that can be read through a wrapper.
 enum ObservedMember: Sendable, Hashable {
-  /// The store, and whether there is one.
+  /// The store.
   case binding
+  /// Whether there is a store.
+  case backing
   case state
   case value
   case error

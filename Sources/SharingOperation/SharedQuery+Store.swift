@@ -8,7 +8,10 @@ extension SharedQuery {
   }
 
   /// A Boolean value that indicates whether the wrapper has a store.
-  public var isBacked: Bool { store != nil }
+  public var isBacked: Bool {
+    core.access(.backing, hasChanged: { _ in false })
+    return core.binding.store != nil
+  }
 
   /// Binds the wrapper to the store for another request, in the client of the wrapper.
   ///

@@ -157,7 +157,8 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
     // A delivery in progress may be of states that were undone since.
     var isSkipping = replacement.replaced.store?.isDelivering ?? false
     shell.withLock { $0.addReadStates([last, first.state]) }
-    readers.withLock { $0[.binding] }.map(notify)
+    let isSame = (replacement.replaced.store == nil) == (replacement.binding.store == nil)
+    readers.withLock { [$0[.binding], isSame ? nil : $0[.backing]] }.forEach { $0.map(notify) }
     if first.version != replacement.binding.store?.lastVersion {
       isSkipping = isSkipping || shell.withLock { $0.isReadWhileChanging }
     }

@@ -138,13 +138,14 @@ struct OperationIssueTests {
       OperationIssue.setHandler { _ in }
       OperationIssue(kind: .invalidValue, message: "ignored").report()
       OperationIssue.setHandler(nil)
-      OperationIssue(kind: .invalidValue, message: "last").report()
+      OperationIssue(kind: .invalidValue, message: "last\n of\r\nthree lines").report()
     }
     let text = String(decoding: try #require(result?.standardErrorContent), as: UTF8.self)
     let lines = text.split(separator: "\n").filter { $0.hasPrefix("swift-operation") }
     #expect(
       lines == [
-        "swift-operation: invalid value: first", "swift-operation: invalid value: last",
+        "swift-operation: invalid value: first",
+        "swift-operation: invalid value: last  of three lines",
       ])
   }
 

@@ -132,11 +132,15 @@ import Testing
     let wrapper = SharedQuery(NumberQuery(number: 1), client: client)
     let value = track { _ = wrapper.wrappedValue }
     let flag = track { _ = wrapper.projectedValue.isLoading }
+    let backed = track { _ = wrapper.projectedValue.isBacked }
     wrapper.projectedValue.bind(to: NumberQuery(number: 2))
     #expect(value.count == 0)
     wrapper.projectedValue.bind(to: NumberQuery(number: 3))
     #expect(value.count == 1)
     #expect(flag.count == 0)
+    #expect(backed.count == 0)
+    wrapper.projectedValue.bind(to: nil)
+    #expect(backed.count == 1)
   }
 
   @Test("A binding notifies a reader of a value that is not Equatable, also with equal counts")

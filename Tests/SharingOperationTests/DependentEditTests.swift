@@ -5,6 +5,32 @@ import Synchronization
 import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct DependentEditTests {
+  @Test("What reads below a pending edit in exclusive access is notified at its end")
+  func accessDuringEdit() async {
+    let client = OperationClient.quiet()
+    let number = SharedQuery(WrittenNumber(path: ["number"]), client: client)
+    let store = client.store(for: WrittenNumber(path: ["number"]))
+    store.currentValue = 1
+    await store.optimistically {
+      $0 = 2
+    } while: {
+      // The owner reads the value without the edit, and writes nothing.
+      let (value, dependent) = store.withExclusiveAccess {
+        (
+          track { #expect(number.wrappedValue == 1) },
+          SharedQuery(dependingOn: number) { (number: Int) in WrittenNumber(path: ["of", number]) }
+        )
+      }
+      #expect(number.wrappedValue == 2)
+      #expect(value.count == 1)
+      let bound = client.store(for: WrittenNumber(path: ["of", 2]))
+      #expect(bound.subscriberCount == 1)
+      let change = track { #expect(dependent.wrappedValue == nil) }
+      bound.currentValue = 7
+      #expect(change.count == 1)
+    }
+  }
+
   @Test("A dependent wrapper is bound for an edit that follows one that has failed")
   func editAfterFailedEdit() async throws {
     let client = OperationClient.quiet()

@@ -131,7 +131,8 @@ extension QueryRequest where State == QueryState<FetchValue, FetchFailure> {
   ///   - fileID: The file of the call.
   ///   - line: The line of the call.
   ///   - column: The column of the call.
-  ///   - transform: Transforms a value. It is called on no actor, with no lock held.
+  ///   - transform: Transforms a value. A store calls it on no actor, and a run without a store on the
+  ///     caller's. No lock is held.
   public func map<NewValue: Sendable>(
     fileID: String = #fileID, line: Int = #line, column: Int = #column,
     _ transform: @escaping @Sendable (FetchValue) -> NewValue

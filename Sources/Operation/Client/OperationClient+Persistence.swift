@@ -89,7 +89,7 @@ public struct MutationRegistry {
   ///   try await client.store(for: FeedQuery()).optimistically { posts in
   ///     posts?.append(Post(title: title))
   ///   } while: {
-  ///     try await outcome()
+  ///     _ = try await outcome()
   ///   }
   /// }
   /// ```

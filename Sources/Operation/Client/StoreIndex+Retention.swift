@@ -157,7 +157,11 @@ extension StoreIndex {
       return result
     }
     let (deadline, lastUse) = store.withUse { ($0.deadline, $0.lastUse) }
-    if deadline == nil { setDeadline(retention.evictionDelay.map { lastUse + $0 }, of: store) }
+    // With `whileUsed`, the deadline is a minute after the creation. Another request may have brought a
+    // retention that ends before that.
+    if let end = retention.evictionDelay.map({ lastUse + $0 }), deadline.map({ end < $0 }) ?? true {
+      setDeadline(end, of: store)
+    }
     store.withUse { $0.isWatched = isAlwaysWatched($0) }
     result.evicted = addUnused(store, limit: limit)
     return result

@@ -17,8 +17,8 @@ public struct OperationRetention: Sendable, Hashable {
   /// Evicts a store when it has not been used for `duration`.
   ///
   /// The time is ``OperationClock/elapsed()`` of the client's clock, so a change of the date does not
-  /// affect it. With ``SystemClock`` it is measured to some milliseconds, and the time for which the machine
-  /// is suspended does not count.
+  /// affect it. ``SystemClock`` is the exception: its time is measured to some milliseconds, and without the
+  /// time for which the machine is suspended, which its `elapsed()` includes.
   ///
   /// - Parameter duration: The time since the last use. Zero is ``whileUsed``. A negative duration is
   ///   reported and taken as zero; the longest one is a hundred years.

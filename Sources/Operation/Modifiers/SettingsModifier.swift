@@ -109,7 +109,7 @@ extension OperationRequest {
     return settings(duration) { $0.staleIfError = duration }
   }
 
-  /// Makes the value stale when it is older than `duration` by the clock of the context.
+  /// Makes the value stale from the age `duration` on, by the clock of the context.
   ///
   /// A store is also stale without a value, after an invalidation, and if the date of its value is
   /// in the future because the clock was set back. Of several staleness modifiers the last one

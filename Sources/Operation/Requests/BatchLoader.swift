@@ -15,8 +15,9 @@ import Synchronization
 /// ```
 ///
 /// Each key keeps its own store, with its own retries and its own cancellation. A batch begins when the
-/// delay after its first key is over, or when it is full. One batch is loaded after the other. A key that is
-/// requested while it is being loaded is loaded again, in a later batch. A batch is cancelled when the last
+/// delay after its first key is over, or when it is full. One batch is loaded after the other. Keys
+/// that do not fit into a batch are in the next ones, and begin no new delay. A key that is requested
+/// while it is being loaded is loaded again, in a later batch. A batch is cancelled when the last
 /// caller that waits for it is.
 public final class BatchLoader<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private typealias Waiter = CheckedContinuation<Result<Value, any Error>, Never>

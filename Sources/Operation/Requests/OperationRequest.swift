@@ -14,8 +14,9 @@ public protocol OperationRequest<Value, Failure>: Sendable {
 
   /// Writes the settings and values that the request needs into the context of its runs.
   ///
-  /// A store calls this when it is created, and for a request with other modifiers that is passed to it or
-  /// observes it; a run without a store calls it once for itself. The context is a new one each time.
+  /// A store calls this when it is created, and each time that a request is passed to it or begins
+  /// to observe it, unless neither that one nor its own has modifiers; a run without a store calls
+  /// it once for itself. The context is a new one each time.
   /// No lock is held. The default does nothing.
   func setup(context: inout OperationContext)
 

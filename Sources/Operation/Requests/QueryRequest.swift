@@ -40,5 +40,10 @@ extension QueryRequest {
   public func run(
     isolation: isolated (any Actor)?, in context: OperationContext,
     with continuation: OperationContinuation<Value, Failure>
-  ) async throws(Failure) -> Value { try await fetch(in: context, with: continuation) }
+  ) async throws(Failure) -> Value {
+    // Swift 6.3 leaves out the change to the actor where there is nothing but the call of a
+    // `nonisolated(nonsending)` function, which does not make it either.
+    withExtendedLifetime(isolation) {}
+    return try await fetch(in: context, with: continuation)
+  }
 }

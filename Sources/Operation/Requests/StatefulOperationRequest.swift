@@ -24,7 +24,7 @@ public protocol StatefulOperationRequest<Value, State>: OperationRequest {
   /// store.
   ///
   /// A protocol such as ``PaginatedRequest`` implements this for its requests. A store calls it
-  /// once, before ``OperationRequest/setup(context:)``, with no lock held. The default does
+  /// before each call of ``OperationRequest/setup(context:)``, with no lock held. The default does
   /// nothing.
   func setupState(context: inout OperationContext)
 }

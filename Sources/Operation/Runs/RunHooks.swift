@@ -39,7 +39,8 @@ extension OperationContext {
 
   /// The number of attempts that were begun for this call before this one, by this program and, for a
   /// mutation with `persisted()`, by earlier ones. A program that ended while the call waited counts as
-  /// one.
+  /// one. Without `persisted()` the count begins again when the request is restarted, as by
+  /// `fetch(restarting: true)`.
   public var operationCallAttempt: Int { (hooks?.call?.earlierAttempts ?? 0) + operationRetryIndex }
 
   /// Whether an attempt needs no connection.

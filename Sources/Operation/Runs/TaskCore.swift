@@ -62,7 +62,10 @@ extension TaskNode {
     let isCancellable = isCancellable(Failure.self)
     while true {
       let output = await wait(isCancellable: isCancellable, onCancel: releaseLease)
-      if let output, let result = decode(output) { return result }
+      // The lease of the only caller is released before its wait ends, so the run has ended as cancelled: that
+      // is no failure of the run for this caller, and is not transformed.
+      let isOver = isCancellable && Task.isCancelled && progress.isCancelled
+      if !isOver, let output, let result = decode(output) { return result }
       // Only a caller whose failure can be a cancellation returns without a result.
       if let failure = cancellationFailure(as: Failure.self) { return .failure(failure) }
     }

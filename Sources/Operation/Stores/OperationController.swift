@@ -25,7 +25,8 @@ public protocol OperationController<State>: Sendable {
   /// The state of the stores that the controller controls.
   associatedtype State: OperationState
 
-  /// Starts to control a store. Called once for each store, when the client has added it.
+  /// Starts to control a store. Called once for each store, when the client has added it, or when it is
+  /// created without a client.
   ///
   /// - Parameter controls: What the controller may do to the store.
   /// - Returns: A subscription that is cancelled when the store is deallocated. The controls have no

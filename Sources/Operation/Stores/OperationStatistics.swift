@@ -64,7 +64,8 @@ extension OperationStatistics {
   /// Returns the counts in the text format of Prometheus, version 0.0.4: counters with a sample for
   /// each kind, and others with one for each counted path.
   ///
-  /// - Parameter namespace: The beginning of the names, as in `operation_runs_total`.
+  /// - Parameter namespace: The beginning of the names, as in `operation_runs_total`. It must consist of
+  ///   letters, digits and underscores, and begin with a letter: it is not checked.
   public func prometheusText(namespace: String = "operation") -> String {
     let kinds = byKind.map { ("kind=\"\($0.key.rawValue)\"", $0.value) }
     let paths = byPrefix.map { ("path=\"\(Self.escape("\($0.key)"))\"", $0.value) }

@@ -289,6 +289,9 @@ extension StoreMachine {
     if access == nil {
       access = ExclusiveAccess(owner: thread, snapshot: withheld?.snapshot ?? snapshot)
       withheld = nil
+      // The owner reads the value without the edits. What it makes from that follows the displayed one at
+      // the end.
+      if isOptimistic { access?.noteChange() }
     } else {
       access?.depth += 1
     }

@@ -171,6 +171,17 @@ import Testing
     #expect(ids(in: client) == [])
   }
 
+  @Test("A retention that replaces whileUsed evicts the store at its own end")
+  func longerThanWhileUsed() async throws {
+    let client = client()
+    _ = client.store(for: query().retained(.whileUsed))
+    try await client.fetch(query().retained(.unusedFor(.seconds(10))))
+    await clock.advance(by: .seconds(9))
+    #expect(ids(in: client) == [0])
+    await clock.advance(by: .seconds(1))
+    #expect(ids(in: client) == [])
+  }
+
   @Test("With forever a store is retained until it is cleared")
   func forever() async {
     let client = client(.forever)

@@ -105,6 +105,30 @@ private struct Wrapped: Error, Hashable { var attempt: Int? }
     await #expect(throws: CancellationError.self) { try await cancelled.value }
     gate.open()
   }
+
+  @Test("The cancellation of the only caller is not mapped, before the start and in the run")
+  func onlyCaller() async {
+    let gate = AsyncGate()
+    let script = Script { attempt, _, _ in
+      await gate.wait()
+      return .success(attempt)
+    }
+    let store = OperationStore.detached(query: OpenQuery(script: script))
+    let running = store.runTask().mapError { _ -> any Error in Wrapped() }
+    let caller = Task { try await running.runIfNeeded() }
+    await script.contexts.wait(for: 1)
+    caller.cancel()
+    await #expect(throws: CancellationError.self) { try await caller.value }
+    let scheduled = store.runTask().mapError { _ -> any Error in Wrapped() }
+    let late = Task {
+      withUnsafeCurrentTask { $0?.cancel() }
+      return try await scheduled.runIfNeeded()
+    }
+    await #expect(throws: CancellationError.self) { try await late.value }
+    // A caller that is not cancelled itself gets the transformed cancellation.
+    await #expect(throws: Wrapped.self) { try await scheduled.runIfNeeded() }
+    gate.open()
+  }
 }
 
 extension OperationTask {

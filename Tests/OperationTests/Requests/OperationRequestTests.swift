@@ -1,3 +1,4 @@
+import Dispatch
 import Operation
 import Testing
 
@@ -33,6 +34,23 @@ import Testing
     #expect(await LocatedPlain().retry(limit: 1).run())
     #expect(await !OperationStore.detached(query: Located()).run())
     #expect(await !Task.detached { await Located().run() }.value)
+  }
+
+  private struct Placed: QueryRequest, Hashable {
+    func fetch(
+      in context: OperationContext, with continuation: OperationContinuation<Bool, any Error>
+    ) async throws -> Bool { QueueActor.isRunning }
+  }
+
+  @Test("The task that a modifier makes changes to the caller's actor before it calls a query")
+  @QueueActor
+  func isolationOfTasks() async throws {
+    #expect(QueueActor.isRunning)
+    #expect(try await Placed().run())
+    #expect(try await Placed().timeout(after: .seconds(60)).run())
+    #expect(try await Placed().deduplicated().run())
+    #expect(try await Placed().timeout(after: .seconds(60)).retry(limit: 1).deduplicated().run())
+    #expect(try await !OperationStore.detached(query: Placed()).run())
   }
 
   @Test("The context of a run keeps its values, and contains no settings of another request")
@@ -90,4 +108,32 @@ import Testing
 /// Returns a Boolean value that indicates whether the caller's actor is the main actor.
 nonisolated(nonsending) private func isOnMainActor() async -> Bool {
   #isolation === MainActor.shared
+}
+
+/// An actor that runs on a queue, which tells whether the caller runs there. `#isolation` only tells
+/// where the caller should run.
+@globalActor
+private actor QueueActor {
+  private final class Executor: SerialExecutor {
+    func enqueue(_ job: consuming ExecutorJob) {
+      let job = UnownedJob(job)
+      QueueActor.queue.async { [self] in job.runSynchronously(on: asUnownedSerialExecutor()) }
+    }
+  }
+
+  static let shared = QueueActor()
+  private static let executor = Executor()
+  private static let key = DispatchSpecificKey<Bool>()
+  private static let queue = {
+    let queue = DispatchQueue(label: "queue-actor")
+    queue.setSpecific(key: key, value: true)
+    return queue
+  }()
+
+  nonisolated var unownedExecutor: UnownedSerialExecutor {
+    Self.executor.asUnownedSerialExecutor()
+  }
+
+  /// Whether the caller runs on the queue.
+  nonisolated static var isRunning: Bool { DispatchQueue.getSpecific(key: key) == true }
 }

@@ -84,7 +84,7 @@ public final class OperationOutbox: Sendable {
 
   /// Makes a waiting or failed call again, if its mutation is registered.
   ///
-  /// - Returns: Whether the call is being made.
+  /// - Returns: Whether this makes the call: `false` if it runs already, too.
   @discardableResult
   public func retry(_ id: OutboxCall.ID) -> Bool {
     guard let call = shell.withLock({ $0.pendingCall(id) }), let registration = call.registration

@@ -85,6 +85,19 @@ func useReactiveStreams() async {
   check(await numbers.next() == 42, "a stream delivers the elements that are sent")
 }
 
+func useReports() async {
+  let kinds = Broadcast<OperationIssue.Kind>()
+  var reported = kinds.values.makeAsyncIterator()
+  await OperationIssue.withHandler { issue in
+    kinds.send(issue.kind)
+  } operation: {
+    await Task.yield()
+    _ = Greeting(name: "nobody").retry(limit: -1)
+  }
+  check(await reported.next() == .invalidValue, "a handler receives the reports of a closure")
+  OperationIssue.withHandler({ _ in }, operation: { _ = Greeting(name: "nobody").retry(limit: -1) })
+}
+
 func useSharingOperation(_ client: OperationClient) async throws {
   try await OperationClient.withCurrent(client) {
     let model = Model()
@@ -97,5 +110,6 @@ let client = OperationClient(defaults: .testing, clock: ManualClock())
 try await useOperation(client)
 await useIsolatedValues(client)
 await useReactiveStreams()
+await useReports()
 try await useSharingOperation(client)
 print("consumer: every product is usable")
