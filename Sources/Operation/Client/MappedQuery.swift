@@ -23,17 +23,22 @@ where Base.State == QueryState<Base.FetchValue, Base.FetchFailure> {
 
   /// Lets the store follow the value of the other query. The store of that one does the retries.
   public func setup(context: inout OperationContext) {
-    context.settings.values.retry = RetrySettings()
+    // Only the number: a retry of this query waits as the client's defaults say.
+    context.settings.values.retry.limit = 0
     context.settings.values.staleness = .when { [base, path] state, context in
       (state as? State).map { $0.isOutdated(at: path, by: base, in: context) }
     }
-    context.settings.values.automatic.triggers.append { [base] context, request in
+    context.settings.values.automatic.triggers.append { [base, transform] context, request in
       guard let client = context.operationClient else { return .empty }
       let (store, rules) = client.storeAndRules(for: base)
       return store.confirmedChanges(by: rules).subscribe { signal in
         // A run in flight may have read the value before this one, so another run has to follow it.
         // A reset starts no run.
         guard case .element = signal else { return }
+        // A run in flight may wait until the other query's run ends, which one that reads a socket does not.
+        if store.state.isLoading, let value = store.confirmedValue {
+          request.store?.yield(transform(value))
+        }
         request.store?.invalidate(runsObserved: store.confirmedValue != nil)
       }
     }
@@ -89,6 +94,10 @@ where Base.State == QueryState<Base.FetchValue, Base.FetchFailure> {
     if isFollowing, let error = store.state.error {
       if let value = store.confirmedValue { continuation.yield(with: transform(value)) }
       throw error
+    }
+    // The other query displays it, too, until its run in flight has ended.
+    if store.state.isLoading, !store.isUsable(by: rules), let value = store.confirmedValue {
+      continuation.yield(with: transform(value))
     }
     return try await store.ensure(
       by: rules, isForRun: true, ignoringAge: isFollowing, present: { $0 }, fetched: { $0 })

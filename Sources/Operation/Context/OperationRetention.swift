@@ -27,8 +27,8 @@ public struct OperationRetention: Sendable, Hashable {
       nanoseconds: duration.checked(for: "The time of retention").inNanoseconds)
   }
 
-  /// A rule that evicts a store when its last use ends, or one minute after its creation if it is
-  /// never used.
+  /// A rule that evicts a store when its last use ends, or, if that was only a call of
+  /// `client.store(for:)`, one minute after it.
   public static let whileUsed = OperationRetention(nanoseconds: 0)
   /// A rule that retains a store until it is cleared.
   public static let forever = OperationRetention(nanoseconds: .max)

@@ -119,6 +119,8 @@ protocol Rerunnable: AnyObject, Sendable {
 
   /// Runs the request for the observers.
   func rerun(by rules: (any RunRules)?, onlyIfStale: Bool)
+  /// Displays a result as one that the newest run in flight has yielded; nothing if there is none.
+  func yield(_ result: any Sendable)
   /// Invalidates the value.
   ///
   /// - Parameter runsObserved: Whether a run follows if the store is observed. It begins after this.

@@ -84,7 +84,7 @@ extension OperationRequest {
 
 extension OperationContext {
   /// Notifies the store of a retry.
-  fileprivate func noteRetry(_ retry: OperationRetry<any Error>?) {
+  func noteRetry(_ retry: OperationRetry<any Error>?) {
     if let runNode {
       runNode.driver?.noteRetry(of: LaunchID(run: runNode.id, launch: launch), retry)
     }

@@ -45,7 +45,10 @@ public struct TimeoutModifier<Base: OperationRequest>: OperationModifier, Equata
       work.cancel()
       timer.cancel()
     }
-    return try await end.wait { .failure(CancellationError()) }.get()
+    let result = await end.wait { .failure(CancellationError()) }
+    // The wait for a retry is over. The run may continue, in a modifier around this one.
+    if case .failure(is OperationTimeoutError) = result { context.noteRetry(nil) }
+    return try result.get()
   }
 }
 

@@ -22,7 +22,8 @@ public struct StorageCoding<Value: Sendable>: Sendable {
   /// Returns the encoding with a closure that decodes the bytes of earlier versions.
   ///
   /// - Parameter migrate: Returns the value of bytes and their version, which is lower than that of the
-  ///   request; `nil` drops them. What it throws is reported, and the entry is set aside.
+  ///   request; `nil` drops them. What it throws is reported, and the entry is set aside. A call of a
+  ///   mutation for which it returns `nil` or throws is reported, and stays in the outbox.
   public func migrating(
     _ migrate: @escaping @Sendable (_ data: Data, _ version: Int) throws -> Value?
   ) -> StorageCoding {

@@ -253,14 +253,18 @@ extension OperationStore {
   /// kept longer does not.
   private static func yield(_ result: Machine.Output, from core: Machine.Core, _ launch: Int) {
     let store = core.node.driver as? OperationStore
-    if let store, let box = store.commit({ $0.yield(core.id, launch: launch, result) }) {
-      let context = box.configuration.context
-      store.send(.yielded(context.eventRun), in: context)
-    } else if core.progress.isEnded, !core.progress.isCancelled,
-      !core.node.isReplaced(launch: launch)
-    {
+    if store?.yield(result, from: core.id, launch) == true { return }
+    if core.progress.isEnded, !core.progress.isCancelled, !core.node.isReplaced(launch: launch) {
       OperationIssue.reportLateYield(of: State.OperationValue.self, at: core.node.origin?.path)
     }
+  }
+
+  /// Takes what a run yields. Returns `false` if the run is not in the store any more.
+  func yield(_ result: Machine.Output, from id: OperationTaskID, _ launch: Int) -> Bool {
+    guard let box = commit({ $0.yield(id, launch: launch, result) }) else { return false }
+    let context = box.configuration.context
+    send(.yielded(context.eventRun), in: context)
+    return true
   }
 }
 

@@ -96,6 +96,12 @@ extension OperationStore: Rerunnable {
     }
   }
 
+  func yield(_ result: any Sendable) {
+    let run = read { Array($0.runs.records).last { $0.isStarted } }
+    guard let run, let result = result as? Machine.Output else { return }
+    _ = yield(result, from: run.id, run.payload.launch)
+  }
+
   nonisolated(nonsending) func poll(by rules: (any RunRules)?) async {
     let task =
       runForObservers(by: rules as? RequestRules<State>, cause: .poll)

@@ -15,7 +15,7 @@ extension Duration {
   /// The duration as a number of seconds.
   var inSeconds: Double {
     let (seconds, attoseconds) = components
-    return Double(seconds) + Double(attoseconds) * 1e-18
+    return Double(seconds) + Double(attoseconds) / 1e18
   }
 
   /// Returns the product, limited to ``longest``, and zero for a negative one.

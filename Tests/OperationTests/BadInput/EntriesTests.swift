@@ -37,6 +37,7 @@ import Testing
     "init(maxAge:version:)": "SavedValueFailureTests.badAge",
     "init(version:date:data:)": "StorageFormat keeps any version and any date: StorageFormatTests",
     "keys(withPrefix:)": "a key is taken as it is: FileStorageTests.roundTrip",
+    "init(pageId:pages:kind:)": "passed to the request as it is: PageRunTests.ownPaging",
     "load(_:)": "a key is taken as it is: FileStorageTests.roundTrip",
     "setAside(_:)": "a key is taken as it is: FileStorageTests.damagedFiles",
     "persisted(as:maxAge:version:)":

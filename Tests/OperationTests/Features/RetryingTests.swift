@@ -35,6 +35,42 @@ import Testing
     _ = await run.result
   }
 
+  @Test("A timeout ends the wait for a retry in the state, too, if the run continues")
+  func timedOut() async throws {
+    /// Calls a request again after a failure.
+    struct Again<Base: OperationRequest>: OperationModifier {
+      func run(
+        isolation: isolated (any Actor)?, in context: OperationContext, using base: Base,
+        with continuation: OperationContinuation<Base.Value, Base.Failure>
+      ) async throws(Base.Failure) -> Base.Value {
+        do throws(Base.Failure) {
+          return try await base.run(isolation: isolation, in: context, with: continuation)
+        } catch {
+          return try await base.run(isolation: isolation, in: context, with: continuation)
+        }
+      }
+    }
+    let calls = EventLog<Int>()
+    let query = Query(path: ["timed out"]) { [clock] _ in
+      if calls.append(0) == 1 { throw Refused() }
+      try await clock.sleep(for: .seconds(1))
+      return 2
+    }
+    let client = OperationClient(defaults: .testing, clock: clock)
+    let store = client.store(
+      for: query.retry(limit: 1).backoff(.constant(.seconds(9))).timeout(after: .seconds(5))
+        .modifier(Again()))
+    let run = Task { try await store.fetch() }
+    await clock.sleepers(atLeast: 2)
+    #expect(store.state.retry?.failedAttempts == 1)
+    await clock.advance(by: .seconds(5))
+    await clock.settle()
+    #expect(store.isLoading)
+    #expect(store.state.retry == nil)
+    await clock.advance(by: .seconds(1))
+    #expect(try await run.value == 2)
+  }
+
   @Test("A failure of a retry is released without the lock of the store") func released() async {
     /// A clock whose sleeps fail, so that the run ends while the state still has the retry.
     struct FailingClock: OperationClock {

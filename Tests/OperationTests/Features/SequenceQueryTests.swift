@@ -23,6 +23,28 @@ import Testing
     #expect(store.status.isSuccess)
   }
 
+  @Test("An observed map follows each element, and a value that is written meanwhile")
+  func map() async {
+    let (stream, source) = AsyncStream.makeStream(of: Int.self)
+    let client = client()
+    let query = Query(path: ["newest"], newestOf: { _ in stream })
+    let store = client.store(for: query.map { "<\($0)>" })
+    var values = store.values.makeAsyncIterator()
+    #expect(await values.next() == .some(nil))
+    await clock.settle()
+    // The run of the map waits for the end of the sequence now.
+    source.yield(1)
+    #expect(await values.next() == "<1>")
+    #expect(store.isLoading)
+    source.yield(2)
+    #expect(await values.next() == "<2>")
+    client.store(for: query).currentValue = 3
+    #expect(await values.next() == "<3>")
+    source.finish()
+    while store.isLoading { await Task.yield() }
+    #expect(store.currentValue == "<2>")
+  }
+
   @Test("The sequence ends with the last subscriber") func lastSubscriber() async {
     let (stream, source) = AsyncStream.makeStream(of: Int.self)
     let ended = EventLog<Bool>()

@@ -1,3 +1,4 @@
+import FoundationEssentials
 import Operation
 import Testing
 
@@ -333,6 +334,21 @@ import Testing
     let client = OperationClient(defaults: defaults)
     _ = try? await client.fetch(OpenQuery(script: script).map { $0 })
     #expect(script.attempts == 4)
+  }
+
+  @Test("A retry of a map waits as the defaults of the client say")
+  func backoffOfDefaults() async throws {
+    var defaults = OperationDefaults.testing
+    defaults.backoff = .constant(.seconds(7))
+    let clock = ManualClock()
+    let client = OperationClient(defaults: defaults, clock: clock)
+    let query = OpenQuery(script: Script(failures: 1)).map { $0 }.retry(limit: 1)
+    async let value = client.fetch(query)
+    await clock.sleepers(atLeast: 1)
+    let retry = client.store(for: query).state.retry
+    #expect(retry?.nextAttemptAt == clock.now().addingTimeInterval(7))
+    await clock.advance(by: .seconds(7))
+    #expect(try await value == 2)
   }
 
   @Test("A map whose store has no client fetches its query itself, also for a subscriber")

@@ -18,6 +18,16 @@ import Testing
     #expect(store.status.isSuccess && store.valueUpdateCount == 7)
   }
 
+  @Test("A page is fetched without a store, with an input of the caller's")
+  func ownPaging() async throws {
+    let server = PageServer()
+    let page = try await Numbers(server: server).fetchPage(
+      using: PaginatedPaging(pageId: 7), in: OperationContext(),
+      with: OperationContinuation { _ in })
+    #expect(page == "7v0")
+    #expect(server.requests == [7] && server.kinds == [.initialPage])
+  }
+
   @Test("The next and the previous page are fetched concurrently, and the state reports both")
   func sideBySide() async throws {
     let server = PageServer()
