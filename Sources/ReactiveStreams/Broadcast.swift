@@ -55,6 +55,11 @@ public final class Broadcast<Element: Sendable>: Sendable {
       }, buffering: buffering)
   }
 
+  /// Calls an action when what is queued has been delivered, and at once if nothing is.
+  package func afterDeliveries(_ action: @escaping @Sendable () -> Void) {
+    shell.afterDeliveries(passing: { _ in .finished }, action)
+  }
+
   /// Calls `handler` with every signal that is sent from now on, or at once with the end.
   package func subscribeToSignals(
     _ handler: @escaping @Sendable (StreamSignal<Element>) -> Void

@@ -25,6 +25,13 @@ package final class DeliveryShell<Machine: DeliveryMachine>: DeliveryDrainer {
 
   package func drain(_ delivery: inout Delivery<Machine.Event>) { machine.drain(&delivery) }
 
+  /// Calls an action when what is queued has been delivered, and at once if nothing is.
+  ///
+  /// - Parameter event: Any event. Nothing receives it.
+  package func afterDeliveries(
+    passing event: (Machine) -> Machine.Event, _ action: @escaping @Sendable () -> Void
+  ) { commit { $0.deliveries.notify(Subscriber { _ in action() }, of: event($0)) } }
+
   /// Adds a subscriber in a transition that returns its identifier.
   ///
   /// - Parameter onCancel: Called after the subscriber was removed.

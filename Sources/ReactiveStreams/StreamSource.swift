@@ -28,6 +28,21 @@ package struct StreamSource<Element: Sendable>: Sendable {
 }
 
 extension StreamSource {
+  /// A function that calls an action when what is queued in the source has been delivered, and at once if
+  /// nothing is.
+  package typealias Barrier = @Sendable (_ action: @escaping @Sendable () -> Void) -> Void
+
+  /// Returns a source that also ends with a broadcast, behind what it has queued by then.
+  package func ending(
+    with end: Broadcast<Never>, after deliveries: @escaping Barrier
+  ) -> StreamSource {
+    StreamSource { handler in
+      .combined(
+        subscribe(handler),
+        end.subscribeToSignals { _ in deliveries { handler(.finished) } })
+    }
+  }
+
   package func map<Output: Sendable>(
     _ transform: @escaping @Sendable (Element) -> Output
   ) -> StreamSource<Output> { compactMap { transform($0) } }

@@ -290,7 +290,7 @@ extension SharedQuery {
   ///
   /// The stream can be read after the wrapper is released. It then stays with the last store.
   public var states: StateStream<State> {
-    StateStream(core.client.ending(core.bindings.flatMapLatest { $0.states.source }))
+    StateStream(core.ending(core.bindings.flatMapLatest { $0.states.source }))
       .map(core.projection.state)
   }
 
@@ -298,7 +298,7 @@ extension SharedQuery {
   /// `Equatable`.
   public var values: StateStream<State.StateValue> {
     StateStream(
-      core.client.ending(
+      core.ending(
         core.bindings.flatMapLatest { $0.values.source }.map(core.projection.value)),
       areEqual: Equality<State.StateValue>.comparison)
   }

@@ -207,6 +207,14 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
     notifyAllReaders()
   }
 
+  /// Returns a source that also ends when the client is shut down.
+  func ending<Element>(_ source: StreamSource<Element>) -> StreamSource<Element> {
+    client.ending(source) { [self] action in
+      let binding = shell.withLock { $0.made?.binding ?? $0.binding }
+      if let store = binding.store { store.afterDeliveries(action) } else { action() }
+    }
+  }
+
   /// The present binding, and every later one.
   var bindings: StreamSource<Binding<StoredState>> {
     StreamSource { [self] handler in

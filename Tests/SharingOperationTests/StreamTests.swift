@@ -1,3 +1,4 @@
+import Foundation
 import SharingOperation
 import Synchronization
 import Testing
@@ -162,5 +163,34 @@ import Testing
     #expect(wrapper.store === store(5))
     cells[1].currentValue = 3
     #expect(wrapper.store === store(9))
+  }
+
+  @Test(
+    "At a shutdown the streams of a wrapper end with the last value of the store, if there is one")
+  func shutdown() async {
+    let wrapper = SharedQuery(NumberQuery(number: 1), client: client)
+    let unbacked = SharedQuery(NumberQuery(number: 1), client: client)
+    unbacked.projectedValue.bind(to: nil)
+    let (store, gate) = (store(1), DispatchGate())
+    let (blocked, continuation) = AsyncStream.makeStream(of: Void.self)
+    let subscription = store.subscribe { _ in
+      guard store.currentValue == [1] else { return }
+      continuation.finish()
+      gate.wait()
+    }
+    var values = wrapper.projectedValue.values.makeAsyncIterator()
+    var states = unbacked.projectedValue.states.makeAsyncIterator()
+    #expect(await values.next() == .some(nil))
+    #expect(await states.next() != nil)
+    Thread.detachNewThread { store.currentValue = [1] }
+    for await _ in blocked {}
+    store.currentValue = [2]
+    await client.shutdown(within: .zero)
+    gate.open()
+    var last: [Int]?
+    while let value = await values.next() { last = value }
+    #expect(last == [2])
+    #expect(await states.next() == nil)
+    subscription.cancel()
   }
 }

@@ -148,6 +148,9 @@ extension OperationClient {
       hub.ending(
         StreamSource { [self] handler in
           subscribe(matching: path, where: filter) { handler(.element($0)) }
+        },
+        after: { [self] action in
+          update { $0.deliveries.notify(Subscriber { _ in action() }, of: OperationStoreChange()) }
         }), buffering: .all)
   }
 }

@@ -9,7 +9,8 @@ extension OperationClient {
 
   /// A stream of the activity: the current one, then each change. A slow reader gets the newest one.
   public var activities: StateStream<OperationActivity> {
-    StateStream(hub.ending(hub.activity.source), areEqual: ==)
+    StateStream(
+      hub.ending(hub.activity.source, after: hub.activity.afterDeliveries), areEqual: ==)
   }
 
   /// The events that are sent after an iterator of the stream is made. Of unread events the newest
@@ -21,16 +22,15 @@ extension OperationClient {
   /// - Parameter buffering: The policy for events that arrive faster than the reader takes them.
   public func events(buffering: StreamBuffering) -> EventStream<OperationClientEvent> {
     EventStream(
-      hub.ending(
-        StreamSource { [hub] handler in
-          hub.events.subscribe { handler(.element($0)) }
-        }), buffering: buffering)
+      hub.ending(hub.events.source, after: hub.events.afterDeliveries), buffering: buffering)
   }
 
   /// Returns a source that also ends when the client is shut down.
-  package func ending<Element>(_ source: StreamSource<Element>) -> StreamSource<Element> {
-    hub.ending(source)
-  }
+  ///
+  /// - Parameter deliveries: Calls an action behind what is queued in the source.
+  package func ending<Element>(
+    _ source: StreamSource<Element>, after deliveries: @escaping StreamSource<Element>.Barrier
+  ) -> StreamSource<Element> { hub.ending(source, after: deliveries) }
 
   /// Sends each event to a logger until the subscription ends. Nothing is dropped.
   ///

@@ -34,10 +34,11 @@ extension OperationClient {
   /// No run is started any more: callers of a new one get `CancellationError`, where the failure of the
   /// request can be that; otherwise the request is called in a cancelled task. Runs in flight continue for
   /// `duration`, and then they are cancelled, for all their callers. Then what has changed is
-  /// saved, and at last the inspector of the client and the streams of the client and its stores end. Calls
-  /// of persisted mutations that are cut off stay in the outbox. Values can still be read and written. If a
-  /// request calls this, its run is not awaited, nor are runs that await it: they are cancelled at the end.
-  /// Runs of stores that were removed from the client before are neither awaited nor cancelled.
+  /// saved, and at last the inspector of the client and the streams of the client and its stores end, each
+  /// behind what is queued for its subscribers. Calls of persisted mutations that are cut off stay in the
+  /// outbox. Values can still be read and written. If a request calls this, its run is not awaited, nor are
+  /// runs that await it: they are cancelled at the end. Runs of stores that were removed from the client
+  /// before are neither awaited nor cancelled.
   ///
   /// A second call does the same again: it cancels what is left after its own time.
   ///

@@ -54,6 +54,11 @@ final class ActivityMeter: Sendable, Observable {
     }
   }
 
+  /// Calls an action when what is queued has been delivered, and at once if nothing is.
+  func afterDeliveries(_ action: @escaping @Sendable () -> Void) {
+    shell.afterDeliveries(passing: { $0.activity }, action)
+  }
+
   func move(_ kind: OperationKind, from old: ActivityPhase, to new: ActivityPhase) {
     shell.commit { $0.move(kind, from: old, to: new) }
     guard isRead.load(ordering: .sequentiallyConsistent) else { return }

@@ -43,6 +43,16 @@ final class EventMeter: Sendable {
     }
   }
 
+  /// The events that are sent to the subscribers.
+  var source: StreamSource<OperationClientEvent> {
+    StreamSource { [self] handler in subscribe { handler(.element($0)) } }
+  }
+
+  /// Calls an action when the events that are queued have been delivered, and at once if there are none.
+  func afterDeliveries(_ action: @escaping @Sendable () -> Void) {
+    broadcast.afterDeliveries(action)
+  }
+
   /// Begins to collect changes for a reader, until the subscription ends, or there is another reader.
   func collectChanges() -> (reader: Int, subscription: OperationSubscription) {
     let reader = changes.begin()

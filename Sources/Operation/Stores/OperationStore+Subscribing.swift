@@ -119,7 +119,14 @@ extension OperationStore {
         subscribe(by: rules, wantsNewest: wantsNewest) { event in
           if case .stateChanged(let state) = event { handler(.element(state)) }
         }
-      })
+      }, after: afterDeliveries)
+  }
+
+  /// Calls an action when what is queued has been delivered, and at once if nothing is.
+  package func afterDeliveries(_ action: @escaping @Sendable () -> Void) {
+    commit(as: .note) {
+      $0.deliveries.notify(Subscriber { _ in action() }, of: .stateChanged($0.state))
+    }
   }
 
   /// The states of the store; the newest one wins.
@@ -192,7 +199,9 @@ extension OperationStore {
   /// All events of the store, beginning with the current state; nothing is dropped.
   public var events: EventStream<OperationEvent<State>> {
     EventStream(
-      hub.ending(StreamSource { [self] handler in subscribe { handler(.element($0)) } }),
+      hub.ending(
+        StreamSource { [self] handler in subscribe { handler(.element($0)) } },
+        after: afterDeliveries),
       buffering: .all)
   }
 }

@@ -71,17 +71,10 @@ final class StoreHub: Sendable {
 
   func cutOff() { shutdown.store(.hasCutOff, ordering: .releasing) }
 
-  /// Returns a source that also ends when the client is shut down.
-  ///
-  /// The end may come while an element is delivered. Operators pass it on, or take it in under their lock,
-  /// and a reader that has ended drops what comes later.
-  func ending<Element>(_ source: StreamSource<Element>) -> StreamSource<Element> {
-    StreamSource { [self] handler in
-      .combined([
-        source.subscribe(handler), closing.subscribeToSignals { _ in handler(.finished) },
-      ])
-    }
-  }
+  /// Returns a source that also ends when the client is shut down, see ``StreamSource/ending(with:after:)``.
+  func ending<Element>(
+    _ source: StreamSource<Element>, after deliveries: @escaping StreamSource<Element>.Barrier
+  ) -> StreamSource<Element> { source.ending(with: closing, after: deliveries) }
 
   func connect(to client: any StoreHost) { host.withLock { $0.host = client } }
 
