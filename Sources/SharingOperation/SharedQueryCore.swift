@@ -209,7 +209,8 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
 
   /// Returns a source that also ends when the client is shut down.
   func ending<Element>(_ source: StreamSource<Element>) -> StreamSource<Element> {
-    client.ending(source) { [self] action in
+    // A reader can outlive the wrapper, and does not retain this.
+    client.ending(source) { [shell] action in
       let binding = shell.withLock { $0.made?.binding ?? $0.binding }
       if let store = binding.store { store.afterDeliveries(action) } else { action() }
     }

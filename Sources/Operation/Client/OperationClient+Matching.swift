@@ -149,8 +149,10 @@ extension OperationClient {
         StreamSource { [self] handler in
           subscribe(matching: path, where: filter) { handler(.element($0)) }
         },
-        after: { [self] action in
-          update { $0.deliveries.notify(Subscriber { _ in action() }, of: OperationStoreChange()) }
+        // A reader does not keep the client alive.
+        after: { [weak self] action in
+          let barrier = Subscriber<OperationStoreChange> { _ in action() }
+          self?.update { $0.deliveries.notify(barrier, of: OperationStoreChange()) }
         }), buffering: .all)
   }
 }

@@ -112,6 +112,16 @@ import Testing
     #expect(last?.queries.failed == 2)
   }
 
+  @Test("A reader of the changes does not keep the client alive") func lifetime() {
+    weak var released: OperationClient?
+    var client: OperationClient? = OperationClient()
+    released = client
+    let changes = client?.storeChanges().makeAsyncIterator()
+    client = nil
+    #expect(released == nil)
+    withExtendedLifetime(changes) {}
+  }
+
   @Test("A stream that begins in a delivery after a shutdown has the state, and ends")
   func afterShutdown() async {
     let store = store("a")
