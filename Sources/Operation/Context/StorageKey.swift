@@ -9,8 +9,6 @@ enum StorageKey {
   static let values = "values/"
   /// What the keys of waiting calls begin with.
   static let calls = "calls/"
-  /// What the keys of entries begin with that could not be decoded. No client loads them.
-  static let aside = "aside/"
 
   /// Returns the key of the value on a path; `nil` if an element has no stable form.
   static func value(at path: OperationPath) -> String? { description(of: path).map { values + $0 } }

@@ -54,7 +54,8 @@ public protocol OperationStorage: Sendable {
 extension OperationStorage {
   /// Saves the entry under a key that begins with `aside/`, and removes it under its own.
   nonisolated(nonsending) public func setAside(_ key: String) async throws {
-    if let entry = try await load(key) { try await save([StorageKey.aside + key: entry]) }
+    // No client loads an entry whose key begins with this.
+    if let entry = try await load(key) { try await save(["aside/" + key: entry]) }
     try await remove([key])
   }
 
