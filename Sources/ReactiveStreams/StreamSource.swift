@@ -32,7 +32,7 @@ extension StreamSource {
   /// nothing is.
   package typealias Barrier = @Sendable (_ action: @escaping @Sendable () -> Void) -> Void
 
-  /// Returns a source that also ends with a broadcast, behind what it has queued by then.
+  /// Returns a source that also ends when a broadcast does, after it has delivered what is queued by then.
   package func ending(
     with end: Broadcast<Never>, after deliveries: @escaping Barrier
   ) -> StreamSource {

@@ -289,8 +289,8 @@ extension StoreMachine {
     if access == nil {
       access = ExclusiveAccess(owner: thread, snapshot: withheld?.snapshot ?? snapshot)
       withheld = nil
-      // The owner reads the value without the edits. What it makes from that follows the displayed one at
-      // the end.
+      // The owner reads the value without the edits. Whoever has used that value is notified at the end, also
+      // if nothing was written.
       if isOptimistic { access?.noteChange() }
     } else {
       access?.depth += 1
