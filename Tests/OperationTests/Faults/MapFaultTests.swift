@@ -188,4 +188,28 @@ import Testing
     #expect(try await restarting.value == 15)
     subscription.cancel()
   }
+
+  @Test("A map that begins while its query is in flight has the old value until then")
+  func ofLoading() async throws {
+    let client = client()
+    let (gate, runs) = (AsyncGate(), EventLog<OperationContinuation<Int, any Error>>())
+    let query = Query<Int, any Error>(path: ["socket"]) { _, continuation in
+      runs.append(continuation)
+      await gate.wait()
+      return 9
+    }.stale(after: .zero)
+    let run = Task { try await client.fetch(query) }
+    await runs.wait(for: 1)
+    runs.values[0].yield(1)
+    let mapped = client.store(for: query.map { $0 + 10 })
+    let states = Monitor<[Int?]>([])
+    let subscription = mapped.subscribe { event in
+      if case .stateChanged(let state) = event { states.update { $0.append(state.currentValue) } }
+    }
+    await states.wait { $0.contains(11) }
+    gate.open()
+    #expect(try await run.value == 9)
+    await states.wait { $0.last == 19 }
+    subscription.cancel()
+  }
 }

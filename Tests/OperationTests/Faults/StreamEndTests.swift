@@ -25,12 +25,13 @@ import Testing
   /// Shuts the client down while a thread of its own is kept in the delivery of its change, behind which
   /// another change waits.
   private func shutDown(
-    first: @escaping @Sendable () -> Void, second: @Sendable () -> Void
+    _ other: OperationClient? = nil, first: @escaping @Sendable () -> Void,
+    second: @Sendable () -> Void
   ) async {
     Thread.detachNewThread { first() }
     await isBlocked.wait { $0 }
     second()
-    await client.shutdown(within: .zero)
+    await (other ?? client).shutdown(within: .zero)
     latch.open()
   }
 
@@ -110,6 +111,32 @@ import Testing
     var last: OperationActivity?
     while let activity = await activities.next() { last = activity }
     #expect(last?.queries.failed == 2)
+  }
+
+  @Test("The calls of an outbox end with the last ones") func ofOutbox() async throws {
+    let storage = MemoryStorage()
+    try await interruptCalls(["one", "two"], in: storage)
+    let client = outboxProgram(storage)
+    let outbox = client.outbox
+    try await outbox.load()
+    let ids = outbox.calls.map(\.id)
+    // Before the other stream: its closure keeps the thread that delivers.
+    var blocking = outbox.values
+      .map { calls in
+        if calls.count == 1 { block() }
+        return calls
+      }.makeAsyncIterator()
+    var values = outbox.values.makeAsyncIterator()
+    #expect(await blocking.next()?.count == 2)
+    #expect(await values.next()?.count == 2)
+    await shutDown(client) {
+      outbox.discard(ids[0])
+    } second: {
+      outbox.discard(ids[1])
+    }
+    var last: [OutboxCall]?
+    while let calls = await values.next() { last = calls }
+    #expect(last == [])
   }
 
   @Test("A reader of the changes does not keep the client alive") func lifetime() {
